@@ -1,4 +1,5 @@
-//! How patiently and how politely a host is asked.
+//! The settings of politeness and retries for a host. [`politeness`](super::politeness) and [`retry`](super::retry)
+//! apply them.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -8,18 +9,18 @@ use courser::Rate;
 
 use super::stats::Class;
 
-/// What holds for all requests to a host.
+/// The settings for all requests to a host.
 #[derive(Clone, Debug)]
 pub struct HostPolicy {
-    /// When a URL is asked for again.
+    /// When a URL is requested again.
     pub retry: RetryPolicy,
-    /// Whether robots.txt is asked for first, and obeyed. Default: yes.
+    /// Whether robots.txt is requested first and obeyed. Default: yes.
     pub robots: bool,
-    /// The product token that robots.txt knows this crawler by. Default `Courser`.
+    /// The product token that names this crawler in robots.txt. Default `Courser`.
     pub agent: String,
-    /// Requests to the host in a time. Default: no limit.
+    /// The largest rate of requests to the host. Default: no limit.
     pub rate: Option<Rate>,
-    /// The least time between two requests to the host. Default 0.
+    /// The shortest time between two requests to the host. Default 0.
     pub min_delay: Duration,
     /// The seed of the random part of pauses. Default: a different one for each search.
     pub seed: Option<u64>,
@@ -38,30 +39,30 @@ impl Default for HostPolicy {
     }
 }
 
-/// How often a URL is asked for, and after which pauses.
+/// How often a URL is requested, and after which pauses.
 #[derive(Clone, Debug)]
 pub struct RetryPolicy {
-    /// How often a URL is asked for in all, when the transport fails or the server says 5xx. Default 10: of a host that
-    /// fails one request in eight at random, one URL in a thousand million is lost.
+    /// The largest number of attempts for a URL, after transport errors or 5xx. Default 10: if a host fails one request
+    /// in eight at random, one URL in 10^9 is lost.
     pub attempts: NonZeroU32,
-    /// The failures after which a URL is asked for again. Default: all of them.
+    /// The failures after which a URL is requested again. Default: all.
     pub classes: BTreeSet<RetryClass>,
-    /// Pause before the second attempt; it doubles with each further one. Default 500 ms.
+    /// The pause before the second attempt; doubles with each further attempt. Default 500 ms.
     pub first_pause: Duration,
-    /// Longest pause between two attempts, if it is longer than the first. A host that answers 429 or 503 without a
-    /// `Retry-After` gets pauses of up to 60 s, or of this time if it is longer. A `Retry-After` is never cut. Default 2 s:
-    /// with so many attempts, longer pauses would only make a final failure take minutes.
+    /// The longest pause between two attempts; never shorter than `first_pause`. A host that answers 429 or 503 without
+    /// a `Retry-After` gets pauses of up to 60 s, or up to this time if it is longer. A `Retry-After` is never
+    /// shortened. Default 2 s: with ten attempts, longer pauses would only make final failures take minutes.
     pub longest_pause: Duration,
-    /// The share of each of these pauses that is random, so that hosts and processes that failed together do not come
-    /// back together: from 0 (none) to 1 (full jitter). Default 0.5 (equal jitter).
+    /// The random share of each of these pauses, so that hosts and processes that failed together do not retry
+    /// together: from 0 (none) to 1 (full jitter). Default 0.5 (equal jitter).
     pub jitter: f64,
-    /// How many answers of 410 a URL gets before it is given up, at most one for each of the `attempts`. Caches answer 410
-    /// for minutes while they are purged. Default 3.
+    /// The largest number of 410 answers for a URL, within `attempts`. Caches answer 410 for minutes while they are
+    /// purged. Default 3.
     pub gone_attempts: NonZeroU32,
-    /// Pause after an answer of 410, less the jitter. Default 5 s.
+    /// The pause after a 410, reduced by the jitter. Default 5 s.
     pub gone_pause: Duration,
-    /// How long after its first request a URL is asked for again. A URL for which the server asks for a longer wait is
-    /// given up at once. Default 15 min.
+    /// The longest time between the first request for a URL and a retry. A URL is given up at once if the server asks
+    /// for a longer wait. Default 15 min.
     pub patience: Duration,
 }
 
@@ -81,25 +82,25 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Whether a failure of this class may be followed by another attempt.
+    /// Whether a failure of this class may be retried.
     pub fn retries(&self, class: Class) -> bool {
         RetryClass::of(class).is_none_or(|class| self.classes.contains(&class))
     }
 
-    /// The pause after attempt number `nth`, which failed. `random` is any number, evenly distributed.
+    /// The pause after the failed attempt number `nth`. `random` is evenly distributed.
     pub fn back_off(&self, nth: u32, random: u64) -> Duration {
         self.jittered(self.doubled(nth, self.longest_pause), random)
     }
 
-    /// The pause of a host that has asked for less for the `nth` time in a row, with this `Retry-After`. It is never
-    /// shorter than without `Retry-After`: a host that says 0 again and again means something else.
+    /// The pause of a host after its `nth` consecutive 429 or 503, with this `Retry-After`. Never shorter than without
+    /// `Retry-After`: some hosts always send 0.
     pub fn throttle_pause(&self, nth: u32, retry_after: Option<Duration>, random: u64) -> Duration {
         let asked_for = retry_after.unwrap_or(Duration::ZERO);
         let longest = LONGEST_THROTTLE_PAUSE.max(self.longest_pause);
         asked_for.max(self.jittered(self.doubled(nth, longest), random))
     }
 
-    /// The pause after an answer of 410.
+    /// The pause after a 410.
     pub fn pause_after_gone(&self, random: u64) -> Duration {
         self.jittered(self.gone_pause, random)
     }
@@ -116,22 +117,22 @@ impl RetryPolicy {
     }
 }
 
-/// A class of failures that may pass.
+/// A class of failures that may be temporary.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum RetryClass {
     /// A time limit was exceeded.
     Timeout,
-    /// The name of the host has no address, or could not be looked up.
+    /// The host name has no address, or could not be looked up.
     Dns,
     /// The host could not be reached.
     Connect,
     Tls,
     Proxy,
-    /// The connection was lost, or the answer was not HTTP.
+    /// The connection was lost, or the response was not HTTP.
     Broken,
-    /// The body ended too early.
+    /// The body was incomplete.
     Incomplete,
-    /// The host asked for fewer requests, by 429 or 503.
+    /// The host asked for fewer requests (429 or 503).
     Throttled,
     /// Another 5xx status.
     ServerError,
@@ -154,7 +155,7 @@ impl RetryClass {
         Self::Gone,
     ];
 
-    /// The name on command lines.
+    /// The name in command lines.
     pub fn name(self) -> &'static str {
         match self {
             Self::Timeout => "timeout",
@@ -170,7 +171,7 @@ impl RetryClass {
         }
     }
 
-    /// `None` for a failure that is not one of these, such as a 4xx status.
+    /// The class for retries; `None` if retries are not configurable for it, such as other 4xx statuses.
     fn of(class: Class) -> Option<Self> {
         Some(match class {
             Class::Timeout => Self::Timeout,
@@ -188,7 +189,7 @@ impl RetryClass {
     }
 }
 
-/// The longest pause of a host that answers 429 or 503 again and again, unless the policy has a longer one.
+/// The longest pause of a host that repeatedly answers 429 or 503, unless the policy has a longer one.
 const LONGEST_THROTTLE_PAUSE: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

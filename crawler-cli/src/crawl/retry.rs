@@ -1,5 +1,5 @@
-//! What becomes of a URL after a failed request: it is requested again later, or given up, alone or with all others of its
-//! host. One set of rules for everything that is requested. Pure: time is an argument.
+//! Decides what to do with a URL after a failed request: request it again later, or give it up, alone or with all URLs
+//! of its host. The same rules for all kinds of requests. Pure: time is an argument.
 //!
 //! [`RetryPolicy`](super::policy::RetryPolicy) has the numbers.
 
@@ -10,19 +10,19 @@ use super::politeness::{self, Politeness, Throttled};
 use super::retry_queue::Attempts;
 use super::stats::Class;
 
-/// How a request failed.
+/// A failed request.
 #[derive(Clone, Copy, Debug)]
 pub struct Failed {
     /// The class of the failure.
     pub class: Class,
-    /// What it says about the next attempt.
+    /// What the failure says about further attempts.
     pub scope: FailureScope,
-    /// The time in `Retry-After`.
+    /// The wait in `Retry-After`.
     pub retry_after: Option<Duration>,
 }
 
 impl Failed {
-    /// Without a `Retry-After`.
+    /// A failure without a `Retry-After`.
     pub fn new(class: Class, scope: FailureScope) -> Self {
         Self {
             class,
@@ -31,7 +31,7 @@ impl Failed {
         }
     }
 
-    /// By a status that may be another one next time, `Retry-After`, and `Date`.
+    /// A status that may be temporary, with the `Retry-After` and `Date` of the response.
     pub fn of_status(status: u16, retry_after: Option<&[u8]>, date: Option<&[u8]>) -> Self {
         Self {
             retry_after: retry_after.and_then(|value| politeness::retry_after(value, date)),
@@ -40,37 +40,37 @@ impl Failed {
     }
 }
 
-/// What is known of the other URLs of the host that are under way or wait. Counts only for a URL that [is
+/// What is known about the other URLs of the host that are in flight or wait. Used only if the URL [is
 /// stuck](is_stuck).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Others {
-    /// At least one of those that wait was answered by 429 or 503.
+    /// Whether a waiting URL was answered with 429 or 503.
     pub any_throttled: bool,
-    /// All of them are stuck too.
+    /// Whether all of them are stuck.
     pub all_stuck: bool,
 }
 
-/// What becomes of a URL after a failed request.
+/// What to do with a URL after a failed request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Decision {
-    /// It is requested again, not before this time.
+    /// Request it again, not before this time.
     RetryAt(Instant),
-    /// It is given up.
+    /// Give it up.
     GiveUp(Reason),
-    /// It is given up, and all other URLs of its host.
+    /// Give it up with all other URLs of its host.
     GiveUpHost(Reason),
 }
 
 /// Why a URL is not requested again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Reason {
-    /// The failure will not pass, or that was the last attempt.
+    /// The failure is final, or that was the last attempt.
     Failure,
-    /// The server asked for this wait, which ends later than the policy's patience.
+    /// The server asked for this wait, which ends after the policy's patience.
     LongWait(Duration),
 }
 
-/// Decides about a URL after a failed request, and tells the host's politeness what the failure says about the host.
+/// Decides about a URL after a failed request, and updates the politeness of the host.
 pub fn decide(
     now: Instant,
     failed: Failed,
@@ -95,7 +95,7 @@ pub fn decide(
     }
 }
 
-/// Whether a URL was answered by 429 or 503 so often that it may be at fault itself.
+/// Whether a URL was answered with 429 or 503 so often that the URL itself may be at fault.
 pub fn is_stuck(attempts: &Attempts) -> bool {
     attempts.throttles() >= FREE_THROTTLES
 }
@@ -147,7 +147,7 @@ fn throttled(
     }
 }
 
-/// Tries again after the usual pause, unless that was the last attempt.
+/// Retries after the usual pause, unless that was the last attempt.
 fn back_off(
     now: Instant,
     failed: Failed,
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// The first attempt at a URL of a host that was not asked before.
+    /// The first attempt at a URL of a host to which no request was sent before.
     fn first_attempt(retry: RetryPolicy) -> (Attempts, Politeness, Instant) {
         let policy = HostPolicy {
             retry,
@@ -227,7 +227,7 @@ mod tests {
                 Others::default(),
                 &mut host,
             );
-            // Others of the host first.
+            // Other URLs of the host go first.
             let first_pause = host.retry_policy().first_pause;
             assert_eq!(decision, Decision::RetryAt(now + wait + first_pause));
             assert_eq!(host.held_until(now), Some(now + wait));
@@ -251,12 +251,12 @@ mod tests {
                 at = host.held_until(at).expect("a short pause");
                 assert!(at < now + SECOND * 5);
             }
-            // Not one URL alone: the host has time for none.
+            // Not a single URL: the host refuses all.
             assert_eq!(decision(&mut host, at), Decision::GiveUpHost(reason));
         }
     }
 
-    /// A wait that fits the patience of a new URL may be too long for one that was asked for some time ago.
+    /// A wait within the patience of a new URL may be too long for a URL that was first requested some time ago.
     #[test]
     fn the_patience_with_a_url_begins_with_its_first_request() {
         let (mut attempts, mut host, now) = first_attempt(patience(SECOND * 60));
@@ -273,8 +273,7 @@ mod tests {
         assert_eq!(host.held_until(later), Some(later + SECOND * 40));
     }
 
-    /// The trap: a cache that is purged answers 410 for some time, and thousands of URLs that are gone are each asked for ten
-    /// times.
+    /// The trap: a cache that is purged answers 410 for some time, and thousands of URLs are requested ten times each.
     #[test]
     fn what_is_gone_is_requested_a_few_times_over_seconds() {
         let gone = Failed::of_status(410, None, None);
@@ -288,7 +287,7 @@ mod tests {
             let others = Others::default();
             while let Decision::RetryAt(due) = decide(now, gone, &mut attempts, others, &mut host) {
                 assert!((SECOND * 5 / 2..=SECOND * 5).contains(&(due - now)));
-                // Nothing else waits.
+                // Other URLs do not wait.
                 assert_eq!(host.held_until(now), None);
                 now = due;
                 attempts.handle_sent(now);
@@ -298,7 +297,7 @@ mod tests {
         }
     }
 
-    /// The trap: 503 of a class that is not retried still says that the host has no time.
+    /// The trap: a 503 that is not retried still says that the host wants fewer requests.
     #[test]
     fn a_class_that_is_switched_off_is_final_for_the_url_alone() {
         for (class, failed) in [

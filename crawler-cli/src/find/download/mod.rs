@@ -1,11 +1,11 @@
-//! Downloads of one host: which file is next, what an answer means for it, when to try again. It knows no socket and
-//! no clock, and speaks as the host crawl does, `poll_*` and `handle_*`, so that both share the host's connections; the
-//! files themselves are the only thing that it touches.
+//! The downloads of one host: which file is next, what a response means, and when to retry. No sockets and no clock:
+//! like the host crawl, it speaks `poll_*` and `handle_*`, so that both share the connections to the host. Reads and
+//! writes only the downloaded files.
 //!
-//! A file is written beside its place and gets its name when it is complete: its length is what the head said and what
-//! the listing showed. One that is cut short is gone on with where it ends, now or in another run, if the server says
-//! by a strong validator that it is still the same; else it starts over. What is there already is compared with what
-//! the server has, and replaced only on demand.
+//! A file is written to a partial file, and renamed when it is complete: when its length agrees with the head of the
+//! response and with the listing. An interrupted download is resumed, in this or a later run, if a strong validator
+//! shows that the server's file is unchanged; otherwise it starts over. Existing files are compared with the server's
+//! and replaced only on demand.
 
 use std::collections::HashMap;
 use std::io;
@@ -43,7 +43,7 @@ use disk::{Claim, Claims, Existing, FileMetadata, Partial, PartialFileError, Roo
 pub(super) use names::Base;
 use names::Name;
 
-/// Where files go.
+/// The directory of downloads.
 #[derive(Clone, Debug)]
 pub(super) struct Destination {
     root: Root,
@@ -61,14 +61,14 @@ impl Destination {
 #[derive(Debug)]
 pub(super) struct Store {
     to: Destination,
-    /// What differs from the server's files is replaced.
+    /// Whether files that differ from the server's are replaced.
     overwrite: bool,
-    /// What files are named relative to, if there is one start.
+    /// The base of file names, if there is exactly one start.
     base: Option<Base>,
-    /// Where redirects may lead.
+    /// The URLs to which redirects may lead.
     scope: Scope,
     claims: Claims,
-    /// Nothing can be written any more, whatever the file.
+    /// The error after which no file can be written, such as a full disk.
     broken: Option<io::ErrorKind>,
 }
 
@@ -117,11 +117,11 @@ pub(super) struct Downloads {
     counts: DownloadCounts,
     requests: u64,
     retries: u64,
-    /// What has changed since it was last taken, if anybody wants to know.
+    /// The changes since they were last taken; `None` if they are not saved.
     journal: Option<Vec<Change>>,
 }
 
-/// What was done so far.
+/// The progress that the next run continues.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Tally {
     counts: DownloadCounts,
@@ -129,16 +129,16 @@ pub(super) struct Tally {
     retries: u64,
 }
 
-/// What another run must know to go on.
+/// A change to save for the next run.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Change {
-    /// A file is wanted.
+    /// A file was added.
     Wanted(Wanted),
-    /// The file of this URL is there, or was given up.
+    /// The file of this URL is complete, or was given up.
     Over(String),
 }
 
-/// A file that is wanted.
+/// A file to download.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Wanted {
     pub(super) url: String,
@@ -156,28 +156,28 @@ impl Wanted {
     }
 }
 
-/// One file to be fetched.
+/// The download of one file.
 #[derive(Debug)]
 struct Task {
     wanted: Wanted,
     name: Name,
     step: Step,
-    /// Bytes that are to come, and part of the sum in the counts.
+    /// Bytes to come, if known; included in the sum of the counts.
     left: Option<u64>,
-    /// Where redirects have led, in place of its URL.
+    /// The URL to which redirects led; replaces the URL of the file.
     location: Option<Url>,
     attempts: Attempts,
     redirects: u32,
 }
 
 impl Task {
-    /// What is asked for.
+    /// The URL to request.
     fn url(&self) -> &str {
         let location = self.location.as_ref();
         location.map_or(&self.wanted.url, Url::as_str)
     }
 
-    /// Whether redirects have led to another host.
+    /// Whether redirects led to another host.
     fn is_elsewhere(&self) -> bool {
         let location = self.location.as_ref();
         location.is_some_and(|to| {
@@ -187,67 +187,67 @@ impl Task {
     }
 }
 
-/// What is to be done for a file.
+/// The next step for a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Step {
-    /// To look what there is of it.
+    /// Look at what exists on disk.
     Begin,
-    /// To ask whether the server's file is this one.
+    /// Ask whether the server's file is the existing one.
     Compare(FileMetadata),
-    /// To fetch what is missing.
+    /// Fetch the missing part.
     Fetch,
-    /// To fetch it all.
+    /// Fetch the whole file.
     FetchWhole,
 }
 
-/// A request that is under way.
+/// A request in flight.
 #[derive(Debug)]
 struct ActiveDownload {
     task: Task,
     asked: Asked,
     partial: Option<Box<Partial>>,
-    /// Of the partial file, when the request was made.
+    /// The length of the partial file at the time of the request.
     begun_at: u64,
-    /// Of the whole file, as the head says.
+    /// The length of the whole file, from the head of the response.
     length: Option<u64>,
     modified: Option<SystemTime>,
 }
 
-/// A request to be sent.
+/// A request to send.
 #[derive(Debug)]
 pub(super) struct Get<'a> {
     pub(super) id: FetchId,
     pub(super) method: &'static str,
     pub(super) url: &'a str,
-    /// The first byte that is wanted, and what `If-Range` says.
+    /// The offset of the first byte, and the value of `If-Range`.
     pub(super) rest: Option<(u64, &'a str)>,
 }
 
-/// How far the downloads are.
+/// The progress of downloads.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct DownloadCounts {
-    /// Files that are wanted, so far.
+    /// Files to download.
     pub wanted: u64,
-    /// Files fetched, in one piece or in several.
+    /// Files downloaded, in one piece or resumed.
     pub saved: u64,
-    /// Those among them that were gone on with after they had been cut short, in this run or an earlier one.
+    /// Downloaded files that were resumed after an interruption, in this run or an earlier one.
     pub resumed: u64,
-    /// Files that were there already.
+    /// Files that existed already.
     pub kept: u64,
     /// Files given up, each reported as unread.
     pub failed: u64,
-    /// Files that a request is under way for.
+    /// Files being downloaded.
     pub under_way: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// Bytes that are to come, of files whose size the listing or the head of an answer tells, if only roughly.
+    /// Bytes to come, as far as the listing or the head of a response shows them; may be an estimate.
     pub left: u64,
-    /// Files that are to come and whose size nothing tells so far.
+    /// Files to come whose size is not known yet.
     pub unsized_left: u64,
 }
 
 impl DownloadCounts {
-    /// Files that are on the disk or given up.
+    /// Files that are complete on disk or given up.
     pub fn over(&self) -> u64 {
         self.saved + self.kept + self.failed
     }
@@ -299,7 +299,7 @@ impl Downloads {
         }
     }
 
-    /// From now on, changes are kept for [`take_changes`](Self::take_changes).
+    /// Keeps changes from now on, for [`take_changes`](Self::take_changes).
     pub(super) fn keep_journal(&mut self) {
         self.journal.get_or_insert_default();
     }
@@ -311,7 +311,7 @@ impl Downloads {
             .unwrap_or_default()
     }
 
-    /// Goes on where an earlier run was, which has left these files.
+    /// Continues an earlier run that left these files.
     pub(super) fn restore(&mut self, tally: Tally, left: Vec<Wanted>, store: &Store) {
         self.counts = DownloadCounts {
             wanted: tally.counts.over(),
@@ -326,7 +326,7 @@ impl Downloads {
         }
     }
 
-    /// What the next run is to go on with.
+    /// The progress to save for the next run.
     pub(super) fn tally(&self) -> Tally {
         Tally {
             counts: self.counts,
@@ -335,7 +335,7 @@ impl Downloads {
         }
     }
 
-    /// Takes up a file.
+    /// Adds a file.
     pub(super) fn add(&mut self, wanted: Wanted, store: &Store) {
         if let Some(journal) = &mut self.journal {
             journal.push(Change::Wanted(wanted.clone()));
@@ -359,7 +359,7 @@ impl Downloads {
         });
     }
 
-    /// Whether so many files wait that no more should be looked for.
+    /// Whether so many files wait that no more should be found.
     pub(super) fn is_full(&self) -> bool {
         self.queue.len() >= MOST_WAITING
     }
@@ -379,13 +379,12 @@ impl Downloads {
         }
     }
 
-    /// Requests handed out, and those among them that were repetitions.
+    /// Requests, and how many of them were repetitions.
     pub(super) fn requests(&self) -> (u64, u64) {
         (self.requests, self.retries)
     }
 
-    /// The next request. Files that need none are done with on the way, and those of which `refusal` says why their URL
-    /// may not be fetched.
+    /// The next request. Handles files on the way that need no request, and gives up files whose URL `refusal` refuses.
     pub(super) fn poll_request(
         &mut self,
         now: Instant,
@@ -438,8 +437,8 @@ impl Downloads {
         })
     }
 
-    /// When to call [`poll_request`](Self::poll_request), which has just had nothing or was not asked because the host
-    /// is held until then, again although nothing came.
+    /// When to call [`poll_request`](Self::poll_request) again after it returned `None`, if no response comes before.
+    /// `held`: until when the host is not to be requested.
     pub(super) fn poll_timeout(&self, held: Option<Instant>) -> Option<Instant> {
         if self.queue.ready().len() > 0 {
             return held;
@@ -448,7 +447,7 @@ impl Downloads {
         Some(held.map_or(due, |until| until.max(due)))
     }
 
-    /// The head of an answer is there.
+    /// The head of a response arrived.
     pub(super) fn handle_head(
         &mut self,
         now: Instant,
@@ -488,7 +487,7 @@ impl Downloads {
             Answer::StartOver => self.again(Step::FetchWhole, flight.task),
             Answer::Complete => self.finish(flight, store, visitor),
             Answer::Redirect => self.redirect(flight.task, head, store, visitor),
-            // Not every server answers HEAD requests for what it has.
+            // Some servers refuse HEAD for files that they have.
             Answer::Refused if flight.asked == Asked::Head && head.status != 404 => {
                 self.differs(flight.task, store, visitor);
             }
@@ -498,7 +497,7 @@ impl Downloads {
         Body::Unwanted
     }
 
-    /// More of a body that is wanted. If it is not any more, the rest of it is not either.
+    /// A part of a wanted body arrived. Returns whether the rest is wanted.
     pub(super) fn handle_data(
         &mut self,
         id: FetchId,
@@ -525,7 +524,7 @@ impl Downloads {
         Body::Unwanted
     }
 
-    /// A body that is wanted has come to its end.
+    /// A wanted body has ended.
     pub(super) fn handle_end(
         &mut self,
         now: Instant,
@@ -554,7 +553,7 @@ impl Downloads {
         }
     }
 
-    /// A request failed, or a body that is wanted.
+    /// A request failed, or a wanted body.
     pub(super) fn handle_failure(
         &mut self,
         now: Instant,
@@ -568,7 +567,7 @@ impl Downloads {
         };
         politeness.handle_over();
         let scope = match failure.scope {
-            // Where a redirect has led says nothing about this host.
+            // A failure of another host says nothing about this host.
             FailureScope::Host if flight.task.is_elsewhere() => FailureScope::Request,
             FailureScope::HostFinal if flight.task.is_elsewhere() => FailureScope::Final,
             scope => scope,
@@ -579,7 +578,7 @@ impl Downloads {
 }
 
 impl Downloads {
-    /// Nothing can be fetched any more: everything that is wanted is given up for this cause.
+    /// Gives up all files for this cause, because nothing more can be fetched.
     pub(super) fn abandon(&mut self, cause: &Cause, visitor: &mut dyn Visitor) {
         let in_flight = std::mem::take(&mut self.in_flight);
         let in_flight = in_flight.into_values().map(|flight| flight.task);
@@ -588,14 +587,14 @@ impl Downloads {
         }
     }
 
-    /// The same file, at once.
+    /// Queues the next step for a file, without a pause.
     fn again(&mut self, step: Step, mut task: Task) {
         task.step = step;
         task.attempts.discount();
         self.queue.push_next(task);
     }
 
-    /// Whether what is there is what the server has.
+    /// Compares the existing file with the head of the server's file.
     fn compare(
         &mut self,
         task: Task,
@@ -610,7 +609,7 @@ impl Downloads {
         let modified = head.modified().and_then(seconds);
         let same_length = length.is_none_or(|length| length == metadata.length);
         let same_time = modified.is_none_or(|modified| modified == metadata.modified);
-        // Of a file without any of these nothing can be said.
+        // Without length and time, the files cannot be compared.
         let is_told = length.is_some() || modified.is_some();
         if same_length && same_time && is_told {
             self.saved(&task, metadata.length, How::Kept, store, visitor);
@@ -713,7 +712,7 @@ impl Downloads {
         }
     }
 
-    /// Tries to get the rest. A file that has grown has as many attempts as at first.
+    /// Resumes an incomplete download. After enough progress, attempts are counted anew.
     fn go_on(
         &mut self,
         now: Instant,
@@ -733,8 +732,8 @@ impl Downloads {
         self.failed(now, flight.task, failed, cause, politeness, visitor);
     }
 
-    /// Decides about a file whose request failed in this way: it is tried again, or given up for this cause, alone or with
-    /// all that wait.
+    /// Handles a failed request for a file: retries it, or gives it up for this cause, alone or with all files that
+    /// wait.
     fn failed(
         &mut self,
         now: Instant,
@@ -764,7 +763,7 @@ impl Downloads {
         }
     }
 
-    /// What is known of all other files.
+    /// What is known about all other files.
     fn others(&self) -> Others {
         let in_flight = self.in_flight.values().map(|flight| &flight.task);
         let mut left = in_flight.chain(self.queue.postponed());
@@ -776,12 +775,12 @@ impl Downloads {
     }
 }
 
-/// What comes next for a file.
+/// The result of preparing a file.
 enum Prepared {
     Ask(Asked, Option<Box<Partial>>),
-    /// It is there, with so many bytes.
+    /// The file exists, with this length in bytes.
     Kept(u64),
-    /// It was wanted before.
+    /// The file was added before.
     Repeated,
 }
 
@@ -830,7 +829,7 @@ fn prepare(task: &mut Task, store: &mut Store) -> Result<Prepared, Cause> {
     })
 }
 
-/// Whether the listing shows this file: the size to the byte, and the time at least to the minute.
+/// Whether the file agrees with the listing: the size exactly, and the time at least to the minute.
 fn is_as_listed(wanted: &Wanted, metadata: FileMetadata) -> bool {
     let same_size = wanted.size.and_then(SizeRange::known) == Some(metadata.length);
     same_size
@@ -840,7 +839,7 @@ fn is_as_listed(wanted: &Wanted, metadata: FileMetadata) -> bool {
         })
 }
 
-/// Makes ready for the body, which is the file from that byte on.
+/// Prepares the file for a body that starts at offset `at`.
 fn begin(
     flight: &mut ActiveDownload,
     head: &Head<'_>,
@@ -879,7 +878,7 @@ fn begin(
     Ok(())
 }
 
-/// Why there is no going on.
+/// Appends bytes to the partial file. Returns why the download cannot continue, if it cannot.
 fn append(flight: &mut ActiveDownload, bytes: &[u8], store: &mut Store) -> Option<Cause> {
     let partial = flight.partial.as_mut()?;
     let came = partial.length() + bytes.len() as u64;
@@ -902,7 +901,7 @@ fn redirect_target(task: &Task, location: Option<&[u8]>, scope: &Scope) -> Resul
     let to = reference.and_then(|reference| from.join(reference).ok());
     let mut to = to.ok_or(Cause::NoLocation)?;
     to.set_fragment(None);
-    // Nobody's credentials are taken from a server. URLs that can have none have no host either.
+    // Credentials in a redirect are not used. The setters fail only for URLs without a host.
     let _ = to.set_username("");
     let _ = to.set_password(None);
     if let Err(why) = scope.judge(&to) {
@@ -914,8 +913,8 @@ fn redirect_target(task: &Task, location: Option<&[u8]>, scope: &Scope) -> Resul
     Ok(to)
 }
 
-/// Whether a content coding is how the file itself is packed: some servers name it for `x.tar.gz`. What was packed for
-/// the way alone, although that was not wanted, would be another file.
+/// Whether a content coding is that of the file itself: some servers send `gzip` for `x.tar.gz`. A coding that was
+/// applied only for the transfer would yield another file.
 fn is_own_coding(coding: &[u8], name: &[u8]) -> bool {
     let suffixes: &[&[u8]] = match coding.to_ascii_lowercase().as_slice() {
         b"identity" | b"" => return true,
@@ -943,9 +942,9 @@ fn seconds(time: SystemTime) -> Option<i64> {
     i64::try_from(since.as_secs()).ok()
 }
 
-/// Files of one host that may wait. More than that, and no further directories are read until some are fetched. One is
-/// some 300 bytes.
+/// The largest number of waiting files of one host, of about 300 bytes each. While it is reached, no directories are
+/// read.
 const MOST_WAITING: usize = 10_000;
 
-/// An attempt that brought so much counts as none.
+/// Progress in bytes after which attempts are counted anew.
 const PROGRESS: u64 = 1 << 20;

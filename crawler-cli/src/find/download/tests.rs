@@ -13,7 +13,7 @@ use crate::find::found::Unread;
 use crate::find::link::Link;
 use crate::find::visitor::LinkVerdict;
 
-/// The downloads of a host, their directory, and what has become of files.
+/// The downloads of a host, their directory, and the results.
 struct World {
     directory: TempDir,
     store: Store,
@@ -67,7 +67,7 @@ impl World {
         self.downloads.add(wanted, &self.store);
     }
 
-    /// The next request, in one line, with its id.
+    /// The next request as a line, with its id.
     fn poll(&mut self) -> Option<(FetchId, String)> {
         let get =
             self.downloads
@@ -131,12 +131,12 @@ impl World {
         );
     }
 
-    /// What has happened since the last time.
+    /// The results since the last call.
     fn told(&mut self) -> Vec<String> {
         std::mem::take(&mut self.log.0)
     }
 
-    /// The names of all that is there, and how long each is.
+    /// The names and lengths of all files.
     fn files(&self) -> Vec<(String, u64)> {
         let entries = fs::read_dir(self.directory.path()).expect("a directory");
         let mut all: Vec<(String, u64)> = entries
@@ -151,7 +151,7 @@ impl World {
     }
 }
 
-/// What has become of files.
+/// Collects the results.
 #[derive(Default)]
 struct Log(Vec<String>);
 
@@ -194,13 +194,13 @@ fn ok(length: Option<u64>) -> Head<'static> {
 #[test]
 fn the_size_must_be_the_listed_one() {
     let size = |lo, hi| Some(SizeRange { lo, hi });
-    // Known from the head: nothing is read.
+    // Known from the head: the body is not read.
     let mut world = World::new();
     world.want_listed("x", size(5, 5), None);
     let id = world.expect("GET http://h/pub/x");
     assert_eq!(world.head(id, &ok(Some(4))), Body::Unwanted);
     assert_eq!(world.told(), ["x: the size should be 5 bytes, not 4"]);
-    // Known when too much comes, or too little.
+    // Known when too many or too few bytes arrive.
     for (bytes, said) in [(&b"1234567"[..], "not 7"), (b"12", "not 2")] {
         let mut world = World::new();
         world.want_listed("x", size(5, 6), None);
@@ -227,7 +227,8 @@ fn the_size_must_be_the_listed_one() {
     assert_eq!(world.files(), [("x".to_owned(), 5)]);
 }
 
-/// What is to come is guessed from the listing, corrected by the head, and gone when the file is, whatever became of it.
+/// The bytes to come are estimated from the listing, corrected by the head, and removed with the file, whatever its
+/// result.
 #[test]
 fn what_is_left_is_told_as_far_as_it_is_known() {
     let left = |world: &World| {
@@ -251,7 +252,7 @@ fn what_is_left_is_told_as_far_as_it_is_known() {
     world.data(x, b"123");
     world.head(y, &ok(Some(10)));
     assert_eq!(left(&world), (2, 3, 14, 1));
-    // What is cut is still to come, and goes on where it ends.
+    // The rest of an interrupted file is still to come, and is resumed.
     world.fail(x, FailureScope::Request);
     assert_eq!(left(&world), (1, 3, 14, 1));
     let gone = world.expect("GET http://h/pub/gone");
@@ -361,7 +362,7 @@ fn a_host_that_asks_for_a_pause_gets_it() {
     assert_eq!(world.head(id, &later), Body::Unwanted);
     let until = world.now + Duration::from_secs(7);
     assert_eq!(world.politeness.held_until(world.now), Some(until));
-    // Other files first: whether they come tells if it is the host or this one.
+    // Other files go first: whether they are answered shows if the host or this file is at fault.
     let due = until + RetryPolicy::default().first_pause;
     assert_eq!(world.downloads.poll_timeout(None), Some(due));
     let held = due + Duration::from_secs(1);
@@ -408,7 +409,7 @@ fn a_file_that_is_gone_is_asked_for_again_before_it_is_reported() {
     assert_eq!(world.told(), ["x: the server answered 410"]);
 }
 
-/// The trap: each file of a host that is away costs all its attempts, one after the other.
+/// The trap: each file of a host that is away uses up its attempts, one file after the other.
 #[test]
 fn a_host_that_stays_away_is_given_up_with_every_file() {
     for (has_replied, pauses) in [(false, 3), (true, 9)] {
@@ -443,7 +444,7 @@ fn a_name_that_is_none_ends_all_files_of_a_host_that_never_replied() {
     assert_eq!(world.told(), ["x: lost", "y: lost"]);
 }
 
-/// The trap: one mirror of many is away, and the host that names mirrors is given up for it.
+/// The trap: one of many mirrors is away, and the host that redirects to mirrors is given up.
 #[test]
 fn the_absence_of_another_host_is_not_that_of_this_one() {
     let mut world = World::new();
@@ -465,7 +466,7 @@ fn the_absence_of_another_host_is_not_that_of_this_one() {
     assert_eq!(world.told(), ["y: lost"]);
 }
 
-/// The trap: one file that always answers 503 holds up all others until the patience is over.
+/// The trap: one file that is always answered with 503 delays all others until the patience ends.
 #[test]
 fn one_file_without_time_is_at_fault_when_others_come() {
     let mut world = World::new();
@@ -510,7 +511,7 @@ fn what_the_listing_shows_needs_no_request() {
     for (size, modified, request) in [
         (exact(4), time(3600, 3600), None),
         (exact(4), time(3580, 3639), None),
-        // Not sure enough, or another file.
+        // Not precise enough, or another file.
         (exact(4), time(0, 86_400), Some("HEAD http://h/pub/x")),
         (exact(4), time(3601, 3660), Some("HEAD http://h/pub/x")),
         (exact(4), None, Some("HEAD http://h/pub/x")),
@@ -537,7 +538,7 @@ fn what_the_listing_shows_needs_no_request() {
     }
 }
 
-/// What a HEAD request says about a file of four bytes and an hour.
+/// The result of a HEAD for a file of four bytes and a certain hour.
 fn compared(head: &Head<'_>) -> Vec<String> {
     let mut world = World::new();
     let path = world.directory.path().join("x");

@@ -1,5 +1,5 @@
-//! What becomes of a URL that was not answered as it should be: it is tried again, or given up, alone or with all others
-//! of its host.
+//! Applies the rules of [`retry`](crate::crawl::retry) to the tasks of a host crawl: postpones a task, or gives it up,
+//! alone or with all tasks of the host.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,9 +15,9 @@ use crate::crawl::stats::{Reason, Waiting};
 use crate::find::cause::Cause;
 use crate::find::visitor::Visitor;
 
-/// Attempts and pauses.
+/// Retries and pauses.
 impl HostCrawl {
-    /// Decides about a URL that failed in this way: it is tried again, or given up for this cause, alone or with all others.
+    /// Handles a failed task: retries it, or gives it up for this cause, alone or with all others.
     pub(super) fn failed(
         &mut self,
         now: Instant,
@@ -45,7 +45,7 @@ impl HostCrawl {
         }
     }
 
-    /// The same for an answer that may be better next time.
+    /// Handles an answer that may be temporary.
     pub(super) fn retry(
         &mut self,
         now: Instant,
@@ -57,7 +57,7 @@ impl HostCrawl {
         self.failed(now, task, failed, cause, visitor);
     }
 
-    /// The same for an answer that asks for fewer requests.
+    /// Handles an answer that asks for fewer requests.
     pub(super) fn throttled(
         &mut self,
         now: Instant,
@@ -70,7 +70,7 @@ impl HostCrawl {
         self.failed(now, task, failed, cause, visitor);
     }
 
-    /// What is known of everything else.
+    /// What is known about all other tasks.
     fn others(&self) -> Others {
         let in_flight = self.in_flight.values().map(|(task, _)| task);
         let mut left = in_flight.chain(self.queue.postponed());
@@ -82,7 +82,7 @@ impl HostCrawl {
     }
 
     pub(super) fn postpone(&mut self, due: Instant, task: Task) {
-        // A crawl that is gone on with asks for robots.txt anew.
+        // A resumed crawl requests robots.txt anew, so that task is not saved.
         let task = match task.kind {
             TaskKind::Robots => task,
             _ => self.journal.written(task),
@@ -90,7 +90,7 @@ impl HostCrawl {
         self.queue.postpone(due, task);
     }
 
-    /// Gives up this task, and everything that waits.
+    /// Gives up this task and everything that waits.
     pub(super) fn give_up_all(
         &mut self,
         now: Instant,
@@ -98,14 +98,14 @@ impl HostCrawl {
         cause: Cause,
         visitor: &mut dyn Visitor,
     ) {
-        // What waits for robots.txt is not told that it is missing, but why.
+        // Tasks that wait for robots.txt are reported with the cause of its absence.
         if task.kind != TaskKind::Robots {
             self.give_up(now, task, &cause, visitor);
         }
         self.give_up_rest(now, cause, visitor);
     }
 
-    /// Gives up everything that waits, here or on the disk.
+    /// Gives up everything that waits, in memory or on disk.
     pub(super) fn give_up_rest(&mut self, now: Instant, cause: Cause, visitor: &mut dyn Visitor) {
         self.give_up_waiting(now, &cause, visitor);
         if self.politeness.awaits_robots() {
@@ -124,7 +124,7 @@ impl HostCrawl {
             for task in self.queue.take_all() {
                 self.drop_task(now, task, cause, visitor);
             }
-            // Listings of which a part was not looked at bring more, unless they wait for requests under way.
+            // Partly handled listings yield further tasks, unless they wait for requests in flight.
             self.give_up_held(now, visitor);
             if !self.has_any_ready() && (self.probes.is_empty() || !self.probes.can_resume()) {
                 return;
@@ -132,7 +132,7 @@ impl HostCrawl {
         }
     }
 
-    /// Gives up a task that waited.
+    /// Gives up a waiting task.
     pub(super) fn drop_task(
         &mut self,
         now: Instant,
@@ -144,7 +144,7 @@ impl HostCrawl {
         self.give_up(now, task, cause, visitor);
     }
 
-    /// Why nothing can be sent at `now`, if something waits to be.
+    /// Why nothing may be sent at `now`, if something waits.
     pub fn waiting(&mut self, now: Instant) -> Option<Waiting> {
         if self.in_flight.is_empty() && self.is_done() {
             return None;
@@ -161,12 +161,12 @@ impl HostCrawl {
         })
     }
 
-    /// Whether one more request may be under way.
+    /// Whether another request may be in flight.
     pub fn has_room(&self) -> bool {
         self.politeness.has_room()
     }
 
-    /// How the host is asked: the same holds for requests to the host that are made elsewhere.
+    /// The politeness towards the host, which requests of other parts share.
     pub fn politeness(&mut self) -> &mut Politeness {
         &mut self.politeness
     }
