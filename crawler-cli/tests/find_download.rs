@@ -727,7 +727,7 @@ fn failures_are_named_and_leave_nothing() {
         ),
         (
             response(200, "Content-Encoding: gzip\r\n", "??"),
-            "x.iso: content coding gzip was not asked for",
+            "x.iso: content coding gzip was not requested",
         ),
         (
             response(302, "Location: http://127.0.0.2/x\r\n", ""),
@@ -739,7 +739,7 @@ fn failures_are_named_and_leave_nothing() {
         ),
         (
             response(302, "", ""),
-            "x.iso: redirects without saying where to",
+            "x.iso: redirects without a usable Location",
         ),
         (
             response(302, "Location: /x.iso\r\n", ""),
@@ -904,8 +904,14 @@ fn redirects_to_other_hosts_are_followed_only_if_allowed() {
     );
     for (more, cause) in [
         (&[][..], "which is on another host"),
-        (span, "127.0.0.2 is a private address, and no start's"),
-        (name, "127.0.0.2 is a private address, and no start's"),
+        (
+            span,
+            "127.0.0.2 is a private address that belongs to no start",
+        ),
+        (
+            name,
+            "127.0.0.2 is a private address that belongs to no start",
+        ),
         (
             &["--domains", "127.0.0.3", "--allow-private"],
             "which is on another host",

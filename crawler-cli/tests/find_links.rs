@@ -433,10 +433,7 @@ fn a_sitemap_has_times_and_leads_to_pages() {
 fn sitemaps_without_usable_urls_are_reported() {
     let (site, _) = mapped();
     for (map, message) in [
-        (
-            "foreign.xml",
-            "nothing of what it names is part of the search",
-        ),
+        ("foreign.xml", "none of its locations is part of the search"),
         ("broken.xml", "no whole sitemap"),
     ] {
         let url = site.url(&format!("/cat/{map}"));
@@ -835,7 +832,7 @@ fn files_of_other_hosts_are_fetched_by_the_robots_txt_of_their_host() {
         (second.url("/moved.png"), "robots.txt"),
         (
             silent.url("/i.png"),
-            "not read: no robots.txt: the server answered 500",
+            "not read: robots.txt could not be read: the server answered 500",
         ),
     ] {
         let line = errors.lines().find(|line| line.contains(&url));

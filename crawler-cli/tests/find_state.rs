@@ -256,7 +256,7 @@ fn robots_txt_applies_to_all_remaining_urls() {
     let output = find(&args);
     assert_eq!(output.status.code(), Some(1));
     let unread = lines(&output.stderr);
-    let cause = ": not read: no robots.txt: the server answered 500";
+    let cause = ": not read: robots.txt could not be read: the server answered 500";
     let unread = unread.iter().filter(|line| line.ends_with(cause));
     assert_eq!(unread.count(), 51_000);
     let requests = server.requests();

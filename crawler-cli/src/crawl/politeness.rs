@@ -4,8 +4,8 @@
 //! All requests to the host share one [`Politeness`]. [`may_send`](Politeness::may_send) says whether another request
 //! may be sent. [`handle_sent`](Politeness::handle_sent) counts each request that is sent,
 //! [`handle_over`](Politeness::handle_over) its end. In addition, its answer is passed to one of
-//! [`handle_answer`](Politeness::handle_answer), [`handle_throttled`](Politeness::handle_throttled) and
-//! [`handle_absent`](Politeness::handle_absent).
+//! [`handle_answer`](Politeness::handle_answer), [`handle_throttled`](Politeness::handle_throttled),
+//! [`handle_long_wait`](Politeness::handle_long_wait) and [`handle_absent`](Politeness::handle_absent).
 
 use std::time::{Duration, Instant};
 

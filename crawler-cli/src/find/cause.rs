@@ -30,7 +30,7 @@ pub enum Cause {
         status: u16,
         /// The wait in `Retry-After`.
         wait: Duration,
-        /// How long after its first request a URL is asked for again.
+        /// The longest time between the first request for a URL and a retry.
         patience: Duration,
     },
     /// The page ended before the marker that ends every page of this shape.
@@ -175,10 +175,10 @@ impl fmt::Display for Cause {
                     "not a directory listing: its content type is {content_type}"
                 )
             }
-            Self::Encoded(coding) => write!(f, "content coding {coding} was not asked for"),
+            Self::Encoded(coding) => write!(f, "content coding {coding} was not requested"),
             Self::TooManyLinks(limit) => write!(f, "the page has more than {limit} links"),
             Self::TooLongLinks(limit) => {
-                write!(f, "the URLs that the page leads to exceed {limit} bytes together")
+                write!(f, "the URLs in the page exceed {limit} bytes together")
             }
             Self::OverlongLinks(count, limit) => {
                 write!(
@@ -192,7 +192,7 @@ impl fmt::Display for Cause {
                     "redirects to {to}, which is not a directory below the start"
                 )
             }
-            Self::NoLocation => f.write_str("redirects without saying where to"),
+            Self::NoLocation => f.write_str("redirects without a usable Location"),
             Self::RedirectLoop => f.write_str("redirects to itself"),
             Self::TooManyRedirects(limit) => write!(f, "more than {limit} redirects in a row"),
             Self::TooDeep(limit) => write!(f, "not read: deeper than {limit} below the start"),
@@ -204,7 +204,7 @@ impl fmt::Display for Cause {
                 "not read: it lists exactly what a directory above it lists, probably a loop of links",
             ),
             Self::Robots => f.write_str("not read: robots.txt disallows it"),
-            Self::RobotsUnread(cause) => write!(f, "not read: no robots.txt: {cause}"),
+            Self::RobotsUnread(cause) => write!(f, "not read: robots.txt could not be read: {cause}"),
             Self::Nameless(count) => write!(
                 f,
                 "{count} entries left out: their names cannot be part of a path"
@@ -218,15 +218,15 @@ impl fmt::Display for Cause {
             Self::Scheme(scheme) => {
                 write!(f, "{scheme} URLs are not supported, only http and https")
             }
-            Self::Private(ip) => write!(f, "{ip} is a private address, and no start's"),
+            Self::Private(ip) => write!(f, "{ip} is a private address that belongs to no start"),
             Self::Sitemap(error) => error.fmt(f),
             Self::SitemapElsewhere(to) => {
                 write!(f, "names {to}, a sitemap that is not part of the search")
             }
             Self::BadLocations(count) => {
-                write!(f, "{count} locations left out: they are no URLs that can be used")
+                write!(f, "{count} locations left out: they are not usable URLs")
             }
-            Self::NothingBelow => f.write_str("nothing of what it names is part of the search"),
+            Self::NothingBelow => f.write_str("none of its locations is part of the search"),
             Self::TooManyHosts(limit) => write!(f, "not read: links to more than {limit} hosts"),
             Self::Download(fault) => fault.fmt(f),
         }

@@ -110,7 +110,7 @@ enum Answer {
     Changed(i64),
     /// Another request may answer.
     Otherwise(Question),
-    /// The request failed. It may succeed later.
+    /// The request failed, but may succeed later.
     Failed(Failed, Cause),
     Never(Reason),
 }

@@ -433,7 +433,7 @@ fn a_wait_beyond_the_patience_gives_up_the_url_at_once() {
     }
 }
 
-/// The trap: a host that has time for nobody is asked for each of its directories.
+/// The trap: a host that asks for long waits gets a request for each of its directories.
 #[test]
 fn a_host_that_asks_all_for_long_waits_is_given_up_with_every_url_named() {
     let names: Vec<String> = (0..1000).map(|i| format!("d{i}/")).collect();
@@ -633,7 +633,7 @@ fn every_url_that_cannot_be_read_is_named_with_its_cause() {
         (Answer::Redirect(308, "/pub/%64/"), "redirects to itself"),
         (
             Answer::Redirect(308, "http://["),
-            "redirects without saying where to",
+            "redirects without a usable Location",
         ),
     ] {
         let mut crawl = Crawl::of(&["/pub/"]);

@@ -139,7 +139,7 @@ fn robots_txt_holds_for_what_comes_back() {
         ),
         (
             Answer::Status(500),
-            "not read: no robots.txt: the server answered 500",
+            "not read: robots.txt could not be read: the server answered 500",
         ),
         (Answer::Fail(FailureScope::Host), "connection reset"),
     ] {
