@@ -301,7 +301,7 @@ impl HostStats {
         self.total / answers
     }
 
-    /// The latency of the answers; `None` beyond the first [`HOSTS_WITH_LATENCY`] hosts.
+    /// The latency of the answers; `None` beyond the first 256 hosts.
     pub fn latency(&self) -> Option<&Latency> {
         self.latency.as_ref()
     }
