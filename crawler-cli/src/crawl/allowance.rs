@@ -163,7 +163,7 @@ impl Allowance {
 /// Without a refusal, a limit doubles in this time.
 const DOUBLED_AFTER: Duration = Duration::from_secs(8);
 
-/// So many consecutive short periods are hardly chance.
+/// This number of consecutive short periods is hardly chance.
 const SHORT_PERIODS: u32 = 3;
 
 /// Shorter times are rounded up to this, because clocks are coarse.

@@ -201,9 +201,9 @@ impl Politeness {
         self.absences = 0;
     }
 
-    /// A request that was sent at `sent_at` could not reach the host, with a failure of this class. Each pause counts as
-    /// one absence, however many requests failed. Returns whether to give the host up: after as many absences as a URL has
-    /// attempts, or 4 if the host has never replied.
+    /// A request that was sent at `sent_at` could not reach the host, with a failure of this class. Each pause counts
+    /// as one absence, however many requests failed. Returns whether to give the host up: after as many absences as a
+    /// URL has attempts, or 4 if the host has never replied.
     pub fn handle_absent(&mut self, now: Instant, sent_at: Option<Instant>, class: Class) -> bool {
         let attempts = match self.policy.retry.retries(class) {
             true => self.policy.retry.attempts.get(),
@@ -216,7 +216,7 @@ impl Politeness {
         self.count_absence(now, sent_at, most)
     }
 
-    /// The host has answered a request that was sent at `sent_at` with a `Retry-After` beyond the patience. Returns whether
+    /// The host answered a request that was sent at `sent_at` with a `Retry-After` beyond the patience. Returns whether
     /// to give the host up: after 4 such answers and no other.
     pub fn handle_long_wait(&mut self, now: Instant, sent_at: Option<Instant>) -> bool {
         self.has_replied = true;

@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(retry_at(&attempts, late, SECOND), None);
         attempts.handle_sent(now);
         assert_eq!(retry_at(&attempts, now, SECOND), None);
-        // To be asked for less is no attempt.
+        // A refusal is not an attempt.
         assert_eq!(attempts.handle_throttled(now), None);
         attempts.discount();
         assert_eq!(retry_at(&attempts, now, SECOND), Some(now + SECOND));

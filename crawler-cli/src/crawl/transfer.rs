@@ -98,7 +98,8 @@ impl Transfer {
         Client::with_resolver(config, guard.resolver(HickoryResolver::system()))
     }
 
-    /// The engine's default, which most systems allow, without the reserved descriptors; at least the limit for one host.
+    /// The engine's default, which most systems allow, without the reserved descriptors; at least the limit of one
+    /// host.
     pub(crate) fn all_connections(&self) -> NonZeroUsize {
         let most = Config::default().max_connections.get();
         let most = NonZeroUsize::new(most.saturating_sub(self.reserved));

@@ -23,7 +23,7 @@ pub(crate) struct Head<'a> {
     pub(super) coding: Option<&'a [u8]>,
 }
 
-/// What a request asked for.
+/// What was requested.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Asked {
     /// The head only.

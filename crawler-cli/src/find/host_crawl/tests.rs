@@ -428,7 +428,7 @@ fn a_wait_beyond_the_patience_gives_up_the_url_at_once() {
             "{value}"
         );
         assert_eq!(outcome.times("/b/"), [1]);
-        // Not one second is waited for the sake of a host that has time for others.
+        // The other URLs are requested without a pause.
         assert!(outcome.times("/a/")[0] < 1000);
     }
 }
