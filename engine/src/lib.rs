@@ -185,7 +185,7 @@ mod time;
 
 pub use address::{Address, Answer};
 #[cfg(feature = "http")]
-pub use client::Unfit;
+pub use client::ConversionError;
 pub use client::{
     AddressState, Batch, BatchConfig, BatchOrder, Body, Call, CallId, Client, Completion, Config,
     ConnectTo, Engine, Failures, Histogram, Hop, HostClient, HostConfig, Observer, ObserverEvent,

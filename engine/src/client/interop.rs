@@ -11,14 +11,14 @@ use crate::proto::{Request, Response, Version};
 ///
 /// ```
 /// use bytes::Bytes;
-/// use courser::{Request, Unfit};
+/// use courser::{ConversionError, Request};
 ///
 /// let request = http::Request::post("http://h/").version(http::Version::HTTP_2).body(Bytes::new()).unwrap();
-/// assert_eq!(Request::try_from(request).unwrap_err(), Unfit::Version);
+/// assert_eq!(Request::try_from(request).unwrap_err(), ConversionError::Version);
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
-pub enum Unfit {
+pub enum ConversionError {
     /// The request is to be sent in another version than HTTP/1.1.
     Version,
     /// The request's `Content-Length` is not the length of its body.
@@ -33,7 +33,7 @@ pub enum Unfit {
     TooManyHeaders,
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for ConversionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Version => "the request is not for HTTP/1.1",
@@ -46,7 +46,7 @@ impl fmt::Display for Unfit {
     }
 }
 
-impl std::error::Error for Unfit {}
+impl std::error::Error for ConversionError {}
 
 /// The URI becomes the target as it is: a client of one upstream takes a path, one of any host an absolute URL. A
 /// `Content-Length` that is right is dropped, since the engine computes it; what else frames a message is refused when
@@ -57,22 +57,22 @@ impl std::error::Error for Unfit {}
 /// let request = http::Request::post("/items").header("x-trace", "7").body(Bytes::from("{}")).unwrap();
 /// let request = courser::Request::try_from(request)?;
 /// assert_eq!((request.method(), request.target()), ("POST", "/items"));
-/// # Ok::<(), courser::Unfit>(())
+/// # Ok::<(), courser::ConversionError>(())
 /// ```
 impl TryFrom<http::Request<Bytes>> for Request {
-    type Error = Unfit;
+    type Error = ConversionError;
 
-    fn try_from(from: http::Request<Bytes>) -> Result<Self, Unfit> {
+    fn try_from(from: http::Request<Bytes>) -> Result<Self, ConversionError> {
         let (parts, body) = from.into_parts();
         if parts.version != http::Version::HTTP_11 {
-            return Err(Unfit::Version);
+            return Err(ConversionError::Version);
         }
         let mut request = Self::new(parts.method.as_str(), parts.uri.to_string());
         for (name, value) in &parts.headers {
             if name == header::CONTENT_LENGTH {
                 let length = value.to_str().ok().and_then(|text| text.parse().ok());
                 if length != Some(body.len()) {
-                    return Err(Unfit::ContentLength);
+                    return Err(ConversionError::ContentLength);
                 }
                 continue;
             }
@@ -100,21 +100,22 @@ impl TryFrom<http::Request<Bytes>> for Request {
 /// # Ok(()) }
 /// ```
 impl TryFrom<Response> for http::Response<Bytes> {
-    type Error = Unfit;
+    type Error = ConversionError;
 
-    fn try_from(mut from: Response) -> Result<Self, Unfit> {
+    fn try_from(mut from: Response) -> Result<Self, ConversionError> {
         let mut response = Self::new(Bytes::new());
         *response.status_mut() =
-            http::StatusCode::from_u16(from.status()).map_err(|_| Unfit::Status)?;
+            http::StatusCode::from_u16(from.status()).map_err(|_| ConversionError::Status)?;
         *response.version_mut() = match from.version() {
             Version::Http10 => http::Version::HTTP_10,
             Version::Http11 => http::Version::HTTP_11,
         };
         for (name, value) in from.headers() {
-            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Unfit::HeaderName)?;
-            let value = HeaderValue::from_bytes(value).map_err(|_| Unfit::HeaderValue)?;
+            let name =
+                HeaderName::from_bytes(name.as_bytes()).map_err(|_| ConversionError::HeaderName)?;
+            let value = HeaderValue::from_bytes(value).map_err(|_| ConversionError::HeaderValue)?;
             let appended = response.headers_mut().try_append(name, value);
-            appended.map_err(|_| Unfit::TooManyHeaders)?;
+            appended.map_err(|_| ConversionError::TooManyHeaders)?;
         }
         *response.body_mut() = Bytes::from(from.take_body());
         Ok(response)
@@ -184,7 +185,7 @@ mod tests {
         };
         assert_eq!(with("4"), Ok(()));
         for wrong in ["5", "-4", "4, 4", ""] {
-            assert_eq!(with(wrong), Err(Unfit::ContentLength), "{wrong}");
+            assert_eq!(with(wrong), Err(ConversionError::ContentLength), "{wrong}");
         }
         let chunked = http::Request::post("/").header("transfer-encoding", "chunked");
         let mut chunked = Request::try_from(chunked.body(Bytes::new()).unwrap()).unwrap();
@@ -194,6 +195,6 @@ mod tests {
     #[test]
     fn an_empty_response_has_no_status() {
         let empty: Result<http::Response<Bytes>, _> = Response::new().try_into();
-        assert_eq!(empty.unwrap_err(), Unfit::Status);
+        assert_eq!(empty.unwrap_err(), ConversionError::Status);
     }
 }

@@ -42,7 +42,7 @@ pub use config::{Config, HostConfig};
 pub use cookies::{Cookie, CookieJar, CookieLimits};
 pub use engine::{Batch, Body, Engine};
 #[cfg(feature = "http")]
-pub use interop::Unfit;
+pub use interop::ConversionError;
 pub(crate) use migration::MigratingCall;
 pub use observe::{Observer, ObserverEvent, RetryCause};
 pub use one_host::HostClient;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::slot::Permit;
 use super::{Drive, Sending, Shared};
-use crate::client::{Call, Unfit};
+use crate::client::{Call, ConversionError};
 use crate::error::{Error, ErrorKind};
 use crate::proto::{Request, Response};
 
@@ -93,7 +93,7 @@ impl<C: Drive> tower_service::Service<http::Request<Bytes>> for HttpService<C> {
 /// The response of a [`HttpService`]. Dropping it cancels the call.
 #[derive(Debug)]
 #[must_use = "dropping it cancels the call"]
-pub struct ServiceFuture(Result<Sending, Unfit>);
+pub struct ServiceFuture(Result<Sending, ConversionError>);
 
 impl Future for ServiceFuture {
     type Output = Result<http::Response<Bytes>, ServiceError>;
@@ -130,9 +130,9 @@ pub enum ServiceError {
     /// The call failed.
     Call(Error),
     /// The request does not fit, and was not sent.
-    Request(Unfit),
+    Request(ConversionError),
     /// The response has come, and does not fit into an `http::Response`.
-    Response(Unfit),
+    Response(ConversionError),
 }
 
 impl ServiceError {

@@ -625,7 +625,7 @@ fn a_tower_service_answers_requests_and_respects_the_limit() {
     let error = block_on(client.service().call(other_version)).unwrap_err();
     assert!(matches!(
         error,
-        courser::ServiceError::Request(courser::Unfit::Version)
+        courser::ServiceError::Request(courser::ConversionError::Version)
     ));
     client.shutdown_now();
     let mut ended = client.service();
