@@ -830,7 +830,7 @@ fn a_search_that_has_ended_sleeps_while_its_last_file_comes() {
         .expect("a directory");
     let mut ended = None;
     find.robots(false).run(|event| {
-        if let Event::Turn(summary) = event
+        if let Event::Progress(summary) = event
             && summary.ending == Ending::Quit
         {
             ended.get_or_insert_with(Instant::now);

@@ -42,7 +42,7 @@ struct Group {
 
 /// The order in which the hosts of one address may send.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Turns {
+pub(super) struct RoundRobin {
     /// The number of hosts.
     pub(super) hosts: usize,
     /// Index of the host that may send next.
@@ -124,9 +124,9 @@ impl AddressGroups {
             .is_none_or(|group| group.hosts.first() == Some(&host))
     }
 
-    /// The turns at the host's address; `None` if the address is not known.
-    pub(super) fn turns(&self, host: HostId) -> Option<Turns> {
-        self.of(host).map(|group| Turns {
+    /// The order of the hosts at the host's address; `None` if the address is not known.
+    pub(super) fn round_robin(&self, host: HostId) -> Option<RoundRobin> {
+        self.of(host).map(|group| RoundRobin {
             hosts: group.hosts.len(),
             next: group.next,
         })

@@ -107,11 +107,11 @@ impl<W: HostWork> Scheduler<W> {
 
     /// Lets a host send what it may; if several hosts share its address, lets each of them send in turn.
     pub fn submit_near(&mut self, host: HostId, shared: &mut W::Shared<'_>) {
-        let Some(turns) = self.groups.turns(host) else {
+        let Some(order) = self.groups.round_robin(host) else {
             self.submit(host, shared);
             return;
         };
-        for place in (turns.next..turns.hosts).chain(0..turns.next) {
+        for place in (order.next..order.hosts).chain(0..order.next) {
             let Some(next) = self.groups.at(host, place) else {
                 return;
             };

@@ -95,8 +95,11 @@ fn find(url: &str) -> io::Result<(Vec<String>, Summary)> {
             Event::Unread(unread) => {
                 live.suspend(|| eprintln!("{}: {}", unread.url, describe(unread.cause)));
             }
-            Event::Downloaded(_) | Event::Output { .. } | Event::Failed(_) | Event::Unkept(_) => {}
-            Event::Turn(summary) => live.draw(summary, Instant::now()),
+            Event::Downloaded(_)
+            | Event::Output { .. }
+            | Event::Failed(_)
+            | Event::StateFailed(_) => {}
+            Event::Progress(summary) => live.draw(summary, Instant::now()),
         }
         ControlFlow::Continue(())
     });

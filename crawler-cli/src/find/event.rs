@@ -20,12 +20,12 @@ pub enum Event<'a> {
     /// An action failed.
     Failed(&'a ActError),
     /// The state of the search could not be saved. The search ends.
-    Unkept(&'a StateError),
+    StateFailed(&'a StateError),
     /// A URL that could not be read, whether or not it would have matched.
     Unread(Unread<'a>),
     /// A wanted file is complete on disk.
     Downloaded(Saved<'a>),
     /// The search has no more work for now and is about to wait: the time to show progress and to write out what was
     /// gathered. Comes at least ten times a second, and once at the end.
-    Turn(&'a Summary),
+    Progress(&'a Summary),
 }

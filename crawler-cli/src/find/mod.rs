@@ -17,8 +17,8 @@
 //!             Event::Found(found) => urls.push(found.url.to_owned()),
 //!             Event::Unread(unread) => eprintln!("{}: {}", unread.url, unread.cause),
 //!             Event::Failed(error) => eprintln!("{error}"),
-//!             Event::Unkept(error) => eprintln!("{error}"),
-//!             Event::Output { .. } | Event::Downloaded(_) | Event::Turn(_) => {}
+//!             Event::StateFailed(error) => eprintln!("{error}"),
+//!             Event::Output { .. } | Event::Downloaded(_) | Event::Progress(_) => {}
 //!         }
 //!         ControlFlow::Continue(())
 //!     });

@@ -119,7 +119,7 @@ impl<'r> Run<'r> {
     /// The state could not be saved: the search ends.
     pub(super) fn state_failed(&mut self, error: &StateError) {
         self.events.summary.failed += 1;
-        self.events.emit(Event::Unkept(error));
+        self.events.emit(Event::StateFailed(error));
         self.events.summary.ending = Ending::Stopped;
     }
 
@@ -296,7 +296,11 @@ impl<'r> Events<'r> {
             return;
         }
         self.commit();
-        if self.reporter.event(&Event::Turn(&self.summary)).is_break() {
+        if self
+            .reporter
+            .event(&Event::Progress(&self.summary))
+            .is_break()
+        {
             self.summary.ending = Ending::Stopped;
         }
     }

@@ -61,7 +61,7 @@ impl Summary {
 /// How a search ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Ending {
-    /// Nothing is left to do. In [`Event::Turn`](super::Event::Turn): the search is running.
+    /// Nothing is left to do. In [`Event::Progress`](super::Event::Progress): the search is running.
     Finished,
     /// The expression ended it: `-quit`.
     Quit,

@@ -137,8 +137,8 @@ impl Report {
             Event::Failed(error) => self.message(&describe(*error)),
             // Counted in the summary.
             Event::Downloaded(_) => {}
-            Event::Unkept(error) => self.message(&format!("--state {error}")),
-            Event::Turn(summary) => self.live.draw(summary, Instant::now()),
+            Event::StateFailed(error) => self.message(&format!("--state {error}")),
+            Event::Progress(summary) => self.live.draw(summary, Instant::now()),
         }
     }
 

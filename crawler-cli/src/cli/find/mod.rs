@@ -105,7 +105,7 @@ struct Interruptible<'i> {
 impl Reporter for Interruptible<'_> {
     fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         self.report.event(event)?;
-        let may_end = matches!(event, Event::Turn(_));
+        let may_end = matches!(event, Event::Progress(_));
         match may_end && (self.report.is_over() || self.interrupted.load(Ordering::Relaxed)) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
