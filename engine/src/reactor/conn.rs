@@ -207,7 +207,7 @@ impl<N: Net, C> Reactor<N, C> {
 
     /// An idle connection ends with any byte from the peer, the end of the stream or an error.
     pub(super) fn check_idle(&mut self, key: ConnKey) {
-        match self.read_freely(key) {
+        match self.read_unlimited(key) {
             None => {}
             Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
             _ => {

@@ -80,9 +80,9 @@ impl<N: Net, C> Reactor<N, C> {
                 }
                 // Bytes that came together with the connection cause no event of their own.
                 if readable && !needs_handshakes {
-                    self.net.set_free(true);
+                    self.net.set_unlimited(true);
                     let read = conn.stream.read(&mut self.net, &mut self.buffer);
-                    self.net.set_free(false);
+                    self.net.set_unlimited(false);
                     match read {
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                         Ok(1..) => return self.connect_failed(key, PeerFault::Unsolicited.into()),

@@ -1,9 +1,10 @@
-//! Bytes in a time: a network whose reads and writes are held back by rates, for each host and over all.
+//! Rates of bytes: a network whose reads and writes are held back by rates, for each host and over all hosts.
 //!
-//! A read or a write that may not be says `WouldBlock`, or is cut short, and its stream is told of with an event when
-//! its turn has come: to the reactor it is a network that is as slow as the rates. Streams that wait for one rate stand
-//! in line for it, and get a piece each. What is counted are the bytes of the sockets, those of TLS and of handshakes
-//! included. Without rates a read or a write costs one comparison more.
+//! If a rate allows no byte now, a read or a write fails with `WouldBlock`. If a rate allows only a part, the read or
+//! the write is cut short. The stream gets an event as soon as the rate allows more. To the reactor this is a network
+//! that is as slow as the rates. The streams that wait for one rate form a queue, and each gets a piece at a time. The
+//! rates count the bytes of the sockets, which include the bytes of TLS and of other handshakes. Without rates, a read
+//! or a write costs one more comparison.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -17,12 +18,12 @@ use crate::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use crate::policy::{Rate, RateLimiter};
 use crate::time::Time;
 
-/// Rates of bytes; the fields are those of the configurations.
+/// Rates of bytes, as the configurations have them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ByteRates {
-    /// In and out, of each host.
+    /// For each host: in and out.
     pub(crate) host: [Option<Rate>; 2],
-    /// In and out, of all hosts together.
+    /// For all hosts together: in and out.
     pub(crate) total: [Option<Rate>; 2],
 }
 
@@ -32,17 +33,17 @@ impl ByteRates {
     }
 }
 
-/// A network, and the rates at which bytes go through it.
+/// A network, with the rates that hold back its bytes.
 pub(crate) struct Metered<N: Net> {
     net: N,
     meters: Option<Box<Meters>>,
 }
 
-/// One of its streams.
+/// A stream of a [`Metered`] network.
 pub(crate) struct MeteredStream<S> {
     stream: S,
-    /// Of a network without rates, nothing.
-    tag: Option<StreamKey>,
+    /// `None` if no rate holds the stream back.
+    key: Option<StreamKey>,
 }
 
 impl<S> MeteredStream<S> {
@@ -53,10 +54,10 @@ impl<S> MeteredStream<S> {
 
 type StreamKey = Key<of::Stream>;
 
-/// Names a flow: whose bytes it counts, and their direction.
+/// The key of a flow: the hosts whose bytes the flow counts, and the direction of these bytes.
 type FlowKey = (Scope, usize);
 
-/// Whose bytes a rate is for.
+/// The hosts whose bytes a rate limits.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Scope {
     Host(HostKey),
@@ -66,44 +67,49 @@ enum Scope {
 #[derive(Debug)]
 struct Meters {
     rates: ByteRates,
-    tags: Slab<Tag, of::Stream>,
+    streams: Slab<StreamState, of::Stream>,
     flows: BTreeMap<FlowKey, Flow>,
-    /// When the next in line of a flow has its turn.
-    due: BinaryHeap<Reverse<(Instant, FlowKey)>>,
-    /// Flows of which some have been called, and others wait.
-    unplanned: Vec<FlowKey>,
-    /// The place of the next one that waits.
-    next_place: u64,
-    free: bool,
+    /// When the rate of a flow allows a piece to the first stream of the flow's queue.
+    grants_due: BinaryHeap<Reverse<(Instant, FlowKey)>>,
+    /// Flows of which some streams have just got a grant and other streams still wait: they have no entry in
+    /// `grants_due`.
+    unscheduled: Vec<FlowKey>,
+    /// The last number that a waiting stream got.
+    last_number: u64,
+    /// While this is true, no rate holds back a read or a write.
+    unlimited: bool,
 }
 
-/// What is known of a stream; in and out.
+/// The state of a stream. Each array has an element for each direction: in and out.
 #[derive(Debug)]
-struct Tag {
+struct StreamState {
     token: Token,
     host: HostKey,
+    /// Whether the stream is in the queue of a flow.
     waits: [bool; 2],
-    /// Its place in line, from when it began to wait until it gets something.
-    place: [Option<u64>; 2],
-    /// It has had its turn in line, and has not used it.
-    called: [bool; 2],
-    /// The last read was cut short: there may be more.
-    cut: bool,
-    /// When it was last called.
-    called_at: Option<Time>,
+    /// The order of the stream among those that wait. The stream keeps this number from the beginning of its wait until
+    /// it may read or write.
+    number: [Option<u64>; 2],
+    /// Whether the stream has got a grant that it has not used yet.
+    granted: [bool; 2],
+    /// The last read was cut short: there may be more to read.
+    read_cut: bool,
+    /// When the stream last got a grant.
+    granted_at: Option<Time>,
 }
 
-/// What goes through one rate.
+/// The bytes that one rate limits, and the streams that wait for this rate.
 #[derive(Debug)]
 struct Flow {
     limiter: RateLimiter,
-    /// What one that waits gets at a time, so that neither everybody gets a byte nor one everything.
+    /// How many bytes a waiting stream gets at a time. So the streams do not get one byte each, and no stream gets
+    /// everything.
     piece: u64,
-    /// Those that wait, by how long they have done so for any flow: one that has had its turn in one, and finds nothing
-    /// in the other, is not behind those that came later.
-    line: BTreeMap<u64, StreamKey>,
-    /// It is among those that are due.
-    planned: bool,
+    /// The streams that wait for this flow, by their numbers. A stream that got a grant of one flow, and then must wait
+    /// for the other flow, keeps its number: it goes before streams that began to wait later.
+    queue: BTreeMap<u64, StreamKey>,
+    /// The flow is in `grants_due` or in `unscheduled`.
+    scheduled: bool,
 }
 
 impl Flow {
@@ -116,8 +122,8 @@ impl Flow {
             piece: u64::try_from(piece)
                 .unwrap_or(u64::MAX)
                 .clamp(1, LEAST_BURST.get()),
-            line: BTreeMap::new(),
-            planned: false,
+            queue: BTreeMap::new(),
+            scheduled: false,
         }
     }
 }
@@ -127,18 +133,18 @@ impl<N: Net> Metered<N> {
         let meters = (!rates.is_none()).then(|| {
             Box::new(Meters {
                 rates,
-                tags: Slab::new(),
+                streams: Slab::new(),
                 flows: BTreeMap::new(),
-                due: BinaryHeap::new(),
-                unplanned: Vec::new(),
-                next_place: 0,
-                free: false,
+                grants_due: BinaryHeap::new(),
+                unscheduled: Vec::new(),
+                last_number: 0,
+                unlimited: false,
             })
         });
         Self { net, meters }
     }
 
-    /// As [`Net::connect`], for that host.
+    /// As [`Net::connect`], under the rates of a host.
     pub(crate) fn connect_for(
         &mut self,
         host: HostKey,
@@ -147,42 +153,42 @@ impl<N: Net> Metered<N> {
         options: &SocketOptions,
     ) -> io::Result<MeteredStream<N::Stream>> {
         let stream = self.net.connect(token, to, options)?;
-        let tag = self.meters.as_mut().map(|meters| {
-            meters.tags.insert(Tag {
+        let key = self.meters.as_mut().map(|meters| {
+            meters.streams.insert(StreamState {
                 token,
                 host,
                 waits: [false; 2],
-                place: [None; 2],
-                called: [false; 2],
-                cut: false,
-                called_at: None,
+                number: [None; 2],
+                granted: [false; 2],
+                read_cut: false,
+                granted_at: None,
             })
         });
-        Ok(MeteredStream { stream, tag })
+        Ok(MeteredStream { stream, key })
     }
 
-    /// Whether reads go on whatever the rates: to see whether there is something, or the end. What they take is
-    /// charged.
-    pub(crate) fn set_free(&mut self, free: bool) {
+    /// Whether reads ignore the rates: for reads that only check whether a stream has bytes or has ended. The rates
+    /// still count the bytes of these reads.
+    pub(crate) fn set_unlimited(&mut self, unlimited: bool) {
         if let Some(meters) = &mut self.meters {
-            meters.free = free;
+            meters.unlimited = unlimited;
         }
     }
 
-    /// Whether a rate holds it back, or when one has last done so.
-    pub(crate) fn held(&self, stream: &MeteredStream<N::Stream>) -> (bool, Option<Time>) {
-        self.tag(stream).map_or((false, None), |tag| {
-            (tag.waits.contains(&true), tag.called_at)
+    /// Whether a rate holds the stream back now, and when the last such wait ended.
+    pub(crate) fn held_back(&self, stream: &MeteredStream<N::Stream>) -> (bool, Option<Time>) {
+        self.state(stream).map_or((false, None), |state| {
+            (state.waits.contains(&true), state.granted_at)
         })
     }
 
-    /// What is known of a stream, if there are rates.
+    /// The state of a stream; `None` if no rate holds the stream back.
     #[inline]
-    fn tag(&self, stream: &MeteredStream<N::Stream>) -> Option<&Tag> {
-        self.meters.as_ref()?.tags.get(stream.tag?)
+    fn state(&self, stream: &MeteredStream<N::Stream>) -> Option<&StreamState> {
+        self.meters.as_ref()?.streams.get(stream.key?)
     }
 
-    /// Until when what is known of a host must be kept: a new one would let more pass.
+    /// Until when the flows of a host must be kept: new flows would allow more bytes. `None` if they need not be kept.
     pub(crate) fn counts_until(&self, host: HostKey, now: Time) -> Option<Time> {
         let flows = &self.meters.as_ref()?.flows;
         let of_host = flows.range((Scope::Host(host), IN)..=(Scope::Host(host), OUT));
@@ -190,7 +196,7 @@ impl<N: Net> Metered<N> {
         at.map(Time::of).max().filter(|at| *at > now)
     }
 
-    /// A host is gone.
+    /// Drops the flows of a host that the client has removed.
     pub(crate) fn forget(&mut self, host: HostKey) {
         if let Some(meters) = &mut self.meters {
             meters.flows.remove(&(Scope::Host(host), IN));
@@ -198,15 +204,15 @@ impl<N: Net> Metered<N> {
         }
     }
 
-    /// The network itself.
+    /// The network without the rates.
     pub(crate) fn inner(&mut self) -> &mut N {
         &mut self.net
     }
 
-    /// Takes a stream out, for somebody else.
+    /// Takes a stream out of this network. No rate holds the stream back any more.
     pub(crate) fn release(&mut self, stream: MeteredStream<N::Stream>) -> N::Stream {
-        if let (Some(meters), Some(tag)) = (&mut self.meters, stream.tag) {
-            meters.tags.remove(tag);
+        if let (Some(meters), Some(key)) = (&mut self.meters, stream.key) {
+            meters.streams.remove(key);
         }
         stream.into_stream()
     }
@@ -218,14 +224,14 @@ impl<N: Net> Metered<N> {
         buf: &mut [u8],
     ) -> io::Result<usize> {
         let now = self.net.now();
-        let (Some(meters), Some(tag)) = (&mut self.meters, stream.tag) else {
+        let (Some(meters), Some(key)) = (&mut self.meters, stream.key) else {
             return self.net.read(&mut stream.stream, buf);
         };
-        let most = meters.allow(IN, tag, buf.len(), now)?;
+        let most = meters.allow(IN, key, buf.len(), now)?;
         let read = self.net.read(&mut stream.stream, &mut buf[..most]);
         if let Ok(n) = &read {
-            meters.charge(IN, tag, *n, now);
-            meters.set_cut(tag, *n == most && most < buf.len());
+            meters.charge(IN, key, *n, now);
+            meters.set_cut(key, *n == most && most < buf.len());
         }
         read
     }
@@ -237,11 +243,11 @@ impl<N: Net> Metered<N> {
         parts: &[IoSlice<'_>],
     ) -> io::Result<usize> {
         let now = self.net.now();
-        let (Some(meters), Some(tag)) = (&mut self.meters, stream.tag) else {
+        let (Some(meters), Some(key)) = (&mut self.meters, stream.key) else {
             return self.net.write(&mut stream.stream, parts);
         };
         let length = parts.iter().map(|part| part.len()).sum();
-        let most = meters.allow(OUT, tag, length, now)?;
+        let most = meters.allow(OUT, key, length, now)?;
         let mut left = most;
         let cut = parts.iter().map(|part| {
             let n = part.len().min(left);
@@ -251,10 +257,10 @@ impl<N: Net> Metered<N> {
         let cut: Vec<IoSlice<'_>> = cut.filter(|part| !part.is_empty()).collect();
         let written = self.net.write(&mut stream.stream, &cut);
         if let Ok(n) = &written {
-            meters.charge(OUT, tag, *n, now);
+            meters.charge(OUT, key, *n, now);
             if *n == most && most < length {
-                // The socket took it all, so no event of its own will come.
-                meters.wait(OUT, tag, now);
+                // The socket took all bytes that it was given, so the network will report no event.
+                meters.wait(OUT, key, now);
             }
         }
         written
@@ -268,14 +274,14 @@ impl<N: Net> Metered<N> {
     ) -> io::Result<()> {
         let now = self.net.now();
         let due = self.meters.as_mut().and_then(|meters| {
-            meters.plan(now);
-            meters.due.peek()
+            meters.schedule(now);
+            meters.grants_due.peek()
         });
         let wait = due.map(|Reverse((at, _))| at.saturating_duration_since(now));
         let timeout = timeout.into_iter().chain(wait).min();
         let polled = self.net.poll(events, timeout);
         if let Some(meters) = &mut self.meters {
-            meters.call(self.net.now(), events);
+            meters.grant(self.net.now(), events);
         }
         polled
     }
@@ -289,7 +295,7 @@ impl<N: Net> Net for Metered<N> {
         self.net.now()
     }
 
-    /// For no host, so that no rate holds the stream back.
+    /// Connects without a host: no rate holds the stream back.
     fn connect(
         &mut self,
         token: Token,
@@ -297,7 +303,7 @@ impl<N: Net> Net for Metered<N> {
         options: &SocketOptions,
     ) -> io::Result<Self::Stream> {
         let stream = self.net.connect(token, to, options)?;
-        Ok(MeteredStream { stream, tag: None })
+        Ok(MeteredStream { stream, key: None })
     }
 
     #[inline]
@@ -305,7 +311,7 @@ impl<N: Net> Net for Metered<N> {
         self.net.connected(&stream.stream)
     }
 
-    #[inline(always)] // as is what it stands before
+    #[inline(always)] // like the method of the network that is called here
     fn read(&mut self, stream: &mut Self::Stream, buf: &mut [u8]) -> io::Result<usize> {
         if self.meters.is_none() {
             return self.net.read(&mut stream.stream, buf);
@@ -361,22 +367,22 @@ impl<N: Net> Net for Metered<N> {
     #[inline(always)]
     fn left_nothing(&self, stream: &Self::Stream, n: usize, room: usize) -> bool {
         self.net.left_nothing(&stream.stream, n, room)
-            && self.tag(stream).is_none_or(|tag| !tag.cut)
+            && self.state(stream).is_none_or(|state| !state.read_cut)
     }
 }
 
 impl Meters {
-    /// The flows that a stream goes through, in the order in which they are asked.
-    fn ways(&self, direction: usize, host: HostKey) -> [Option<(FlowKey, Rate)>; 2] {
+    /// The flows that count the bytes of a host, in the order in which they are asked.
+    fn flows_of(&self, direction: usize, host: HostKey) -> [Option<(FlowKey, Rate)>; 2] {
         let own = self.rates.host[direction].map(|rate| ((Scope::Host(host), direction), rate));
         let total = self.rates.total[direction].map(|rate| ((Scope::AllHosts, direction), rate));
         [own, total]
     }
 
-    /// How many bytes, of so many, may go now, at least one.
+    /// How many of the `wanted` bytes the rates allow now: at least one.
     ///
     /// # Errors
-    /// `WouldBlock`, and the stream is in line.
+    /// `WouldBlock` if the rates allow nothing now. The stream then waits in a queue.
     fn allow(
         &mut self,
         direction: usize,
@@ -384,132 +390,135 @@ impl Meters {
         wanted: usize,
         now: Instant,
     ) -> io::Result<usize> {
-        let Some(tag) = self.tags.get_mut(key) else {
+        let Some(state) = self.streams.get_mut(key) else {
             return Ok(wanted);
         };
-        if self.free {
+        if self.unlimited {
             return Ok(wanted);
         }
-        if tag.waits[direction] {
+        if state.waits[direction] {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let was_called = std::mem::take(&mut tag.called[direction]);
-        let host = tag.host;
+        let has_grant = std::mem::take(&mut state.granted[direction]);
+        let host = state.host;
         let wanted = wanted as u64;
         let mut most = wanted;
-        for (id, rate) in self.ways(direction, host).into_iter().flatten() {
+        for (id, rate) in self.flows_of(direction, host).into_iter().flatten() {
             let flow = self.flows.entry(id).or_insert_with(|| Flow::new(rate));
             let available = flow.limiter.available(now);
-            // Who comes goes behind those that wait.
-            let is_turn = was_called || flow.line.is_empty();
-            if !is_turn || available < wanted.min(flow.piece) {
-                self.stand_in(id, direction, key, now);
+            // A stream without a grant goes behind the streams that wait.
+            let is_next = has_grant || flow.queue.is_empty();
+            if !is_next || available < wanted.min(flow.piece) {
+                self.enqueue(id, direction, key, now);
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            most = most.min(match flow.line.is_empty() {
+            most = most.min(match flow.queue.is_empty() {
                 true => available,
                 false => available.min(flow.piece),
             });
         }
-        if let Some(tag) = self.tags.get_mut(key) {
-            tag.place[direction] = None;
+        if let Some(state) = self.streams.get_mut(key) {
+            state.number[direction] = None;
         }
         Ok(most as usize)
     }
 
     fn charge(&mut self, direction: usize, key: StreamKey, count: usize, now: Instant) {
-        let Some(host) = self.tags.get(key).map(|tag| tag.host) else {
+        let Some(host) = self.streams.get(key).map(|state| state.host) else {
             return;
         };
-        for (id, rate) in self.ways(direction, host).into_iter().flatten() {
+        for (id, rate) in self.flows_of(direction, host).into_iter().flatten() {
             let flow = self.flows.entry(id).or_insert_with(|| Flow::new(rate));
             flow.limiter.charge(now, count as u64);
         }
     }
 
     fn set_cut(&mut self, key: StreamKey, cut: bool) {
-        if let Some(tag) = self.tags.get_mut(key) {
-            tag.cut = cut;
+        if let Some(state) = self.streams.get_mut(key) {
+            state.read_cut = cut;
         }
     }
 
-    /// Puts a stream in line that has more to send than it may.
+    /// Lets a stream wait that has more to send than the rates allow.
     fn wait(&mut self, direction: usize, key: StreamKey, now: Instant) {
-        let Some(host) = self.tags.get(key).map(|tag| tag.host) else {
+        let Some(host) = self.streams.get(key).map(|state| state.host) else {
             return;
         };
-        let ways = self.ways(direction, host);
-        // The one that lets the least pass.
-        let id = ways.into_iter().flatten().map(|(id, _)| id);
+        let flows = self.flows_of(direction, host);
+        let id = flows.into_iter().flatten().map(|(id, _)| id);
         let least = id.min_by_key(|id| {
             let flow = self.flows.get_mut(id);
             flow.map_or(u64::MAX, |flow| flow.limiter.available(now))
         });
         if let Some(id) = least {
-            self.stand_in(id, direction, key, now);
+            self.enqueue(id, direction, key, now);
         }
     }
 
-    fn stand_in(&mut self, id: FlowKey, direction: usize, key: StreamKey, now: Instant) {
-        let Some(tag) = self.tags.get_mut(key) else {
+    /// Puts a stream into the queue of a flow.
+    fn enqueue(&mut self, id: FlowKey, direction: usize, key: StreamKey, now: Instant) {
+        let Some(state) = self.streams.get_mut(key) else {
             return;
         };
-        tag.waits[direction] = true;
-        let place = *tag.place[direction].get_or_insert_with(|| {
-            self.next_place += 1;
-            self.next_place
+        state.waits[direction] = true;
+        let number = *state.number[direction].get_or_insert_with(|| {
+            self.last_number += 1;
+            self.last_number
         });
         if let Some(flow) = self.flows.get_mut(&id) {
-            flow.line.insert(place, key);
-            if !std::mem::replace(&mut flow.planned, true) {
+            flow.queue.insert(number, key);
+            if !std::mem::replace(&mut flow.scheduled, true) {
                 let at = flow.limiter.ready_at(now, flow.piece);
-                self.due.push(Reverse((at.unwrap_or(now + NEVER), id)));
+                self.grants_due
+                    .push(Reverse((at.unwrap_or(now + NEVER), id)));
             }
         }
     }
 
-    /// Tells those whose turn has come.
-    fn call(&mut self, now: Instant, events: &mut Vec<Event>) {
-        while let Some(&Reverse((at, id))) = self.due.peek()
+    /// Gives grants to the streams for which the rates now allow a piece, and adds an event for each.
+    fn grant(&mut self, now: Instant, events: &mut Vec<Event>) {
+        while let Some(&Reverse((at, id))) = self.grants_due.peek()
             && at <= now
         {
-            self.due.pop();
+            self.grants_due.pop();
             let Some(flow) = self.flows.get_mut(&id) else {
                 continue;
             };
-            flow.planned = false;
+            flow.scheduled = false;
             let mut pieces = flow.limiter.available(now) / flow.piece;
             while pieces > 0
-                && let Some((_, key)) = flow.line.pop_first()
+                && let Some((_, key)) = flow.queue.pop_first()
             {
-                let Some(tag) = self.tags.get_mut(key) else {
-                    continue; // it is closed
+                let Some(state) = self.streams.get_mut(key) else {
+                    continue; // the stream is closed
                 };
                 pieces -= 1;
                 let direction = id.1;
-                tag.waits[direction] = false;
-                tag.called[direction] = true;
-                tag.called_at = Some(Time::of(now));
+                state.waits[direction] = false;
+                state.granted[direction] = true;
+                state.granted_at = Some(Time::of(now));
                 events.push(Event {
-                    token: tag.token,
+                    token: state.token,
                     readable: direction == IN,
                     writable: direction == OUT,
                     closed: false,
                 });
             }
-            if !flow.line.is_empty() {
-                flow.planned = true;
-                self.unplanned.push(id);
+            if !flow.queue.is_empty() {
+                flow.scheduled = true;
+                self.unscheduled.push(id);
             }
         }
     }
 
-    /// Plans when the next ones are called, once those that were have taken theirs, a piece or less.
-    fn plan(&mut self, now: Instant) {
-        for id in self.unplanned.drain(..) {
+    /// Computes when the next streams get a grant. This is done when the streams with a grant have read or written, a
+    /// piece or less: only then is it known what the rates still allow.
+    fn schedule(&mut self, now: Instant) {
+        for id in self.unscheduled.drain(..) {
             if let Some(flow) = self.flows.get_mut(&id) {
                 let at = flow.limiter.ready_at(now, flow.piece);
-                self.due.push(Reverse((at.unwrap_or(now + NEVER), id)));
+                self.grants_due
+                    .push(Reverse((at.unwrap_or(now + NEVER), id)));
             }
         }
     }
@@ -518,13 +527,13 @@ impl Meters {
 const IN: usize = 0;
 const OUT: usize = 1;
 
-/// What goes at once at the least, whatever the rate says: a buffer's worth.
+/// The least burst of a rate, whatever the configuration says: the size of a buffer.
 const LEAST_BURST: NonZeroU64 = match NonZeroU64::new(16 * 1024) {
     Some(burst) => burst,
     None => NonZeroU64::MIN,
 };
 
-/// One in line gets what the rate gives in this time.
+/// A piece is what the rate allows in this time.
 const PIECE: Duration = Duration::from_millis(20);
 
 const NEVER: Duration = Duration::from_secs(30 * 365 * 86_400);
@@ -546,29 +555,29 @@ mod tests {
                 host: [host, None],
                 total: [total, None],
             },
-            tags: Slab::new(),
+            streams: Slab::new(),
             flows: BTreeMap::new(),
-            due: BinaryHeap::new(),
-            unplanned: Vec::new(),
-            next_place: 0,
-            free: false,
+            grants_due: BinaryHeap::new(),
+            unscheduled: Vec::new(),
+            last_number: 0,
+            unlimited: false,
         }
     }
 
     fn stream(meters: &mut Meters, host: u32) -> StreamKey {
-        meters.tags.insert(Tag {
-            token: Token(meters.tags.len()),
+        meters.streams.insert(StreamState {
+            token: Token(meters.streams.len()),
             host: HostKey::first_of(host),
             waits: [false; 2],
-            place: [None; 2],
-            called: [false; 2],
-            cut: false,
-            called_at: None,
+            number: [None; 2],
+            granted: [false; 2],
+            read_cut: false,
+            granted_at: None,
         })
     }
 
     #[test]
-    fn those_in_line_get_a_piece_each_and_who_is_gone_holds_nobody_up() {
+    fn waiting_streams_get_a_piece_each_and_a_closed_stream_delays_no_other() {
         let mut meters = meters(None, Some(rate(100_000, 1)));
         let mut now = Instant::now();
         let all: Vec<StreamKey> = (0..4).map(|_| stream(&mut meters, 1)).collect();
@@ -576,15 +585,15 @@ mod tests {
         meters.charge(IN, all[0], 16_384, now);
         for key in &all {
             assert!(meters.allow(IN, *key, 100_000, now).is_err());
-            // However often it asks, it stands in line once.
+            // However often a stream asks, the queue has it once.
             assert!(meters.allow(IN, *key, 100_000, now).is_err());
         }
-        meters.tags.remove(all[1]);
+        meters.streams.remove(all[1]);
         let mut events = Vec::new();
         for expected in [0, 2, 3] {
             now += PIECE;
-            meters.call(now, &mut events);
-            let event = events.pop().expect("somebody's turn");
+            meters.grant(now, &mut events);
+            let event = events.pop().expect("a stream gets a grant");
             assert_eq!((event.token, event.readable), (Token(expected), true));
             assert!(events.is_empty());
             assert_eq!(
@@ -592,18 +601,18 @@ mod tests {
                 Some(2000)
             );
             meters.charge(IN, all[expected], 2000, now);
-            meters.plan(now);
+            meters.schedule(now);
         }
         now += PIECE;
-        meters.call(now, &mut events);
-        assert!(events.is_empty() && meters.due.is_empty());
+        meters.grant(now, &mut events);
+        assert!(events.is_empty() && meters.grants_due.is_empty());
     }
 
     proptest! {
-        /// Streams of some hosts that always want more: over any window no host and not all together get more than
-        /// their rates, each is called when it waits, and full use is made of what there is.
+        /// Streams of several hosts always want more. In no window does a host, or do all hosts together, get more than
+        /// the rates allow. Each stream that waits gets a grant, and nearly all that the rates allow is used.
         #[test]
-        fn no_window_has_more_and_none_waits_for_ever(
+        fn no_window_exceeds_a_rate_and_no_stream_waits_for_ever(
             (own, own_burst) in (1_000u64..1_000_000, 1u64..60_000),
             (all, all_burst) in (1_000u64..1_000_000, 1u64..60_000),
             hosts in prop::collection::vec(0u32..3, 1..8),
@@ -625,12 +634,12 @@ mod tests {
                         got[at] += n;
                     }
                 }
-                meters.plan(now);
-                let next = meters.due.peek().map(|Reverse((at, _))| *at);
-                prop_assert!(next.is_some_and(|next| next >= now), "nobody would ever be called");
+                meters.schedule(now);
+                let next = meters.grants_due.peek().map(|Reverse((at, _))| *at);
+                prop_assert!(next.is_some_and(|next| next >= now), "no stream would ever get a grant");
                 now = next.unwrap_or(now);
                 let mut events = Vec::new();
-                meters.call(now, &mut events);
+                meters.grant(now, &mut events);
                 ready.extend(events.iter().map(|event| event.token.0));
             }
             let bound = |rate: Rate, window: Duration| {
@@ -646,7 +655,8 @@ mod tests {
                     prop_assert!(of_hosts[*host as usize] * 1_000_000_000 <= bound(own, *end - *begin));
                 }
             }
-            // The slower of the two rates, over three seconds, but for the pieces that are on their way.
+            // Over three seconds, the slower of the two rates is nearly used up; pieces that were granted and not yet
+            // read are missing.
             let number = hosts.iter().collect::<std::collections::BTreeSet<_>>().len() as u64;
             let slower = all.count.get().min(own.count.get() * number);
             let sum: usize = got.iter().sum();

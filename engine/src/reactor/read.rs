@@ -29,11 +29,11 @@ impl<N: Net, C> Reactor<N, C> {
     }
 
     /// Reads without regard to the rates of bytes: only whether there is something matters.
-    pub(super) fn read_freely(&mut self, key: ConnKey) -> Option<io::Result<usize>> {
+    pub(super) fn read_unlimited(&mut self, key: ConnKey) -> Option<io::Result<usize>> {
         let conn = self.conns.get_mut(key)?;
-        self.net.set_free(true);
+        self.net.set_unlimited(true);
         let read = conn.stream.read(&mut self.net, &mut self.buffer);
-        self.net.set_free(false);
+        self.net.set_unlimited(false);
         Some(read)
     }
 
@@ -186,7 +186,7 @@ impl<N: Net, C> Reactor<N, C> {
     /// Whether something follows a response that filled the last read. There will be no event for it, so only a read
     /// can tell.
     fn has_more(&mut self, key: ConnKey) -> bool {
-        self.read_freely(key).is_some_and(
+        self.read_unlimited(key).is_some_and(
             |read| !matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock),
         )
     }

@@ -128,9 +128,9 @@ impl<N: Net, C> Reactor<N, C> {
             Reuse::Keep if surplus => Reuse::Close(CloseReason::Surplus),
             // The last read was filled: only another one can tell.
             Reuse::Keep if !left_nothing => {
-                self.net.set_free(true);
+                self.net.set_unlimited(true);
                 let read = conn.stream.read(&mut self.net, &mut self.buffer);
-                self.net.set_free(false);
+                self.net.set_unlimited(false);
                 match read {
                     Ok(1..) => Reuse::Close(CloseReason::Surplus),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => Reuse::Keep,
