@@ -1,4 +1,4 @@
-//! Reading answers, which come in the order of their requests.
+//! Reading of pipelined answers, which come in the order of their requests.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use crate::reactor::{ActiveCall, ConnKey, Reactor, ReactorEvent, Settings, Slab,
 use crate::time::Time;
 
 impl<N: Net, C> Reactor<N, C> {
-    /// Reads once, and hands out all answers that came.
+    /// Reads once, and reports all answers that came.
     #[inline(never)]
     pub(in crate::reactor) fn read_pipeline(
         &mut self,
@@ -37,7 +37,7 @@ impl<N: Net, C> Reactor<N, C> {
         if n > 0 && !pipeline.is_begun(pipeline.front) {
             return Err(PeerFault::Unsolicited.into());
         }
-        pipeline.tidy();
+        pipeline.drop_withdrawn();
         let left_nothing = conn.stream.is_drained(&self.net, n, self.buffer.len());
         let progress = match left_nothing && !conn.closed {
             true => Progress::Drained,
@@ -90,7 +90,8 @@ impl<N: Net, C> Reactor<N, C> {
             }
             pipeline.answered += 1;
             pipeline.answered_now += 1;
-            let late = conn.advance(&mut self.calls, &mut self.spares, self.now, &self.settings);
+            let abandoned =
+                conn.advance(&mut self.calls, &mut self.spares, self.now, &self.settings);
             self.reactor_events.push_back(ReactorEvent::Answered {
                 slot: conn.slot,
                 conn: key,
@@ -100,7 +101,7 @@ impl<N: Net, C> Reactor<N, C> {
                 .pipeline
                 .as_ref()
                 .is_some_and(|pipeline| pipeline.is_front_unsent());
-            if let Some(response) = late {
+            if let Some(response) = abandoned {
                 self.put_spare(response);
             }
             if at == n {
@@ -116,7 +117,7 @@ impl<N: Net, C> Reactor<N, C> {
         }
     }
 
-    /// The last answer is there, or one after which there will be no more.
+    /// Handles the last answer: no request follows, or the connection ends after this answer.
     fn finish_pipeline(&mut self, key: ConnKey, reuse: Reuse, surplus: bool, left_nothing: bool) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
@@ -126,7 +127,7 @@ impl<N: Net, C> Reactor<N, C> {
         };
         let reuse = match reuse {
             Reuse::Keep if surplus => Reuse::Close(CloseReason::Surplus),
-            // The last read was filled: only another one can tell.
+            // The last read filled the buffer: only another read shows whether more bytes follow.
             Reuse::Keep if !left_nothing => {
                 self.net.set_unlimited(true);
                 let read = conn.stream.read(&mut self.net, &mut self.buffer);
@@ -147,20 +148,20 @@ impl<N: Net, C> Reactor<N, C> {
         };
         pipeline.answered += 1;
         pipeline.answered_now += 1;
-        let sent_behind = pipeline
-            .behind
+        let sent_queued = pipeline
+            .queued
             .front()
             .is_some_and(|b| pipeline.is_begun(b.range));
         let broken = match reuse {
             Reuse::Close(CloseReason::Surplus) => pipeline.answered > 1,
             Reuse::Close(CloseReason::RequestSaidClose) => false,
-            // HTTP/1.0 promises nothing about what is behind.
-            Reuse::Close(_) if version == Some(Version::Http10) => sent_behind,
+            // HTTP/1.0 does not say what a server does with further requests.
+            Reuse::Close(_) if version == Some(Version::Http10) => sent_queued,
             Reuse::Close(CloseReason::ResponseSaidClose) => {
-                pipeline.disowned = true;
-                sent_behind && pipeline.answered == 1
+                pipeline.closed_by_answer = true;
+                sent_queued && pipeline.answered == 1
             }
-            Reuse::Close(_) => sent_behind && pipeline.answered == 1,
+            Reuse::Close(_) => sent_queued && pipeline.answered == 1,
             Reuse::Keep => {
                 pipeline.out.shrink_to(MOST_KEPT);
                 false
@@ -175,8 +176,7 @@ impl<N: Net, C> Reactor<N, C> {
 }
 
 impl<S> Conn<S> {
-    /// The first of those behind comes to the front, in place of a call, or of a late answer, whose response is
-    /// returned.
+    /// Moves the first queued request to the front. If the front was an abandoned answer, its response is returned.
     #[inline]
     pub(super) fn advance<C>(
         &mut self,
@@ -186,12 +186,12 @@ impl<S> Conn<S> {
         settings: &Settings,
     ) -> Option<Response> {
         let pipeline = self.pipeline.as_mut()?;
-        let next = pipeline.behind.pop_front()?;
+        let next = pipeline.queued.pop_front()?;
         pipeline.sent_whole = pipeline.sent_whole.saturating_sub(1);
         pipeline.front = next.range;
         self.wait.since = now;
         self.reused = true;
-        let late = match self.state {
+        let abandoned = match self.state {
             ConnState::Draining(..) => {
                 std::mem::replace(&mut self.state, ConnState::AwaitingDecision)
             }
@@ -211,19 +211,19 @@ impl<S> Conn<S> {
                 let until = later(now, settings.drain());
                 self.state = ConnState::Draining(*exchange, spares.take_response(), until);
             }
-            // Not in front: none are left where answers are read, nor where the front gives up.
+            // Never the case: withdrawn requests are dropped before answers are read, and when the front gives up.
             ResponseOwner::Withdrawn => self.state = ConnState::AwaitingDecision,
         }
         if let ConnState::Busy(exchange, _) | ConnState::Draining(exchange, ..) = &mut self.state {
             note_front(exchange, pipeline);
         }
-        match late {
+        match abandoned {
             ConnState::Draining(_, response, _) => Some(response),
             _ => None,
         }
     }
 
-    /// When a connection whose answer nobody waits for is looked at: calls behind that may have deadlines before.
+    /// When the timer of a draining connection must fire: at `until`, or before at the deadline of a queued call.
     pub(in crate::reactor) fn draining_due(&self, until: Time) -> Time {
         let others = self
             .pipeline
@@ -234,5 +234,5 @@ impl<S> Conn<S> {
     }
 }
 
-/// The most that an idle connection keeps of the room for its requests.
+/// The largest buffer for requests that an idle connection keeps.
 const MOST_KEPT: usize = 64 * 1024;

@@ -1,8 +1,8 @@
 //! Several calls on one connection (RFC 9112 §9.3.2): their requests go out together, and their answers come in order.
 //!
-//! The call in front, whose answer is next, is the one in the connection's state, as ever; those behind it wait in the
-//! connection's pipeline, and each comes to the front when the one before it has been answered. A call that gives up
-//! keeps its place if its request is on the way, and its answer is read and dropped.
+//! The call in front is the one whose answer is next. The state of the connection has this call, as without pipelining.
+//! The other calls wait in the pipeline of the connection. When the call in front is answered, the next call comes to
+//! the front. If a call gives up after a part of its request was sent, its answer is read and dropped.
 
 mod answers;
 mod requests;
@@ -25,24 +25,24 @@ use crate::proto::{BodyMode, Exchange, Reuse};
 pub(crate) struct Batching {
     /// How long a request waits for others that could go out with it.
     pub(crate) max_delay: Duration,
-    /// How long an answer that nobody waits for any more is awaited once it is next.
+    /// How long the connection waits for an abandoned answer that is next.
     pub(crate) drain: Duration,
 }
 
-/// What became of a call that gave up its place on a connection.
+/// What happens to the request of a call that was taken off a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum GiveUpOutcome {
-    /// Its request will not be sent.
+    /// The request will not be sent.
     Unsent,
-    /// Its answer will be dropped.
+    /// The request was sent, at least in part. Its answer will be dropped.
     Dropped,
-    /// It had none any more.
+    /// The connection did not have the call any more.
     Gone,
 }
 
 impl<N: Net, C> Reactor<N, C> {
-    /// Begins with the first call on a connection; the rest of [`start`](Reactor::start) is done.
-    #[inline(never)] // nor the other ways in here: the path of a connection with one call is short without them
+    /// Begins a pipeline with its first call. [`start`](Reactor::start) has done the rest.
+    #[inline(never)] // like all that the reactor calls here: the path of a connection with one call stays short
     pub(in crate::reactor) fn start_pipeline(&mut self, conn_key: ConnKey, call_key: CallKey) {
         let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get(call_key))
         else {
@@ -55,8 +55,8 @@ impl<N: Net, C> Reactor<N, C> {
         self.arm_conn(conn_key);
     }
 
-    /// Whether a connection can take another call: it is on its way with one, nothing says that it ends, and what it
-    /// has to send is not too much already.
+    /// Whether a connection can take another call: the connection serves a call, nothing says that the connection ends,
+    /// and not too many bytes wait to be sent.
     pub(crate) fn takes_more(&self, conn: ConnKey) -> bool {
         self.conns.get(conn).is_some_and(|conn| {
             let (ConnState::Busy(exchange, _) | ConnState::Draining(exchange, ..)) = &conn.state
@@ -71,7 +71,7 @@ impl<N: Net, C> Reactor<N, C> {
         })
     }
 
-    /// Gives a connection that [takes it](Self::takes_more) another call.
+    /// Gives another call to a connection that [takes more](Self::takes_more).
     pub(crate) fn add_call(&mut self, conn_key: ConnKey, call_key: CallKey) {
         let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get_mut(call_key))
         else {
@@ -89,12 +89,13 @@ impl<N: Net, C> Reactor<N, C> {
         let range = pipeline.push(&call.request);
         call.number = pipeline.next_number;
         pipeline.next_number = pipeline.next_number.wrapping_add(1);
-        pipeline.behind.push_back(QueuedRequest {
+        pipeline.queued.push_back(QueuedRequest {
             owner: ResponseOwner::Call(call_key),
             number: call.number,
             range,
         });
-        // It may be that of a call which is gone: only the timer tells when somebody looks.
+        // The earlier deadline may be that of a call that has ended. When the timer of the connection fires, the
+        // deadlines of all calls are checked.
         conn.wait.deadline = conn.wait.deadline.into_iter().chain(call.deadline).min();
         let in_time = call.deadline.is_none_or(|own| conn.armed.is_by(own));
         self.plan_flush(conn_key);
@@ -105,7 +106,7 @@ impl<N: Net, C> Reactor<N, C> {
 
     // ---- giving up
 
-    /// The error of a call on a connection with others, ended for that cause where it is.
+    /// The error of a call on a pipelined connection, if the call ends now for that cause.
     pub(crate) fn pipeline_error(
         &self,
         conn: ConnKey,
@@ -120,8 +121,8 @@ impl<N: Net, C> Reactor<N, C> {
             }
             _ => {
                 let number = self.calls.get(call)?.number;
-                let mine = pipeline.position(call, number)?;
-                match pipeline.is_begun(pipeline.behind[mine].range) {
+                let at = pipeline.position(call, number)?;
+                match pipeline.is_begun(pipeline.queued[at].range) {
                     true => Error::new(kind, Phase::FirstByte, Sent::NoReplyByte),
                     false => Error::new(kind, Phase::Send, Sent::Nothing),
                 }
@@ -130,7 +131,7 @@ impl<N: Net, C> Reactor<N, C> {
         Some(error.with_remote(Some(conn.endpoints.remote.clone())))
     }
 
-    /// Takes a call off a connection that others are on.
+    /// Takes a call off a pipelined connection.
     pub(crate) fn give_up(&mut self, conn_key: ConnKey, call_key: CallKey) -> GiveUpOutcome {
         let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get(call_key))
         else {
@@ -153,13 +154,13 @@ impl<N: Net, C> Reactor<N, C> {
                 let range = std::mem::replace(&mut pipeline.front, nothing);
                 pipeline.withdraw(range);
                 while let Some(ResponseOwner::Withdrawn) =
-                    pipeline.behind.front().map(|behind| &behind.owner)
+                    pipeline.queued.front().map(|queued| &queued.owner)
                 {
-                    pipeline.behind.pop_front();
+                    pipeline.queued.pop_front();
                 }
                 conn.state = ConnState::AwaitingDecision;
-                if pipeline.behind.is_empty() {
-                    // It counts as answered: the connection is free.
+                if pipeline.queued.is_empty() {
+                    // No call is left: the connection is free, as after an answer.
                     self.reactor_events.push_back(ReactorEvent::Finished {
                         conn: conn_key,
                         call: None,
@@ -176,20 +177,20 @@ impl<N: Net, C> Reactor<N, C> {
                 let Some(at) = pipeline.position(call_key, call.number) else {
                     return GiveUpOutcome::Gone;
                 };
-                let range = pipeline.behind[at].range;
+                let range = pipeline.queued[at].range;
                 if pipeline.is_begun(range) {
                     let exchange = Exchange::new(&call.request, BodyMode::Discard);
-                    pipeline.behind[at].owner = ResponseOwner::Abandoned(Box::new(exchange));
+                    pipeline.queued[at].owner = ResponseOwner::Abandoned(Box::new(exchange));
                     return GiveUpOutcome::Dropped;
                 }
-                pipeline.behind[at].owner = ResponseOwner::Withdrawn;
+                pipeline.queued[at].owner = ResponseOwner::Withdrawn;
                 pipeline.withdraw(range);
                 GiveUpOutcome::Unsent
             }
         }
     }
 
-    /// The oldest call of a connection of whose request nothing is sent.
+    /// The oldest call on a connection such that no byte of its request was sent.
     pub(crate) fn first_unsent(&mut self, conn: ConnKey) -> Option<CallKey> {
         let conn = self.conns.get_mut(conn)?;
         let pipeline = conn.pipeline.as_mut()?;
@@ -198,19 +199,19 @@ impl<N: Net, C> Reactor<N, C> {
         {
             return Some(call);
         }
-        let first = pipeline.behind.front()?.number;
+        let first = pipeline.queued.front()?.number;
         let ahead = pipeline.unsent_from.map(|from| from.wrapping_sub(first));
         let known = ahead.filter(|ahead| *ahead < 1 << 31).map_or(0, |ahead| {
-            let before = |behind: &QueuedRequest| behind.number.wrapping_sub(first) < ahead;
-            pipeline.behind.partition_point(before)
+            let before = |queued: &QueuedRequest| queued.number.wrapping_sub(first) < ahead;
+            pipeline.queued.partition_point(before)
         });
-        for at in known.max(pipeline.sent_whole)..pipeline.behind.len() {
-            let behind = &pipeline.behind[at];
-            if let ResponseOwner::Call(call) = behind.owner
-                && !pipeline.is_begun(behind.range)
+        for at in known.max(pipeline.sent_whole)..pipeline.queued.len() {
+            let queued = &pipeline.queued[at];
+            if let ResponseOwner::Call(call) = queued.owner
+                && !pipeline.is_begun(queued.range)
             {
                 if pipeline.withdrawn > 0 {
-                    pipeline.unsent_from = Some(behind.number);
+                    pipeline.unsent_from = Some(queued.number);
                 }
                 return Some(call);
             }
@@ -218,8 +219,8 @@ impl<N: Net, C> Reactor<N, C> {
         None
     }
 
-    /// Some deadline on that connection has passed: tells of those that have. From now on each of the others has its
-    /// own timer, or looking for the next one would cost more the more there are.
+    /// Checks the deadlines of all calls on a connection, after one of them has passed. From now on each other call has
+    /// a timer of its own: a search for the next deadline would cost more with each call.
     pub(in crate::reactor) fn check_deadlines(&mut self, key: ConnKey) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
@@ -231,14 +232,14 @@ impl<N: Net, C> Reactor<N, C> {
             ConnState::Busy(_, call) => Some(call),
             _ => None,
         };
-        let behind = pipeline
-            .behind
+        let queued = pipeline
+            .queued
             .iter()
-            .filter_map(|behind| match behind.owner {
+            .filter_map(|queued| match queued.owner {
                 ResponseOwner::Call(call) => Some(call),
                 ResponseOwner::Abandoned(_) | ResponseOwner::Withdrawn => None,
             });
-        for call_key in front.into_iter().chain(behind) {
+        for call_key in front.into_iter().chain(queued) {
             let Some(call) = self.calls.get_mut(call_key) else {
                 continue;
             };
@@ -261,7 +262,8 @@ impl<N: Net, C> Reactor<N, C> {
         self.arm_conn(key);
     }
 
-    /// The timer of a call on a connection has come up: its own, or that of its time in the queue.
+    /// Checks the deadline of a call on a connection, after the timer of the call has fired. The timer may be one that
+    /// was set while the call waited in the queue.
     pub(in crate::reactor) fn check_deadline(&mut self, call_key: CallKey) {
         let Some(call) = self.calls.get_mut(call_key) else {
             return;
@@ -282,7 +284,7 @@ impl<N: Net, C> Reactor<N, C> {
 
     // ---- the end
 
-    /// The connection is gone: so are the places of those behind.
+    /// Reports the calls that were behind the front when their connection ended.
     pub(in crate::reactor) fn report_unanswered(
         &mut self,
         pipeline: Option<Box<Pipeline>>,
@@ -291,11 +293,11 @@ impl<N: Net, C> Reactor<N, C> {
         let Some(mut pipeline) = pipeline else {
             return;
         };
-        // The last one first: each goes before those that wait.
-        for behind in std::mem::take(&mut pipeline.behind).into_iter().rev() {
-            if let ResponseOwner::Call(call) = behind.owner {
-                let begun = pipeline.is_begun(behind.range);
-                let error = (begun && !pipeline.disowned).then(|| {
+        // In reverse: the client puts each of these calls before all calls that wait.
+        for queued in std::mem::take(&mut pipeline.queued).into_iter().rev() {
+            if let ResponseOwner::Call(call) = queued.owner {
+                let begun = pipeline.is_begun(queued.range);
+                let error = (begun && !pipeline.closed_by_answer).then(|| {
                     Error::new(PeerFault::Empty, Phase::FirstByte, Sent::NoReplyByte)
                         .with_remote(Some(remote.clone()))
                 });
@@ -311,7 +313,7 @@ impl<N: Net, C> Reactor<N, C> {
     }
 }
 
-/// Tells the exchange in front how much of its request is sent; true if that is all.
+/// Notes in the exchange in front how much of its request was sent. True if the whole request was sent.
 fn note_front(exchange: &mut Exchange, pipeline: &Pipeline) -> bool {
     let whole = pipeline.front.end <= pipeline.written;
     let sent = pipeline.written.min(pipeline.front.end);
@@ -319,5 +321,5 @@ fn note_front(exchange: &mut Exchange, pipeline: &Pipeline) -> bool {
     whole
 }
 
-/// A connection with so much to send takes no more requests. They are copied, so this is memory.
+/// A connection with so many bytes to send takes no more requests. The requests are copied, so this limits memory.
 const MOST_GATHERED: usize = 1024 * 1024;

@@ -1,4 +1,4 @@
-//! The requests of one connection that are not answered: their bytes, and the order of their answers.
+//! The requests of one connection that have no answer yet: their bytes, and the order of their answers.
 
 use std::collections::VecDeque;
 
@@ -7,64 +7,70 @@ use crate::proto::{Exchange, Request};
 use crate::reactor::CallKey;
 use crate::time::Time;
 
-/// The requests of a connection that are not answered.
+/// The requests of a connection that have no answer yet.
 #[derive(Debug, Default)]
 pub(in crate::reactor) struct Pipeline {
-    /// Encoded requests, sent up to `out_at`.
+    /// Encoded requests. The bytes before `out_at` were sent.
     pub(super) out: Vec<u8>,
     pub(super) out_at: usize,
     /// Bytes sent since the connection began.
     pub(super) written: u64,
     /// The request in front.
     pub(super) front: ByteRange,
-    pub(super) behind: VecDeque<QueuedRequest>,
-    /// How many of those behind have been sent whole.
+    /// The requests behind the front, in the order of their answers.
+    pub(super) queued: VecDeque<QueuedRequest>,
+    /// How many of the queued requests were sent completely.
     pub(super) sent_whole: usize,
-    /// Unsent bytes of requests that will not be sent.
+    /// The number of bytes in `out` that belong to withdrawn requests.
     pub(super) withdrawn: usize,
-    /// No call behind that is unsent has a lower number, if some are withdrawn.
+    /// If requests are withdrawn: no call whose request is unsent has a lower number. A search can start here.
     pub(super) unsent_from: Option<u32>,
-    /// Of the next call behind others. Only numbers on the connection at the same time are compared, so it may wrap.
+    /// The number of the next queued call. Numbers may wrap: only numbers of calls that are on the connection at the
+    /// same time are compared.
     pub(super) next_number: u32,
-    /// Answers so far, and those since the connection was idle last.
+    /// The number of answers since the connection began.
     pub(super) answered: u64,
+    /// The number of answers since the connection was last idle.
     pub(super) answered_now: u64,
-    /// The socket did not take all of what it was last given: the event that it takes more is not to be missed.
-    pub(super) short: bool,
-    /// The last answer said that the requests behind it are not looked at.
-    pub(super) disowned: bool,
-    /// It is in `Reactor::unflushed`, for not longer than until then.
+    /// The socket did not take all bytes of the last write, so sending goes on with the next event.
+    pub(super) short_write: bool,
+    /// The last answer said that the server closes the connection: the server does not handle the queued requests.
+    pub(super) closed_by_answer: bool,
+    /// The connection is in `Reactor::unflushed`, and its requests are sent at this time at the latest.
     pub(super) flush_at: Option<Time>,
 }
 
-/// Where a request is among the bytes of its connection.
+/// The position of a request in all the bytes that its connection sends.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ByteRange {
     pub(super) start: u64,
     pub(super) end: u64,
 }
 
+/// A request behind the front.
 #[derive(Debug)]
 pub(super) struct QueuedRequest {
     pub(super) owner: ResponseOwner,
-    /// Higher than those before it.
+    /// Higher than the numbers of all requests before this one.
     pub(super) number: u32,
     pub(super) range: ByteRange,
 }
 
+/// What the answer to a request is for.
 #[derive(Debug)]
 pub(super) enum ResponseOwner {
     Call(CallKey),
-    /// The call has given up; its answer is read by this.
+    /// The call has given up. This exchange reads the answer, which is dropped.
     Abandoned(Box<Exchange>),
-    /// The call has given up before anything was sent. Not there when something is sent or read.
+    /// The call has given up before a byte of the request was sent. Such requests are dropped before the connection
+    /// sends or reads.
     Withdrawn,
 }
 
 impl Pipeline {
     pub(super) fn push(&mut self, request: &Request) -> ByteRange {
         if self.out_at > self.out.len() / 2 {
-            // Else what was sent would pile up while the socket never takes all.
+            // Otherwise sent bytes would pile up if the socket never takes all bytes.
             self.out.drain(..self.out_at);
             self.out_at = 0;
         }
@@ -77,7 +83,7 @@ impl Pipeline {
     }
 
     pub(in crate::reactor) fn is_empty(&self) -> bool {
-        self.behind.is_empty()
+        self.queued.is_empty()
     }
 
     pub(super) fn has_unsent(&self) -> bool {
@@ -92,9 +98,9 @@ impl Pipeline {
         self.answered > 0
     }
 
-    /// Whether it has more to send than the socket took.
+    /// Whether unsent bytes wait for the socket, and not for other requests to join them.
     pub(in crate::reactor) fn is_stuck(&self) -> bool {
-        self.has_unsent() && (self.short || self.flush_at.is_none())
+        self.has_unsent() && (self.short_write || self.flush_at.is_none())
     }
 
     /// Whether nothing has been sent of the request in front.
@@ -106,26 +112,27 @@ impl Pipeline {
         range.start < self.written
     }
 
-    /// The place of a call behind others.
+    /// The position of a call in the queue.
     pub(super) fn position(&self, call: CallKey, number: u32) -> Option<usize> {
-        let first = self.behind.front()?.number;
+        let first = self.queued.front()?.number;
         let before =
             |other: &QueuedRequest| other.number.wrapping_sub(first) < number.wrapping_sub(first);
-        let at = self.behind.partition_point(before);
-        self.behind.get(at)?.is_of(call).then_some(at)
+        let at = self.queued.partition_point(before);
+        self.queued.get(at)?.is_of(call).then_some(at)
     }
 
-    /// A request of which nothing has been sent, and which has no place any more, will not be sent. Its bytes go when
-    /// they must, or are more than the others': so those that end together cost no more than one by one.
+    /// Counts the bytes of a withdrawn request, which will not be sent. The bytes stay in `out` until more than half of
+    /// the unsent bytes are withdrawn, or until the connection sends or reads. So the cost for each call is the same
+    /// when many calls give up together.
     pub(super) fn withdraw(&mut self, range: ByteRange) {
         self.withdrawn += (range.end - range.start) as usize;
         if self.withdrawn > self.unsent() {
-            self.tidy();
+            self.drop_withdrawn();
         }
     }
 
-    /// Forgets what was withdrawn.
-    pub(super) fn tidy(&mut self) {
+    /// Drops the withdrawn requests and their bytes.
+    pub(super) fn drop_withdrawn(&mut self) {
         if self.withdrawn == 0 {
             return;
         }
@@ -137,32 +144,32 @@ impl Pipeline {
             let length = range.end.saturating_sub(from) as usize;
             self.out.copy_within(at..at + length, end);
             let gap = if length > 0 { at - end } else { 0 };
-            // What has been sent has no gap before it.
+            // Sent bytes have no gap before them: nothing before them was withdrawn.
             range.start -= gap as u64;
             range.end -= gap as u64;
             end += length;
         };
         close_up(&mut self.front);
-        let sent = self.sent_whole.min(self.behind.len());
+        let sent = self.sent_whole.min(self.queued.len());
         let mut kept = sent;
-        for at in sent..self.behind.len() {
-            if matches!(self.behind[at].owner, ResponseOwner::Withdrawn) {
+        for at in sent..self.queued.len() {
+            if matches!(self.queued[at].owner, ResponseOwner::Withdrawn) {
                 continue;
             }
-            close_up(&mut self.behind[at].range);
-            self.behind.swap(kept, at);
+            close_up(&mut self.queued[at].range);
+            self.queued.swap(kept, at);
             kept += 1;
         }
-        self.behind.truncate(kept);
+        self.queued.truncate(kept);
         self.out.truncate(end);
         self.withdrawn = 0;
         self.unsent_from = None;
     }
 
-    /// Whether its end is the fault of a server that cannot have several requests at a time.
+    /// Whether an error on the connection shows that the server cannot handle several requests at a time.
     pub(in crate::reactor) fn is_broken_by(&self, kind: &ErrorKind) -> bool {
-        let sent = self.behind.front().is_some_and(|b| self.is_begun(b.range));
-        // What was idle may have died of old age.
+        let sent = self.queued.front().is_some_and(|b| self.is_begun(b.range));
+        // A connection that was idle may have been closed by the server for that reason alone.
         let stale = self.answered > 0 && self.answered_now == 0;
         let early = sent && self.answered <= 1 && !stale;
         match kind {
@@ -194,11 +201,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_does_not_pile_up() {
+    fn sent_bytes_do_not_pile_up() {
         let (request, mut pipeline) = (request(1000), Pipeline::default());
         let mut last = pipeline.push(&request);
         for _ in 0..1000 {
-            // The socket never takes all.
+            // The socket never takes all bytes.
             let n = pipeline.unsent() - 100;
             pipeline.out_at += n;
             pipeline.written += n as u64;
@@ -209,7 +216,7 @@ mod tests {
         }
     }
 
-    /// A pipeline of requests of these lengths, of which `written` bytes are sent, and what is unsent of it.
+    /// A pipeline of requests of these lengths, of which `written` bytes were sent; and the unsent bytes.
     fn pipeline(lengths: &[usize], written: usize) -> (Pipeline, Vec<u8>) {
         let mut pipeline = Pipeline::default();
         let mut requests = lengths.iter().map(|&length| request(length));
@@ -217,7 +224,7 @@ mod tests {
         for (number, request) in (u32::MAX - 1..=u32::MAX).chain(0..).zip(requests) {
             let owner = ResponseOwner::Call(CallKey::first_of(number));
             let range = pipeline.push(&request);
-            pipeline.behind.push_back(QueuedRequest {
+            pipeline.queued.push_back(QueuedRequest {
                 owner,
                 number,
                 range,
@@ -225,37 +232,39 @@ mod tests {
         }
         pipeline.out_at = written;
         pipeline.written = written as u64;
-        let whole = |behind: &&QueuedRequest| behind.range.end <= pipeline.written;
-        pipeline.sent_whole = pipeline.behind.iter().take_while(whole).count();
+        let whole = |queued: &&QueuedRequest| queued.range.end <= pipeline.written;
+        pipeline.sent_whole = pipeline.queued.iter().take_while(whole).count();
         let unsent = pipeline.out[pipeline.out_at..].to_vec();
         (pipeline, unsent)
     }
 
     fn give_up(pipeline: &mut Pipeline, number: u32) {
         let call = CallKey::first_of(number);
-        let at = pipeline.position(call, number).expect("a place");
-        pipeline.behind[at].owner = ResponseOwner::Withdrawn;
-        pipeline.withdraw(pipeline.behind[at].range);
+        let at = pipeline
+            .position(call, number)
+            .expect("the request is queued");
+        pipeline.queued[at].owner = ResponseOwner::Withdrawn;
+        pipeline.withdraw(pipeline.queued[at].range);
     }
 
     #[test]
-    fn those_behind_are_found_by_their_numbers_also_when_these_wrap() {
+    fn queued_requests_are_found_by_their_numbers_even_when_numbers_wrap() {
         let (mut pipeline, _) = pipeline(&[0, 10, 20, 30, 40], 0);
         for round in 0..4 {
-            let numbers: Vec<u32> = pipeline.behind.iter().map(|behind| behind.number).collect();
+            let numbers: Vec<u32> = pipeline.queued.iter().map(|queued| queued.number).collect();
             for (at, number) in numbers.into_iter().enumerate() {
                 let call = CallKey::first_of(number);
                 assert_eq!(pipeline.position(call, number), Some(at), "{round}");
                 assert_eq!(pipeline.position(CallKey::first_of(77), number), None);
             }
-            let gone = pipeline.behind.pop_front().expect("another one");
+            let gone = pipeline.queued.pop_front().expect("another request");
             let call = CallKey::first_of(gone.number);
             assert_eq!(pipeline.position(call, gone.number), None);
         }
     }
 
     #[test]
-    fn what_is_withdrawn_goes_and_the_others_close_up() {
+    fn withdrawn_requests_are_dropped_without_gaps() {
         let lengths = [0, 500, 10, 300, 20, 1000];
         let part = |pipeline: &Pipeline, range: ByteRange| {
             let from =
@@ -263,7 +272,7 @@ mod tests {
             let to = pipeline.out_at + (range.end - pipeline.written) as usize;
             pipeline.out[from..to].to_vec()
         };
-        // Nothing is sent, a part of the front, the front, and a part of the next.
+        // Sent: nothing, a part of the front, the front, the front and a part of the next request.
         for written in [
             0,
             10,
@@ -272,9 +281,9 @@ mod tests {
         ] {
             for given_up in 0..1 << 5 {
                 let (mut pipeline, unsent) = pipeline(&lengths, written);
-                let wanted = |behind: &QueuedRequest| {
-                    let at = behind.number.wrapping_add(2);
-                    given_up & (1 << at) == 0 || pipeline.is_begun(behind.range)
+                let wanted = |queued: &QueuedRequest| {
+                    let at = queued.number.wrapping_add(2);
+                    given_up & (1 << at) == 0 || pipeline.is_begun(queued.range)
                 };
                 let front = pipeline.front;
                 let mut expected = match front.end > pipeline.written {
@@ -282,12 +291,12 @@ mod tests {
                     false => Vec::new(),
                 };
                 let (mut stay, mut go) = (Vec::new(), Vec::new());
-                for behind in &pipeline.behind {
-                    if wanted(behind) {
-                        stay.push((behind.number, part(&pipeline, behind.range)));
-                        expected.extend(part(&pipeline, behind.range));
+                for queued in &pipeline.queued {
+                    if wanted(queued) {
+                        stay.push((queued.number, part(&pipeline, queued.range)));
+                        expected.extend(part(&pipeline, queued.range));
                     } else {
-                        go.push(behind.number);
+                        go.push(queued.number);
                     }
                 }
                 assert!(expected.len() <= unsent.len());
@@ -296,12 +305,12 @@ mod tests {
                     assert!(pipeline.withdrawn <= pipeline.unsent());
                 }
                 assert_eq!(pipeline.unsent(), expected.len(), "{written} {given_up:b}");
-                pipeline.tidy();
+                pipeline.drop_withdrawn();
                 assert_eq!(pipeline.out[pipeline.out_at..], expected);
-                let left = pipeline.behind.iter();
+                let left = pipeline.queued.iter();
                 let left: Vec<_> = left.map(|b| (b.number, part(&pipeline, b.range))).collect();
                 assert_eq!(left, stay, "{written} {given_up:b}");
-                // What comes next is behind them.
+                // The next request is behind the others.
                 let next = pipeline.push(&request(5));
                 assert_eq!(next.start, pipeline.written + expected.len() as u64);
             }

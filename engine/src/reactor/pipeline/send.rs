@@ -1,4 +1,4 @@
-//! Sending requests that have gathered.
+//! Sending of requests that have gathered.
 
 use std::io::{self, IoSlice};
 
@@ -12,6 +12,7 @@ use crate::reactor::{ConnKey, Reactor};
 use crate::time::Time;
 
 impl<N: Net, C> Reactor<N, C> {
+    /// Lets the requests of a connection gather until they are sent together.
     pub(super) fn plan_flush(&mut self, key: ConnKey) {
         let Some(batching) = self.settings.batching else {
             return;
@@ -27,7 +28,7 @@ impl<N: Net, C> Reactor<N, C> {
         }
     }
 
-    /// Sends what has gathered, where it has waited for long enough.
+    /// Sends the gathered requests of each connection that has waited long enough or has gathered enough.
     pub(crate) fn flush(&mut self) {
         if self.unflushed.is_empty() {
             return;
@@ -41,8 +42,8 @@ impl<N: Net, C> Reactor<N, C> {
             else {
                 return false;
             };
-            let in_time = pipeline.flush_at.is_some_and(|at| at > self.now);
-            if in_time && pipeline.unsent() < WORTH_SENDING && !pipeline.short {
+            let may_wait = pipeline.flush_at.is_some_and(|at| at > self.now);
+            if may_wait && pipeline.unsent() < WORTH_SENDING && !pipeline.short_write {
                 return true;
             }
             pipeline.flush_at = None;
@@ -53,7 +54,7 @@ impl<N: Net, C> Reactor<N, C> {
         self.unflushed = keys;
     }
 
-    /// When the next gathered requests must go out.
+    /// When the next gathered requests must be sent.
     pub(in crate::reactor) fn flush_due(&self) -> Option<Time> {
         let due = self.unflushed.iter();
         due.filter_map(|key| self.conns.get(*key)?.pipeline.as_ref()?.flush_at)
@@ -73,13 +74,13 @@ impl<N: Net, C> Reactor<N, C> {
             else {
                 return;
             };
-            pipeline.tidy();
+            pipeline.drop_withdrawn();
             if let ConnState::Busy(exchange, _) | ConnState::Draining(exchange, ..) = &conn.state
                 && exchange.has_head()
                 && exchange.will_close()
                 && !exchange.is_sending()
             {
-                return; // nothing behind this answer will be looked at (RFC 9112 §9.6)
+                return; // the server handles no request behind this answer (RFC 9112 §9.6)
             }
             let rest = &pipeline.out[pipeline.out_at..];
             let length = rest.len();
@@ -88,7 +89,7 @@ impl<N: Net, C> Reactor<N, C> {
                 Ok(n) => {
                     pipeline.out_at += n;
                     pipeline.written += n as u64;
-                    pipeline.short = n < length;
+                    pipeline.short_write = n < length;
                     if n == length {
                         pipeline.out.clear();
                         pipeline.out_at = 0;
@@ -99,11 +100,11 @@ impl<N: Net, C> Reactor<N, C> {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    pipeline.short = true;
+                    pipeline.short_write = true;
                     return;
                 }
                 Err(error) => {
-                    // Answers may be there already.
+                    // Answers may have come already.
                     conn.write_error = Some(error);
                     return self.drive_read(key);
                 }
@@ -137,21 +138,21 @@ impl<N: Net, C> Reactor<N, C> {
             }
             _ => {}
         }
-        while let Some(behind) = pipeline.behind.get(pipeline.sent_whole)
-            && behind.range.end <= pipeline.written
+        while let Some(queued) = pipeline.queued.get(pipeline.sent_whole)
+            && queued.range.end <= pipeline.written
         {
-            if let ResponseOwner::Call(call) = behind.owner
+            if let ResponseOwner::Call(call) = queued.owner
                 && let Some(call) = self.calls.get_mut(call)
             {
                 call.timestamps.sent = Some(self.now);
-                call.timestamps.bytes_out += behind.range.end - behind.range.start;
+                call.timestamps.bytes_out += queued.range.end - queued.range.start;
             }
             pipeline.sent_whole += 1;
         }
-        // Now it waits for an answer, perhaps for less time than for room to send.
+        // Now the connection waits for an answer, and that limit may be shorter than the limit for sending.
         self.arm_conn(key);
     }
 }
 
-/// What has gathered to this many bytes waits no longer.
+/// Requests that have gathered to this many bytes are sent at once.
 const WORTH_SENDING: usize = 16 * 1024;
