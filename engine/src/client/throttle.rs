@@ -18,7 +18,7 @@ pub(super) struct Throttling {
 #[derive(Debug)]
 pub(crate) struct HostThrottle {
     /// All hosts of a client have one, or none has.
-    throttle: Option<Box<Throttle>>,
+    rules: Option<Box<Throttle>>,
     /// The host is in the fair queue.
     is_ready: bool,
     permit: OpenPermit,
@@ -37,7 +37,7 @@ enum OpenPermit {
 impl HostThrottle {
     pub(super) fn new(rules: Option<&ThrottleConfig>) -> Self {
         Self {
-            throttle: rules.map(|rules| Box::new(Throttle::new(rules))),
+            rules: rules.map(|rules| Box::new(Throttle::new(rules))),
             is_ready: false,
             permit: OpenPermit::None,
         }
@@ -45,22 +45,22 @@ impl HostThrottle {
 
     #[inline]
     pub(super) fn is_on(&self) -> bool {
-        self.throttle.is_some()
+        self.rules.is_some()
     }
 
     /// The rules of the host and what they have let through.
-    pub(super) fn throttle(&mut self) -> Option<&mut Throttle> {
-        self.throttle.as_deref_mut()
+    pub(super) fn rules(&mut self) -> Option<&mut Throttle> {
+        self.rules.as_deref_mut()
     }
 
     /// How many calls may be in flight, if that is limited.
     pub(super) fn limit(&self) -> Option<usize> {
-        self.throttle.as_ref()?.limit()
+        self.rules.as_ref()?.limit()
     }
 
     /// Until when the host must be remembered: a new entry would let more calls begin.
     pub(super) fn counts_until(&self, now: Time) -> Option<Time> {
-        self.throttle.as_ref()?.counts_until(now)
+        self.rules.as_ref()?.counts_until(now)
     }
 
     /// The host opens a connection, with the permit that it has.

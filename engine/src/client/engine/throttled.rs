@@ -19,10 +19,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// How many calls of a host may begin now, connections and other hosts aside.
     fn room_to_begin(&mut self, key: HostKey, now: Time) -> usize {
         let in_flight = self.in_flight_to(key);
-        let throttle = self
-            .hosts
-            .get(key)
-            .and_then(|host| host.throttle.throttle());
+        let throttle = self.hosts.get(key).and_then(|host| host.throttle.rules());
         throttle.map_or(usize::MAX, |throttle| throttle.room(now, in_flight))
     }
 
@@ -212,7 +209,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if let Some(throttle) = self
             .hosts
             .get(host_key)
-            .and_then(|host| host.throttle.throttle())
+            .and_then(|host| host.throttle.rules())
         {
             throttle.pass(now, in_flight);
         }
@@ -247,7 +244,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.end_call(call, Err(Error::new(limit, Phase::Queue, Sent::Nothing)));
         }
         let host = self.hosts.get(key)?;
-        let throttle = host.throttle.throttle()?;
+        let throttle = host.throttle.rules()?;
         match host.pool.waiting() {
             0 if R::KEEPS_HOSTS => None,
             0 => {
@@ -290,7 +287,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             .map(|first_byte| first_byte - began);
         let status = call.response.status();
         let host = self.hosts.get(host_key);
-        let Some(throttle) = host.and_then(|host| host.throttle.throttle()) else {
+        let Some(throttle) = host.and_then(|host| host.throttle.rules()) else {
             return;
         };
         let changed = throttle.ended(began, now, |aimd| match error.map(Error::kind) {
