@@ -1,4 +1,5 @@
-//! What holds calls back besides connections: the rates of a host and of all hosts, and how many calls may be in flight.
+//! What holds calls back besides connections: the rates of a host and of all hosts, and how many calls may be in
+//! flight.
 
 use super::hosts::Hosts;
 use crate::policy::{FairQueue, Throttle, ThrottleConfig};

@@ -1,4 +1,4 @@
-//! How attempts end that gave the caller nothing: by an error, by a limit in time, or by an answer that is asked for again.
+//! Attempts that end without a result for the caller: by an error, by a time limit, or by an answer that is retried.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::proto::BodyMode;
 use crate::reactor::{CallKey, CallState, ConnKey, HeadState, HostKey};
 
 impl<R: Router, N: Net> Engine<R, N> {
-    /// An attempt has failed: again, or the end of the call.
+    /// An attempt has failed: the call is tried again, or ends.
     pub(super) fn end_attempt(&mut self, key: CallKey, error: Error) {
         if self.throttle.follows_load() {
             self.note_load(key, Some(&error));
@@ -23,7 +23,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return;
         };
         if matches!(call.state, CallState::Ended | CallState::Pausing { .. }) {
-            return; // ended, or to be tried again, by the head of the same response
+            return; // the head of the same response has ended the call, or made it pause
         }
         let late = call.is_late(now);
         if call.rerouted && !late {
@@ -47,7 +47,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 if error.sent() == Sent::Nothing {
                     self.send_again(key);
                 } else {
-                    // One that is idle there may be dead as well.
+                    // An idle connection to the other address may be dead as well.
                     self.requeue(key);
                 }
             }
@@ -76,14 +76,14 @@ impl<R: Router, N: Net> Engine<R, N> {
             && (error.sent() == Sent::Nothing || call.host.is_none_or(|host| self.withdraw(host)))
     }
 
-    /// Takes a retry from the budget of a call's host; false if there is none left.
+    /// Takes a retry from the budget of a host; false if the budget is used up.
     pub(super) fn withdraw(&mut self, host: HostKey) -> bool {
         let leader = self.admission.leader(host);
         self.retries
             .withdraw(self.hosts.get(leader), self.reactor.now())
     }
 
-    /// Whether an answer is repeated rather than given to the caller; if so, that is begun.
+    /// Retries a call because of the answer's status, if the rules say so; true if the call will be tried again.
     #[cold]
     pub(super) fn repeats_answer(&mut self, key: CallKey) -> bool {
         let (now, random) = (self.reactor.now(), self.reactor.random());
@@ -101,7 +101,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         call.client.failures += 1;
         let status = RetryCause::Status(call.response.status());
-        // A streamed answer may be still coming, and is not worth waiting for; any other has come.
+        // A streamed answer may be incomplete, and the rest is not worth the wait. Any other answer is complete.
         let conn = match call.state {
             CallState::OnConn(conn) if call.mode == BodyMode::Stream => Some(conn),
             _ => None,
@@ -113,7 +113,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         again
     }
 
-    /// Tries a call again after a pause; false if there is no time for it, or no budget.
+    /// Tries a call again after a pause; false if the deadline or the retry budget does not allow that.
     pub(super) fn pause(
         &mut self,
         key: CallKey,
@@ -183,11 +183,11 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// A call has waited for a connection for as long as it may.
+    /// A call has reached the limit of its wait for a connection.
     pub(super) fn wait_over(&mut self, key: CallKey, limit: TimeLimit) {
         let host = match self.reactor.call(key) {
             Some(call) if matches!(call.state, CallState::Waiting { .. }) => call.host,
-            _ => return, // it got a connection, or ended, since the timer came up
+            _ => return, // the call got a connection, or ended, after the timer had fired
         };
         let host = host.and_then(|host| self.hosts.get(host));
         let opening = host.and_then(|host| host.pool.any_connecting());
@@ -201,13 +201,13 @@ impl<R: Router, N: Net> Engine<R, N> {
         );
     }
 
-    /// A call on a connection has run out of time.
+    /// A call on a connection has reached a time limit.
     pub(super) fn late(&mut self, conn: ConnKey, key: CallKey, limit: TimeLimit) {
         let Some(error) = self.error_on(conn, key, limit.into()) else {
             return;
         };
         if self.adaptive.is_on() && matches!(limit, TimeLimit::FirstByte | TimeLimit::Adaptive) {
-            // So the limit grows when the host has become slower than it.
+            // Late attempts count too, so the limit grows when the host becomes slower than the limit.
             self.note_latency(key);
         }
         if limit == TimeLimit::Adaptive {
@@ -230,7 +230,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.end_attempt(key, error);
     }
 
-    /// An attempt has ended that says nothing about the host.
+    /// An attempt has ended in a way that says nothing about the health of the host.
     pub(super) fn give_permit_back(&mut self, key: CallKey) {
         let now = self.reactor.now();
         if self.admission.is_on()
@@ -252,7 +252,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// An attempt is over whose wait for the first byte may tell what is usual.
+    /// Counts how long an attempt waited for the first byte, for the adaptive limit.
     #[cold]
     pub(super) fn note_latency(&mut self, key: CallKey) {
         let now = self.reactor.now();

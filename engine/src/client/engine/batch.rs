@@ -1,4 +1,4 @@
-//! Many calls and a result for each, without more than so many in flight.
+//! Many calls with a result for each, and a limit of calls in flight.
 
 use std::io;
 use std::iter::Fuse;
@@ -13,13 +13,13 @@ use crate::net::os::OsNet;
 use crate::reactor::CallKey;
 
 impl<R: Router, N: Net> Engine<R, N> {
-    /// Runs calls, and gives a result for each: its number among `calls`, from 0 on, and its completion, which may well
-    /// be a failure while others succeed.
+    /// Runs calls and returns a result for each: the number of the call in `calls`, from 0 on, and its completion. Each
+    /// call succeeds or fails by itself.
     ///
-    /// Calls are taken from `calls` when there is room for them, so an endless iterator is fine, and the time of a call
-    /// begins when it is taken. The batch is driven by asking for its results; between two of these nothing moves.
-    /// Dropped half way, it takes no more calls and cancels those in flight. Other calls of the client go on meanwhile,
-    /// and their completions are kept for [`wait`](Self::wait).
+    /// The batch takes a call from `calls` when there is room for it, so `calls` may be endless; the time of a call
+    /// begins when the batch takes it. The batch makes progress only inside [`next`](Iterator::next). When a batch is
+    /// dropped before its end, it takes no more calls and cancels the calls in flight. Other calls of the client go on
+    /// meanwhile, and their completions are kept for [`wait`](Self::wait).
     ///
     /// A [streaming](Call::streaming) call fails with [`Misuse::Streamed`], because its body could not be read.
     ///
@@ -58,7 +58,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 }
 
-/// The results of [`Engine::call_many`], which has an example: numbers of calls, and completions.
+/// The results of [`Engine::call_many`]: pairs of a call's number and its completion.
 ///
 /// ```
 /// # fn example(client: &mut courser::HostClient) {
@@ -66,7 +66,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 ///
 /// let calls = (0..).map(|page| Call::new(Request::get(format!("/page/{page}")), Response::new()));
 /// let mut pages = client.call_many(calls, BatchConfig::default());
-/// // Dropped with the loop, the batch cancels what is still in flight.
+/// // The batch cancels the calls that are still in flight when it is dropped.
 /// let missing = pages.find(|(_, done)| done.response.status() == 404);
 /// # }
 /// ```
@@ -76,18 +76,18 @@ pub struct Batch<'a, I: Iterator<Item = Call>, R: Router, N: Net = OsNet> {
     calls: Fuse<I>,
     lineup: Lineup,
     numbers: Numbers,
-    /// How many of the client's completions, from the first on, are known not to be of this batch. Nothing else takes any while
-    /// we have the client.
+    /// How many of the client's completions, from the first on, are known not to belong to this batch. The batch
+    /// borrows the client, so no other code takes completions meanwhile.
     looked_at: usize,
 }
 
 impl<I: Iterator<Item = Call>, R: Router, N: Net> Batch<'_, I, R, N> {
-    /// Calls of the batch that have been begun and are not over.
+    /// The number of calls that the batch has begun and that have not completed.
     pub fn in_flight(&self) -> usize {
         self.lineup.in_flight()
     }
 
-    /// The client that runs it, for its counters and statistics.
+    /// The client that runs the batch, for its counters and statistics.
     pub fn client(&self) -> &Engine<R, N> {
         self.client
     }
@@ -109,7 +109,7 @@ impl<I: Iterator<Item = Call>, R: Router, N: Net> Batch<'_, I, R, N> {
         }
     }
 
-    /// Takes our completions out of the client's, and leaves the others in their order.
+    /// Takes the completions of this batch from the client, and leaves the others in their order.
     fn take_done(&mut self) {
         let mut kept = self.looked_at;
         let mut at = kept;
@@ -128,7 +128,7 @@ impl<I: Iterator<Item = Call>, R: Router, N: Net> Batch<'_, I, R, N> {
         self.looked_at = kept;
     }
 
-    /// The system cannot wait for events at all: no call goes on.
+    /// Fails all calls of the batch, because the system cannot wait for events.
     fn fail_all(&mut self, error: &io::Error) {
         for key in self.numbers.keys() {
             // The error cannot be cloned.
@@ -147,7 +147,7 @@ impl<I: Iterator<Item = Call>, R: Router, N: Net> Batch<'_, I, R, N> {
 impl<I: Iterator<Item = Call>, R: Router, N: Net> Iterator for Batch<'_, I, R, N> {
     type Item = (usize, Completion);
 
-    /// The next result; drives the client until there is one. `None` when there are no more calls.
+    /// The next result. Drives the client until a call completes; `None` when there are no more calls.
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             if let Some(result) = self.lineup.give() {
@@ -179,8 +179,8 @@ impl<I: Iterator<Item = Call>, R: Router, N: Net> Drop for Batch<'_, I, R, N> {
     }
 }
 
-/// The numbers of the calls in flight, by the places that the client gives them: these are few and used again, so that
-/// a vector holds them.
+/// The numbers of the calls in flight, indexed by the place of the call in the client. The client reuses its places, so
+/// the vector stays small.
 #[derive(Debug, Default)]
 struct Numbers {
     places: Vec<Option<(CallKey, usize)>>,

@@ -1,4 +1,4 @@
-//! The body of a response, read while it comes.
+//! The body of a response, read while it arrives.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use crate::net::Net;
 use crate::net::os::OsNet;
 use crate::proto::Response;
 
-/// The body of a response, read while it comes. Dropping it before its end closes the connection.
+/// The body of a response, read while it arrives. A body that is dropped before its end closes the connection.
 ///
 /// ```
 /// # fn example(client: &mut courser::HostClient) -> Result<(), Box<dyn std::error::Error>> {
@@ -28,7 +28,7 @@ pub struct Body<'a, R: Router, N: Net = OsNet> {
 }
 
 impl<R: Router, N: Net> Body<'_, R, N> {
-    /// Waits for bytes and takes them; 0 is the end (or an empty `buf`).
+    /// Waits for bytes and copies them to `buf`; 0 means the end of the body, or an empty `buf`.
     ///
     /// # Errors
     /// Why the body ended early.
@@ -47,7 +47,7 @@ impl<R: Router, N: Net> Body<'_, R, N> {
         Ok(0)
     }
 
-    /// Reads what is left, drops it, and tells how the call went.
+    /// Reads and discards the rest of the body, and returns the report of the call.
     ///
     /// # Errors
     /// Why the body ended early.
@@ -69,7 +69,7 @@ impl<R: Router, N: Net> Body<'_, R, N> {
             .flat_map(|(_, response)| response.trailers())
     }
 
-    /// The call's name, for [`take_stream`](Engine::take_stream).
+    /// The call, for [`take_stream`](Engine::take_stream).
     pub fn id(&self) -> CallId {
         self.id
     }

@@ -1,4 +1,4 @@
-//! How calls end: by an answer, by a redirect that is followed, or by an error.
+//! What happens when a call gets an answer, a redirect or an error, and how the call completes.
 
 use super::Engine;
 use crate::client::progress::ActiveCall;
@@ -11,14 +11,13 @@ use crate::proto::{BodyMode, Url};
 use crate::reactor::{CallKey, CallState, HeadState, Hop};
 
 impl<R: Router, N: Net> Engine<R, N> {
-    /// Whether an answer is looked at before its call ends: for another attempt, or for how many requests may be in
-    /// flight.
+    /// Whether the engine examines an answer before the call ends: for a retry, or for the limit of calls in flight.
     #[inline]
     pub(super) fn looks_at_answers(&self) -> bool {
         self.retries.repeats_answers() || self.throttle.follows_load()
     }
 
-    /// A response is complete: the call's end, or a redirect.
+    /// A response is complete: the call ends, or follows a redirect.
     pub(super) fn finish(&mut self, key: CallKey) {
         if self.telemetry.observes()
             && self
@@ -38,7 +37,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return;
         };
         if matches!(call.state, CallState::Ended) {
-            return; // by the head of the same response
+            return; // the head of the same response has ended the call
         }
         if call.rerouted {
             return self.follow(key);
@@ -55,9 +54,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// The head of a streamed response is there: for the caller, or a redirect, whose body is not wanted.
+    /// The head of a streamed response has arrived. The caller gets it, unless it is a redirect to follow: then the
+    /// body is discarded.
     pub(super) fn handle_head(&mut self, key: CallKey) {
-        // A connection that fails tells of the head again.
+        // A connection that fails reports the head a second time.
         let is_news = self.reactor.call_ref(key).is_some_and(|call| {
             call.head == HeadState::Awaited
                 && !call.rerouted
@@ -103,7 +103,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             .reroute(&mut call.request, &call.response, followed, own)
     }
 
-    /// Sends a call to where it has been redirected.
+    /// Sends a call to the target of its redirect.
     pub(super) fn follow(&mut self, key: CallKey) {
         self.note_health(key, None);
         let Some(call) = self.reactor.call(key) else {
@@ -142,7 +142,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// The head of a streamed response is there: the call completes, its body goes on.
+    /// The head of a streamed response has arrived: the call completes, and its body continues.
     pub(super) fn head_ready(&mut self, key: CallKey) {
         if let Some(call) = self.reactor.call(key)
             && call.head == HeadState::Awaited
@@ -152,12 +152,12 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// The end of a call, or of its streamed body.
+    /// Ends a call, or its streamed body.
     pub(super) fn end_call(&mut self, key: CallKey, outcome: Result<(), Error>) {
         self.end_call_as(key, outcome);
     }
 
-    #[inline(always)] // most end well, which leaves little of it
+    #[inline(always)] // with the constant `Ok(())`, little code is left
     pub(super) fn end_call_as(&mut self, key: CallKey, outcome: Result<(), Error>) {
         if self.admission.is_on() {
             let error = outcome.as_ref().err();
@@ -183,7 +183,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// If a call is a health check, takes the call out and notes how it ended.
+    /// If a call is a health check, removes the call and records its outcome.
     pub(super) fn end_health_check(&mut self, key: CallKey, error: Option<&Error>) -> bool {
         let now = self.reactor.now();
         let Some(call) = self.reactor.call_ref(key) else {
@@ -202,7 +202,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         true
     }
 
-    /// Tells those who want to know that a call, or its streamed body, has ended.
+    /// Notifies the observer and the statistics of the end of a call, or of its streamed body.
     #[cold]
     pub(super) fn note_end(&self, key: CallKey) {
         if let Some(call) = self.reactor.call_ref(key) {
@@ -210,7 +210,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// A streamed body has something new. The caller hears of it once it has the head.
+    /// A streamed body has new data, or has ended. The caller is notified only after it has taken the head.
     pub(super) fn notify_readable(&mut self, key: CallKey) {
         if let Some(call) = self.reactor.call(key)
             && call.head == HeadState::Given
@@ -220,7 +220,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// Takes out what a call in `done` has for the caller.
+    /// Makes the completion of a call that was in `done`.
     pub(super) fn complete(&mut self, key: CallKey) -> Option<Completion> {
         if self.reactor.call(key)?.head == HeadState::Ready {
             return self.complete_head(key);
@@ -262,7 +262,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         Some(done)
     }
 
-    /// A streamed body is read, or will not be read any more.
+    /// Removes a streamed body: the caller has read all of it, or will not read the rest.
     pub(super) fn forget_body(&mut self, id: CallId) -> Option<ActiveCall> {
         let call = self.reactor.remove_call(id.0)?;
         if call.notified {
@@ -280,5 +280,5 @@ fn shown(url: &str) -> String {
     Url::parse(url).map_or_else(|_| url.to_owned(), |url| url.to_string())
 }
 
-/// Of a redirect's body: the most that is read for the sake of the connection.
+/// The most bytes of a redirect's body that are read to keep the connection.
 const WORTH_DISCARDING: u64 = 64 * 1024;

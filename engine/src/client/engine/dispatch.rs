@@ -15,7 +15,7 @@ use crate::proto::{CloseReason, Reuse};
 use crate::reactor::{CallKey, CallState, ConnKey, HostKey};
 
 impl<R: Router, N: Net> Engine<R, N> {
-    /// Finds the host of a call and a connection, or queues it.
+    /// Finds the host of a call, and a connection for the call. If there is no connection, the call is queued.
     pub(super) fn send(&mut self, key: CallKey) {
         let now = self.reactor.now();
         let Some(call) = self.reactor.call(key) else {
@@ -85,8 +85,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.hosts.touch(host_key);
     }
 
-    /// Gets a permit for an attempt of a call, and returns the host that it goes to. If there is none, the call has
-    /// failed.
+    /// Gets a permit for an attempt of a call, and returns the host that the attempt goes to. Without a permit, the
+    /// call ends with an error.
     #[cold]
     pub(super) fn admit(&mut self, key: CallKey) -> Option<HostKey> {
         let (now, random) = (self.reactor.now(), self.reactor.random());
@@ -128,10 +128,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// Puts an available connection where its pool says.
+    /// Does with an available connection what its pool has decided.
     pub(super) fn put(&mut self, conn: ConnKey, mut next: Next<CallKey>) {
         let now = self.reactor.now();
-        // A call whose time is over, though its timer has not been handled yet, is not begun any more.
+        // A call whose deadline has passed does not begin, even if its timer has not been handled yet.
         while let Next::Assign(key) = next
             && let Some(slot) = self.reactor.slot(conn)
             && self
@@ -158,7 +158,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// A connection has done what it was busy with; false if it is gone.
+    /// A connection has finished its exchange, or drained an answer; false if the connection no longer exists.
     pub(super) fn release(
         &mut self,
         conn: ConnKey,
@@ -180,7 +180,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 let full = self.hosts.is_full();
                 if let Some(host) = self.hosts.get(slot.host) {
                     if full && host.pool.needs_fresh() {
-                        // The oldest waiter cannot use this connection, and there is no room for one that it can.
+                        // The oldest waiting call needs a new connection, and there is no room for one beside this.
                         self.close(conn);
                         return true;
                     }
@@ -221,7 +221,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// Takes a call away from the queue, or from its connection, which is closed.
+    /// Removes a call from the queue or from its connection. That connection is closed, unless calls share it.
     pub(super) fn detach(&mut self, key: CallKey) {
         let call = self.reactor.call_ref(key);
         match call.map(|call| call.state) {
@@ -262,7 +262,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(host_key) = host_key else {
             return;
         };
-        // It may have had nothing to do while the call paused.
+        // The host may have become unused while the call paused.
         self.hosts.use_host(host_key);
         if let Some(host) = self.hosts.get(host_key) {
             let waiting = host.pool.requeue(key);
@@ -275,7 +275,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// An opening to one of several addresses takes long: calls that wait for it go elsewhere, if there are others.
+    /// An opening to one of several addresses takes long: the calls that wait for it move to another address, if there
+    /// is one.
     pub(super) fn move_waiting(&mut self, host_key: HostKey) {
         let now = self.reactor.now();
         let slow = self
@@ -284,7 +285,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(here) = slow else {
             return;
         };
-        // All of them first: where no other address may be tried, a call comes back to where it was.
+        // Take all calls out first: a call that is requeued may come back to this same queue.
         let mut waiting = Vec::new();
         if let Some(host) = self.hosts.get(host_key) {
             waiting.extend(std::iter::from_fn(|| host.pool.oldest_waiter()));
@@ -307,7 +308,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 staying.push((key, fresh));
             }
         }
-        // In the order in which they were: calls that need a new connection from the back, the others from the front.
+        // This restores the order: calls that need a new connection are put at the back, the others at the front.
         let (fresh, others): (Vec<_>, Vec<_>) = staying.into_iter().partition(|(_, fresh)| *fresh);
         for (key, fresh) in fresh.into_iter().chain(others.into_iter().rev()) {
             if let Some(host) = self.hosts.get(host_key) {
@@ -321,7 +322,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.hosts.touch(host_key);
     }
 
-    /// Gives the observer an event of a call.
+    /// Notifies the observer of an event of a call.
     #[cold]
     pub(super) fn notify(&self, key: CallKey, event: fn(&Telemetry, CallKey, &ActiveCall)) {
         if let Some(call) = self.reactor.call_ref(key) {

@@ -18,7 +18,7 @@ use crate::reactor::{
 use crate::time::Time;
 
 impl<R: Router, N: Net> Engine<R, N> {
-    /// Begins what was submitted and, unless it is `over` by then, waits for events and handles them.
+    /// Begins the submitted calls. Then, unless `over` is true, waits for events and processes them.
     pub(super) fn iterate(
         &mut self,
         limit: Option<WaitLimit>,
@@ -32,13 +32,13 @@ impl<R: Router, N: Net> Engine<R, N> {
             None => None,
         };
         if stale && self.hosts.open() > 0 {
-            // Idle connections may have died since the last poll; and a caller whose calls end as soon as they are
-            // begun must not keep the others from going on.
+            // Idle connections may have died since the last poll. And calls that end as soon as they begin must not
+            // starve the calls that are already in flight.
             self.reactor.poll(Some(self.reactor.now()))?;
             self.take_answers();
             self.process_events();
             if self.iteration.is_driven {
-                // That poll may have taken a wake for commands that are still in the queue.
+                // That poll may have consumed the wake-up for commands that are still in the queue.
                 until = Some(self.reactor.now());
             }
         }
@@ -76,7 +76,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return;
         };
         if !call.is_new() {
-            return; // cancelled before it was begun
+            return; // cancelled before the call began
         }
         if !matches!(time, CallTime::Running) {
             call.timestamps.begun = now;
@@ -95,7 +95,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.send(key);
     }
 
-    /// Decides about everything that has happened, until nothing more has.
+    /// Processes events, queued calls and touched hosts until none is left.
     pub(super) fn process_events(&mut self) {
         loop {
             while let Some(event) = self.reactor.next_event() {
@@ -137,7 +137,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             let Some(host) = self.hosts.get(key) else {
                 break;
             };
-            // What is only kept warm takes no room from others.
+            // A connection that is only kept warm takes no room from other hosts.
             let wants_open = host.pool.wants_open(now) && !(is_full && host.pool.only_warms());
             if wants_open && (!throttled || self.throttle.may_open(now, key, &mut self.hosts)) {
                 if !is_full {
@@ -162,7 +162,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(host) = self.hosts.get(key) else {
             return;
         };
-        // A time that has passed needs no timer: the host waits for room, or in the fair queue.
+        // A time in the past needs no timer: the host waits for room under the cap, or in the fair queue.
         let mut at = host.pool.poll_timeout().filter(|at| *at > now);
         at = at.into_iter().chain(self.admission.next_check(key)).min();
         if throttled {
@@ -186,7 +186,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 reuse,
                 keep_alive,
             } => {
-                // One that is gone was closed when its call was disposed of.
+                // If the connection no longer exists, the end of its call has closed it.
                 if self.release(conn, call, reuse, keep_alive)
                     && let Some(call) = call
                 {
@@ -289,7 +289,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// Takes in what the resolver has answered.
+    /// Takes the answers of the resolver.
     pub(super) fn take_answers(&mut self) {
         let (connector, mut cx) = self.opening_parts();
         for opened in connector.take_answers(&mut cx) {
@@ -297,7 +297,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// The time has come that an opening was waiting for.
+    /// The timer of an opening has fired.
     pub(super) fn opening_due(&mut self, key: OpeningKey) {
         let now = self.reactor.now();
         let slow = self.connector.slow_host(now, key);
@@ -318,7 +318,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// A new connection can be used: it goes to the call that waits, if that may begin now, or becomes idle.
+    /// A new connection is ready: the oldest waiting call gets it, if that call may begin now; else it becomes idle.
     pub(super) fn opening_ready(&mut self, slot: PoolSlot, conn: ConnKey) {
         let (now, random) = (self.reactor.now(), self.reactor.random());
         if let Some(host) = self.hosts.get(slot.host) {
@@ -332,7 +332,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// The parts that a connection is opened with.
+    /// The connector, and the parts of the engine that it works on.
     pub(super) fn opening_parts(&mut self) -> (&mut Connector, Context<'_, N>) {
         let cx = Context {
             reactor: &mut self.reactor,
@@ -348,7 +348,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             .set_timer(&mut self.reactor, &self.hosts, &self.throttle, owner, at);
     }
 
-    /// Begins the health check of a host, if it is time for it.
+    /// Begins the health check of a host, if one is due.
     pub(super) fn begin_health_check(&mut self, host: HostKey) {
         if let Some(call) = self.admission.begin_check(host, self.reactor.now()) {
             let key = self.reactor.insert_call(call);
@@ -360,7 +360,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 /// How long an iteration may wait for events.
 #[derive(Clone, Copy)]
 pub(super) enum WaitLimit {
-    /// From the beginning of the iteration.
+    /// Counted from the beginning of the iteration.
     For(Duration),
     Until(Time),
 }

@@ -1,4 +1,4 @@
-//! The clients' verbs, written once: a call blocking, many in flight, bodies streamed.
+//! The operations that all clients share: blocking calls, many calls in flight, and streamed bodies.
 
 #![expect(private_bounds, reason = "the routers are the crate's own")]
 
@@ -45,9 +45,9 @@ use crate::time::Time;
 /// What [`HostClient`](crate::HostClient) and [`Client`](crate::Client) have in common: an event loop, pools of
 /// connections, and calls. They differ in the router, which knows the host that serves a call.
 ///
-/// It has no thread of its own: the caller's thread drives it, blocking in [`call`](Self::call) or with many calls in
-/// flight by [`submit`](Self::submit) and [`wait`](Self::wait). Between two of these nothing moves, so a program that
-/// keeps calls in flight should come back often.
+/// A client has no thread of its own. The caller's thread does the work inside [`call`](Self::call), which blocks, or
+/// inside [`wait`](Self::wait), for the calls that [`submit`](Self::submit) took. Calls make no progress between these
+/// methods, so a program with calls in flight should call `wait` often.
 pub struct Engine<R: Router, N: Net = OsNet> {
     reactor: Reactor<N>,
     router: R,
@@ -68,20 +68,20 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     iteration: Iteration,
 }
 
-/// What holds for every call that has no settings of its own.
+/// The rules for calls that have no settings of their own.
 struct CallRules {
     total: Option<Duration>,
     late: LatePolicy,
 }
 
-/// The present iteration, or the last one.
+/// The current iteration, or the last one.
 struct Iteration {
     began: Time,
-    /// Commands come from other threads, and are looked for after each iteration.
+    /// Commands come from other threads, and the driver reads them after each iteration.
     is_driven: bool,
 }
 
-/// What distinguishes the clients.
+/// The parts in which the kinds of clients differ.
 pub(in crate::client) struct Parts<R: Router> {
     pub(in crate::client) router: R,
     pub(in crate::client) sharing: R::Sharing,
@@ -89,17 +89,17 @@ pub(in crate::client) struct Parts<R: Router> {
     pub(in crate::client) throttle: Throttling,
 }
 
-/// Requests and responses that are kept for their buffers.
+/// Requests and responses that are kept to reuse their buffers.
 #[derive(Default)]
 struct SpareBuffers {
-    /// What [`get`](Engine::get) sends.
+    /// The request that [`get`](Engine::get) sends.
     getter: Option<Request>,
-    /// What the caller of a blocking call holds while the client has its buffers.
+    /// An empty request and response, which stand in for the caller's while the client works on a blocking call.
     placeholder: Option<(Request, Response)>,
 }
 
 impl<R: Router, N: Net> Engine<R, N> {
-    /// A client with that router and those hosts.
+    /// A client with this router and these hosts.
     pub(in crate::client) fn assemble(
         parts: Parts<R>,
         config: HostConfig,
@@ -155,7 +155,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         Ok(())
     }
 
-    /// Calls are spread over several addresses from now on, each of which is a host.
+    /// Spreads calls over several addresses from now on. Each address is a host.
     pub(in crate::client) fn set_balance(&mut self, balancer: Balancer, hosts: Vec<HostKey>) {
         let balance = Balance::new(self.reactor.now(), balancer, hosts);
         self.admission.set_balance(balance);
@@ -178,12 +178,12 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.connector.names_mut()
     }
 
-    /// The connections with several calls each, of a client that has such.
+    /// The connections that calls share, if this client pipelines.
     pub(in crate::client) fn pipelines(&self) -> Option<&Pipelines> {
         self.sharing.pipelines()
     }
 
-    /// The time of the present iteration.
+    /// The time of the current iteration.
     pub(in crate::client) fn now(&self) -> Time {
         self.reactor.now()
     }
@@ -202,17 +202,17 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.telemetry.record_to(recorder);
     }
 
-    /// There are `count` clients for all hosts, and this is the one with that number.
+    /// Gives this client its share of the hosts: `count` clients share all hosts, and this one has the number `index`.
     pub(crate) fn set_share(&mut self, index: usize, count: usize) {
         self.migration.set_share(index, count);
     }
 
-    /// The next call that another client is to go on with. It is none of ours any more.
+    /// Removes and returns the next call that moves to another client, with the number of that client.
     pub(crate) fn next_migrating(&mut self) -> Option<(CallId, usize, MigratingCall)> {
         self.migration.next()
     }
 
-    /// Goes on with a call of another client.
+    /// Takes over a call that another client has begun.
     pub(crate) fn adopt(&mut self, MigratingCall(mut call): MigratingCall) -> CallId {
         call.state = CallState::New;
         call.host = None;
@@ -223,8 +223,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         CallId(key)
     }
 
-    /// As [`read_body`](Self::read_body), of all that is there, into an empty vector; copies nothing if nothing of it
-    /// has been taken before.
+    /// Like [`read_body`](Self::read_body), but swaps all bytes that have arrived into an empty vector, without a copy.
+    /// The two methods must not be mixed for one body: after `read_body`, this method can lose a byte.
     pub(crate) fn read_chunk(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<Read, Error> {
         let call = self.reactor.call(id.0);
         if let Some(call) = call.filter(|call| call.head == HeadState::Given && call.taken == 0)
@@ -252,7 +252,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.reactor.waker()
     }
 
-    /// Closes the connection of a call that switched protocols, if it did.
+    /// Closes the connection of a call, if the call switched protocols.
     pub(crate) fn discard_stream(&mut self, id: CallId) {
         if let Some(stream) = self.take_stream(id) {
             self.reactor.close_stream(stream);
@@ -277,7 +277,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// for [`wait`](Self::wait).
     ///
     /// # Errors
-    /// Why there is no complete response; `response` then holds what came of it.
+    /// Why there is no complete response; `response` then holds the part that arrived.
     pub fn call(
         &mut self,
         request: &mut Request,
@@ -287,7 +287,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         Ok(report)
     }
 
-    /// Sends a request, waits for the head of the response, and gives its body for reading.
+    /// Sends a request, waits for the head of the response, and returns the body to be read.
     ///
     /// # Errors
     /// Why there is no complete head.
@@ -333,7 +333,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     // ---- many in flight
 
-    /// Takes over a call; the next [`wait`](Self::wait) begins it. Whatever happens to it, it completes exactly once.
+    /// Takes over a call, which the next [`wait`](Self::wait) begins. Every call completes exactly once.
     pub fn submit(&mut self, call: Call) -> CallId {
         let now = self.reactor.now();
         self.retries.note_overrides(call.overrides.as_deref());
@@ -351,9 +351,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         CallId(key)
     }
 
-    /// The next completion. Drives the calls until there is one; `None` when `timeout` has passed (`None`: without
-    /// limit), nothing is in flight, or there is a [`readable_body`](Self::readable_body), which must be asked for before
-    /// this waits again.
+    /// The next completion. Drives the calls until one completes. Returns `None` when `timeout` has passed (`None`: no
+    /// limit), when nothing is in flight, or when there is a [`readable_body`](Self::readable_body): the caller must
+    /// take that body before `wait` waits again.
     ///
     /// # Errors
     /// The system's, when it cannot wait for events at all.
@@ -396,8 +396,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// The next completion that is there already: no iteration, no system call, no look at the clock. What [`wait`](Self::wait)
-    /// has found in one iteration is taken with this.
+    /// The next completion that is already available, without an iteration, a system call or a look at the clock. One
+    /// [`wait`](Self::wait) may find many completions: it returns the first, and this method returns the others.
     ///
     /// ```
     /// # fn example(client: &mut courser::HostClient) -> std::io::Result<()> {
@@ -416,8 +416,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.complete(key)
     }
 
-    /// Looks after the connections for that long, calls in flight or not: late answers are drained, idle connections
-    /// expire, the minimum idle is kept. A client that is used all the time does not need this.
+    /// Maintains the connections for this time, with or without calls in flight: late answers are drained, idle
+    /// connections expire, and the minimum of idle connections is kept. A client that is always in use does not need
+    /// it.
     ///
     /// # Errors
     /// The system's, when it cannot wait for events at all.
@@ -430,8 +431,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         Ok(())
     }
 
-    /// Ends a call: one in flight completes with [`ErrorKind::Cancelled`], a streamed body is dropped. False if the
-    /// call has completed already, or was never submitted here.
+    /// Ends a call: a call in flight completes with [`ErrorKind::Cancelled`], and a streamed body is dropped. False if
+    /// the call has already completed, or was never submitted to this client.
     pub fn cancel(&mut self, id: CallId) -> bool {
         let Some(call) = self.reactor.call(id.0) else {
             return false;
@@ -459,7 +460,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 }
             }
             Some((HeadState::Ready, call)) => {
-                // It completes with the error instead of the head.
+                // The call completes with the error instead of the head.
                 call.head = HeadState::Awaited;
                 let was_over = matches!(call.state, CallState::Ended);
                 call.end(Err(error));
@@ -473,18 +474,18 @@ impl<R: Router, N: Net> Engine<R, N> {
         true
     }
 
-    /// Calls whose completion [`wait`](Self::wait) has not given yet, and streamed bodies that are not read to their
-    /// end.
+    /// The number of calls whose completion has not been taken yet, and of streamed bodies that have not been read to
+    /// their end.
     pub fn in_flight(&self) -> usize {
         self.reactor.calls() - self.admission.checking()
     }
 
-    /// Connections by state, and calls that wait.
+    /// How many connections are in each state, and how many calls wait.
     pub fn counters(&self) -> Counters {
         self.hosts.counters()
     }
 
-    /// What has become of the calls so far, if [`HostConfig::stats`] is on; else only how many are in flight.
+    /// Statistics of the calls so far, if [`HostConfig::stats`] is on; else only the number of calls in flight.
     ///
     /// ```
     /// # fn example(upstream: courser::Upstream) -> Result<(), courser::Error> {
@@ -503,12 +504,13 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// How the addresses fare, of a client with [`HostConfig::balance`](crate::HostConfig::balance); else none.
+    /// The state of each address of a client with [`HostConfig::balance`](crate::HostConfig::balance). Other clients
+    /// have none.
     pub fn addresses(&self) -> impl Iterator<Item = AddressState> {
         self.admission.addresses(&self.hosts)
     }
 
-    /// Closes all idle connections and returns how many they were.
+    /// Closes all idle connections and returns their number.
     pub fn close_idle(&mut self) -> usize {
         let idle = self.reactor.idle_conns();
         for &conn in &idle {
@@ -517,7 +519,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         idle.len()
     }
 
-    /// The body source of that call, which had nothing to send, has something again.
+    /// Continues to send the body of a request, after its source had no bytes and now has some again.
     pub fn resume(&mut self, id: CallId) {
         self.reactor.resume_send(id.0);
         self.process_events();
@@ -528,7 +530,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Takes bytes of a streamed body; never blocks.
     ///
     /// # Errors
-    /// Why the body ended early; there will be no more of it.
+    /// Why the body ended early; no more bytes follow.
     pub fn read_body(&mut self, id: CallId, buf: &mut [u8]) -> Result<Read, Error> {
         let unknown = || Error::new(Misuse::UnknownBody, Phase::Body, Sent::Partial);
         let call = self
@@ -541,7 +543,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if !waiting.is_empty() {
             buf[..n].copy_from_slice(&waiting[..n]);
             call.taken += n;
-            // What is taken makes room, at a cost that stays in proportion to it.
+            // The taken half is removed, so that the cost stays in proportion to the bytes taken.
             if call.taken >= call.response.body().len().div_ceil(2) {
                 call.response.body_buffer().drain(..call.taken);
                 call.taken = 0;
@@ -569,7 +571,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         })
     }
 
-    /// The next streamed body that has something new since it was last read to [`Read::Pending`]: data, or its end.
+    /// The next streamed body with data or an end that arrived since the last read returned [`Read::Pending`].
     pub fn readable_body(&mut self) -> Option<CallId> {
         let reactor = &self.reactor;
         let id = self
@@ -582,12 +584,12 @@ impl<R: Router, N: Net> Engine<R, N> {
         Some(id)
     }
 
-    /// The connection of a call that switched protocols (101) or opened a tunnel (2xx to CONNECT). What the server
-    /// had already sent in the new protocol is in the response's body.
+    /// The connection of a call that switched protocols (101) or opened a tunnel (2xx to CONNECT). Bytes that the
+    /// server has already sent in the new protocol are in the body of the response.
     ///
     /// `None` if the call did neither, if the stream has been taken, and for every connection with TLS (an `https` URL
-    /// or proxy): its session cannot be taken out of the client, so the client closes such a connection when the
-    /// protocol is switched. Speak other protocols under TLS over a connection of your own.
+    /// or proxy). The client cannot give a TLS session away, so it closes such a connection when the protocol is
+    /// switched. For other protocols under TLS, open a connection outside the client.
     pub fn take_stream(&mut self, id: CallId) -> Option<N::Stream> {
         self.deliveries.take_stream(id)
     }

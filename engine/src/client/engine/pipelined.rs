@@ -1,4 +1,4 @@
-//! Several calls on one connection: who gets a place where, and what becomes of those whose connection ends.
+//! Several calls on one connection: which connection a call joins, and what happens to calls whose connection ends.
 
 use super::Engine;
 use crate::client::router::Router;
@@ -10,8 +10,8 @@ use crate::proto::BodyMode;
 use crate::reactor::{CallKey, CallState, ConnKey, GiveUpOutcome, HostKey, PoolSlot};
 
 impl<R: Router, N: Net> Engine<R, N> {
-    /// Finds a place for a call whose request is encoded: a connection of its own while there may be more of them, a
-    /// place beside others, or one in the queue.
+    /// Dispatches a call whose request is encoded. The call gets a connection of its own while the pool may open more;
+    /// else the call joins a connection that other calls use, or waits in the queue.
     pub(super) fn send_pipelined(&mut self, host_key: HostKey, key: CallKey) {
         let now = self.reactor.now();
         if let Some(error) = self.unfit(key) {
@@ -27,7 +27,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         else {
             return;
         };
-        // Calls that wait already come first, and those that need a new connection get the next one that is free.
+        // Waiting calls come first. If one of them needs a new connection, the next free slot is for that call.
         let may_share = host.pool.is_full() && !host.pool.has_idle() && host.pool.waiting() == 0;
         if may_share
             && let Some(conn) = pipelines.pick(now)
@@ -110,7 +110,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.retire_if_last(slot, key);
     }
 
-    /// A connection that was idle or new has a call; those that wait may join it.
+    /// An idle or new connection has got a call, and waiting calls may join it.
     pub(super) fn pipeline_begun(&mut self, conn: ConnKey, key: CallKey) {
         let (Some(slot), Some(pipelines)) = (self.reactor.slot(conn), self.sharing.pipelines_mut())
         else {
@@ -123,8 +123,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.fill(slot, conn);
     }
 
-    /// A request that says `Connection: close` is the last one on its connection, and so is the last one that a
-    /// connection may serve at all.
+    /// Retires the connection if this call is its last one: the request says `Connection: close`, or the connection has
+    /// reached the number of requests that it may serve.
     fn retire_if_last(&mut self, slot: PoolSlot, key: CallKey) {
         let (Some(host), Some(pipelines)) =
             (self.hosts.get(slot.host), self.sharing.pipelines_mut())
@@ -140,7 +140,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// A call on a connection is over, and others go on.
+    /// A call on a connection has its answer, and other calls on the connection go on.
     pub(super) fn pipeline_answered(&mut self, slot: PoolSlot, conn: ConnKey) {
         let now = self.reactor.now();
         let (Some(host), Some(pipelines)) =
@@ -157,7 +157,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// Gives a connection calls that wait: its share of them, as far as it has room.
+    /// Gives a connection its share of the waiting calls, as far as the connection has room.
     fn fill(&mut self, slot: PoolSlot, conn: ConnKey) {
         let now = self.reactor.now();
         if self.hosts.is_throttled() {
@@ -169,7 +169,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let coming = host.pool.counters().connecting;
         let share = host.pool.waiting().div_ceil(coming + 1);
         for _ in 0..share {
-            // Each of them may be the last one.
+            // Each call may be the last one that the connection takes.
             let pipelines = self.sharing.pipelines();
             let room = pipelines.is_some_and(|pipelines| pipelines.has_room_on(slot, now));
             if !room || !self.reactor.takes_more(conn) {
@@ -189,7 +189,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.hosts.touch(slot.host);
     }
 
-    /// The error of a call on a connection, ended for that cause where it is.
+    /// The error for a call that ends on a connection for this cause, with the phase that the call has reached.
     pub(super) fn error_on(&self, conn: ConnKey, call: CallKey, kind: ErrorKind) -> Option<Error> {
         if R::Sharing::IS_ON {
             self.reactor.pipeline_error(conn, call, kind)
@@ -198,7 +198,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// Takes a call off its connection, and leaves the others there if that can be.
+    /// Removes a call from its connection. The other calls stay there, if that is possible.
     pub(super) fn leave_pipeline(&mut self, conn: ConnKey, key: CallKey) {
         match self.reactor.give_up(conn, key) {
             GiveUpOutcome::Unsent => {
@@ -221,7 +221,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// The connection of a call has ended before its answer was next.
+    /// The connection of a call has ended while the answer to an earlier call was still awaited.
     pub(super) fn unanswered(&mut self, key: CallKey, sent: Sent, error: Option<Error>) {
         if let Some(pipelines) = self.sharing.pipelines_mut() {
             pipelines.note_unanswered();
@@ -254,7 +254,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// A connection is idle, or gone.
+    /// A connection is idle, or closed.
     #[inline]
     pub(super) fn pipeline_ended(&mut self, slot: PoolSlot) {
         if let Some(pipelines) = self.sharing.pipelines_mut() {

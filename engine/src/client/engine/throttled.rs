@@ -1,9 +1,10 @@
-//! Calls that more than connections keep back: the rates of their host and of all hosts, and how many may be in flight.
+//! Calls under a throttle: the rates of their host and of all hosts, and the limit of calls in flight.
 //!
-//! They wait in the queue of their host's pool as any others do, so its limits, deadlines and cancelling hold for them.
-//! A call is let pass at the moment at which it gets its connection, and at no other: so nothing is ever to be given back,
-//! and over any window no more than allowed begin. The pool of such a host gives no connection to a waiter by itself;
-//! what a connection brings and what time brings comes together in [`Engine::begin_waiting`].
+//! Throttled calls wait in the queue of their host's pool like all other calls, with the same limits, deadlines and
+//! cancelling. The throttle counts a call at the moment when the call gets its connection, and at no other moment. So
+//! no count is ever taken back, and no window of time sees more calls begin than the rates allow. The pool of a
+//! throttled host does not give connections to waiting calls by itself: [`Engine::begin_waiting`] does so, when a
+//! connection is free and when the throttle allows a call.
 
 use super::Engine;
 use crate::client::router::Router;
@@ -16,7 +17,7 @@ use crate::reactor::{CallKey, CallState, ConnKey, HeadState, HostKey, TimerOwner
 use crate::time::Time;
 
 impl<R: Router, N: Net> Engine<R, N> {
-    /// How many calls of a host may begin now, connections and other hosts aside.
+    /// How many calls of a host may begin now by the rules of that host alone, whether or not connections are free.
     fn room_to_begin(&mut self, key: HostKey, now: Time) -> usize {
         let in_flight = self.in_flight_to(key);
         let throttle = self.hosts.get(key).and_then(|host| host.throttle.rules());
@@ -30,7 +31,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// Queues a call whose request is encoded. The call begins before the iteration ends, if it may.
+    /// Queues a call whose request is encoded. If the throttle allows it, the call begins before the iteration ends.
     #[cold]
     pub(super) fn send_throttled(&mut self, host_key: HostKey, key: CallKey) {
         let now = self.reactor.clock();
@@ -45,7 +46,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             Checkout::Full(limit) => {
                 self.end_call(key, Err(Error::new(limit, Phase::Queue, Sent::Nothing)));
             }
-            Checkout::Reuse(_) => {} // not from there
+            Checkout::Reuse(_) => {} // `enqueue_throttled` never returns this
         }
         if is_held {
             self.note_held(key);
@@ -56,7 +57,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.hosts.touch(host_key);
     }
 
-    /// A call waits for something else than a connection.
+    /// Records that the throttle holds a call back, and notifies the observer.
     #[cold]
     pub(super) fn note_held(&mut self, key: CallKey) {
         let Some(call) = self.reactor.call(key) else {
@@ -73,7 +74,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         });
     }
 
-    /// A connection is up: the oldest waiter's, if that may begin now.
+    /// A new connection of a throttled host is ready: the oldest waiting call gets it, if a call may begin now.
     pub(super) fn opened_throttled(
         &mut self,
         host_key: HostKey,
@@ -100,8 +101,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.hosts.touch(host_key);
     }
 
-    /// Begins the calls of a host that wait, as far as they may; under a rate over all hosts, those of others as well whose
-    /// turn is before.
+    /// Begins waiting calls of a host, as many as the throttle allows. Under a rate over all hosts, the hosts that are
+    /// earlier in the fair queue come first.
     pub(super) fn begin_waiting(&mut self, key: HostKey) {
         if !self.throttle.is_fair() {
             while self.begin_one(key) {}
@@ -115,7 +116,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         let room = self.room_to_begin(key, now);
         let is_next = self.throttle.has_room(now);
         if let Some(host) = self.hosts.get(key) {
-            // A host without any connection opens one in advance, or it would never be ready when it is the next of the fair queue.
+            // A host without any connection opens one in advance; without one it could not begin a call when the fair
+            // queue reaches it.
             host.pool.set_room(match (is_next, host.pool.open()) {
                 (true, _) => room,
                 (false, 0) => room.min(1),
@@ -124,8 +126,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// Lets the hosts that have something to begin do so one after the other, as far as the rate over all goes. The others
-    /// are looked after, but for the one that is so anyway.
+    /// Begins calls of the hosts in the fair queue, one call of one host after the other, as long as the rate over all
+    /// hosts allows. Each of these hosts is marked to be serviced, except `serviced`, which the caller services.
     pub(super) fn serve_fair_queue(&mut self, serviced: Option<HostKey>) {
         let now = self.reactor.clock();
         while let Some(key) = self.throttle.next_ready(now, &mut self.hosts) {
@@ -140,14 +142,15 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.plan_fair_queue();
     }
 
-    /// Sets the timer of the fair queue, whose hosts are to be serviced in time.
+    /// Sets the timer of the fair queue, if its time has changed.
     fn plan_fair_queue(&mut self) {
         if let Some(at) = self.throttle.plan(self.reactor.now()) {
             self.set_timer(TimerOwner::FairQueue, at);
         }
     }
 
-    /// Begins the oldest call of a host, if there is one that may and a connection for it.
+    /// Begins the oldest waiting call of a host, if the throttle allows it and there is a connection; true if a call
+    /// began.
     fn begin_one(&mut self, host_key: HostKey) -> bool {
         let now = self.reactor.clock();
         while self.room_to_begin(host_key, now) > 0 {
@@ -182,7 +185,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         false
     }
 
-    /// Gives the oldest call a place beside others.
+    /// Adds the oldest waiting call to a connection that other calls use already; true if a call began.
     fn add_one_call(&mut self, host_key: HostKey, now: Time) -> bool {
         while let (Some(host), Some(pipelines)) =
             (self.hosts.get(host_key), self.sharing.pipelines())
@@ -203,7 +206,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         false
     }
 
-    /// A call of that host has begun now.
+    /// Counts a call of a host that has begun.
     fn pass(&mut self, host_key: HostKey, now: Time) {
         let in_flight = self.in_flight_to(host_key);
         if let Some(throttle) = self
@@ -216,7 +219,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.throttle.call_begun(now);
     }
 
-    /// Ends a call whose time is over, though its timer has not been handled yet.
+    /// Ends a call whose deadline has passed, even if its timer has not been handled yet; true if so.
     fn is_too_late(&mut self, key: CallKey) -> bool {
         let now = self.reactor.now();
         let in_time = self.reactor.call_ref(key).is_some_and(|c| !c.is_late(now));
@@ -227,7 +230,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         !in_time
     }
 
-    /// Fails the calls of a host that would have to wait, if calls do not; tells when the rest is to be looked after.
+    /// Fails the calls of a host that would have to wait, if the settings forbid waiting. Returns when the host must be
+    /// serviced again.
     pub(super) fn keep_back(&mut self, key: HostKey) -> Option<Time> {
         self.plan_fair_queue();
         let now = self.reactor.now();
@@ -255,7 +259,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// Whether a new entry for this host would let more begin than the present one.
+    /// Whether the host must be kept: a new entry for the same host would let more calls begin than this one.
     pub(super) fn must_keep(&mut self, key: HostKey) -> bool {
         let now = self.reactor.now();
         let host = self.hosts.get_ref(key);
@@ -263,16 +267,16 @@ impl<R: Router, N: Net> Engine<R, N> {
             || self.reactor.bytes_count_until(key).is_some()
     }
 
-    // ---- how many may be in flight
+    // ---- the limit of calls in flight
 
-    /// Tells the throttle of a host how an attempt of one of its calls has ended: an answer by its status and its time.
+    /// Reports the end of an attempt to the throttle of its host, which judges an answer by its status and its latency.
     #[cold]
     pub(super) fn note_load(&mut self, key: CallKey, error: Option<&Error>) {
         let now = self.reactor.now();
         let Some(call) = self.reactor.call_ref(key) else {
             return;
         };
-        // Each attempt counts once: an answer whose head the caller has, or that is a redirect's, has done so.
+        // Each attempt counts once. An answer that is a redirect, or whose head was delivered, has been counted.
         let counts = call.head == HeadState::Awaited
             && !call.rerouted
             && matches!(call.state, CallState::OnConn(_));
@@ -308,7 +312,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// Looks at an answer for what the client's settings ask; true if it is repeated rather than given to the caller.
+    /// Examines an answer as the settings require; true if the call will be tried again and the caller does not get the
+    /// answer.
     #[cold]
     pub(super) fn answer_is_repeated(&mut self, key: CallKey) -> bool {
         if self.throttle.follows_load() {
