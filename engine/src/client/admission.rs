@@ -438,7 +438,7 @@ fn check_call(now: Time, number: u32, check: &HealthCheck) -> ActiveCall {
         ..Retry::default()
     };
     ActiveCall {
-        no_usual_limit: true,
+        no_adaptive_limit: true,
         client: CallProgress {
             health_check: Some(number),
             ..CallProgress::default()

@@ -30,23 +30,23 @@ pub(crate) struct ActiveCall<C> {
     pub(crate) attempts: u32,
     /// The number among the calls of its connection, if the connection has a pipeline.
     pub(crate) number: u32,
-    /// What is usual for the host sets no limit on the waits for a first byte.
-    pub(crate) no_usual_limit: bool,
+    /// The adaptive limit of the host does not apply to the waits of this call for a first byte.
+    pub(crate) no_adaptive_limit: bool,
     /// What the client keeps of the call. The reactor does not look at this.
     pub(crate) client: C,
     pub(crate) head: HeadState,
-    /// The response that is coming is a redirect, and will be followed.
+    /// The response that is being received is a redirect, which the client will follow.
     pub(crate) rerouted: bool,
     /// How much of a streamed body, as the response holds it, the consumer has taken.
     pub(crate) taken: usize,
-    /// The consumer of a streamed body knows that there is something to take.
+    /// The consumer of a streamed body was notified that there are bytes to take.
     pub(crate) notified: bool,
     pub(crate) armed: Armed,
 }
 
 impl<C: Default> ActiveCall<C> {
     /// A call for which nothing has been done yet.
-    #[inline(always)] // so that it is made in its place
+    #[inline(always)] // so that the call is constructed in its final place
     pub(crate) fn new(now: Time, request: Request, response: Response) -> Self {
         Self {
             request,
@@ -61,7 +61,7 @@ impl<C: Default> ActiveCall<C> {
             timestamps: Timestamps::new(now),
             attempts: 0,
             number: 0,
-            no_usual_limit: false,
+            no_adaptive_limit: false,
             client: C::default(),
             head: HeadState::Awaited,
             rerouted: false,
@@ -83,17 +83,17 @@ impl<C> ActiveCall<C> {
         self.outcome = outcome;
     }
 
-    /// Whether the call is to be sent: for the first time, or to where it was redirected.
+    /// Whether the call is to be sent to a host: for the first time, or after a redirect.
     pub(crate) fn is_new(&self) -> bool {
         matches!(self.state, CallState::New)
     }
 
-    /// Whether what is usual for the host sets no limit on the waits for a first byte: the call has a limit of its own, or
-    /// is to have none.
+    /// Whether the adaptive limit of the host does not apply to the waits for a first byte: the call has a limit of its
+    /// own, or must have no limit.
     pub(crate) fn has_own_first_byte_limit(&self) -> bool {
         let own = self.overrides.as_deref();
         let own = own.and_then(|own| own.timeouts.as_ref());
-        self.no_usual_limit || own.is_some_and(|own| own.first_byte.is_some())
+        self.no_adaptive_limit || own.is_some_and(|own| own.first_byte.is_some())
     }
 
     pub(super) fn timeouts<'a>(&'a self, settings: &'a Settings) -> &'a Timeouts {
@@ -103,7 +103,7 @@ impl<C> ActiveCall<C> {
     }
 }
 
-/// How far a call is.
+/// The state of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CallState {
     /// Submitted, and not yet sent to a host.
@@ -113,7 +113,7 @@ pub(crate) enum CallState {
         since: Time,
     },
     OnConn(ConnKey),
-    /// Until its next attempt, which takes only a new connection if it is `fresh`.
+    /// Waits until the time of the next attempt. If `fresh`, that attempt takes only a new connection.
     Pausing {
         until: Time,
         fresh: bool,
@@ -138,7 +138,7 @@ pub(crate) struct Timestamps {
     hops: Hops,
     pub(crate) assigned: Option<Time>,
     pub(crate) sent: Option<Time>,
-    /// When its answer became the next one on the connection; `None` if it was so from the beginning.
+    /// When the call came to the front of a pipeline; `None` if the call was in front from the beginning.
     pub(crate) in_front: Option<Time>,
     pub(crate) first_byte: Option<Time>,
     pub(crate) ended: Option<Time>,
@@ -194,9 +194,9 @@ impl Timestamps {
     }
 }
 
-/// Most calls follow no redirect. This is eight bytes of a call instead of 24, and a call is moved three times.
+/// Most calls follow no redirect. The box takes eight bytes of a call instead of 24, and a call is moved three times.
 #[derive(Clone, Debug, Default)]
-#[expect(clippy::box_collection, reason = "for the sake of its size")]
+#[expect(clippy::box_collection, reason = "eight bytes instead of 24")]
 struct Hops(Option<Box<Vec<Hop>>>);
 
 /// A redirect that was followed.
@@ -213,7 +213,7 @@ struct Hops(Option<Box<Vec<Hop>>>);
 pub struct Hop {
     /// The status of the response that redirected.
     pub status: u16,
-    /// Where to.
+    /// The URL that the response redirected to.
     pub url: Box<str>,
 }
 
@@ -240,7 +240,7 @@ impl<N: Net, C> Reactor<N, C> {
         self.calls.len()
     }
 
-    /// A call waits for a connection from now on.
+    /// Notes that a call waits for a connection from now on.
     pub(crate) fn wait(&mut self, key: CallKey, id: WaitId) {
         let Some(call) = self.calls.get_mut(key) else {
             return;
@@ -257,7 +257,7 @@ impl<N: Net, C> Reactor<N, C> {
         }
     }
 
-    /// A call waits for its next attempt.
+    /// Lets a call wait for its next attempt.
     pub(crate) fn pause(&mut self, key: CallKey, until: Time, fresh: bool) {
         if let Some(call) = self.calls.get_mut(key) {
             call.state = CallState::Pausing { until, fresh };

@@ -69,7 +69,7 @@ pub(super) struct Wait {
     pub(super) deadline: Option<Time>,
     /// When a body that is held back for `100 Continue` is sent without that answer.
     pub(super) continue_at: Option<Time>,
-    /// The longest wait for a first byte, by what is usual for the host.
+    /// The adaptive limit of the host on the wait for a first byte.
     pub(super) first_byte_limit: Option<Duration>,
     /// The call, or the host, may have limits other than the client's.
     pub(super) has_own_limits: bool,
@@ -90,9 +90,9 @@ impl Wait {
 pub(super) enum ConnState {
     Connecting {
         opening: OpeningKey,
-        /// When the opening is to get an event if the connection is not up by then.
+        /// If the connection is not up at this time, its opening gets an event.
         due: Option<Time>,
-        /// Handshakes follow, and they judge a peer that speaks first.
+        /// Handshakes follow. They decide whether the peer may send bytes first.
         needs_handshakes: bool,
     },
     /// In the handshakes with proxies, or in the TLS handshake.
@@ -121,7 +121,7 @@ pub(crate) struct PoolSlot {
     pub(crate) id: SlotId,
 }
 
-/// The addresses of a connection, shared by its calls: in the call itself they would be a third of its size.
+/// The addresses of a connection. Its calls share them: a copy in each call would be a third of the call's size.
 #[derive(Debug)]
 pub(crate) struct Endpoints {
     pub(crate) remote: Address,
@@ -131,9 +131,9 @@ pub(crate) struct Endpoints {
 /// How long the steps of an opening took.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Opened {
-    /// Looking up the name; `None` if there was none to look up.
+    /// The lookup of the name; `None` if there was no name to look up.
     pub(crate) resolve: Option<Duration>,
-    /// Connecting, until an address was reached.
+    /// The connect, until an address was reached.
     pub(crate) connect: Duration,
     /// The handshakes with proxies.
     pub(crate) proxy: Option<Duration>,
@@ -185,7 +185,7 @@ impl<N: Net, C> Reactor<N, C> {
         }
     }
 
-    /// Leaves a connection idle until that time. The reactor still watches it.
+    /// Leaves a connection idle until that time. The reactor still watches the connection.
     pub(crate) fn idle(&mut self, key: ConnKey, until: Time) {
         if let Some(conn) = self.conns.get_mut(key) {
             conn.state = ConnState::Idle(until);
@@ -266,7 +266,7 @@ impl<N: Net, C> Reactor<N, C> {
                 }
             }
             ConnState::Busy(exchange, call) => {
-                // The head counts, whether or not the fault came in the same read.
+                // The head is reported even if the error came in the same read.
                 if exchange.has_head() && exchange.mode() == BodyMode::Stream {
                     self.reactor_events.push_back(ReactorEvent::Head(call));
                 }

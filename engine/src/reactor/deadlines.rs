@@ -48,8 +48,8 @@ impl<N: Net, C> Reactor<N, C> {
         }
     }
 
-    /// When a wait for the peer ends that began at `since`: by the limits of the call or of the client, by what is
-    /// usual for the host, or by the deadline.
+    /// When a wait for the peer ends that began at `since`: by the limits of the call or of the client, by the adaptive
+    /// limit of the host, or by the deadline.
     #[inline]
     fn exchange_due(
         &self,
@@ -82,7 +82,7 @@ impl<N: Net, C> Reactor<N, C> {
             return;
         };
         if conn.is_armed_by(self.soonest) {
-            return; // nearly always: the last idle time ends before this call's limits
+            return; // nearly always: the timer of the last idle time fires before any limit of this call
         }
         self.arm_conn_anew(key);
     }
@@ -201,12 +201,12 @@ impl<N: Net, C> Reactor<N, C> {
 
     // ---- the client's own timers
 
-    /// At that time the client gets a [`ReactorEvent::Timer`].
+    /// Sets a timer of the client. At that time the client gets a [`ReactorEvent::Timer`].
     pub(crate) fn set_timer(&mut self, owner: TimerOwner, at: Time) {
         self.timers.set(owner, at);
     }
 
-    /// Drops the timers of the client that do not count any more, if there are many more than so many owners can have.
+    /// Drops the timers of the client that no longer count, if there are far more timers than `owners` can have.
     pub(crate) fn tidy_timers(
         &mut self,
         owners: usize,
@@ -218,15 +218,18 @@ impl<N: Net, C> Reactor<N, C> {
     }
 }
 
-/// When a wait for a first byte ends: by the limit that is set, or by the one that is usual for the host.
+/// When a wait for a first byte ends: by the configured limit or by the adaptive limit of the host, whichever is
+/// earlier.
 fn earlier(
     due: Option<(Time, TimeLimit)>,
     since: Time,
-    usual: Duration,
+    adaptive: Duration,
 ) -> Option<(Time, TimeLimit)> {
-    let usual = since.checked_add(usual).map(|at| (at, TimeLimit::Adaptive));
-    match (due, usual) {
-        (Some(due), Some(usual)) if due.0 <= usual.0 => Some(due),
-        (due, usual) => usual.or(due),
+    let adaptive = since
+        .checked_add(adaptive)
+        .map(|at| (at, TimeLimit::Adaptive));
+    match (due, adaptive) {
+        (Some(due), Some(adaptive)) if due.0 <= adaptive.0 => Some(due),
+        (due, adaptive) => adaptive.or(due),
     }
 }

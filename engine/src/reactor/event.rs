@@ -35,15 +35,15 @@ pub(crate) enum ReactorEvent {
         reuse: Reuse,
         keep_alive: Option<Duration>,
     },
-    /// In a pipeline, a response is complete, and other calls on the connection go on. Without a call if the response
+    /// In a pipeline, a response is complete, and other calls on the connection go on. `call` is `None` if the response
     /// was abandoned.
     Answered {
         slot: PoolSlot,
         conn: ConnKey,
         call: Option<CallKey>,
     },
-    /// In a pipeline, the connection of a call is closed, and the response of the call had not begun. Without an error,
-    /// the server has not processed the request, however much of it was sent.
+    /// In a pipeline, the connection of a call is closed, and the response of the call had not begun. If `error` is
+    /// `None`, the server has not processed the request, even if the request was sent.
     Unanswered {
         call: CallKey,
         sent: Sent,
@@ -57,15 +57,15 @@ pub(crate) enum ReactorEvent {
         call: CallKey,
         error: Error,
     },
-    /// The head of a streamed response is there.
+    /// The head of a streamed response has come.
     Head(CallKey),
-    /// There is more of a streamed body, whose consumer had taken everything before.
+    /// More bytes of a streamed body have come, after its consumer had taken all bytes.
     BodyReady(CallKey),
     /// An idle or draining connection is closed.
     Lost(PoolSlot),
-    /// A connection has been idle for as long as it was to be.
+    /// The idle time of a connection is over.
     IdleDue(ConnKey),
-    /// A call has waited for a connection for as long as it may.
+    /// A call has waited for a connection as long as its limit allows.
     WaitOver(CallKey, TimeLimit),
     /// The next attempt of a call is due.
     PauseOver(CallKey),

@@ -49,8 +49,8 @@ impl<N: Net, C> Reactor<N, C> {
         }
     }
 
-    /// Takes the call off a connection, which then drains the abandoned answer. False if that cannot be, because a part
-    /// of the request is unsent.
+    /// Takes the call off a connection, which then drains the abandoned answer. False if the connection cannot drain: a
+    /// part of the request is unsent, or reading has paused for the consumer of a streamed body.
     pub(crate) fn drain(&mut self, key: ConnKey, until: Time) -> bool {
         let Some(conn) = self.conns.get(key) else {
             return false;
@@ -96,9 +96,9 @@ impl<N: Net, C> Reactor<N, C> {
         }
     }
 
-    /// Drops the rest of a response that the caller does not get, if the rest is no more than `most` bytes; else false.
-    /// Its end is reported as ever by [`ReactorEvent::Finished`] or [`ReactorEvent::Failed`]. The latter comes also if
-    /// the connection has failed already.
+    /// Drops the rest of a response that the caller does not get. False if the rest may be more than `most` bytes.
+    /// The end of the response is reported by [`ReactorEvent::Finished`] or [`ReactorEvent::Failed`], as for any other
+    /// response. A connection that has failed already reports `Failed`, too.
     pub(crate) fn discard_rest(&mut self, call_key: CallKey, most: u64) -> bool {
         let Some(call) = self.calls.get_mut(call_key) else {
             return false;

@@ -1,4 +1,4 @@
-//! Handshakes: what has to be said on a new connection before the connection can serve. With proxies, and TLS.
+//! Handshakes with proxies, and TLS: what has to be said on a new connection before the connection can serve a call.
 
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
@@ -65,7 +65,7 @@ impl Step {
 pub(crate) struct Handshakes {
     pub(super) opening: OpeningKey,
     steps: Arc<[Step]>,
-    /// The number of the present step.
+    /// The index of the present step.
     at: usize,
     machine: Machine,
     /// When the present step began.
@@ -73,13 +73,13 @@ pub(crate) struct Handshakes {
     proxy: Duration,
     tls: Option<Duration>,
     proxy_answer: Option<(u16, Box<[u8]>)>,
-    /// For the client, which has not got these yet.
+    /// Messages that the client has not got yet.
     messages: Vec<ProxyMessage>,
 }
 
 #[derive(Debug)]
 enum Machine {
-    /// The session is the transport's.
+    /// The transport has the session.
     Tls,
     Socks(Socks5),
     Tunnel(Box<Tunnel>),
@@ -138,7 +138,7 @@ impl Handshakes {
         Ok(())
     }
 
-    /// Goes on until it would have to wait. True when all handshakes are done.
+    /// Drives the handshakes until the socket would block. True when all handshakes are done.
     pub(super) fn drive<N: Net>(
         &mut self,
         transport: &mut Transport<N::Stream>,
@@ -185,7 +185,7 @@ impl Handshakes {
         }
     }
 
-    /// The messages about a tunnel since the last call of this.
+    /// The messages about a tunnel that the client has not got yet.
     pub(super) fn take_messages(&mut self) -> Vec<ProxyMessage> {
         std::mem::take(&mut self.messages)
     }
@@ -239,7 +239,7 @@ impl<N: Net, C> Reactor<N, C> {
                 handshakes.note(opened);
                 opened.tls_info = conn.stream.info();
                 conn.state = ConnState::AwaitingDecision;
-                // Bytes that came behind the handshake cause no event of their own.
+                // Bytes that came together with the end of the handshake cause no event of their own.
                 conn.read_pause = Some(ReadPause::Budget);
                 self.deferred_reads.push(key);
                 self.reactor_events
@@ -259,7 +259,7 @@ impl<N: Net, C> Reactor<N, C> {
     }
 }
 
-/// A handshake that is bytes to send and bytes to read.
+/// A handshake with a proxy: it gives bytes to send, and takes bytes that were read.
 trait Dialogue {
     fn poll_send(&mut self) -> Result<&[u8], ProxyFault>;
     fn handle_sent(&mut self, n: usize);
@@ -319,7 +319,7 @@ fn drive_proxy<N: Net>(
         };
         match dialogue.handle_read(&buffer[..n])? {
             (used, Handshake::Done) if used == n => return Ok(true),
-            // The server cannot have said anything: no request has been sent.
+            // The server cannot have sent these bytes: no request was sent yet.
             (_, Handshake::Done) => return Err(ProxyFault::Surplus.into()),
             (_, Handshake::Pending) => {}
         }

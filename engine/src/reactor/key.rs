@@ -1,21 +1,22 @@
-//! Names for the elements of slabs, which cannot be taken for one another: the key of a call finds no connection.
+//! Keys of the elements of slabs. Each kind of element has its own type of key: the key of a call cannot be passed
+//! where the key of a connection is meant.
 
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
 
-/// A connection of a [`Reactor`](super::Reactor).
+/// The key of a connection of a [`Reactor`](super::Reactor).
 pub(crate) type ConnKey = Key<of::Conn>;
 
-/// A call of a [`Reactor`](super::Reactor).
+/// The key of a call of a [`Reactor`](super::Reactor).
 pub(crate) type CallKey = Key<of::Call>;
 
-/// A host of the client above.
+/// The key of a host of the client.
 pub(crate) type HostKey = Key<of::Host>;
 
-/// An opening of the client above.
+/// The key of an opening of the client.
 pub(crate) type OpeningKey = Key<of::Opening>;
 
-/// What keys can name.
+/// The kinds of elements that have keys.
 pub(crate) mod of {
     macro_rules! kinds {
         ($($name:ident)*) => {
@@ -27,7 +28,8 @@ pub(crate) mod of {
     kinds! { Conn Call Host Opening Stream }
 }
 
-/// Names one element of a [`Slab`](super::Slab), and never another one: the slot, and how often that slot was filled.
+/// The key of one element of a [`Slab`](super::Slab): the slot, and how often this slot was filled. No other element
+/// gets the same key.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Key<T> {
     pub(super) index: u32,
@@ -45,7 +47,7 @@ impl<T> Key<T> {
         }
     }
 
-    /// The slot, which another key may name too, at another time.
+    /// The index of the slot. The keys of earlier and later elements in this slot have the same index.
     pub(crate) fn index(&self) -> usize {
         self.index as usize
     }
@@ -55,7 +57,7 @@ impl<T> Key<T> {
         u64::from(self.generation.get()) << 32 | u64::from(self.index)
     }
 
-    /// The key with that number. Zero is none's.
+    /// The key with that number. No key has the number zero.
     pub(crate) fn from_bits(bits: u64) -> Option<Self> {
         let generation = NonZeroU32::new((bits >> 32) as u32)?;
         Some(Self::new(bits as u32, generation))
@@ -63,7 +65,7 @@ impl<T> Key<T> {
 }
 
 impl CallKey {
-    /// Of a call that no reactor has taken up: no slab has so many slots.
+    /// The key of a call that no reactor has begun. This key finds nothing: no slab has so many slots.
     pub(crate) const UNBEGUN: Self = Self::new(u32::MAX, NonZeroU32::MIN);
 }
 
@@ -80,13 +82,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_eight_bytes_and_so_is_none() {
+    fn a_key_and_an_optional_key_are_eight_bytes() {
         assert_eq!(size_of::<CallKey>(), 8);
         assert_eq!(size_of::<Option<CallKey>>(), 8);
     }
 
     #[test]
-    fn a_key_goes_through_a_number() {
+    fn a_key_converts_to_a_number_and_back() {
         let key = ConnKey::first_of(7);
         assert_eq!(ConnKey::from_bits(key.to_bits()), Some(key));
         assert_eq!(ConnKey::from_bits(0), None);

@@ -51,7 +51,7 @@ use crate::policy::queue::Queue;
 use crate::proto::{Limits, Request, Response};
 use crate::time::Time;
 
-/// `C` is what the client keeps of a call, beside what the reactor does.
+/// The event loop of one client. `C` is what the client keeps of each call.
 pub(crate) struct Reactor<N: Net, C> {
     net: Metered<N>,
     conns: Slab<Conn<MeteredStream<N::Stream>>, of::Conn>,
@@ -80,7 +80,7 @@ pub(crate) struct Reactor<N: Net, C> {
 #[derive(Default)]
 struct Deferred {
     keys: Vec<ConnKey>,
-    /// The vector of the last iteration, emptied, for its memory.
+    /// The vector of the last iteration, emptied, so that its memory is used again.
     spare: Vec<ConnKey>,
 }
 
@@ -148,7 +148,7 @@ impl<N: Net, C> Reactor<N, C> {
         }
     }
 
-    /// From now on, connections have several calls at a time.
+    /// The time of this iteration.
     pub(crate) fn now(&self) -> Time {
         self.now
     }
@@ -169,7 +169,7 @@ impl<N: Net, C> Reactor<N, C> {
         self.now = Time::of(self.net.now());
         let shortest = self.settings.timeouts.shortest();
         let soonest = shortest.and_then(|limit| self.now.checked_add(limit));
-        // Without limits, a day: a timer that fires once a day in vain costs nothing.
+        // Without limits, one day: a needless timer once a day costs nothing.
         self.soonest = soonest.unwrap_or(self.now + Duration::from_secs(86_400));
     }
 
@@ -283,7 +283,7 @@ impl<N: Net, C> Reactor<N, C> {
         self.net.counts_until(host, self.now)
     }
 
-    /// A host is gone.
+    /// Drops what is kept for a host that the client has removed.
     pub(crate) fn forget_host(&mut self, host: HostKey) {
         self.net.forget(host);
     }
@@ -297,8 +297,8 @@ impl<N: Net, C> Drop for Reactor<N, C> {
     }
 }
 
-/// The most that one read takes, large bodies aside. Holds a small response, and the full socket buffer of most
-/// servers.
+/// The most that one read takes, except for large bodies. The buffer has room for a small response, and for what most
+/// servers send at once.
 const READ_BUFFER: usize = crate::net::tls::GOOD_BUFFER;
 
 /// After so long without a poll, idle connections are checked before one is used.

@@ -1,4 +1,4 @@
-//! What holds for one call instead of the client's settings.
+//! The settings that hold for one call instead of the client's settings.
 
 use crate::net::tls::TlsIdentity;
 use crate::policy::{Proxies, Redirects, Retry, Timeouts};

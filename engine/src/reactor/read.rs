@@ -1,5 +1,5 @@
-//! Reading: what comes on a connection goes into the response of its call, until there is nothing more, the response is
-//! complete, the consumer must take something first, or the budget of the iteration is used up.
+//! Reading: bytes that come on a connection go into the response of its call. Reading stops when no more bytes have
+//! come, the response is complete, the consumer must take bytes first, or the budget of the iteration is used up.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use crate::net::Net;
 use crate::proto::{BodyMode, CloseReason, Exchange, Reuse};
 
 impl<N: Net, C> Reactor<N, C> {
-    /// The consumer of a streamed body has taken something, so reading goes on.
+    /// Goes on reading, after the consumer of a streamed body has taken bytes.
     pub(crate) fn resume_read(&mut self, call: CallKey) {
         let Some(call) = self.calls.get(call) else {
             return;
@@ -28,7 +28,7 @@ impl<N: Net, C> Reactor<N, C> {
         }
     }
 
-    /// Reads without regard to the rates of bytes: only whether there is something matters.
+    /// Reads without the limits of the rates of bytes, to find out whether a connection has bytes or has ended.
     pub(super) fn read_unlimited(&mut self, key: ConnKey) -> Option<io::Result<usize>> {
         let conn = self.conns.get_mut(key)?;
         self.net.set_unlimited(true);
@@ -164,15 +164,16 @@ impl<N: Net, C> Reactor<N, C> {
         })
     }
 
-    /// Decoding has gone on, after it had stopped for the consumer of the body. Handles its end, or that it stopped
-    /// again; else reading goes on.
+    /// Goes on after the consumer has made room for more decoded bytes. Decoding may now be complete, or may have
+    /// stopped again. Otherwise reading goes on.
     fn resume_held(&mut self, key: ConnKey) -> Progress {
         let done = self.conns.get_mut(key).and_then(|conn| match &conn.state {
             ConnState::Busy(exchange, _) => exchange.done(),
             _ => None,
         });
         match done {
-            // It is not known any more whether the read that brought the end left room.
+            // The read that brought the end may have filled the buffer, so only another read shows whether bytes
+            // follow.
             Some(Reuse::Keep) if self.has_more(key) => {
                 self.finish(key, true, Reuse::Close(CloseReason::Surplus));
             }
@@ -183,15 +184,15 @@ impl<N: Net, C> Reactor<N, C> {
         Progress::Stop
     }
 
-    /// Whether something follows a response that filled the last read. There will be no event for it, so only a read
-    /// can tell.
+    /// Whether bytes follow a response that filled the last read. No event will report such bytes, so only another read
+    /// shows whether there are any.
     fn has_more(&mut self, key: ConnKey) -> bool {
         self.read_unlimited(key).is_some_and(
             |read| !matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock),
         )
     }
 
-    /// The response is complete.
+    /// Reports that the response is complete.
     pub(super) fn finish(&mut self, key: ConnKey, had_head: bool, reuse: Reuse) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
@@ -232,7 +233,7 @@ impl<N: Net, C> Reactor<N, C> {
         }
     }
 
-    /// Reports what there is of a streamed body. True if reading must pause until the consumer has taken a part of it.
+    /// Reports new bytes of a streamed body. True if reading must pause until the consumer has taken some of them.
     fn must_pause(&mut self, key: ConnKey, had_head: bool) -> bool {
         let Some(conn) = self.conns.get_mut(key) else {
             return true;
@@ -262,7 +263,7 @@ impl<N: Net, C> Reactor<N, C> {
         pause
     }
 
-    /// If a write had failed, and no complete response explains that, the connection has failed.
+    /// Fails the connection if a write has failed and no complete response has come.
     fn check_write_error(&mut self, key: ConnKey) {
         if let Some(conn) = self.conns.get_mut(key)
             && let Some(error) = conn.write_error.take()
@@ -271,7 +272,7 @@ impl<N: Net, C> Reactor<N, C> {
         }
     }
 
-    /// Goes on with the connections that had used up their budget of the last iteration.
+    /// Goes on reading from the connections that used up their budget in the last iteration.
     pub(super) fn read_on(&mut self, keys: Vec<ConnKey>) {
         for &key in &keys {
             if let Some(conn) = self.conns.get_mut(key)
@@ -288,8 +289,8 @@ impl<N: Net, C> Reactor<N, C> {
     }
 }
 
-/// The result of a read: so many bytes; zero at an end of the stream that the exchange accepts; `None` if there is
-/// nothing to read yet.
+/// The result of a read: the number of bytes; zero at an end of the stream that the exchange accepts; `None` if there
+/// is nothing to read yet.
 #[inline]
 pub(super) fn taken(
     read: io::Result<usize>,
@@ -298,7 +299,7 @@ pub(super) fn taken(
 ) -> Result<Option<usize>, ErrorKind> {
     match read {
         Ok(0) => {
-            // The system reports a reset once, and did so to the write. So this may not be a proper end.
+            // The system reports a reset only once, and the write got this report. So this may not be a proper end.
             if let Some(error) = write_error.take() {
                 return Err(error.into());
             }

@@ -1,4 +1,5 @@
-//! Sending: the request of a call goes out on its connection, until all is sent or the socket takes no more.
+//! Sending: the request of a call goes out on its connection, until the whole request is sent or the socket takes no
+//! more bytes.
 
 use std::io::{self, IoSlice};
 
@@ -11,8 +12,8 @@ use crate::proto::SendStep;
 use crate::time::Time;
 
 impl<S> Conn<S> {
-    /// Sends the request of the call that the connection serves, as far as the socket takes it.
-    #[inline(always)] // in the path of every call
+    /// Sends the request of the call that the connection serves, as far as the socket takes bytes.
+    #[inline(always)] // on the path of every call
     pub(super) fn send<N: Net<Stream = S>, C>(
         &mut self,
         call: &mut ActiveCall<C>,
@@ -68,7 +69,7 @@ impl<S> Conn<S> {
     }
 }
 
-/// Why sending has stopped, if not to wait for the socket or for the body.
+/// Why sending has stopped, other than to wait for the socket or for the body.
 pub(super) enum SendStop {
     /// The budget of this iteration is used up.
     Budget,
@@ -78,7 +79,7 @@ pub(super) enum SendStop {
 }
 
 impl<N: Net, C> Reactor<N, C> {
-    /// The source of a body, which had nothing to send, has something again.
+    /// Goes on sending, after the source of a body has got more bytes.
     pub(crate) fn resume_send(&mut self, call: CallKey) {
         if let Some(CallState::OnConn(conn)) = self.calls.get(call).map(|call| call.state) {
             self.drive_send(conn);
@@ -105,13 +106,13 @@ impl<N: Net, C> Reactor<N, C> {
         }
     }
 
-    /// Sending has stopped for another reason than to wait.
+    /// Handles a stop of sending.
     #[cold]
     pub(super) fn stop_sending(&mut self, key: ConnKey, stop: SendStop) {
         match stop {
             SendStop::Budget => self.deferred_sends.push(key),
             SendStop::Misuse(misuse) => self.fail(key, misuse.into()),
-            // The response may be there already: a server that refuses a body sends a response and closes.
+            // The response may have come already: a server that refuses a body sends a response and closes.
             SendStop::Broken => self.drive_read(key),
         }
     }

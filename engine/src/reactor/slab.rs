@@ -1,5 +1,5 @@
-//! A vector of slots with a free list, whose keys are never used twice: a key names its slot and how often that slot
-//! was filled, so an event or a timer that comes late finds nothing, rather than another element.
+//! A vector of slots with a free list. No key is used twice: a key has the index of its slot and how often this slot
+//! was filled. So an event or a timer for an element that was removed finds nothing, and not another element.
 
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
@@ -7,12 +7,12 @@ use std::num::NonZeroU32;
 use super::key::Key;
 use crate::policy::room;
 
-/// Elements that are named by a `Key<K>`.
+/// Elements that are found by a `Key<K>`.
 #[derive(Debug)]
 pub(crate) struct Slab<T, K> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
-    /// Of a new slot: no slot that was given back was filled more often.
+    /// The generation of a new slot. No slot whose memory was given back had a higher one.
     generation: NonZeroU32,
     keys: PhantomData<K>,
 }
@@ -44,13 +44,13 @@ impl<T, K> Slab<T, K> {
         Key::new(index, slot.map_or(self.generation, |slot| slot.generation))
     }
 
-    #[inline(always)] // so that the element is made in its place
+    #[inline(always)] // so that the element is constructed in its final place
     pub(crate) fn insert(&mut self, value: T) -> Key<K> {
         let key = self.next_key();
         match self.free.pop() {
             Some(index) => {
                 let slot = &mut self.slots[index as usize];
-                // Known to be empty, it is filled without a second copy of the element in between.
+                // The slot is empty. With this check the compiler makes no temporary copy of the element.
                 if slot.value.is_none() {
                     slot.value = Some(value);
                 }
@@ -82,7 +82,7 @@ impl<T, K> Slab<T, K> {
         }
     }
 
-    /// The keys of the elements for which that is true.
+    /// The keys of the elements for which `is` returns true.
     pub(crate) fn keys_of(&self, mut is: impl FnMut(&T) -> bool) -> Vec<Key<K>> {
         let mut keys = Vec::new();
         for (index, slot) in (0..).zip(&self.slots) {
@@ -97,7 +97,7 @@ impl<T, K> Slab<T, K> {
         self.slots.iter().filter_map(|slot| slot.value.as_ref())
     }
 
-    /// Takes out everything.
+    /// Takes out all elements.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> {
         self.free.clear();
         self.slots.drain(..).filter_map(|slot| slot.value)
@@ -115,11 +115,11 @@ impl<T, K> Slab<T, K> {
         if self.free.len() > room::KEPT && self.free.len() == slots {
             return self.give_back(key);
         }
-        // In the end, so that it is moved once.
+        // The value is taken last, so that it is moved only once.
         slot.value.take()
     }
 
-    /// Takes out the last element, and keeps the first slots only.
+    /// Takes out the last element, and gives back the memory of all slots but the first ones.
     #[cold]
     fn give_back(&mut self, last: Key<K>) -> Option<T> {
         let value = self.slots.get_mut(last.index as usize)?.value.take();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rush_leaves_nothing_behind_but_its_keys() {
+    fn memory_is_given_back_and_no_key_is_used_twice() {
         let mut slab = Slab::<_, of::Call>::new();
         let mut seen = std::collections::HashSet::new();
         for rush in 0..5 {

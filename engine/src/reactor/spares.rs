@@ -1,4 +1,4 @@
-//! Buffers that are free, kept for the next call that needs one.
+//! Free buffers, kept for the next calls that need buffers.
 
 use crate::proto::{Decoder, Request, Response};
 
@@ -6,10 +6,10 @@ use crate::proto::{Decoder, Request, Response};
 pub(super) struct Spares {
     /// For the answers of abandoned calls, and for streamed bodies.
     responses: Vec<Response>,
-    /// Calls with a streamed body get one when their own request goes back to the caller with the head.
+    /// For calls with a streamed body, whose own request goes back to the caller together with the head.
     requests: Vec<Request>,
-    /// Of streamed bodies: the response that had the decoder is with the caller when the body ends.
-    #[expect(clippy::vec_box, reason = "a response keeps it in its box")]
+    /// For streamed bodies: when such a body ends, the caller has the response to which the decoder belonged.
+    #[expect(clippy::vec_box, reason = "a response has its decoder in a box, too")]
     decoders: Vec<Box<Decoder>>,
 }
 
@@ -35,7 +35,7 @@ impl Spares {
         }
     }
 
-    /// Gives a response without a decoder a spare one.
+    /// Gives a spare decoder to a response that has none.
     pub(super) fn lend_decoder(&mut self, response: &mut Response) {
         let decoder = response.decoder();
         if decoder.is_none() {
@@ -54,7 +54,7 @@ impl Spares {
     }
 }
 
-/// Spare responses, and as many spare requests.
+/// The most spare responses, and the most spare requests.
 const MAX_RESPONSES: usize = 16;
 
 const MAX_DECODERS: usize = 4;

@@ -1,8 +1,8 @@
-//! Timers of connections and calls, made for deadlines that almost never fire and that keep moving later.
+//! Timers of connections and calls, for deadlines that almost never fire and are often moved to a later time.
 //!
-//! Each owner has at most one valid entry in a heap, at or before the time it is really due. When the entry comes up,
-//! the owner computes when it is due now, and gets a new entry if that is later. So moving a deadline later costs
-//! nothing, and a keep-alive request costs no heap operation at all.
+//! Each owner has at most one valid entry in a heap. The time of the entry is the deadline of the owner or before. When
+//! the timer fires, the owner computes its present deadline, and gets a new entry if the deadline is later. So moving a
+//! deadline to a later time costs nothing, and a keep-alive request costs no heap operation at all.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,11 +16,11 @@ use crate::time::Time;
 pub(crate) enum TimerOwner {
     Conn(ConnKey),
     Call(CallKey),
-    /// An opening of the client above. The client itself checks whether its timers still count: this one and the next
-    /// two.
+    /// An opening of the client. The client itself checks whether the timers of openings, of hosts and of the fair
+    /// queue still count.
     Opening(OpeningKey),
     Host(HostKey),
-    /// The hosts of the client that are served one after the other.
+    /// The fair queue of the client's hosts.
     FairQueue,
 }
 
@@ -33,11 +33,11 @@ impl TimerOwner {
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Time, TimerOwner)>>,
-    /// How many of the entries are the client's.
+    /// The number of entries that the client has set.
     client_entries: usize,
 }
 
-/// Kept by an owner: the time of its one entry that counts.
+/// The time of the one valid entry of an owner. The owner keeps this value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Armed(Option<Time>);
 
@@ -66,8 +66,8 @@ impl Timers {
         self.push(at, owner);
     }
 
-    /// Whether the client has so many more entries than owners, which need two each at most, that the old ones should
-    /// be [tidied](Self::tidy_client_entries) away.
+    /// Whether the client has far more entries than its owners need, which is two for each owner at most. Then the old
+    /// entries should be [dropped](Self::tidy_client_entries).
     pub(crate) fn has_old_client_entries(&self, owners: usize) -> bool {
         self.client_entries > 64 + 4 * owners
     }
@@ -85,7 +85,7 @@ impl Timers {
     }
 
     fn give_back(&mut self) {
-        // Room for as many again, so that the heap does not shrink and grow in turns.
+        // Room for twice the entries, so that the heap does not shrink and grow again and again.
         self.heap.shrink_to((2 * self.heap.len()).max(room::KEPT));
     }
 
@@ -97,7 +97,8 @@ impl Timers {
         self.heap.push(Reverse((at, owner)));
     }
 
-    /// The next owner whose timer fires. `armed` gives what the owner keeps, by which an entry counts or not.
+    /// The next owner whose timer fires. `armed` returns the value that an owner keeps: an entry with another time does
+    /// not count.
     pub(crate) fn pop(
         &mut self,
         now: Time,
@@ -116,7 +117,7 @@ impl Timers {
         }
     }
 
-    /// The earliest time at which `pop` may have something.
+    /// The earliest time at which `pop` may return an owner.
     pub(crate) fn next(&self) -> Option<Time> {
         self.heap.peek().map(|entry| entry.0.0)
     }
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn timers_that_are_over_do_not_pile_up() {
+    fn timers_that_no_longer_count_do_not_pile_up() {
         let start = Time::now();
         let mut timers = Timers::default();
         let mut most = 0;
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clients_own_timers_are_no_untidiness() {
+    fn timers_of_the_client_are_not_untidy() {
         let start = Time::now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut timers = Timers::default();
@@ -193,7 +194,7 @@ mod tests {
             timers.set(TimerOwner::Opening(OpeningKey::first_of(n)), at(n.into()));
             assert!(!timers.is_untidy(0), "{n}");
         }
-        // Entries of ended calls are; they go, and the timers of the client stay.
+        // Entries of ended calls are untidy: they are dropped, and the timers of the client stay.
         let mut n = 0;
         while !timers.is_untidy(1) {
             n += 1;
