@@ -71,11 +71,12 @@ pub type PipelineClient<N = OsNet> = Engine<OneHost<Pipelines>, N>;
 /// ```
 #[derive(Clone, Debug)]
 pub struct PipelineConfig {
-    /// What holds for the host, and for each call. Here [`max_connections`](HostConfig::max_connections) is 4 by
-    /// default: a connection is opened while all are busy, up to that; then calls share them.
-    /// [`max_waiting`](HostConfig::max_waiting) is for calls without a place on any connection, and
-    /// [`wait`](HostConfig::wait) has no say: `overflow` has. The answer of a call that gave up is awaited for as long as
-    /// [`LatePolicy::Drain`] says, 5 s if it says nothing, once it is next.
+    /// The settings of the host and of its calls. [`max_connections`](HostConfig::max_connections) is 4 by default here:
+    /// while all connections are busy, another one is opened, up to this number; after that, calls share them.
+    /// [`max_waiting`](HostConfig::max_waiting) limits the calls that have no place on a connection.
+    /// [`wait`](HostConfig::wait) has no effect: `overflow` decides instead. When the answer of a call that gave up is
+    /// the next one on its connection, the client waits for it as long as
+    /// [`LatePolicy::Drain`](crate::LatePolicy::Drain) allows, or 5 s without that policy.
     pub host: HostConfig,
     /// Calls on one connection. Default 64.
     pub max_pending: NonZeroUsize,
