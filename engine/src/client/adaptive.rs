@@ -1,4 +1,4 @@
-//! Limits on the wait for a first byte that follow what is usual for a host.
+//! Adaptive limits of the wait for the first byte, which follow the usual wait for a host.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::client::progress::ActiveCall;
 use crate::policy::AdaptiveTimeout;
 use crate::time::Time;
 
-/// The rules for these limits, if there are any.
+/// The rules for adaptive limits; `None` if the client has no such limits.
 pub(super) struct AdaptiveLimits(Option<AdaptiveTimeout>);
 
 impl AdaptiveLimits {
@@ -30,9 +30,9 @@ impl AdaptiveLimits {
         })
     }
 
-    /// An attempt is over whose wait for the first byte tells what is usual: it is complete, or it was ended while it
-    /// waited. An answer that came before the request was sent tells nothing, and neither does a call with a limit of
-    /// its own, which expects to be unusual.
+    /// Counts the wait for the first byte of an attempt that is complete, or that ended during this wait. Two kinds of
+    /// attempts do not count: those whose answer came before the request was sent, and those of calls with a limit of
+    /// their own, which are not usual.
     #[cold]
     pub(super) fn attempt_ended(&self, call: &ActiveCall, host: &mut Host, now: Time) {
         let Some(rules) = self.0 else {
@@ -45,7 +45,7 @@ impl AdaptiveLimits {
         let (Some(sent), came) = (timestamps.sent, timestamps.first_byte.unwrap_or(now)) else {
             return;
         };
-        // Before that, the call waited for the answers of others.
+        // Before that time, the call waited for the answers to earlier calls.
         let since = timestamps
             .in_front
             .map_or(sent, |in_front| in_front.max(sent));

@@ -1,7 +1,7 @@
 //! Whether an attempt may start, and at which address: breakers, the balancer of several addresses, and health checks.
 //!
-//! An attempt that may start holds a permit, which is given back with what the attempt says about the host. To the rest
-//! of the client, each address of a balanced upstream is a host with a pool of its own.
+//! An attempt that may start holds a permit. The permit is given back with the result of the attempt, which shows the
+//! health of the host. For the rest of the client, each address of a balanced upstream is a host with its own pool.
 
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
@@ -32,22 +32,22 @@ pub(super) struct Admission {
 #[derive(Debug)]
 pub(super) struct Balance {
     balancer: Balancer,
-    /// By the number of the address, as `checks`.
+    /// The hosts of the addresses. The index is the number of the address, as in `checks`.
     hosts: Vec<HostKey>,
     checks: Vec<Check>,
-    /// Health checks that are on their way.
+    /// The number of running health checks.
     checking: usize,
 }
 
-/// What health checks have found out about an address.
+/// The health checks of an address.
 #[derive(Clone, Copy, Debug, Default)]
 struct Check {
-    /// When the next check begins; `None` while one is on its way.
+    /// When the next check begins; `None` while a check runs.
     next: Option<Time>,
     failures: u32,
 }
 
-/// How an address of a client with [`HostConfig::balance`](crate::HostConfig::balance) fares.
+/// The state of an address of a client with [`HostConfig::balance`](crate::HostConfig::balance).
 ///
 /// ```
 /// # fn example(client: &courser::HostClient) {
@@ -61,16 +61,16 @@ struct Check {
 pub struct AddressState {
     /// The address.
     pub remote: Address,
-    /// Calls on their way to it.
+    /// The number of calls in flight to this address.
     pub in_flight: u32,
-    /// Its failures, or its answers' slowness, have put it out until then.
+    /// Until when the address gets no calls, because of failures or slow answers.
     pub ejected_until: Option<Instant>,
-    /// The [health check](crate::BalanceConfig::health_check) finds it down.
+    /// Whether the [health check](crate::BalanceConfig::health_check) has found the address down.
     pub down: bool,
 }
 
 impl AddressState {
-    /// Whether it gets no calls, as long as enough others are left.
+    /// Whether the address gets no calls, as long as enough other addresses are left.
     pub fn is_out(&self) -> bool {
         self.down || self.ejected_until.is_some()
     }
@@ -130,7 +130,7 @@ impl Admission {
         }
     }
 
-    /// Calls are spread over several addresses from now on.
+    /// Spreads calls over several addresses from now on.
     pub(super) fn set_balance(&mut self, balance: Balance) {
         self.is_on = true;
         self.balance = Some(Box::new(balance));
@@ -147,7 +147,7 @@ impl Admission {
         self.balance.is_some()
     }
 
-    /// How the addresses fare, if there are several.
+    /// The state of each address, if calls are spread over several.
     pub(super) fn addresses(&self, hosts: &Hosts) -> impl Iterator<Item = AddressState> {
         let balance = self.balance.iter();
         balance.flat_map(move |balance| {
@@ -163,7 +163,7 @@ impl Admission {
         })
     }
 
-    /// The host that keeps what all addresses have in common.
+    /// The host whose retry budget all addresses share: the first address.
     pub(super) fn leader(&self, host: HostKey) -> HostKey {
         let balance = self.balance.as_ref();
         let first = balance.and_then(|balance| balance.hosts.first());
@@ -175,7 +175,7 @@ impl Admission {
     /// Gives an attempt of a call its permit, and chooses the address that is the call's host from now on.
     ///
     /// # Errors
-    /// When the breaker, or the first of several breakers, lets attempts through again.
+    /// The time when the breaker, or the earliest of several breakers, lets attempts through again.
     #[cold]
     pub(super) fn admit(
         &mut self,
@@ -234,8 +234,8 @@ impl Admission {
         }
     }
 
-    /// An attempt of a call has ended: by an answer, whose status counts, or by an error. The call's next attempt goes to
-    /// another address.
+    /// Records the end of an attempt, by an answer, whose status counts, or by an error. The next attempt of the call
+    /// goes to another address.
     #[cold]
     pub(super) fn attempt_ended(
         &mut self,
@@ -277,7 +277,7 @@ impl Admission {
         }
     }
 
-    /// An attempt of a call has ended that says nothing about the host.
+    /// Gives back the permit of an attempt whose end says nothing about the health of the host.
     #[cold]
     pub(super) fn give_back(
         &mut self,
@@ -309,7 +309,7 @@ impl Admission {
 
     // ---- other addresses
 
-    /// Whether a call that has failed may go on at another address at once, as far as the budget for retries allows.
+    /// Whether a failed call may be tried at another address at once. The caller checks the retry budget.
     pub(super) fn may_fail_over(
         &self,
         call: &ActiveCall,
@@ -331,8 +331,8 @@ impl Admission {
             && (error.sent() == Sent::Nothing || call.request.is_idempotent())
     }
 
-    /// An opening of a host takes long. That is a failure of the address, whichever call waits for it. Returns the mark of
-    /// the address among those that a call has tried; `None` if there is one address only.
+    /// Counts a slow opening as a failure of its address, whichever calls wait for the opening. Returns the bit of the
+    /// address in [`CallProgress::tried`]; `None` if calls are not spread over addresses.
     pub(super) fn note_slow(
         &mut self,
         host: HostKey,
@@ -347,7 +347,7 @@ impl Admission {
         Some(bit(here))
     }
 
-    /// Whether a call that has tried these addresses can go to another one.
+    /// Whether a call that has tried these addresses can go to another address.
     pub(super) fn has_other(&self, tried: u64) -> bool {
         let balance = self.balance.as_ref();
         balance.is_some_and(|balance| balance.balancer.has_other(|at| tried & bit(at) != 0))
@@ -355,7 +355,7 @@ impl Admission {
 
     // ---- health checks
 
-    /// Health checks on their way; they are no caller's calls.
+    /// The number of running health checks, which are calls that no caller submitted.
     pub(super) fn checking(&self) -> usize {
         self.balance.as_ref().map_or(0, |balance| balance.checking)
     }
@@ -367,7 +367,7 @@ impl Admission {
         balance.checks.get(balance.number(host)?)?.next
     }
 
-    /// The health check of a host as a call, if it is time for it.
+    /// The health check of a host as a call, if a check is due.
     pub(super) fn begin_check(&mut self, host: HostKey, now: Time) -> Option<ActiveCall> {
         self.next_check(host).filter(|next| *next <= now)?;
         let balance = self.balance.as_mut()?;
@@ -378,7 +378,8 @@ impl Admission {
         Some(check_call(now, number as u32, check))
     }
 
-    /// A call has ended. If the call was a health check, what it found counts, and the host that was checked is returned.
+    /// Records the result of a health check, and returns the host that was checked. `None` if the call was no health
+    /// check.
     pub(super) fn end_check(
         &mut self,
         call: &ActiveCall,
@@ -391,7 +392,7 @@ impl Admission {
         let balance = self.balance.as_mut()?;
         let check = balance.balancer.config().health_check.as_ref()?;
         let is_well = error.is_none() && check.expected.contains(call.response.status());
-        // Without a connection because there is so much to do, the check says nothing about the address.
+        // A check that got no connection, because all were in use, says nothing about the address.
         let was_asked = error.is_none_or(|error| error.phase() != Phase::Queue);
         let max_failures = check.failures.get();
         let known = &mut balance.checks[number];
@@ -425,7 +426,7 @@ impl Admission {
     }
 }
 
-/// The mark of an address among those that a call has tried; with more than 64, some have the same.
+/// The bit of an address in [`CallProgress::tried`]. With more than 64 addresses, some addresses share a bit.
 fn bit(number: usize) -> u64 {
     1 << (number % 64)
 }
@@ -434,7 +435,7 @@ fn bit(number: usize) -> u64 {
 fn check_call(now: Time, number: u32, check: &HealthCheck) -> ActiveCall {
     let request = Request::get(&*check.target);
     let once = Retry {
-        max_attempts: NonZeroU32::MIN.saturating_add(1), // a connection may have died
+        max_attempts: NonZeroU32::MIN.saturating_add(1), // the reused connection may be dead
         ..Retry::default()
     };
     ActiveCall {
@@ -453,5 +454,5 @@ fn check_call(now: Time, number: u32, check: &HealthCheck) -> ActiveCall {
     }
 }
 
-/// However often an address is to be checked, calls go on between two checks.
+/// The least time between two checks of an address, so that calls go on between them.
 const LEAST_INTERVAL: Duration = Duration::from_millis(1);

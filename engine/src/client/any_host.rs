@@ -26,9 +26,9 @@ use crate::reactor::{ByteRates, HostKey, Overrides, Step};
 
 /// A client of any `http` or `https` URL.
 ///
-/// Requests have a URL as their target. Each scheme, host and port has a pool of its own, and all of them together
-/// have a cap; hosts that are not used any more cost nothing. Names are looked up and remembered, and the addresses of
-/// a name are raced.
+/// The target of a request is a URL. Each scheme, host and port has a pool of its own, and all pools together have a
+/// cap on connections. Hosts that are no longer used cost nothing. Names are looked up and cached, and the addresses
+/// of a name are raced.
 ///
 /// ```
 /// use courser::{Client, Config, Response};
@@ -49,13 +49,13 @@ pub type Client<N = OsNet> = Engine<AnyHost, N>;
 #[derive(Debug)]
 pub struct AnyHost {
     hosts: HashMap<Box<[u8]>, HostKey>,
-    /// For building the name of a host.
+    /// Buffer for the name of a host.
     name: Vec<u8>,
     recent: Recent,
     user_agent: Option<String>,
     redirects: Redirects,
     tls: TlsIdentity,
-    /// For proxies: without what is meant for servers.
+    /// For proxies: without the client certificate and the server name, which are for servers.
     proxy_tls: TlsIdentity,
     proxies: Proxies,
     addresses: AddressPolicy,
@@ -63,7 +63,7 @@ pub struct AnyHost {
     connect_to: Vec<ConnectTo>,
     #[cfg(feature = "cookies")]
     cookies: Option<CookieJar>,
-    /// For building the value of `Cookie`.
+    /// Buffer for the value of `Cookie`.
     #[cfg(feature = "cookies")]
     cookie: Vec<u8>,
 }
@@ -72,12 +72,12 @@ impl Client {
     /// A client on the operating system's network, with the resolver of [`HickoryResolver::system`].
     ///
     /// # Errors
-    /// What is wrong with the TLS configuration; the system's, when it has no descriptor left for a readiness queue.
+    /// An invalid TLS configuration; the system's error, when it has no descriptor left for a readiness queue.
     pub fn new(config: Config) -> Result<Self, Error> {
         Self::with_resolver(config, HickoryResolver::system())
     }
 
-    /// A client on the operating system's network, with that resolver.
+    /// A client on the operating system's network, with this resolver.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -88,10 +88,10 @@ impl Client {
 }
 
 impl<N: Net> Client<N> {
-    /// A client on that network, with that resolver.
+    /// A client on this network, with this resolver.
     ///
     /// # Errors
-    /// What is wrong with the TLS configuration; what the network says when it has no waker.
+    /// An invalid TLS configuration; the network's error, when it cannot make a waker.
     pub fn with_net(
         config: Config,
         net: N,
@@ -162,18 +162,19 @@ impl<N: Net> Client<N> {
         Ok(client)
     }
 
-    /// Hosts (each a scheme, host, port, proxy and TLS identity) that are remembered: those with calls or connections, and up to
-    /// 1,024 that had some, or an open breaker, in the last 10 s.
+    /// The number of hosts that the client keeps, where a host is a scheme, host name, port, proxy and TLS identity.
+    /// The client keeps hosts with calls or connections, and for 10 s more up to 1,024 unused hosts; a host with an
+    /// open breaker is kept until 10 s after the breaker may close.
     pub fn hosts(&self) -> usize {
         self.host_count()
     }
 
-    /// What the cache of names did.
+    /// Counters of the cache of names.
     pub fn dns_counters(&self) -> DnsCounters {
         self.names().map(Names::counters).unwrap_or_default()
     }
 
-    /// Forgets the addresses of a name; connections that are open stay so.
+    /// Forgets the addresses of a name. Open connections stay open.
     pub fn flush_name(&mut self, name: &str) {
         if let Some(names) = self.names_mut() {
             names.flush(name);
@@ -201,7 +202,7 @@ impl Router for AnyHost {
     ) -> Result<HostKey, ErrorKind> {
         let usual = own.is_none_or(|own| own.proxies.is_none() && own.tls.is_none());
         if usual && !self.adds_cookies(own) {
-            // Another client's jar may have left some in it.
+            // The request may have cookies from another client's jar.
             #[cfg(feature = "cookies")]
             request.set_cookies(&[]);
             if let Some(host) = self.recent.get(request.encoded_for())
@@ -226,7 +227,7 @@ impl Router for AnyHost {
         let proxy = proxies.unwrap_or(&self.proxies).pick(&url);
         let tls = own.and_then(|own| own.tls.as_ref());
         let tls = tls.filter(|_| url.scheme() == Scheme::Https);
-        // The host keeps both, so no other value has these addresses in memory.
+        // The host keeps the proxy and the identity, so no other value can have these addresses in memory.
         if let Some(proxy) = proxy {
             self.name.push(b'p');
             self.name
@@ -339,7 +340,7 @@ impl AnyHost {
         let mut socks_target = None;
         let mut asks_proxy = false;
         if let Some(proxy) = &proxy {
-            // The proxy would connect to it.
+            // The proxy would connect to a denied address.
             let fixed = literal(to_host);
             let mut fixed = fixed.iter().flat_map(|ips| ips.iter());
             if let Some(&denied) = fixed.find(|ip| !self.addresses.allows(**ip)) {
@@ -360,7 +361,7 @@ impl AnyHost {
                         credentials,
                     });
                 }
-                // A proxy that is asked for a URL connects to the URL's host alone.
+                // A proxy that gets a whole URL can only connect to the host of that URL.
                 (ProxyKind::Http | ProxyKind::Https, scheme)
                     if scheme == Scheme::Https || proxy.tunnels() || destination.is_some() =>
                 {
@@ -395,7 +396,7 @@ impl AnyHost {
         Ok(hosts.insert(name, defaults, route))
     }
 
-    /// Where the connections for a URL go, if that is not its own host and port.
+    /// The host and port to connect to for a URL, if a rule replaces those of the URL.
     fn destination<'a>(&'a self, url: &'a Url<'_>) -> Option<(&'a str, u16)> {
         let matching = self.connect_to.iter().find(|rule| {
             let host = bare(&rule.host);
@@ -413,8 +414,8 @@ impl AnyHost {
     }
 }
 
-/// The hosts that requests have gone to of late without settings of their own, by the number of the defaults they were
-/// encoded with. A request that has not changed since goes there again, and its URL is not parsed.
+/// The hosts of recent requests without settings of their own, by the number of the defaults that the request was
+/// encoded with. An unchanged request goes to the same host again, and its URL is not parsed.
 #[derive(Debug)]
 struct Recent([Option<(u64, HostKey)>; 64]);
 
@@ -452,7 +453,7 @@ fn host_port(host: &str, port: u16) -> String {
     }
 }
 
-/// A host that is reached at another host and port, while its name stays in `Host` and in TLS: as curl's
+/// A rule to connect to another host and port, while `Host` and TLS keep the name of the URL: as curl's
 /// `--connect-to`.
 ///
 /// ```
@@ -468,12 +469,12 @@ fn host_port(host: &str, port: u16) -> String {
 /// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ConnectTo {
-    /// The host in URLs, in any case; empty is every host.
+    /// The host in URLs, in upper or lower case; empty means every host.
     pub host: String,
-    /// The port in URLs; `None` is every port.
+    /// The port in URLs; `None` means every port.
     pub port: Option<u16>,
-    /// The host or address to connect to; empty is the URL's.
+    /// The host or address to connect to; empty means the host of the URL.
     pub to_host: String,
-    /// The port to connect to; `None` is the URL's.
+    /// The port to connect to; `None` means the port of the URL.
     pub to_port: Option<u16>,
 }

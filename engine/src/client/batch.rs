@@ -1,5 +1,5 @@
-//! The options of a batch, and the order in which its results are given: what [`Engine`](crate::Engine)'s and
-//! [`Shared`](crate::Shared)'s `call_many` have in common.
+//! The options of a batch, and the order of its results, for `call_many` of [`Engine`](crate::Engine) and of
+//! [`Shared`](crate::Shared).
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -21,12 +21,12 @@ use super::Completion;
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct BatchConfig {
-    /// Calls of the batch that are in flight at a time. Default 64.
+    /// The most calls of the batch in flight at a time. Default 64.
     pub max_in_flight: NonZeroUsize,
-    /// In which order the results are given. Default: as the calls end.
+    /// The order of the results. Default: as the calls end.
     pub order: BatchOrder,
-    /// In [`BatchOrder::Input`], the most calls that have been begun and whose results have not been given: while one
-    /// takes long, the results of those behind it are kept, and nothing beyond this is begun. Default 1024.
+    /// For [`BatchOrder::Input`]: the most calls that have begun and whose results have not been returned. While one
+    /// call takes long, the results of later calls are kept; at this limit, no more calls begin. Default 1024.
     pub max_ahead: NonZeroUsize,
 }
 
@@ -40,30 +40,30 @@ impl Default for BatchConfig {
     }
 }
 
-/// The order in which a batch gives its results.
+/// The order in which a batch returns its results.
 ///
 /// ```
 /// assert_eq!(courser::BatchOrder::default(), courser::BatchOrder::Completion);
 /// ```
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum BatchOrder {
-    /// That in which the calls end.
+    /// The order in which the calls end.
     #[default]
     Completion,
-    /// That in which the calls were given.
+    /// The order of the calls in the input.
     Input,
 }
 
-/// Numbers calls as they are taken, and gives their results in order. Invariant: every number below `taken` is given
-/// once, or is in flight, or has its result here.
+/// Numbers the calls that a batch takes, and returns their results in order. Invariant: for every number below `taken`,
+/// the call is in flight, or its result is kept here, or its result was returned once.
 #[derive(Debug)]
 pub(crate) struct Lineup {
     config: BatchConfig,
-    /// Calls so far, those whose results are here or given included.
+    /// The number of calls taken so far, ended calls included.
     taken: usize,
     in_flight: usize,
-    /// In the order of completion: results. In that of the input: all numbers from `given` on, with the results that
-    /// are there.
+    /// For [`BatchOrder::Completion`]: the results. For [`BatchOrder::Input`]: all calls whose result was not returned,
+    /// with their results as far as they exist.
     kept: VecDeque<(usize, Option<Completion>)>,
 }
 
@@ -95,7 +95,7 @@ impl Lineup {
         self.taken
     }
 
-    /// The number of a call that is in flight from now on.
+    /// Takes a call, which is in flight from now on, and returns its number.
     pub(crate) fn take(&mut self) -> usize {
         let number = self.taken;
         self.taken += 1;
@@ -106,7 +106,7 @@ impl Lineup {
         number
     }
 
-    /// A call is over.
+    /// Keeps the result of a call that has ended.
     pub(crate) fn put(&mut self, number: usize, completion: Completion) {
         self.in_flight -= 1;
         match self.config.order {
@@ -120,7 +120,7 @@ impl Lineup {
         }
     }
 
-    /// The next result, if it is there.
+    /// The next result, if it exists.
     pub(crate) fn give(&mut self) -> Option<(usize, Completion)> {
         let (number, completion) = self.kept.front_mut()?;
         let result = (*number, completion.take()?);

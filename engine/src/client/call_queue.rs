@@ -1,4 +1,4 @@
-//! Calls that are to be sent: those that were submitted, and those that go on after an answer or an error.
+//! Calls to be sent: submitted calls, and calls that go on after a redirect or an error.
 
 use std::collections::VecDeque;
 
@@ -8,10 +8,10 @@ use crate::reactor::CallKey;
 
 #[derive(Default)]
 pub(super) struct CallQueue {
-    /// Submitted calls that no iteration has taken up yet.
+    /// Submitted calls that no iteration has begun yet.
     submitted: Vec<(CallKey, CallTime)>,
-    /// Calls that go on once all events are processed: connections that look idle may have died, and the events that
-    /// tell so may come next.
+    /// Calls that go on once all events are processed. If they went on at once, they could get an idle connection whose
+    /// end is reported by one of the next events.
     further: VecDeque<CallKey>,
 }
 
@@ -21,13 +21,15 @@ impl CallQueue {
         self.submitted.push((call, time));
     }
 
-    /// The submitted call with this number. It stays, lest it be lost when a callback of the user panics.
+    /// The submitted call at this index. The call stays in the queue, so that a panic in a user's callback does not
+    /// lose it.
     #[inline]
     pub(super) fn submitted(&self, number: usize) -> Option<(CallKey, CallTime)> {
         self.submitted.get(number).copied()
     }
 
-    /// All submitted calls have begun. As much room as they took is kept: as many may come with the next iteration.
+    /// Removes all submitted calls, which have begun. The queue keeps as much room as they took, for the next
+    /// iteration.
     pub(super) fn clear_submitted(&mut self) {
         let usual = self.submitted.len().max(room::KEPT);
         self.submitted.clear();

@@ -1,4 +1,4 @@
-//! The options of a host client.
+//! The options of clients.
 
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::Duration;
@@ -30,84 +30,88 @@ use crate::reactor::ByteRates;
 /// ```
 #[derive(Clone, Debug)]
 pub struct HostConfig {
-    /// Connections in all: connecting, busy, draining and idle, over all addresses. Default 512.
+    /// The most connections: connecting, busy, draining and idle, over all addresses. Default 512.
     pub max_connections: NonZeroUsize,
-    /// Calls that may wait while all connections are in use; one more fails at once. Default 65,536.
+    /// The most calls that wait while all connections are in use; one more call fails at once. Default 65,536.
     pub max_waiting: usize,
-    /// What a call does while all connections are in use. Default: it waits.
+    /// What a call does while all connections are in use. Default: the call waits.
     pub wait: WaitPolicy,
     /// Which idle connection is used first. Default: the one used last.
     pub reuse: ReuseOrder,
     /// How long a connection stays idle before it is closed. Default 4 s, below the keep-alive time of common servers
-    /// (Node.js, Apache httpd and lighttpd 5 s, nginx 75 s). A shorter time that the server gives in `Keep-Alive:
-    /// timeout=N` goes before.
+    /// (Node.js, Apache httpd and lighttpd 5 s, nginx 75 s). If the server gives a shorter time in `Keep-Alive:
+    /// timeout=N`, that time counts.
     pub idle_timeout: Duration,
-    /// How long a connection is used at all; each ends at a random time in the last tenth. Default: without limit.
+    /// The greatest age of a connection. Each connection ends at a random time in the last tenth of this. Default: no
+    /// limit.
     pub max_age: Option<Duration>,
-    /// Calls that a connection serves at the most. Default: without limit.
+    /// The most calls that a connection serves. Default: no limit.
     pub max_requests: Option<NonZeroU64>,
-    /// Idle connections that are kept open, and opened anew when the server closes them. Default 0. They are opened
-    /// and kept while the client is driven. Only for [`HostClient`](crate::HostClient): hosts that a
-    /// [`Client`](crate::Client) does not use any more are let go.
+    /// The number of idle connections that are kept open, and opened again when the server closes them, while the
+    /// client is driven. Default 0. Only for [`HostClient`](crate::HostClient): a [`Client`](crate::Client) drops hosts
+    /// that it no longer uses.
     pub min_idle: usize,
-    /// How long an address is tried before another one is tried beside it; the first that is reached is used. Shorter
-    /// where [`Timeouts::connect`] would not leave time for all addresses. Default 250 ms (RFC 8305 §8).
+    /// How long an address is tried before the next address is tried at the same time. The first connection that
+    /// succeeds is used. The delay is shorter if [`Timeouts::connect`] would not leave time for all addresses. Default
+    /// 250 ms (RFC 8305 §8).
     pub attempt_delay: Duration,
-    /// For how long an address that failed is tried last. Default 30 s.
+    /// For how long a failed address is tried after the other addresses. Default 30 s.
     pub avoid_failed: Duration,
-    /// Limits in time.
+    /// Time limits.
     pub timeouts: Timeouts,
-    /// What happens to the connection of a call that ran out of time. Default: it is closed.
+    /// What happens to the connection of a call that reached a time limit. Default: the connection is closed.
     pub late: LatePolicy,
     /// Limits on responses.
     pub limits: Limits,
-    /// `User-Agent` of requests that do not say their own; `None` sends none. Default `courser/` and the version.
+    /// `User-Agent` of requests that do not have their own; `None` sends none. Default `courser/` and the version.
     pub user_agent: Option<String>,
-    /// The content codings that are taken off responses, and offered, by requests that do not say their own (see
-    /// [`Request::decode`](crate::Request::decode)). Default none.
+    /// The content codings that requests offer and that responses are decoded from, for requests that do not have their
+    /// own (see [`Request::decode`](crate::Request::decode)). Default none.
     pub codings: Codings,
     /// When a failed call is tried again.
     pub retry: Retry,
-    /// How many retries there may be beside the requests of a host, those excepted that are safe by themselves. Default
-    /// [`RetryBudget::default`]; `None` is no limit.
+    /// How many retries are allowed in proportion to the requests of a host. Retries that are safe by themselves do not
+    /// count. Default [`RetryBudget::default`]; `None` is no limit.
     pub retry_budget: Option<RetryBudget>,
-    /// Whether a host that fails is left alone for a while: calls fail at once then, with
-    /// [`ErrorKind::BreakerOpen`](crate::ErrorKind::BreakerOpen). Default: no.
+    /// The circuit breaker. While a host fails too often, its calls fail at once with
+    /// [`ErrorKind::BreakerOpen`](crate::ErrorKind::BreakerOpen). Default: none.
     pub breaker: Option<BreakerConfig>,
-    /// How many requests are sent to a host in a time, each attempt and each redirect counted when it gets its connection. A
-    /// call that must wait for it has none, and waits as one does while all connections are in use: in its turn, until its
-    /// deadline, [`max_waiting`](Self::max_waiting) of them at the most. The addresses of a
-    /// [`HostClient`](crate::HostClient) have one rate together. Default: without limit.
+    /// The rate of requests to a host. Each attempt and each redirect counts when it gets its connection. A call that
+    /// waits for the rate holds no connection. It waits as calls do while all connections are in use: in order, until
+    /// its deadline, and at most [`max_waiting`](Self::max_waiting) calls. The addresses of a
+    /// [`HostClient`](crate::HostClient) share one rate. Default: no limit.
     pub rate: Option<Rate>,
-    /// The least time between two requests to a host, which holds beside `rate`. Default none.
+    /// The least time between two requests to a host, in addition to `rate`. Default none.
     pub min_delay: Option<Duration>,
-    /// How many bytes are read from a host in a time, heads, TLS and handshakes included. The server is slowed down by what it
-    /// cannot send; limits in time do not count while bytes are held back, but for the call's deadline. A burst of less
-    /// than 16 KiB counts as one of 16 KiB. Default: without limit.
+    /// The rate of bytes read from a host, heads, TLS and handshakes included. Back-pressure slows the server down.
+    /// While bytes are held back, time limits do not run, except the deadline of the call. A burst of less than 16 KiB
+    /// counts as 16 KiB. Default: no limit.
     pub bytes_in: Option<Rate>,
-    /// How many bytes are written to a host in a time, likewise.
+    /// The rate of bytes written to a host, counted in the same way. Default: no limit.
     pub bytes_out: Option<Rate>,
-    /// How many requests a host may have at a time, by how it copes with them; beside `max_connections`. Default: any
-    /// number.
+    /// An adaptive limit of requests in flight to a host, in addition to `max_connections`: it follows the answers of
+    /// the host. Default: no limit.
     pub concurrency: Option<AimdConfig>,
-    /// How calls are spread over the addresses of the upstream, each of which has a pool and a breaker of its own then.
-    /// [`max_connections`](Self::max_connections) is for all of them together, [`max_waiting`](Self::max_waiting) for
-    /// each; rates are for all together, `concurrency` for each. A connection that takes longer than [`attempt_delay`](Self::attempt_delay) to come up counts as a failure,
-    /// and those who wait for it go to another address. Only for [`HostClient`](crate::HostClient). Default: they are
-    /// not; new connections go to the addresses in turn, and those that failed are tried last.
+    /// How calls are spread over the addresses of the upstream. Each address then has a pool and a breaker of its own.
+    /// [`max_connections`](Self::max_connections) and the rates are for all addresses together;
+    /// [`max_waiting`](Self::max_waiting) and `concurrency` are for each address. A connection that takes longer than
+    /// [`attempt_delay`](Self::attempt_delay) to open counts as a failure, and the calls that wait for it go to another
+    /// address. Only for [`HostClient`](crate::HostClient). Default: calls are not spread; new connections go to the
+    /// addresses in rotation, and failed addresses are tried last.
     pub balance: Option<BalanceConfig>,
-    /// Whether the wait for the first byte of a response is limited to what is usual for the host, beside
-    /// [`Timeouts::first_byte`]. Calls with a `first_byte` limit of their own have that instead. Default: no.
+    /// An adaptive limit of the wait for the first byte of a response, which follows the usual wait for the host, in
+    /// addition to [`Timeouts::first_byte`]. Calls with a `first_byte` limit of their own have that limit instead.
+    /// Default: none.
     pub adaptive: Option<AdaptiveTimeout>,
-    /// Gets events of calls and connections. Default: none.
+    /// The observer, which gets events of calls and connections. Default: none.
     pub observer: Option<Observer>,
-    /// Whether [`Engine::stats`](crate::Engine::stats) counts what becomes of calls. Default: no; a
-    /// [`Shared`](crate::Shared) client always does.
+    /// Whether [`Engine::stats`](crate::Engine::stats) counts calls. Default: no; a [`Shared`](crate::Shared) client
+    /// always counts them.
     pub stats: bool,
     /// Options of the sockets.
     pub socket: SocketOptions,
-    /// Bytes of a streamed body that may wait for its consumer before reading stops. Default 64 KiB; one read (96 KiB)
-    /// can go beyond.
+    /// The most bytes of a streamed body that wait for the consumer before reading stops. Default 64 KiB; one read (up
+    /// to 96 KiB) can go beyond that.
     pub stream_buffer: usize,
 }
 
@@ -123,25 +127,26 @@ pub struct HostConfig {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What holds for each host, and for each call.
+    /// The options of each host, and of each call.
     pub host: HostConfig,
-    /// Connections of all hosts together: connecting, busy, draining and idle. At the cap, the connection that has
-    /// been idle for longest makes room; without one, hosts that have no connection come first. Default 900, within
-    /// the 1,024 descriptors that a process usually has.
+    /// The most connections of all hosts together: connecting, busy, draining and idle. At the cap, the connection that
+    /// has been idle for longest is closed to make room. If no connection is idle, hosts without any connection get the
+    /// next free place first. Default 900, within the 1,024 descriptors that a process usually has.
     pub max_connections: NonZeroUsize,
-    /// How many requests are sent to all hosts together in a time, beside [`HostConfig::rate`] for each of them. Hosts
-    /// take turns under it. Default: without limit.
+    /// The rate of requests to all hosts together, in addition to [`HostConfig::rate`] for each host. Waiting hosts
+    /// send one request each in rotation. Default: no limit.
     pub rate: Option<Rate>,
-    /// How many bytes are read from all hosts together in a time, beside [`HostConfig::bytes_in`] for each of them.
-    /// Default: without limit.
+    /// The rate of bytes read from all hosts together, in addition to [`HostConfig::bytes_in`] for each host. Default:
+    /// no limit.
     pub bytes_in: Option<Rate>,
-    /// How many bytes are written to all hosts together in a time, likewise.
+    /// The rate of bytes written to all hosts together, in addition to [`HostConfig::bytes_out`] for each host.
+    /// Default: no limit.
     pub bytes_out: Option<Rate>,
-    /// Whether redirects are followed. Default: they are not.
+    /// Whether redirects are followed. Default: no.
     pub redirects: Redirects,
     /// TLS for `https` URLs and proxies.
     pub tls: TlsConfig,
-    /// TLS for `https` proxies. Default: as `tls`, without its client certificate and its server name, which are for
+    /// TLS for `https` proxies. Default: as `tls`, without the client certificate and the server name, which are for
     /// servers.
     pub proxy_tls: Option<TlsConfig>,
     /// Names: the cache in front of the resolver, and fixed addresses.
@@ -152,7 +157,7 @@ pub struct Config {
     pub connect_to: Vec<ConnectTo>,
     /// Proxies, and which URLs go through them. Default: none; [`Proxies::from_env`] reads the usual variables.
     pub proxies: Proxies,
-    /// Where cookies are kept, and taken from. Default: nowhere.
+    /// The jar that cookies are stored in and sent from. Default: none.
     #[cfg(feature = "cookies")]
     pub cookies: Option<CookieJar>,
 }

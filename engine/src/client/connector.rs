@@ -1,9 +1,9 @@
-//! How a connection comes to be: a name is looked up, its addresses are raced, handshakes follow, and the connection
+//! How a connection is opened: the name is looked up, the addresses are raced, handshakes follow, and the connection
 //! joins the pool of its host.
 //!
-//! Each of these is an *opening*. It holds one slot of the pool and belongs to no call: the call that is first in the
-//! queue when the connection is ready gets the connection. Here are the openings, the names, the addresses that failed
-//! lately, and the addresses that are not allowed. The engine learns how an opening ended from an [`Opened`].
+//! This process is an *opening*. An opening holds one slot of the pool and belongs to no call: when the connection is
+//! ready, the first call of the queue gets the connection. The connector keeps the openings, the names, the addresses
+//! that failed lately, and the policy on addresses. An [`Opened`] tells the engine how an opening ended.
 
 mod race;
 
@@ -38,7 +38,7 @@ pub(super) struct Connector {
     fails_over: bool,
 }
 
-/// What the connector works on, and the engine owns.
+/// Parts of the engine that the connector works on.
 pub(super) struct Context<'a, N: Net> {
     pub(super) reactor: &'a mut Reactor<N>,
     pub(super) hosts: &'a mut Hosts,
@@ -48,9 +48,9 @@ pub(super) struct Context<'a, N: Net> {
 
 /// How an opening has ended.
 pub(super) enum Opened {
-    /// The connection can be used. It has the slot of the opening.
+    /// The connection is ready. It has the slot of the opening.
     Ready { slot: PoolSlot, conn: ConnKey },
-    /// There is no connection; the call, which waited longest, gets the error.
+    /// There is no connection. `call`, which has waited longest, gets the error.
     Failed { call: CallKey, error: Error },
 }
 
@@ -67,23 +67,23 @@ struct Opening {
     /// The part of `resolve` that earlier lookups took.
     resolve_before: Duration,
     connect: Duration,
-    /// The address of the server that a SOCKS5 proxy is asked for.
+    /// The address of the server that the SOCKS5 proxy must connect to.
     socks_address: Option<IpAddr>,
-    /// The other addresses of that server that may be tried, the next one last.
+    /// The other addresses of the server that may be tried, in reverse order.
     socks_addresses_left: Vec<IpAddr>,
     /// Why the last address was not reached.
     error: Option<Error>,
-    /// When calls that wait for this opening go to another address, if there is one; again and again.
+    /// When calls that wait for this opening go to another address, if there is one. Set again after each time.
     fail_over_at: Option<Time>,
 }
 
 #[derive(Debug)]
 enum Stage {
-    /// Until the name is known, at that time at the latest.
+    /// The name is being looked up, until this time at the latest.
     Resolving(Option<Time>),
     Racing {
         race: Race,
-        /// The attempts that are running, in the order in which they were begun.
+        /// The running attempts, in the order in which they began.
         running: Vec<ConnKey>,
         /// When all of them must be over.
         until: Option<Time>,
@@ -96,8 +96,8 @@ enum Stage {
 struct Lookups {
     names: Names,
     waker: Waker,
-    /// By the name in lower case, its last dot included: that makes another question. Entries of openings that are over
-    /// go with the answer, or when they need the room.
+    /// The openings by the name in lower case. A last dot is part of the key, because it makes another DNS question.
+    /// Entries of openings that have ended are removed when the answer arrives, or when a list is full.
     waiting: HashMap<String, Vec<OpeningKey>>,
 }
 
@@ -115,7 +115,7 @@ impl Connector {
         }
     }
 
-    /// Hosts have names from now on, and not all addresses are allowed.
+    /// Sets how names are looked up, and which addresses are allowed.
     pub(super) fn set_names(&mut self, names: Names, waker: Waker, allowed: AddressPolicy) {
         self.names = Some(Lookups {
             names,
@@ -125,7 +125,7 @@ impl Connector {
         self.allowed = allowed;
     }
 
-    /// The hosts are addresses of one upstream from now on: calls that wait for a slow opening go to another one.
+    /// From now on the hosts are addresses of one upstream: calls that wait for a slow opening go to another address.
     pub(super) fn set_fails_over(&mut self) {
         self.fails_over = true;
     }
@@ -138,7 +138,7 @@ impl Connector {
         self.names.as_mut().map(|lookups| &mut lookups.names)
     }
 
-    /// An attempt at that address has failed: others come first for a while.
+    /// An attempt at this address has failed: other addresses come first for a while.
     pub(super) fn note_failed(&mut self, now: Time, address: &Address) {
         self.avoided.note_failed(now, address);
     }
@@ -148,7 +148,7 @@ impl Connector {
         self.avoided.clear();
     }
 
-    /// What an opening waits for, and at which address.
+    /// The phase of an opening, and the address that it is connecting or connected to.
     pub(super) fn waits_for<N: Net>(
         &self,
         reactor: &Reactor<N>,
@@ -169,7 +169,7 @@ impl Connector {
         (phase, remote.cloned())
     }
 
-    /// Sets a timer of an opening or a host. Most openings are over long before.
+    /// Sets a timer. Most openings end long before their timer, so timers that no owner needs are removed at times.
     pub(super) fn set_timer<N: Net>(
         &self,
         reactor: &mut Reactor<N>,
@@ -188,7 +188,7 @@ impl Connector {
         });
     }
 
-    // ---- the beginning and the end
+    // ---- begin and end of an opening
 
     /// Opens a connection for a host, in a slot of its pool.
     pub(super) fn open<N: Net>(
@@ -222,7 +222,7 @@ impl Connector {
         self.resolve(cx, key)
     }
 
-    /// The time has come that an opening was waiting for: for another attempt, or for giving up.
+    /// The timer of an opening has fired: begins another attempt, or ends the opening at its time limit.
     pub(super) fn opening_due<N: Net>(
         &mut self,
         cx: &mut Context<'_, N>,
@@ -248,7 +248,8 @@ impl Connector {
         self.go_on_racing(cx, key)
     }
 
-    /// A handshake failed: the next address if a SOCKS5 proxy did not reach one and the server has others, else the end.
+    /// A handshake has failed. If a SOCKS5 proxy did not reach an address and the server has another one, the opening
+    /// tries the next address; else the opening fails.
     pub(super) fn handshake_failed<N: Net>(
         &mut self,
         cx: &mut Context<'_, N>,
@@ -298,7 +299,7 @@ impl Connector {
         })
     }
 
-    /// There will be no connection: the call that has waited longest gets the error.
+    /// An opening has failed: the call that has waited longest gets the error.
     fn fail<N: Net>(
         &mut self,
         cx: &mut Context<'_, N>,
@@ -320,7 +321,7 @@ impl Connector {
         call.map(|call| Opened::Failed { call, error })
     }
 
-    /// No call waits for this opening any more.
+    /// Ends an opening that no call needs any more.
     pub(super) fn cancel<N: Net>(&mut self, cx: &mut Context<'_, N>, key: OpeningKey) {
         let Some(opening) = self.openings.remove(key) else {
             return;
@@ -334,7 +335,7 @@ impl Connector {
 
     // ---- names
 
-    /// Looks up the next name that an opening needs, and begins the race when all are known.
+    /// Looks up the next name that an opening needs, and begins the race when all names are known.
     fn resolve<N: Net>(&mut self, cx: &mut Context<'_, N>, key: OpeningKey) -> Option<Opened> {
         let now = cx.reactor.now();
         let opening = self.openings.get_mut(key)?;
@@ -361,7 +362,7 @@ impl Connector {
                     .entry(name.to_ascii_lowercase())
                     .or_default();
                 if waiting.len() == waiting.capacity() {
-                    // An answer may never come, and openings do all the time.
+                    // The answer may never arrive, while new openings are added all the time.
                     waiting.retain(|waits| self.openings.get(*waits).is_some());
                 }
                 waiting.push(key);
@@ -419,8 +420,8 @@ impl Connector {
         self.begin_race(cx, key, order)
     }
 
-    /// The name of the server behind a SOCKS5 proxy is known: the proxy connects, to one address at a time. The proxy's
-    /// own addresses, which come next, count the opening.
+    /// The name of the server behind a SOCKS5 proxy is known. The proxy connects to one of its addresses at a time. The
+    /// opening is counted later, when the addresses of the proxy itself are known.
     fn resolved_behind_socks<N: Net>(
         &mut self,
         cx: &mut Context<'_, N>,
@@ -457,7 +458,7 @@ impl Connector {
         let opening = self.openings.get(key);
         let host = opening.and_then(|opening| cx.hosts.get(opening.slot.host));
         let kind = match (kind, host) {
-            // The name was the proxy's, unless it is the server's, whose address a SOCKS5 proxy is asked for.
+            // The failed name is the name of the proxy, except when the server's name is looked up for a SOCKS5 proxy.
             (ErrorKind::Dns(error), Some(host))
                 if host.route.proxy.is_some()
                     && (host.route.socks_target.is_none()
@@ -471,7 +472,7 @@ impl Connector {
         self.fail(cx, key, Some(error))
     }
 
-    /// Takes what the resolver has answered, and returns how openings ended by it.
+    /// Takes the answers of the resolver, and returns the openings that ended because of them.
     pub(super) fn take_answers<N: Net>(&mut self, cx: &mut Context<'_, N>) -> Vec<Opened> {
         let now = cx.reactor.now();
         let mut ended = Vec::new();
@@ -505,7 +506,7 @@ fn close_attempts<N: Net>(cx: &mut Context<'_, N>, opening: &Opening) {
         Stage::Handshaking(conn) => {
             cx.reactor.close(*conn);
         }
-        // The answer finds no opening then.
+        // The answer will find no opening.
         Stage::Resolving(_) => {}
     }
 }
@@ -523,7 +524,7 @@ fn is_unreached(error: &Error) -> bool {
     )
 }
 
-/// Counts the openings of a host: each starts one address further.
+/// Counts an opening of a host. Each opening starts with the next address.
 fn next_start(openings: &mut usize) -> usize {
     let start = *openings;
     *openings = start.wrapping_add(1);

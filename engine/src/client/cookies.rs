@@ -1,12 +1,13 @@
 //! A cookie jar (RFC 6265) that clients and threads can share.
 //!
-//! The `cookie_store` crate parses `Set-Cookie` and decides whether a cookie goes to a URL. Its own store looks at every
-//! domain for each request; the one here looks at the host and its parents only, and has limits.
+//! The `cookie_store` crate parses `Set-Cookie` and decides whether a cookie is sent to a URL. The store of that crate
+//! examines every domain for each request; the store here examines only the host and its parent domains, and has
+//! limits.
 //!
-//! Beyond RFC 6265, as its revision (draft-ietf-httpbis-rfc6265bis) and curl have it: `Secure` cookies are not taken
-//! over plain http, except from `localhost` and loopback addresses, nor replaced over it; the prefixes `__Secure-` and
-//! `__Host-` are held to; control characters are refused. `SameSite` is not regarded: there is no site around a request.
-//! Cookies with bytes that are no UTF-8 are refused, because they could not be sent back as they came.
+//! Some rules come from the revision of RFC 6265 (draft-ietf-httpbis-rfc6265bis) and from curl. `Secure` cookies are
+//! neither accepted nor replaced over plain http, except from `localhost` and loopback addresses. The prefixes
+//! `__Secure-` and `__Host-` are enforced. Control characters are refused. `SameSite` is ignored, because a request
+//! here belongs to no site. Cookies that are not UTF-8 are refused, because they could not be sent back unchanged.
 
 #[cfg(test)]
 mod tests;
@@ -24,8 +25,8 @@ use crate::proto::Url;
 
 /// A cookie jar. Clones are handles to the same jar.
 ///
-/// Public suffixes: a `Domain` of one label (`com`) is refused. The list of the others (`co.uk`, `github.io`) changes
-/// too often to be part of this crate; give one to [`with_public_suffixes`](Self::with_public_suffixes) if servers that
+/// Public suffixes: a `Domain` of one label (`com`) is refused. The list of longer suffixes (`co.uk`, `github.io`)
+/// changes too often to be part of this crate. Use [`with_public_suffixes`](Self::with_public_suffixes) if servers that
 /// do not trust each other share such a suffix.
 ///
 /// ```
@@ -48,7 +49,7 @@ pub struct CookieJar {
 
 type SuffixCheck = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// What servers may make a [`CookieJar`] hold, and send.
+/// The limits of a [`CookieJar`].
 ///
 /// ```
 /// use courser::{CookieJar, CookieLimits};
@@ -57,13 +58,15 @@ type SuffixCheck = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 /// ```
 #[derive(Clone, Debug)]
 pub struct CookieLimits {
-    /// Cookies of one domain; the oldest makes room. Default 180 (as Chrome; RFC 6265 asks for 50).
+    /// The most cookies of one domain; the oldest cookie is removed to make room. Default 180 (as Chrome; RFC 6265 asks
+    /// for 50).
     pub per_domain: NonZeroUsize,
-    /// Cookies in all; the oldest make room. Default 10,000 (RFC 6265 asks for 3,000).
+    /// The most cookies of all domains; the oldest cookies are removed to make room. Default 10,000 (RFC 6265 asks for
+    /// 3,000).
     pub total: NonZeroUsize,
-    /// Bytes of one `Set-Cookie` value; a longer one is ignored. Default 5,000 (as curl).
+    /// The most bytes of a `Set-Cookie` value; a longer value is ignored. Default 5,000 (as curl).
     pub cookie_bytes: usize,
-    /// Bytes of one `Cookie` value; cookies that do not fit are left out. Default 8,190 (as curl).
+    /// The most bytes of a `Cookie` value; cookies that do not fit are left out. Default 8,190 (as curl).
     pub header_bytes: usize,
 }
 
@@ -82,21 +85,21 @@ impl Default for CookieLimits {
 /// A cookie of a [`CookieJar`] as a value, for programs that keep cookies elsewhere: in a file, for example.
 #[derive(Clone, Eq, PartialEq)]
 pub struct Cookie {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its value.
+    /// The value.
     pub value: String,
-    /// The host that it goes to, in lower case and without a dot in front.
+    /// The host that the cookie is sent to, in lower case and without a leading dot.
     pub domain: String,
-    /// Whether it goes to the hosts below `domain` as well.
+    /// Whether the cookie is also sent to subdomains of `domain`.
     pub subdomains: bool,
-    /// It goes to this path and to the paths below.
+    /// The cookie is sent to this path and to the paths below.
     pub path: String,
-    /// It goes over TLS only, and to this machine.
+    /// Whether the cookie is sent only over TLS and to this machine.
     pub secure: bool,
-    /// Scripts of a page do not see it.
+    /// Whether the cookie is hidden from scripts.
     pub http_only: bool,
-    /// When it ends, in whole seconds; `None`: with the session.
+    /// When the cookie expires, in whole seconds; `None` means at the end of the session.
     pub expires: Option<SystemTime>,
 }
 
@@ -126,7 +129,7 @@ impl Cookie {
         })
     }
 
-    /// The value of `Set-Cookie` that sets it, and a URL that may. `None` if there is no such value.
+    /// A `Set-Cookie` value that sets this cookie, and a URL that may set it. `None` if there is no such value.
     fn to_set_cookie(&self) -> Option<(String, url::Url)> {
         let Self {
             name,
@@ -178,14 +181,14 @@ impl CookieJar {
         Self::default()
     }
 
-    /// The same jar, held to other limits through this handle and its clones.
+    /// The same jar, with other limits for this handle and its clones.
     pub fn with_limits(mut self, limits: CookieLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// The same jar, which refuses cookies for whole public suffixes through this handle and its clones.
-    /// `is_public_suffix` is asked about names in lower case, as Punycode.
+    /// The same jar, which refuses cookies for whole public suffixes, for this handle and its clones.
+    /// `is_public_suffix` gets names in lower case, as Punycode.
     pub fn with_public_suffixes(
         mut self,
         is_public_suffix: impl Fn(&str) -> bool + Send + Sync + 'static,
@@ -194,10 +197,10 @@ impl CookieJar {
         self
     }
 
-    /// Takes in the values of `Set-Cookie` of a response from `url`. Those that are malformed, or that the server may
-    /// not set, are ignored.
+    /// Stores the cookies of `Set-Cookie` values of a response from `url`. Malformed values, and cookies that the
+    /// server may not set, are ignored.
     pub fn store<'v>(&self, url: &Url<'_>, values: impl IntoIterator<Item = &'v [u8]>) {
-        // Only responses that set cookies pay for the second reading of the URL.
+        // Only responses that set cookies need the URL parsed by the `url` crate.
         let mut values = values.into_iter().peekable();
         if values.peek().is_none() {
             return;
@@ -212,8 +215,8 @@ impl CookieJar {
         }
     }
 
-    /// Appends the value of `Cookie` for a request to `url`; false, and nothing, if there is none. Cookies of longer
-    /// paths come first, then older ones (RFC 6265 §5.4).
+    /// Appends the value of `Cookie` for a request to `url`. Returns false, and appends nothing, if there is no cookie.
+    /// Cookies with longer paths come first, then older cookies (RFC 6265 §5.4).
     pub fn push_header(&self, url: &Url<'_>, out: &mut Vec<u8>) -> bool {
         let host = host_key(url);
         let jar = self.lock();
@@ -242,7 +245,7 @@ impl CookieJar {
         out.len() > start
     }
 
-    /// All cookies that have not expired, the oldest first. Those that end with the session are included.
+    /// All cookies that have not expired, the oldest first. Session cookies are included.
     ///
     /// ```
     /// use courser::CookieJar;
@@ -269,8 +272,9 @@ impl CookieJar {
         values.into_iter()
     }
 
-    /// Takes in a cookie as if its own domain had set it over TLS; false if the domain may not, if it has expired, or if
-    /// a server could not have set it: the path does not begin with `/`, the name holds `=`, a part holds `;`.
+    /// Stores a cookie as if its own domain had set it over TLS. Returns false if the domain may not set the cookie, if
+    /// the cookie has expired, or if no server could set it: the path does not begin with `/`, the name contains `=`,
+    /// or a part contains `;`.
     pub fn insert(&self, cookie: &Cookie) -> bool {
         let Some((value, url)) = cookie.to_set_cookie() else {
             return false;
@@ -285,24 +289,24 @@ impl CookieJar {
         true
     }
 
-    /// How many cookies there are, expired ones that were not met yet included.
+    /// The number of cookies, expired cookies that are not removed yet included.
     pub fn len(&self) -> usize {
         self.lock().count
     }
 
-    /// Whether there are none.
+    /// Whether the jar has no cookies.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Removes all.
+    /// Removes all cookies.
     pub fn clear(&self) {
         let mut jar = self.lock();
         jar.domains.clear();
         jar.count = 0;
     }
 
-    /// The cookie, if that URL may set it.
+    /// The cookie, if this URL may set it.
     fn check(&self, value: &[u8], url: &url::Url) -> Option<ParsedCookie<'static>> {
         if value.len() > self.limits.cookie_bytes {
             return None;
@@ -324,7 +328,7 @@ impl CookieJar {
         if let CookieDomain::Suffix(domain) = &cookie.domain
             && self.is_public_suffix(domain)
         {
-            // A server that is the suffix itself keeps it for itself (RFC 6265 §5.3, step 5).
+            // If the server itself is the suffix, the cookie is for this server alone (RFC 6265 §5.3, step 5).
             if url.host_str() != Some(domain) {
                 return None;
             }
@@ -342,13 +346,13 @@ impl CookieJar {
     }
 
     fn lock(&self) -> MutexGuard<'_, Jar> {
-        // Each change is whole before anything can panic.
+        // After a panic the jar is still valid: each change is complete before code that can panic.
         self.jar.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl fmt::Debug for CookieJar {
-    /// Without the cookies: they are credentials.
+    /// Without the cookies, which are credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CookieJar")
             .field("len", &self.len())
@@ -359,22 +363,22 @@ impl fmt::Debug for CookieJar {
 
 #[derive(Default)]
 struct Jar {
-    /// By domain in lower case, without a dot in front. None is empty.
+    /// The cookies by domain, in lower case and without a leading dot. No list is empty.
     domains: HashMap<Box<str>, Vec<Stored>>,
-    /// Cookies in all.
+    /// The number of all cookies.
     count: usize,
-    /// The number of the next one.
+    /// The number of the next new cookie.
     next: u64,
 }
 
 struct Stored {
     cookie: ParsedCookie<'static>,
-    /// In the order in which they were first set.
+    /// The order in which the cookies were first set.
     number: u64,
 }
 
 impl Jar {
-    /// The cookies of that host and of the domains that it is in.
+    /// The cookies of a host and of its parent domains.
     fn with_parents<'j>(&'j self, host: &'j str) -> impl Iterator<Item = &'j Vec<Stored>> {
         let parents = host.match_indices('.').map(|(at, _)| &host[at + 1..]);
         std::iter::once(host)
@@ -394,7 +398,8 @@ impl Jar {
             .position(|old| old.cookie.name() == cookie.name() && *old.cookie.path == *cookie.path);
         match place {
             Some(at) if is_protected(&stored[at].cookie, url) => {}
-            // A cookie from the past deletes; another one takes the old one's place and number (RFC 6265 §5.3, step 11).
+            // An expired cookie deletes the old one. Another cookie replaces it and keeps its number (RFC 6265 §5.3,
+            // step 11).
             Some(at) if cookie.is_expired() => drop(stored.remove(at)),
             Some(at) => stored[at].cookie = cookie,
             None if cookie.is_expired() => {}
@@ -419,7 +424,8 @@ impl Jar {
         }
     }
 
-    /// Drops expired cookies, and then the oldest: a tenth at once, so that a full jar is not searched each time.
+    /// Removes expired cookies, and then the oldest ones: a tenth at once, so that a full jar is not searched for each
+    /// new cookie.
     fn make_room(&mut self, total: usize) {
         self.retain(|stored| !stored.cookie.is_expired());
         if self.count <= total {
@@ -452,7 +458,7 @@ fn host_key<'u>(url: &'u Url<'_>) -> Cow<'u, str> {
     }
 }
 
-/// Whether the way there is safe: no one on it can read what is sent, or change what comes back.
+/// Whether the connection is safe: nobody between the client and the server can read or change the data.
 fn is_trustworthy(url: &url::Url) -> bool {
     url.scheme() == "https"
         || match url.host() {
@@ -468,7 +474,7 @@ fn is_protected(old: &ParsedCookie<'_>, url: &url::Url) -> bool {
     old.secure() == Some(true) && !old.is_expired() && !is_trustworthy(url)
 }
 
-/// Whether the cookie is what its name promises.
+/// Whether the cookie meets the conditions of the prefix of its name.
 fn keeps_its_prefix(cookie: &ParsedCookie<'_>, secure: bool, url: &url::Url) -> bool {
     let has = |prefix: &str| {
         let start = cookie.name().get(..prefix.len());

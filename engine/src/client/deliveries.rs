@@ -1,4 +1,4 @@
-//! What the caller is to take: completions, streamed bodies that can be read on, and streams that speak another protocol.
+//! Results that the caller takes: completions, readable streamed bodies, and streams that switched protocols.
 
 use std::collections::VecDeque;
 
@@ -7,12 +7,12 @@ use super::readable_bodies::ReadableBodies;
 use crate::reactor::CallKey;
 
 pub(super) struct Deliveries<S> {
-    /// Calls that have something for the caller: their end, or the head of a streamed response.
+    /// Calls with a completion: the call has ended, or the head of its streamed response has arrived.
     done: VecDeque<CallKey>,
-    /// Streamed bodies that can be read on and of which the caller has not been notified. Invariant: a call is in here
-    /// once if it is `notified`, else not.
+    /// Streamed bodies with new data or an end. Invariant: a call is in this list once if its `notified` is set, else
+    /// it is not in the list.
     pub(super) readable: ReadableBodies,
-    /// Connections that speak another protocol now, with the calls that they came from.
+    /// Connections that switched to another protocol, with the calls that did so.
     streams: Vec<(CallId, S)>,
 }
 
@@ -25,7 +25,7 @@ impl<S> Deliveries<S> {
         }
     }
 
-    /// Whether there is neither a completion nor a body to be read.
+    /// Whether there is neither a completion nor a readable body.
     pub(super) fn is_empty(&self) -> bool {
         self.done.is_empty() && self.readable.is_empty()
     }
@@ -46,7 +46,7 @@ impl<S> Deliveries<S> {
         self.done.contains(&call)
     }
 
-    /// Takes out a call, if it is done.
+    /// Removes a call from the list of completions; false if it is not there.
     pub(super) fn take_done(&mut self, call: CallKey) -> bool {
         let at = self.done.iter().position(|done| *done == call);
         at.and_then(|at| self.done.remove(at)).is_some()
@@ -56,19 +56,19 @@ impl<S> Deliveries<S> {
         self.done.len()
     }
 
-    /// The call with this number among those that are done.
+    /// The completion at this index.
     pub(super) fn done_at(&self, number: usize) -> Option<CallKey> {
         self.done.get(number).copied()
     }
 
-    /// Puts a call in place of one that was taken out by its number.
+    /// Overwrites the entry at this index.
     pub(super) fn keep_done(&mut self, number: usize, call: CallKey) {
         if let Some(place) = self.done.get_mut(number) {
             *place = call;
         }
     }
 
-    /// Keeps only so many of the calls that are done, the first ones.
+    /// Keeps only the first `len` completions.
     pub(super) fn truncate_done(&mut self, len: usize) {
         self.done.truncate(len);
     }

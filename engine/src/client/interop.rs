@@ -7,7 +7,7 @@ use http::header::{self, HeaderName, HeaderValue};
 
 use crate::proto::{Request, Response, Version};
 
-/// What does not fit between the types of the `http` crate and those of this one.
+/// Why a value of the `http` crate and a value of this crate cannot be converted into each other.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -19,17 +19,17 @@ use crate::proto::{Request, Response, Version};
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ConversionError {
-    /// The request is to be sent in another version than HTTP/1.1.
+    /// The request has another version than HTTP/1.1.
     Version,
     /// The request's `Content-Length` is not the length of its body.
     ContentLength,
     /// There is no response, or one with a status that is not 100 to 999.
     Status,
-    /// A header of the response has a name that `http` does not take.
+    /// A header of the response has a name that `http` does not accept.
     HeaderName,
-    /// A header of the response has a value that `http` does not take: control characters.
+    /// A header of the response has a value that `http` does not accept: control characters.
     HeaderValue,
-    /// The response has more headers than `http` takes.
+    /// The response has more headers than `http` accepts.
     TooManyHeaders,
 }
 
@@ -48,9 +48,9 @@ impl fmt::Display for ConversionError {
 
 impl std::error::Error for ConversionError {}
 
-/// The URI becomes the target as it is: a client of one upstream takes a path, one of any host an absolute URL. A
-/// `Content-Length` that is right is dropped, since the engine computes it; what else frames a message is refused when
-/// the call is made. Extensions are dropped.
+/// The URI becomes the target without changes: a [`HostClient`](crate::HostClient) needs a path, a
+/// [`Client`](crate::Client) an absolute URL. A correct `Content-Length` is dropped, because the engine computes it;
+/// other framing headers are refused when the call is made. Extensions are dropped.
 ///
 /// ```
 /// use bytes::Bytes;

@@ -9,13 +9,13 @@ use crate::proto::{Request, Response};
 
 #[derive(Default)]
 pub(super) struct Migration {
-    /// `None` if this client has all hosts.
+    /// `None` if this client serves all hosts.
     share: Option<Share>,
-    /// Calls that are to go on with another client, with its number.
+    /// Calls that move to another client, with the number of that client.
     migrating: Vec<(CallId, usize, MigratingCall)>,
 }
 
-/// The hosts of a client: those whose hash leaves `index` when it is divided by `count`.
+/// The share of a client: it serves the hosts with `hash % count == index`.
 #[derive(Clone, Copy)]
 struct Share {
     index: usize,
@@ -23,12 +23,12 @@ struct Share {
 }
 
 impl Migration {
-    /// There are `count` clients for all hosts, and this is the one with that number.
+    /// Sets the share: `count` clients share all hosts, and this client has the number `index`.
     pub(super) fn set_share(&mut self, index: usize, count: usize) {
         self.share = (count > 1).then_some(Share { index, count });
     }
 
-    /// The number of the other client that has the host of a URL.
+    /// The number of the client that serves the host of a URL; `None` if that is this client.
     pub(super) fn elsewhere(&self, url: &str) -> Option<usize> {
         let Share { index, count } = self.share?;
         let owner = (host_hash(url) % count as u64) as usize;

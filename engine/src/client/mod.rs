@@ -1,4 +1,4 @@
-//! What a user holds: clients, calls and their completions.
+//! The types for users: clients, calls and completions.
 
 mod adaptive;
 mod admission;
@@ -62,7 +62,8 @@ use crate::time::Time;
 
 pub use crate::reactor::Hop;
 
-/// A request on its way to a client: it owns its buffers while it runs, and gives them back in its [`Completion`].
+/// A request for a client, with its settings. A call owns its buffers while it runs, and the [`Completion`] returns
+/// them.
 ///
 /// ```
 /// use std::time::Duration;
@@ -87,7 +88,7 @@ enum CallTime {
     Configured,
     Within(Duration),
     At(Instant),
-    /// It has been running before, with another client.
+    /// The call has begun in another client, and keeps its deadline.
     Running,
 }
 
@@ -104,40 +105,41 @@ impl Call {
         }
     }
 
-    /// Gives the call a number of the caller's, which comes back in its completion.
+    /// Gives the call a number of the caller's choice, which its completion returns.
     pub fn tag(mut self, tag: u64) -> Self {
         self.tag = tag;
         self
     }
 
-    /// Limits the whole call, from when the client takes it up, instead of the client's total timeout.
+    /// Limits the time of the whole call, from the moment when the client begins it, instead of the client's total
+    /// timeout.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.time = CallTime::Within(timeout);
         self
     }
 
-    /// Ends the call at that time at the latest, instead of by the client's total timeout.
+    /// Ends the call at this time at the latest, instead of the client's total timeout.
     pub fn deadline(mut self, deadline: Instant) -> Self {
         self.time = CallTime::At(deadline);
         self
     }
 
-    /// Completes the call when the head of the response is there, and leaves the body to
+    /// Completes the call when the head of the response has arrived. The caller reads the body with
     /// [`read_body`](HostClient::read_body).
     pub fn streaming(mut self, streaming: bool) -> Self {
         self.streaming = streaming;
         self
     }
 
-    /// Limits in time for this call instead of the client's; `total` counts if no [`timeout`](Self::timeout) and no
-    /// [`deadline`](Self::deadline) is given. Name, connection and handshakes keep the client's limits: they are not
-    /// one call's own.
+    /// Time limits for this call, instead of the client's. `total` counts if the call has no [`timeout`](Self::timeout)
+    /// and no [`deadline`](Self::deadline). Name lookups, connecting and handshakes keep the client's limits, because
+    /// they do not belong to one call.
     pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
         self.own().timeouts = Some(timeouts);
         self
     }
 
-    /// Limits on the response instead of the client's.
+    /// Limits on the response, instead of the client's.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.own().limits = Some(limits);
         self
@@ -155,22 +157,22 @@ impl Call {
         self
     }
 
-    /// Which proxies are used, instead of the client's. Only for [`Client`]. Connections are shared with the calls that
-    /// are given a clone of the same value, and with no others.
+    /// Which proxies are used, instead of the client's. Only for [`Client`]. The call shares connections only with
+    /// calls that have a clone of the same value.
     pub fn proxies(mut self, proxies: Proxies) -> Self {
         self.own().proxies = Some(proxies);
         self
     }
 
-    /// How servers are spoken to over TLS, and who we are to them, instead of the client's way; proxies are not
-    /// concerned. Only for [`Client`]. Connections and sessions are shared with the calls that are given a clone of
-    /// the same identity, and with no others.
+    /// The TLS settings and the client certificate for servers, instead of the client's; TLS with proxies does not
+    /// change. Only for [`Client`]. The call shares connections and TLS sessions only with calls that have a clone of
+    /// the same identity.
     pub fn tls(mut self, identity: TlsIdentity) -> Self {
         self.own().tls = Some(identity);
         self
     }
 
-    /// Leaves the client's cookies alone: none is sent, and none is kept.
+    /// Neither sends cookies of the client's jar nor stores cookies in it.
     #[cfg(feature = "cookies")]
     pub fn without_cookies(mut self) -> Self {
         self.own().without_cookies = true;
@@ -194,21 +196,22 @@ impl CallTime {
     }
 }
 
-/// Names a call within its client.
+/// The id of a call, unique within its client.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct CallId(pub(crate) CallKey);
 
 impl CallId {
-    /// Of a call that no client has taken up.
+    /// The id of a call that no client has begun.
     pub(crate) const UNBEGUN: Self = Self(CallKey::UNBEGUN);
 
-    /// Its place among the calls that a client has at a time.
+    /// The place of the call among the calls that the client has at the same time.
     pub(crate) fn index(self) -> usize {
         self.0.index()
     }
 }
 
-/// A call that is over, or, if it is a streaming one, whose response has begun.
+/// How a call ended, with the buffers of the call. A streaming call completes when the head of its response has
+/// arrived.
 ///
 /// Each submitted call completes exactly once.
 #[derive(Debug)]
@@ -219,18 +222,18 @@ pub struct Completion {
     pub tag: u64,
     /// Whether the response is complete (or, for a streaming call, its head).
     pub outcome: Result<(), Error>,
-    /// The request, for using again.
+    /// The request, which can be used again.
     pub request: Request,
-    /// The response. After a failure, what came of it.
+    /// The response. After a failure, the part of the response that arrived.
     pub response: Response,
-    /// When what happened, and where.
+    /// Timings, addresses and other facts about the call.
     pub report: Report,
-    /// Of a streaming call whose head is there: the body is to be read, or the call cancelled.
+    /// The body of a streaming call. The caller must read it to its end, or cancel the call.
     pub body: Option<CallId>,
 }
 
 impl Completion {
-    /// Of a call that no client has taken up, or whose client is gone, perhaps with its buffers.
+    /// The completion of a call that no client has begun, or whose client has ended. The buffers may be lost.
     pub(crate) fn failed(tag: u64, error: Error, buffers: Option<(Request, Response)>) -> Self {
         let (request, mut response) = buffers.unwrap_or_default();
         response.clear();
@@ -251,7 +254,7 @@ impl Completion {
     }
 }
 
-/// When what happened to a call, and on which connection.
+/// Timings of a call, and facts about its connection.
 ///
 /// ```
 /// # fn example(client: &mut courser::HostClient) -> Result<(), courser::Error> {
@@ -275,12 +278,12 @@ impl Report {
         }
     }
 
-    /// Times since the client took up the call.
+    /// Times since the call began.
     pub fn timings(&self) -> Timings {
         Timings::of(&self.timestamps, self.now)
     }
 
-    /// The redirects that were followed, in their order. Empty if the response came from the request's own URL.
+    /// The followed redirects, in order. Empty if the response came from the request's own URL.
     pub fn redirects(&self) -> &[Hop] {
         self.timestamps.hops()
     }
@@ -290,18 +293,18 @@ impl Report {
         self.timestamps.reused
     }
 
-    /// Whether it waited for a rate ([`HostConfig::rate`], [`Config::rate`]) or until fewer requests were in flight
-    /// ([`HostConfig::concurrency`]), and not just for a connection.
+    /// Whether the call waited for a rate ([`HostConfig::rate`], [`Config::rate`]) or until fewer requests were in
+    /// flight ([`HostConfig::concurrency`]), and not only for a connection.
     pub fn held(&self) -> bool {
         self.timestamps.held
     }
 
-    /// How often the request was begun to be sent.
+    /// The number of attempts that got a connection.
     pub fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// What TLS has agreed on, if this call is the first one on its connection and that has TLS.
+    /// The result of the TLS handshake, if the connection has TLS and this call is the first one on it.
     pub fn tls(&self) -> Option<&TlsInfo> {
         self.timestamps.opened.as_ref()?.tls_info.as_ref()
     }
@@ -330,35 +333,35 @@ impl Report {
             .map(|endpoints| &endpoints.remote)
     }
 
-    /// Our address on that connection.
+    /// The local address of the connection.
     pub fn local(&self) -> Option<&Address> {
         self.timestamps.endpoints.as_deref()?.local.as_ref()
     }
 }
 
-/// Times since the client took up a call; of the last attempt, if there were several.
+/// Times of a call, of the last attempt if there were several. Each `Until` counts from the beginning of the call.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Timings {
-    /// Until it had a connection.
+    /// Until the call had a connection.
     pub queued: Option<Duration>,
-    /// Opening that connection: looking up the name. `None`, as the next three, if it was open before, or if there was
-    /// nothing of the kind to do.
+    /// How long the name lookups of the connection took. `resolve`, `connect`, `proxy` and `tls` are `None` if the
+    /// connection was open before this call, or if the step was not needed.
     pub resolve: Option<Duration>,
-    /// Then reaching one of its addresses.
+    /// How long it then took to reach an address.
     pub connect: Option<Duration>,
-    /// Then the handshakes with proxies.
+    /// How long the handshakes with proxies then took.
     pub proxy: Option<Duration>,
-    /// Then the TLS handshake with the server.
+    /// How long the TLS handshake with the server then took.
     pub tls: Option<Duration>,
-    /// Until the request was sent whole.
+    /// Until the whole request was sent.
     pub sent: Option<Duration>,
-    /// Until its answer was the next one on its connection; `None` if it was so at once. Before this, a
-    /// [`PipelineClient`]'s call waits for the answers of others.
+    /// Until the answer of this call was the next one on the connection; `None` if it was the next one from the start.
+    /// Before that time, a call of a [`PipelineClient`] waits for the answers to earlier calls.
     pub in_front: Option<Duration>,
     /// Until the first byte of the response.
     pub first_byte: Option<Duration>,
-    /// Until the end, or, for a streaming call whose head is there, until now.
+    /// Until the end of the call; in the completion of a streaming call, until the completion.
     pub total: Duration,
 }
 
@@ -384,18 +387,18 @@ impl Timings {
     }
 }
 
-/// What [`HostClient::read_body`] found.
+/// The result of [`HostClient::read_body`].
 #[derive(Debug)]
 pub enum Read {
-    /// So many bytes, at least one.
+    /// This many bytes were read, at least one.
     Data(usize),
-    /// Nothing just now.
+    /// No bytes are available yet.
     Pending,
-    /// The body is complete, and this response holds its trailers.
+    /// The body is complete.
     End {
-        /// When what happened; `total` is until the end of the body.
+        /// The report of the call; `total` counts until the end of the body.
         report: Report,
-        /// The response's trailers, if there were any; nothing else of the response.
+        /// A response that holds only the trailers, if there were any.
         trailers: Response,
     },
 }

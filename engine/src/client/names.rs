@@ -1,4 +1,4 @@
-//! Names for the clients: the cache, the resolver, and the channel between them.
+//! Name lookups of a client: the cache, the resolver, and the channel between them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,13 +11,13 @@ use crate::net::resolve::{Answer, Reply, Resolver};
 use crate::policy::{DnsConfig, DnsCounters, Family, Found, NameCache, interleave};
 use crate::time::Time;
 
-/// The names that a client knows, and how it learns more. One question for a name is in flight at a time.
+/// The names that a client knows, and the resolver for other names. At most one lookup of a name is in flight.
 pub(crate) struct Names {
     family: Option<Family>,
     cache: NameCache,
     resolver: Box<dyn Resolver>,
     sender: Sender<(Arc<str>, Answer)>,
-    /// Bounded by the questions in flight.
+    /// Bounded by the lookups in flight.
     answers: Receiver<(Arc<str>, Answer)>,
 }
 
@@ -33,9 +33,9 @@ impl Names {
         }
     }
 
-    /// The addresses of `host`, in any case, for a connection to `port` (which overrides may name). While
-    /// [`Found::Pending`], the answer comes from [`poll`](Self::poll) under the lower-case name, after a wake of
-    /// `waker`.
+    /// The addresses of `host`, in upper or lower case, for a connection to `port` (which overrides may depend on). If
+    /// the result is [`Found::Pending`], `waker` is woken later, and [`poll`](Self::poll) returns the answer under the
+    /// lower-case name.
     pub(crate) fn lookup(&mut self, now: Time, host: &str, port: u16, waker: &Waker) -> Found {
         if let Some(found) = self.cache.fixed(host, port) {
             return found;
@@ -53,15 +53,15 @@ impl Names {
         found
     }
 
-    /// The next name that the resolver has answered for, with what those who wait for it get. Refreshes that nobody
-    /// waits for are told too.
+    /// The next name that the resolver has answered, with the result for the openings that wait. Also returns refreshed
+    /// names that no opening waits for.
     pub(crate) fn poll(&mut self, now: Time) -> Option<(Arc<str>, Found)> {
         let (name, answer) = self.answers.try_recv().ok()?;
         let found = self.cache.handle_answer(now, &name, answer);
         Some((name, found))
     }
 
-    /// The order in which a connection tries `addresses`: see [`interleave`]. `start` counts the connections.
+    /// The order in which an opening tries `addresses`: see [`interleave`]. `start` counts the openings.
     pub(crate) fn order(
         &self,
         addresses: &[IpAddr],
@@ -130,7 +130,7 @@ mod tests {
         let ip = |text: &str| text.parse::<IpAddr>().unwrap();
         let found = |all: &[&str]| Found::Addresses(all.iter().map(|text| ip(text)).collect());
 
-        // No question for what is known by itself.
+        // A fixed name needs no lookup.
         assert_eq!(
             names.lookup(now, "Fixed.Example", 443, &waker),
             found(&["10.0.0.1"])
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(names.lookup(now, "[::2]", 80, &waker), found(&["::2"]));
         assert!(asked.is_empty());
 
-        // One for all who ask at once.
+        // One lookup serves all that ask at the same time.
         for host in ["fixed.example", "FIXED.example", "fixed.example"] {
             assert_eq!(names.lookup(now, host, 80, &waker), Found::Pending);
         }
@@ -165,7 +165,7 @@ mod tests {
             found(&["10.0.0.2"])
         );
 
-        // A reply that is lost is an answer too.
+        // A lost reply counts as an answer.
         assert_eq!(
             names.lookup(now, "lost.example", 80, &waker),
             Found::Pending
@@ -182,7 +182,7 @@ mod tests {
             Found::Pending
         );
         names.flush_all();
-        // The question in flight is the only one still.
+        // The lookup in flight is still the only one.
         assert_eq!(
             names.lookup(now, "fixed.example", 80, &waker),
             Found::Pending

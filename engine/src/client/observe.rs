@@ -12,7 +12,7 @@ use crate::net::tls::TlsInfo;
 use crate::policy::BreakerState;
 use crate::proto::Response;
 
-/// Gets events of calls and connections, on the client's thread: what takes long here holds up all calls.
+/// Gets events of calls and connections. Runs on the client's thread, so a slow observer delays all calls.
 ///
 /// ```
 /// use courser::{Config, HostConfig, ObserverEvent, Observer};
@@ -44,8 +44,8 @@ impl Observer {
         Self(Kind::One(Arc::new(observe)))
     }
 
-    /// Makes an observer for each client that gets this one, or a clone of it. [`CallId`]s tell the calls of one client
-    /// apart, so an observer that remembers calls needs this.
+    /// An observer that makes its own observer for each client. A [`CallId`] is unique within one client only, so an
+    /// observer that remembers calls needs this.
     pub fn each_client(make: impl Fn() -> Self + Send + Sync + 'static) -> Self {
         Self(Kind::Each(Arc::new(make)))
     }
@@ -71,12 +71,13 @@ impl fmt::Debug for Observer {
     }
 }
 
-/// What happened. The first seven are about connections, which belong to no call while they are opened, and
-/// [`Ejected`](Self::Ejected) and [`Readmitted`](Self::Readmitted) about an address; the others are about a call, with its [tag](crate::Call::tag).
+/// An event. The first seven concern connections, which belong to no call while they are opened.
+/// [`Ejected`](Self::Ejected) and [`Readmitted`](Self::Readmitted) concern an address. The others concern a call, and
+/// have its [tag](crate::Call::tag).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum ObserverEvent<'a> {
-    /// A name has these addresses.
+    /// A name was looked up.
     Resolved {
         /// The name.
         name: &'a str,
@@ -97,7 +98,7 @@ pub enum ObserverEvent<'a> {
     Connected {
         /// The address.
         remote: &'a Address,
-        /// Ours.
+        /// The local address.
         local: Option<&'a Address>,
     },
     /// A proxy is asked for a tunnel.
@@ -107,7 +108,7 @@ pub enum ObserverEvent<'a> {
         /// The head of the request, as it goes out.
         head: &'a [u8],
     },
-    /// A proxy has answered that, in whatever way.
+    /// A proxy has answered the request for a tunnel, with any status.
     TunnelAnswered {
         /// The proxy's address.
         remote: &'a Address,
@@ -120,7 +121,7 @@ pub enum ObserverEvent<'a> {
     Ready {
         /// The address.
         remote: &'a Address,
-        /// What TLS has agreed on, if there is TLS.
+        /// The result of the TLS handshake, if there is TLS.
         tls: Option<&'a TlsInfo>,
         /// The head of the proxy's answer to CONNECT, if there was one.
         proxy_head: Option<&'a [u8]>,
@@ -131,9 +132,9 @@ pub enum ObserverEvent<'a> {
         call: CallId,
         /// Its tag.
         tag: u64,
-        /// Its request's method.
+        /// The method of the request.
         method: &'a str,
-        /// Its request's target, as the caller gave it, with user information if there is any.
+        /// The target of the request, as the caller gave it: user information is included.
         target: &'a str,
     },
     /// The call waits for a rate ([`HostConfig::rate`](crate::HostConfig::rate),
@@ -151,20 +152,20 @@ pub enum ObserverEvent<'a> {
         call: CallId,
         /// Its tag.
         tag: u64,
-        /// To whom.
+        /// The address that the request is sent to.
         remote: &'a Address,
         /// Whether the connection had been kept idle or had served before.
         reused: bool,
         /// The head, as it goes out.
         head: &'a [u8],
     },
-    /// The head of a response is there; of a buffered call, all of it.
+    /// The head of a response has arrived; for a buffered call, the whole response.
     Head {
         /// The call.
         call: CallId,
         /// Its tag.
         tag: u64,
-        /// The response, interim ones included.
+        /// The response, with its interim responses.
         response: &'a Response,
     },
     /// A redirect is followed.
@@ -173,11 +174,11 @@ pub enum ObserverEvent<'a> {
         call: CallId,
         /// Its tag.
         tag: u64,
-        /// Where to.
+        /// The URL that the redirect leads to.
         url: &'a str,
     },
-    /// The call has been redirected to a host that another client of the same [`Shared`](crate::Shared) serves, where
-    /// it goes on; as `call` it is over.
+    /// The call has been redirected to a host that another client of the same [`Shared`](crate::Shared) serves. The
+    /// call goes on there with another id; this id is over.
     HandedOver {
         /// The call.
         call: CallId,
@@ -190,12 +191,12 @@ pub enum ObserverEvent<'a> {
         call: CallId,
         /// Its tag.
         tag: u64,
-        /// Why.
+        /// Why the call is tried again.
         cause: RetryCause<'a>,
-        /// In how long.
+        /// The time until the next attempt.
         pause: Duration,
     },
-    /// The breaker of a host has changed its state, by how an attempt of this call ended.
+    /// The breaker of a host has changed its state, because an attempt of this call ended.
     Breaker {
         /// The call.
         call: CallId,
@@ -204,34 +205,34 @@ pub enum ObserverEvent<'a> {
         /// The new state.
         state: BreakerState,
     },
-    /// How many requests its host may have in flight has changed, by how an attempt of this call ended.
+    /// The limit of requests in flight to the call's host has changed, because an attempt of this call ended.
     Concurrency {
         /// The call.
         call: CallId,
         /// Its tag.
         tag: u64,
-        /// How many.
+        /// The new limit.
         limit: usize,
     },
-    /// One of several addresses that share the calls gets none for a while.
+    /// An address of a balanced upstream gets no calls for a while.
     Ejected {
         /// The address.
         remote: &'a Address,
         /// Until when; `None`: until its [health check](crate::BalanceConfig::health_check) succeeds.
         until: Option<Instant>,
     },
-    /// Such an address is used again, because its health check has succeeded.
+    /// An ejected address is used again, because its health check has succeeded.
     Readmitted {
         /// The address.
         remote: &'a Address,
     },
-    /// The call, or its streamed body, is over.
+    /// The call, or its streamed body, has ended.
     Ended {
         /// The call.
         call: CallId,
         /// Its tag.
         tag: u64,
-        /// Why it failed, if it did.
+        /// Why the call failed, if it failed.
         error: Option<&'a Error>,
     },
 }

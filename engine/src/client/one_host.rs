@@ -15,9 +15,9 @@ use crate::reactor::HostKey;
 
 /// A client of one upstream, with a bounded pool of connections.
 ///
-/// It has no thread of its own: the caller's thread drives it, blocking in [`call`](Engine::call) or with many calls in
-/// flight by [`submit`](Engine::submit) and [`wait`](Engine::wait). Between two of these nothing moves, so a program
-/// that keeps calls in flight should come back often.
+/// A client has no thread of its own. The caller's thread does the work inside [`call`](Engine::call), which blocks, or
+/// inside [`wait`](Engine::wait), for the calls that [`submit`](Engine::submit) took. Calls make no progress between
+/// these methods, so a program with calls in flight should call `wait` often.
 ///
 /// ```
 /// use courser::{HostClient, HostConfig, Response};
@@ -38,7 +38,7 @@ impl HostClient {
     /// A client on the operating system's network.
     ///
     /// # Errors
-    /// An upstream without addresses; the system's, when it has no descriptor left for a readiness queue.
+    /// An upstream without addresses; the system's error, when it has no descriptor left for a readiness queue.
     pub fn new(upstream: Upstream, config: HostConfig) -> Result<Self, Error> {
         let net = OsNet::new().map_err(|error| Error::new(error, Phase::Queue, Sent::Nothing))?;
         Self::with_net(upstream, config, net)
@@ -46,7 +46,7 @@ impl HostClient {
 }
 
 impl<N: Net> HostClient<N> {
-    /// A client on that network.
+    /// A client on this network.
     ///
     /// # Errors
     /// An upstream without addresses.
@@ -64,7 +64,7 @@ impl<N: Net> HostClient<N> {
     }
 }
 
-/// A host for each address; they share the cap on connections, and what their requests say by default.
+/// Makes a host for each address. The hosts share the cap on connections and the defaults of requests.
 fn each_address(
     upstream: &Upstream,
     config: &HostConfig,
@@ -76,7 +76,7 @@ fn each_address(
         ..config.pool()
     };
     let mut hosts = Hosts::new(pool, config.max_connections.get());
-    // The rates are the upstream's; how much it copes with is each address's own.
+    // The rates are for the whole upstream; the limit of calls in flight is for each address.
     let throttle = config.throttle();
     let each = ThrottleConfig {
         concurrency: throttle.concurrency.clone(),

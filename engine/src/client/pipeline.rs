@@ -1,4 +1,4 @@
-//! The client that sends requests without waiting for the answers of those before them.
+//! The client that sends requests without waiting for the answers to earlier requests.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -15,21 +15,21 @@ use crate::policy::{Overflow, PoolConfig};
 
 /// A client of one upstream with few connections, and many requests on each at a time (RFC 9112 §9.3.2).
 ///
-/// Whatever is submitted between two iterations goes out in one write. Answers come in the order of the requests on a
-/// connection, so a slow one holds up those behind it: [`Timings::in_front`](crate::Timings::in_front) shows for how
-/// long. A call that runs out of time, or is cancelled, keeps its place if its request is on the way, and its answer is
-/// dropped.
+/// All calls that are submitted between two iterations go out in one write. The answers on a connection arrive in the
+/// order of the requests, so a slow answer delays the answers behind it:
+/// [`Timings::in_front`](crate::Timings::in_front) shows for how long. If a call times out or is cancelled after its
+/// request was sent, the answer keeps its place in this order and is dropped.
 ///
-/// When a connection ends, calls that were not sent move to another one; idempotent ones without an answer are sent
-/// once more, on a new connection; others fail with [`Sent::NoReplyByte`]. A server that does not cope gets one request
-/// at a time for a while.
+/// When a connection ends, unsent calls move to another connection. Idempotent calls without an answer are sent once
+/// more, on a new connection; other calls fail with [`Sent::NoReplyByte`]. A server that does not support pipelining
+/// correctly gets one request at a time for a while.
 ///
-/// Every method is sent behind others and has others sent behind it. A POST that shares a connection fails when that
-/// ends before its answer, also through the fault of a call before it: what must not fail so belongs to a
-/// [`HostClient`](crate::HostClient). The same goes for TLS, which this client does not speak.
+/// Requests of every method share connections. A POST on a shared connection fails when the connection ends before the
+/// answer, even if an earlier call caused the end. Use a [`HostClient`](crate::HostClient) for calls that must not fail
+/// in this way, and for TLS, which this client does not support.
 ///
-/// Bodies are in memory: streams, `Expect`, `Upgrade`, CONNECT and streamed responses are refused
-/// ([`Misuse::NotPipelined`](crate::Misuse::NotPipelined)), as they would hold up the others.
+/// Bodies are in memory. Body streams, `Expect`, `Upgrade`, CONNECT and streamed responses are refused
+/// ([`Misuse::NotPipelined`](crate::Misuse::NotPipelined)), because they would delay the other calls.
 ///
 /// ```
 /// use courser::{Call, PipelineClient, PipelineConfig, Request, Response};
@@ -78,16 +78,17 @@ pub struct PipelineConfig {
     /// the next one on its connection, the client waits for it as long as
     /// [`LatePolicy::Drain`](crate::LatePolicy::Drain) allows, or 5 s without that policy.
     pub host: HostConfig,
-    /// Calls on one connection. Default 64.
+    /// The most calls on one connection. Default 64.
     pub max_pending: NonZeroUsize,
-    /// Calls on all connections, and those that wait for one, before `overflow` decides. Default 65,536.
+    /// The most pending calls: on all connections, and waiting for one. At this limit, `overflow` decides. Default
+    /// 65,536.
     pub max_pending_total: NonZeroUsize,
-    /// What happens when that many are pending. Default: calls wait.
+    /// What happens at `max_pending_total`. Default: calls wait.
     pub overflow: Overflow,
-    /// How long a request may wait for others to go out with, while they are few. Default: not at all, beyond the
-    /// iteration in which it was submitted.
+    /// The longest time that a request waits for other requests, to be sent in the same write. Default 0: until the end
+    /// of the iteration in which the request was submitted.
     pub max_batch_delay: Duration,
-    /// For how long a server that does not cope gets one request at a time. Default 60 s.
+    /// For how long a server that does not support pipelining correctly gets one request at a time. Default 60 s.
     pub distrust: Duration,
 }
 
@@ -107,7 +108,7 @@ impl Default for PipelineConfig {
     }
 }
 
-/// What a [`PipelineClient`] has to do with its server at the moment, and had so far.
+/// The current load of a [`PipelineClient`], and counters since its beginning.
 ///
 /// ```
 /// # fn example(client: &courser::PipelineClient) {
@@ -118,13 +119,13 @@ impl Default for PipelineConfig {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct PipelineCounters {
-    /// Calls on connections.
+    /// The number of calls on connections.
     pub pending: usize,
-    /// The server gets one request at a time.
+    /// Whether the server gets one request at a time.
     pub serial: bool,
-    /// How often it was found not to cope with several.
+    /// How often the server turned out not to support pipelining correctly.
     pub broken: u64,
-    /// Calls whose connection ended before their answer was next.
+    /// Calls whose connection ended while the answer to an earlier call was still awaited.
     pub unanswered: u64,
 }
 
@@ -132,7 +133,7 @@ impl PipelineClient {
     /// A client on the operating system's network.
     ///
     /// # Errors
-    /// An upstream without addresses; the system's, when it has no descriptor left for a readiness queue.
+    /// An upstream without addresses; the system's error, when it has no descriptor left for a readiness queue.
     pub fn new(upstream: Upstream, config: PipelineConfig) -> Result<Self, Error> {
         let net = OsNet::new().map_err(|error| Error::new(error, Phase::Queue, Sent::Nothing))?;
         Self::with_net(upstream, config, net)
@@ -140,10 +141,10 @@ impl PipelineClient {
 }
 
 impl<N: Net> PipelineClient<N> {
-    /// A client on that network.
+    /// A client on this network.
     ///
     /// # Errors
-    /// An upstream without addresses; [`HostConfig::balance`], which this client cannot do.
+    /// An upstream without addresses; [`HostConfig::balance`], which this client does not support.
     pub fn with_net(upstream: Upstream, config: PipelineConfig, net: N) -> Result<Self, Error> {
         if config.host.balance.is_some() {
             let misuse = Misuse::NotPipelined("calls that are spread over addresses");
@@ -159,7 +160,7 @@ impl<N: Net> PipelineClient<N> {
         Ok(Self::assemble(parts, config.host, bytes, net))
     }
 
-    /// What it has to do at the moment, and had so far.
+    /// The current load, and counters since the beginning.
     pub fn pipeline_counters(&self) -> PipelineCounters {
         let pipelines = self.pipelines();
         pipelines.map_or_else(PipelineCounters::default, |pipelines| {
@@ -169,6 +170,6 @@ impl<N: Net> PipelineClient<N> {
 }
 
 impl PipelineConfig {
-    /// How long the answer of a call that has given up is awaited, if the policy on late answers does not say.
+    /// How long the client waits for the answer of an abandoned call, if the policy on late answers sets no time.
     pub(super) const DRAIN: Duration = Duration::from_secs(5);
 }

@@ -1,28 +1,28 @@
-//! What a client keeps of a call, beside what the reactor does.
+//! The state of a call that the client keeps, in addition to the state that the reactor keeps.
 
 use crate::error::Sent;
 use crate::policy::AttemptPermit;
 use crate::reactor;
 
-/// How far a call has come: its attempts so far, and the present one.
+/// The progress of a call: its earlier attempts, and the current one.
 #[derive(Debug)]
 pub(crate) struct CallProgress {
-    /// How many attempts have failed, those that got no connection included.
+    /// How many attempts have failed, attempts without a connection included.
     pub(crate) failures: u32,
-    /// An attempt met a connection that the peer had closed.
+    /// Whether an attempt used a connection that the peer had already closed.
     pub(crate) stale_before: bool,
-    /// How far the request got in earlier attempts.
+    /// How much of the request was sent in earlier attempts.
     pub(crate) sent_before: Sent,
-    /// For the present attempt, if breaker or balancer count attempts.
+    /// The permit of the current attempt, if the breaker or the balancer counts attempts.
     pub(crate) permit: Option<AttemptPermit>,
     /// The addresses of the upstream where the call has failed: a bit for each.
     pub(crate) tried: u64,
-    /// A health check of the address with this index. No caller waits for it.
+    /// If the call is a health check: the number of the address. No caller waits for a health check.
     pub(crate) health_check: Option<u32>,
 }
 
 impl Default for CallProgress {
-    #[inline(always)] // as the call that has these is made in its place
+    #[inline(always)] // so that a new call is built in its final place, without a copy
     fn default() -> Self {
         Self {
             failures: 0,
@@ -35,10 +35,10 @@ impl Default for CallProgress {
     }
 }
 
-/// A call, with what the client keeps of it.
+/// A call, with the state that the client keeps.
 pub(crate) type ActiveCall = reactor::ActiveCall<CallProgress>;
 
-/// A reactor with such calls.
+/// A reactor of calls with the state that the client keeps.
 pub(crate) type Reactor<N> = reactor::Reactor<N, CallProgress>;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Streamed bodies that have something new, in the order in which they had it. One that is dropped leaves its entry
-//! behind until such entries are the most: so many that are dropped together cost no more than one by one.
+//! Streamed bodies with new data, in the order in which the data arrived. A dropped body leaves its entry in the queue
+//! until more than half of the entries belong to dropped bodies. So the cost for each dropped body stays constant.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use crate::client::CallId;
 #[derive(Debug, Default)]
 pub(crate) struct ReadableBodies {
     bodies: VecDeque<CallId>,
-    /// How many of them are gone.
+    /// How many entries belong to bodies that no longer exist.
     gone: usize,
 }
 
@@ -22,7 +22,7 @@ impl ReadableBodies {
         self.bodies.push_back(body);
     }
 
-    /// The next one, of those that `exists` knows.
+    /// The next body that still exists according to `exists`.
     pub(super) fn pop(&mut self, exists: impl Fn(CallId) -> bool) -> Option<CallId> {
         loop {
             let body = self.bodies.pop_front()?;
@@ -33,7 +33,7 @@ impl ReadableBodies {
         }
     }
 
-    /// One of them does not exist any more.
+    /// A body in the queue no longer exists.
     pub(super) fn forget(&mut self, exists: impl Fn(CallId) -> bool) {
         self.gone += 1;
         if 2 * self.gone > self.bodies.len() {

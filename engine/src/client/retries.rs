@@ -26,7 +26,7 @@ impl Retries {
         }
     }
 
-    /// A call comes that may have rules of its own.
+    /// Notes the rules of a submitted call, if it has rules of its own.
     #[inline]
     pub(super) fn note_overrides(&mut self, own: Option<&Overrides>) {
         if let Some(rules) = own.and_then(|own| own.retry.as_ref()) {
@@ -45,8 +45,8 @@ impl Retries {
             .unwrap_or(&self.rules)
     }
 
-    /// What becomes of a call whose last attempt has failed. A connection that calls share counts as one that has served
-    /// before: the calls do not know its state.
+    /// Decides what happens to a call whose last attempt has failed. A connection that calls share counts as reused,
+    /// because its state is unknown to each of the calls.
     pub(super) fn after_failure(
         &self,
         call: &mut ActiveCall,
@@ -69,7 +69,7 @@ impl Retries {
         verdict
     }
 
-    /// The pause before an answer is asked for again; `None` if the answer goes to the caller.
+    /// The pause before a call is tried again because of its answer; `None` if the caller gets the answer.
     pub(super) fn after_answer(
         &self,
         call: &ActiveCall,
@@ -106,7 +106,7 @@ impl Retries {
         is_in_time.then_some(until)
     }
 
-    /// A call comes to a host for the first time.
+    /// Counts a call for the retry budget of its host, before its first attempt.
     pub(super) fn note_request(&self, host: &mut Host, call: &ActiveCall) {
         if let Some(account) = &mut host.retries
             && call.client.failures == 0
@@ -117,7 +117,7 @@ impl Retries {
         }
     }
 
-    /// Takes a retry from the budget of a host; false if nothing is left of it.
+    /// Takes a retry from the budget of a host; false if the budget is used up.
     pub(super) fn withdraw(&self, host: Option<&mut Host>, now: Time) -> bool {
         let (Some(budget), Some(host)) = (self.budget, host) else {
             return true;

@@ -1,4 +1,4 @@
-//! Which host serves a call, and where a response leads.
+//! Which host serves a call, and where a redirect leads.
 
 use std::marker::PhantomData;
 
@@ -8,9 +8,9 @@ use crate::error::ErrorKind;
 use crate::proto::{Request, Response};
 use crate::reactor::{HostKey, Overrides};
 
-/// Knows the host that serves a call.
+/// Chooses the host that serves a call.
 pub(crate) trait Router {
-    /// Whether hosts are kept without calls and connections.
+    /// Whether hosts without calls and connections are kept.
     const KEEPS_HOSTS: bool;
 
     /// Whether calls share connections.
@@ -24,8 +24,8 @@ pub(crate) trait Router {
         hosts: &mut Hosts,
     ) -> Result<HostKey, ErrorKind>;
 
-    /// Takes in the head of a response, after so many redirects, and leads the request on if it is a redirect to be
-    /// followed, by the call's own settings or by the client's.
+    /// Examines the head of a response, after `followed` redirects. If the response is a redirect to be followed, by
+    /// the call's own settings or by the client's, gives the request its new URL.
     fn reroute(
         &mut self,
         request: &mut Request,
@@ -38,12 +38,12 @@ pub(crate) trait Router {
     fn forget(&mut self, name: &[u8]);
 }
 
-/// Where a call goes after a response.
+/// What a call does after a response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Reroute {
-    /// Nowhere: the response is the result.
+    /// The response is the result of the call.
     Stay,
-    /// To the request's new URL.
+    /// The call goes on to the new URL of the request.
     To,
 }
 
@@ -75,7 +75,7 @@ impl<S: Sharing> Router for OneHost<S> {
         _: Option<&Overrides>,
         _: &mut Hosts,
     ) -> Result<HostKey, ErrorKind> {
-        // Another client's jar may have left some in it.
+        // The request may have cookies from another client's jar.
         #[cfg(feature = "cookies")]
         request.set_cookies(&[]);
         #[cfg(not(feature = "cookies"))]

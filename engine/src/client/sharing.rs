@@ -1,7 +1,7 @@
 //! Whether calls share connections, and how many calls each connection has.
 //!
-//! The type of a client's router decides it: [`OneAtATime`], or [`Pipelines`] for several calls on a connection at a time
-//! (RFC 9112 §9.3.2).
+//! The type of a client's router decides whether calls share connections: with [`OneAtATime`] they do not; with
+//! [`Pipelines`] several calls use a connection at a time (RFC 9112 §9.3.2).
 
 use std::num::NonZeroUsize;
 
@@ -43,7 +43,7 @@ pub struct Pipelines {
     loads: PipelineLoads<ConnKey>,
     max_pending: NonZeroUsize,
     overflow: Overflow,
-    /// Calls whose connection ended before their answer was next.
+    /// Calls whose connection ended while the answer to an earlier call was still awaited.
     unanswered: u64,
     batching: Batching,
 }
@@ -67,7 +67,7 @@ impl Sharing for Pipelines {
 pub(super) enum Room {
     Yes,
     No,
-    /// If the oldest call that was not sent is dropped.
+    /// Yes, if the oldest unsent call is dropped.
     InPlaceOfOldest,
 }
 
@@ -88,7 +88,7 @@ impl Pipelines {
         }
     }
 
-    /// How requests go out together.
+    /// How requests are collected into one write.
     pub(super) fn batching(&self) -> Batching {
         self.batching
     }
@@ -104,17 +104,17 @@ impl Pipelines {
 
     // ---- room
 
-    /// Calls on connections.
+    /// The number of calls on connections.
     pub(super) fn pending(&self) -> usize {
         self.loads.pending()
     }
 
-    /// The most calls that may be pending.
+    /// The limit of pending calls.
     pub(super) fn max_pending(&self) -> usize {
         self.max_pending.get()
     }
 
-    /// Whether one more call may be pending, beside so many that wait for a connection.
+    /// Whether one more call may be pending, when this many calls wait for a connection.
     pub(super) fn room_beside(&self, waiting: usize) -> Room {
         match self.overflow {
             _ if self.loads.pending() + waiting < self.max_pending.get() => Room::Yes,
@@ -124,7 +124,7 @@ impl Pipelines {
         }
     }
 
-    /// The connection with the fewest calls that may get one more.
+    /// The connection with the fewest calls, among those that may get one more.
     pub(super) fn pick(&self, now: Time) -> Option<ConnKey> {
         self.loads.pick(now).map(|(_, conn)| conn)
     }
@@ -134,7 +134,7 @@ impl Pipelines {
         self.loads.room(now, slot.id.index()) > 0
     }
 
-    /// Calls on a connection.
+    /// The number of calls on a connection.
     pub(super) fn pending_on(&self, slot: PoolSlot) -> usize {
         self.loads.pending_on(slot.id.index())
     }
@@ -145,7 +145,7 @@ impl Pipelines {
 
     // ---- events of connections
 
-    /// A connection has its first call. While it is `probing`, it gets no other.
+    /// A connection has got its first call. While the connection is `probing`, it gets no other call.
     pub(super) fn begun(&mut self, slot: PoolSlot, conn: ConnKey, probing: bool) {
         self.loads.begin(slot.id.index(), conn, probing);
     }
@@ -155,7 +155,7 @@ impl Pipelines {
         self.loads.add_call(slot.id.index());
     }
 
-    /// A connection has one call less.
+    /// A connection has one call fewer.
     pub(super) fn call_left(&mut self, slot: PoolSlot) {
         self.loads.answered(slot.id.index());
     }
@@ -165,18 +165,18 @@ impl Pipelines {
         self.loads.retire(slot.id.index());
     }
 
-    /// A connection is idle, or gone.
+    /// A connection is idle, or closed.
     #[inline]
     pub(super) fn ended(&mut self, slot: PoolSlot) {
         self.loads.end(slot.id.index());
     }
 
-    /// A connection has ended before the answer of one of its calls was next.
+    /// Counts a call whose connection ended while the answer to an earlier call was still awaited.
     pub(super) fn note_unanswered(&mut self) {
         self.unanswered += 1;
     }
 
-    /// The server does not cope with several requests: it gets one at a time for a while.
+    /// The server does not support pipelining correctly: it gets one request at a time for a while.
     pub(super) fn distrust(&mut self, now: Time) {
         self.loads.distrust(now);
     }

@@ -1,4 +1,4 @@
-//! Counters and histograms over many calls. Recording is a handful of additions and allocates nothing.
+//! Counters and histograms over many calls. Recording a call takes a few additions and allocates nothing.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,10 +7,10 @@ use std::time::Duration;
 use super::Timings;
 use crate::error::{Error, ErrorKind};
 
-/// What has become of the calls of a client so far: a snapshot.
+/// Statistics of the calls of a client so far: a snapshot.
 ///
-/// A call counts when it is over. The numbers are read one by one while calls go on, so that they can differ by the
-/// calls of a moment.
+/// A call is counted when it ends. The numbers are read one after the other while calls go on, so one number may
+/// include a few calls more than another.
 ///
 /// ```
 /// # fn example(client: &courser::Shared<courser::HostClient>) {
@@ -22,44 +22,44 @@ use crate::error::{Error, ErrorKind};
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Calls that are over, well or not.
+    /// Calls that have ended, successful or not.
     pub calls: u64,
-    /// Complete responses by the first digit of their status: `[4]` counts 4xx. `[0]` counts nothing, and `[6]` to
-    /// `[9]` what no standard knows.
+    /// Complete responses by the first digit of their status: `[4]` counts 4xx. `[0]` is always zero, and `[6]` to
+    /// `[9]` count statuses outside the standards.
     pub statuses: [u64; 10],
     /// Calls that failed, by cause.
     pub failures: Failures,
-    /// Attempts beyond the first ones.
+    /// Retries: attempts after the first attempt of a call.
     pub retries: u64,
     /// Calls whose last attempt ran on a connection that had been open before.
     pub reused: u64,
     /// Calls that waited for a rate, or until fewer requests were in flight.
     pub held: u64,
-    /// Attempts that waited for the first byte for longer than is usual for their host: those that ended by
-    /// [`TimeLimit::Adaptive`](crate::TimeLimit::Adaptive).
+    /// Attempts that ended by [`TimeLimit::Adaptive`](crate::TimeLimit::Adaptive), because they waited for the first
+    /// byte longer than usual for their host.
     pub adaptive_timeouts: u64,
-    /// The limit that [`HostConfig::adaptive`](crate::HostConfig::adaptive) set for the attempt that began last; the
-    /// longest, if these are the numbers of several clients. `None` if it sets none.
+    /// The limit that [`HostConfig::adaptive`](crate::HostConfig::adaptive) set for the latest attempt; if several
+    /// clients are merged, the longest of their limits. `None` if there is no such limit.
     pub first_byte_limit: Option<Duration>,
-    /// Calls that are not over.
+    /// Calls that have not ended.
     pub in_flight: usize,
-    /// Time of a whole call, successful or not.
+    /// The time of a whole call, successful or not.
     pub total: Histogram,
-    /// Time until a call had a connection.
+    /// The time until a call had a connection.
     pub queued: Histogram,
-    /// Time in which names were looked up for new connections, counted by the calls that were the first on one; so too
-    /// the next two.
+    /// The time of the name lookups of a connection. Counted once for each connection, as are `connect` and `tls`, when
+    /// the first call on the connection ends.
     pub resolve: Histogram,
-    /// Time in which connections were opened.
+    /// The time that a connection took to reach an address, after the lookups.
     pub connect: Histogram,
-    /// Time of TLS handshakes with servers.
+    /// The time of the TLS handshake with the server.
     pub tls: Histogram,
-    /// Time until the first byte of the response.
+    /// The time until the first byte of the response.
     pub first_byte: Histogram,
 }
 
 impl Stats {
-    /// Calls that failed, whatever the cause.
+    /// Calls that failed, for any cause.
     pub fn failed(&self) -> u64 {
         self.failures
             .clone()
@@ -163,7 +163,7 @@ fn failure_index(kind: &ErrorKind) -> usize {
 
 const FAILURES: usize = 12;
 
-/// How often which duration occurred, to within 1/16 of the duration, from 1 µs to 19 hours.
+/// A histogram of durations from 1 µs to 19 hours, with a precision of 1/16 of the duration.
 ///
 /// ```
 /// # let stats = courser::Stats::default();
@@ -174,7 +174,7 @@ const FAILURES: usize = 12;
 /// ```
 #[derive(Clone, Default)]
 pub struct Histogram {
-    /// Empty while nothing is recorded.
+    /// Empty until a duration is recorded.
     counts: Box<[u64]>,
     count: u64,
     /// In microseconds.
@@ -183,23 +183,23 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// How many durations there are.
+    /// The number of durations.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The greatest, exactly but for the part below a microsecond.
+    /// The longest duration, in whole microseconds.
     pub fn max(&self) -> Duration {
         Duration::from_micros(self.max)
     }
 
-    /// The mean; zero if there are none.
+    /// The mean; zero if there are no durations.
     pub fn mean(&self) -> Duration {
         Duration::from_micros(self.sum.checked_div(self.count).unwrap_or(0))
     }
 
     /// The duration that a share of `q` (0 to 1) does not exceed, rounded up to the end of its bucket; zero if there
-    /// are none.
+    /// are no durations.
     pub fn quantile(&self, q: f64) -> Duration {
         let rank = (q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64;
         let mut seen = 0;
@@ -212,7 +212,7 @@ impl Histogram {
         Duration::ZERO
     }
 
-    /// The buckets that hold something, in order: the longest duration that counts there, and how many there are.
+    /// The buckets that are not empty, in order: the longest duration of the bucket, and the number of its durations.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
         let filled = self
             .counts
@@ -249,8 +249,8 @@ impl fmt::Debug for Histogram {
     }
 }
 
-/// Collects [`Stats`]. One thread records, any may look: there is one writer, so that plain loads and stores suffice,
-/// which cost no more than ordinary ones.
+/// Collects [`Stats`]. One thread records, and all threads may read. With one writer, relaxed loads and stores suffice;
+/// they cost as little as ordinary ones.
 #[derive(Debug)]
 pub struct Recorder {
     statuses: [AtomicU64; 10],
@@ -259,7 +259,7 @@ pub struct Recorder {
     reused: AtomicU64,
     held: AtomicU64,
     adaptive_timeouts: AtomicU64,
-    /// In microseconds, rounded up; 0 if there is none.
+    /// In microseconds, rounded up; 0 if there is no limit.
     first_byte_limit: AtomicU64,
     total: Recording,
     queued: Recording,
@@ -329,7 +329,7 @@ impl Recorder {
             .store(micros.max(1), Ordering::Relaxed);
     }
 
-    /// A call failed of which nothing else is known.
+    /// Counts a failed call that has no report.
     pub(crate) fn failed(&self, kind: &ErrorKind) {
         add(&self.failures[failure_index(kind)], 1);
     }
@@ -427,7 +427,7 @@ fn bucket(micros: u64) -> usize {
     (index as usize).min(BUCKETS - 1)
 }
 
-/// The greatest number that falls into a bucket; of the last one, which takes all beyond, its own end.
+/// The greatest number of a bucket. The last bucket also counts greater numbers.
 fn bucket_end(index: usize) -> u64 {
     let index = index as u64;
     if index < STEPS {

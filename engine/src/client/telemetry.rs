@@ -1,6 +1,6 @@
-//! What a client tells about itself: events for its observer, and records for its statistics.
+//! The events of a client for its observer, and the records of its statistics.
 //!
-//! The observer is called by the client's thread; the records are written by this client alone and read by anybody.
+//! The observer runs on the client's thread. Only this client writes the records; any thread may read them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::policy::BreakerState;
 use crate::reactor::CallKey;
 use crate::time::Time;
 
-/// The observer and the recorder of a client, each of them if the settings ask for it.
+/// The observer and the recorder of a client, if the settings ask for them.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
     observer: Option<Observer>,
@@ -33,7 +33,7 @@ impl Telemetry {
         self.recorder = Some(recorder);
     }
 
-    /// What was recorded so far; all zero without a recorder.
+    /// The statistics so far; all zero without a recorder.
     pub(super) fn stats(&self) -> Stats {
         let recorder = self.recorder.as_ref();
         recorder
@@ -47,7 +47,7 @@ impl Telemetry {
         self.observer.is_some()
     }
 
-    /// Gives the observer an event. Without an observer, the event is not made.
+    /// Notifies the observer of an event. Without an observer, the event is not made.
     #[inline]
     pub(super) fn notify<'e>(&self, event: impl FnOnce() -> ObserverEvent<'e>) {
         if let Some(observer) = &self.observer {
@@ -57,7 +57,7 @@ impl Telemetry {
 
     // ---- events of calls
 
-    /// A call begins, or goes on at this client.
+    /// A call begins, or goes on in this client after it moved from another one.
     #[cold]
     pub(super) fn call_begun(&self, key: CallKey, call: &ActiveCall) {
         self.notify(|| ObserverEvent::Begun {
@@ -68,7 +68,7 @@ impl Telemetry {
         });
     }
 
-    /// The request of a call goes out. Health checks are not reported.
+    /// The request of a call is being sent. Health checks are not reported.
     #[cold]
     pub(super) fn sending(&self, key: CallKey, call: &ActiveCall, remote: &Address, reused: bool) {
         if call.client.health_check.is_none() {
@@ -106,7 +106,7 @@ impl Telemetry {
         });
     }
 
-    /// The breaker of a host has changed its state, by how an attempt of the call ended.
+    /// The breaker of a host has changed its state, because an attempt of the call ended.
     pub(super) fn breaker_changed(&self, key: CallKey, call: &ActiveCall, state: BreakerState) {
         self.notify(|| ObserverEvent::Breaker {
             call: CallId(key),
@@ -115,7 +115,7 @@ impl Telemetry {
         });
     }
 
-    /// Whether the end of a call is to be reported at all.
+    /// Whether the end of a call must be reported to the observer or the recorder.
     #[inline]
     pub(super) fn wants_ends(&self) -> bool {
         self.observer.is_some() || self.recorder.is_some()
@@ -151,7 +151,7 @@ impl Telemetry {
         }
     }
 
-    /// A call has ended by a limit that follows what is usual for its host.
+    /// An attempt has ended by the adaptive limit of the first byte.
     pub(super) fn adaptive_timeout(&self) {
         if let Some(recorder) = &self.recorder {
             recorder.note_adaptive_timeout();

@@ -1,26 +1,25 @@
-//! What holds calls back besides connections: the rates of a host and of all hosts, and how many calls may be in
-//! flight.
+//! The throttle: the rates of a host and of all hosts, and the limit of calls in flight.
 
 use super::hosts::Hosts;
 use crate::policy::{FairQueue, Throttle, ThrottleConfig};
 use crate::reactor::HostKey;
 use crate::time::Time;
 
-/// What holds for all hosts of a client together.
+/// The throttle over all hosts of a client together.
 #[derive(Debug)]
 pub(super) struct Throttling {
-    /// If there is a rate over all hosts.
+    /// `None` without a rate over all hosts.
     fair_queue: Option<Box<FairQueue<HostKey>>>,
-    /// Whether the number of calls in flight follows the answers.
+    /// Whether the limit of calls in flight adapts to the answers.
     follows_load: bool,
 }
 
-/// What holds for one host.
+/// The throttle of one host.
 #[derive(Debug)]
 pub(crate) struct HostThrottle {
-    /// All hosts of a client have one, or none has.
+    /// The rules. Either all hosts of a client have rules, or none has.
     rules: Option<Box<Throttle>>,
-    /// The host is in the fair queue.
+    /// Whether the host is in the fair queue.
     is_ready: bool,
     permit: OpenPermit,
 }
@@ -28,10 +27,10 @@ pub(crate) struct HostThrottle {
 /// Whether a host may open a connection, under a rate over all hosts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum OpenPermit {
-    /// It has not asked.
+    /// The host has not asked.
     None,
     Asked,
-    /// For one connection.
+    /// The host may open one connection.
     Given,
 }
 
@@ -49,7 +48,7 @@ impl HostThrottle {
         self.rules.is_some()
     }
 
-    /// The rules of the host and what they have let through.
+    /// The rules of the host, with the calls that they have counted.
     pub(super) fn rules(&mut self) -> Option<&mut Throttle> {
         self.rules.as_deref_mut()
     }
@@ -59,19 +58,19 @@ impl HostThrottle {
         self.rules.as_ref()?.limit()
     }
 
-    /// Until when the host must be remembered: a new entry would let more calls begin.
+    /// Until when the host must be kept, because a new entry for the same host would let more calls begin.
     pub(super) fn counts_until(&self, now: Time) -> Option<Time> {
         self.rules.as_ref()?.counts_until(now)
     }
 
-    /// The host opens a connection, with the permit that it has.
+    /// The host opens a connection and uses up its permit.
     pub(super) fn use_permit(&mut self) {
         self.permit = OpenPermit::None;
     }
 }
 
 impl Throttling {
-    /// With rules for each host of `hosts` that comes, and rules for all of them together.
+    /// A throttle with rules for each future host of `hosts`, and rules for all of them together.
     pub(super) fn new(each: ThrottleConfig, total: &ThrottleConfig, hosts: &mut Hosts) -> Self {
         let throttle = Self {
             fair_queue: (!total.is_open()).then(|| Box::new(FairQueue::new(total))),
@@ -83,13 +82,13 @@ impl Throttling {
         throttle
     }
 
-    /// Whether answers change how many calls may be in flight.
+    /// Whether answers change the limit of calls in flight.
     #[inline]
     pub(super) fn follows_load(&self) -> bool {
         self.follows_load
     }
 
-    /// Whether hosts begin calls one after the other.
+    /// Whether hosts begin calls in the order of the fair queue.
     pub(super) fn is_fair(&self) -> bool {
         self.fair_queue.is_some()
     }
@@ -102,7 +101,7 @@ impl Throttling {
         queue.is_none_or(|queue| queue.has_room(now))
     }
 
-    /// Whether a call may begin without a place in the fair queue: no host waits there.
+    /// Whether a call may begin outside the fair queue: no host waits in it, and the rate over all hosts allows a call.
     pub(super) fn may_begin(&mut self, now: Time) -> bool {
         let queue = self.fair_queue.as_mut();
         queue.is_none_or(|queue| queue.ready.is_empty() && queue.has_room(now))
@@ -115,7 +114,7 @@ impl Throttling {
         }
     }
 
-    /// Puts a host that may have a call to begin into the fair queue.
+    /// Puts a host into the fair queue, because it may have a call to begin.
     pub(super) fn line_up(&mut self, key: HostKey, hosts: &mut Hosts) {
         if let (Some(queue), Some(host)) = (&mut self.fair_queue, hosts.get(key))
             && !std::mem::replace(&mut host.throttle.is_ready, true)
@@ -139,7 +138,7 @@ impl Throttling {
 
     // ---- connections
 
-    /// Whether a host may open a connection now. If not, it is serviced when it may.
+    /// Whether a host may open a connection now. If not, the host is serviced again when it may.
     pub(super) fn may_open(&mut self, now: Time, key: HostKey, hosts: &mut Hosts) -> bool {
         let (Some(queue), Some(host)) = (&mut self.fair_queue, hosts.get(key)) else {
             return true;
@@ -160,14 +159,14 @@ impl Throttling {
         }
     }
 
-    /// Gives permits to the hosts that have asked for one, as far as the rate goes.
+    /// Gives permits to the hosts that have asked for one, as many as the rate allows.
     pub(super) fn give_permits(&mut self, now: Time, hosts: &mut Hosts) {
         while let Some(queue) = &mut self.fair_queue
             && !queue.opening.is_empty()
             && queue.open(now)
         {
             let mut asked = std::iter::from_fn(|| queue.opening.pop_front());
-            // Hosts that are gone need none.
+            // Dropped hosts need no permit.
             let Some(key) = asked.find(|key| hosts.get_ref(*key).is_some()) else {
                 return;
             };
@@ -180,7 +179,7 @@ impl Throttling {
 
     // ---- the timer of the fair queue
 
-    /// When the hosts of the fair queue are to be serviced, if that is news.
+    /// Returns the time at which the fair queue must be served next, if that time has changed.
     pub(super) fn plan(&mut self, now: Time) -> Option<Time> {
         let queue = self.fair_queue.as_mut()?;
         let at = queue.next_at(now);
@@ -189,13 +188,13 @@ impl Throttling {
         news
     }
 
-    /// Whether the fair queue waits for that time.
+    /// Whether the timer of the fair queue is set to this time.
     pub(super) fn has_timer(&self, at: Time) -> bool {
         let queue = self.fair_queue.as_ref();
         queue.is_some_and(|queue| queue.timer == Some(at))
     }
 
-    /// The time has come that the fair queue waited for.
+    /// The timer of the fair queue has fired.
     pub(super) fn timer_fired(&mut self) {
         if let Some(queue) = &mut self.fair_queue {
             queue.timer = None;
@@ -203,7 +202,7 @@ impl Throttling {
         }
     }
 
-    /// Whether that time has come since the last call of this.
+    /// Whether the timer of the fair queue has fired since the last call of this method.
     #[inline]
     pub(super) fn take_due(&mut self) -> bool {
         let queue = self.fair_queue.as_mut();

@@ -1,4 +1,4 @@
-//! What happens to calls, for `tracing`.
+//! Spans and events of calls, for `tracing`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,14 +12,14 @@ use crate::error::redacted;
 use crate::proto::Url;
 
 impl Observer {
-    /// Gives `tracing` a span for each call and events for what happens to it: `sent`, `head`, `redirected`, `retrying`
-    /// and `failed`. What happens to connections, which are opened for no call in particular, is reported in events without
-    /// a span: `resolved`, `connecting`, `connected`, `ready` and `not connected`. All of it is of the level `DEBUG`, and
-    /// `connecting` of `TRACE`.
+    /// An observer that makes a `tracing` span for each call, with the events `sent`, `head`, `redirected`, `retrying`
+    /// and `failed`. Events of connections have no span, because a connection is opened for no particular call:
+    /// `resolved`, `connecting`, `connected`, `ready` and `not connected`. The level is `DEBUG`, except for
+    /// `connecting`, which has `TRACE`.
     ///
     /// A span has the fields `method`, `url` (without user information), `tag`, and, as soon as they are known,
-    /// `remote`, `status` and `error`. It is a child of the span that the client's thread is in when the call begins. A
-    /// call that goes on on another thread of a [`Shared`](crate::Shared) client has another span there.
+    /// `remote`, `status` and `error`. Its parent is the span that the client's thread is in when the call begins. A
+    /// call that moves to another thread of a [`Shared`](crate::Shared) client gets another span there.
     ///
     /// ```
     /// use courser::{HostConfig, Observer};
@@ -39,7 +39,7 @@ impl Observer {
     }
 }
 
-/// `spans` holds the calls that are not over, if their spans are enabled.
+/// `spans` holds the calls that have not ended, if their spans are enabled.
 fn observe(spans: &mut HashMap<CallId, Span>, event: &ObserverEvent<'_>) {
     match *event {
         ObserverEvent::Resolved { name, addresses } => debug!(name, ?addresses, "resolved"),

@@ -1,4 +1,4 @@
-//! Where a host client sends: addresses, and the name for `Host`.
+//! The upstream of a host client: its addresses, and the value of `Host`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,10 +8,10 @@ use std::str::FromStr;
 use crate::error::{Error, Misuse, Phase, Sent};
 use crate::net::Address;
 
-/// An upstream: one or several addresses that serve the same thing.
+/// An upstream: one or several addresses that serve the same content.
 ///
-/// Parsed from `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080` or `unix:/run/app.sock`; the port is 80 if none is
-/// given. `localhost` stands for `127.0.0.1` and `::1`. Other names are not looked up here.
+/// Parsed from `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080` or `unix:/run/app.sock`. The default port is 80.
+/// `localhost` means `127.0.0.1` and `::1`; other names are errors, because an upstream looks up no names.
 ///
 /// ```
 /// use courser::Upstream;
@@ -30,7 +30,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// TCP addresses that serve the same thing. `Host` is the first of them.
+    /// TCP addresses that serve the same content. `Host` is the first address.
     pub fn tcp(addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
         let addresses: Vec<_> = addresses.into_iter().map(Address::Tcp).collect();
         let host = match addresses.first() {
@@ -53,14 +53,15 @@ impl Upstream {
         }
     }
 
-    /// Sends that value in `Host`.
+    /// Sends this value in `Host`.
     pub fn with_host(mut self, host: impl Into<String>) -> Self {
         self.host = host.into();
         self
     }
 
-    /// Gives the addresses these parts of the calls, in their order, where [`HostConfig::balance`](crate::HostConfig::balance)
-    /// spreads them; 1 where there is none. An address with 0 gets calls only when no other is left.
+    /// The weights of the addresses, in the order of the addresses, for
+    /// [`HostConfig::balance`](crate::HostConfig::balance): an address gets calls in proportion to its weight. The
+    /// default weight is 1. An address with weight 0 gets calls only when no other address is left.
     pub fn with_weights(mut self, weights: impl IntoIterator<Item = u32>) -> Self {
         self.weights = weights.into_iter().take(self.addresses.len()).collect();
         self
@@ -130,7 +131,7 @@ impl FromStr for Upstream {
     }
 }
 
-/// Digits only: the standard library would take a sign.
+/// Accepts digits only; the standard library would also accept a sign.
 fn parse_port(text: &str) -> Option<u16> {
     text.bytes()
         .all(|byte| byte.is_ascii_digit())
@@ -143,7 +144,8 @@ impl fmt::Display for Upstream {
     }
 }
 
-/// `Host` names the port only if it is not the default (RFC 9110 §7.2), and no zone of a link-local address.
+/// The value of `Host`: with the port only if that is not the default (RFC 9110 §7.2), and without the zone of a
+/// link-local address.
 fn authority(address: &SocketAddr) -> String {
     let ip = match address.ip() {
         IpAddr::V4(ip) => ip.to_string(),

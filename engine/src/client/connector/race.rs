@@ -21,7 +21,7 @@ impl Connector {
     ) -> Option<Opened> {
         let now = cx.reactor.now();
         let limit = self.connect_limit;
-        // A short limit is shared out, lest the first address use it up.
+        // A short limit is divided among the addresses, so that the first address does not use up all of it.
         let share = limit.map(|limit| limit / order.len().max(1) as u32);
         let delay = share.into_iter().chain([self.attempt_delay]).min();
         let delay: Duration = delay.unwrap_or_default();
@@ -105,7 +105,8 @@ impl Connector {
         }
     }
 
-    /// The host of an opening that takes so long that the calls that wait for it go to another address, if there is one.
+    /// The host of a slow opening: the calls that wait for this opening should go to another address. `None` if the
+    /// opening is not slow (yet).
     pub(in crate::client) fn slow_host(&mut self, now: Time, key: OpeningKey) -> Option<HostKey> {
         let opening = self.openings.get_mut(key)?;
         let is_over = match &opening.stage {

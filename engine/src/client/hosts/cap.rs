@@ -91,8 +91,8 @@ impl ConnectionCap {
         next_wanting(&mut self.wanting_more, Want::More, hosts)
     }
 
-    /// Whether a host must give back a connection that it could use, because another one has none at all. Hosts that want
-    /// none any more are put into `satisfied`.
+    /// Whether a host must give back a connection that it could use, because another host has no connection at all.
+    /// Calls `satisfied` for each host that no longer waits for its first connection.
     #[inline]
     pub(super) fn must_yield(
         &mut self,

@@ -1,8 +1,8 @@
-//! The hosts of a client: for each one a pool, the way to it, and what its requests say by default.
+//! The hosts of a client. Each host has a pool, a route to open connections, and defaults for its requests.
 //!
-//! A host that something happened to is *touched*, and the engine services it before the iteration ends; the others cost
-//! nothing. With a cap on the connections of all hosts, a host that needs one while the cap is reached waits in
-//! [`cap`].
+//! When an event changes a host, the host is *touched*, and the engine services it before the iteration ends. The other
+//! hosts cost nothing. If all hosts together have a cap on connections and the cap is reached, a host that needs a
+//! connection waits in [`cap`].
 
 mod cap;
 
@@ -25,12 +25,12 @@ pub(crate) struct Hosts {
     hosts: HostSlab,
     /// The settings of each host's pool.
     pool: PoolConfig,
-    /// What throttles each host, if hosts are throttled at all.
+    /// The throttle rules of each host; `None` if hosts are not throttled.
     throttle: Option<ThrottleConfig>,
-    /// Hosts to be serviced. Invariant: a host is in here once if it is `touched`, else not.
+    /// Hosts to be serviced. Invariant: a host is in this list once if it is `touched`, else it is not in the list.
     touched: Vec<HostKey>,
     cap: ConnectionCap,
-    /// Hosts without connections and calls, the one that has been so for longest in front.
+    /// Hosts without connections and calls, in the order in which they became unused.
     unused: Queue<Unused>,
 }
 
@@ -38,22 +38,22 @@ pub(super) type HostSlab = Slab<Host, of::Host>;
 
 #[derive(Debug)]
 pub(crate) struct Host {
-    /// Its name in the router.
+    /// The name of the host in the router.
     pub(crate) name: Box<[u8]>,
     pub(crate) pool: Pool<OpeningKey, ConnKey, CallKey>,
     pub(crate) defaults: Defaults,
     pub(crate) route: Route,
-    /// Whether attempts may start; from the first attempt on, if there are breakers.
+    /// Decides whether attempts may start. Made at the first attempt, if the client has breakers.
     pub(crate) breaker: Option<Box<Breaker>>,
     pub(crate) throttle: HostThrottle,
-    /// What there is left of its retry budget, from the first retry on.
+    /// The rest of the retry budget. Made at the first retry.
     pub(crate) retries: Option<RetryAccount>,
-    /// How long its answers have taken of late, if that matters.
+    /// How long the latest answers took, if the client has adaptive limits.
     pub(crate) latencies: Option<Box<Latencies>>,
     touched: bool,
     under_cap: UnderCap,
     unused: Option<Ticket>,
-    /// When it is serviced by itself.
+    /// When the host is serviced without an event.
     timer: Option<Time>,
 }
 
@@ -62,17 +62,17 @@ pub(crate) struct Host {
 pub(crate) struct Route {
     pub(crate) addresses: Addresses,
     pub(crate) handshakes: Arc<[Step]>,
-    /// The name and the port that a SOCKS5 proxy is asked for, if it is asked for an address: the name is looked up here,
-    /// and the first handshake gets the address.
+    /// The name and the port of the server, if this client looks up the name for a SOCKS5 proxy. The SOCKS handshake
+    /// then sends the address.
     pub(crate) socks_target: Option<(Box<str>, u16)>,
-    /// Kept because its place in memory is part of the host's name.
+    /// Kept because the address of this value in memory is part of the host's name.
     pub(crate) proxy: Option<Arc<Proxy>>,
-    /// Openings so far: each starts one address further.
+    /// The number of openings so far. Each opening starts with the next address.
     pub(crate) openings: usize,
 }
 
 impl Route {
-    /// Straight to these addresses, with these handshakes.
+    /// A route to these addresses, with these handshakes.
     pub(crate) fn new(addresses: Addresses, handshakes: Arc<[Step]>) -> Self {
         Self {
             addresses,
@@ -88,12 +88,12 @@ impl Route {
 #[derive(Debug)]
 pub(crate) enum Addresses {
     Known(Vec<Address>),
-    /// Those of a name, on that port.
+    /// The addresses of this name, with this port.
     Named(Box<str>, u16),
 }
 
 impl Addresses {
-    /// The address, if there is just one and it is known.
+    /// The address, if there is exactly one known address.
     pub(crate) fn only(&self) -> Option<&Address> {
         match self {
             Self::Known(addresses) if addresses.len() == 1 => addresses.first(),
@@ -109,7 +109,7 @@ struct Unused {
 }
 
 impl Hosts {
-    /// No hosts yet, for pools with these settings, and a cap on the connections of all hosts.
+    /// An empty set of hosts, with the settings of each host's pool and a cap on the connections of all hosts.
     pub(crate) fn new(pool: PoolConfig, max_open: usize) -> Self {
         Self {
             hosts: Slab::new(),
@@ -121,7 +121,7 @@ impl Hosts {
         }
     }
 
-    /// Each host that comes is throttled by these rules.
+    /// Throttles each host that is inserted from now on by these rules.
     pub(super) fn set_throttle(&mut self, each: ThrottleConfig) {
         self.pool.throttled = true;
         self.throttle = Some(each);
@@ -170,7 +170,7 @@ impl Hosts {
         self.hosts.len()
     }
 
-    /// Connections of all hosts.
+    /// The number of connections of all hosts.
     pub(crate) fn open(&self) -> usize {
         self.cap.open()
     }
@@ -186,8 +186,7 @@ impl Hosts {
 
     // ---- hosts to be serviced
 
-    /// Something happened to a host that may have to be serviced. Every change of the number of its connections, and of
-    /// the calls that wait, comes here.
+    /// Marks a host to be serviced. Must be called after every change of the host's connections or waiting calls.
     pub(crate) fn touch(&mut self, key: HostKey) {
         let Some(host) = self.hosts.get_mut(key) else {
             return;
@@ -206,7 +205,7 @@ impl Hosts {
         Some(key)
     }
 
-    /// Remembers that a host is to be serviced at that time; false if it was known.
+    /// Sets when a host is to be serviced; true if a timer must be set for that.
     pub(crate) fn set_timer(&mut self, key: HostKey, at: Option<Time>) -> bool {
         self.hosts.get_mut(key).is_some_and(|host| {
             let is_news = at.is_some() && host.timer != at;
@@ -215,7 +214,7 @@ impl Hosts {
         })
     }
 
-    /// Whether that is when a host is to be serviced.
+    /// Whether the host is to be serviced at this time.
     pub(crate) fn has_timer(&self, key: HostKey, at: Time) -> bool {
         self.hosts
             .get(key)
@@ -255,7 +254,7 @@ impl Hosts {
         self.cap.next_wanting_more(&mut self.hosts)
     }
 
-    /// Whether a host must give back a connection that it could use, because another one has none at all.
+    /// Whether a host must give back a connection that it could use, because another host has no connection at all.
     #[inline]
     pub(crate) fn must_yield(&mut self) -> bool {
         let touched = &mut self.touched;
@@ -268,7 +267,7 @@ impl Hosts {
 
     // ---- unused hosts
 
-    /// A call comes to a host.
+    /// A host gets a call, and is not unused any more.
     #[inline]
     pub(crate) fn use_host(&mut self, key: HostKey) {
         if let Some(host) = self.hosts.get_mut(key)
@@ -278,14 +277,14 @@ impl Hosts {
         }
     }
 
-    /// Remembers a host that is not used any more.
+    /// Puts a host among the unused ones, if it has no connections and no calls.
     pub(crate) fn note_unused(&mut self, now: Time, key: HostKey) {
         if let Some(host) = self.hosts.get_mut(key)
             && host.unused.is_none()
             && host.pool.open() == 0
             && host.pool.waiting() == 0
         {
-            // A breaker that is open would be closed again.
+            // If the host were dropped, its open breaker would be forgotten.
             let open = host.breaker.as_ref().and_then(|breaker| breaker.opens());
             let since = open.map_or(now, |until| Time::of(until).max(now));
             let until = later(since, KEPT_UNUSED);
@@ -293,7 +292,7 @@ impl Hosts {
         }
     }
 
-    /// Takes out a host that has been unused for long enough, or that is one too many of those.
+    /// Removes a host that has been unused for [`KEPT_UNUSED`], or the oldest one if there are too many.
     pub(crate) fn drop_unused(&mut self, now: Time) -> Option<(HostKey, Host)> {
         let front = self.unused.front()?;
         if front.until > now && self.unused.len() <= MOST_UNUSED {
@@ -305,8 +304,8 @@ impl Hosts {
     }
 }
 
-/// How long a host is kept after its last call and its last connection: the next call may come soon.
+/// How long a host is kept after its last call and its last connection, because the next call may come soon.
 const KEPT_UNUSED: Duration = Duration::from_secs(10);
 
-/// A crawl meets very many hosts, each one for a moment.
+/// The most unused hosts that are kept. A crawl uses very many hosts, each for a short time.
 const MOST_UNUSED: usize = 1024;
