@@ -1,8 +1,8 @@
-//! What can go wrong, grouped by who can act: the caller ([`Misuse`]), the peer ([`PeerFault`]), a limit of ours
-//! ([`LimitExceeded`]), the system (`Io`), or time ([`TimeLimit`]).
+//! The errors of calls, grouped by cause: a mistake of the caller ([`Misuse`]), a fault of the peer ([`PeerFault`]), a
+//! limit of the client ([`LimitExceeded`]), an error of the system (`Io`), a time limit ([`TimeLimit`]), and others.
 //!
-//! An [`Error`] also says what the call was waiting for ([`Phase`]), how far the request got ([`Sent`]) and with whom
-//! it was talking. `Display` tells the cause alone; `source()` has the system's error below it.
+//! An [`Error`] also has the [`Phase`] of the call, how much of the request was sent ([`Sent`]), and the remote
+//! address. `Display` shows the cause alone; `source()` returns the system's error behind the cause.
 
 mod dns;
 mod limit;
@@ -65,13 +65,13 @@ impl Error {
         self
     }
 
-    /// The same error of a call whose earlier attempts had got that far.
+    /// The same error, for a call whose earlier attempts have sent this much.
     pub(crate) fn after(mut self, sent: Sent) -> Self {
         self.0.sent = self.0.sent.max(sent);
         self
     }
 
-    /// The cause, by who can act on it.
+    /// The cause.
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind
     }
@@ -81,17 +81,17 @@ impl Error {
         self.0.phase
     }
 
-    /// How far the request had got, in any of its attempts. Decides whether it can be repeated without harm.
+    /// How much of the request was sent, the most over all attempts. Shows whether the request can be repeated safely.
     pub fn sent(&self) -> Sent {
         self.0.sent
     }
 
-    /// The address that the call was connected or connecting to; `None` when it had got to none.
+    /// The address that the call was connected or connecting to; `None` if there was no address yet.
     pub fn remote(&self) -> Option<&Address> {
         self.0.remote.as_ref()
     }
 
-    /// Whether time ran out.
+    /// Whether a time limit was reached.
     pub fn is_timeout(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Timeout(_))
     }
@@ -166,33 +166,33 @@ impl From<Error> for io::Error {
     }
 }
 
-/// The cause of an [`Error`], by who can act on it.
+/// The cause of an [`Error`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The call itself is wrong; repeating it will not help.
+    /// The call itself is wrong; it fails again if it is repeated.
     Misuse(Misuse),
     /// The peer broke the protocol.
     Peer(PeerFault),
-    /// A limit of ours, set by the caller or by default.
+    /// A limit of the client was exceeded, set by the caller or by default.
     Limit(LimitExceeded),
-    /// TLS failed: the server's certificate, its protocol, or an alert of it; the proxy's in [`Phase::Proxy`].
+    /// TLS with the server failed; in [`Phase::Proxy`], TLS with the proxy failed.
     Tls(TlsFault),
-    /// The system refused to connect, to read or to write; [`Error::phase`] says which.
+    /// The system failed to connect, to read or to write; [`Error::phase`] shows which operation failed.
     Io(io::Error),
-    /// Time ran out; [`Error::phase`] says what was being waited for.
+    /// A time limit was reached; [`Error::phase`] shows what the call was waiting for.
     Timeout(TimeLimit),
-    /// A proxy did not open the way to the target.
+    /// A proxy did not connect to the target.
     Proxy(ProxyFault),
-    /// The host's name could not be turned into addresses.
+    /// The name of the host could not be resolved.
     Dns(DnsError),
-    /// The [`AddressPolicy`](crate::AddressPolicy) refuses that address of the host.
+    /// The [`AddressPolicy`](crate::AddressPolicy) refuses this address of the host.
     Denied(IpAddr),
-    /// [`HostConfig::breaker`](crate::HostConfig::breaker) is open, until then: nothing was sent.
+    /// The breaker ([`HostConfig::breaker`](crate::HostConfig::breaker)) is open until this time. Nothing was sent.
     BreakerOpen(Instant),
     /// The caller cancelled the call.
     Cancelled,
-    /// The [`Shared`](crate::Shared) client had stopped.
+    /// The [`Shared`](crate::Shared) client has stopped.
     Stopped(Stopped),
 }
 
@@ -200,12 +200,12 @@ pub enum ErrorKind {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Stopped {
-    /// It was shut down, or dropped, before it took up the call.
+    /// The client was shut down or dropped before it began the call.
     ShutDown,
-    /// A callback of the user's (a body source, a retry hook, a task's waker) panicked on the client's thread. All
-    /// calls of that thread fail with this; later ones go to a new client.
+    /// A user's callback (a body source, a retry hook, a task's waker) panicked on the client's thread. All calls of
+    /// this thread fail with this error; later calls go to a new client.
     Panicked,
-    /// After such a panic there was no new client, because making one failed too.
+    /// A callback panicked, and then making a new client failed.
     NoClient,
 }
 
@@ -214,38 +214,38 @@ impl fmt::Display for Stopped {
         f.write_str(match self {
             Self::ShutDown => "the shared client has been shut down",
             Self::Panicked => "a callback panicked on the client's thread",
-            Self::NoClient => "the client could not be made anew after a panic",
+            Self::NoClient => "no new client could be made after a panic",
         })
     }
 }
 
-/// How the peer broke the protocol. The connection is closed after each of these.
+/// How the peer broke the protocol. The connection is closed after each of these faults.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum PeerFault {
-    /// The connection ended before one byte of a response.
+    /// The connection ended before the first byte of a response.
     Empty,
     /// The connection ended inside the response (RFC 9112 §8).
     Truncated,
-    /// The first line is no HTTP/1.0 or HTTP/1.1 status line (RFC 9112 §4).
+    /// The first line is not an HTTP/1.0 or HTTP/1.1 status line (RFC 9112 §4).
     BadStatusLine,
-    /// Bytes came before anything was asked for.
+    /// The peer sent bytes before any request.
     Unsolicited,
     /// A header line is malformed (RFC 9112 §5).
     BadHeader,
-    /// `Content-Length` is no decimal number below 2^64 (RFC 9112 §6.3).
+    /// `Content-Length` is not a decimal number below 2^64 (RFC 9112 §6.3).
     BadContentLength,
     /// Several `Content-Length` values differ (RFC 9112 §6.3).
     ConflictingContentLength,
-    /// `Transfer-Encoding` is anything but `chunked`, or stands in an HTTP/1.0 response (RFC 9112 §6.1).
+    /// `Transfer-Encoding` is not `chunked`, or is in an HTTP/1.0 response (RFC 9112 §6.1).
     UnsupportedTransferEncoding,
     /// The chunked framing is broken (RFC 9112 §7.1).
     BadChunk,
     /// A trailer line is malformed (RFC 9112 §7.1.2).
     BadTrailer,
-    /// `101 Switching Protocols` without having been asked to (RFC 9110 §15.2.2).
+    /// `101 Switching Protocols`, although the request did not ask for that (RFC 9110 §15.2.2).
     UnexpectedUpgrade,
-    /// A content coding is broken, or ends before its end, although the framing is whole (RFC 9110 §8.4).
+    /// The content coding is invalid or incomplete, although the framing is complete (RFC 9110 §8.4).
     BadContentCoding,
 }
 
@@ -280,7 +280,7 @@ pub enum TimeLimit {
     Resolve,
     /// Connecting.
     Connect,
-    /// A proxy's or a TLS handshake.
+    /// A handshake with a proxy, or of TLS.
     Handshake,
     /// No progress in sending.
     Write,
@@ -313,13 +313,13 @@ impl fmt::Display for TimeLimit {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Phase {
-    /// A connection: the cap is reached.
+    /// A connection: the limit of connections is reached, or a throttle holds the call back.
     Queue,
     /// The addresses of a name.
     Resolve,
-    /// The connection to be up.
+    /// The connection to an address.
     Connect,
-    /// The proxy to open the way to the server; TLS with the proxy is part of it.
+    /// The handshakes with the proxy, TLS included.
     Proxy,
     /// The end of the TLS handshake with the server.
     Tls,
@@ -349,14 +349,15 @@ impl fmt::Display for Phase {
     }
 }
 
-/// How far a failed request had got.
+/// How much of a failed request was sent.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Sent {
-    /// No byte of it has left: any request can be repeated.
+    /// No byte was sent: any request can be repeated.
     Nothing,
-    /// Bytes may have left, and no byte of a response came: idempotent requests can be repeated (RFC 9110 §9.2.2).
+    /// Bytes may have been sent, but no byte of a response arrived: idempotent requests can be repeated (RFC 9110
+    /// §9.2.2).
     NoReplyByte,
-    /// The response had begun.
+    /// Part of the response arrived.
     Partial,
 }
 
@@ -402,7 +403,7 @@ impl From<DnsError> for ErrorKind {
     }
 }
 
-/// A stream with TLS reports its faults as errors of the stream.
+/// A stream with TLS reports TLS faults as I/O errors.
 impl From<io::Error> for ErrorKind {
     fn from(error: io::Error) -> Self {
         match error.downcast::<TlsFault>() {
@@ -424,7 +425,7 @@ mod tests {
 
     use super::*;
 
-    /// What each says, and as what it is known to who wants an `io::Error`.
+    /// Each error has one line of text, and one kind of `io::Error`.
     #[test]
     fn one_line_and_one_kind_for_each() {
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);

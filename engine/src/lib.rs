@@ -1,9 +1,9 @@
 //! Courser, an HTTP/1.1 client engine for programs that send very many requests.
 //!
-//! A [`Client`] takes any `http` or `https` URL; a [`HostClient`] talks to one upstream. Both have bounded pools of
-//! connections and no thread of their own: the thread that calls drives them, without a lock and, once their buffers
-//! have grown, without an allocation on the path of a request. [`Shared`] puts either on threads of its own, for
-//! programs with many threads, and for async ones.
+//! A [`Client`] requests any `http` or `https` URL; a [`HostClient`] speaks to one upstream. Both have bounded pools of
+//! connections and no thread of their own. The caller's thread drives them, without locks and, once the buffers have
+//! grown, without allocations on the path of a request. [`Shared`] runs either client on threads of its own, for
+//! programs with many threads and for async programs.
 //!
 //! # Three ways of use
 //! One call at a time. The response keeps its buffers for the next call:
@@ -27,7 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Thousands in flight on that same thread. Buffers move in with the call, and come back with its completion:
+//! Thousands of calls in flight on one thread. A call owns its buffers, and its completion returns them:
 //!
 //! ```
 //! use courser::{Call, Client, Config, Request, Response};
@@ -82,8 +82,8 @@
 //! ```
 //!
 //! # When servers fail
-//! All of this is off or mild by default, and is composed in the configuration of a client. [`HostConfig`] has each by
-//! itself, and the policies can be used alone.
+//! These policies are off by default, or have mild defaults. A client combines the policies in its [`HostConfig`];
+//! programs can also use each policy without a client.
 //!
 //! ```
 //! use std::time::Duration;
@@ -92,8 +92,8 @@
 //!     RetryBudget, Retry, RetryOn, RetryRule, Spread, Statuses, Upstream,
 //! };
 //!
-//! // What failed in a way that may pass is tried again, after pauses of up to 100, 200, 400, ... ms, at random, or as
-//! // long as `Retry-After` says, up to half a minute.
+//! // Temporary failures are tried again, after random pauses of up to 100, 200, 400, ... ms, or after the time in
+//! // `Retry-After`, up to 30 s.
 //! let rule = |on| RetryRule {
 //!     attempts: 4.try_into().unwrap(),
 //!     backoff: Backoff { initial: Duration::from_millis(100), ..Backoff::default() },
@@ -111,13 +111,14 @@
 //! };
 //! let config = HostConfig {
 //!     retry,
-//!     // One retry for each ten requests, and a few when there are hardly any.
+//!     // One retry for each ten requests, and a few more when there are few requests.
 //!     retry_budget: Some(RetryBudget { ratio: 0.1, ..RetryBudget::default() }),
-//!     // Calls fail at once while more than half of them fail anyway.
+//!     // When more than half of the calls to a host fail, its calls fail at once for a while.
 //!     breaker: Some(BreakerConfig::default()),
-//!     // The wait for a first byte ends when it is three times as long as usual.
+//!     // The limit of the wait for the first byte is three times the usual wait.
 //!     adaptive: Some(AdaptiveTimeout { factor: 3.0, ..AdaptiveTimeout::default() }),
-//!     // Calls go to the less busy of two addresses, and to none that fails its checks; what fails goes on at another.
+//!     // Calls go to the less busy of two addresses, and to no address that fails its health checks. Failed calls are
+//!     // tried at another address.
 //!     balance: Some(BalanceConfig {
 //!         spread: Spread::LeastInFlight,
 //!         health_check: Some(HealthCheck::new("/healthz")),
@@ -131,16 +132,16 @@
 //! ```
 //!
 //! # In scope
-//! - HTTP/1.1 and 1.0 over TCP and Unix sockets; `http` and `https` URLs by name or address; redirects on request.
-//! - Pooling with exact bounds, for each host and over all; one deadline over a whole call, with limits for its phases;
-//!   retry by how far a request got.
-//! - TLS ([`TlsConfig`]), with errors that tell what is wrong with a certificate.
+//! - HTTP/1.1 and 1.0 over TCP and Unix sockets; `http` and `https` URLs by name or address; optional redirects.
+//! - Pools with exact bounds, for each host and over all hosts; one deadline for the whole call, with time limits for
+//!   its phases; retries that depend on how much of the request was sent.
+//! - TLS ([`TlsConfig`]), with errors that say what is wrong with a certificate.
 //! - Names: a cache with stale answers ([`DnsConfig`]) in front of a [`Resolver`], a race over the addresses, and a
-//!   policy on which may be connected to ([`AddressPolicy`]).
+//!   policy on allowed addresses ([`AddressPolicy`]).
 //! - Proxies: HTTP, HTTPS and SOCKS5 ([`Proxies`]).
 //! - Content codings ([`Codings`]), streamed bodies in both directions with back-pressure, upgrades and tunnels.
-//! - Timings of each call ([`Report`]), statistics ([`Stats`]), and what happens while it happens ([`Observer`]).
-//! - The protocol core by itself ([`proto`]), and a network of one's own ([`net::Net`]).
+//! - Timings of each call ([`Report`]), statistics ([`Stats`]), and events as they happen ([`Observer`]).
+//! - The protocol core without a client ([`proto`]), and custom networks ([`net::Net`]).
 //!
 //! | feature | what it adds |
 //! |---|---|
@@ -148,25 +149,24 @@
 //! | `native-roots` | the certificate authorities of the system, for [`TlsRoots`] |
 //! | `http` | conversions from and to the types of the `http` crate |
 //! | `tower` | [`Shared`] as a `tower::Service` |
-//! | `tracing` | a span for each call, and events for what happens to it |
+//! | `tracing` | a span for each call, with events |
 //! | `sim` | a simulated network, for tests of programs that embed the engine |
 //!
 //! # Out of scope so far
 //! HTTP/2, TLS under [`PipelineClient`]. Unix systems only.
 //!
 //! # Layers
-//! Each layer knows only the layers below it; see [`manual`] for more, and for the words of this documentation. `net`
-//! stands beside `proto` and `policy`: neither of them knows it, and it knows neither of them; the reactor brings them
-//! together.
+//! Each layer uses only the layers below it; [`manual`] says more, and has a glossary. `net` is on one level with
+//! `proto` and `policy`: they do not use `net`, and `net` does not use them. The reactor combines them.
 //!
 //! | layer | what it is | what it uses |
 //! |---|---|---|
-//! | shared | [`Shared`]: a client on threads of its own, and the calls that travel to it and between its threads | client |
+//! | shared | [`Shared`]: clients on threads of their own, and the calls that move to and between these threads | client |
 //! | client | [`Client`], [`HostClient`], [`PipelineClient`], [`Call`], [`Completion`] | reactor |
-//! | reactor | the event loop: connections, timers and calls, over any [`net::Net`]; decides nothing | policy, proto, net |
+//! | reactor | the event loop: connections, timers and calls, over any [`net::Net`]; no decisions | policy, proto, net |
 //! | policy | pool and queue, deadlines, retry, redirects, proxies, names and addresses: pure, time is an argument | proto |
 //! | [`proto`] | URLs, requests, responses, framing, the exchange, handshakes with proxies: bytes in, bytes out | |
-//! | [`net`] | the only door to the operating system, or to the simulation | |
+//! | [`net`] | the only access to the operating system, or to the simulation | |
 //!
 //! Below all of them are plain values: [`error`], addresses, points in time.
 #![warn(missing_docs)]

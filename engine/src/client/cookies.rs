@@ -458,7 +458,7 @@ fn host_key<'u>(url: &'u Url<'_>) -> Cow<'u, str> {
     }
 }
 
-/// Whether the connection is safe: nobody between the client and the server can read or change the data.
+/// Whether the connection is safe: no third party can read or change the data.
 fn is_trustworthy(url: &url::Url) -> bool {
     url.scheme() == "https"
         || match url.host() {
@@ -485,7 +485,7 @@ fn keeps_its_prefix(cookie: &ParsedCookie<'_>, secure: bool, url: &url::Url) -> 
     (!has("__Secure-") || safe) && (!has("__Host-") || (safe && of_host))
 }
 
-/// Takes out the time that passed until `Max-Age` was added to the clock.
+/// Corrects an expiry time that is later than `expiry`, because `Max-Age` was added to the clock a moment later.
 fn set_expiry(expires: &mut CookieExpiration, expiry: u64) {
     if let CookieExpiration::AtUtc(at) = expires
         && let Ok(stands) = u64::try_from(at.unix_timestamp())

@@ -1,8 +1,8 @@
-//! Which limit a call has passed.
+//! The limits that a call can exceed.
 
 use std::fmt;
 
-/// Which limit of ours was passed, with its value.
+/// Which limit of the client was exceeded, with its value.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum LimitExceeded {
@@ -20,7 +20,7 @@ pub enum LimitExceeded {
     TrailerBytes(usize),
     /// [`Limits::interim_responses`](crate::Limits::interim_responses).
     InterimResponses(usize),
-    /// Content codings upon each other; the limit is fixed.
+    /// The number of content codings applied to one body; the limit is fixed.
     ContentCodings(usize),
     /// [`Limits::decoded_bytes`](crate::Limits::decoded_bytes).
     DecodedBytes(u64),
@@ -31,7 +31,8 @@ pub enum LimitExceeded {
     /// [`HostConfig::max_waiting`](crate::HostConfig::max_waiting).
     Waiting(usize),
     /// [`HostConfig::max_connections`](crate::HostConfig::max_connections) or
-    /// [`Config::max_connections`](crate::Config::max_connections), under [`WaitPolicy::FailFast`](crate::WaitPolicy::FailFast).
+    /// [`Config::max_connections`](crate::Config::max_connections), under
+    /// [`WaitPolicy::FailFast`](crate::WaitPolicy::FailFast).
     Connections(usize),
     /// [`HostConfig::rate`](crate::HostConfig::rate), [`HostConfig::min_delay`](crate::HostConfig::min_delay),
     /// [`HostConfig::concurrency`](crate::HostConfig::concurrency) or [`Config::rate`](crate::Config::rate), under

@@ -1,15 +1,15 @@
-//! What is wrong with a call, a URL or a configuration that the caller made.
+//! Mistakes of the caller: in a call, a URL or a configuration.
 
 use std::fmt;
 use std::io;
 
 use super::{TlsConfigError, UrlError, redacted};
 
-/// An error in the call itself, found before anything was sent (but for body streams).
+/// An error in the call itself, found before anything was sent (except errors of body streams).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Misuse {
-    /// A part of the request holds a byte that would break its framing (RFC 9112 §11.1).
+    /// A part of the request contains a byte that would break the framing (RFC 9112 §11.1).
     Invalid {
         /// Which part.
         part: Part,
@@ -18,11 +18,12 @@ pub enum Misuse {
         /// The byte.
         byte: u8,
     },
-    /// A part of the request that must not be empty is.
+    /// A part of the request is empty, but must not be.
     Empty(Part),
     /// The target is none of origin-form, `*` for OPTIONS, or authority-form for CONNECT (RFC 9112 §3.2).
     TargetForm,
-    /// `Content-Length`, `Transfer-Encoding`, `Trailer` or `Expect` was given as a header; the engine computes them from the body.
+    /// `Content-Length`, `Transfer-Encoding`, `Trailer` or `Expect` was given as a header; the engine computes them
+    /// from the body.
     FramingHeader(&'static str),
     /// The upstream is not `host:port`, `[v6]:port`, `localhost` or `unix:PATH`.
     Upstream(String),
@@ -54,25 +55,25 @@ pub enum Misuse {
     BodyLength {
         /// Bytes promised in `Content-Length`.
         declared: u64,
-        /// Bytes that the stream gave.
+        /// Bytes that the stream produced.
         produced: u64,
     },
-    /// No streamed response body with this id.
+    /// There is no streamed response body with this id.
     UnknownBody,
     /// A client of one upstream cannot be spread over several threads.
     OneThread,
-    /// A [`Shared`](crate::Shared) client was asked to wait by a callback on one of its own threads.
+    /// A callback on a thread of a [`Shared`](crate::Shared) client tried to wait for the same client.
     OwnThread,
-    /// A streamed call was given to a [`Shared`](crate::Shared) client's verbs for whole responses, or to a
+    /// A streamed call was given to a method of a [`Shared`](crate::Shared) client for whole responses, or to a
     /// [`Batch`](crate::Batch).
     Streamed,
-    /// A [`PipelineClient`](crate::PipelineClient) cannot send this: what it would hold up, or who it could not share
-    /// its connection with.
+    /// A [`PipelineClient`](crate::PipelineClient) cannot send such a call, because the call would delay other calls or
+    /// cannot share a connection. The text says what cannot be pipelined.
     NotPipelined(&'static str),
 }
 
 impl Misuse {
-    /// Holds nothing of the URL's user information.
+    /// An error for this URL, without the URL's user information.
     pub fn url(text: &str, error: UrlError) -> Self {
         let text = redacted(text);
         Self::Url { text, error }
@@ -107,11 +108,11 @@ impl fmt::Display for Misuse {
             Self::BodySource(_) => f.write_str("the body stream failed"),
             Self::BodyLength { declared, produced } => write!(
                 f,
-                "the body stream gave {produced} bytes where {declared} were declared"
+                "the body stream gave {produced} bytes, but {declared} were declared"
             ),
             Self::UnknownBody => f.write_str("no response body with this id"),
             Self::OwnThread => f.write_str("a shared client cannot wait for itself"),
-            Self::Streamed => f.write_str("no streamed calls are taken here"),
+            Self::Streamed => f.write_str("streamed calls are not accepted here"),
             Self::NotPipelined(what) => write!(f, "{what} cannot be pipelined"),
             Self::OneThread => {
                 f.write_str("a client of one upstream cannot be spread over several threads")

@@ -8,7 +8,7 @@ use super::{DnsError, LimitExceeded, Misuse, PeerFault};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ProxyFault {
-    /// The name of the proxy itself could not be looked up.
+    /// The name of the proxy itself could not be resolved.
     Name(DnsError),
     /// The proxy answered CONNECT with this status. 407 asks for other credentials.
     Status(u16),
@@ -18,7 +18,7 @@ pub enum ProxyFault {
     Limit(LimitExceeded),
     /// The request to the proxy is invalid.
     Request(Misuse),
-    /// The proxy sent bytes that answer nothing: before a request, or after its answer.
+    /// The proxy sent unexpected bytes: before a request, or after its answer.
     Surplus,
     /// The proxy closed the connection during the handshake.
     Closed,
@@ -31,8 +31,8 @@ pub enum ProxyFault {
     UnofferedMethod(u8),
     /// The proxy did not accept the user and the password (RFC 1929 §2).
     Credentials,
-    /// SOCKS5 cannot express it: the name of the target is empty, or the name, the user or the password is longer than
-    /// 255 bytes.
+    /// SOCKS5 cannot express the request: the name of the target is empty, or the name, the user or the password is
+    /// longer than 255 bytes.
     Inexpressible,
     /// The proxy could not connect to the target, or refused to (RFC 1928 §6).
     Socks(SocksReply),
@@ -49,7 +49,7 @@ impl fmt::Display for ProxyFault {
             Self::Http(fault) => write!(f, "in the proxy's answer to CONNECT: {fault}"),
             Self::Limit(limit) => write!(f, "in the proxy's answer to CONNECT: {limit}"),
             Self::Request(misuse) => write!(f, "in the request to the proxy: {misuse}"),
-            Self::Surplus => f.write_str("the proxy sent bytes that answer nothing"),
+            Self::Surplus => f.write_str("the proxy sent unexpected bytes"),
             Self::Closed => f.write_str("the proxy closed the connection during the handshake"),
             Self::NotSocks5(byte) => write!(f, "the proxy does not speak SOCKS5 ({byte:#04x})"),
             Self::NoMethod => {

@@ -18,12 +18,12 @@ use std::time::Duration;
 pub enum TlsFault {
     /// A certificate has expired.
     Expired {
-        /// The time since then.
+        /// The time since that moment.
         ago: Duration,
     },
     /// A certificate is not valid yet.
     NotYetValid {
-        /// The time until then.
+        /// The time until that moment.
         ahead: Duration,
     },
     /// The certificate is for other names than the requested one.
@@ -41,7 +41,7 @@ pub enum TlsFault {
     RevocationUnknown,
     /// The revocation list that covers the certificate is out of date.
     CrlExpired {
-        /// The time since then.
+        /// The time since that moment.
         ago: Duration,
     },
     /// The certificate cannot be accepted for another reason, which the text states.
@@ -301,7 +301,7 @@ impl fmt::Display for RoundedDuration {
     }
 }
 
-/// Up to so many names of a certificate are shown; the others are counted.
+/// How many names of a certificate are shown; the others are only counted.
 const MAX_SHOWN_NAMES: usize = 4;
 
 /// The registered TLS alerts, also those of older versions.

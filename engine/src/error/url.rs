@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What is wrong with a URL. Holds nothing of the user information.
+/// What is wrong with a URL. Contains nothing of the user information.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum UrlError {
@@ -10,11 +10,11 @@ pub enum UrlError {
     NoScheme,
     /// The URL has this scheme (in lower case), which is not supported.
     Scheme(Box<str>),
-    /// The user information holds a byte that must be percent-encoded (RFC 3986 §3.2.1).
+    /// The user information contains a byte that must be percent-encoded (RFC 3986 §3.2.1).
     UserInfo,
     /// There is no host.
     NoHost,
-    /// The host holds this byte.
+    /// The host contains this byte, which is invalid.
     HostByte(u8),
     /// A label of the host name is empty or longer than 63 bytes, or the name is longer than 253 (RFC 1035 §2.3.4).
     HostName,
@@ -30,7 +30,7 @@ pub enum UrlError {
     Port,
     /// The URL of a SOCKS proxy has a path.
     ProxyPath,
-    /// The path or the query holds a byte that must be percent-encoded.
+    /// The path or the query contains a byte that must be percent-encoded.
     TargetByte {
         /// Offset in the URL.
         at: usize,
@@ -79,10 +79,11 @@ impl From<::url::ParseError> for UrlError {
     }
 }
 
-/// The text of a URL for an error message: without anything that could be user information, and cut after some length.
+/// The text of a URL for an error message: without anything that could be user information, and cut after
+/// [`MAX_SHOWN_CHARS`].
 pub(crate) fn redacted(text: &str) -> String {
-    // A password with missing percent-encoding may hold any byte, also `/`: only the last `@` is certain to be after
-    // it.
+    // A password without percent-encoding may contain any byte, also `/`. Only the last `@` is certain to be after the
+    // password.
     let start = text.find("://").map_or(0, |at| at + 3);
     let mut shown = match text.rfind('@') {
         Some(at) if at >= start => format!("{}***{}", &text[..start], &text[at..]),
