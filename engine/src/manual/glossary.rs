@@ -15,8 +15,8 @@
 //!   [`Completion`](crate::Completion).
 //! - **Exchange**: one request and its response on a connection (RFC 9112 §2, RFC 9110 §3.4). An attempt that got a
 //!   connection has one exchange.
-//! - **Abandoned**: said of an exchange whose caller is gone: the call ended, or was cancelled, before its answer was
-//!   read.
+//! - **Abandoned**: said of an exchange whose answer no caller waits for: the call ended, or was cancelled, before its
+//!   answer was read.
 //!
 //! # Where a request goes
 //!
@@ -33,7 +33,7 @@
 //! - **Opening**: the making of a connection: the lookup of a name, a race over the addresses, and the handshakes.
 //! - **Race**: connecting to the addresses of a name one after the other, each a little later than the one before, until
 //!   the first of them answers (RFC 8305).
-//! - **Handshake**: what has to be said before a new connection can serve a call: CONNECT, SOCKS, TLS.
+//! - **Handshake**: the messages that a new connection needs before it can serve a call: CONNECT, SOCKS, TLS.
 //! - **Pool**: the connections of a host, and the calls that wait for one.
 //! - **Slot**: one place in a pool. A slot counts against the pool's limit from the beginning of an opening until its
 //!   connection is closed.
@@ -58,7 +58,7 @@
 //! - **Phase**: what a call is doing: waiting in a queue, looking up a name, connecting, and so on. See
 //!   [`Phase`](crate::Phase).
 //!
-//! # What keeps calls back
+//! # What holds calls back
 //!
 //! - **Admission**: the decision whether an attempt may start now. Circuit breakers and the balancer make it.
 //! - **Breaker**: a circuit breaker: it refuses attempts to a host while too many of them fail. See

@@ -1,4 +1,4 @@
-//! Which part of the source may use which.
+//! Which layer of the source may use which other layer.
 //!
 //! ```text
 //!  shared       Shared                     clients on threads of their own, for many threads and for async programs
@@ -31,9 +31,9 @@
 //! - **policy**: who may open a connection, who waits, which address is next, when to retry, whether a breaker is open.
 //!   Each policy is a plain state machine. The time and random numbers are arguments, so that tests need neither a socket
 //!   nor a pause. It could be a crate of its own as well.
-//! - **[`net`](crate::net)**: the only door to the operating system. [`Net`](crate::net::Net) is the trait; `net::os` is
-//!   the real network, and `net::sim` (feature `sim`) is a simulated one with a virtual clock and a seed. TLS and the
-//!   resolvers of names are here, too.
+//! - **[`net`](crate::net)**: the only layer that uses the operating system. [`Net`](crate::net::Net) is the trait;
+//!   `net::os` is the real network, and `net::sim` (feature `sim`) is a simulated one with a virtual clock and a seed.
+//!   TLS and the resolvers of names are here, too.
 //! - **reactor**: the event loop. It moves bytes and time between the network and the protocol. What needs a decision
 //!   becomes an event for the client.
 //! - **client**: takes the events of the reactor, asks the policies, and answers with commands. Its parts own their state
