@@ -87,8 +87,8 @@ struct StreamState {
     host: HostKey,
     /// Whether the stream is in the queue of a flow.
     waits: [bool; 2],
-    /// The order of the stream among those that wait. The stream keeps this number from the beginning of its wait until
-    /// it may read or write.
+    /// The rank of the stream among all that wait: a lower number goes first. The stream keeps this number from the
+    /// beginning of its wait until it may read or write.
     number: [Option<u64>; 2],
     /// Whether the stream has got a grant that it has not used yet.
     granted: [bool; 2],

@@ -1,4 +1,4 @@
-//! Many calls and a result for each, without more than so many in flight, of a client on threads of its own.
+//! Batches for a client on threads of its own: many calls and a result for each, with a limit of calls in flight.
 
 use std::collections::HashMap;
 use std::iter::Fuse;
@@ -8,17 +8,18 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::completions::{Delivered, Recipient};
 use super::slot::Slot;
-use super::{Drive, Refused, Shared, Ticket, buffered, early};
+use super::{Drive, Refused, Shared, Ticket, buffered, unbegun_error};
 use crate::client::{BatchConfig, Call, Completion, Lineup};
 use crate::error::{ErrorKind, LimitExceeded, Misuse};
 
 impl<C: Drive> Shared<C> {
-    /// Runs calls, and gives a result for each: its number among `calls`, from 0 on, and its completion, which may well
-    /// be a failure while others succeed. As [`Engine::call_many`](crate::Engine::call_many), but that the calls in
-    /// flight go on by themselves; those that are to follow are taken when results are asked for.
+    /// Runs calls, and gives a result for each call: its number among `calls`, from 0 on, and its completion. Some
+    /// calls may fail while others succeed. Like [`Engine::call_many`](crate::Engine::call_many), except that the calls
+    /// in flight go on while the caller does something else. Further calls are begun when the caller asks for results.
     ///
-    /// A batch has no more in flight than [`max_in_flight`](crate::SharedConfig::max_in_flight) leaves for it, and fails
-    /// a call with [`LimitExceeded::InFlight`] only if that is nothing at all.
+    /// A batch never has more calls in flight than [`max_in_flight`](crate::SharedConfig::max_in_flight) allows beside
+    /// the other calls of the client. A call fails with [`LimitExceeded::InFlight`] only if this limit allows the batch
+    /// no call at all.
     ///
     /// ```
     /// use courser::{BatchConfig, BatchOrder, Call, HostClient, HostConfig, Request, Response, Shared, SharedConfig};
@@ -54,8 +55,8 @@ impl<C: Drive> Shared<C> {
     }
 }
 
-/// The results of [`Shared::call_many`], which has an example: numbers of calls, and completions. Dropped half way, it
-/// takes no more calls and cancels those in flight.
+/// The results of [`Shared::call_many`], which has an example: numbers of calls, and completions. If a batch is dropped
+/// before its end, it begins no more calls and cancels the calls in flight.
 ///
 /// ```
 /// # fn example(client: &courser::Shared<courser::HostClient>, calls: Vec<courser::Call>) {
@@ -71,20 +72,20 @@ pub struct SharedBatch<I: Iterator<Item = Call>, C> {
     lineup: Lineup,
     /// A call for which the client had no permit left.
     held_back: Option<Call>,
-    /// Of the calls in flight.
+    /// The tickets of the calls in flight.
     tickets: HashMap<usize, Ticket>,
-    /// Kept, so that the channel is open as long as we are.
+    /// Kept so that the channel stays open as long as the batch exists.
     sender: Sender<Delivered>,
     arrived: Receiver<Delivered>,
 }
 
 impl<I: Iterator<Item = Call>, C: Drive> SharedBatch<I, C> {
-    /// Calls of the batch that have been begun and whose completions have not been looked at.
+    /// Calls of the batch that have begun and whose completions the batch has not taken yet.
     pub fn in_flight(&self) -> usize {
         self.lineup.in_flight()
     }
 
-    /// Begins as many calls as there is room for.
+    /// Begins as many calls as the limits allow.
     fn fill(&mut self) {
         while self.lineup.has_room() {
             let Some(call) = self.held_back.take().or_else(|| self.calls.next()) else {
@@ -93,7 +94,7 @@ impl<I: Iterator<Item = Call>, C: Drive> SharedBatch<I, C> {
             if let Err(Refused { error, call }) = self.begin(call) {
                 let is_full = matches!(error.kind(), ErrorKind::Limit(LimitExceeded::InFlight(_)));
                 if is_full && self.lineup.in_flight() > 0 {
-                    // One of ours will give its permit back.
+                    // A call of this batch will give its permit back.
                     self.held_back = Some(call);
                     return;
                 }
@@ -105,7 +106,7 @@ impl<I: Iterator<Item = Call>, C: Drive> SharedBatch<I, C> {
 
     fn begin(&mut self, call: Call) -> Result<(), Refused> {
         if self.client.inner.workers.is_own_thread() {
-            let error = early(Misuse::OwnThread);
+            let error = unbegun_error(Misuse::OwnThread);
             return Err(Refused { error, call });
         }
         let (call, slot) = (buffered(call)?, Arc::new(Slot::new()));
@@ -141,7 +142,7 @@ impl<I: Iterator<Item = Call>, C: Drive> Iterator for SharedBatch<I, C> {
             if self.lineup.in_flight() == 0 {
                 return None;
             }
-            // Each call completes, whatever becomes of its thread.
+            // Each call completes, even if its worker ends.
             let delivered = self.arrived.recv().ok()?;
             self.put(delivered);
         }

@@ -1,4 +1,4 @@
-//! Streamed bodies: read on any thread, or awaited, while the client's thread receives them.
+//! Streamed bodies: read on any thread, or awaited, while a worker receives them.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -6,22 +6,22 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::slot::Took;
+use super::slot::BodyPart;
 use super::thread::Command;
 use super::{Refused, Sending, Ticket};
 use crate::client::{Completion, Report};
 use crate::error::{Error, Misuse, Phase, Sent};
 use crate::proto::Response;
 
-/// A streamed call on its way: a future, for any executor, of the head of its response and of the body, which is there
-/// unless the call failed. Dropping it before cancels the call.
+/// A streamed call in flight: a future, for any executor, of the head of the response and of the body. There is a body
+/// unless the call failed. Dropping the future before it is ready cancels the call.
 ///
 /// Made by [`Shared::send_streaming`](crate::Shared::send_streaming), which has an example.
 #[derive(Debug)]
 #[must_use = "dropping it cancels the call"]
 pub struct Streaming {
     sending: Sending,
-    /// Until the head is there.
+    /// `None` once the head has come.
     ticket: Option<Ticket>,
 }
 
@@ -38,7 +38,7 @@ impl Future for Streaming {
     type Output = (Completion, Option<SharedBody>);
 
     /// # Panics
-    /// When it is polled again after it was ready.
+    /// If the future is polled again after it was ready.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         Pin::new(&mut self.sending).poll(context).map(|head| {
             let ticket = self.ticket.take().filter(|_| head.outcome.is_ok());
@@ -47,10 +47,10 @@ impl Future for Streaming {
     }
 }
 
-/// The body of a response that a [`Shared`](crate::Shared) client receives. It holds up no other call: when its reader is
-/// slow, the client stops reading from its connection: one chunk waits for the reader and one in the client, each of at
-/// most [`stream_buffer`](crate::HostConfig::stream_buffer) and one read more. Dropping it before its end closes the
-/// connection.
+/// The body of a response that a [`Shared`](crate::Shared) client receives. A slow reader delays no other call: the
+/// client stops reading from the connection while one chunk waits for the reader and one more waits in the client. Each
+/// chunk has at most [`stream_buffer`](crate::HostConfig::stream_buffer) bytes and the bytes of one read more. Dropping
+/// the body before its end closes the connection.
 ///
 /// There are three ways to read: blocking, as [`std::io::Read`]; awaited, by [`chunk`](Self::chunk); and polled, by
 /// [`poll_read`](Self::poll_read).
@@ -68,7 +68,7 @@ impl Future for Streaming {
 pub struct SharedBody {
     ticket: Ticket,
     chunk: Vec<u8>,
-    /// How much of it the reader has taken.
+    /// How many bytes of the chunk the reader has taken.
     taken: usize,
     state: State,
 }
@@ -99,13 +99,13 @@ impl SharedBody {
             if self.ticket.workers.is_own_thread() {
                 return Err(body_error(Misuse::OwnThread));
             }
-            let took = self.ticket.slot.wait_chunk(&mut self.chunk);
-            self.take(took)?;
+            let part = self.ticket.slot.wait_chunk(&mut self.chunk);
+            self.take(part)?;
         }
         Ok(self.copy_to(buf))
     }
 
-    /// As [`read_some`](Self::read_some), for an executor: wakes the task when there is more.
+    /// As [`read_some`](Self::read_some), for an executor: wakes the task when more bytes have come.
     ///
     /// # Errors
     /// Why the body ended early.
@@ -116,30 +116,30 @@ impl SharedBody {
     ) -> Poll<Result<usize, Error>> {
         while self.wants_more(buf)? {
             match self.ticket.slot.poll_chunk(context, &mut self.chunk) {
-                Poll::Ready(took) => self.take(took)?,
+                Poll::Ready(part) => self.take(part)?,
                 Poll::Pending => return Poll::Pending,
             }
         }
         Poll::Ready(Ok(self.copy_to(buf)))
     }
 
-    /// Awaits bytes and gives them as they are, without copying; `None` is the end. Nothing is lost when the future is
-    /// dropped before it is ready.
+    /// Awaits bytes, and gives them without copying; `None` is the end. No bytes are lost if the future is dropped
+    /// before it is ready.
     ///
     /// # Errors
     /// Why the body ended early.
     pub async fn chunk(&mut self) -> Result<Option<&[u8]>, Error> {
         while self.wants_more(&[0])? {
             let slot = &self.ticket.slot;
-            let took = poll_fn(|context| slot.poll_chunk(context, &mut self.chunk)).await;
-            self.take(took)?;
+            let part = poll_fn(|context| slot.poll_chunk(context, &mut self.chunk)).await;
+            self.take(part)?;
         }
         let from = std::mem::replace(&mut self.taken, self.chunk.len());
         let chunk = &self.chunk[from..];
         Ok((!chunk.is_empty()).then_some(chunk))
     }
 
-    /// Reads what is left, drops it, and tells how the call went.
+    /// Reads the rest of the body, drops the bytes, and returns the report of the call.
     ///
     /// # Errors
     /// Why the body ended early.
@@ -151,7 +151,7 @@ impl SharedBody {
             .ok_or_else(|| body_error(Misuse::UnknownBody))
     }
 
-    /// How the call went, once the end has been read.
+    /// The report of the call, once the end has been read.
     pub fn report(&self) -> Option<&Report> {
         match &self.state {
             State::Ended(end) => Some(&end.0),
@@ -168,7 +168,7 @@ impl SharedBody {
         end.into_iter().flat_map(|response| response.trailers())
     }
 
-    /// Whether there is nothing to give for `buf` at hand, and something to come.
+    /// Whether `buf` has room, no byte of the chunk is left, and more of the body may come.
     fn wants_more(&mut self, buf: &[u8]) -> Result<bool, Error> {
         if self.taken < self.chunk.len() || buf.is_empty() {
             return Ok(false);
@@ -182,15 +182,15 @@ impl SharedBody {
         }
     }
 
-    fn take(&mut self, took: Took) -> Result<(), Error> {
-        match took {
-            Took::Chunk => {
+    fn take(&mut self, part: BodyPart) -> Result<(), Error> {
+        match part {
+            BodyPart::Chunk => {
                 let slot = &self.ticket.slot;
-                let more = Command::More(Arc::clone(slot));
-                self.ticket.workers.send(slot.home(), more);
+                let taken = Command::ChunkTaken(Arc::clone(slot));
+                self.ticket.workers.send(slot.worker(), taken);
             }
-            Took::End(Ok(end)) => self.state = State::Ended(end),
-            Took::End(Err(error)) => {
+            BodyPart::End(Ok(end)) => self.state = State::Ended(end),
+            BodyPart::End(Err(error)) => {
                 self.state = State::Failed;
                 return Err(error);
             }

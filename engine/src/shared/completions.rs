@@ -7,18 +7,19 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use super::slot::Permit;
 use crate::client::Completion;
 
-/// A channel for [`Shared::submit`](crate::Shared::submit). It holds no more completions than calls may be
+/// A channel for [`Shared::submit`](crate::Shared::submit). The channel never holds more completions than calls may be
 /// [in flight](crate::SharedConfig::max_in_flight), because a call counts as in flight until its completion is taken.
 pub fn completions() -> (CompletionSender, Completions) {
     let (sender, receiver) = unbounded();
     (CompletionSender(sender), Completions(receiver))
 }
 
-/// Where a call's completion goes; see [`completions`].
+/// The end of a channel to which a call sends its completion; see [`completions`].
 #[derive(Clone, Debug)]
 pub struct CompletionSender(pub(super) Sender<Delivered>);
 
-/// Where completions arrive, in the order in which the calls end; see [`completions`]. Clones take from the same ones.
+/// The end of a channel at which completions arrive, in the order in which the calls end; see [`completions`]. Clones
+/// take from the same channel.
 ///
 /// ```
 /// use courser::{Call, HostClient, HostConfig, Request, Response, Shared, SharedConfig};
@@ -44,8 +45,9 @@ pub struct CompletionSender(pub(super) Sender<Delivered>);
 pub struct Completions(Receiver<Delivered>);
 
 impl Completions {
-    /// The next completion; blocks until there is one, for `timeout` at the most (`None`: without limit). `None` when
-    /// that has passed, or when nothing can arrive any more: all senders are dropped and all calls are over.
+    /// The next completion. Blocks until there is one, for `timeout` at most (`None`: without limit). Returns `None`
+    /// when the timeout has passed, or when no completion can arrive any more: all senders are dropped and all calls
+    /// have ended.
     pub fn wait(&self, timeout: Option<Duration>) -> Option<Completion> {
         let delivered = match timeout {
             None => self.0.recv().ok()?,
@@ -64,16 +66,16 @@ impl Iterator for Completions {
     }
 }
 
-/// Where a completion goes, and which one it is there.
+/// The channel that gets the completion of a call, and the number of the completion there.
 #[derive(Debug)]
 pub(super) struct Recipient {
     pub(super) sender: Sender<Delivered>,
-    /// Of a batch's call, within the batch.
+    /// The number of the call within its batch; 0 outside a batch.
     pub(super) number: usize,
 }
 
-/// A completion on its way. It keeps the call's permit until it is received, so that completions which nobody
-/// receives end in a limit rather than in memory.
+/// A completion in a channel. The permit of the call is given back when the completion is received. So completions that
+/// no caller receives count against the limit of calls in flight, and cannot fill the memory.
 #[derive(Debug)]
 pub(super) struct Delivered {
     pub(super) number: usize,

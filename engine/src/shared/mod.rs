@@ -1,8 +1,8 @@
-//! A client for many threads and for async programs: the same client on threads of its own.
+//! A client for many threads and for async programs: clients that run on threads of their own, the workers.
 //!
-//! A call travels to the client's thread through a queue, and its completion comes back through a slot, which is
-//! the only thing allocated for it. The loop is woken only when it sleeps. Which call goes to which thread depends on
-//! its host alone, so that the limits per host hold over all threads.
+//! A call goes to a worker through a queue, and its completion comes back through a slot. The slot is the only thing
+//! that is allocated for a call. The event loop of a worker is woken only when it sleeps. Only the host of a call
+//! decides which worker gets the call, so that the limits of a host hold over all threads.
 
 mod batch;
 mod body;
@@ -47,8 +47,8 @@ use completions::Recipient;
 use slot::{Delivery, Permit, Permits, Slot};
 use thread::{Command, QueuedCall, Worker, Workers};
 
-/// A client that many threads and tasks use at once. It lives on threads of its own; clones are handles on the same
-/// one.
+/// A client that many threads and tasks use at the same time. It runs on threads of its own. Clones are handles on the
+/// same client.
 ///
 /// There are three ways to call: blocking ([`get`](Self::get), [`call`](Self::call)), with completions on a channel
 /// ([`submit`](Self::submit)), and as a future on any executor ([`send`](Self::send)). Bodies are streamed by
@@ -72,11 +72,11 @@ use thread::{Command, QueuedCall, Worker, Workers};
 /// # Ok::<(), courser::Error>(())
 /// ```
 ///
-/// All calls to one scheme, host and port meet on one thread, those included that are redirected there, so the caps
-/// and the rates of a host hold as they do with one thread. What a client has for all its hosts together, each thread has
-/// for its own: [`Config::max_connections`](crate::Config::max_connections), [`Config::rate`](crate::Config::rate), the
-/// rates of bytes beside it, and the cache of names. A cookie jar is shared if the
-/// configurations have clones of it.
+/// All calls to one scheme, host and port are served by one thread, also after redirects. So the limits and the rates
+/// of a host hold as they do with one thread. Settings for all hosts together hold for each thread alone:
+/// [`Config::max_connections`](crate::Config::max_connections), [`Config::rate`](crate::Config::rate), and the rates of
+/// bytes over all hosts. Each thread has its own cache of names. The threads share a cookie jar if their configurations
+/// have clones of the same jar.
 ///
 /// ```
 /// // One upstream, and several threads that call:
@@ -104,13 +104,13 @@ use thread::{Command, QueuedCall, Worker, Workers};
 /// ```
 ///
 /// # Its end
-/// [`shutdown`](Self::shutdown) lets the calls in flight end, [`shutdown_now`](Self::shutdown_now) cancels them, and
-/// so does dropping the last clone. All three join the threads and leave no connection behind; whoever waits for
-/// a call gets its completion. After the end, calls fail with [`Stopped::ShutDown`].
+/// [`shutdown`](Self::shutdown) lets the calls in flight end. [`shutdown_now`](Self::shutdown_now) cancels them, and
+/// dropping the last clone cancels them, too. All three join the threads and close all connections. Each caller that
+/// waits for a call gets its completion. After the end, calls fail with [`Stopped::ShutDown`].
 ///
 /// # Panics in callbacks
-/// Body sources, retry hooks and wakers of tasks run on the client's thread. If one of them panics, all calls of that
-/// thread fail with [`Stopped::Panicked`], without their buffers, and a new client takes the place of the old one.
+/// Body sources, retry hooks and wakers of tasks run on a thread of the client. If one of them panics, all calls of
+/// that thread fail with [`Stopped::Panicked`], without their buffers, and a new client replaces the old one.
 pub struct Shared<C> {
     inner: Arc<Inner>,
     client: PhantomData<fn() -> C>,
@@ -124,10 +124,10 @@ pub struct Shared<C> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct SharedConfig {
-    /// Threads, each with a client of its own; hosts are spread over them. Default 1.
+    /// The number of threads. Each thread has a client of its own. The hosts are spread over the threads. Default 1.
     pub threads: NonZeroUsize,
-    /// Calls that may be with the client at a time, over all threads, those included whose completion waits in a
-    /// channel; one more fails at once with [`LimitExceeded::InFlight`]. Default 65,536.
+    /// How many calls may be in flight at a time, over all threads. A call whose completion waits in a channel counts,
+    /// too. One more call fails at once with [`LimitExceeded::InFlight`]. Default 65,536.
     pub max_in_flight: usize,
 }
 
@@ -142,7 +142,7 @@ impl Default for SharedConfig {
 
 struct Inner {
     workers: Arc<Workers>,
-    /// Each thread returns how many calls it cut off. Empty once they are joined.
+    /// The threads, which return how many calls they cut off. Empty once the threads are joined.
     threads: Mutex<Vec<JoinHandle<usize>>>,
     permits: Arc<Permits>,
     /// New calls are refused.
@@ -150,23 +150,23 @@ struct Inner {
 }
 
 impl<C: Drive> Shared<C> {
-    /// Starts the threads. Each makes its client with `build`, which gets the thread's number, at the start and again
-    /// should a callback panic.
+    /// Starts the threads. Each thread makes its client with `build`, which gets the number of the thread. If a
+    /// callback panics, the thread calls `build` again.
     ///
     /// # Errors
-    /// That of `build`; [`Misuse::OneThread`] for several threads with a client of one upstream; the system's, when
-    /// it starts no thread.
+    /// The error of `build`; [`Misuse::OneThread`] for several threads with a client of one upstream; the system's
+    /// error if a thread cannot be started.
     pub fn spawn(
         config: SharedConfig,
         build: impl Fn(usize) -> Result<C, Error> + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         let count = config.threads.get();
         if count > 1 && !C::SPREADS {
-            return Err(early(Misuse::OneThread));
+            return Err(unbegun_error(Misuse::OneThread));
         }
         let build = Arc::new(build);
         let (workers, queues) = Workers::new(count);
-        // Should one thread fail to start, those that have been started end with this.
+        // If a thread cannot be started, dropping this ends the threads that run already.
         let inner = Inner {
             workers: Arc::clone(&workers),
             threads: Mutex::default(),
@@ -192,20 +192,20 @@ impl<C: Drive> Shared<C> {
     /// # Errors
     /// As [`call`](Self::call).
     pub fn get(&self, target: &str, response: &mut Response) -> Result<Report, Error> {
-        let mut getter = GETTER.try_with(Cell::take).ok().flatten();
-        let mut request = getter.take().unwrap_or_default();
+        let mut kept = GET_REQUEST.try_with(Cell::take).ok().flatten();
+        let mut request = kept.take().unwrap_or_default();
         request.set_target(target);
         let outcome = self.call(&mut request, response);
-        let _ = GETTER.try_with(|getter| getter.set(Some(request)));
+        let _ = GET_REQUEST.try_with(|kept| kept.set(Some(request)));
         outcome
     }
 
     /// Sends a request and waits for the response.
     ///
     /// # Errors
-    /// Why there is no complete response; `response` then holds what came of it. [`LimitExceeded::InFlight`] when too
-    /// many calls are in flight, [`Stopped`] when the client has ended, [`Misuse::OwnThread`] in a callback on one of
-    /// the client's own threads, which would wait for itself.
+    /// Why there is no complete response; `response` then has the part that came. [`LimitExceeded::InFlight`] if too
+    /// many calls are in flight. [`Stopped`] if the client has ended. [`Misuse::OwnThread`] in a callback on one of the
+    /// client's own threads: the thread would wait for itself.
     pub fn call(&self, request: &mut Request, response: &mut Response) -> Result<Report, Error> {
         let cache = CALLER_CACHE.try_with(Cell::take).ok().flatten();
         let CallerCache {
@@ -218,7 +218,7 @@ impl<C: Drive> Shared<C> {
         let call = Call::new(own_request, own_response);
         let refused = if self.inner.workers.is_own_thread() {
             Some(Refused {
-                error: early(Misuse::OwnThread),
+                error: unbegun_error(Misuse::OwnThread),
                 call,
             })
         } else {
@@ -237,16 +237,17 @@ impl<C: Drive> Shared<C> {
             request: std::mem::replace(request, done_request),
             response: std::mem::replace(response, done_response),
         };
-        let _ = CALLER_CACHE.try_with(|place| place.set(Some(cache)));
+        let _ = CALLER_CACHE.try_with(|kept| kept.set(Some(cache)));
         outcome
     }
 
     // ---- many in flight
 
-    /// Takes over a call, whose completion will arrive on the channel. See [`completions`].
+    /// Submits a call. Its completion will arrive on the channel. See [`completions`].
     ///
     /// # Errors
-    /// The call again, if it cannot be taken: [`LimitExceeded::InFlight`], [`Stopped`], or [`Misuse::Streamed`].
+    /// Gives the call back if the client cannot take it: [`LimitExceeded::InFlight`], [`Stopped`], or
+    /// [`Misuse::Streamed`].
     pub fn submit(&self, call: Call, to: &CompletionSender) -> Result<Ticket, Refused> {
         let slot = Arc::new(Slot::new());
         let call = buffered(call)?;
@@ -259,8 +260,8 @@ impl<C: Drive> Shared<C> {
         Ok(self.ticket(slot))
     }
 
-    /// Sends a call; the future is ready with its completion, and cancels the call if it is dropped before. The call
-    /// is on its way before the future is polled.
+    /// Sends a call, and returns a future of its completion. Dropping the future before it is ready cancels the call.
+    /// The call is submitted before the future is first polled.
     ///
     /// ```
     /// # async fn example(client: courser::Shared<courser::HostClient>) -> Result<(), courser::Error> {
@@ -295,7 +296,7 @@ impl<C: Drive> Shared<C> {
 
     // ---- streamed bodies
 
-    /// Sends a request, waits for the head of the response, and gives its body for reading.
+    /// Sends a request, waits for the head of the response, and returns the body for reading.
     ///
     /// # Errors
     /// As [`call`](Self::call).
@@ -305,7 +306,7 @@ impl<C: Drive> Shared<C> {
         response: &mut Response,
     ) -> Result<SharedBody, Error> {
         if self.inner.workers.is_own_thread() {
-            return Err(early(Misuse::OwnThread));
+            return Err(unbegun_error(Misuse::OwnThread));
         }
         let call = Call::new(std::mem::take(request), std::mem::take(response));
         let (done_request, done_response, outcome) = match self.send_any(call.streaming(true), None)
@@ -322,8 +323,8 @@ impl<C: Drive> Shared<C> {
         outcome
     }
 
-    /// Sends a call; the future is ready when the head of the response is there, with the body for reading, and cancels
-    /// the call if it is dropped before. The call is on its way before the future is polled.
+    /// Sends a call, and returns a future of the head of the response and the body for reading. Dropping the future
+    /// before it is ready cancels the call. The call is submitted before the future is first polled.
     ///
     /// ```
     /// # async fn example(client: courser::Shared<courser::HostClient>) -> Result<(), courser::Error> {
@@ -342,13 +343,13 @@ impl<C: Drive> Shared<C> {
         Streaming::new(self.send_any(call.streaming(true), None))
     }
 
-    /// Calls that are with the client, those included whose completion waits in a channel, or whose body is not read
-    /// to its end.
+    /// The number of calls in flight. A call counts, too, while its completion waits in a channel, and while its
+    /// streamed body is not read to the end.
     pub fn in_flight(&self) -> usize {
         self.inner.permits.taken()
     }
 
-    /// What has become of the calls so far, over all threads. Calls that were refused are not counted.
+    /// The results of all calls so far, over all threads. Calls that were refused are not counted.
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
         for recorder in self.inner.workers.recorders() {
@@ -374,32 +375,32 @@ impl<C: Drive> Shared<C> {
         } = &*self.inner;
         let refuse = |error, call| Err(Refused { error, call });
         if self.is_closed() {
-            return refuse(early(Stopped::ShutDown), call);
+            return refuse(unbegun_error(Stopped::ShutDown), call);
         }
         let Some(permit) = permit.or_else(|| permits.take()) else {
-            return refuse(early(LimitExceeded::InFlight(permits.max())), call);
+            return refuse(unbegun_error(LimitExceeded::InFlight(permits.max())), call);
         };
-        let home = match workers.len() {
+        let worker = match workers.len() {
             1 => 0,
             count => (host_hash(call.request.target()) % count as u64) as usize,
         };
-        slot.set_home(home);
+        slot.set_worker(worker);
         let delivery = Delivery::new(slot, channel, call.tag, permit, workers.count());
-        workers.send(home, Command::Begin(QueuedCall::new(call, delivery)));
+        workers.send(worker, Command::Begin(QueuedCall::new(call, delivery)));
         Ok(())
     }
 
     // ---- the end
 
-    /// Refuses new calls, waits for those in flight for `limit` at the most, cancels what is left, and ends the
-    /// threads. Returns how many calls were cancelled.
+    /// Refuses new calls, waits for the calls in flight for `limit` at most, cancels the rest, and ends the threads.
+    /// Returns how many calls were cancelled.
     ///
-    /// In a callback on one of the client's own threads it does not wait for that thread.
+    /// In a callback on one of the client's own threads, this does not wait for the threads, and returns 0.
     pub fn shutdown(&self, limit: Duration) -> usize {
         self.inner.end(Instant::now().checked_add(limit))
     }
 
-    /// Refuses new calls, cancels those in flight and ends the threads. Returns how many calls were cancelled.
+    /// Refuses new calls, cancels the calls in flight, and ends the threads. Returns how many calls were cancelled.
     pub fn shutdown_now(&self) -> usize {
         self.inner.end(Some(Instant::now()))
     }
@@ -418,7 +419,7 @@ fn start<C: Drive>(
     let thread = thread.spawn(move || {
         let worker = Worker::new(index, workers, queue);
         let made = build().and_then(|mut client| {
-            worker.prepare(&mut client).map_err(early)?;
+            worker.prepare(&mut client).map_err(unbegun_error)?;
             Ok(client)
         });
         match made {
@@ -432,12 +433,12 @@ fn start<C: Drive>(
             }
         }
     });
-    let thread = thread.map_err(early)?;
+    let thread = thread.map_err(unbegun_error)?;
     let error = match reported.recv() {
         Ok(Ok(())) => return Ok(thread),
         Ok(Err(error)) => error,
-        // It ended without a word: `build` has panicked.
-        Err(_) => early(Stopped::Panicked),
+        // The thread ended without a report: `build` has panicked.
+        Err(_) => unbegun_error(Stopped::Panicked),
     };
     let _ = thread.join();
     Err(error)
@@ -447,14 +448,14 @@ fn buffered(call: Call) -> Result<Call, Refused> {
     match call.streaming {
         false => Ok(call),
         true => Err(Refused {
-            error: early(Misuse::Streamed),
+            error: unbegun_error(Misuse::Streamed),
             call,
         }),
     }
 }
 
-/// An error before anything has been done for the call.
-fn early(kind: impl Into<ErrorKind>) -> Error {
+/// The error of a call that was not begun.
+fn unbegun_error(kind: impl Into<ErrorKind>) -> Error {
     Error::new(kind, Phase::Queue, Sent::Nothing)
 }
 
@@ -509,9 +510,9 @@ impl<C> fmt::Debug for Shared<C> {
 /// ```
 #[derive(Debug)]
 pub struct Refused {
-    /// Why.
+    /// Why the client did not take the call.
     pub error: Error,
-    /// The call.
+    /// The call, with its buffers.
     pub call: Call,
 }
 
@@ -533,7 +534,7 @@ impl std::error::Error for Refused {
     }
 }
 
-/// A client that [`Shared`] can drive: all those of this library.
+/// A client that [`Shared`] can drive. All clients of this library implement this trait.
 pub trait Drive: driver::Driver {}
 
 impl<R: Router + 'static, N: Net + 'static> Drive for Engine<R, N> {}
@@ -602,7 +603,7 @@ impl<R: Router + 'static, N: Net + 'static> driver::Driver for Engine<R, N> {
     }
 }
 
-/// What `Drive` asks for; out of reach, so that the trait is sealed.
+/// The methods that `Drive` needs. The module is private, so that the trait is sealed.
 mod driver {
     use std::io;
     use std::sync::Arc;
@@ -614,55 +615,55 @@ mod driver {
     use crate::proto::Response;
 
     pub trait Driver: 'static {
-        /// Whether several clients can share the calls, each host being served by one of them.
+        /// Whether several clients can share the calls, so that each host is served by one of the clients.
         const SPREADS: bool;
 
         /// Ends a `step` early.
         fn waker(&mut self) -> io::Result<Waker>;
 
-        /// What becomes of calls is noted there from now on.
+        /// Records the results of calls in `recorder` from now on.
         fn record_to(&mut self, recorder: Arc<Recorder>);
 
-        /// It serves the hosts whose hash leaves that remainder when it is divided by `count`.
+        /// Makes this client serve the hosts whose hash, divided by `count`, leaves the remainder `index`.
         fn set_share(&mut self, index: usize, count: usize);
 
         fn submit(&mut self, call: Call) -> CallId;
 
-        /// Goes on with a call of another client.
+        /// Takes over a call that migrates from another client.
         fn adopt(&mut self, call: MigratingCall) -> CallId;
 
-        /// Waits for events once, unless there is something for the caller already, and handles them.
+        /// Waits for events once and handles them. Does not wait if there is something for the caller already.
         fn step(&mut self, timeout: Option<Duration>) -> io::Result<()>;
 
         fn next_done(&mut self) -> Option<Completion>;
 
-        /// A call that another client is to go on with, and which one.
+        /// A call that migrates to another client, and the index of that client.
         fn next_migrating(&mut self) -> Option<(CallId, usize, MigratingCall)>;
 
         fn readable_body(&mut self) -> Option<CallId>;
 
-        /// Takes what has come of a body, into an empty vector.
+        /// Takes the bytes of a body that have come, into an empty vector.
         fn read_chunk(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<Read, Error>;
 
-        /// Whether the next read finds nothing but the body's end.
+        /// Whether all bytes of a body are read, and only its end is left.
         fn is_body_read(&self, id: CallId) -> bool;
 
-        /// Takes back the buffers of a streamed call, for another one.
+        /// Takes back the buffers of a streamed call, for another call.
         fn put_spare(&mut self, response: Response);
 
         fn cancel(&mut self, id: CallId) -> bool;
 
         fn resume(&mut self, id: CallId);
 
-        /// Closes the connection of a call that switched protocols, if it did.
+        /// Closes the connection of a call if the call switched protocols.
         fn discard_stream(&mut self, id: CallId);
     }
 }
 
-/// What a blocking caller needs for a call, kept for its next one, so that calls allocate nothing.
+/// What a blocking caller needs for a call. It is kept for the next call, so that calls allocate nothing.
 struct CallerCache {
     slot: Arc<Slot>,
-    /// What the caller holds while the client has its buffers.
+    /// The caller's variables have these while the client has the caller's buffers.
     request: Request,
     response: Response,
 }
@@ -679,6 +680,6 @@ impl Default for CallerCache {
 
 thread_local! {
     static CALLER_CACHE: Cell<Option<CallerCache>> = const { Cell::new(None) };
-    /// What `get` sends, for its buffers.
-    static GETTER: Cell<Option<Request>> = const { Cell::new(None) };
+    /// The request of `get`, kept for its buffers.
+    static GET_REQUEST: Cell<Option<Request>> = const { Cell::new(None) };
 }

@@ -1,7 +1,7 @@
-//! The hand-off between callers and a client's thread, in very many orders: `cargo test -p courser --lib --features models
-//! models::`. All that meets between threads is the real thing ([`Workers`], [`Worker`], [`Slot`], [`Permits`], the network's
-//! [`Sleep`]), but the client, which answers at once. A wait in vain is a deadlock, which shuttle finds; a run that
-//! fails prints what replays it.
+//! The exchange of calls and completions between callers and a worker, in very many orders of execution:
+//! `cargo test -p courser --lib --features models models::`. All types that threads share are the real ones
+//! ([`Workers`], [`Worker`], [`Slot`], [`Permits`], the network's [`Sleep`]). Only the client is a model, which answers
+//! at once. If a thread waits for ever, shuttle reports a deadlock. A run that fails prints how to replay it.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -21,9 +21,9 @@ use crate::net::sleep::Sleep;
 use crate::reactor::{CallKey, Timestamps};
 use crate::time::Time;
 
-/// Each model is run in so many orders drawn at random, and in as many that change threads at few places only.
+/// Each model runs in so many random orders, and in as many orders that switch threads at few points only.
 const RUNS: usize = 1_000;
-/// So many changes.
+/// The number of these points.
 const DEPTH: usize = 3;
 
 fn check(model: impl Fn() + Send + Sync + Copy + 'static) {
@@ -68,7 +68,7 @@ fn a_cancelled_call_ends_once() {
         let (sender, arrived) = completions();
         let ticket = client.submit(call(3), &sender).expect("taken");
         let canceller = thread::spawn(move || ticket.cancel());
-        // One that is dropped is cancelled too.
+        // A future that is dropped cancels its call, too.
         drop(client.send(call(4)));
         join(canceller);
         let permits = Arc::clone(&client.inner.permits);
@@ -124,7 +124,7 @@ fn the_end_leaves_no_caller_waiting() {
 }
 
 #[test]
-fn a_place_that_is_given_back_finds_who_waits_for_it() {
+fn a_permit_that_is_given_back_wakes_a_waiting_task() {
     check(|| {
         let permits = Arc::new(Permits::new(1));
         let tasks = [0, 1, 2].map(|_| {
@@ -141,11 +141,11 @@ fn a_place_that_is_given_back_finds_who_waits_for_it() {
 }
 
 #[test]
-fn a_task_that_moves_is_woken_where_it_is() {
+fn a_call_wakes_the_task_that_polled_it_last() {
     check(|| {
         let (client, thread) = start();
         let mut sending = Box::pin(client.send(call(8)));
-        // Polled by one task, and awaited by another.
+        // One task polls the future, and another task awaits it.
         let first = future::block_on(poll_fn(|context| {
             std::task::Poll::Ready(sending.as_mut().poll(context))
         }));
@@ -168,12 +168,12 @@ fn join<T>(thread: thread::JoinHandle<T>) {
 /// A shared client with one thread.
 fn start() -> (Shared<Prompt>, thread::JoinHandle<usize>) {
     let (workers, mut queues) = Workers::new(1);
-    let queue = queues.pop().expect("one for each");
+    let queue = queues.pop().expect("one queue for each worker");
     let of_thread = Arc::clone(&workers);
     let mut client = Prompt::default();
     let thread = thread::spawn(move || {
         let worker = Worker::new(0, of_thread, queue);
-        worker.prepare(&mut client).expect("it has a waker");
+        worker.prepare(&mut client).expect("the client has a waker");
         worker.run(client, || Ok(Prompt::default()))
     });
     let inner = Inner {
@@ -200,7 +200,7 @@ fn end(client: Shared<Prompt>, thread: thread::JoinHandle<usize>) {
     assert_eq!(thread.join().expect("no panic"), 0, "calls were cut off");
 }
 
-/// A client that answers as soon as it is driven, and sleeps as one on the operating system's network does.
+/// A model of a client. It answers as soon as it is driven, and sleeps like a client on the operating system's network.
 #[derive(Default)]
 struct Prompt {
     sleep: Arc<Sleep>,
@@ -214,8 +214,8 @@ struct Prompt {
 
 struct PromptBody {
     id: CallId,
-    /// How much of it has come, and how much has been taken.
-    come: usize,
+    /// How many bytes have come, and how many the reader has taken.
+    received: usize,
     taken: usize,
 }
 
@@ -246,11 +246,11 @@ impl Prompt {
         if streams {
             self.bodies.push(PromptBody {
                 id,
-                come: 0,
+                received: 0,
                 taken: 0,
             });
         }
-        let spare = early(ErrorKind::Cancelled);
+        let spare = unbegun_error(ErrorKind::Cancelled);
         self.done.push_back(Completion {
             id,
             outcome,
@@ -279,10 +279,10 @@ impl driver::Driver for Prompt {
     fn set_share(&mut self, _: usize, _: usize) {}
 
     fn submit(&mut self, call: Call) -> CallId {
-        // Places are used again.
-        let place = self.begun % 2;
+        // Indexes are used again.
+        let index = self.begun % 2;
         self.begun += 1;
-        let id = CallKey::from_bits(self.begun << 32 | place).map_or(CallId::UNBEGUN, CallId);
+        let id = CallKey::from_bits(self.begun << 32 | index).map_or(CallId::UNBEGUN, CallId);
         self.calls.push((id, call));
         id
     }
@@ -295,10 +295,10 @@ impl driver::Driver for Prompt {
         if !self.done.is_empty() || !self.readable.is_empty() {
             return Ok(());
         }
-        let coming = self.bodies.iter().any(|body| body.come < BODY.len());
-        // While something is on its way it does not sleep for long.
+        let is_receiving = self.bodies.iter().any(|body| body.received < BODY.len());
+        // While bytes of a body are still to come, the client does not sleep.
         let is_woken = self.sleep.begin();
-        if !is_woken && self.calls.is_empty() && !coming && timeout.is_none() {
+        if !is_woken && self.calls.is_empty() && !is_receiving && timeout.is_none() {
             self.event.wait();
         }
         self.sleep.end();
@@ -306,8 +306,8 @@ impl driver::Driver for Prompt {
             self.complete(id, call, Ok(()));
         }
         for body in &mut self.bodies {
-            if body.come < BODY.len() {
-                body.come += 1;
+            if body.received < BODY.len() {
+                body.received += 1;
                 self.readable.push(body.id);
             }
         }
@@ -328,14 +328,14 @@ impl driver::Driver for Prompt {
 
     fn read_chunk(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<Read, Error> {
         let at = self.bodies.iter().position(|body| body.id == id);
-        let at = at.ok_or_else(|| early(Misuse::UnknownBody))?;
+        let at = at.ok_or_else(|| unbegun_error(Misuse::UnknownBody))?;
         let body = &mut self.bodies[at];
-        if body.taken < body.come {
-            chunk.extend_from_slice(&BODY[body.taken..body.come]);
-            body.taken = body.come;
+        if body.taken < body.received {
+            chunk.extend_from_slice(&BODY[body.taken..body.received]);
+            body.taken = body.received;
             return Ok(Read::Data(chunk.len()));
         }
-        if body.come < BODY.len() {
+        if body.received < BODY.len() {
             return Ok(Read::Pending);
         }
         self.bodies.remove(at);
@@ -356,7 +356,7 @@ impl driver::Driver for Prompt {
     fn cancel(&mut self, id: CallId) -> bool {
         if let Some(at) = self.calls.iter().position(|(call, _)| *call == id) {
             let (id, call) = self.calls.remove(at);
-            self.complete(id, call, Err(early(ErrorKind::Cancelled)));
+            self.complete(id, call, Err(unbegun_error(ErrorKind::Cancelled)));
             return true;
         }
         let before = self.bodies.len();

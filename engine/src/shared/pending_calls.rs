@@ -1,22 +1,23 @@
-//! The calls of one thread, by the places that its client gives them.
+//! The calls of one worker, by the indexes that its client gives them.
 
 use std::sync::Arc;
 
 use super::slot::{Delivery, Slot};
 use crate::client::CallId;
 
-/// A call that the client has.
+/// A call that the client of the worker has taken.
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) id: CallId,
     pub(super) delivery: Delivery,
 }
 
-/// The client's places are few and used again, so that a vector holds them.
+/// The calls of one worker. A vector is enough: the indexes of a client's calls are small, because indexes are used
+/// again.
 #[derive(Debug, Default)]
 pub(super) struct PendingCalls {
-    /// At each place the call that is there now.
-    places: Vec<Option<Pending>>,
+    /// At each index, the call that has this index now.
+    calls: Vec<Option<Pending>>,
     len: usize,
 }
 
@@ -29,31 +30,31 @@ impl PendingCalls {
         self.len == 0
     }
 
-    /// A call that was at that place before is over.
+    /// Adds a call. An earlier call with the same index has ended.
     pub(super) fn insert(&mut self, pending: Pending) {
-        let place = pending.id.index();
-        if place >= self.places.len() {
-            self.places.resize_with(place + 1, || None);
+        let index = pending.id.index();
+        if index >= self.calls.len() {
+            self.calls.resize_with(index + 1, || None);
         }
-        if self.places[place].replace(pending).is_none() {
+        if self.calls[index].replace(pending).is_none() {
             self.len += 1;
         }
     }
 
     pub(super) fn get(&self, id: CallId) -> Option<&Pending> {
-        let pending = self.places.get(id.index())?.as_ref()?;
+        let pending = self.calls.get(id.index())?.as_ref()?;
         (pending.id == id).then_some(pending)
     }
 
     pub(super) fn remove(&mut self, id: CallId) -> Option<Pending> {
-        let pending = self.places.get_mut(id.index())?;
+        let pending = self.calls.get_mut(id.index())?;
         let pending = pending.take_if(|pending| pending.id == id)?;
         self.len -= 1;
         Some(pending)
     }
 
     pub(super) fn slots(&self) -> Vec<Arc<Slot>> {
-        let pending = self.places.iter().flatten();
+        let pending = self.calls.iter().flatten();
         pending
             .map(|pending| Arc::clone(pending.delivery.slot()))
             .collect()
@@ -62,6 +63,6 @@ impl PendingCalls {
     /// Takes out all calls.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Pending> {
         self.len = 0;
-        self.places.drain(..).flatten()
+        self.calls.drain(..).flatten()
     }
 }

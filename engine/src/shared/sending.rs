@@ -1,4 +1,4 @@
-//! A call that is awaited.
+//! Calls that are awaited.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,9 +10,11 @@ use super::slot::Slot;
 use super::thread::{Command, Workers};
 use crate::client::Completion;
 
-/// A call on its way: a future, for any executor, of its completion. Dropping it before its end cancels the call.
+/// A call in flight: a future, for any executor, of the completion. Dropping the future before it is ready cancels the
+/// call.
 ///
-/// It borrows nothing, so it can be spawned. Made by [`Shared::send`](crate::Shared::send), which has an example.
+/// The future borrows nothing, so it can be spawned. Made by [`Shared::send`](crate::Shared::send), which has an
+/// example.
 #[derive(Debug)]
 #[must_use = "dropping it cancels the call"]
 pub struct Sending(State);
@@ -32,7 +34,7 @@ impl Sending {
         })
     }
 
-    /// A handle on the call, unless it is over.
+    /// A handle on the call, unless the call has ended.
     pub fn ticket(&self) -> Option<Ticket> {
         match &self.0 {
             State::Running(ticket) => Some(ticket.clone()),
@@ -45,7 +47,7 @@ impl Future for Sending {
     type Output = Completion;
 
     /// # Panics
-    /// When it is polled again after it was ready.
+    /// If the future is polled again after it was ready.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Completion> {
         let completion = match std::mem::replace(&mut self.0, State::Over) {
             State::Running(ticket) => match ticket.slot.poll(context) {
@@ -70,7 +72,8 @@ impl Drop for Sending {
     }
 }
 
-/// A handle on a call that was given to a [`Shared`](crate::Shared) client. Dropping it does nothing.
+/// A handle on a call that was given to a [`Shared`](crate::Shared) client. Dropping the handle has no effect on the
+/// call.
 ///
 /// ```
 /// # fn example(client: &courser::Shared<courser::HostClient>) -> Result<(), courser::Refused> {
@@ -79,7 +82,7 @@ impl Drop for Sending {
 /// let (sender, arrived) = courser::completions();
 /// let ticket = client.submit(Call::new(Request::get("/slow"), Response::new()), &sender)?;
 /// ticket.cancel();
-/// let done = arrived.wait(None).unwrap(); // it completes in any case, cancelled or not
+/// let done = arrived.wait(None).unwrap(); // the call completes in any case, cancelled or not
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug)]
@@ -89,15 +92,15 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// Ends the call: it completes with [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled), unless it is over by
-    /// then.
+    /// Ends the call. The call completes with [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled), unless it has
+    /// ended before.
     pub fn cancel(&self) {
         self.workers.cancel(&self.slot);
     }
 
-    /// The body source of the call, which had nothing to send, has something again.
+    /// Goes on sending, after the body source of the call has got more bytes.
     pub fn resume(&self) {
         let resume = Command::Resume(Arc::clone(&self.slot));
-        self.workers.send(self.slot.home(), resume);
+        self.workers.send(self.slot.worker(), resume);
     }
 }

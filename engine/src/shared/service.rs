@@ -16,8 +16,8 @@ use crate::proto::{Request, Response};
 /// A [`Shared`] client as a `tower::Service`: `http::Request<Bytes>` in, `http::Response<Bytes>` out, with the call's
 /// [`Report`](crate::Report) in the response's extensions. Made by [`Shared::service`].
 ///
-/// It is ready when a call may be [in flight](crate::SharedConfig::max_in_flight), and keeps that place for the next
-/// call; a clone has to wait for its own.
+/// The service is ready when one more call may be [in flight](crate::SharedConfig::max_in_flight). It keeps this permit
+/// for its next call. A clone has to wait for a permit of its own.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -73,7 +73,7 @@ impl<C: Drive> tower_service::Service<http::Request<Bytes>> for HttpService<C> {
         if self.permit.is_none() {
             match self.client.inner.permits.poll_take(context) {
                 Poll::Ready(permit) => self.permit = Some(permit),
-                // Once it is closed, calls say so.
+                // The client is closed: the call will fail and say so.
                 Poll::Pending if self.client.is_closed() => {}
                 Poll::Pending => return Poll::Pending,
             }
@@ -129,9 +129,9 @@ impl Future for ServiceFuture {
 pub enum ServiceError {
     /// The call failed.
     Call(Error),
-    /// The request does not fit, and was not sent.
+    /// The request could not be converted, and was not sent.
     Request(ConversionError),
-    /// The response has come, and does not fit into an `http::Response`.
+    /// The response has come, but could not be converted to an `http::Response`.
     Response(ConversionError),
 }
 

@@ -1,4 +1,4 @@
-//! The place where the completion of one call is left for the caller, and the duty to leave it there.
+//! The slot through which the caller gets the completion of one call, and the type that guarantees this completion.
 
 use std::sync::{Arc, PoisonError};
 use std::task;
@@ -13,41 +13,42 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::thread::{self, Thread};
 use crate::sync::{Mutex, MutexGuard};
 
-/// One call, seen from both threads. The only thing that is allocated for it, unless its body is streamed.
+/// What the caller and the worker share about one call. The slot is the only allocation for a call, unless the body is
+/// streamed.
 #[derive(Debug)]
 pub(super) struct Slot {
     state: Mutex<State>,
-    /// Under which name the client's thread knows the call; zero before it does.
+    /// The key of the call in the client of the worker; zero before the worker has taken the call.
     key: AtomicU64,
-    /// The number of the thread that has it, or will find it in its queue.
-    home: AtomicUsize,
-    /// For a thread that takes over the call from another one.
+    /// The index of the worker that has the call, or that has the call in its queue.
+    worker: AtomicUsize,
+    /// The caller has cancelled the call. A worker checks this when it takes over a call from another worker.
     cancelled: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct State {
     completion: Option<Completion>,
-    /// Of a streamed call, from its head on.
+    /// The body of a streamed call, once its head was delivered.
     body: Option<Box<Body>>,
     waiter: Waiter,
 }
 
-/// A body between its thread and its reader.
+/// The part of a streamed body that waits for its reader.
 #[derive(Debug, Default)]
 struct Body {
-    /// Empty while the reader is faster.
+    /// Empty if the reader has taken all bytes.
     chunk: Vec<u8>,
-    /// Behind the chunk.
+    /// The end of the body, which follows the chunk.
     end: Option<BodyEnd>,
 }
 
-/// How a body ended; with its trailers in the response, if it has any.
+/// How a body ended. The response has the trailers; `None` if there are no trailers.
 pub(super) type BodyEnd = Result<Box<(Report, Option<Response>)>, Error>;
 
-/// What a reader found.
+/// What a reader takes out of a slot.
 #[derive(Debug)]
-pub(super) enum Took {
+pub(super) enum BodyPart {
     Chunk,
     End(BodyEnd),
 }
@@ -65,18 +66,18 @@ impl Slot {
         Self {
             state: Mutex::default(),
             key: AtomicU64::new(0),
-            home: AtomicUsize::new(0),
+            worker: AtomicUsize::new(0),
             cancelled: AtomicBool::new(false),
         }
     }
 
-    /// Blocks until the call is over, or the head of a streamed one is there.
+    /// Blocks until the call has completed, or until the head of a streamed response has come.
     pub(super) fn wait(&self) -> Completion {
         self.wait_for(|state| state.completion.take())
     }
 
-    /// Blocks until there is more of the body, and takes it into `chunk`, which is empty.
-    pub(super) fn wait_chunk(&self, chunk: &mut Vec<u8>) -> Took {
+    /// Blocks until more bytes of the body have come, and puts them into `chunk`, which must be empty.
+    pub(super) fn wait_chunk(&self, chunk: &mut Vec<u8>) -> BodyPart {
         self.wait_for(|state| state.take_chunk(chunk))
     }
 
@@ -89,7 +90,7 @@ impl Slot {
         &self,
         context: &task::Context<'_>,
         chunk: &mut Vec<u8>,
-    ) -> task::Poll<Took> {
+    ) -> task::Poll<BodyPart> {
         self.poll_for(context, |state| state.take_chunk(chunk))
     }
 
@@ -120,31 +121,31 @@ impl Slot {
         if !known {
             let before =
                 std::mem::replace(&mut state.waiter, Waiter::Task(context.waker().clone()));
-            // What a foreign waker does when it is dropped is not to happen under the lock.
+            // The drop of a waker runs foreign code, which must not run under the lock.
             drop(state);
             drop(before);
         }
         task::Poll::Pending
     }
 
-    /// The call's name with its thread, once that has it.
+    /// The id of the call in the client of its worker, once the worker has taken the call.
     pub(super) fn id(&self) -> Option<CallId> {
         CallKey::from_bits(self.key.load(Ordering::Acquire)).map(CallId)
     }
 
-    pub(super) fn home(&self) -> usize {
-        self.home.load(Ordering::SeqCst)
+    pub(super) fn worker(&self) -> usize {
+        self.worker.load(Ordering::SeqCst)
     }
 
-    /// The call is about to be in that thread's queue.
-    pub(super) fn set_home(&self, home: usize) {
-        self.home.store(home, Ordering::SeqCst);
+    /// Notes the worker to whose queue the call is about to be added.
+    pub(super) fn set_worker(&self, worker: usize) {
+        self.worker.store(worker, Ordering::SeqCst);
     }
 
-    /// That thread has it, under that name.
-    pub(super) fn set_place(&self, home: usize, id: CallId) {
+    /// Notes that a worker has taken the call, and the id of the call in the client of that worker.
+    pub(super) fn set_taken(&self, worker: usize, id: CallId) {
         self.key.store(id.0.to_bits(), Ordering::Release);
-        self.home.store(home, Ordering::SeqCst);
+        self.worker.store(worker, Ordering::SeqCst);
     }
 
     pub(super) fn mark_cancelled(&self) {
@@ -168,8 +169,8 @@ impl Slot {
     }
 
     pub(super) fn put_chunk(&self, chunk: Vec<u8>) {
-        let is_news = !chunk.is_empty();
-        self.change(is_news, |state| {
+        let wake = !chunk.is_empty();
+        self.change(wake, |state| {
             if let Some(body) = &mut state.body {
                 body.chunk = chunk;
             }
@@ -186,7 +187,7 @@ impl Slot {
         });
     }
 
-    fn fill(&self, completion: Completion) {
+    fn put_completion(&self, completion: Completion) {
         self.change(true, |state| {
             if completion.body.is_some() {
                 state.body = Some(Box::default());
@@ -195,11 +196,11 @@ impl Slot {
         });
     }
 
-    /// Wakes the thread or the task that waits, if there is something for it.
-    fn change(&self, is_news: bool, change: impl FnOnce(&mut State)) {
+    /// Changes the state, and if `wake`, wakes the thread or the task that waits.
+    fn change(&self, wake: bool, change: impl FnOnce(&mut State)) {
         let mut state = self.lock();
         change(&mut state);
-        if !is_news {
+        if !wake {
             return;
         }
         let waiter = std::mem::take(&mut state.waiter);
@@ -211,34 +212,35 @@ impl Slot {
         }
     }
 
-    /// Foreign code never runs under this lock, so a poisoned one is as good as any.
+    /// No foreign code runs under this lock, so the state is valid even if the lock is poisoned.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    fn take_chunk(&mut self, chunk: &mut Vec<u8>) -> Option<Took> {
+    fn take_chunk(&mut self, chunk: &mut Vec<u8>) -> Option<BodyPart> {
         let body = self.body.as_mut()?;
         if !body.chunk.is_empty() {
             std::mem::swap(&mut body.chunk, chunk);
-            return Some(Took::Chunk);
+            return Some(BodyPart::Chunk);
         }
-        body.end.take().map(Took::End)
+        body.end.take().map(BodyPart::End)
     }
 }
 
-/// The duty to complete one call. Whatever drops it, be it a panic, a queue that is not read any more, or a thread
-/// that ends, completes the call, so that no caller waits for ever.
+/// The guarantee that one call completes. Dropping a delivery completes the call with an error: because of a panic, a
+/// queue that is not read any more, or a worker that ends. So no caller waits for ever.
 #[derive(Debug)]
 pub(super) struct Delivery {
     slot: Arc<Slot>,
     channel: Option<Recipient>,
-    /// The caller's.
+    /// The tag that the caller gave to the call.
     tag: u64,
-    /// `None` when the call is completed.
+    /// `None` once the call has completed.
     permit: Option<Permit>,
-    counted: Option<OpenCall>,
+    /// Counts the call among the open calls of all workers. `None` if there is one worker.
+    open_call: Option<OpenCall>,
 }
 
 impl Delivery {
@@ -247,14 +249,14 @@ impl Delivery {
         channel: Option<Recipient>,
         tag: u64,
         permit: Permit,
-        counted: Option<OpenCall>,
+        open_call: Option<OpenCall>,
     ) -> Self {
         Self {
             slot,
             channel,
             tag,
             permit: Some(permit),
-            counted,
+            open_call,
         }
     }
 
@@ -268,19 +270,19 @@ impl Delivery {
         }
     }
 
-    /// The head of a streamed response; its body is still to come.
+    /// Gives the head of a streamed response to the caller. The body follows.
     pub(super) fn give_head(&self, mut completion: Completion) {
         completion.tag = self.tag;
-        self.slot.fill(completion);
+        self.slot.put_completion(completion);
     }
 
-    /// The last chunk of a streamed body, which may be empty, and its end.
+    /// Gives the last chunk of a streamed body, which may be empty, and the end of the body to the reader.
     pub(super) fn give_end(mut self, chunk: Vec<u8>, end: BodyEnd) {
         drop(self.permit.take());
         self.slot.put_end(Some(chunk), end);
     }
 
-    /// Completes the call with an error that does not come from the client. Its buffers come back if they are given.
+    /// Completes the call with an error that does not come from the client. The caller gets `buffers` back.
     pub(super) fn fail(mut self, kind: impl Into<ErrorKind>, buffers: Option<(Request, Response)>) {
         self.give_up(kind.into(), buffers);
     }
@@ -302,7 +304,7 @@ impl Delivery {
     fn deliver(&self, mut completion: Completion, permit: Permit) {
         completion.tag = self.tag;
         match &self.channel {
-            // Without a receiver, the completion is not wanted.
+            // If the receiver was dropped, the completion is dropped, too.
             Some(Recipient { sender, number }) => drop(sender.send(Delivered {
                 number: *number,
                 completion,
@@ -310,7 +312,7 @@ impl Delivery {
             })),
             None => {
                 drop(permit);
-                self.slot.fill(completion);
+                self.slot.put_completion(completion);
             }
         }
     }
@@ -319,27 +321,27 @@ impl Delivery {
 impl Drop for Delivery {
     fn drop(&mut self) {
         self.give_up(Stopped::ShutDown.into(), None);
-        // Only now: a thread that ends because nothing is open any more must have nothing left to do.
-        drop(self.counted.take());
+        // After the completion: workers end when no call is open, and then every call must have completed.
+        drop(self.open_call.take());
     }
 }
 
-/// The error of a call that its thread has given up.
+/// The error of a call that its worker has given up.
 fn cut_off(kind: ErrorKind) -> Error {
     let sent = match kind {
-        // How far it got is lost with the client: assume the worst.
+        // The client that knew how much was sent is dropped: assume that a part was sent.
         ErrorKind::Stopped(Stopped::Panicked) | ErrorKind::Io(_) => Sent::Partial,
         _ => Sent::Nothing,
     };
     Error::new(kind, Phase::Queue, sent)
 }
 
-/// How many calls may be with a shared client at a time.
+/// The limit of the calls in flight of a shared client.
 #[derive(Debug)]
 pub(super) struct Permits {
     max: usize,
     taken: AtomicUsize,
-    /// There may be a task in `waiting`.
+    /// Whether `waiting` may have a task.
     awaited: AtomicBool,
     waiting: Mutex<Vec<task::Waker>>,
 }
@@ -371,14 +373,15 @@ impl Permits {
     }
 }
 
-/// The right of one call to be with the client, until it is given back by being dropped.
+/// The right of one call to be in flight. Dropping the permit gives it back.
 #[derive(Debug)]
 pub(super) struct Permit(Arc<Permits>);
 
 impl Drop for Permit {
     fn drop(&mut self) {
         self.0.taken.fetch_sub(1, Ordering::SeqCst);
-        // Who waits says so before trying a last time; both orders are total, so one of the two sees the other.
+        // A waiting task first sets `awaited`, and then tries once more to take a permit. All these accesses have one
+        // total order: either the task finds the permit, or `awaited` is seen here.
         if self.0.awaited.load(Ordering::SeqCst) {
             let waiting = {
                 let mut waiting = self.0.waiting();
@@ -391,7 +394,7 @@ impl Drop for Permit {
 }
 
 impl Permits {
-    /// A permit, as soon as there is one.
+    /// Takes a permit, or has the task woken when a permit is given back.
     #[cfg_attr(not(feature = "tower"), expect(dead_code))]
     pub(super) fn poll_take(self: &Arc<Self>, context: &task::Context<'_>) -> task::Poll<Permit> {
         if let Some(permit) = self.take() {

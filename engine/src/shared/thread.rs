@@ -1,4 +1,4 @@
-//! A client's thread: it takes commands, drives the client, and hands out completions.
+//! A worker: a thread that takes commands, drives a client, and delivers completions.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,48 +18,48 @@ use crate::sync::RwLock;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::thread::{self, ThreadId};
 
-/// The threads of a shared client, as callers and the threads themselves see them.
+/// The part of the workers that callers and all workers use.
 #[derive(Debug)]
 pub(super) struct Workers {
     handles: Box<[WorkerHandle]>,
-    /// Calls that a thread has, or will find in its queue. Counted if there are several threads: none may end while
-    /// another one can hand it a call.
+    /// The number of calls that a worker has, or has in its queue. Counted only if there are several workers: no worker
+    /// may end while a call can migrate to it from another worker.
     open: AtomicUsize,
-    /// They are to end.
+    /// The workers must end.
     ending: AtomicBool,
 }
 
-/// The way to a worker: a thread with a client.
+/// What callers need to reach a worker.
 #[derive(Debug)]
 struct WorkerHandle {
     commands: Sender<Command>,
-    /// Of the thread's present client.
+    /// The waker of the worker's present client.
     waker: RwLock<Waker>,
-    /// Of the thread's calls, over all its clients.
+    /// Records the results of the worker's calls, over all clients that the worker has had.
     recorder: Arc<Recorder>,
     thread: OnceLock<ThreadId>,
 }
 
-/// What a client's thread is asked to do.
+/// A command to a worker.
 #[derive(Debug)]
 pub(super) enum Command {
     Begin(QueuedCall<Call>),
-    /// To go on with a call that has been redirected to one of its hosts.
+    /// Take over a call that was redirected to a host of this worker.
     Migrate(QueuedCall<MigratingCall>),
     Cancel(Arc<Slot>),
     Resume(Arc<Slot>),
     /// The reader of a streamed body has taken a chunk.
-    More(Arc<Slot>),
-    /// To end when nothing is in flight any more, at that time at the latest.
+    ChunkTaken(Arc<Slot>),
+    /// End when no call is in flight any more, at that time at the latest.
     Finish(Option<Instant>),
 }
 
-/// A call in the queue. Dropped there, it completes like any other, and gives its buffers back.
+/// A call in the queue of a worker. Dropping the queue completes the call and gives its buffers back.
 #[derive(Debug)]
 pub(super) struct QueuedCall<T: Owner>(Option<(T, Delivery)>);
 
 impl Workers {
-    /// With the queues of its threads.
+    /// The workers, and the queue of each worker.
     pub(super) fn new(count: usize) -> (Arc<Self>, Vec<Receiver<Command>>) {
         let (handles, queues) = (0..count)
             .map(|_| WorkerHandle::new())
@@ -80,7 +80,7 @@ impl Workers {
         self.handles.iter().map(|handle| &handle.recorder)
     }
 
-    /// Whether this is one of its threads.
+    /// Whether the current thread is one of the workers.
     pub(super) fn is_own_thread(&self) -> bool {
         let current = thread::current().id();
         self.handles
@@ -88,10 +88,10 @@ impl Workers {
             .any(|handle| handle.thread.get() == Some(&current))
     }
 
-    /// Gives a command to a thread and wakes it if it sleeps (the network's waker knows). The command is in the queue
-    /// before the wake, and the thread empties the queue after each poll: no command is left.
+    /// Gives a command to a worker, and wakes the worker if it sleeps (the network's waker knows). The command is in
+    /// the queue before the wake, and the worker empties its queue after each poll. So no command stays in the queue.
     ///
-    /// If there is no thread any more, the command is dropped, which completes its call.
+    /// If the worker has ended, the command is dropped, which completes its call.
     pub(super) fn send(&self, to: usize, command: Command) {
         let handle = &self.handles[to];
         if handle.commands.send(command).is_ok() {
@@ -99,11 +99,12 @@ impl Workers {
         }
     }
 
-    /// Ends the call of that slot, whichever thread has it. A thread that takes the call over looks for the mark after
-    /// it has put its name on the slot, so that either the thread sees the mark or the caller sees the name.
+    /// Cancels the call of that slot, on the worker that has the call. A worker that takes over a migrating call first
+    /// notes itself in the slot and then checks whether the call was cancelled. So either the worker sees that the call
+    /// was cancelled, or the command goes to this worker.
     pub(super) fn cancel(&self, slot: &Arc<Slot>) {
         slot.mark_cancelled();
-        self.send(slot.home(), Command::Cancel(Arc::clone(slot)));
+        self.send(slot.worker(), Command::Cancel(Arc::clone(slot)));
     }
 
     pub(super) fn finish(&self, until: Option<Instant>) {
@@ -113,7 +114,7 @@ impl Workers {
         }
     }
 
-    /// Counts a call until that is dropped.
+    /// Counts a call as open until the returned value is dropped.
     pub(super) fn count(self: &Arc<Self>) -> Option<OpenCall> {
         if self.len() == 1 {
             return None;
@@ -122,13 +123,13 @@ impl Workers {
         Some(OpenCall(Arc::clone(self)))
     }
 
-    /// No thread has a call that it could hand to another one.
-    fn is_quiet(&self) -> bool {
-        self.open.load(Ordering::SeqCst) == 0
+    /// Whether a worker has a call that could migrate to another worker.
+    fn has_open_calls(&self) -> bool {
+        self.open.load(Ordering::SeqCst) > 0
     }
 
-    /// Wakes go to that client from now on. A command whose wake went to the old one is found by the thread, which
-    /// looks into the queue before it sleeps for the first time with the new one.
+    /// Sets the waker of a worker's new client. If a command woke the old client, the worker still finds the command:
+    /// it checks its queue before the new client sleeps for the first time.
     fn set_waker(&self, of: usize, waker: Waker) {
         let place = &self.handles[of].waker;
         *place.write().unwrap_or_else(PoisonError::into_inner) = waker;
@@ -153,7 +154,7 @@ impl WorkerHandle {
     }
 }
 
-/// A call that has not been delivered.
+/// Counts one call that has not been delivered.
 #[derive(Debug)]
 pub(super) struct OpenCall(Arc<Workers>);
 
@@ -176,7 +177,7 @@ impl<T: Owner> QueuedCall<T> {
         self.0.as_ref().map(|(_, delivery)| delivery.slot())
     }
 
-    /// Completes the call without having begun it.
+    /// Completes the call with an error. The call was not begun.
     fn refuse(mut self, kind: impl Into<ErrorKind>) {
         if let Some((call, delivery)) = self.0.take() {
             delivery.fail(kind, Some(call.into_buffers()));
@@ -192,7 +193,7 @@ impl<T: Owner> Drop for QueuedCall<T> {
     }
 }
 
-/// What owns the buffers of a call.
+/// A type that owns the buffers of a call.
 pub(super) trait Owner {
     fn into_buffers(self) -> (Request, Response);
 }
@@ -209,15 +210,15 @@ impl Owner for MigratingCall {
     }
 }
 
-/// What a thread works with, beside its client.
+/// What a worker has beside its client.
 pub(super) struct Worker {
-    /// The number of this worker.
+    /// The index of this worker.
     index: usize,
     workers: Arc<Workers>,
     commands: Receiver<Command>,
     /// Calls that the client has.
     pending: PendingCalls,
-    /// Set once it is to end.
+    /// Set once the worker must end.
     finish: Option<Finish>,
 }
 
@@ -227,7 +228,7 @@ struct Finish {
 }
 
 impl Worker {
-    /// Of the current thread.
+    /// The worker of the current thread.
     pub(super) fn new(index: usize, workers: Arc<Workers>, commands: Receiver<Command>) -> Self {
         let _ = workers.handles[index].thread.set(thread::current().id());
         Self {
@@ -247,9 +248,9 @@ impl Worker {
         Ok(())
     }
 
-    /// Serves calls until the worker is to end, and returns how many calls were cut off. A panic of foreign code (a body
-    /// source, a hook, a waker of a task) leaves the client in an unknown state: its calls fail, and a new client takes its
-    /// place.
+    /// Serves calls until the worker must end, and returns how many calls were cut off. A panic of foreign code (a body
+    /// source, a hook, a waker of a task) leaves the client in an unknown state: its calls fail, and a new client
+    /// replaces it.
     pub(super) fn run<C: Drive>(
         mut self,
         mut client: C,
@@ -261,15 +262,15 @@ impl Worker {
                 Ok(Err(error)) => Cause::Io(error),
                 Err(_) => Cause::Panic,
             };
-            // What drops with the client is foreign code too.
+            // Dropping the client drops foreign values, too.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(client)));
             self.fail_all(&cause);
-            let anew = catch_unwind(AssertUnwindSafe(|| {
+            let rebuilt = catch_unwind(AssertUnwindSafe(|| {
                 let mut client = build().ok()?;
                 self.prepare(&mut client).ok()?;
                 Some(client)
             }));
-            match anew {
+            match rebuilt {
                 Ok(Some(next)) => client = next,
                 _ => return self.refuse_all(),
             }
@@ -278,14 +279,15 @@ impl Worker {
         cut_off
     }
 
-    /// Until it is to end, or something goes wrong with the client itself. Returns how many calls it cut off.
+    /// Serves calls until the worker must end, and returns how many calls were cut off. Fails if the client cannot wait
+    /// for events.
     fn serve<C: Drive>(&mut self, client: &mut C) -> io::Result<usize> {
         loop {
             self.take_commands(client);
             let mut timeout = None;
             if let Some(Finish { until }) = self.finish {
                 let now = Instant::now();
-                let is_done = self.pending.is_empty() && self.workers.is_quiet();
+                let is_done = self.pending.is_empty() && !self.workers.has_open_calls();
                 if is_done || until.is_some_and(|until| until <= now) {
                     return Ok(self.cut_off(client));
                 }
@@ -296,7 +298,8 @@ impl Worker {
         }
     }
 
-    /// What is in the queue now; what comes meanwhile is for the next iteration, so that the calls in flight go on.
+    /// Handles the commands that are in the queue now. Later commands wait for the next iteration, so that the calls in
+    /// flight go on.
     fn take_commands<C: Drive>(&mut self, client: &mut C) {
         for _ in 0..self.commands.len() {
             match self.commands.try_recv() {
@@ -314,9 +317,9 @@ impl Worker {
                         client.resume(id);
                     }
                 }
-                Ok(Command::More(slot)) => {
+                Ok(Command::ChunkTaken(slot)) => {
                     if let Some(id) = self.find(&slot) {
-                        self.hand_out(client, id);
+                        self.deliver_chunk(client, id);
                     }
                 }
                 Ok(Command::Finish(until)) => self.finish_by(until),
@@ -325,7 +328,7 @@ impl Worker {
         }
     }
 
-    /// The earliest of several ends holds.
+    /// Notes that the worker must end at that time at the latest. The earliest of several times holds.
     fn finish_by(&mut self, until: Option<Instant>) {
         let before = self.finish.and_then(|finish| finish.until);
         self.finish = Some(Finish {
@@ -336,7 +339,7 @@ impl Worker {
     fn begin<T: Owner>(&mut self, mut queued: QueuedCall<T>, submit: impl FnOnce(T) -> CallId) {
         if let Some((call, delivery)) = queued.0.take() {
             let id = submit(call);
-            delivery.slot().set_place(self.index, id);
+            delivery.slot().set_taken(self.index, id);
             self.pending.insert(Pending { id, delivery });
         }
     }
@@ -346,7 +349,8 @@ impl Worker {
             return;
         };
         client.cancel(id);
-        // The client says nothing more about a body that is cancelled; all else completes.
+        // The client reports nothing more about a body that was cancelled. In all other cases the client completes the
+        // call.
         if slot.has_body()
             && let Some(pending) = self.pending.remove(id)
         {
@@ -368,7 +372,7 @@ impl Worker {
                 }
                 continue;
             }
-            // There is no way to hand a connection over to another thread.
+            // A connection cannot be handed over to another thread.
             client.discard_stream(done.id);
             if let Some(pending) = self.pending.remove(done.id) {
                 pending.delivery.complete(done);
@@ -381,13 +385,13 @@ impl Worker {
             }
         }
         while let Some(id) = client.readable_body() {
-            self.hand_out(client, id);
+            self.deliver_chunk(client, id);
         }
     }
 
-    /// Gives the reader of a streamed body its next chunk, unless it has not taken the last one: what comes meanwhile
-    /// waits in the client, which stops reading when that is enough.
-    fn hand_out<C: Drive>(&mut self, client: &mut C, id: CallId) {
+    /// Gives the next chunk of a streamed body to its reader, unless the last chunk still waits for the reader. Bytes
+    /// that come meanwhile wait in the client, which stops reading when its buffer for the body is full.
+    fn deliver_chunk<C: Drive>(&mut self, client: &mut C, id: CallId) {
         let Some(pending) = self.pending.get(id) else {
             return;
         };
@@ -397,7 +401,7 @@ impl Worker {
         };
         let mut read = client.read_chunk(id, &mut chunk);
         if let Ok(Read::Data(_)) = read {
-            // The end goes along, if it is there.
+            // If the end of the body has come, the reader gets it together with the chunk.
             read = if client.is_body_read(id) {
                 client.read_chunk(id, &mut Vec::new())
             } else {
@@ -429,7 +433,7 @@ impl Worker {
         }
     }
 
-    /// Ends everything in flight; the calls get their buffers back.
+    /// Cancels all calls in flight. The callers get their buffers back.
     fn cut_off<C: Drive>(&mut self, client: &mut C) -> usize {
         let count = self.pending.len();
         for slot in self.pending.slots() {
@@ -444,14 +448,14 @@ impl Worker {
             self.workers.handles[self.index]
                 .recorder
                 .failed(&cause.kind());
-            // Waking a task that waits is foreign code.
+            // The waker of a waiting task is foreign code.
             let _ = catch_unwind(AssertUnwindSafe(|| {
                 pending.delivery.fail(cause.kind(), None);
             }));
         }
     }
 
-    /// Without a client, until it is to end.
+    /// Refuses all calls until the worker must end. The worker has no client any more.
     fn refuse_all(mut self) -> usize {
         while self.finish.is_none() {
             let refuse = match self.commands.recv() {
@@ -467,10 +471,10 @@ impl Worker {
                     self.finish_by(until);
                     Ok(())
                 }
-                Ok(Command::Cancel(_) | Command::Resume(_) | Command::More(_)) => Ok(()),
+                Ok(Command::Cancel(_) | Command::Resume(_) | Command::ChunkTaken(_)) => Ok(()),
                 Err(_) => break,
             };
-            // The waker has panicked; the call is completed all the same.
+            // If the waker of a task has panicked, the call has completed before.
             drop(refuse);
         }
         0
@@ -481,10 +485,10 @@ impl Worker {
     }
 }
 
-/// Why a client ended before its time.
+/// Why a worker must replace its client.
 enum Cause {
     Panic,
-    /// It cannot wait for events.
+    /// The client cannot wait for events.
     Io(io::Error),
 }
 
