@@ -24,7 +24,7 @@ use crate::policy::{AddressPolicy, Avoided, Found, Race, literal, rotate};
 use crate::reactor::{CallKey, ConnKey, HostKey, OpeningKey, PoolSlot, Slab, TimerOwner, of};
 use crate::time::Time;
 
-/// The openings of a client, and what is known of names and addresses.
+/// The openings of a client, its name lookups, and the addresses that failed lately.
 pub(super) struct Connector {
     openings: Slab<Opening, of::Opening>,
     names: Option<Lookups>,
@@ -54,7 +54,7 @@ pub(super) enum Opened {
     Failed { call: CallKey, error: Error },
 }
 
-/// A connection on its way into the pool.
+/// An opening: one slot of a pool, and the stage that the opening has reached.
 #[derive(Debug)]
 struct Opening {
     slot: PoolSlot,
@@ -62,7 +62,7 @@ struct Opening {
     /// When the last lookup of a name began.
     lookup_began: Time,
     stage: Stage,
-    /// How long all lookups took; `None` before the first one that was needed.
+    /// How long all lookups took; `None` if no lookup was needed, or before the first one has ended.
     resolve: Option<Duration>,
     /// The part of `resolve` that earlier lookups took.
     resolve_before: Duration,
@@ -85,7 +85,7 @@ enum Stage {
         race: Race,
         /// The running attempts, in the order in which they began.
         running: Vec<ConnKey>,
-        /// When all of them must be over.
+        /// The end of the time limit for all attempts together.
         until: Option<Time>,
     },
     Handshaking(ConnKey),

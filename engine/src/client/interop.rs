@@ -23,7 +23,7 @@ pub enum ConversionError {
     Version,
     /// The request's `Content-Length` is not the length of its body.
     ContentLength,
-    /// There is no response, or one with a status that is not 100 to 999.
+    /// There is no response, or its status is not from 100 to 999.
     Status,
     /// A header of the response has a name that `http` does not accept.
     HeaderName,

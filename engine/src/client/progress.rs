@@ -45,7 +45,7 @@ pub(crate) type Reactor<N> = reactor::Reactor<N, CallProgress>;
 mod tests {
     use super::*;
 
-    /// Up to this size, the move of a call needs no loop.
+    /// Up to this size, moving a call in memory needs no loop.
     #[test]
     fn a_call_is_small() {
         assert!(

@@ -13,7 +13,7 @@ use crate::time::Time;
 pub(super) struct Retries {
     rules: Retry,
     budget: Option<RetryBudget>,
-    /// Whether answers may be repeated, by the client's rules or by those of some call so far.
+    /// Whether calls may be tried again because of an answer, by the client's rules or by the rules of any call so far.
     repeats_answers: bool,
 }
 
@@ -34,7 +34,7 @@ impl Retries {
         }
     }
 
-    /// Whether answers may be repeated at all.
+    /// Whether calls may be tried again because of an answer.
     #[inline]
     pub(super) fn repeats_answers(&self) -> bool {
         self.repeats_answers

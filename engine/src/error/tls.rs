@@ -1,4 +1,4 @@
-//! The errors of a TLS session, separated by what a user can do about them, and those of the TLS configuration.
+//! The errors of a TLS session, separated by what a user can do about them, and the errors of the TLS configuration.
 
 use std::fmt;
 use std::io;

@@ -106,7 +106,7 @@ impl Connector {
     }
 
     /// The host of a slow opening: the calls that wait for this opening should go to another address. `None` if the
-    /// opening is not slow (yet).
+    /// opening is not slow yet.
     pub(in crate::client) fn slow_host(&mut self, now: Time, key: OpeningKey) -> Option<HostKey> {
         let opening = self.openings.get_mut(key)?;
         let is_over = match &opening.stage {
@@ -201,7 +201,7 @@ impl Connector {
     }
 }
 
-/// The number of addresses that an opening tries at the same time has changed.
+/// Records that an opening now tries `now` addresses at the same time, and before that `before`.
 pub(super) fn note_racing(hosts: &mut Hosts, host_key: HostKey, before: usize, now: usize) {
     if let Some(host) = hosts.get(host_key) {
         host.pool.set_racing(before, now);

@@ -1,4 +1,4 @@
-//! Which cookie goes where, for how long, and how many there may be.
+//! Which cookies are sent to which URL, how long they are kept, and how many.
 
 use super::*;
 
@@ -37,7 +37,7 @@ fn which_cookie_goes_where() {
             "http://h.x/",
             false,
         ),
-        // One label is a public suffix, unless it is the host.
+        // A domain of one label is a public suffix, unless the label is the host itself.
         ("http://h.x/", "a=b; Domain=x", "http://h.x/", false),
         ("http://h.x/", "a=b; Domain=x", "http://g.x/", false),
         (
@@ -58,7 +58,7 @@ fn which_cookie_goes_where() {
             "http://g.co.uk/",
             false,
         ),
-        // Addresses have no parents.
+        // IP addresses have no parent domains.
         ("http://127.0.0.1/", "a=b", "http://127.0.0.1:99/", true),
         (
             "http://127.0.0.1/",
@@ -203,7 +203,7 @@ fn nothing_grows_without_end() {
     assert_eq!(sent(&jar, "http://h.x/"), "n7=v; n8=v; n9=v");
     set(&jar, "http://h.x/", &format!("n7={}", "v".repeat(60)));
     assert_eq!(sent(&jar, "http://h.x/"), "n7=v; n8=v; n9=v");
-    // What does not fit is left out, and a shorter one behind it is not.
+    // A cookie that does not fit is left out; a shorter cookie after it is still sent.
     set(&jar, "http://h.x/", "n8=vvvvvvvvvvvvvvvvv");
     assert_eq!(sent(&jar, "http://h.x/"), "n7=v; n9=v");
     for n in 0..1000 {

@@ -128,7 +128,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// Does with an available connection what its pool has decided.
+    /// Carries out what the pool has decided about an available connection: a call, idle, or close.
     pub(super) fn put(&mut self, conn: ConnKey, mut next: Next<CallKey>) {
         let now = self.reactor.now();
         // A call whose deadline has passed does not begin, even if its timer has not been handled yet.

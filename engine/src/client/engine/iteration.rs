@@ -122,7 +122,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// Opens the connections that a host needs.
+    /// Services a host: begins its waiting calls and its health check, opens the connections that the host needs, and
+    /// sets its timer.
     pub(super) fn service_host(&mut self, key: HostKey) {
         let now = self.reactor.now();
         let throttled = self.hosts.is_throttled();
