@@ -97,7 +97,7 @@ pub(super) enum ConnState {
     },
     /// In the handshakes with proxies, or in the TLS handshake.
     Handshaking(Box<Handshakes>),
-    /// An event about the connection is on its way to the client, which decides what comes next.
+    /// An event about the connection waits for the client, which decides what comes next.
     AwaitingDecision,
     /// In the pool, until that time.
     Idle(Time),

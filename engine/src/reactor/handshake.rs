@@ -48,7 +48,7 @@ pub(crate) enum ProxyMessage {
 }
 
 impl Step {
-    /// The same steps, but the SOCKS5 proxy is told this address instead of a name.
+    /// The same steps, but the SOCKS5 proxy gets this address instead of a name.
     pub(crate) fn with_socks_address(steps: &[Self], ip: IpAddr) -> Arc<[Self]> {
         let mut steps = steps.to_vec();
         for step in &mut steps {
