@@ -113,6 +113,17 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b':')
     .remove(b'@');
 
+/// The number of occurrences of the most frequent segment in a path.
+pub(super) fn repeats(path: &str) -> usize {
+    let mut segments: Vec<&str> = path.split('/').filter(|s| !s.is_empty()).collect();
+    segments.sort_unstable();
+    segments
+        .chunk_by(|a, b| a == b)
+        .map(<[_]>::len)
+        .max()
+        .unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::entries::ProbeResult;
-use super::links::found;
 use super::messages::{BodyEnd, FetchKind, Reply};
 use super::probes::PartialListing;
+use super::seen::found_key;
 use super::task::{Task, TaskKind, UndecidedEntry};
 use super::{FetchFacts, Finding, HostCrawl, printable};
 use crate::find::cause::Cause;
@@ -182,7 +182,7 @@ impl HostCrawl {
         if self.starts.is_found_at(&canonical) {
             return;
         }
-        if self.has_sitemaps && !self.know(&found(&canonical)) {
+        if self.has_sitemaps && !self.know(&found_key(&canonical)) {
             return self.enqueue(now, task, &canonical, visitor);
         }
         let item = Finding {
@@ -226,7 +226,7 @@ impl HostCrawl {
             Cause::Robots
         } else if task.depth > limits.depth {
             Cause::TooDeep(limits.depth)
-        } else if repeats(below) > limits.repeats {
+        } else if path::repeats(below) > limits.repeats {
             Cause::Loop(limits.repeats)
         } else if self.seen.len() >= limits.directories {
             Cause::TooManyDirectories(limits.directories)
@@ -259,15 +259,4 @@ impl HostCrawl {
             );
         }
     }
-}
-
-/// The number of occurrences of the most frequent segment in a path.
-pub(super) fn repeats(path: &str) -> usize {
-    let mut segments: Vec<&str> = path.split('/').filter(|s| !s.is_empty()).collect();
-    segments.sort_unstable();
-    segments
-        .chunk_by(|a, b| a == b)
-        .map(<[_]>::len)
-        .max()
-        .unwrap_or(0)
 }

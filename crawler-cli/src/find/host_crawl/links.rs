@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use url::Url;
 
-use super::directories::repeats;
 use super::entries::ProbeResult;
 use super::messages::{BodyEnd, FetchKind, Reply};
 use super::task::{Task, TaskKind, UndecidedEntry};
@@ -66,11 +65,6 @@ impl LinkTarget {
             LinkKind::Moved | LinkKind::Directory | LinkKind::File => self.key.clone(),
         }
     }
-}
-
-/// The key of a directory that was found. The plain path is the key of a directory that will be read.
-pub(super) fn found(directory: &str) -> String {
-    format!("found:{directory}")
 }
 
 /// Starts that are not listings.
@@ -218,7 +212,7 @@ impl HostCrawl {
             &Cause::TooManyDirectories(limits.directories)
         } else if task.depth > limits.depth {
             &Cause::TooDeep(limits.depth)
-        } else if repeats(below) > limits.repeats {
+        } else if path::repeats(below) > limits.repeats {
             &Cause::Loop(limits.repeats)
         } else if let Some(cause) = &given_up {
             cause
