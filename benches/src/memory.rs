@@ -286,10 +286,7 @@ fn on_tokio<T>(work: impl Future<Output = Result<T, Box<dyn Error>>>) -> Result<
 }
 
 fn config(connections: usize, root: Option<PathBuf>) -> Config {
-    let host = host_config(connections);
-    Config {
-        max_connections: host.max_connections,
-        host,
+    let host = HostConfig {
         tls: TlsConfig {
             roots: match root {
                 Some(_) => TlsRoots::None,
@@ -300,6 +297,11 @@ fn config(connections: usize, root: Option<PathBuf>) -> Config {
             resumption: 0,
             ..TlsConfig::default()
         },
+        ..host_config(connections)
+    };
+    Config {
+        max_connections: host.max_connections,
+        host,
         ..Config::default()
     }
 }

@@ -167,16 +167,6 @@ pub fn config(plan: &Plan, asking: &Asking) -> Config {
     Config {
         max_connections: host.max_connections,
         host,
-        tls: TlsConfig {
-            roots: match plan.root {
-                Some(_) => TlsRoots::None,
-                None => TlsRoots::default(),
-            },
-            extra_roots: plan.root.iter().cloned().map(PemOrDer::File).collect(),
-            // The peers do not resume sessions either: full handshakes are measured.
-            resumption: 0,
-            ..TlsConfig::default()
-        },
         ..Config::default()
     }
 }
@@ -194,6 +184,16 @@ pub fn host_config(plan: &Plan, asking: &Asking) -> HostConfig {
             ..timeouts
         },
         max_connections: NonZeroUsize::new(plan.connections as usize).unwrap_or(NonZeroUsize::MIN),
+        tls: TlsConfig {
+            roots: match plan.root {
+                Some(_) => TlsRoots::None,
+                None => TlsRoots::default(),
+            },
+            extra_roots: plan.root.iter().cloned().map(PemOrDer::File).collect(),
+            // The peers do not resume sessions either: full handshakes are measured.
+            resumption: 0,
+            ..TlsConfig::default()
+        },
         ..HostConfig::default()
     }
 }

@@ -109,7 +109,7 @@ fn client_of_any_url() {
     let address = server.address();
     thread::spawn(move || server.run(None));
     let mut config = Config::default();
-    config.dns.resolve("a.example", None, [address.ip()]);
+    config.host.dns.resolve("a.example", None, [address.ip()]);
     let mut client = Client::new(config).expect("an event queue");
     let mut response = Response::new();
     for host in ["127.0.0.1", "a.example", "user:pass@a.example"] {

@@ -74,11 +74,13 @@ fn tls_connection() {
     let url = format!("https://{}/13", server.address());
     thread::spawn(move || server.run(None));
     let mut client = Client::new(Config {
-        host: host_config(connections),
-        tls: TlsConfig {
-            roots: TlsRoots::None,
-            extra_roots: vec![PemOrDer::Bytes(certificate.into_bytes())],
-            ..TlsConfig::default()
+        host: HostConfig {
+            tls: TlsConfig {
+                roots: TlsRoots::None,
+                extra_roots: vec![PemOrDer::Bytes(certificate.into_bytes())],
+                ..TlsConfig::default()
+            },
+            ..host_config(connections)
         },
         ..Config::default()
     })

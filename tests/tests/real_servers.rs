@@ -99,14 +99,13 @@ fn nginx_with_tls() {
             extra: "keepalive_requests 5; add_header X-Resumed $ssl_session_reused;".to_owned(),
         };
         let server = WebServer::start(kind, tree.path());
-        let mut client = any_client(Config {
-            tls: TlsConfig {
-                min_version: version,
-                max_version: version,
-                ..authority.trusted()
-            },
-            ..any_config()
-        });
+        let mut config = any_config();
+        config.host.tls = TlsConfig {
+            min_version: version,
+            max_version: version,
+            ..authority.trusted()
+        };
+        let mut client = any_client(config);
         let mut response = Response::new();
         for number in 0..FILES {
             let url = format!("{}{number}.txt", server.url());
@@ -155,12 +154,12 @@ fn through(proxy: &ProxyServer, scheme: &str, refused: &[u16]) {
         let text = format!("{scheme}://{credentials}{}", proxy.address());
         let mut config = Config {
             proxies: Proxies::all(text.parse().unwrap()),
-            tls: authority.trusted(),
             ..any_config()
         };
+        config.host.tls = authority.trusted();
         // The servers are not at ::1.
         let local = [[127, 0, 0, 1].into()];
-        config.dns.resolve("localhost", None, local);
+        config.host.dns.resolve("localhost", None, local);
         any_client(config)
     };
     let (user, password) = PROXY_USER;

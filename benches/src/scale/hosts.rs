@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use courser::net::Address;
 use courser::net::sim::{Link, Peer, ScriptedAnswer, SimNet, SimServer};
-use courser::{Answer, Call, Client, Config, DnsConfig, HostConfig, Request, Response};
+use courser::{Answer, Call, Client, Config, HostConfig, Request, Response};
 
 use super::apart::{Apart, ApartNames, inside};
 use crate::alloc::{apart, held_by_this_thread};
@@ -230,7 +230,6 @@ fn roomy(hosts: u64) -> Config {
             idle_timeout: Duration::from_secs(86_400),
             ..HostConfig::default()
         },
-        dns: DnsConfig::default(),
         ..Config::default()
     }
 }

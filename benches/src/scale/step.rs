@@ -217,7 +217,7 @@ impl Args {
     fn many_hosts(&self) -> Config {
         let mut config = own::config(&self.plan, &Asking::default());
         let address = self.plan.url.address.ip();
-        config.dns.resolve("*", None, [address]);
+        config.host.dns.resolve("*", None, [address]);
         config
     }
 

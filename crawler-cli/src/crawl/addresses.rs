@@ -313,11 +313,11 @@ mod tests {
             let start = format!("http://start.test:{at}/");
             let guard = guard(&[&start]);
             let mut config = Config {
-                addresses: guard.policy(),
                 redirects: Redirects::limit(5),
                 ..Config::default()
             };
-            config.dns.min_ttl = Duration::ZERO;
+            config.host.addresses = guard.policy();
+            config.host.dns.min_ttl = Duration::ZERO;
             let names = scripted(&[
                 ("start.test", &["127.0.0.1"]),
                 ("inner.test", &["127.0.0.2"]),

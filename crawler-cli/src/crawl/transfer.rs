@@ -76,9 +76,9 @@ impl Transfer {
                 },
                 codings: Codings::all(),
                 user_agent: Some(self.user_agent.clone()),
+                tls: self.tls.clone(),
                 ..HostConfig::default()
             },
-            tls: self.tls.clone(),
             proxies: self.proxies.clone(),
             ..Config::default()
         };
@@ -94,7 +94,7 @@ impl Transfer {
             return Client::new(config);
         }
         let guard = guard(given, &self.proxies);
-        config.addresses = guard.policy();
+        config.host.addresses = guard.policy();
         Client::with_resolver(config, guard.resolver(HickoryResolver::system()))
     }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 use courser::proto::{Scheme, Url};
 use courser::{
     Address, Call, CallId, Client, Completion, Config, DnsConfig, HostClient, Observer,
-    ObserverEvent, Proxies, Read, TlsConfig, Upstream,
+    ObserverEvent, Proxies, Read, Upstream,
 };
 
 use super::exit::{Exit, Failure};
@@ -44,20 +44,18 @@ impl Link {
             return Ok(Self::Unix(Box::new(client)));
         }
         let (proxies, secure_proxy) = settings.proxies()?;
-        let mut tls = TlsConfig::default();
         if secure {
-            tls = settings.tls.config();
+            host.tls = settings.tls.config();
         }
+        host.dns = DnsConfig {
+            overrides: settings.resolve.clone(),
+            family: settings.family,
+            ..DnsConfig::default()
+        };
         let proxy_tls = secure_proxy.then(|| settings.proxy_tls.config());
         let config = Config {
             host,
-            tls,
             proxy_tls,
-            dns: DnsConfig {
-                overrides: settings.resolve.clone(),
-                family: settings.family,
-                ..DnsConfig::default()
-            },
             connect_to: settings.connect_to.clone(),
             proxies: proxies.clone(),
             ..Config::default()

@@ -99,15 +99,15 @@ impl<N: Net> Client<N> {
     ) -> Result<Self, Error> {
         let unsent = |kind: ErrorKind| Error::new(kind, Phase::Queue, Sent::Nothing);
         let tls_failed = |error| unsent(Misuse::TlsConfig(error).into());
-        let tls = config.tls.build().map_err(tls_failed)?;
-        let for_servers = config.tls.client.is_some() || config.tls.server_name.is_some();
+        let tls = config.host.tls.build().map_err(tls_failed)?;
+        let for_servers = config.host.tls.client.is_some() || config.host.tls.server_name.is_some();
         let proxy_tls = match config.proxy_tls {
             Some(own) => own.build().map_err(tls_failed)?,
             None if for_servers => {
                 let config = TlsConfig {
                     client: None,
                     server_name: None,
-                    ..config.tls
+                    ..config.host.tls.clone()
                 };
                 config.build().map_err(tls_failed)?
             }
@@ -122,7 +122,7 @@ impl<N: Net> Client<N> {
             tls,
             proxy_tls,
             proxies: config.proxies,
-            addresses: config.addresses.clone(),
+            addresses: config.host.addresses.clone(),
             codings: config.host.codings,
             connect_to: config.connect_to,
             #[cfg(feature = "cookies")]
@@ -154,10 +154,10 @@ impl<N: Net> Client<N> {
             hosts,
             throttle,
         };
+        let names = Names::new(host_config.dns.clone(), Box::new(resolver));
         let mut client = Self::assemble(parts, host_config, bytes, net);
-        let names = Names::new(config.dns, Box::new(resolver));
         client
-            .set_names(names, config.addresses)
+            .set_names(names)
             .map_err(|error| unsent(error.into()))?;
         Ok(client)
     }

@@ -108,6 +108,12 @@ pub struct HostConfig {
     /// Whether [`Engine::stats`](crate::Engine::stats) counts calls. Default: no; a [`Shared`](crate::Shared) client
     /// always counts them.
     pub stats: bool,
+    /// TLS with `https` servers.
+    pub tls: TlsConfig,
+    /// Names: the cache in front of the resolver, and fixed addresses. A client has one cache for all hosts.
+    pub dns: DnsConfig,
+    /// Which addresses may be connected to. Default: all.
+    pub addresses: AddressPolicy,
     /// Options of the sockets.
     pub socket: SocketOptions,
     /// The most bytes of a streamed body that wait for the consumer before reading stops. Default 64 KiB; one read (up
@@ -144,15 +150,9 @@ pub struct Config {
     pub bytes_out: Option<Rate>,
     /// Whether redirects are followed. Default: no.
     pub redirects: Redirects,
-    /// TLS for `https` URLs and proxies.
-    pub tls: TlsConfig,
-    /// TLS for `https` proxies. Default: as `tls`, without the client certificate and the server name, which are for
-    /// servers.
+    /// TLS for `https` proxies. Default: as [`HostConfig::tls`], without the client certificate and the server name,
+    /// which are for servers.
     pub proxy_tls: Option<TlsConfig>,
-    /// Names: the cache in front of the resolver, and fixed addresses.
-    pub dns: DnsConfig,
-    /// Which addresses may be connected to. Default: all.
-    pub addresses: AddressPolicy,
     /// Hosts that are reached at another host and port. Default: none.
     pub connect_to: Vec<ConnectTo>,
     /// Proxies, and which URLs go through them. Default: none; [`Proxies::from_env`] reads the usual variables.
@@ -171,10 +171,7 @@ impl Default for Config {
             bytes_in: None,
             bytes_out: None,
             redirects: Redirects::none(),
-            tls: TlsConfig::default(),
             proxy_tls: None,
-            dns: DnsConfig::default(),
-            addresses: AddressPolicy::allow_all(),
             connect_to: Vec::new(),
             proxies: Proxies::none(),
             #[cfg(feature = "cookies")]
@@ -213,6 +210,9 @@ impl Default for HostConfig {
             adaptive: None,
             observer: None,
             stats: false,
+            tls: TlsConfig::default(),
+            dns: DnsConfig::default(),
+            addresses: AddressPolicy::allow_all(),
             socket: SocketOptions::default(),
             stream_buffer: 64 * 1024,
         }

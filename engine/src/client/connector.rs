@@ -106,7 +106,7 @@ impl Connector {
         Self {
             openings: Slab::new(),
             names: None,
-            allowed: AddressPolicy::allow_all(),
+            allowed: config.addresses.clone(),
             avoided: Avoided::new(config.avoid_failed),
             attempt_delay: config.attempt_delay,
             resolve_limit: config.timeouts.resolve,
@@ -115,14 +115,13 @@ impl Connector {
         }
     }
 
-    /// Sets how names are looked up, and which addresses are allowed.
-    pub(super) fn set_names(&mut self, names: Names, waker: Waker, allowed: AddressPolicy) {
+    /// Sets how names are looked up.
+    pub(super) fn set_names(&mut self, names: Names, waker: Waker) {
         self.names = Some(Lookups {
             names,
             waker,
             waiting: HashMap::new(),
         });
-        self.allowed = allowed;
     }
 
     /// From now on the hosts are addresses of one upstream: calls that wait for a slow opening go to another address.

@@ -291,7 +291,7 @@ fn stale_addresses_serve_while_they_are_refreshed() {
     net.listen(place(2), Link::default(), Script(ok));
     let (resolver, asked) = asked_of(&net, |_, before| found(50, &[[1, 2][before]], 1_000));
     let mut config = with_timeouts(100, 1000);
-    config.dns = DnsConfig {
+    config.host.dns = DnsConfig {
         stale_while_refresh: 30_000 * MS,
         ..DnsConfig::default()
     };
@@ -436,7 +436,7 @@ fn unused_hosts_are_forgotten() {
     net.listen(place(1), Link::default(), Script(ok));
     let (resolver, _) = asked_of(&net, |_, _| found(0, &[1], 0));
     let mut config = caps(4, 4);
-    config.dns.max_entries = NonZeroUsize::new(100).unwrap();
+    config.host.dns.max_entries = NonZeroUsize::new(100).unwrap();
     // Only for a while, and not for every host that was ever used.
     config.host.min_idle = 2;
     let mut client = Client::with_net(config, net.clone(), resolver).unwrap();

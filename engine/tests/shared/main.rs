@@ -540,7 +540,7 @@ fn a_client_counts_the_outcomes_of_its_calls_if_configured() {
     assert_eq!((stats.failures.dns, stats.failures.cancelled), (1, 1));
     assert_eq!(stats.connect.count(), 1);
 
-    config.addresses = AddressPolicy::deny_private();
+    config.host.addresses = AddressPolicy::deny_private();
     let mut client = Client::with_resolver(config, NoNames).unwrap();
     client.get(&url, &mut response).unwrap_err();
     assert_eq!(client.stats().failures.denied, 1);

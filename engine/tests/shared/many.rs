@@ -239,7 +239,7 @@ fn names_localhost_and_invalid_urls() {
     let port = server.address().port();
     let mut config = Config::default();
     let here = IpAddr::from(Ipv4Addr::LOCALHOST);
-    config.dns.resolve("name.example", None, [here]);
+    config.host.dns.resolve("name.example", None, [here]);
     let client = spawn(2, config);
     let mut response = Response::new();
     for host in ["localhost", "127.0.0.1", "name.example"] {

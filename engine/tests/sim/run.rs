@@ -88,11 +88,13 @@ fn client(plan: &Plan, net: &SimNet) -> AnyClient {
         })
     });
     let config = Config {
-        host,
+        host: HostConfig {
+            dns: web.dns.clone(),
+            ..host
+        },
         max_connections: NonZeroUsize::new(web.max_connections).expect("drawn so"),
         rate: web.rate,
         redirects: web.redirects.map_or(Redirects::none(), Redirects::limit),
-        dns: web.dns.clone(),
         proxies: proxies.unwrap_or_default(),
         ..Config::default()
     };

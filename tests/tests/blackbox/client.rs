@@ -873,6 +873,7 @@ fn t01_a_deadline_in_the_past_causes_no_lookup_and_no_traffic() {
     let server = Server::every(connection().always(OK));
     let mut config = any_config();
     config
+        .host
         .dns
         .resolve("a.example", None, [server.address().ip()]);
     let mut client = any_client(config);
@@ -919,7 +920,7 @@ fn p11_p12_calls_to_plain_and_secure_hosts_never_cross() {
         })
         .collect();
     let mut config = capped(12, 3);
-    config.tls = authority.trusted();
+    config.host.tls = authority.trusted();
     let mut client = any_client(config);
     for tag in 0..CALLS {
         let n = tag as usize % 10;

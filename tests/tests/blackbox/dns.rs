@@ -31,10 +31,9 @@ fn exact() -> DnsConfig {
 }
 
 fn config_of(dns: DnsConfig) -> Config {
-    Config {
-        dns,
-        ..any_config()
-    }
+    let mut config = any_config();
+    config.host.dns = dns;
+    config
 }
 
 /// These name servers, with more patience than any test has.

@@ -84,7 +84,7 @@ fn client_of(count: u8, change: impl FnOnce(&mut Config)) -> (Client, Tried) {
     let tried = Tried::default();
     let mut config = any_config();
     let ips = (1..=count).map(|n| IpAddr::from([127, 0, 0, n]));
-    config.dns.resolve("many.test", None, ips);
+    config.host.dns.resolve("many.test", None, ips);
     config.host.observer = Some(tried.observer());
     change(&mut config);
     (named_client(config, Nobody), tried)

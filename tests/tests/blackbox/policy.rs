@@ -35,12 +35,10 @@ type Tried = Arc<Mutex<Vec<String>>>;
 fn guarded(policy: AddressPolicy) -> (Config, Tried) {
     let tried = Tried::default();
     let seen = tried.clone();
-    let mut config = Config {
-        addresses: policy,
-        redirects: Redirects::limit(5),
-        ..any_config()
-    };
-    config.dns.min_ttl = Duration::ZERO;
+    let mut config = any_config();
+    config.host.addresses = policy;
+    config.redirects = Redirects::limit(5);
+    config.host.dns.min_ttl = Duration::ZERO;
     config.host.observer = Some(Observer::new(move |event| {
         if let ObserverEvent::Connected { remote, .. } = event {
             seen.lock().unwrap().push(remote.to_string());
@@ -131,6 +129,7 @@ fn names_are_judged_by_each_of_their_addresses() {
     // An address that is fixed for the name is not excepted.
     let mut fixed = config.clone();
     fixed
+        .host
         .dns
         .resolve("innocent.example", None, ["127.0.0.1".parse().unwrap()]);
     let mut client = named_client(fixed, saying(&[]));

@@ -57,7 +57,7 @@ fn client(proxies: Proxies, tls: TlsConfig) -> Client {
 
 fn client_in_time(proxies: Proxies, tls: TlsConfig, timeouts: Timeouts) -> Client {
     let mut config = config(proxies);
-    config.tls = tls;
+    config.host.tls = tls;
     config.host.timeouts = timeouts;
     named_client(config, NoNames)
 }
@@ -335,7 +335,7 @@ fn a_tunnel_to_an_ipv6_address_has_it_in_brackets() {
     for (host, to_host) in [("a.example", "::1"), ("a.example", "[::1]")] {
         let proxy = Server::play([script.clone().always(OK)]);
         let mut config = config(all("http", &proxy));
-        config.tls = authority.trusted();
+        config.host.tls = authority.trusted();
         config.connect_to = vec![ConnectTo {
             host: host.into(),
             port: None,
@@ -401,7 +401,7 @@ fn a_proxy_has_a_tls_configuration_of_its_own() {
     };
     let client = |proxy: &Server, tls, proxy_tls| {
         let mut config = config(all("https", proxy));
-        config.tls = tls;
+        config.host.tls = tls;
         config.proxy_tls = proxy_tls;
         named_client(config, NoNames)
     };
@@ -563,7 +563,7 @@ fn tunnels_are_observed() {
         let tell = Arc::clone(&told);
         let address = courser::Address::from(proxy.address());
         let mut config = config(all("http", &proxy));
-        config.tls = authority.trusted();
+        config.host.tls = authority.trusted();
         config.host.observer = Some(Observer::new(move |event| {
             let line = match event {
                 ObserverEvent::Connected { .. } => "connected".into(),
@@ -732,7 +732,7 @@ fn socks5_is_told_the_address_that_is_fixed_for_the_port() {
     let proxy = Server::play([socks(expected.len()).always(OK)]);
     let mut config = config(all("socks5", &proxy));
     let fixed = "192.0.2.9".parse().unwrap();
-    config.dns.resolve("a.example", Some(8080), [fixed]);
+    config.host.dns.resolve("a.example", Some(8080), [fixed]);
     let mut client = named_client(config, NoNames);
     get(&mut client, "http://a.example:8080/");
     assert_eq!(proxy.taken(), [vec![5, 1, 0], expected]);
@@ -877,7 +877,7 @@ fn socks5_runs_out_of_addresses() {
     let loopback = "127.0.0.0/8".parse().unwrap();
     let documentation = "192.0.2.0/24".parse().unwrap();
     let policy = AddressPolicy::deny_private();
-    config.addresses = policy.allow(loopback).allow(documentation);
+    config.host.addresses = policy.allow(loopback).allow(documentation);
     let mut client = named_client(config, names());
     let fault = fault(&mut client, "http://a.example/");
     assert_eq!(fault, "Socks(HostUnreachable)");
@@ -1192,7 +1192,7 @@ fn a_redirect_into_a_tunnel() {
     )]);
     let mut config = config(all("http", &proxy).except("127.0.0.1"));
     config.redirects = Redirects::limit(3);
-    config.tls = authority.trusted();
+    config.host.tls = authority.trusted();
     let mut client = any_client(config);
     let mut request = Request::post(format!("http://{}/", direct.address()), "the body");
     client.call(&mut request, &mut Response::new()).unwrap();
@@ -1210,7 +1210,7 @@ fn the_address_policy_holds_for_proxies_and_for_literal_targets() {
     let proxy = Server::play([connection().always(OK)]);
     let denying = |proxies, policy| {
         let mut config = config(proxies);
-        config.addresses = policy;
+        config.host.addresses = policy;
         named_client(config, Fixed([10, 0, 0, 7]))
     };
     // The proxy's own address.

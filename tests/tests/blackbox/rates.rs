@@ -98,7 +98,7 @@ fn r04_tls_goes_at_the_rate_of_its_bytes() {
     let down = body(80_000);
     let server = Server::every(connection().tls(&acceptor).always(response(&down)));
     let mut config = any_config();
-    config.tls = authority.trusted();
+    config.host.tls = authority.trusted();
     config.host.bytes_in = rate(400_000, 1);
     config.bytes_out = rate(20_000, 1);
     let mut client = any_client(config);

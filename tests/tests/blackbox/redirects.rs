@@ -505,7 +505,7 @@ fn r07_names_of_one_domain_share_no_credentials() {
     });
     let port = server.address().port();
     let mut config = following();
-    config.dns.resolve("*", None, [server.address().ip()]);
+    config.host.dns.resolve("*", None, [server.address().ip()]);
     let mut client = any_client(config);
     for (from, to, kept) in [
         ("sub.example.com", "example.com", 0),

@@ -371,6 +371,7 @@ fn addresses_in_urls_are_not_looked_up() {
         }
     }));
     config
+        .host
         .dns
         .resolve("a.example", None, [server.address().ip()]);
     let mut client = any_client(config);

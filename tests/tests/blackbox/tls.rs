@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use courser::{
-    Call, Client, Config, ErrorKind, PeerFault, PemOrDer, Phase, Redirects, Report, Request,
-    Response, Sent, TimeLimit, Timeouts, TlsAlert, TlsConfig, TlsFault, TlsIdentity, TlsVersion,
+    Call, Client, ErrorKind, PeerFault, PemOrDer, Phase, Redirects, Report, Request, Response,
+    Sent, TimeLimit, Timeouts, TlsAlert, TlsConfig, TlsFault, TlsIdentity, TlsVersion,
 };
 use rcgen::date_time_ymd;
 use rustls::SupportedProtocolVersion;
@@ -33,16 +33,14 @@ fn client(tls: TlsConfig) -> Client {
 }
 
 fn limited(tls: TlsConfig, timeouts: Timeouts) -> Client {
-    let mut config = Config {
-        tls,
-        ..any_config()
-    };
+    let mut config = any_config();
+    config.host.tls = tls;
     config.host.timeouts = Timeouts {
         total: timeouts.total.or(Some(PATIENCE)),
         ..timeouts
     };
     let local = [[127, 0, 0, 1].into()];
-    config.dns.resolve("*", None, local);
+    config.host.dns.resolve("*", None, local);
     any_client(config)
 }
 
@@ -839,11 +837,9 @@ fn redirects_between_http_and_https() {
     let plain = Server::answer(move |_| {
         format!("HTTP/1.1 302 Found\r\nLocation: {location}x\r\nContent-Length: 0\r\n\r\n").into()
     });
-    let config = Config {
-        tls: authority.trusted(),
-        redirects: Redirects::limit(3),
-        ..any_config()
-    };
+    let mut config = any_config();
+    config.host.tls = authority.trusted();
+    config.redirects = Redirects::limit(3);
     let mut client = any_client(config);
     let mut request = Request::get(format!("http://{}/", plain.address()));
     request.header("Authorization", "Basic c2VjcmV0");
@@ -885,11 +881,9 @@ fn credentials_stay_with_their_origin_over_tls_too() {
     ];
     let told = |request: &tests::script::Request| names.map(|name| request.header(name).len());
     let send = |url: String, streaming: bool| {
-        let config = Config {
-            tls: authority.trusted(),
-            redirects: Redirects::limit(3),
-            ..any_config()
-        };
+        let mut config = any_config();
+        config.host.tls = authority.trusted();
+        config.redirects = Redirects::limit(3);
         let mut client = any_client(config);
         let mut request = Request::get(url);
         request
@@ -960,13 +954,8 @@ fn the_scheme_is_part_of_the_pool_s_key() {
 
 #[test]
 fn a_configuration_that_makes_no_sense_makes_no_client() {
-    let config = Config {
-        tls: TlsConfig {
-            extra_roots: vec![PemOrDer::File("/no/such/file".into())],
-            ..TlsConfig::default()
-        },
-        ..any_config()
-    };
+    let mut config = any_config();
+    config.host.tls.extra_roots = vec![PemOrDer::File("/no/such/file".into())];
     let error = Client::new(config).err().unwrap();
     assert!(matches!(error.kind(), ErrorKind::Misuse(_)), "{error:?}");
     assert!(error.to_string().contains("/no/such/file"), "{error}");

@@ -37,7 +37,7 @@ use crate::client::progress::{ActiveCall, Reactor};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Net, Waker};
-use crate::policy::{AddressPolicy, Balancer, Counters, LatePolicy};
+use crate::policy::{Balancer, Counters, LatePolicy};
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{Armed, ByteRates, CallState, HeadState, HostKey, Settings};
 use crate::time::Time;
@@ -149,9 +149,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    pub(crate) fn set_names(&mut self, names: Names, addresses: AddressPolicy) -> io::Result<()> {
+    pub(crate) fn set_names(&mut self, names: Names) -> io::Result<()> {
         let waker = self.reactor.waker()?;
-        self.connector.set_names(names, waker, addresses);
+        self.connector.set_names(names, waker);
         Ok(())
     }
 
