@@ -207,7 +207,7 @@ pub use policy::{
     AdaptiveTimeout, AddressHook, AddressPolicy, Aimd, AimdConfig, Backoff, BadNetwork,
     BalanceConfig, Balancer, Breaker, BreakerConfig, BreakerPermit, BreakerState, Counters,
     DnsConfig, DnsCounters, FailedAttempt, FailureClass, Family, Health, HealthCheck, LatePolicy,
-    Latencies, LoadSignal, Network, Overflow, Override, Proxies, Proxy, ProxyKind, Rate,
+    Latencies, LoadSignal, Network, Overflow, Override, Pipelined, Proxies, Proxy, ProxyKind, Rate,
     RateLimiter, Redirects, Retry, RetryAccount, RetryBudget, RetryHook, RetryOn, RetryRule,
     RetryVia, ReuseOrder, Spread, Statuses, Timeouts, WaitPolicy, retry_after,
 };

@@ -11,7 +11,7 @@ use super::{HostConfig, Upstream};
 use crate::error::{Error, Misuse, Phase, Sent};
 use crate::net::Net;
 use crate::net::os::OsNet;
-use crate::policy::{Overflow, PoolConfig};
+use crate::policy::{Overflow, Pipelined, PoolConfig};
 
 /// A client of one upstream with few connections, and many requests on each at a time (RFC 9112 §9.3.2).
 ///
@@ -20,13 +20,15 @@ use crate::policy::{Overflow, PoolConfig};
 /// [`Timings::in_front`](crate::Timings::in_front) shows for how long. If a call times out or is cancelled after its
 /// request was sent, the answer keeps its place in this order and is dropped.
 ///
-/// When a connection ends, unsent calls move to another connection. Idempotent calls without an answer are sent once
-/// more, on a new connection; other calls fail with [`Sent::NoReplyByte`]. A server that does not support pipelining
-/// correctly gets one request at a time for a while.
+/// When a connection ends, unsent calls move to another connection. Idempotent calls without an answer are sent again, on
+/// another connection: once after a failure, and each time when the server has announced the end with an answer to an
+/// earlier call. Other calls fail with [`Sent::NoReplyByte`]. A server that does not support pipelining correctly gets
+/// one request at a time for a while.
 ///
-/// Requests of every method share connections. A POST on a shared connection fails when the connection ends before the
-/// answer, even if an earlier call caused the end. Use a [`HostClient`](crate::HostClient) for calls that must not fail
-/// in this way, and for TLS, which this client does not support.
+/// A request that is not idempotent, such as a POST, goes alone: it is sent when all requests before it on its connection
+/// are answered, and no request is sent after it until it is answered itself (RFC 9112 §9.3.2). So no other call can make
+/// it fail, and many of them take as long as with a [`HostClient`](crate::HostClient).
+/// [`Pipelined::All`](crate::Pipelined::All) lets them share connections as well. This client does not support TLS.
 ///
 /// Bodies are in memory. Body streams, `Expect`, `Upgrade`, CONNECT and streamed responses are refused
 /// ([`Misuse::NotPipelined`](crate::Misuse::NotPipelined)), because they would delay the other calls.
@@ -85,6 +87,8 @@ pub struct PipelineConfig {
     pub max_pending_total: NonZeroUsize,
     /// What happens at `max_pending_total`. Default: calls wait.
     pub overflow: Overflow,
+    /// Which requests share a connection. Default: those with idempotent methods.
+    pub methods: Pipelined,
     /// The longest time that a request waits for other requests, to be sent in the same write. Default 0: until the end
     /// of the iteration in which the request was submitted.
     pub max_batch_delay: Duration,
@@ -102,6 +106,7 @@ impl Default for PipelineConfig {
             max_pending: NonZeroUsize::MIN.saturating_add(63),
             max_pending_total: NonZeroUsize::MIN.saturating_add(65_535),
             overflow: Overflow::default(),
+            methods: Pipelined::default(),
             max_batch_delay: Duration::ZERO,
             distrust: Duration::from_secs(60),
         }

@@ -80,6 +80,7 @@ impl Pipelines {
             unanswered: 0,
             batching: Batching {
                 max_delay: config.max_batch_delay,
+                methods: config.methods,
                 drain: match config.host.late {
                     LatePolicy::Drain { up_to } => up_to,
                     _ => PipelineConfig::DRAIN,

@@ -30,7 +30,7 @@ pub use balance::{BalanceConfig, Balancer, HealthCheck, Spread};
 pub use breaker::{Breaker, BreakerConfig, BreakerPermit, BreakerState, Health, Statuses};
 pub use budget::{RetryAccount, RetryBudget};
 pub use dns::{DnsConfig, DnsCounters, Family, Override};
-pub use pipelining::Overflow;
+pub use pipelining::{Overflow, Pipelined};
 pub use pool::{Counters, ReuseOrder, WaitPolicy};
 pub use proxy::{Proxies, Proxy, ProxyKind};
 pub use rate::{Rate, RateLimiter};

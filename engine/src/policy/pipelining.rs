@@ -21,6 +21,27 @@ pub enum Overflow {
     DropOldestUnsent,
 }
 
+/// Which requests share a connection with requests that have no answer yet (RFC 9112 §9.3.2).
+///
+/// ```
+/// use courser::{Pipelined, PipelineConfig};
+///
+/// // The caller knows what to do when a POST fails with `Sent::NoReplyByte`.
+/// let config = PipelineConfig { methods: Pipelined::All, ..PipelineConfig::default() };
+/// ```
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Pipelined {
+    /// Requests with [idempotent](crate::Request::is_idempotent) methods. Any other request is sent when all requests
+    /// before it on its connection are answered, and no request is sent after it until it is answered itself.
+    #[default]
+    Idempotent,
+    /// Requests of every method. If the connection ends, all requests without an answer that are not idempotent fail with
+    /// [`Sent::NoReplyByte`](crate::Sent::NoReplyByte), even if an earlier call caused the end: the server may have
+    /// processed them.
+    All,
+}
+
 /// The loads of the connections of a pipelining client, by their slots in the pool.
 #[derive(Debug)]
 pub(crate) struct PipelineLoads<C> {

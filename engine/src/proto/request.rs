@@ -80,6 +80,8 @@ pub(super) struct Outline {
     pub(super) streams: bool,
     /// The body waits for 100 (Continue).
     pub(super) awaits_continue: bool,
+    /// The method is [idempotent](Request::is_idempotent).
+    pub(super) idempotent: bool,
     /// Bytes of the request that are in memory.
     pub(super) length: usize,
 }
@@ -387,6 +389,7 @@ impl Request {
             },
             streams: self.has_stream(),
             awaits_continue: self.expects().is_some(),
+            idempotent: self.is_idempotent(),
             length: self.encoded().len() + self.separate_body().len(),
         }
     }
@@ -658,6 +661,12 @@ impl Request {
             self.method_now(),
             "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE"
         )
+    }
+
+    /// [`is_idempotent`](Self::is_idempotent) of the request as it was encoded last.
+    #[inline]
+    pub(crate) fn was_encoded_idempotent(&self) -> bool {
+        self.outline().idempotent
     }
 
     // ---- redirects and cookies

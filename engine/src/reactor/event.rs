@@ -43,7 +43,8 @@ pub(crate) enum ReactorEvent {
         call: Option<CallKey>,
     },
     /// In a pipeline, the connection of a call is closed, and the response of the call had not begun. If `error` is
-    /// `None`, the server has not processed the request, even if the request was sent.
+    /// `None`, the request was not sent, or it is idempotent and the answer before it said that the connection ends: the
+    /// call moves to another connection.
     Unanswered {
         call: CallKey,
         sent: Sent,

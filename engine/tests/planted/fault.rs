@@ -33,6 +33,10 @@ faults! {
     ReuseAfterClose,
     /// A request that must not be repeated is repeated after a connection was found closed.
     RepeatedPost,
+    /// Such a request is repeated when an answer before its own has ended the connection.
+    PostBehindClose,
+    /// A request that goes alone shares its connection.
+    SharedPost,
     /// The deadline of a call does not count any more once the call has a connection.
     MissedDeadline,
     /// A pool opens one connection too many.

@@ -13,8 +13,8 @@ use courser::net::sim::{Behaviour, Faults, Link, Probability, Random, ScriptedAn
 use courser::{
     AdaptiveTimeout, AimdConfig, Answer, Backoff, BalanceConfig, BreakerConfig, DnsConfig,
     DnsError, FailureClass, HealthCheck, HostConfig, LatePolicy, Limits, Overflow, PipelineConfig,
-    Rate, Retry, RetryBudget, RetryHook, RetryOn, RetryRule, RetryVia, ReuseOrder, Spread,
-    Statuses, Timeouts, WaitPolicy,
+    Pipelined, Rate, Retry, RetryBudget, RetryHook, RetryOn, RetryRule, RetryVia, ReuseOrder,
+    Spread, Statuses, Timeouts, WaitPolicy,
 };
 
 #[derive(Debug)]
@@ -267,6 +267,11 @@ impl Plan {
             plan.config.retry_budget = None;
             plan.config.breaker = None;
         }
+        for place in &mut plan.places {
+            if random.roll(OFTEN) {
+                place.behaviour.reads_on = Probability::per_mille(1000);
+            }
+        }
         for (_, act) in &mut plan.acts {
             let (Act::Submit(spec) | Act::Block(spec)) = act else {
                 continue;
@@ -294,6 +299,7 @@ impl Plan {
             },
             max_batch_delay: random.duration(&span(0, delay)),
             distrust: random.duration(&span(0, 2000)),
+            methods: *random.pick(&[Pipelined::Idempotent, Pipelined::All]),
         });
         plan
     }
@@ -826,6 +832,7 @@ fn draw_behaviour(random: &mut Random, foul: bool, bulk: bool) -> Behaviour {
         behaviour.idle = maybe(random, 1, 3000);
         behaviour.tells_idle = sometimes(random, 500);
         behaviour.silent_close = sometimes(random, 300);
+        behaviour.reads_on = sometimes(random, 1000);
         behaviour.early = sometimes(random, 300);
         behaviour.cut = sometimes(random, 150);
         behaviour.reset = sometimes(random, 150);

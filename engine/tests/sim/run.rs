@@ -11,8 +11,9 @@ use courser::net::sim::{Entry, HttpServer, ReceivedRequest, SimNet, Trace};
 use courser::net::{Address, Net as _};
 use courser::{
     Call, CallId, Client, Completion, Config, Counters, Error, ErrorKind, HostClient, HostConfig,
-    LatePolicy, LimitExceeded, Misuse, Overflow, PipelineClient, PipelineConfig, Proxies, Proxy,
-    Read, Redirects, Report, Request, Response, Sent, TimeLimit, Upstream, WaitPolicy,
+    LatePolicy, LimitExceeded, Misuse, Overflow, PipelineClient, PipelineConfig, Pipelined,
+    Proxies, Proxy, Read, Redirects, Report, Request, Response, Sent, TimeLimit, Upstream,
+    WaitPolicy,
 };
 
 use crate::plan::{Act, Consumer, Mood, NOT_IDEMPOTENT, Name, Plan, Spec, Upload, Web};
@@ -930,6 +931,14 @@ impl Run<'_> {
                 assert!(
                     heard.method == spec.method || redirected && heard.method == "GET",
                     "{heard:?} {spec:?}"
+                );
+                let pipeline = self.plan.pipeline.as_ref();
+                if heard.ignored && !NOT_IDEMPOTENT.contains(&&*heard.method) {
+                    continue; // moves on each time when a connection ends that way
+                }
+                assert!(
+                    !heard.ignored || pipeline.is_none_or(|own| own.methods == Pipelined::All),
+                    "sent with others: {heard:?} {spec:?}"
                 );
                 let times = times.entry((heard.id, heard.target.clone())).or_default();
                 *times += 1;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use courser::{
     Call, Codings, Completion, ErrorKind, LatePolicy, LimitExceeded, Limits, Misuse, Overflow,
-    PipelineClient, PipelineConfig, Request, Response, Sent, Shared, SharedConfig, TimeLimit,
-    Upstream,
+    PipelineClient, PipelineConfig, Pipelined, Request, Response, Sent, Shared, SharedConfig,
+    TimeLimit, Upstream,
 };
 use tests::clients::config as host_config;
 use tests::script::{Gate, PATIENCE, Script, Server, connection, eventually};
@@ -24,12 +24,24 @@ fn config() -> PipelineConfig {
     }
 }
 
+/// One connection, which requests of all methods share.
+fn sharing() -> PipelineConfig {
+    PipelineConfig {
+        methods: Pipelined::All,
+        ..config()
+    }
+}
+
 fn client(server: &Server, config: PipelineConfig) -> PipelineClient {
     PipelineClient::new(Upstream::tcp([server.address()]), config).unwrap()
 }
 
 fn call(target: impl Into<String>) -> Call {
     Call::new(Request::get(target), Response::new())
+}
+
+fn post(tag: u64) -> Call {
+    Call::new(Request::post("/post", "x"), Response::new()).tag(tag)
 }
 
 fn calls(numbers: std::ops::Range<u64>) -> impl Iterator<Item = Call> {
@@ -364,36 +376,137 @@ fn a_delay_gathers_what_is_submitted_meanwhile() {
     );
     assert!(server.requests().is_empty());
     // So much that it does not wait for more.
-    client.submit(Call::new(Request::post("/", vec![b'x'; 20_000]), Response::new()).tag(1));
+    let mut large = Request::new("PUT", "/");
+    large.body(vec![b'x'; 20_000]);
+    client.submit(Call::new(large, Response::new()).tag(1));
     assert_eq!(drive(&mut client).len(), 2);
     assert_nothing_left(client, &server);
 }
 
 // ---- ends of connections
 
+/// RFC 9112 §9.6: the server must process no request behind the answer that says close, but it may have.
 #[test]
-fn what_follows_connection_close_moves_on_whatever_it_is() {
+fn rfc_9112_what_follows_connection_close_moves_on_if_it_is_idempotent() {
     let server = Server::play([
-        requests(4).send([OK, CLOSING].concat()).close(),
+        requests(5).send([OK, CLOSING].concat()).close(),
         connection().always(OK),
     ]);
-    let mut client = client(&server, config());
-    let post = |tag| Call::new(Request::post("/post", "x"), Response::new()).tag(tag);
+    let mut client = client(&server, sharing());
+    let mut put = Request::new("PUT", "/put");
+    put.body("y");
     let done = run(
         &mut client,
-        [call("/0"), call("/1").tag(1), post(2), call("/3").tag(3)],
+        [
+            call("/0"),
+            call("/1").tag(1),
+            post(2),
+            call("/3").tag(3),
+            Call::new(put, Response::new()).tag(4),
+        ],
     );
-    assert!(done.iter().all(|done| done.outcome.is_ok()), "{done:?}");
+    assert_eq!(done.len(), 5);
+    for done in &done {
+        match (done.tag, &done.outcome) {
+            (2, Err(error)) => assert_eq!(error.sent(), Sent::NoReplyByte, "{error:?}"),
+            (tag, outcome) => assert!(tag != 2 && outcome.is_ok(), "{tag} {outcome:?}"),
+        }
+    }
     assert_eq!(
-        done.iter().map(|done| done.tag).collect::<Vec<_>>(),
-        [0, 1, 2, 3]
+        server.lines()[5..],
+        ["GET /3 HTTP/1.1", "PUT /put HTTP/1.1"]
     );
-    assert_eq!(
-        server.lines()[4..],
-        ["POST /post HTTP/1.1", "GET /3 HTTP/1.1"]
-    );
-    assert_eq!(client.pipeline_counters().unanswered, 2);
+    assert_eq!(client.pipeline_counters().unanswered, 3);
     assert!(!client.pipeline_counters().serial);
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn rfc_9112_a_post_is_not_executed_twice_by_a_server_that_says_close_and_reads_on() {
+    // What comes behind the first request is recorded.
+    let first = || connection().request().send(CLOSING);
+    let server = Server::play([first(), first(), connection().always(OK)]);
+    let mut client = client(&server, config());
+    let done = run(&mut client, [post(0), post(1), call("/2").tag(2)]);
+    assert!(done.iter().all(|done| done.outcome.is_ok()), "{done:?}");
+    assert_eq!(server.stray(), b"");
+    assert_eq!(server.served_by(), [0, 1, 2]);
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn rfc_9112_a_request_that_is_not_idempotent_goes_alone() {
+    let server = echo();
+    let mut client = client(&server, config());
+    let is_post = |n: usize| matches!(n, 2 | 3 | 6);
+    let done = run(
+        &mut client,
+        (0..8).map(|n| match is_post(n as usize) {
+            true => post(n),
+            false => call("/").tag(n),
+        }),
+    );
+    let times: Vec<_> = done.iter().map(|done| done.report.timings()).collect();
+    for n in 1..8 {
+        assert!(done[n].outcome.is_ok() && done[n].tag == n as u64);
+        let waited = times[n].sent >= times[n - 1].first_byte;
+        assert_eq!(waited, is_post(n) || is_post(n - 1), "{n}: {times:?}");
+    }
+    assert_eq!(server.accepted(), 1);
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn what_waits_behind_a_post_goes_on_when_the_post_gives_up() {
+    let gate = Gate::new();
+    let server = Server::play([requests(1).wait(&gate).send(OK).always(OK)]);
+    let mut client = client(&server, config());
+    client.submit(call("/0"));
+    let unsent = client.submit(post(1));
+    for call in [call("/2").tag(2), post(3), call("/4").tag(4)] {
+        client.submit(call);
+    }
+    while server.requests().is_empty() {
+        client.wait(Some(Duration::from_millis(1))).unwrap();
+    }
+    assert!(client.cancel(unsent));
+    let done = client.wait(Some(PATIENCE)).unwrap().unwrap();
+    let error = done.outcome.unwrap_err();
+    assert_eq!((done.tag, error.sent()), (1, Sent::Nothing));
+    client.wait(Some(Duration::from_millis(1))).unwrap();
+    gate.open_for_all();
+    let done = drive(&mut client);
+    assert!(done.iter().all(|done| done.outcome.is_ok()), "{done:?}");
+    let times: Vec<_> = done.iter().map(|done| done.report.timings()).collect();
+    // The second does not wait for the answer to the first any more.
+    assert!(times[1].sent < times[0].first_byte, "{times:?}");
+    assert!(times[2].sent >= times[1].first_byte, "{times:?}");
+    assert_eq!(server.requests().len(), 4);
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn a_post_that_was_sent_and_gave_up_is_answered_before_others_are_sent() {
+    let gate = Gate::new();
+    let server = Server::play([requests(1).wait(&gate).send(OK).always(OK)]);
+    let mut client = client(&server, config());
+    let sent = client.submit(post(0));
+    client.submit(call("/1").tag(1));
+    while server.requests().is_empty() {
+        client.wait(Some(Duration::from_millis(1))).unwrap();
+    }
+    assert!(client.cancel(sent));
+    let done = client.wait(Some(PATIENCE)).unwrap().unwrap();
+    assert_eq!(
+        (done.tag, done.outcome.unwrap_err().sent()),
+        (0, Sent::NoReplyByte)
+    );
+    gate.open_for_all();
+    let done = drive(&mut client).remove(0);
+    let times = done.report.timings();
+    assert!(done.outcome.is_ok() && times.in_front.is_some());
+    assert!(times.sent >= times.in_front, "{times:?}");
+    assert_eq!(server.requests().len(), 2);
     assert_nothing_left(client, &server);
 }
 
@@ -403,15 +516,14 @@ fn a_lost_connection_costs_nobody_who_can_be_sent_again() {
         let lost = requests(5).send([OK, OK].concat());
         let lost = if reset { lost.reset() } else { lost.close() };
         let server = Server::play([lost, connection().always(OK)]);
-        let mut client = client(&server, config());
-        let post = Call::new(Request::post("/post", "x"), Response::new()).tag(3);
+        let mut client = client(&server, sharing());
         let done = run(
             &mut client,
             [
                 call("/0"),
                 call("/1").tag(1),
                 call("/2").tag(2),
-                post,
+                post(3),
                 call("/4").tag(4),
             ],
         );
@@ -470,8 +582,7 @@ fn nothing_is_sent_behind_a_request_that_says_close() {
     let mut closing = Request::get("/closing");
     closing.header("Connection", "close");
     let closing = Call::new(closing, Response::new()).tag(1);
-    let post = Call::new(Request::post("/post", "x"), Response::new()).tag(2);
-    let done = run(&mut client, [call("/0"), closing, post]);
+    let done = run(&mut client, [call("/0"), closing, post(2)]);
     assert!(done.iter().all(|done| done.outcome.is_ok()), "{done:?}");
     assert_eq!(server.lines()[2..], ["POST /post HTTP/1.1"]);
     assert_eq!(server.served_by(), [0, 0, 1]);
@@ -508,8 +619,7 @@ fn rfc_9112_nothing_is_sent_on_a_connection_that_is_known_to_end() {
         while began.elapsed() < Duration::from_millis(20) {
             done.extend(client.wait(Some(Duration::from_millis(1))).unwrap());
         }
-        let post = Call::new(Request::post("/post", "x"), Response::new()).tag(1);
-        client.submit(post);
+        client.submit(post(1));
         done.extend(client.wait(Some(Duration::from_millis(1))).unwrap());
         gate.open_for_all();
         done.extend(drive(&mut client));

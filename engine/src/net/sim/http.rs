@@ -48,6 +48,8 @@ pub struct ReceivedRequest {
     pub id: u64,
     /// Head and body arrived completely.
     pub whole: bool,
+    /// Processed, but not answered, because the connection ended with an answer before ([`Behaviour::reads_on`]).
+    pub ignored: bool,
 }
 
 /// How the server answers. Default: at once, keep-alive without a limit, bodies of up to 200 bytes, no faults.
@@ -65,6 +67,9 @@ pub struct Behaviour {
     pub close: Probability,
     /// Closes after an answer without announcing it.
     pub silent_close: Probability,
+    /// When it closes after an answer, announced or not, it has processed the requests that came after that one, and does
+    /// not answer them.
+    pub reads_on: Probability,
     /// Answers as HTTP/1.0, with or without `Connection: keep-alive`.
     pub http10: Probability,
     /// Sends interim (1xx) responses first.
@@ -130,6 +135,7 @@ impl Default for Behaviour {
             tells_idle: Probability::NEVER,
             close: Probability::NEVER,
             silent_close: Probability::NEVER,
+            reads_on: Probability::NEVER,
             http10: Probability::NEVER,
             interim: Probability::NEVER,
             early: Probability::NEVER,
@@ -324,7 +330,7 @@ impl Conversation {
         if let Some(received_request) = journal.get_mut(request.entry) {
             received_request.whole = true;
         }
-        self.answer(peer, behaviour, &request, request.keep_alive);
+        self.answer(peer, behaviour, journal, &request);
         true
     }
 
@@ -393,60 +399,26 @@ impl Conversation {
         behaviour: &Behaviour,
         journal: &mut Vec<ReceivedRequest>,
     ) -> bool {
-        let end = self.buffer.windows(4).position(|w| w == b"\r\n\r\n");
-        let Some(end) = end.map(|at| at + 4) else {
+        let Some(head) = self.take_head() else {
             return false;
         };
         // The request may have come together with the one before. The idle timer was set after the answer to that one.
         self.received += 1;
-        let head: Vec<u8> = self.buffer.drain(..end).collect();
-        let head = String::from_utf8_lossy(&head);
-        let mut words = head.split([' ', '\r']);
-        let method = words.next().unwrap_or_default().to_owned();
-        let target = words.next().unwrap_or_default();
-        if method == "CONNECT" {
+        if head.starts_with("CONNECT ") {
             self.connect(peer, behaviour);
             return true;
         }
-        // A proxy gets an absolute URL.
-        let url = target.strip_prefix("http://");
-        let url = url.map(|rest| rest.split_at(rest.find('/').unwrap_or(rest.len())));
-        let (host, target) = url.unwrap_or((value(&head, "Host").unwrap_or_default(), target));
-        let (host, target) = (host.to_owned(), target.to_owned());
-        let id = value(&head, "X-Id")
-            .and_then(|id| id.parse().ok())
-            .unwrap_or(0);
-        let body = match value(&head, "Content-Length") {
-            _ if value(&head, "Transfer-Encoding").is_some() => BodyFraming::Chunked,
-            length => BodyFraming::Length(length.and_then(|n| n.parse().ok()).unwrap_or(0)),
-        };
-        let request = Request {
-            entry: journal.len(),
-            id,
-            method: method.clone(),
-            target: target.clone(),
-            keep_alive: value(&head, "Connection") != Some("close"),
-            body,
-            got: Vec::new(),
-        };
-        journal.push(ReceivedRequest {
-            at: peer.now(),
-            connection: peer.connection(),
-            method,
-            target,
-            host,
-            id,
-            whole: false,
-        });
+        let mut request = Request::parse(&head, peer, journal);
         if peer.random().roll(behaviour.deaf) {
             let pause = peer.random().duration(&behaviour.think);
             peer.stop_reading();
             peer.wait(pause);
             peer.start_reading();
         }
-        let has_body = !matches!(body, BodyFraming::Length(0));
+        let has_body = !matches!(request.body, BodyFraming::Length(0));
         if has_body && peer.random().roll(behaviour.early) {
-            self.answer(peer, behaviour, &request, false);
+            request.keep_alive = false;
+            self.answer(peer, behaviour, journal, &request);
             return false;
         }
         if value(&head, "Expect").is_some() && !peer.random().roll(behaviour.mute_expect) {
@@ -463,8 +435,8 @@ impl Conversation {
         &mut self,
         peer: &mut Peer<'_>,
         behaviour: &Behaviour,
+        journal: &mut Vec<ReceivedRequest>,
         request: &Request,
-        keep_alive: bool,
     ) {
         let think = peer.random().duration(&behaviour.think);
         peer.wait(think);
@@ -484,7 +456,7 @@ impl Conversation {
             ));
             return self.send_endlessly(peer, "8\r\nendless!\r\n");
         }
-        let answer = Answer::draw(peer.random(), behaviour, request, keep_alive);
+        let answer = Answer::draw(peer.random(), behaviour, request);
         let end = answer.send(peer, behaviour);
         match end {
             AnswerEnd::Whole => {}
@@ -506,6 +478,9 @@ impl Conversation {
             return peer.send(EXTRA);
         }
         if answer.closes || peer.random().roll(behaviour.silent_close) {
+            if request.is_whole(journal) && peer.random().roll(behaviour.reads_on) {
+                self.process_silently(peer, journal);
+            }
             return self.hang_up(peer);
         }
         if peer.random().roll(behaviour.half_close) {
@@ -520,6 +495,25 @@ impl Conversation {
             return peer.send(what);
         }
         self.watch_idle(peer, behaviour.idle);
+    }
+
+    /// Processes the requests that have come completely, without answers.
+    fn process_silently(&mut self, peer: &Peer<'_>, journal: &mut Vec<ReceivedRequest>) {
+        while let Some(head) = self.take_head() {
+            let mut request = Request::parse(&head, peer, journal);
+            if !request.take_body(&mut self.buffer) {
+                return;
+            }
+            let received = &mut journal[request.entry];
+            (received.whole, received.ignored) = (true, true);
+        }
+    }
+
+    /// Removes the head of a request from the buffer, if it is complete.
+    fn take_head(&mut self) -> Option<String> {
+        let end = self.buffer.windows(4).position(|w| w == b"\r\n\r\n")? + 4;
+        let head: Vec<u8> = self.buffer.drain(..end).collect();
+        Some(String::from_utf8_lossy(&head).into_owned())
     }
 
     fn send_endlessly(&mut self, peer: &mut Peer<'_>, piece: &str) {
@@ -541,6 +535,51 @@ impl Conversation {
 }
 
 impl Request {
+    /// Parses a head, and adds the request to the journal.
+    fn parse(head: &str, peer: &Peer<'_>, journal: &mut Vec<ReceivedRequest>) -> Self {
+        let mut words = head.split([' ', '\r']);
+        let method = words.next().unwrap_or_default().to_owned();
+        let target = words.next().unwrap_or_default();
+        // A proxy gets an absolute URL.
+        let url = target.strip_prefix("http://");
+        let url = url.map(|rest| rest.split_at(rest.find('/').unwrap_or(rest.len())));
+        let (host, target) = url.unwrap_or((value(head, "Host").unwrap_or_default(), target));
+        let (host, target) = (host.to_owned(), target.to_owned());
+        let id = value(head, "X-Id")
+            .and_then(|id| id.parse().ok())
+            .unwrap_or(0);
+        let body = match value(head, "Content-Length") {
+            _ if value(head, "Transfer-Encoding").is_some() => BodyFraming::Chunked,
+            length => BodyFraming::Length(length.and_then(|n| n.parse().ok()).unwrap_or(0)),
+        };
+        let request = Self {
+            entry: journal.len(),
+            id,
+            method: method.clone(),
+            target: target.clone(),
+            keep_alive: value(head, "Connection") != Some("close"),
+            body,
+            got: Vec::new(),
+        };
+        journal.push(ReceivedRequest {
+            at: peer.now(),
+            connection: peer.connection(),
+            method,
+            target,
+            host,
+            id,
+            whole: false,
+            ignored: false,
+        });
+        request
+    }
+
+    fn is_whole(&self, journal: &[ReceivedRequest]) -> bool {
+        journal
+            .get(self.entry)
+            .is_some_and(|received| received.whole)
+    }
+
     /// Moves the bytes of the body out of the buffer. Returns `true` once the body is complete.
     fn take_body(&mut self, buffer: &mut Vec<u8>) -> bool {
         match self.body {
@@ -590,12 +629,7 @@ enum AnswerEnd {
 }
 
 impl Answer {
-    fn draw(
-        random: &mut Random,
-        behaviour: &Behaviour,
-        request: &Request,
-        keep_alive: bool,
-    ) -> Self {
+    fn draw(random: &mut Random, behaviour: &Behaviour, request: &Request) -> Self {
         let location = behaviour.redirect_location(random, request);
         let busy = location.is_none() && random.roll(behaviour.busy);
         let status = match location {
@@ -604,7 +638,7 @@ impl Answer {
             None => *random.pick(&[200, 200, 200, 200, 204, 304, 404, 503]),
         };
         let http10 = random.roll(behaviour.http10);
-        let says_close = !keep_alive || random.roll(behaviour.close);
+        let says_close = !request.keep_alive || random.roll(behaviour.close);
         let length = random.within(behaviour.body.clone());
         let lies = random.roll(behaviour.lies);
         let bodiless = request.method == "HEAD" || status == 204 || status == 304;

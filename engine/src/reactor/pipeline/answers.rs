@@ -104,6 +104,9 @@ impl<N: Net, C> Reactor<N, C> {
             if let Some(response) = abandoned {
                 self.put_spare(response);
             }
+            if front_unsent {
+                self.flush_soon(key); // the request may have waited for this answer
+            }
             if at == n {
                 return Ok(progress);
             }
@@ -188,7 +191,7 @@ impl<S> Conn<S> {
         let pipeline = self.pipeline.as_mut()?;
         let next = pipeline.queued.pop_front()?;
         pipeline.sent_whole = pipeline.sent_whole.saturating_sub(1);
-        pipeline.front = next.range;
+        pipeline.set_front(next.range);
         self.wait.since = now;
         self.reused = true;
         let abandoned = match self.state {

@@ -17,8 +17,8 @@ use super::conn::ConnState;
 use super::{CallKey, CallState, ConnKey, Reactor, ReactorEvent, TimerOwner};
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net};
-use crate::policy::later;
-use crate::proto::{BodyMode, Exchange, Reuse};
+use crate::policy::{Pipelined, later};
+use crate::proto::{BodyMode, Exchange, Request, Reuse};
 
 /// How the requests of a pipelining client go out.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,15 @@ pub(crate) struct Batching {
     pub(crate) max_delay: Duration,
     /// How long the connection waits for an abandoned answer that is next.
     pub(crate) drain: Duration,
+    pub(crate) methods: Pipelined,
+}
+
+impl Batching {
+    /// Whether a request must not share its connection with other unanswered requests.
+    #[inline]
+    fn goes_alone(&self, request: &Request) -> bool {
+        self.methods == Pipelined::Idempotent && !request.was_encoded_idempotent()
+    }
 }
 
 /// What happens to the request of a call that was taken off a connection.
@@ -44,12 +53,16 @@ impl<N: Net, C> Reactor<N, C> {
     /// Begins a pipeline with its first call. [`start`](Reactor::start) has done the rest.
     #[inline(never)] // like all that the reactor calls here: the path of a connection with one call stays short
     pub(in crate::reactor) fn start_pipeline(&mut self, conn_key: ConnKey, call_key: CallKey) {
-        let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get(call_key))
-        else {
+        let (Some(conn), Some(call), Some(batching)) = (
+            self.conns.get_mut(conn_key),
+            self.calls.get(call_key),
+            &self.settings.batching,
+        ) else {
             return;
         };
         let pipeline = conn.pipeline.get_or_insert_default();
-        pipeline.front = pipeline.push(&call.request);
+        let front = pipeline.push(&call.request, batching.goes_alone(&call.request));
+        pipeline.set_front(front);
         pipeline.answered_now = 0;
         self.plan_flush(conn_key);
         self.arm_conn(conn_key);
@@ -73,8 +86,11 @@ impl<N: Net, C> Reactor<N, C> {
 
     /// Gives another call to a connection that [takes more](Self::takes_more).
     pub(crate) fn add_call(&mut self, conn_key: ConnKey, call_key: CallKey) {
-        let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get_mut(call_key))
-        else {
+        let (Some(conn), Some(call), Some(batching)) = (
+            self.conns.get_mut(conn_key),
+            self.calls.get_mut(call_key),
+            &self.settings.batching,
+        ) else {
             return;
         };
         let Some(pipeline) = &mut conn.pipeline else {
@@ -86,7 +102,7 @@ impl<N: Net, C> Reactor<N, C> {
         call.timestamps
             .begin_attempt(self.now, served, &conn.endpoints);
         call.timestamps.opened = None;
-        let range = pipeline.push(&call.request);
+        let range = pipeline.push(&call.request, batching.goes_alone(&call.request));
         call.number = pipeline.next_number;
         pipeline.next_number = pipeline.next_number.wrapping_add(1);
         pipeline.queued.push_back(QueuedRequest {
@@ -150,6 +166,7 @@ impl<N: Net, C> Reactor<N, C> {
                 let nothing = ByteRange {
                     start: pipeline.written,
                     end: pipeline.written,
+                    alone: false,
                 };
                 let range = std::mem::replace(&mut pipeline.front, nothing);
                 pipeline.withdraw(range);
@@ -169,6 +186,7 @@ impl<N: Net, C> Reactor<N, C> {
                     });
                 } else {
                     conn.advance(&mut self.calls, &mut self.spares, self.now, &self.settings);
+                    self.flush_if_free(conn_key, range);
                     self.arm_conn(conn_key);
                 }
                 GiveUpOutcome::Unsent
@@ -185,6 +203,7 @@ impl<N: Net, C> Reactor<N, C> {
                 }
                 pipeline.queued[at].owner = ResponseOwner::Withdrawn;
                 pipeline.withdraw(range);
+                self.flush_if_free(conn_key, range);
                 GiveUpOutcome::Unsent
             }
         }
@@ -297,7 +316,9 @@ impl<N: Net, C> Reactor<N, C> {
         for queued in std::mem::take(&mut pipeline.queued).into_iter().rev() {
             if let ResponseOwner::Call(call) = queued.owner {
                 let begun = pipeline.is_begun(queued.range);
-                let error = (begun && !pipeline.closed_by_answer).then(|| {
+                // A server that says close must process no further request, but this one may have (RFC 9112 §9.6).
+                let moves_on = pipeline.closed_by_answer && self.is_idempotent(call);
+                let error = (begun && !moves_on).then(|| {
                     Error::new(PeerFault::Empty, Phase::FirstByte, Sent::NoReplyByte)
                         .with_remote(Some(remote.clone()))
                 });
@@ -310,6 +331,11 @@ impl<N: Net, C> Reactor<N, C> {
                     .push_back(ReactorEvent::Unanswered { call, sent, error });
             }
         }
+    }
+
+    fn is_idempotent(&self, call: CallKey) -> bool {
+        let call = self.calls.get(call);
+        call.is_some_and(|call| call.request.is_idempotent())
     }
 }
 

@@ -8,17 +8,20 @@ use crate::reactor::CallKey;
 use crate::time::Time;
 
 /// The requests of a connection that have no answer yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::reactor) struct Pipeline {
     /// Encoded requests. The bytes before `out_at` were sent.
     pub(super) out: Vec<u8>,
     pub(super) out_at: usize,
     /// Bytes sent since the connection began.
     pub(super) written: u64,
-    /// The request in front.
+    /// The request in front. Set by [`set_front`](Self::set_front).
     pub(super) front: ByteRange,
     /// The requests behind the front, in the order of their answers.
     pub(super) queued: VecDeque<QueuedRequest>,
+    /// No byte from this position on may be sent before more answers have come: here a request that goes alone begins, or
+    /// has ended. `u64::MAX` if no unanswered request goes alone.
+    held_from: u64,
     /// How many of the queued requests were sent completely.
     pub(super) sent_whole: usize,
     /// The number of bytes in `out` that belong to withdrawn requests.
@@ -34,7 +37,7 @@ pub(in crate::reactor) struct Pipeline {
     pub(super) answered_now: u64,
     /// The socket did not take all bytes of the last write, so sending goes on with the next event.
     pub(super) short_write: bool,
-    /// The last answer said that the server closes the connection: the server does not handle the queued requests.
+    /// The last answer said that the server closes the connection: the server should not handle the queued requests.
     pub(super) closed_by_answer: bool,
     /// The connection is in `Reactor::unflushed`, and its requests are sent at this time at the latest.
     pub(super) flush_at: Option<Time>,
@@ -45,6 +48,8 @@ pub(in crate::reactor) struct Pipeline {
 pub(super) struct ByteRange {
     pub(super) start: u64,
     pub(super) end: u64,
+    /// While this request has no answer, no byte of another request may be on the way.
+    pub(super) alone: bool,
 }
 
 /// A request behind the front.
@@ -67,8 +72,32 @@ pub(super) enum ResponseOwner {
     Withdrawn,
 }
 
+impl Default for Pipeline {
+    fn default() -> Self {
+        Self {
+            out: Vec::new(),
+            out_at: 0,
+            written: 0,
+            front: ByteRange::default(),
+            queued: VecDeque::new(),
+            held_from: NOT_HELD,
+            sent_whole: 0,
+            withdrawn: 0,
+            unsent_from: None,
+            next_number: 0,
+            answered: 0,
+            answered_now: 0,
+            short_write: false,
+            closed_by_answer: false,
+            flush_at: None,
+        }
+    }
+}
+
 impl Pipeline {
-    pub(super) fn push(&mut self, request: &Request) -> ByteRange {
+    /// Adds a request behind all others. A request that goes `alone` is sent once all requests before it are answered,
+    /// and the requests behind it are sent once it is answered itself.
+    pub(super) fn push(&mut self, request: &Request, alone: bool) -> ByteRange {
         if self.out_at > self.out.len() / 2 {
             // Otherwise sent bytes would pile up if the socket never takes all bytes.
             self.out.drain(..self.out_at);
@@ -79,15 +108,46 @@ impl Pipeline {
             self.out.extend_from_slice(part);
         }
         let end = self.written + (self.out.len() - self.out_at) as u64;
-        ByteRange { start, end }
+        if alone {
+            self.held_from = self.held_from.min(start);
+        }
+        ByteRange { start, end, alone }
+    }
+
+    /// The answer to this request is the next one.
+    #[inline]
+    pub(super) fn set_front(&mut self, front: ByteRange) {
+        self.front = front;
+        if self.held_from <= front.start {
+            self.compute_hold();
+        }
+    }
+
+    /// Finds the position from which on requests wait for answers.
+    #[cold]
+    fn compute_hold(&mut self) {
+        let is_alone = |queued: &&QueuedRequest| {
+            queued.range.alone && !matches!(queued.owner, ResponseOwner::Withdrawn)
+        };
+        self.held_from = match self.front.alone {
+            true => self.front.end,
+            false => {
+                let first = self.queued.iter().find(is_alone);
+                first.map_or(NOT_HELD, |queued| queued.range.start)
+            }
+        };
+    }
+
+    /// The next bytes that may be sent.
+    #[inline]
+    pub(super) fn sendable(&self) -> &[u8] {
+        let rest = &self.out[self.out_at..];
+        let most = self.held_from.saturating_sub(self.written);
+        &rest[..rest.len().min(usize::try_from(most).unwrap_or(usize::MAX))]
     }
 
     pub(in crate::reactor) fn is_empty(&self) -> bool {
         self.queued.is_empty()
-    }
-
-    pub(super) fn has_unsent(&self) -> bool {
-        self.unsent() > 0
     }
 
     pub(super) fn unsent(&self) -> usize {
@@ -100,7 +160,7 @@ impl Pipeline {
 
     /// Whether unsent bytes wait for the socket, and not for other requests to join them.
     pub(in crate::reactor) fn is_stuck(&self) -> bool {
-        self.has_unsent() && (self.short_write || self.flush_at.is_none())
+        self.unsent() > 0 && (self.short_write || self.flush_at.is_none())
     }
 
     /// Whether nothing has been sent of the request in front.
@@ -128,6 +188,8 @@ impl Pipeline {
         self.withdrawn += (range.end - range.start) as usize;
         if self.withdrawn > self.unsent() {
             self.drop_withdrawn();
+        } else if range.alone && (range.start..=range.end).contains(&self.held_from) {
+            self.compute_hold();
         }
     }
 
@@ -164,6 +226,7 @@ impl Pipeline {
         self.out.truncate(end);
         self.withdrawn = 0;
         self.unsent_from = None;
+        self.compute_hold();
     }
 
     /// Whether an error on the connection shows that the server cannot handle several requests at a time.
@@ -188,6 +251,8 @@ impl QueuedRequest {
     }
 }
 
+const NOT_HELD: u64 = u64::MAX;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,13 +268,13 @@ mod tests {
     #[test]
     fn sent_bytes_do_not_pile_up() {
         let (request, mut pipeline) = (request(1000), Pipeline::default());
-        let mut last = pipeline.push(&request);
+        let mut last = pipeline.push(&request, false);
         for _ in 0..1000 {
             // The socket never takes all bytes.
             let n = pipeline.unsent() - 100;
             pipeline.out_at += n;
             pipeline.written += n as u64;
-            let range = pipeline.push(&request);
+            let range = pipeline.push(&request, false);
             assert_eq!(range.start, last.end);
             assert!(pipeline.out.len() < 4000 && !pipeline.is_begun(range));
             last = range;
@@ -220,10 +285,10 @@ mod tests {
     fn pipeline(lengths: &[usize], written: usize) -> (Pipeline, Vec<u8>) {
         let mut pipeline = Pipeline::default();
         let mut requests = lengths.iter().map(|&length| request(length));
-        pipeline.front = pipeline.push(&requests.next().expect("a front"));
+        pipeline.front = pipeline.push(&requests.next().expect("a front"), false);
         for (number, request) in (u32::MAX - 1..=u32::MAX).chain(0..).zip(requests) {
             let owner = ResponseOwner::Call(CallKey::first_of(number));
-            let range = pipeline.push(&request);
+            let range = pipeline.push(&request, false);
             pipeline.queued.push_back(QueuedRequest {
                 owner,
                 number,
@@ -311,7 +376,7 @@ mod tests {
                 let left: Vec<_> = left.map(|b| (b.number, part(&pipeline, b.range))).collect();
                 assert_eq!(left, stay, "{written} {given_up:b}");
                 // The next request is behind the others.
-                let next = pipeline.push(&request(5));
+                let next = pipeline.push(&request(5), false);
                 assert_eq!(next.start, pipeline.written + expected.len() as u64);
             }
         }

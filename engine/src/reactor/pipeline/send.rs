@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice};
 
 use super::note_front;
-use super::requests::ResponseOwner;
+use super::requests::{ByteRange, ResponseOwner};
 use crate::net::Net;
 use crate::policy::later;
 use crate::reactor::conn::ConnState;
@@ -25,6 +25,25 @@ impl<N: Net, C> Reactor<N, C> {
         {
             pipeline.flush_at = Some(later(self.now, batching.max_delay));
             self.unflushed.push(key);
+        }
+    }
+
+    /// Sends what may be sent at the end of this iteration at the latest.
+    #[cold]
+    pub(super) fn flush_soon(&mut self, key: ConnKey) {
+        if let Some(conn) = self.conns.get_mut(key)
+            && let Some(pipeline) = &mut conn.pipeline
+            && pipeline.flush_at.is_none()
+        {
+            pipeline.flush_at = Some(self.now);
+            self.unflushed.push(key);
+        }
+    }
+
+    /// A request was withdrawn. If it went alone, the requests behind it need not wait for it any more.
+    pub(super) fn flush_if_free(&mut self, key: ConnKey, withdrawn: ByteRange) {
+        if withdrawn.alone {
+            self.flush_soon(key);
         }
     }
 
@@ -67,11 +86,7 @@ impl<N: Net, C> Reactor<N, C> {
             let Some(conn) = self.conns.get_mut(key) else {
                 return;
             };
-            let Some(pipeline) = conn
-                .pipeline
-                .as_mut()
-                .filter(|pipeline| pipeline.has_unsent())
-            else {
+            let Some(pipeline) = &mut conn.pipeline else {
                 return;
             };
             pipeline.drop_withdrawn();
@@ -82,20 +97,24 @@ impl<N: Net, C> Reactor<N, C> {
             {
                 return; // the server handles no request behind this answer (RFC 9112 §9.6)
             }
-            let rest = &pipeline.out[pipeline.out_at..];
+            let rest = pipeline.sendable();
             let length = rest.len();
+            if length == 0 {
+                return;
+            }
             let slices = [IoSlice::new(rest)];
             match conn.stream.write(&mut self.net, &mut self.buffer, &slices) {
                 Ok(n) => {
                     pipeline.out_at += n;
                     pipeline.written += n as u64;
                     pipeline.short_write = n < length;
-                    if n == length {
+                    let is_all = pipeline.out_at == pipeline.out.len();
+                    if is_all {
                         pipeline.out.clear();
                         pipeline.out_at = 0;
                     }
                     self.note_sent(key);
-                    if n < length {
+                    if is_all || n < length {
                         return;
                     }
                 }
