@@ -24,7 +24,8 @@ pub enum UrlError {
     Ipv6,
     /// The IPv6 address has a zone id, which has no meaning on another host (not in the grammar of RFC 9110 §4.2.1).
     ZoneId,
-    /// The host name cannot be converted to ASCII (RFC 5891).
+    /// The host name cannot be converted to ASCII (RFC 5891). Without the feature `idna`, this is every name with other
+    /// characters than ASCII.
     Idna,
     /// The port is not a number from 1 to 65535.
     Port,
@@ -64,20 +65,6 @@ impl fmt::Display for UrlError {
 }
 
 impl std::error::Error for UrlError {}
-
-impl From<::url::ParseError> for UrlError {
-    fn from(error: ::url::ParseError) -> Self {
-        use ::url::ParseError;
-        match error {
-            ParseError::InvalidPort => Self::Port,
-            ParseError::InvalidIpv4Address => Self::HostNumber,
-            ParseError::InvalidIpv6Address => Self::Ipv6,
-            ParseError::IdnaError | ParseError::InvalidDomainCharacter => Self::Idna,
-            ParseError::RelativeUrlWithoutBase => Self::NoScheme,
-            _ => Self::NoHost,
-        }
-    }
-}
 
 /// The text of a URL for an error message: without anything that could be user information, and cut after
 /// [`MAX_SHOWN_CHARS`].

@@ -1,0 +1,490 @@
+//! The URL that a redirect leads to: the parser of the WHATWG URL standard, for `http` and `https`.
+//!
+//! Servers test their redirects with browsers, so a reference is read as browsers read it. [`Url::parse`] is strict, and
+//! it checks the result: this file decides only what a tolerated spelling means. The tests compare it with the `url`
+//! crate.
+
+use std::borrow::Cow;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::Url;
+use super::url::{Scheme, is_number, to_ascii};
+use crate::error::UrlError;
+
+/// Resolves `reference`, the value of `Location` in a response from `base` (RFC 9110 §10.2.2, RFC 3986 §5), as browsers
+/// do: blanks and bytes outside ASCII are percent-encoded, `\` is read as `/`. Fragments are dropped. A relative
+/// reference keeps the user information of `base`.
+///
+/// ```
+/// use courser::proto::{UrlError, resolve};
+///
+/// assert_eq!(resolve("http://h/a/b?c", b"../d e#f")?, "http://h/d%20e");
+/// assert_eq!(resolve("http://h/", b"ftp://h/"), Err(UrlError::Scheme("ftp".into())));
+/// # Ok::<(), UrlError>(())
+/// ```
+///
+/// # Errors
+/// The result is not a valid http or https URL.
+pub fn resolve(base: &str, reference: &[u8]) -> Result<String, UrlError> {
+    let base = Url::parse(base)?;
+    let text = cleaned(reference);
+    let text = before(&text, '#');
+    let mut out = String::with_capacity(text.len() + 64);
+    match split_scheme(text)? {
+        // `http:x` is relative to an http URL.
+        Some((scheme, rest)) if scheme != base.scheme() || rest.starts_with("//") => {
+            push_absolute(&mut out, scheme, rest)?;
+        }
+        Some((_, rest)) => push_relative(&mut out, &base, rest)?,
+        None => push_relative(&mut out, &base, text)?,
+    }
+    Url::parse(&out)?;
+    Ok(out)
+}
+
+/// The text without the bytes that the standard drops: controls and blanks at both ends, and each tab or line end. If
+/// the text is not UTF-8, each byte outside ASCII is percent-encoded.
+fn cleaned(reference: &[u8]) -> String {
+    let mut text = match std::str::from_utf8(reference) {
+        Ok(text) => text.to_owned(),
+        Err(_) => {
+            let mut text = String::with_capacity(reference.len() + 16);
+            push_encoded(&mut text, reference, |byte| !byte.is_ascii());
+            text
+        }
+    };
+    text.retain(|char| !matches!(char, '\t' | '\n' | '\r'));
+    text.trim_matches(|char| char <= ' ').to_owned()
+}
+
+/// The scheme of an absolute reference, and the text after its colon.
+fn split_scheme(text: &str) -> Result<Option<(Scheme, &str)>, UrlError> {
+    let Some((name, rest)) = text.split_once(':') else {
+        return Ok(None);
+    };
+    let is_scheme = name.starts_with(|char: char| char.is_ascii_alphabetic())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    if !is_scheme {
+        return Ok(None);
+    }
+    match &*name.to_ascii_lowercase() {
+        "http" => Ok(Some((Scheme::Http, rest))),
+        "https" => Ok(Some((Scheme::Https, rest))),
+        other => Err(UrlError::Scheme(other.into())),
+    }
+}
+
+/// Appends the URL of a reference with a host. Any number of slashes comes before the host.
+fn push_absolute(out: &mut String, scheme: Scheme, rest: &str) -> Result<(), UrlError> {
+    let rest = rest.trim_start_matches(is_slash);
+    let end = rest.find(|char| is_slash(char) || char == '?');
+    let (authority, behind) = rest.split_at(end.unwrap_or(rest.len()));
+    push_scheme(out, scheme);
+    let host_port = match authority.rsplit_once('@') {
+        Some((userinfo, host_port)) => {
+            push_userinfo(out, userinfo);
+            host_port
+        }
+        None => authority,
+    };
+    push_host_port(out, scheme, host_port)?;
+    let root = out.len();
+    push_target(out, root, behind);
+    Ok(())
+}
+
+/// Appends the URL of a reference without a scheme.
+fn push_relative(out: &mut String, base: &Url<'_>, rest: &str) -> Result<(), UrlError> {
+    let mut slashes = rest.chars();
+    let slashes = [slashes.next(), slashes.next()].map(|char| char.is_some_and(is_slash));
+    if slashes == [true, true] {
+        return push_absolute(out, base.scheme(), rest);
+    }
+    push_scheme(out, base.scheme());
+    push_userinfo(out, base.userinfo().unwrap_or_default());
+    let mut authority = Vec::new();
+    base.push_authority(&mut authority);
+    push_encoded(out, &authority, |_| false);
+    let root = out.len();
+    if slashes[0] {
+        push_target(out, root, rest);
+        return Ok(());
+    }
+    let target = base.target_parts().concat();
+    if rest.is_empty() {
+        push_target(out, root, &target);
+        return Ok(());
+    }
+    push_path(out, root, before(&target, '?'));
+    if !rest.starts_with('?') {
+        pop(out, root);
+    }
+    let (path, query) = split_query(rest);
+    if !path.is_empty() {
+        push_path(out, root, path);
+    }
+    push_query(out, query);
+    Ok(())
+}
+
+fn push_scheme(out: &mut String, scheme: Scheme) {
+    out.push_str(scheme.as_str());
+    out.push_str("://");
+}
+
+fn push_userinfo(out: &mut String, userinfo: &str) {
+    let (user, password) = userinfo.split_once(':').unwrap_or((userinfo, ""));
+    if user.is_empty() && password.is_empty() {
+        return;
+    }
+    push_encoded(out, user.as_bytes(), is_encoded_in_userinfo);
+    if !password.is_empty() {
+        out.push(':');
+        push_encoded(out, password.as_bytes(), is_encoded_in_userinfo);
+    }
+    out.push('@');
+}
+
+fn push_host_port(out: &mut String, scheme: Scheme, host_port: &str) -> Result<(), UrlError> {
+    let (host, port) = match host_port.strip_prefix('[') {
+        Some(inner) => {
+            let (ip, port) = inner.split_once(']').ok_or(UrlError::Ipv6)?;
+            let ip: Ipv6Addr = ip.parse().map_err(|_| UrlError::Ipv6)?;
+            if !port.is_empty() && !port.starts_with(':') {
+                return Err(UrlError::Ipv6);
+            }
+            (format!("[{ip}]"), port.trim_start_matches(':'))
+        }
+        None => {
+            let (host, port) = host_port.split_once(':').unwrap_or((host_port, ""));
+            (name_or_ipv4(host)?, port)
+        }
+    };
+    out.push_str(&host);
+    let number = port.bytes().try_fold(0u32, |number, byte| {
+        let digit = char::from(byte).to_digit(10)?;
+        Some((number * 10 + digit).min(1 << 16))
+    });
+    match number.ok_or(UrlError::Port)? {
+        _ if port.is_empty() => {}
+        number if number == u32::from(scheme.default_port()) => {}
+        number => {
+            out.push(':');
+            out.push_str(&number.to_string());
+        }
+    }
+    Ok(())
+}
+
+fn name_or_ipv4(host: &str) -> Result<String, UrlError> {
+    let decoded = percent_decoded(host.as_bytes());
+    let decoded = std::str::from_utf8(&decoded).map_err(|_| UrlError::Idna)?;
+    let name = to_ascii(decoded)?;
+    let labels = name.strip_suffix('.').unwrap_or(&name);
+    let last = labels.rsplit('.').next().unwrap_or_default();
+    if !is_number(last.as_bytes()) {
+        return Ok(name);
+    }
+    let ip = ipv4(labels).ok_or(UrlError::HostNumber)?;
+    Ok(ip.to_string())
+}
+
+/// An IPv4 address of one to four numbers, which may be octal or hexadecimal. The last number fills all bytes that are
+/// left.
+fn ipv4(labels: &str) -> Option<Ipv4Addr> {
+    let numbers = labels.split('.').map(|label| {
+        let (digits, radix) = match label.as_bytes() {
+            [b'0', b'x' | b'X', ..] => (&label[2..], 16),
+            [b'0', _, ..] => (&label[1..], 8),
+            [] => return None,
+            _ => (label, 10),
+        };
+        match digits {
+            "" => Some(0),
+            digits if digits.starts_with('+') => None,
+            digits => u32::from_str_radix(digits, radix).ok(),
+        }
+    });
+    let numbers = numbers.collect::<Option<Vec<u32>>>()?;
+    let (&last, first) = numbers.split_last()?;
+    let bytes_left = 4u32.checked_sub(first.len() as u32).filter(|&n| n > 0)?;
+    if u64::from(last) >= 1 << (8 * bytes_left) || first.iter().any(|&number| number > 255) {
+        return None;
+    }
+    let first = first
+        .iter()
+        .zip([24, 16, 8])
+        .map(|(number, shift)| number << shift);
+    Some(Ipv4Addr::from(first.sum::<u32>() + last))
+}
+
+/// Appends path and query. The path begins after the byte `root` of `out`.
+fn push_target(out: &mut String, root: usize, target: &str) {
+    let (path, query) = split_query(target);
+    push_path(out, root, path);
+    push_query(out, query);
+}
+
+/// Appends the segments of a path, without its dot segments (RFC 3986 §5.2.4).
+fn push_path(out: &mut String, root: usize, path: &str) {
+    let path = path.strip_prefix(is_slash).unwrap_or(path);
+    let mut segments = path.split(is_slash).peekable();
+    while let Some(segment) = segments.next() {
+        let is_last = segments.peek().is_none();
+        let dots = percent_decoded(segment.as_bytes());
+        let is_encoded_dots = segment.len() <= "%2e%2e".len();
+        match &*dots {
+            b".." if is_encoded_dots => pop(out, root),
+            b"." if is_encoded_dots => {}
+            _ => {
+                out.push('/');
+                push_encoded(out, segment.as_bytes(), is_encoded_in_path);
+                continue;
+            }
+        }
+        if is_last {
+            out.push('/');
+        }
+    }
+}
+
+/// Removes the last segment of the path.
+fn pop(out: &mut String, root: usize) {
+    if let Some(slash) = out[root..].rfind('/') {
+        out.truncate(root + slash);
+    }
+}
+
+fn push_query(out: &mut String, query: Option<&str>) {
+    if let Some(query) = query {
+        out.push('?');
+        push_encoded(out, query.as_bytes(), is_encoded_in_query);
+    }
+}
+
+fn split_query(target: &str) -> (&str, Option<&str>) {
+    match target.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (target, None),
+    }
+}
+
+fn before(text: &str, end: char) -> &str {
+    text.split(end).next().unwrap_or_default()
+}
+
+fn is_slash(char: char) -> bool {
+    matches!(char, '/' | '\\')
+}
+
+/// Appends the bytes, those of a set percent-encoded. All bytes outside ASCII must be in the set.
+fn push_encoded(out: &mut String, bytes: &[u8], is_in_set: impl Fn(u8) -> bool) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    for &byte in bytes {
+        if is_in_set(byte) {
+            out.push('%');
+            out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            out.push(char::from(DIGITS[usize::from(byte & 15)]));
+        } else {
+            out.push(char::from(byte));
+        }
+    }
+}
+
+/// The special-query percent-encode set of the standard.
+fn is_encoded_in_query(byte: u8) -> bool {
+    !byte.is_ascii_graphic() || matches!(byte, b'"' | b'#' | b'<' | b'>' | b'\'')
+}
+
+/// The path percent-encode set of the standard.
+fn is_encoded_in_path(byte: u8) -> bool {
+    !byte.is_ascii_graphic()
+        || matches!(byte, b'"' | b'#' | b'<' | b'>' | b'?' | b'`' | b'{' | b'}')
+}
+
+/// The userinfo percent-encode set of the standard.
+fn is_encoded_in_userinfo(byte: u8) -> bool {
+    is_encoded_in_path(byte)
+        || matches!(
+            byte,
+            b'/' | b':' | b';' | b'=' | b'@' | b'[' | b'\\' | b']' | b'^' | b'|'
+        )
+}
+
+fn percent_decoded(bytes: &[u8]) -> Cow<'_, [u8]> {
+    if !bytes.contains(&b'%') {
+        return bytes.into();
+    }
+    let digit = |at: usize| char::from(*bytes.get(at)?).to_digit(16);
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        match (byte, digit(at + 1), digit(at + 2)) {
+            (b'%', Some(high), Some(low)) => {
+                out.push((high * 16 + low) as u8);
+                at += 3;
+            }
+            _ => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    out.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn locations_are_resolved() {
+        let base = "http://u:p@h:81/a/b?c#d";
+        for (location, expected) in [
+            ("/x", "http://u:p@h:81/x"),
+            ("x", "http://u:p@h:81/a/x"),
+            ("../../x", "http://u:p@h:81/x"),
+            ("?x", "http://u:p@h:81/a/b?x"),
+            ("", "http://u:p@h:81/a/b?c"),
+            ("#x", "http://u:p@h:81/a/b?c"),
+            ("//g", "http://g/"),
+            ("/\\/g", "http://g/"),
+            ("//g:0080/%7e/./?#x", "http://g/%7e/?"),
+            ("https://G", "https://g/"),
+            ("https:x", "https://x/"),
+            ("http:x", "http://u:p@h:81/a/x"),
+            ("http:/x", "http://u:p@h:81/x"),
+            ("\\x\\y", "http://u:p@h:81/x/y"),
+            (" /x y ", "http://u:p@h:81/x%20y"),
+            ("/x\ty", "http://u:p@h:81/xy"),
+            ("/ä?ö", "http://u:p@h:81/%C3%A4?%C3%B6"),
+            ("http://bücher.example", "http://xn--bcher-kva.example/"),
+            ("http://0x7f.1/", "http://127.0.0.1/"),
+            ("http://v:q@g", "http://v:q@g/"),
+        ] {
+            let resolved = resolve(base, location.as_bytes());
+            assert_eq!(resolved.as_deref(), Ok(expected), "{location}");
+        }
+        assert_eq!(
+            resolve(base, b"/\xe4?\xff").as_deref(),
+            Ok("http://u:p@h:81/%E4?%FF")
+        );
+        for (location, error) in [
+            ("ftp://h/", UrlError::Scheme("ftp".into())),
+            ("mailto:a@b", UrlError::Scheme("mailto".into())),
+            ("file:///etc/passwd", UrlError::Scheme("file".into())),
+            ("http://", UrlError::NoHost),
+            ("http://a b/", UrlError::HostByte(b' ')),
+            ("http://h:65536", UrlError::Port),
+            ("http://h:0", UrlError::Port),
+            ("http://[::1", UrlError::Ipv6),
+            ("http://1.2.3.4.5", UrlError::HostNumber),
+            ("http://a,b/", UrlError::HostByte(b',')),
+        ] {
+            assert_eq!(resolve(base, location.as_bytes()), Err(error), "{location}");
+        }
+    }
+
+    /// The result of the `url` crate, by the same strict rules for the host.
+    fn by_url_crate(base: &str, reference: &str) -> Option<String> {
+        let mut url = url::Url::parse(base).ok()?.join(reference).ok()?;
+        url.set_fragment(None);
+        let url = String::from(url);
+        Url::parse(&url).ok()?;
+        Some(url)
+    }
+
+    /// Pieces that mean something in URLs, and others.
+    fn reference() -> impl Strategy<Value = String> {
+        const PIECES: &[&str] = &[
+            "/",
+            "\\",
+            "?",
+            "#",
+            ":",
+            "@",
+            ".",
+            "..",
+            "%2e",
+            "%2E.",
+            "%",
+            "%41",
+            "%zz",
+            "http:",
+            "https:",
+            "HTTP://",
+            "ftp:",
+            "//",
+            "a",
+            "B",
+            "0",
+            "80",
+            "443",
+            "0x7f",
+            "0377",
+            "256",
+            "1.2",
+            "[",
+            "]",
+            "[::1]",
+            "[::ffff:1.2.3.4]",
+            "ä",
+            "ß",
+            "ｅ",
+            "xn--",
+            "xn--bcher-kva",
+            " ",
+            "\t",
+            "\n",
+            "\u{1}",
+            "\"",
+            "'",
+            "<",
+            "^",
+            "`",
+            "{",
+            "|",
+            ";",
+            "=",
+            "-",
+            "_",
+            "~",
+            "+",
+            "&",
+            "*",
+            "\u{7f}",
+            "\u{ad}",
+            "。",
+        ];
+        let piece = prop_oneof![4 => proptest::sample::select(PIECES).prop_map(str::to_owned), 1 => any::<char>().prop_map(String::from)];
+        proptest::collection::vec(piece, 0..10).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_url_crate(
+            base in proptest::sample::select(&["http://h/a/b?c", "https://u:p@h:81/a/../%2e/b/c#d", "http://[::1]:80", "https://H?x/y"][..]),
+            reference in reference(),
+        ) {
+            let ours = resolve(base, reference.as_bytes()).ok();
+            // Browsers ignore a third slash before the host; the crate does not.
+            prop_assume!(!cleaned(reference.as_bytes()).replace('\\', "/").starts_with("///"));
+            let theirs = by_url_crate(base, &reference);
+            // The crate writes mapped IPv4 addresses in hexadecimal.
+            match (ours.as_deref().map(Url::parse), theirs.as_deref().map(Url::parse)) {
+                (Some(Ok(one)), Some(Ok(two))) if matches!(one.ip(), Some(IpAddr::V6(_))) => {
+                    prop_assert!(one.same_origin(&two), "{one} {two}");
+                    prop_assert_eq!(one.userinfo(), two.userinfo());
+                    prop_assert_eq!(one.target_parts(), two.target_parts());
+                }
+                _ => prop_assert_eq!(ours, theirs),
+            }
+        }
+    }
+}
