@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use courser::Bytes;
 use hdrhistogram::Histogram;
 use hyper::{Method, Uri};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -99,19 +100,19 @@ impl Plan {
         }
     }
 
-    /// The body from `--data`.
+    /// The body from `--data`. All requests of a run share its memory.
     ///
     /// # Errors
     /// The body is in a file that cannot be read.
-    pub fn body(&self) -> Result<Option<Vec<u8>>, Box<dyn Error>> {
+    pub fn body(&self) -> Result<Option<Bytes>, Box<dyn Error>> {
         let Some(data) = &self.data else {
             return Ok(None);
         };
         let Some(path) = data.strip_prefix('@') else {
-            return Ok(Some(data.as_bytes().to_vec()));
+            return Ok(Some(data.clone().into()));
         };
         let body = fs::read(path).map_err(|error| format!("{path}: {error}"))?;
-        Ok(Some(body))
+        Ok(Some(body.into()))
     }
 }
 

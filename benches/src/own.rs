@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Instant;
 
 use courser::{
-    Call, Client, Config, HostClient, HostConfig, PemOrDer, PipelineClient, PipelineConfig,
+    Bytes, Call, Client, Config, HostClient, HostConfig, PemOrDer, PipelineClient, PipelineConfig,
     Request, Response, Shared, SharedConfig, Timeouts, TlsConfig, TlsRoots, Upstream,
 };
 
@@ -91,7 +91,7 @@ fn threads<C: Send>(
     thread::scope(|scope| {
         for mut client in clients {
             let (run, call) = (&run, &call);
-            let mut request = request(plan, target, body.as_deref());
+            let mut request = request(plan, target, body.clone());
             scope.spawn(move || {
                 let mut response = Response::new();
                 run.work(|| {
@@ -105,7 +105,7 @@ fn threads<C: Send>(
 }
 
 /// The request of the plan.
-fn request(plan: &Plan, target: &str, body: Option<&[u8]>) -> Request {
+fn request(plan: &Plan, target: &str, body: Option<Bytes>) -> Request {
     let mut request = Request::new(plan.method(), target);
     if let Some(body) = body {
         request.body(body);
@@ -121,7 +121,7 @@ pub fn send(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let shared = shared(plan)?;
     let body = plan.body()?;
     on_tokio(plan, "send", |run| {
-        let request = request(plan, &plan.url.url, body.as_deref());
+        let request = request(plan, &plan.url.url, body.clone());
         await_answers(shared.clone(), request, run)
     })
 }

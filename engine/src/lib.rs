@@ -184,6 +184,7 @@ mod sync;
 mod time;
 
 pub use address::{Address, Answer};
+pub use bytes::Bytes;
 #[cfg(feature = "http")]
 pub use client::ConversionError;
 pub use client::{

@@ -236,7 +236,7 @@ fn decode(input: &[u8], mode: Mode, limits: &Limits, steps: [usize; 2]) -> Outco
         }
     }
     if body_mode == BodyMode::Buffer {
-        body = response.take_body();
+        body = response.take_body().into();
     }
     Outcome {
         done: failed.is_none() && exchange.done().is_some(),

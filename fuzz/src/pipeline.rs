@@ -122,7 +122,7 @@ fn sent(exchange: &mut Exchange, request: &mut Request) {
 
 fn answer(mut response: Response) -> (Fields, Vec<(u16, Fields)>, Vec<u8>) {
     let reason = vec![("reason".to_owned(), response.reason().to_vec())];
-    (reason, all_fields(&response), response.take_body())
+    (reason, all_fields(&response), response.take_body().into())
 }
 
 /// The result of each call with a client that sends all of them at once.

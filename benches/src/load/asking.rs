@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use courser::Request;
 use courser::proto::Defaults;
+use courser::{Bytes, Request};
 use hyper::Uri;
 
 use crate::measure::{Plan, Target, duration, method, takes_body};
@@ -96,7 +96,7 @@ pub struct Script {
     next: usize,
     shuffle: Option<Random>,
     headers: Vec<(String, String)>,
-    data: Option<Vec<u8>>,
+    data: Option<Bytes>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -29,7 +29,7 @@ use crate::tls;
 pub fn measure(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let mut exchange = Exchange::new(&plan.url, plan.root.as_deref())?;
     exchange.method = plan.method().parse()?;
-    exchange.body = plan.body()?.unwrap_or_default().into();
+    exchange.body = plan.body()?.unwrap_or_default();
     on_tokio(plan, "hyper", |run| work(exchange.clone(), run))
 }
 

@@ -20,7 +20,7 @@ pub fn measure(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let asked = Asked {
         method: plan.method().parse()?,
         url: plan.url.url.parse()?,
-        body: plan.body()?.map(Bytes::from),
+        body: plan.body()?,
     };
     on_tokio(plan, "reqwest", |run| {
         let (client, asked) = (client.clone(), asked.clone());

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use courser::{Codings, Request};
+use courser::{Bytes, Codings, Request};
 
 use super::args::RequestArgs;
 use super::data::read_body;
@@ -41,7 +41,7 @@ pub(super) struct RequestOptions {
     range: Option<Vec<u8>>,
     bearer: Option<Vec<u8>>,
     json: bool,
-    pub(super) body: Option<Vec<u8>>,
+    pub(super) body: Option<Bytes>,
     /// `-I`: only the head is fetched, with any method.
     pub(super) head_only: bool,
     pub(super) path_as_is: bool,
@@ -70,7 +70,7 @@ impl RequestOptions {
             range: args.range.map(OsString::into_vec),
             bearer: args.bearer.map(OsString::into_vec),
             json: args.json,
-            body: read_body(&args.data)?,
+            body: read_body(&args.data)?.map(Bytes::from),
             head_only: args.head,
             path_as_is: args.path_as_is,
             compressed: args.compressed,
@@ -175,7 +175,7 @@ impl Composed {
     pub(super) fn request(
         self,
         target: String,
-        body: Option<&[u8]>,
+        body: Option<&Bytes>,
         upload: Option<OpenUpload>,
         compressed: bool,
     ) -> Request {
@@ -205,10 +205,10 @@ impl Composed {
         match (upload, body) {
             (Some(upload), _) => upload.fill(&mut request, chunked),
             (None, Some(body)) if chunked => {
-                request.body_stream(Cursor::new(body.to_vec()), None);
+                request.body_stream(Cursor::new(body.clone()), None);
             }
             (None, Some(body)) => {
-                request.body(body);
+                request.body(body.clone());
             }
             (None, None) => {}
         }
@@ -373,7 +373,7 @@ mod tests {
         let path = dir.path().join("data");
         std::fs::write(&path, b"x\r\ny\0\xff\n").unwrap();
         let file = format!("@{}", path.display());
-        let body = |args: &[&str]| options(args).body;
+        let body = |args: &[&str]| options(args).body.map(Vec::from);
         assert_eq!(body(&[]), None);
         assert_eq!(body(&["-d", ""]).unwrap(), b"");
         assert_eq!(
@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn pieces_of_data_beside_each_other() {
-        let body = |args: &[&str]| String::from_utf8(options(args).body.unwrap()).unwrap();
+        let body = |args: &[&str]| String::from_utf8(options(args).body.unwrap().into()).unwrap();
         assert_eq!(body(&["-d", "a", "--data-raw", "@b"]), "a&@b");
         assert_eq!(body(&["--json", "[1", "--json", ",2]"]), "[1,2]");
     }
@@ -430,7 +430,7 @@ mod tests {
 
     #[test]
     fn headers_that_ask_for_a_framing_become_settings() {
-        let encoded = |headers: &[(&str, &str)], body: Option<&[u8]>| {
+        let encoded = |headers: &[(&str, &str)], body: Option<&Bytes>| {
             let headers = headers
                 .iter()
                 .map(|(n, v)| ((*n).into(), v.as_bytes().to_vec()));
@@ -456,7 +456,7 @@ mod tests {
             ),
         ];
         for (headers, lines) in cases {
-            let head = encoded(headers, Some(b"abc")).unwrap();
+            let head = encoded(headers, Some(&Bytes::from("abc"))).unwrap();
             assert_eq!(
                 head,
                 format!("PUT / HTTP/1.1\r\nHost: h\r\n{lines}\r\n\r\n")
@@ -467,7 +467,10 @@ mod tests {
             ("Transfer-Encoding", "gzip"),
             ("Expect", "x"),
         ] {
-            assert!(encoded(&[refused], Some(b"abc")).is_err(), "{refused:?}");
+            assert!(
+                encoded(&[refused], Some(&Bytes::from("abc"))).is_err(),
+                "{refused:?}"
+            );
         }
     }
 }

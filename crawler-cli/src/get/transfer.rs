@@ -162,7 +162,7 @@ impl Session {
         let body = options
             .request
             .body
-            .as_deref()
+            .as_ref()
             .filter(|_| hop.kind == Kind::Post);
         let length = match (&upload, body) {
             (Some(upload), _) => upload.length(),

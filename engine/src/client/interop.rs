@@ -50,7 +50,7 @@ impl std::error::Error for ConversionError {}
 
 /// The URI becomes the target without changes: a [`HostClient`](crate::HostClient) needs a path, a
 /// [`Client`](crate::Client) an absolute URL. A correct `Content-Length` is dropped, because the engine computes it;
-/// other framing headers are refused when the call is made. Extensions are dropped.
+/// other framing headers are refused when the call is made. Extensions are dropped. The body is not copied.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -83,7 +83,7 @@ impl TryFrom<http::Request<Bytes>> for Request {
             }
         }
         if !body.is_empty() {
-            request.body(Vec::from(body));
+            request.body(body);
         }
         Ok(request)
     }
@@ -117,7 +117,7 @@ impl TryFrom<Response> for http::Response<Bytes> {
             let appended = response.headers_mut().try_append(name, value);
             appended.map_err(|_| ConversionError::TooManyHeaders)?;
         }
-        *response.body_mut() = Bytes::from(from.take_body());
+        *response.body_mut() = from.take_body();
         Ok(response)
     }
 }

@@ -10,6 +10,8 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::coding::Codings;
 use super::head::list;
 use super::{Url, push_basic};
@@ -142,8 +144,8 @@ impl Request {
         Self::from_parts("HEAD".into(), target.into())
     }
 
-    /// A POST request with a body.
-    pub fn post(target: impl Into<String>, body: impl Into<Vec<u8>>) -> Self {
+    /// A POST request with a body from memory, as [`body`](Self::body) takes it.
+    pub fn post(target: impl Into<String>, body: impl Into<Bytes>) -> Self {
         let mut request = Self::from_parts("POST".into(), target.into());
         request.body(body);
         request
@@ -235,9 +237,19 @@ impl Request {
         self
     }
 
-    /// Sets a body from memory.
-    pub fn body(&mut self, body: impl Into<Vec<u8>>) -> &mut Self {
-        self.invalidate().0.body = Body::Bytes(body.into());
+    /// Sets a body from memory: a `Vec`, a `String`, static bytes, or [`Bytes`]. Clones of `Bytes` share their memory,
+    /// so many requests can send one body without a copy of it. Up to 4 KiB, the body is copied after the head, so
+    /// that both go out in one buffer.
+    ///
+    /// ```
+    /// use courser::{Bytes, Request};
+    ///
+    /// let form = Bytes::from(vec![b'x'; 1 << 20]);
+    /// let requests = ["/a", "/b"].map(|target| Request::post(target, form.clone()));
+    /// # assert_eq!(requests[1].target(), "/b");
+    /// ```
+    pub fn body(&mut self, body: impl Into<Bytes>) -> &mut Self {
+        self.invalidate().0.body = Body::Memory(body.into());
         self
     }
 
@@ -358,7 +370,7 @@ impl Request {
         }
         self.0.head_len = out.len();
         if self.inline_body()
-            && let Body::Bytes(body) = self.body_now()
+            && let Body::Memory(body) = self.body_now()
         {
             out.extend_from_slice(body);
         }
@@ -553,7 +565,7 @@ impl Request {
     fn content_length(&self) -> Option<u64> {
         match self.body_now() {
             Body::None => matches!(self.method_now(), "POST" | "PUT" | "PATCH").then_some(0),
-            Body::Bytes(body) => Some(body.len() as u64),
+            Body::Memory(body) => Some(body.len() as u64),
             Body::Stream(stream) => stream.length,
         }
     }
@@ -565,7 +577,7 @@ impl Request {
     /// Whether the body goes out in the same buffer as the head.
     fn inline_body(&self) -> bool {
         match self.body_now() {
-            Body::Bytes(body) => body.len() <= INLINE_BODY && self.expects().is_none(),
+            Body::Memory(body) => body.len() <= INLINE_BODY && self.expects().is_none(),
             Body::None | Body::Stream(_) => true,
         }
     }
@@ -574,8 +586,8 @@ impl Request {
     pub(super) fn expects(&self) -> Option<Duration> {
         match self.body_now() {
             Body::None => None,
-            Body::Bytes(body) if body.is_empty() => None,
-            Body::Bytes(_) | Body::Stream(_) => self.0.expect,
+            Body::Memory(body) if body.is_empty() => None,
+            Body::Memory(_) | Body::Stream(_) => self.0.expect,
         }
     }
 
@@ -609,7 +621,7 @@ impl Request {
     #[inline]
     pub(super) fn separate_body(&self) -> &[u8] {
         match self.body_now() {
-            Body::Bytes(body) if !self.inline_body() => body,
+            Body::Memory(body) if !self.inline_body() => body,
             _ => &[],
         }
     }
@@ -618,7 +630,7 @@ impl Request {
     pub(super) fn fill_stream(&mut self) -> Result<Fill, Misuse> {
         match &mut self.0.body {
             Body::Stream(stream) => stream.fill(&self.0.trailers),
-            Body::None | Body::Bytes(_) => Ok(Fill::Ended),
+            Body::None | Body::Memory(_) => Ok(Fill::Ended),
         }
     }
 
@@ -626,7 +638,7 @@ impl Request {
     pub(super) fn stream_pending(&self) -> &[u8] {
         match &self.0.body {
             Body::Stream(stream) => &stream.buffer,
-            Body::None | Body::Bytes(_) => &[],
+            Body::None | Body::Memory(_) => &[],
         }
     }
 
@@ -651,7 +663,7 @@ impl Request {
     pub(crate) fn is_replayable(&self) -> bool {
         match self.body_now() {
             Body::Stream(stream) => stream.state == StreamState::Fresh,
-            Body::None | Body::Bytes(_) => true,
+            Body::None | Body::Memory(_) => true,
         }
     }
 
@@ -889,7 +901,7 @@ enum UserAgent {
 
 enum Body {
     None,
-    Bytes(Vec<u8>),
+    Memory(Bytes),
     Stream(Box<Stream>),
 }
 

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use bytes::Bytes;
+
 use super::coding::Decoder;
 
 /// A response, filled by a call and reused for the next one. Its buffers keep their capacity, up to a cap, so that in
@@ -131,9 +133,10 @@ impl Response {
         self.0.decoded
     }
 
-    /// Takes the body out of the response. The response gets a new, empty buffer for its next body.
-    pub fn take_body(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.0.body)
+    /// Takes the body out of the response, without a copy. The response allocates a new buffer for its next body.
+    /// `Vec::from` makes a vector of the body, without a copy if there is no clone.
+    pub fn take_body(&mut self) -> Bytes {
+        std::mem::take(&mut self.0.body).into()
     }
 
     /// Empties the response. Keeps its buffers, except for the memory above [the cap](Self::set_retained).

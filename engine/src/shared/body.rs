@@ -4,7 +4,9 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
 
 use super::slot::BodyPart;
 use super::thread::Command;
@@ -67,9 +69,11 @@ impl Future for Streaming {
 #[derive(Debug)]
 pub struct SharedBody {
     ticket: Ticket,
-    chunk: Vec<u8>,
-    /// How many bytes of the chunk the reader has taken.
-    taken: usize,
+    /// What the reader has not taken yet.
+    chunk: Bytes,
+    /// The chunk before, or a clone of it. Given in exchange for the next chunk. Its memory is used again if the reader
+    /// keeps no clone.
+    last: Bytes,
     state: State,
 }
 
@@ -84,8 +88,8 @@ impl SharedBody {
     pub(super) fn new(ticket: Ticket) -> Self {
         Self {
             ticket,
-            chunk: Vec::new(),
-            taken: 0,
+            chunk: Bytes::new(),
+            last: Bytes::new(),
             state: State::Open,
         }
     }
@@ -95,11 +99,11 @@ impl SharedBody {
     /// # Errors
     /// Why the body ended early; [`Misuse::OwnThread`] in a callback on one of the client's own threads.
     pub fn read_some(&mut self, buf: &mut [u8]) -> Result<usize, Error> {
-        while self.wants_more(buf)? {
+        while !buf.is_empty() && self.wants_more()? {
             if self.ticket.workers.is_own_thread() {
                 return Err(body_error(Misuse::OwnThread));
             }
-            let part = self.ticket.slot.wait_chunk(&mut self.chunk);
+            let part = self.ticket.slot.wait_chunk(&mut self.last);
             self.take(part)?;
         }
         Ok(self.copy_to(buf))
@@ -114,29 +118,39 @@ impl SharedBody {
         context: &mut Context<'_>,
         buf: &mut [u8],
     ) -> Poll<Result<usize, Error>> {
-        while self.wants_more(buf)? {
-            match self.ticket.slot.poll_chunk(context, &mut self.chunk) {
-                Poll::Ready(part) => self.take(part)?,
-                Poll::Pending => return Poll::Pending,
-            }
+        if !buf.is_empty() {
+            ready!(self.poll_more(context))?;
         }
         Poll::Ready(Ok(self.copy_to(buf)))
     }
 
-    /// Awaits bytes, and gives them without copying; `None` is the end. No bytes are lost if the future is dropped
-    /// before it is ready.
+    /// Awaits bytes, and takes all that have come without a copy; `None` is the end. No bytes are lost if the future is
+    /// dropped before it is ready. When the caller drops a chunk before the next one is read, its memory is used again.
     ///
     /// # Errors
     /// Why the body ended early.
-    pub async fn chunk(&mut self) -> Result<Option<&[u8]>, Error> {
-        while self.wants_more(&[0])? {
-            let slot = &self.ticket.slot;
-            let part = poll_fn(|context| slot.poll_chunk(context, &mut self.chunk)).await;
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
+        poll_fn(|context| self.poll_chunk(context)).await
+    }
+
+    /// As [`chunk`](Self::chunk), for the implementation of a stream.
+    ///
+    /// # Errors
+    /// Why the body ended early.
+    pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
+        ready!(self.poll_more(context))?;
+        let chunk = std::mem::take(&mut self.chunk);
+        self.last = chunk.clone();
+        Poll::Ready(Ok((!chunk.is_empty()).then_some(chunk)))
+    }
+
+    /// Waits until there are bytes in the chunk, or until the end.
+    fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        while self.wants_more()? {
+            let part = ready!(self.ticket.slot.poll_chunk(context, &mut self.last));
             self.take(part)?;
         }
-        let from = std::mem::replace(&mut self.taken, self.chunk.len());
-        let chunk = &self.chunk[from..];
-        Ok((!chunk.is_empty()).then_some(chunk))
+        Poll::Ready(Ok(()))
     }
 
     /// Reads the rest of the body, drops the bytes, and returns the report of the call.
@@ -168,13 +182,11 @@ impl SharedBody {
         end.into_iter().flat_map(|response| response.trailers())
     }
 
-    /// Whether `buf` has room, no byte of the chunk is left, and more of the body may come.
-    fn wants_more(&mut self, buf: &[u8]) -> Result<bool, Error> {
-        if self.taken < self.chunk.len() || buf.is_empty() {
+    /// Whether no byte of the chunk is left, and more of the body may come.
+    fn wants_more(&mut self) -> Result<bool, Error> {
+        if !self.chunk.is_empty() {
             return Ok(false);
         }
-        self.chunk.clear();
-        self.taken = 0;
         match self.state {
             State::Open => Ok(true),
             State::Ended(_) => Ok(false),
@@ -185,6 +197,7 @@ impl SharedBody {
     fn take(&mut self, part: BodyPart) -> Result<(), Error> {
         match part {
             BodyPart::Chunk => {
+                self.chunk = std::mem::take(&mut self.last);
                 let slot = &self.ticket.slot;
                 let taken = Command::ChunkTaken(Arc::clone(slot));
                 self.ticket.workers.send(slot.worker(), taken);
@@ -199,10 +212,11 @@ impl SharedBody {
     }
 
     fn copy_to(&mut self, buf: &mut [u8]) -> usize {
-        let waiting = &self.chunk[self.taken..];
-        let n = waiting.len().min(buf.len());
-        buf[..n].copy_from_slice(&waiting[..n]);
-        self.taken += n;
+        let n = self.chunk.len().min(buf.len());
+        self.chunk.copy_to_slice(&mut buf[..n]);
+        if self.chunk.is_empty() {
+            self.last = std::mem::take(&mut self.chunk);
+        }
         n
     }
 }

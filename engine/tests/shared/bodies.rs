@@ -46,7 +46,7 @@ fn a_body_is_awaited_chunk_by_chunk() {
         while let Some(chunk) = body.chunk().await.unwrap() {
             // Too little for back-pressure, and one read more.
             assert!(!chunk.is_empty() && chunk.len() <= (64 + 96) * 1024);
-            bytes.extend_from_slice(chunk);
+            bytes.extend_from_slice(&chunk);
         }
         assert!(body.chunk().await.unwrap().is_none());
         assert!(body.report().is_some());
@@ -72,7 +72,7 @@ fn blocking_and_awaited_reads_can_be_mixed() {
             .unwrap(),
             _ => {
                 let chunk = block_on(body.chunk()).unwrap().unwrap_or_default();
-                bytes.extend_from_slice(chunk);
+                bytes.extend_from_slice(&chunk);
                 continue;
             }
         };

@@ -469,7 +469,7 @@ impl Run<'_> {
         let result = match spec.consumer {
             None => {
                 let result = self.client.call(&mut request, &mut response);
-                result.map(|_| Some(response.take_body()))
+                result.map(|_| Some(response.take_body().into()))
             }
             Some(consumer) => self.client.pull(&mut request, &mut response, consumer),
         };

@@ -209,7 +209,7 @@ fn fault_17_endless_bodies_are_cut_at_the_limit() {
         let mut response = Response::new();
         let outcome = client.get("/", &mut response);
         assert_eq!(limit_of(outcome), Some(LimitExceeded::BodyBytes(1_000_000)));
-        assert!(response.take_body().capacity() < 4_000_000);
+        assert!(Vec::from(response.take_body()).capacity() < 4_000_000);
         assert_nothing_left(client, &server);
     }
 }
@@ -267,7 +267,7 @@ fn m04b_five_gigabytes_promised_and_none_sent_allocate_nothing() {
         "{error:?}"
     );
     assert_eq!(response.status(), 200);
-    assert!(response.take_body().capacity() <= 1 << 20);
+    assert!(Vec::from(response.take_body()).capacity() <= 1 << 20);
     assert_nothing_left(client, &server);
 }
 
@@ -413,7 +413,7 @@ fn retained_memory_is_given_back_above_the_cap() {
     client.get("/big", &mut response).unwrap();
     assert_eq!(response.body().len(), 8 << 20);
     client.get("/small", &mut response).unwrap();
-    assert!(response.take_body().capacity() <= 64 * 1024);
+    assert!(Vec::from(response.take_body()).capacity() <= 64 * 1024);
     assert_nothing_left(client, &server);
 }
 

@@ -636,7 +636,7 @@ fn one_response_serves_call_after_call(mut client: HostClient, server: &Server) 
     }
     for number in 0..100 {
         let body = format!("body {number}");
-        let mut request = Request::post("/", body.as_str());
+        let mut request = Request::post("/", body.clone());
         client.call(&mut request, &mut response).unwrap();
         assert_eq!(response.body(), body.as_bytes());
     }

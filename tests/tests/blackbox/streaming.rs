@@ -4,7 +4,7 @@
 use std::io::Read;
 use std::time::Duration;
 
-use courser::{Call, HostConfig, Request, Response};
+use courser::{Bytes, Call, HostConfig, Request, Response};
 use tests::clients::{assert_nothing_left, client, client_with, config, drive_until};
 use tests::script::{Gate, PATIENCE, Server, connection, eventually};
 
@@ -70,6 +70,40 @@ fn m05b_every_framing_streams() {
         gate.open();
         assert_nothing_left(client, &server);
     }
+}
+
+/// Pieces can be copied or taken, in any order.
+#[test]
+fn a_body_is_copied_and_taken_by_turns() {
+    const LENGTH: usize = 300_000;
+    let body: Vec<u8> = (0..LENGTH).map(|at| (at % 251) as u8).collect();
+    let mut reply = format!("HTTP/1.1 200 OK\r\nContent-Length: {LENGTH}\r\n\r\n").into_bytes();
+    reply.extend(&body);
+    let server = Server::play([connection().request().send(reply).always(OK)]);
+    let mut client = client(&server);
+    let (mut request, mut response) = (Request::get("/"), Response::new());
+    let mut received = client.open(&mut request, &mut response).unwrap();
+    let (mut all, mut kept): (Vec<u8>, Vec<(usize, Bytes)>) = (Vec::new(), Vec::new());
+    let mut piece = [0; 1000];
+    loop {
+        let n = received.read_some(&mut piece).unwrap();
+        all.extend(&piece[..n]);
+        let Some(chunk) = received.chunk().unwrap() else {
+            break;
+        };
+        all.extend(&chunk);
+        // A chunk that the caller keeps is not overwritten by later ones.
+        kept.push((all.len(), chunk));
+    }
+    assert!(received.chunk().unwrap().is_none());
+    received.finish().unwrap();
+    assert!(all == body);
+    for (end, chunk) in kept {
+        assert!(chunk == body[end - chunk.len()..end]);
+    }
+    client.get("/", &mut response).unwrap();
+    assert_eq!(server.accepted(), 1);
+    assert_nothing_left(client, &server);
 }
 
 #[test]

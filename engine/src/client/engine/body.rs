@@ -2,6 +2,8 @@
 
 use std::io;
 
+use bytes::Bytes;
+
 use super::Engine;
 use crate::client::router::Router;
 use crate::client::{CallId, Read, Report};
@@ -25,6 +27,8 @@ pub struct Body<'a, R: Router, N: Net = OsNet> {
     pub(super) client: &'a mut Engine<R, N>,
     pub(super) id: CallId,
     pub(super) end: Option<(Report, Response)>,
+    /// A clone of the last chunk. When the caller has dropped the chunk, its memory is used again.
+    pub(super) last: Bytes,
 }
 
 impl<R: Router, N: Net> Body<'_, R, N> {
@@ -33,8 +37,31 @@ impl<R: Router, N: Net> Body<'_, R, N> {
     /// # Errors
     /// Why the body ended early.
     pub fn read_some(&mut self, buf: &mut [u8]) -> Result<usize, Error> {
-        while self.end.is_none() && !buf.is_empty() {
-            match self.client.read_body(self.id, buf)? {
+        if buf.is_empty() {
+            return Ok(0);
+        }
+        self.read_by(|client, id| client.read_body(id, buf))
+    }
+
+    /// Waits for bytes, and takes all that have arrived without a copy; `None` is the end of the body. When the caller
+    /// drops a chunk before the next one is read, its memory is used again.
+    ///
+    /// # Errors
+    /// Why the body ended early.
+    pub fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
+        let mut chunk = std::mem::take(&mut self.last);
+        let n = self.read_by(|client, id| client.read_chunk(id, &mut chunk))?;
+        self.last = chunk.clone();
+        Ok((n > 0).then_some(chunk))
+    }
+
+    /// Repeats `read` until there are bytes, and returns their number; 0 at the end of the body.
+    fn read_by(
+        &mut self,
+        mut read: impl FnMut(&mut Engine<R, N>, CallId) -> Result<Read, Error>,
+    ) -> Result<usize, Error> {
+        while self.end.is_none() {
+            match read(self.client, self.id)? {
                 Read::Data(n) => return Ok(n),
                 Read::Pending => {
                     let id = self.id;

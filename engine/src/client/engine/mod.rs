@@ -15,6 +15,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::{Buf, Bytes};
+
 pub use self::batch::Batch;
 pub use self::body::Body;
 use self::iteration::WaitLimit;
@@ -223,21 +225,6 @@ impl<R: Router, N: Net> Engine<R, N> {
         CallId(key)
     }
 
-    /// Like [`read_body`](Self::read_body), but swaps all bytes that have arrived into an empty vector, without a copy.
-    /// The two methods must not be mixed for one body: after `read_body`, this method can lose a byte.
-    pub(crate) fn read_chunk(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<Read, Error> {
-        let call = self.reactor.call(id.0);
-        if let Some(call) = call.filter(|call| call.head == HeadState::Given && call.taken == 0)
-            && !call.response.body().is_empty()
-        {
-            std::mem::swap(call.response.body_buffer(), chunk);
-            self.reactor.resume_read(id.0);
-            self.process_events();
-            return Ok(Read::Data(chunk.len()));
-        }
-        self.read_body(id, &mut [0; 1])
-    }
-
     pub(crate) fn put_spare(&mut self, response: Response) {
         self.reactor.put_spare(response);
     }
@@ -301,6 +288,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             id,
             client: self,
             end: None,
+            last: Bytes::new(),
         })
     }
 
@@ -565,6 +553,31 @@ impl<R: Router, N: Net> Engine<R, N> {
         })
     }
 
+    /// Like [`read_body`](Self::read_body), but moves all bytes that have arrived to `chunk`, without a copy. `chunk` is
+    /// empty if the result is not [`Read::Data`].
+    ///
+    /// The memory of the bytes that were in `chunk` is used for the next chunk, unless there is a clone of them. So a
+    /// caller that passes the same variable again and again causes no allocation of a buffer for each chunk.
+    ///
+    /// # Errors
+    /// Why the body ended early; no more bytes follow.
+    pub fn read_chunk(&mut self, id: CallId, chunk: &mut Bytes) -> Result<Read, Error> {
+        let before = std::mem::take(chunk);
+        let call = self.reactor.call(id.0);
+        if let Some(call) = call.filter(|call| call.head == HeadState::Given)
+            && call.taken < call.response.body().len()
+        {
+            let next = memory_of(before);
+            let arrived = std::mem::replace(call.response.body_buffer(), next);
+            *chunk = Bytes::from(arrived);
+            chunk.advance(std::mem::take(&mut call.taken));
+            self.reactor.resume_read(id.0);
+            self.process_events();
+            return Ok(Read::Data(chunk.len()));
+        }
+        self.read_body(id, &mut [0; 1])
+    }
+
     fn has_body_news(&self, id: CallId) -> bool {
         self.reactor.call_ref(id.0).is_none_or(|call| {
             call.taken < call.response.body().len() || matches!(call.state, CallState::Ended)
@@ -601,4 +614,14 @@ impl<R: Router, N: Net> Drop for Engine<R, N> {
             self.reactor.close_stream(stream);
         }
     }
+}
+
+/// An empty vector with the memory of these bytes, if there is no clone of them.
+fn memory_of(bytes: Bytes) -> Vec<u8> {
+    if !bytes.is_unique() {
+        return Vec::new();
+    }
+    let mut memory = Vec::from(bytes);
+    memory.clear();
+    memory
 }

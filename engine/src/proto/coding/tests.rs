@@ -652,7 +652,7 @@ fn a_bomb_stops_at_the_limits() {
             let outcome = run(request, &pieces, None, &limits, &mut response);
             assert_eq!(outcome.result.unwrap_err(), error);
             assert!(outcome.body.len() <= longest, "{}", outcome.body.len());
-            assert!(response.take_body().capacity() <= 4 * longest);
+            assert!(Vec::from(response.take_body()).capacity() <= 4 * longest);
         }
     }
     // In a streamed body, only the ratio is limited. Without that limit, no more waits than the consumer allows.
