@@ -21,7 +21,7 @@ pub use self::limit::LimitExceeded;
 pub use self::misuse::{Misuse, Part};
 pub use self::proxy::{ProxyFault, SocksReply};
 pub(crate) use self::tls::TlsConfigCause;
-pub use self::tls::{TlsAlert, TlsConfigError, TlsFault, TlsPart};
+pub use self::tls::{ContentlessRecords, TlsAlert, TlsConfigError, TlsFault, TlsPart};
 pub use self::url::UrlError;
 pub(crate) use self::url::redacted;
 

@@ -196,8 +196,8 @@ pub use client::{
 #[cfg(feature = "cookies")]
 pub use client::{Cookie, CookieJar, CookieLimits};
 pub use error::{
-    DnsError, Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase, Sent, Stopped,
-    TimeLimit, TlsAlert, TlsConfigError, TlsFault, TlsPart,
+    ContentlessRecords, DnsError, Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase,
+    Sent, Stopped, TimeLimit, TlsAlert, TlsConfigError, TlsFault, TlsPart,
 };
 pub use net::SocketOptions;
 pub use net::resolve::{HickoryResolver, NameServers, Reply, Resolver, SystemResolver};

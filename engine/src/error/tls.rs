@@ -56,6 +56,8 @@ pub enum TlsFault {
     Alert(TlsAlert),
     /// The peer violated the protocol: a record that cannot be decrypted, an unexpected message.
     BadRecord(String),
+    /// The peer sent too many records that bring no content.
+    Contentless(ContentlessRecords),
     /// The connection ended during the handshake.
     HandshakeEof,
     /// The connection ended without `close_notify`: the data before may be incomplete (RFC 9112 §9.8).
@@ -116,6 +118,7 @@ impl fmt::Display for TlsFault {
             Self::Alpn => f.write_str("the server requires another protocol than http/1.1"),
             Self::Alert(alert) => write!(f, "the server ended TLS with {alert}"),
             Self::BadRecord(why) => write!(f, "the server violated the TLS protocol: {why}"),
+            Self::Contentless(records) => write!(f, "the server sent too many {records}"),
             Self::HandshakeEof => f.write_str("the connection ended during the TLS handshake"),
             Self::Truncated => f.write_str("the connection ended without close_notify"),
             Self::ServerName(name) => {
@@ -138,6 +141,47 @@ impl From<TlsFault> for io::Error {
             _ => io::ErrorKind::InvalidData,
         };
         Self::new(kind, fault)
+    }
+}
+
+/// Records of TLS that bring no content, of which a peer sent too many. Each costs the client work, so a peer that sends
+/// them without end would get a share of the client for nothing.
+///
+/// The limits are fixed, and far above what servers send: most send two session tickets, some a few dozen.
+///
+/// ```
+/// use courser::{ContentlessRecords, TlsFault};
+///
+/// let fault = TlsFault::Contentless(ContentlessRecords::Tickets);
+/// assert_eq!(fault.to_string(), "the server sent too many TLS session tickets");
+/// ```
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum ContentlessRecords {
+    /// Session tickets (RFC 8446 §4.6.1): more than 256 on one connection.
+    Tickets,
+    /// Records with no byte in them: more than 32 one after the other.
+    Empty,
+    /// Changes of the key (RFC 8446 §4.6.3): more than 32 since the last content.
+    KeyUpdates,
+    /// Requests for a new handshake (RFC 5246 §7.4.1.1), which the client declines: more than one.
+    Renegotiations,
+    /// Alerts that are mere warnings (RFC 5246 §7.2): more than four.
+    Warnings,
+    /// Records of any kind: more than 256 KiB since the last content, or in the handshake.
+    Any,
+}
+
+impl fmt::Display for ContentlessRecords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tickets => "TLS session tickets",
+            Self::Empty => "empty TLS records",
+            Self::KeyUpdates => "TLS key updates",
+            Self::Renegotiations => "requests to renegotiate TLS",
+            Self::Warnings => "TLS warnings",
+            Self::Any => "TLS records without content",
+        })
     }
 }
 

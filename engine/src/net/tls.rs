@@ -4,8 +4,13 @@
 //! uses rustls's unbuffered interface, so that a session owns no buffers: ciphertext is read into the reactor's buffer
 //! and decrypted there, and only the beginning of an incomplete record is kept. Nothing here blocks or knows the time:
 //! the reactor limits the handshake.
+//!
+//! A peer can send records that bring no content: tickets, key updates, empty records. So a read reads the stream once,
+//! and tells by [`Tls::is_drained`] whether there is more; when to go on is up to the reactor, whose budgets are fair to
+//! other connections. [`Contentless`] ends a session with too many such records.
 
 mod config;
+mod contentless;
 mod fault;
 #[cfg(test)]
 mod tests;
@@ -21,6 +26,7 @@ use rustls::unbuffered::{
 use rustls::{HandshakeKind, ProtocolVersion};
 
 pub use config::{ClientCertificate, PemOrDer, TlsConfig, TlsIdentity, TlsRoots, TlsVersion};
+use contentless::Contentless;
 use fault::from_rustls;
 
 use crate::error::TlsFault;
@@ -36,6 +42,11 @@ pub(crate) trait LowerStream {
     /// Whether a read that returned `n` bytes with room for `room` has emptied the stream.
     fn is_drained(&self, n: usize, room: usize) -> bool {
         n < room
+    }
+
+    /// Whether there may be more to read after a read that returned `WouldBlock`.
+    fn has_more(&self) -> bool {
+        false
     }
 
     /// The least room, in bytes, that a read needs.
@@ -61,6 +72,9 @@ pub(crate) struct Tls {
     /// The peer has sent `close_notify`.
     peer_closed: bool,
     drained: bool,
+    /// The last read brought much ciphertext and little plaintext.
+    lean: bool,
+    contentless: Contentless,
     failed: Option<Box<TlsFault>>,
 }
 
@@ -82,11 +96,13 @@ impl Tls {
             established: false,
             peer_closed: false,
             drained: false,
+            lean: false,
+            contentless: Contentless::default(),
             failed: None,
         })
     }
 
-    /// Continues the handshake as far as possible. Returns true when the handshake is complete. `scratch` is at least
+    /// Continues the handshake, with at most [`HANDSHAKE_READS`] reads of the stream. `scratch` is at least
     /// [`MIN_BUFFER`] long, or twice that for a session inside another session.
     ///
     /// # Errors
@@ -95,7 +111,7 @@ impl Tls {
         &mut self,
         lower: &mut impl LowerStream,
         scratch: &mut [u8],
-    ) -> io::Result<bool> {
+    ) -> io::Result<HandshakeProgress> {
         self.check()?;
         if !self.record_accepted && self.out.is_empty() && self.leftover.is_empty() {
             // The handshake has not begun, or only the ClientHello was sent, which rustls does not produce a second
@@ -103,32 +119,38 @@ impl Tls {
             self.advance(scratch, 0, 0)
                 .map_err(|fault| self.fail(fault, lower))?;
         }
-        loop {
+        for _ in 0..=HANDSHAKE_READS {
             match self.out.flush(lower) {
                 Ok(true) => {}
-                Ok(false) => return Ok(false),
+                Ok(false) => return Ok(HandshakeProgress::Blocked),
                 Err(error) => return Err(self.reason_of_refusal(error, lower, scratch)),
             }
             if !self.conn.is_handshaking() {
                 self.established = true;
-                return Ok(true);
+                return Ok(HandshakeProgress::Done);
             }
             match self.receive(lower, scratch, 0) {
                 Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(match self.drained {
+                        true => HandshakeProgress::Blocked,
+                        false => HandshakeProgress::Budget,
+                    });
+                }
                 Err(error) => return Err(error),
             }
         }
+        Ok(HandshakeProgress::Budget)
     }
 
-    /// Reads and decrypts. Puts the plaintext at the start of `buf` and returns its length. `buf` is at least
-    /// [`MIN_BUFFER`] long, or twice that for a session inside another session; a longer buffer is used, too.
+    /// Reads the stream once, and decrypts. Puts the plaintext at the start of `buf` and returns its length. `buf` is at
+    /// least [`MIN_BUFFER`] long, or twice that for a session inside another session; a longer buffer is used, too.
     ///
-    /// Unlike with a plain stream, a short count does not mean that the stream is empty;
+    /// Unlike with a plain stream, neither a short count nor `WouldBlock` means that the stream is empty;
     /// [`is_drained`](Self::is_drained) says so.
     ///
     /// # Errors
-    /// `WouldBlock` if there is nothing to read; a [`TlsFault`], also if the stream ends without `close_notify`; an
+    /// `WouldBlock` if there was no plaintext in what was read, or nothing to read; a [`TlsFault`], also if the stream ends without `close_notify`; an
     /// error of the stream. `Ok(0)` is the end that `close_notify` announced.
     pub(crate) fn read(
         &mut self,
@@ -145,15 +167,17 @@ impl Tls {
             self.drained = false;
             return Ok(n);
         }
-        loop {
-            self.check()?;
-            if self.peer_closed {
-                return Ok(0);
+        self.check()?;
+        if self.peer_closed {
+            return Ok(0);
+        }
+        match self.receive(lower, buf, GAP)? {
+            0 if !self.peer_closed => {
+                // The stream may have ended, too, which only another read shows.
+                self.drained = false;
+                Err(io::ErrorKind::WouldBlock.into())
             }
-            let n = self.receive(lower, buf, GAP)?;
-            if n > 0 {
-                return Ok(n);
-            }
+            n => Ok(n),
         }
     }
 
@@ -162,8 +186,20 @@ impl Tls {
         self.drained
     }
 
-    /// Encrypts and writes the parts. Counts only plaintext whose records were written completely, so that plaintext
-    /// that is not counted was not received. Until all is counted, the caller must repeat the call with the same bytes
+    /// Whether the last read brought much ciphertext and little plaintext. Such records cost far more than their bytes.
+    pub(crate) fn is_lean(&self) -> bool {
+        self.lean
+    }
+
+    /// Whether the stream had no room for all that was encrypted, so that room has a new event.
+    pub(crate) fn is_full(&self) -> bool {
+        !self.out.is_empty()
+    }
+
+    /// Encrypts and writes a few records of the parts: a peer that reads as fast as we write does not get all at once.
+    /// Unlike with a plain stream, a short count does not mean that the stream is full; [`is_full`](Self::is_full) says
+    /// so. Counts only plaintext whose records were written completely, so that plaintext that is not counted was not
+    /// received. Until all is counted, the caller must repeat the call with the same bytes
     /// from the first uncounted one on (and may append more): these bytes may be encrypted already.
     ///
     /// # Errors
@@ -244,7 +280,11 @@ impl Tls {
             return Err(self.fail(fault, lower));
         }
         buf[start..kept].copy_from_slice(&self.leftover);
-        let n = match lower.read(&mut buf[kept..]) {
+        let room = match self.lean {
+            true => room.min(lower.min_room().max(MAX_CIPHERTEXT)),
+            false => room,
+        };
+        let n = match lower.read(&mut buf[kept..kept + room]) {
             Ok(0) => {
                 let fault = if self.established {
                     TlsFault::Truncated
@@ -256,7 +296,7 @@ impl Tls {
             }
             Ok(n) => n,
             Err(error) => {
-                self.drained = error.kind() == io::ErrorKind::WouldBlock;
+                self.drained = error.kind() == io::ErrorKind::WouldBlock && !lower.has_more();
                 return Err(error);
             }
         };
@@ -272,9 +312,16 @@ impl Tls {
             self.leftover.clear();
             self.leftover.extend_from_slice(&buf[decrypted.used..end]);
         }
-        if let Some(fault) = decrypted.fault {
+        let has_content = decrypted.plain > 0 || !self.early_plaintext.is_empty();
+        self.lean = self.established && n >= MAX_CIPHERTEXT && decrypted.plain < n / LEAN;
+        let tickets = self.conn.tls13_tickets_received();
+        let counted = self.contentless.count(n, has_content, tickets);
+        if let Some(fault) = decrypted.fault.or(counted) {
+            let error = self.fail(fault, lower);
+            if !has_content {
+                return Err(error);
+            }
             // The plaintext before the fault is valid. The next call returns the fault.
-            let _ = self.fail(fault, lower);
         }
         if self.peer_closed || self.failed.is_some() || !self.early_plaintext.is_empty() {
             self.drained = false;
@@ -350,7 +397,7 @@ impl Tls {
 
     // ---- sending
 
-    /// Encrypts the parts from the first uncounted byte on, and writes until all is written or the stream has no room.
+    /// Encrypts the parts from the first uncounted byte on, as far as one write takes them.
     fn encrypt(
         &mut self,
         lower: &mut impl LowerStream,
@@ -362,29 +409,27 @@ impl Tls {
             // The caller has not repeated its bytes.
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        while self.out.counted < total {
-            self.prepare_to_write(lower)?;
-            if !self.out.is_empty() {
-                return Ok(());
-            }
-            let mut cursor = PlaintextCursor::new(parts, self.out.counted);
-            let (gathered, ciphertext) = scratch.split_at_mut(MAX_PLAINTEXT);
-            let mut batch = Batch::default();
-            match self.conn.process_tls_records(&mut self.leftover).state {
-                Ok(ConnectionState::WriteTraffic(mut traffic)) => {
-                    while let Some(plaintext) = cursor.next_record(gathered) {
-                        if !batch.add(&mut traffic, plaintext, ciphertext)? {
-                            break;
-                        }
+        if self.out.counted == total {
+            return Ok(());
+        }
+        self.prepare_to_write(lower)?;
+        if !self.out.is_empty() {
+            return Ok(());
+        }
+        let mut cursor = PlaintextCursor::new(parts, self.out.counted);
+        let (gathered, ciphertext) = scratch.split_at_mut(MAX_PLAINTEXT);
+        let mut batch = Batch::default();
+        match self.conn.process_tls_records(&mut self.leftover).state {
+            Ok(ConnectionState::WriteTraffic(mut traffic)) => {
+                while let Some(plaintext) = cursor.next_record(gathered) {
+                    if !batch.add(&mut traffic, plaintext, ciphertext)? {
+                        break;
                     }
                 }
-                _ => return Err(TlsFault::Internal("not ready to write".to_owned()).into()),
             }
-            if !batch.send(lower, ciphertext, &mut self.out)? {
-                return Ok(());
-            }
+            _ => return Err(TlsFault::Internal("not ready to write".to_owned()).into()),
         }
-        Ok(())
+        batch.send(lower, ciphertext, &mut self.out)
     }
 
     /// Processes pending messages, so that the session can encrypt.
@@ -447,6 +492,17 @@ impl Tls {
             _ => error,
         }
     }
+}
+
+/// How far a call of [`Tls::handshake`] came.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum HandshakeProgress {
+    /// The handshake is complete.
+    Done,
+    /// The stream has nothing to read, or no room: it will have a new event.
+    Blocked,
+    /// There may be more to read. The handshake goes on in the next iteration.
+    Budget,
 }
 
 /// The result of [`Tls::advance`].
@@ -574,18 +630,18 @@ impl Batch {
         Ok(self.count < BATCH && room >= MAX_PLAINTEXT + RECORD_OVERHEAD)
     }
 
-    /// Writes the batch. What the stream has no room for goes to `out`. Returns true if all was written.
+    /// Writes the batch. What the stream has no room for goes to `out`.
     fn send(
         self,
         lower: &mut impl LowerStream,
         ciphertext: &[u8],
         out: &mut PendingCiphertext,
-    ) -> io::Result<bool> {
+    ) -> io::Result<()> {
         let bytes = &ciphertext[..self.length];
         let (sent, result) = match lower.write(bytes) {
             Ok(0) => (0, Err(io::ErrorKind::WriteZero.into())),
-            Ok(n) => (n, Ok(n == bytes.len())),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => (0, Ok(false)),
+            Ok(n) => (n, Ok(())),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => (0, Ok(())),
             Err(error) => (0, Err(error)),
         };
         // These records cannot be encrypted a second time, so they are kept even after an error.
@@ -599,7 +655,7 @@ impl Batch {
             }
         }
         match result {
-            Err(_) if out.counted > 0 => Ok(false), // the next write returns this error
+            Err(_) if out.counted > 0 => Ok(()), // the next write returns this error
             result => result,
         }
     }
@@ -700,6 +756,13 @@ const RECORD_OVERHEAD: usize = 256;
 
 /// Bytes before the ciphertext that is read, with room for the plaintext of its first record.
 const GAP: usize = MAX_PLAINTEXT;
+
+/// A read is lean if its plaintext is less than this part of its ciphertext. In records of 100 bytes the plaintext is
+/// four fifths.
+const LEAN: usize = 4;
+
+/// The most reads of the stream in one call of [`Tls::handshake`].
+const HANDSHAKE_READS: usize = 16;
 
 /// The most records in one write.
 const BATCH: usize = 8;

@@ -6,7 +6,7 @@ mod tests;
 use std::io::{self, IoSlice};
 
 use super::Net;
-use super::tls::{LowerStream, MIN_BUFFER, Tls, TlsInfo};
+use super::tls::{HandshakeProgress, LowerStream, MIN_BUFFER, Tls, TlsInfo};
 
 /// A stream with its TLS sessions. Without sessions, each method costs one comparison more than the stream itself.
 pub(crate) struct Transport<S> {
@@ -63,16 +63,16 @@ impl<S> Transport<S> {
         }
     }
 
-    /// Continues the handshake of the innermost session. Returns true when it is complete.
+    /// Continues the handshake of the innermost session.
     pub(crate) fn handshake<N: Net<Stream = S>>(
         &mut self,
         net: &mut N,
         scratch: &mut [u8],
-    ) -> io::Result<bool> {
+    ) -> io::Result<HandshakeProgress> {
         let stream = &mut self.stream;
         let lower = &mut Socket { net, stream };
         match &mut self.sessions {
-            Sessions::None => Ok(true),
+            Sessions::None => Ok(HandshakeProgress::Done),
             Sessions::One(tls) => tls.handshake(lower, scratch),
             Sessions::Two(both) => {
                 let [outer, inner] = &mut **both;
@@ -127,6 +127,38 @@ impl<S> Transport<S> {
             Sessions::None => net.left_nothing(&self.stream, n, room),
             Sessions::One(tls) => tls.is_drained(),
             Sessions::Two(both) => both[1].is_drained(),
+        }
+    }
+
+    /// Whether there may be more to read after a read that returned `WouldBlock`: with TLS, what was read may have
+    /// brought no plaintext. No event will report the rest.
+    #[inline]
+    pub(crate) fn has_more(&self) -> bool {
+        match &self.sessions {
+            Sessions::None => false,
+            Sessions::One(tls) => !tls.is_drained(),
+            Sessions::Two(both) => !both[1].is_drained(),
+        }
+    }
+
+    /// Whether the last read has cost much more than its bytes, so that the other connections come first.
+    #[inline]
+    pub(crate) fn is_lean(&self) -> bool {
+        match &self.sessions {
+            Sessions::None => false,
+            Sessions::One(tls) => tls.is_lean(),
+            Sessions::Two(both) => both.iter().any(Tls::is_lean),
+        }
+    }
+
+    /// Whether the stream has room for more after a short write: with TLS, one write takes a few records only. No event
+    /// will report that room.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        match &self.sessions {
+            Sessions::None => false,
+            Sessions::One(tls) => !tls.is_full(),
+            Sessions::Two(both) => !both.iter().any(Tls::is_full),
         }
     }
 
@@ -214,12 +246,27 @@ impl<R: LowerStream> LowerStream for OuterSession<'_, R> {
         // The caller's scratch buffer holds the ciphertext of the inner session. Proxies with TLS are rare, so a new
         // buffer is allocated here.
         let mut scratch = vec![0; MIN_BUFFER];
-        self.outer
-            .write(self.lower, &mut scratch, &[IoSlice::new(bytes)])
+        let mut sent = 0;
+        while sent < bytes.len() {
+            let rest = [IoSlice::new(&bytes[sent..])];
+            match self.outer.write(self.lower, &mut scratch, &rest) {
+                Ok(n) => sent += n,
+                Err(error) if sent == 0 => return Err(error),
+                Err(_) => break, // the next write returns this error
+            }
+            if self.outer.is_full() {
+                break;
+            }
+        }
+        Ok(sent)
     }
 
     fn is_drained(&self, _n: usize, _room: usize) -> bool {
         self.outer.is_drained()
+    }
+
+    fn has_more(&self) -> bool {
+        !self.outer.is_drained()
     }
 
     fn min_room(&self) -> usize {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::handshake::Handshakes;
 use super::meter::MeteredStream;
 use super::pipeline::Pipeline;
+use super::read::Look;
 use super::{Armed, CallKey, ConnKey, HostKey, OpeningKey, Reactor, ReactorEvent, TimerOwner};
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent};
 use crate::net::tls::TlsInfo;
@@ -207,10 +208,10 @@ impl<N: Net, C> Reactor<N, C> {
 
     /// An idle connection ends with any byte from the peer, the end of the stream or an error.
     pub(super) fn check_idle(&mut self, key: ConnKey) {
-        match self.read_unlimited(key) {
-            None => {}
-            Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
-            _ => {
+        match self.look(key) {
+            None | Some(Look::Nothing) => {}
+            Some(Look::More) => self.defer_read(key),
+            Some(Look::Bytes | Look::Ended) => {
                 if let Some(slot) = self.close(key) {
                     self.reactor_events.push_back(ReactorEvent::Lost(slot));
                 }

@@ -5,11 +5,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::conn::{ConnState, ReadPause};
+use super::conn::ConnState;
+use super::read::READS_PER_ITERATION;
 use super::{ConnKey, Opened, OpeningKey, Reactor, ReactorEvent};
 use crate::error::{ErrorKind, Phase, ProxyFault};
 use crate::net::Net;
-use crate::net::tls::{Tls, TlsIdentity};
+use crate::net::tls::{HandshakeProgress, Tls, TlsIdentity};
 use crate::net::transport::Transport;
 use crate::proto::{Credentials, Handshake, Socks5, SocksTarget, Tunnel};
 use crate::time::Time;
@@ -138,23 +139,24 @@ impl Handshakes {
         Ok(())
     }
 
-    /// Drives the handshakes until the socket would block. True when all handshakes are done.
+    /// Drives the handshakes until all are done, the socket would block, or the budget of the iteration is used up.
     pub(super) fn drive<N: Net>(
         &mut self,
         transport: &mut Transport<N::Stream>,
         net: &mut N,
         buffer: &mut [u8],
         now: Time,
-    ) -> Result<bool, ErrorKind> {
+    ) -> Result<HandshakeProgress, ErrorKind> {
         loop {
-            let done = match &mut self.machine {
-                Machine::Done => return Ok(true),
+            let progress = match &mut self.machine {
+                Machine::Done => return Ok(HandshakeProgress::Done),
                 Machine::Tls => transport.handshake(net, buffer)?,
                 Machine::Socks(socks) => drive_proxy(socks, transport, net, buffer)?,
                 Machine::Tunnel(tunnel) => {
                     let driven = drive_proxy(&mut **tunnel, transport, net, buffer);
                     let response = tunnel.response();
-                    if !matches!(driven, Ok(false)) && response.status() > 0 {
+                    let ended = matches!(driven, Ok(HandshakeProgress::Done) | Err(_));
+                    if ended && response.status() > 0 {
                         let (status, head) = (response.status(), response.head());
                         self.messages
                             .push(ProxyMessage::Answer(status, head.into()));
@@ -163,8 +165,8 @@ impl Handshakes {
                     driven?
                 }
             };
-            if !done {
-                return Ok(false);
+            if progress != HandshakeProgress::Done {
+                return Ok(progress);
             }
             let took = now.saturating_duration_since(self.since);
             match self.steps.get(self.at) {
@@ -233,19 +235,22 @@ impl<N: Net, C> Reactor<N, C> {
                 .push_back(ReactorEvent::Tunnel { endpoints, message });
         }
         match driven {
-            Ok(true) => {
+            Ok(HandshakeProgress::Done) => {
                 let opening = handshakes.opening;
                 let opened = conn.opened.get_or_insert_default();
                 handshakes.note(opened);
                 opened.tls_info = conn.stream.info();
                 conn.state = ConnState::AwaitingDecision;
                 // Bytes that came together with the end of the handshake cause no event of their own.
-                conn.read_pause = Some(ReadPause::Budget);
-                self.deferred_reads.push(key);
+                self.defer_read(key);
                 self.reactor_events
                     .push_back(ReactorEvent::Ready { opening, conn: key });
             }
-            Ok(false) => self.arm_conn_anew(key),
+            Ok(HandshakeProgress::Blocked) => self.arm_conn_anew(key),
+            Ok(HandshakeProgress::Budget) => {
+                self.defer_read(key);
+                self.arm_conn_anew(key);
+            }
             Err(kind) => self.fail(key, kind),
         }
     }
@@ -299,14 +304,14 @@ fn drive_proxy<N: Net>(
     transport: &mut Transport<N::Stream>,
     net: &mut N,
     buffer: &mut [u8],
-) -> Result<bool, ErrorKind> {
-    loop {
-        let would_block = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+) -> Result<HandshakeProgress, ErrorKind> {
+    let would_block = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+    for _ in 0..READS_PER_ITERATION {
         let out = dialogue.poll_send()?;
         if !out.is_empty() {
             match transport.write(net, buffer, &[IoSlice::new(out)]) {
                 Ok(n) => dialogue.handle_sent(n),
-                Err(error) if would_block(&error) => return Ok(false),
+                Err(error) if would_block(&error) => return Ok(HandshakeProgress::Blocked),
                 Err(error) => return Err(error.into()),
             }
             continue;
@@ -314,14 +319,16 @@ fn drive_proxy<N: Net>(
         let n = match transport.read(net, buffer) {
             Ok(0) => return Err(ProxyFault::Closed.into()),
             Ok(n) => n,
-            Err(error) if would_block(&error) => return Ok(false),
+            Err(error) if would_block(&error) && transport.has_more() => continue,
+            Err(error) if would_block(&error) => return Ok(HandshakeProgress::Blocked),
             Err(error) => return Err(error.into()),
         };
         match dialogue.handle_read(&buffer[..n])? {
-            (used, Handshake::Done) if used == n => return Ok(true),
+            (used, Handshake::Done) if used == n => return Ok(HandshakeProgress::Done),
             // The server cannot have sent these bytes: no request was sent yet.
             (_, Handshake::Done) => return Err(ProxyFault::Surplus.into()),
             (_, Handshake::Pending) => {}
         }
     }
+    Ok(HandshakeProgress::Budget)
 }

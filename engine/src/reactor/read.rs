@@ -7,6 +7,7 @@ use super::conn::{ConnState, ReadPause};
 use super::{CallKey, CallState, ConnKey, Reactor, ReactorEvent};
 use crate::error::{ErrorKind, TlsFault};
 use crate::net::Net;
+use crate::net::transport::Transport;
 use crate::proto::{BodyMode, CloseReason, Exchange, Reuse};
 
 impl<N: Net, C> Reactor<N, C> {
@@ -28,13 +29,32 @@ impl<N: Net, C> Reactor<N, C> {
         }
     }
 
-    /// Reads without the limits of the rates of bytes, to find out whether a connection has bytes or has ended.
-    pub(super) fn read_unlimited(&mut self, key: ConnKey) -> Option<io::Result<usize>> {
+    /// Looks, without the limits of the rates of bytes, whether a connection that expects nothing has bytes or has ended.
+    /// `None` if the connection does not exist any more.
+    pub(super) fn look(&mut self, key: ConnKey) -> Option<Look> {
         let conn = self.conns.get_mut(key)?;
         self.net.set_unlimited(true);
         let read = conn.stream.read(&mut self.net, &mut self.buffer);
         self.net.set_unlimited(false);
-        Some(read)
+        Some(match read {
+            Ok(1..) => Look::Bytes,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => match conn.stream.has_more()
+            {
+                true => Look::More,
+                false => Look::Nothing,
+            },
+            Ok(0) | Err(_) => Look::Ended,
+        })
+    }
+
+    /// Lets a connection go on reading in the next iteration.
+    pub(super) fn defer_read(&mut self, key: ConnKey) {
+        if let Some(conn) = self.conns.get_mut(key)
+            && conn.read_pause.is_none()
+        {
+            conn.read_pause = Some(ReadPause::Budget);
+            self.deferred_reads.push(key);
+        }
     }
 
     /// Reads as long as there is more and the budget of the iteration lasts.
@@ -42,6 +62,7 @@ impl<N: Net, C> Reactor<N, C> {
         for _ in 0..READS_PER_ITERATION {
             match self.read_once(key) {
                 Ok(Progress::More) => {}
+                Ok(Progress::Budget) => break,
                 Ok(Progress::Drained) => {
                     self.check_write_error(key);
                     return self.arm_conn(key);
@@ -50,13 +71,8 @@ impl<N: Net, C> Reactor<N, C> {
                 Err(kind) => return self.fail(key, kind),
             }
         }
-        if let Some(conn) = self.conns.get_mut(key)
-            && conn.read_pause.is_none()
-        {
-            conn.read_pause = Some(ReadPause::Budget);
-            self.deferred_reads.push(key);
-            self.arm_conn(key);
-        }
+        self.defer_read(key);
+        self.arm_conn(key);
     }
 
     fn read_once(&mut self, key: ConnKey) -> Result<Progress, ErrorKind> {
@@ -130,7 +146,7 @@ impl<N: Net, C> Reactor<N, C> {
             }
         };
         let Some(n) = taken(read, exchange, &mut conn.write_error)? else {
-            return Ok(Progress::Drained);
+            return Ok(Progress::without_bytes(&conn.stream));
         };
         if let Some(timestamps) = &mut call {
             timestamps.bytes_in += n as u64;
@@ -139,6 +155,10 @@ impl<N: Net, C> Reactor<N, C> {
         let closed = conn.closed;
         // After a read that left room, nothing more is waiting. What comes later causes a new event.
         let left_nothing = conn.stream.is_drained(&self.net, n, room);
+        let progress = match left_nothing && !closed {
+            true => Progress::Drained,
+            false => Progress::before_more(&conn.stream),
+        };
         if let Some(reuse) = exchange.done() {
             let reuse = match reuse {
                 Reuse::Keep if !left_nothing && self.has_more(key) => {
@@ -157,11 +177,7 @@ impl<N: Net, C> Reactor<N, C> {
         if self.must_pause(key, had_head) {
             return Ok(Progress::Stop);
         }
-        Ok(if left_nothing && !closed {
-            Progress::Drained
-        } else {
-            Progress::More
-        })
+        Ok(progress)
     }
 
     /// Goes on after the consumer has made room for more decoded bytes. Decoding may now be complete, or may have
@@ -187,9 +203,19 @@ impl<N: Net, C> Reactor<N, C> {
     /// Whether bytes follow a response that filled the last read. No event will report such bytes, so only another read
     /// shows whether there are any.
     fn has_more(&mut self, key: ConnKey) -> bool {
-        self.read_unlimited(key).is_some_and(
-            |read| !matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock),
-        )
+        self.look_behind(key) != Look::Nothing
+    }
+
+    /// Looks what follows a response that filled the last read.
+    pub(super) fn look_behind(&mut self, key: ConnKey) -> Look {
+        for _ in 0..LOOKS_BEHIND {
+            match self.look(key) {
+                Some(Look::More) => {}
+                Some(look) => return look,
+                None => return Look::Nothing,
+            }
+        }
+        Look::More
     }
 
     /// Reports that the response is complete.
@@ -281,6 +307,7 @@ impl<N: Net, C> Reactor<N, C> {
                 conn.read_pause = None;
                 match conn.state {
                     ConnState::Idle(_) => self.check_idle(key),
+                    ConnState::Handshaking(_) => self.drive_handshakes(key),
                     _ => self.drive_read(key),
                 }
             }
@@ -327,10 +354,43 @@ fn is_truncation(error: &io::Error) -> bool {
 pub(super) enum Progress {
     /// There may be more to read.
     More,
+    /// There may be more to read, in the next iteration.
+    Budget,
     /// Nothing more is waiting.
     Drained,
     /// The response is complete, or reading must pause.
     Stop,
+}
+
+impl Progress {
+    /// After a read that returned `WouldBlock`.
+    #[inline]
+    pub(super) fn without_bytes<S>(stream: &Transport<S>) -> Self {
+        match stream.has_more() {
+            true => Self::before_more(stream),
+            false => Self::Drained,
+        }
+    }
+
+    /// When there may be more to read.
+    #[inline]
+    pub(super) fn before_more<S>(stream: &Transport<S>) -> Self {
+        match stream.is_lean() {
+            true => Self::Budget,
+            false => Self::More,
+        }
+    }
+}
+
+/// What a connection has that expects nothing.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Look {
+    Nothing,
+    /// Nothing yet, but there may be more to read.
+    More,
+    Bytes,
+    /// The stream has ended or failed.
+    Ended,
 }
 
 /// Bodies with at least this much to come are read into the response directly.
@@ -339,5 +399,9 @@ const DIRECT_READ: u64 = 16 * 1024;
 /// The most that one direct read makes room for.
 const MOST_DIRECT: usize = 1024 * 1024;
 
+/// Reads that look what follows a response. With TLS, more than one of them is needed only for an incomplete record, or
+/// for records that bring nothing.
+const LOOKS_BEHIND: usize = 4;
+
 /// Reads on one connection in one iteration.
-const READS_PER_ITERATION: usize = 16;
+pub(super) const READS_PER_ITERATION: usize = 16;

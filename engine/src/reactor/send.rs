@@ -47,7 +47,7 @@ impl<S> Conn<S> {
                     exchange.handle_sent(n);
                     call.timestamps.bytes_out += n as u64;
                     self.wait.since = now;
-                    if n < length {
+                    if n < length && !self.stream.has_room() {
                         return Ok(());
                     }
                     if !exchange.is_sending() {

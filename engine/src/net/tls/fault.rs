@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustls::pki_types::UnixTime;
 use rustls::{AlertDescription, CertificateError, Error, OtherError, PeerMisbehaved};
 
-use crate::error::{TlsAlert, TlsFault};
+use crate::error::{ContentlessRecords, TlsAlert, TlsFault};
 
 /// `record_accepted`: a record of the peer was accepted before. `handshaking`: the handshake was not complete.
 pub(super) fn from_rustls(error: Error, record_accepted: bool, handshaking: bool) -> TlsFault {
@@ -34,13 +34,27 @@ pub(super) fn from_rustls(error: Error, record_accepted: bool, handshaking: bool
         },
         Error::AlertReceived(alert) => TlsFault::Alert(TlsAlert(alert.into())),
         Error::InvalidMessage(why) => TlsFault::BadRecord(split_words(&format!("{why:?}"))),
-        Error::PeerMisbehaved(why) => TlsFault::BadRecord(split_words(&format!("{why:?}"))),
+        Error::PeerMisbehaved(why) => match contentless(&why) {
+            Some(records) => TlsFault::Contentless(records),
+            None => TlsFault::BadRecord(split_words(&format!("{why:?}"))),
+        },
         Error::DecryptError => TlsFault::BadRecord("a record cannot be decrypted".to_owned()),
         Error::PeerSentOversizedRecord
         | Error::InappropriateMessage { .. }
         | Error::InappropriateHandshakeMessage { .. } => TlsFault::BadRecord(error.to_string()),
         error => TlsFault::Internal(error.to_string()),
     }
+}
+
+/// The records of which rustls has counted too many, if that is what the peer did.
+fn contentless(why: &PeerMisbehaved) -> Option<ContentlessRecords> {
+    Some(match why {
+        PeerMisbehaved::TooManyEmptyFragments => ContentlessRecords::Empty,
+        PeerMisbehaved::TooManyKeyUpdateRequests => ContentlessRecords::KeyUpdates,
+        PeerMisbehaved::TooManyRenegotiationRequests => ContentlessRecords::Renegotiations,
+        PeerMisbehaved::TooManyWarningAlertsReceived => ContentlessRecords::Warnings,
+        _ => return None,
+    })
 }
 
 fn from_certificate(error: CertificateError) -> TlsFault {

@@ -16,7 +16,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, version};
 
 use super::*;
-use crate::error::{TlsAlert, TlsPart};
+use crate::error::{ContentlessRecords, TlsAlert, TlsPart};
 
 // ---- the wire
 
@@ -257,7 +257,7 @@ impl Pair {
 
     fn handshake(&mut self) -> io::Result<()> {
         for _ in 0..100_000 {
-            if self.tls.handshake(&mut self.wire, &mut self.buf)? {
+            if self.tls.handshake(&mut self.wire, &mut self.buf)? == HandshakeProgress::Done {
                 self.serve();
                 return Ok(());
             }
@@ -273,9 +273,15 @@ impl Pair {
         fault_of(self.handshake().expect_err("a handshake that fails"))
     }
 
+    /// Reads until there is plaintext or the wire is empty.
     fn read(&mut self) -> io::Result<Vec<u8>> {
-        let n = self.tls.read(&mut self.wire, &mut self.buf)?;
-        Ok(self.buf[..n].to_vec())
+        loop {
+            let read = self.tls.read(&mut self.wire, &mut self.buf);
+            if is_blocked(&read) && !self.tls.is_drained() {
+                continue;
+            }
+            return Ok(self.buf[..read?].to_vec());
+        }
     }
 
     fn write(&mut self, parts: &[&[u8]]) -> io::Result<usize> {
@@ -676,7 +682,8 @@ fn bytes_that_are_not_tls() {
         let mut tls = Tls::new(&identity, "a.example").unwrap();
         let mut wire = Wire::new();
         let mut buf = vec![0; MIN_BUFFER];
-        assert!(!tls.handshake(&mut wire, &mut buf).unwrap());
+        let progress = tls.handshake(&mut wire, &mut buf).unwrap();
+        assert_eq!(progress, HandshakeProgress::Blocked);
         wire.to_client.extend(answer);
         wire.eof = true;
         wire.read_step = step;
@@ -717,7 +724,8 @@ fn a_message_too_large_for_the_buffer_ends_the_session() {
     let mut tls = Tls::new(&identity, "a.example").unwrap();
     let mut wire = Wire::new();
     let mut buf = vec![0; MIN_BUFFER];
-    assert!(!tls.handshake(&mut wire, &mut buf).unwrap());
+    let progress = tls.handshake(&mut wire, &mut buf).unwrap();
+    assert_eq!(progress, HandshakeProgress::Blocked);
     wire.to_client
         .extend(b"\x16\x03\x03\x40\x00\x02\x00\xff\xff");
     wire.to_client.extend(vec![0; 16_380]);
@@ -919,11 +927,13 @@ fn a_large_write_at_every_pace() {
     }
 }
 
-/// One write for as many records as the buffer holds.
+/// One write for as many records as the buffer holds, and a record for as many parts as it holds.
 #[test]
 fn records_go_out_together() {
     let mut pair = Pair::ready();
     let body = pattern(64 * 1024);
+    let requests =
+        [b"GET /a/path/like/many/others HTTP/1.1\r\nHost: a.example\r\n\r\n".as_slice(); 500];
     struct Counting<'a>(&'a mut Wire, usize);
     impl LowerStream for Counting<'_> {
         fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
@@ -940,6 +950,31 @@ fn records_go_out_together() {
         .write(&mut raw, &mut pair.buf, &[IoSlice::new(&body)])
         .unwrap();
     assert_eq!((n, raw.1), (body.len(), 1));
+    assert_eq!(pair.received(), body);
+
+    // Requests that are written together, as a client that pipelines does.
+    let requests = requests.concat();
+    let mut raw = Counting(&mut pair.wire, 0);
+    let parts: Vec<_> = requests.chunks(60).map(IoSlice::new).collect();
+    let n = pair.tls.write(&mut raw, &mut pair.buf, &parts).unwrap();
+    assert_eq!((n, raw.1), (requests.len(), 1));
+    let records = n.div_ceil(MAX_PLAINTEXT);
+    assert_eq!(pair.wire.to_server.len(), n + records * (5 + 1 + 16));
+    assert_eq!(pair.received(), requests);
+}
+
+/// A stream that takes everything does not get everything at once.
+#[test]
+fn a_write_takes_a_few_records() {
+    let mut pair = Pair::ready();
+    let body = pattern(1_000_000);
+    let (mut done, mut writes) = (0, 0);
+    while done < body.len() {
+        let n = pair.write(&[&body[done..]]).unwrap();
+        assert!(n <= BATCH * MAX_PLAINTEXT && !pair.tls.is_full());
+        (done, writes) = (done + n, writes + 1);
+    }
+    assert!(writes > 8);
     assert_eq!(pair.received(), body);
 }
 
@@ -1049,7 +1084,8 @@ fn renegotiation_is_refused() {
             .err()
             .filter(|error| error.kind() != io::ErrorKind::WouldBlock)
     });
-    assert!(matches!(fault_of(fault.unwrap()), TlsFault::BadRecord(_)));
+    let expected = TlsFault::Contentless(ContentlessRecords::Renegotiations);
+    assert_eq!(fault_of(fault.unwrap()), expected);
 }
 
 /// The answer to a KeyUpdate goes before the next write, and the session continues with the new keys.
@@ -1123,17 +1159,68 @@ fn alerts_after_the_handshake() {
     }
 }
 
-/// Too many empty records end the session.
+/// Too many records without content end the session; the other tests of this kind are in `tests/floods`.
 #[test]
-fn empty_records_without_end_are_refused() {
-    let mut pair = Pair::ready();
-    let mut peer = Forger::take(&mut pair);
-    for _ in 0..1000 {
-        peer.send(&mut pair, 23, b"");
+fn records_without_content_are_limited() {
+    let fault_after = |content_type, plain: &[u8], version| {
+        let mut pair = Pair::ready_with(&[version]);
+        let mut peer = Forger::take(&mut pair);
+        for _ in 0..1000 {
+            peer.send(&mut pair, content_type, plain);
+        }
+        fault_of(pair.read().unwrap_err())
+    };
+    for (content_type, plain, records, version) in [
+        (23, &b""[..], ContentlessRecords::Empty, &version::TLS12),
+        (23, b"", ContentlessRecords::Empty, &version::TLS13),
+        (22, b"", ContentlessRecords::Empty, &version::TLS13),
+        (21, &[1, 90], ContentlessRecords::Warnings, &version::TLS12),
+        (21, &[1, 90], ContentlessRecords::Warnings, &version::TLS13),
+        (22, TICKET, ContentlessRecords::Tickets, &version::TLS13),
+    ] {
+        let fault = fault_after(content_type, plain, version);
+        assert_eq!(fault, TlsFault::Contentless(records), "{version:?}");
     }
-    let fault = fault_of(pair.read().unwrap_err());
-    assert!(matches!(fault, TlsFault::BadRecord(_)), "{fault:?}");
 }
+
+/// As many tickets as any server sends, in the midst of content, do no harm, and one read reads the stream once.
+#[test]
+fn tickets_within_the_limit_are_taken() {
+    let mut pair = Pair::ready_with(&[&version::TLS13]);
+    assert!(is_blocked(&pair.read())); // the server's own tickets
+    let own = pair.tls.conn.tls13_tickets_received();
+    let mut peer = Forger::take(&mut pair);
+    let most = 256 - own as usize;
+    peer.send(&mut pair, 22, &TICKET.repeat(most));
+    peer.send(&mut pair, 23, b"content");
+    assert_eq!(pair.read().unwrap(), b"content");
+    // The limit is over the whole session, so the content in between does not matter. The content with the ticket that
+    // is one too many still arrives.
+    peer.send(&mut pair, 23, b"last");
+    peer.send(&mut pair, 22, TICKET);
+    assert_eq!(pair.read().unwrap(), b"last");
+    let fault = fault_of(pair.read().unwrap_err());
+    assert_eq!(fault, TlsFault::Contentless(ContentlessRecords::Tickets));
+}
+
+/// A read returns after one read of the stream, though what came brought nothing.
+#[test]
+fn a_read_without_content_returns() {
+    let mut pair = Pair::ready_with(&[&version::TLS13]);
+    assert!(is_blocked(&pair.read()));
+    let mut peer = Forger::take(&mut pair);
+    for _ in 0..10 {
+        peer.send(&mut pair, 22, TICKET);
+    }
+    (pair.wire.read_step, pair.wire.reads) = (50, 0);
+    let read = pair.tls.read(&mut pair.wire, &mut pair.buf);
+    assert!(is_blocked(&read) && !pair.tls.is_drained());
+    assert_eq!(pair.wire.reads, 1);
+    assert!(is_blocked(&pair.read()) && pair.tls.is_drained());
+}
+
+/// A message of type NewSessionTicket (RFC 8446 §4.6.1).
+const TICKET: &[u8] = b"\x04\0\0\x17\0\0\x0e\x10\0\0\0\0\x01n\0\x09the ticke\0\0";
 
 /// Data that the server sends together with the end of its handshake is returned by the first read.
 #[test]
@@ -1144,10 +1231,12 @@ fn data_sent_with_the_handshake_is_kept() {
         .server_with(&[&version::TLS13], None);
     server.send_half_rtt_data = true;
     let mut pair = Pair::new(&trusting(&authority).build().unwrap(), server, "a.example");
-    assert!(!pair.tls.handshake(&mut pair.wire, &mut pair.buf).unwrap());
+    let progress = pair.tls.handshake(&mut pair.wire, &mut pair.buf).unwrap();
+    assert_eq!(progress, HandshakeProgress::Blocked);
     pair.serve();
     pair.send(&pattern(30_000)); // before the client's Finished, which TLS 1.3 allows
-    assert!(pair.tls.handshake(&mut pair.wire, &mut pair.buf).unwrap());
+    let progress = pair.tls.handshake(&mut pair.wire, &mut pair.buf).unwrap();
+    assert_eq!(progress, HandshakeProgress::Done);
     assert!(!pair.tls.is_drained());
     assert_eq!(pair.write(&[b"x"]).unwrap(), 1);
     assert_eq!(pair.received(), b"x");

@@ -1,7 +1,5 @@
 //! Reading of pipelined answers, which come in the order of their requests.
 
-use std::io;
-
 use super::note_front;
 use super::requests::ResponseOwner;
 use crate::error::{ErrorKind, PeerFault};
@@ -9,7 +7,7 @@ use crate::net::Net;
 use crate::policy::later;
 use crate::proto::{CloseReason, Exchange, Response, Reuse, Version};
 use crate::reactor::conn::{Conn, ConnState};
-use crate::reactor::read::{Progress, taken};
+use crate::reactor::read::{Look, Progress, taken};
 use crate::reactor::spares::Spares;
 use crate::reactor::{ActiveCall, ConnKey, Reactor, ReactorEvent, Settings, Slab, of};
 use crate::time::Time;
@@ -32,7 +30,7 @@ impl<N: Net, C> Reactor<N, C> {
             _ => return Ok(Progress::Stop),
         };
         let Some(n) = taken(read, exchange, &mut conn.write_error)? else {
-            return Ok(Progress::Drained);
+            return Ok(Progress::without_bytes(&conn.stream));
         };
         if n > 0 && !pipeline.is_begun(pipeline.front) {
             return Err(PeerFault::Unsolicited.into());
@@ -41,7 +39,7 @@ impl<N: Net, C> Reactor<N, C> {
         let left_nothing = conn.stream.is_drained(&self.net, n, self.buffer.len());
         let progress = match left_nothing && !conn.closed {
             true => Progress::Drained,
-            false => Progress::More,
+            false => Progress::before_more(&conn.stream),
         };
         conn.wait.since = self.now;
         let mut at = 0;
@@ -122,6 +120,11 @@ impl<N: Net, C> Reactor<N, C> {
 
     /// Handles the last answer: no request follows, or the connection ends after this answer.
     fn finish_pipeline(&mut self, key: ConnKey, reuse: Reuse, surplus: bool, left_nothing: bool) {
+        let behind = match reuse {
+            // The last read filled the buffer: only another read shows whether more bytes follow.
+            Reuse::Keep if !surplus && !left_nothing => self.look_behind(key),
+            _ => Look::Nothing,
+        };
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
@@ -130,18 +133,11 @@ impl<N: Net, C> Reactor<N, C> {
         };
         let reuse = match reuse {
             Reuse::Keep if surplus => Reuse::Close(CloseReason::Surplus),
-            // The last read filled the buffer: only another read shows whether more bytes follow.
-            Reuse::Keep if !left_nothing => {
-                self.net.set_unlimited(true);
-                let read = conn.stream.read(&mut self.net, &mut self.buffer);
-                self.net.set_unlimited(false);
-                match read {
-                    Ok(1..) => Reuse::Close(CloseReason::Surplus),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => Reuse::Keep,
-                    Ok(0) | Err(_) => Reuse::Close(CloseReason::PeerClosed),
-                }
+            Reuse::Keep if matches!(behind, Look::Bytes | Look::More) => {
+                Reuse::Close(CloseReason::Surplus)
             }
-            Reuse::Keep if conn.closed => Reuse::Close(CloseReason::PeerClosed),
+            Reuse::Keep if behind == Look::Ended => Reuse::Close(CloseReason::PeerClosed),
+            Reuse::Keep if left_nothing && conn.closed => Reuse::Close(CloseReason::PeerClosed),
             reuse => reuse,
         };
         let version = match &conn.state {

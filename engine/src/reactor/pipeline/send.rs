@@ -107,14 +107,15 @@ impl<N: Net, C> Reactor<N, C> {
                 Ok(n) => {
                     pipeline.out_at += n;
                     pipeline.written += n as u64;
-                    pipeline.short_write = n < length;
+                    pipeline.short_write = n < length && !conn.stream.has_room();
+                    let is_full = pipeline.short_write;
                     let is_all = pipeline.out_at == pipeline.out.len();
                     if is_all {
                         pipeline.out.clear();
                         pipeline.out_at = 0;
                     }
                     self.note_sent(key);
-                    if is_all || n < length {
+                    if is_all || is_full {
                         return;
                     }
                 }
