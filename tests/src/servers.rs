@@ -460,13 +460,17 @@ fn find_program(name: &str) -> PathBuf {
 /// The socket is bound and does not listen. Servers set `SO_REUSEADDR` and so can bind beside it; the system gives the
 /// port to no one who asks for any.
 #[derive(Debug)]
-struct Port {
+pub struct Port {
     address: SocketAddr,
     _bound: Socket,
 }
 
 impl Port {
-    fn reserve() -> io::Result<Self> {
+    /// Reserves a free port.
+    ///
+    /// # Errors
+    /// The system's, when it has no socket or no port left.
+    pub fn reserve() -> io::Result<Self> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
         socket.set_reuse_address(true)?;
         socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
@@ -475,6 +479,11 @@ impl Port {
             address: address.ok_or(io::ErrorKind::AddrNotAvailable)?,
             _bound: socket,
         })
+    }
+
+    /// The address to listen on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 }
 

@@ -1,0 +1,164 @@
+//! One row of the matrix: all checks against one server, compared with what is expected.
+
+use std::any::Any;
+use std::cell::OnceCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use courser::{Client, Config, HostClient, HostConfig, Response, TlsConfig, TlsVersion};
+use tests::clients::{any_client, any_config, config};
+use tests::script::PATIENCE;
+
+use crate::features::Feature;
+use crate::programs::Program;
+use crate::quirk::Quirk;
+use crate::running::{Flavor, Running};
+use crate::site::Site;
+
+/// What a server does with a feature.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Outcome {
+    /// As the RFCs say.
+    Works,
+    /// The server does not have the feature, or is not set up for it.
+    Lacks,
+    /// The server does something else, and the client copes.
+    Copes(Quirk),
+}
+
+/// What was seen of one server.
+pub(crate) struct Row {
+    pub(crate) program: &'static Program,
+    pub(crate) version: String,
+    pub(crate) outcomes: Vec<Outcome>,
+}
+
+/// Runs all checks against one server.
+///
+/// # Errors
+/// The checks that failed, or that saw something else than is expected.
+pub(crate) fn run(program: &'static Program, site: &Site) -> Result<Row, String> {
+    if !program.is_installed() {
+        return Err(format!("not installed: {}", program.packages));
+    }
+    let bench = Bench::new(program, site);
+    let mut outcomes = Vec::new();
+    let mut failures = Vec::new();
+    for feature in Feature::ALL {
+        let expected = program.expected(*feature);
+        match catch_unwind(AssertUnwindSafe(|| feature.check(&bench))) {
+            Ok(seen) if seen == expected => outcomes.push(seen),
+            Ok(seen) => failures.push(format!("{feature:?}: {seen:?} instead of {expected:?}")),
+            Err(panic) => failures.push(format!("{feature:?}: {}", message(&*panic))),
+        }
+    }
+    if !failures.is_empty() {
+        let log = bench.log();
+        return Err(format!("{}\n{log}", failures.join("\n")));
+    }
+    let version = program.version();
+    Ok(Row {
+        program,
+        version,
+        outcomes,
+    })
+}
+
+/// What a check that failed says.
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref().copied())
+        .unwrap_or("no message")
+}
+
+/// A server under test: its flavors, each started when a check needs it, and clients for them.
+pub(crate) struct Bench<'a> {
+    program: &'static Program,
+    site: &'a Site,
+    /// The application that a proxy forwards to.
+    backend: Option<Running>,
+    plain: OnceCell<Option<Running>>,
+    ending: OnceCell<Option<Running>>,
+    tls: OnceCell<Option<Running>>,
+}
+
+impl<'a> Bench<'a> {
+    fn new(program: &'static Program, site: &'a Site) -> Self {
+        let backend = program
+            .forwards
+            .then(|| Running::start(&crate::programs::HTTP_SERVER, Flavor::Plain, site, None));
+        Self {
+            program,
+            site,
+            backend: backend.flatten(),
+            plain: OnceCell::new(),
+            ending: OnceCell::new(),
+            tls: OnceCell::new(),
+        }
+    }
+
+    /// The server that all checks share; `None` if it has no such flavor.
+    pub(crate) fn server(&self, flavor: Flavor) -> Option<&Running> {
+        let cell = match flavor {
+            Flavor::Plain => &self.plain,
+            Flavor::Ending => &self.ending,
+            Flavor::Tls => &self.tls,
+        };
+        cell.get_or_init(|| self.start(flavor)).as_ref()
+    }
+
+    /// A server for one check alone.
+    pub(crate) fn start(&self, flavor: Flavor) -> Option<Running> {
+        let backend = self.backend.as_ref().map(Running::address);
+        Running::start(self.program, flavor, self.site, backend)
+    }
+
+    /// A client of the plain server, if there is one.
+    pub(crate) fn client(&self) -> Option<HostClient> {
+        self.server(Flavor::Plain).map(Running::client)
+    }
+
+    /// A client for https with this version of TLS alone, and the URL of the server.
+    pub(crate) fn tls_client(&self, version: TlsVersion) -> Option<(Client, String)> {
+        let server = self.server(Flavor::Tls)?;
+        let client = any_client(Config {
+            host: HostConfig {
+                tls: TlsConfig {
+                    min_version: version,
+                    max_version: version,
+                    ..self.site.authority.trusted()
+                },
+                ..patient()
+            },
+            ..any_config()
+        });
+        Some((client, format!("https://{}", server.address())))
+    }
+
+    /// The response is the whole page at `/hello`.
+    pub(crate) fn assert_hello(&self, response: &Response) {
+        let page = self.program.hello;
+        let right = match page {
+            b"" => !response.body().is_empty(),
+            _ => response.body() == page,
+        };
+        assert!(right && response.status() == 200, "{response:?}");
+    }
+
+    fn log(&self) -> String {
+        let servers = [&self.plain, &self.ending, &self.tls];
+        let started = servers.into_iter().filter_map(OnceCell::get).flatten();
+        started
+            .chain(&self.backend)
+            .map(Running::log)
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+}
+
+/// The options of clients that leave the end of idle connections to the server.
+pub(crate) fn patient() -> HostConfig {
+    HostConfig {
+        idle_timeout: PATIENCE * 2,
+        ..config()
+    }
+}

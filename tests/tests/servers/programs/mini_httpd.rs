@@ -1,0 +1,57 @@
+//! mini_httpd: files.
+
+use std::process::Command;
+
+use super::Program;
+use crate::features::Feature;
+use crate::quirk::Quirk;
+use crate::running::Setup;
+use crate::site;
+
+pub(crate) const MINI_HTTPD: Program = Program {
+    name: "mini_httpd",
+    packages: "mini-httpd",
+    required: true,
+    files: &["/usr/sbin/mini_httpd"],
+    forwards: false,
+    hello: site::HELLO,
+    command,
+    lacks: &[
+        Feature::KeepAlive,
+        Feature::AnnouncedEnd,
+        Feature::IdleEnd,
+        Feature::HalfClose,
+        Feature::NoContent,
+        Feature::Chunked,
+        Feature::Trailers,
+        Feature::Range,
+        Feature::Multipart,
+        Feature::Continue,
+        Feature::Refusal,
+        Feature::EarlyAnswer,
+        Feature::Upload,
+        Feature::ChunkedUpload,
+        Feature::Gzip,
+        Feature::Brotli,
+        Feature::Zstd,
+    ],
+    copes: &[(Feature::Pipelining, Quirk::NoPipelining)],
+};
+
+fn command(setup: &Setup<'_>) -> Option<Command> {
+    if setup.is_ending() {
+        return None;
+    }
+    let mut command = Command::new("/usr/sbin/mini_httpd");
+    command.arg("-D").arg("-d").arg(setup.root());
+    command.arg("-h").arg(setup.address.ip().to_string());
+    command.arg("-p").arg(setup.port());
+    command.arg("-i").arg(setup.place.join("pid"));
+    if rustix::process::geteuid().is_root() {
+        command.args(["-u", "root"]);
+    }
+    if setup.is_tls() {
+        command.arg("-S").arg("-E").arg(setup.certificate_and_key());
+    }
+    Some(command)
+}

@@ -1,0 +1,154 @@
+//! The servers: how each is set up and started, and what is expected of it.
+
+mod aiohttp;
+mod apache;
+mod caddy;
+mod cheroot;
+mod gnutls_serv;
+mod go;
+mod gunicorn;
+mod h2o;
+mod haproxy;
+mod http_server;
+mod jetty;
+mod lighttpd;
+mod mini_httpd;
+mod nginx;
+mod node;
+mod php;
+mod puma;
+mod s_server;
+mod squid;
+mod starman;
+mod tornado;
+mod twisted;
+mod uvicorn;
+mod varnish;
+mod waitress;
+mod webfs;
+mod webrick;
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::features::Feature;
+use crate::matrix::Outcome;
+use crate::quirk::Quirk;
+use crate::running::Setup;
+
+pub(crate) use http_server::HTTP_SERVER;
+
+/// A server.
+pub(crate) struct Program {
+    /// As the table calls it.
+    pub(crate) name: &'static str,
+    /// Debian's packages, the one with the version first.
+    pub(crate) packages: &'static str,
+    /// The gate installs it, and a run without it fails.
+    pub(crate) required: bool,
+    /// A file of each package that must be there.
+    pub(crate) files: &'static [&'static str],
+    /// Whether it forwards to an application, which is Python's `http.server`.
+    pub(crate) forwards: bool,
+    /// What `/hello` answers; empty for any page.
+    pub(crate) hello: &'static [u8],
+    /// The command that runs it in the foreground; `None` if it has no such flavor.
+    pub(crate) command: fn(&Setup<'_>) -> Option<Command>,
+    /// What the server does not have, or is not set up for. Everything else must work.
+    pub(crate) lacks: &'static [Feature],
+    /// What the server does in its own way.
+    pub(crate) copes: &'static [(Feature, Quirk)],
+}
+
+/// In the order of the table.
+pub(crate) const PROGRAMS: &[&Program] = &[
+    &nginx::NGINX,
+    &apache::APACHE,
+    &lighttpd::LIGHTTPD,
+    &caddy::CADDY,
+    &h2o::H2O,
+    &haproxy::HAPROXY,
+    &varnish::VARNISH,
+    &squid::SQUID,
+    &node::NODE,
+    &go::GO,
+    &http_server::HTTP_SERVER,
+    &gunicorn::GUNICORN,
+    &uvicorn::UVICORN,
+    &waitress::WAITRESS,
+    &cheroot::CHEROOT,
+    &aiohttp::AIOHTTP,
+    &tornado::TORNADO,
+    &twisted::TWISTED,
+    &puma::PUMA,
+    &webrick::WEBRICK,
+    &jetty::JETTY,
+    &php::PHP,
+    &starman::STARMAN,
+    &mini_httpd::MINI_HTTPD,
+    &webfs::WEBFS,
+    &s_server::S_SERVER,
+    &gnutls_serv::GNUTLS_SERV,
+];
+
+impl Program {
+    pub(crate) fn is_installed(&self) -> bool {
+        self.files.iter().all(|file| Path::new(file).exists())
+    }
+
+    /// What is expected of this feature.
+    pub(crate) fn expected(&self, feature: Feature) -> Outcome {
+        if self.lacks.contains(&feature) {
+            return Outcome::Lacks;
+        }
+        let quirk = self.copes.iter().find(|(own, _)| *own == feature);
+        quirk.map_or(Outcome::Works, |(_, quirk)| Outcome::Copes(*quirk))
+    }
+
+    /// The version without what Debian adds to it.
+    pub(crate) fn version(&self) -> String {
+        let package = self.packages.split(' ').next().unwrap_or_default();
+        let output = Command::new("/usr/bin/dpkg-query")
+            .args(["-W", "-f", "${Version}", package])
+            .output();
+        let text = output.map(|output| output.stdout).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let upstream = text.split_once(':').map_or(&*text, |(_, rest)| rest);
+        let end = upstream.find(['-', '+', '~']).unwrap_or(upstream.len());
+        upstream[..end].to_owned()
+    }
+}
+
+/// The line that keeps a server that root starts from becoming another user, or nothing.
+pub(crate) fn as_root(line: &'static str) -> &'static str {
+    if rustix::process::geteuid().is_root() {
+        line
+    } else {
+        ""
+    }
+}
+
+/// For the servers that only show TLS.
+const ALL_BUT_TLS: &[Feature] = &[
+    Feature::KeepAlive,
+    Feature::AnnouncedEnd,
+    Feature::IdleEnd,
+    Feature::HalfClose,
+    Feature::Head,
+    Feature::NotModified,
+    Feature::NoContent,
+    Feature::Chunked,
+    Feature::Trailers,
+    Feature::Range,
+    Feature::Multipart,
+    Feature::Continue,
+    Feature::Refusal,
+    Feature::EarlyAnswer,
+    Feature::Upload,
+    Feature::ChunkedUpload,
+    Feature::Gzip,
+    Feature::Brotli,
+    Feature::Zstd,
+    Feature::Pipelining,
+    Feature::Restart,
+];

@@ -1,0 +1,65 @@
+//! Varnish in front of the application.
+
+use std::process::Command;
+
+use super::Program;
+use crate::features::Feature;
+use crate::quirk::Quirk;
+use crate::running::Setup;
+use crate::site;
+
+pub(crate) const VARNISH: Program = Program {
+    name: "Varnish",
+    packages: "varnish",
+    required: true,
+    files: &["/usr/sbin/varnishd"],
+    forwards: true,
+    hello: site::HELLO,
+    command,
+    lacks: &[
+        Feature::AnnouncedEnd,
+        Feature::HalfClose,
+        Feature::Brotli,
+        Feature::Zstd,
+        Feature::Tls12,
+        Feature::Tls13,
+        Feature::Resumption,
+    ],
+    copes: &[
+        (Feature::Trailers, Quirk::TruncatesTrailers),
+        (Feature::Multipart, Quirk::RefusesRanges),
+        (Feature::Refusal, Quirk::ContinuesThenRefuses),
+    ],
+};
+
+fn command(setup: &Setup<'_>) -> Option<Command> {
+    if setup.is_tls() {
+        return None;
+    }
+    let backend = setup.backend();
+    let configuration = setup.write(
+        "default.vcl",
+        format!(
+            "vcl 4.1;
+             backend default {{ .host = \"{host}\"; .port = \"{port}\"; }}
+             sub vcl_recv {{
+               if (req.url == \"/empty\") {{ return (synth(204)); }}
+               if (req.url == \"/reject\") {{ return (synth(413)); }}
+             }}
+             sub vcl_backend_response {{
+               if (bereq.url == \"/text.txt\") {{ set beresp.do_gzip = true; }}
+             }}\n",
+            host = backend.ip(),
+            port = backend.port()
+        ),
+    );
+    let mut command = Command::new("/usr/sbin/varnishd");
+    command.args(["-F", "-j", "none", "-T", "none", "-s", "malloc,16m"]);
+    command.arg("-a").arg(setup.address.to_string());
+    command.arg("-f").arg(configuration);
+    command.arg("-n").arg(setup.place.join("varnish"));
+    command
+        .arg("-p")
+        .arg(format!("timeout_idle={}", setup.idle_seconds()));
+    Some(command)
+}
