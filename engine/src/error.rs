@@ -8,6 +8,7 @@ mod dns;
 mod limit;
 mod misuse;
 mod proxy;
+mod shortage;
 mod tls;
 mod url;
 
@@ -20,6 +21,7 @@ pub use self::dns::DnsError;
 pub use self::limit::LimitExceeded;
 pub use self::misuse::{Misuse, Part};
 pub use self::proxy::{ProxyFault, SocksReply};
+pub use self::shortage::Shortage;
 pub(crate) use self::tls::TlsConfigCause;
 pub use self::tls::{ContentlessRecords, TlsAlert, TlsConfigError, TlsFault, TlsPart};
 pub use self::url::UrlError;
@@ -124,6 +126,7 @@ impl fmt::Display for Error {
                 let left = until.saturating_duration_since(Instant::now());
                 write!(f, "the circuit breaker is open for {left:.1?} more")
             }
+            ErrorKind::Shortage(shortage) => shortage.fmt(f),
             ErrorKind::Cancelled => f.write_str("cancelled"),
             ErrorKind::Stopped(stopped) => stopped.fmt(f),
         }
@@ -155,9 +158,10 @@ impl From<Error> for io::Error {
             ErrorKind::Io(error) => error.kind(),
             ErrorKind::Timeout(_) => io::ErrorKind::TimedOut,
             ErrorKind::BreakerOpen(_) => io::ErrorKind::ConnectionRefused,
-            ErrorKind::Proxy(_) | ErrorKind::Cancelled | ErrorKind::Stopped(_) => {
-                io::ErrorKind::Other
-            }
+            ErrorKind::Proxy(_)
+            | ErrorKind::Shortage(_)
+            | ErrorKind::Cancelled
+            | ErrorKind::Stopped(_) => io::ErrorKind::Other,
             ErrorKind::Dns(DnsError::Timeout) => io::ErrorKind::TimedOut,
             ErrorKind::Dns(_) => io::ErrorKind::Other,
             ErrorKind::Denied(_) => io::ErrorKind::PermissionDenied,
@@ -190,6 +194,8 @@ pub enum ErrorKind {
     Denied(IpAddr),
     /// The breaker ([`HostConfig::breaker`](crate::HostConfig::breaker)) is open until this time. Nothing was sent.
     BreakerOpen(Instant),
+    /// This machine had no descriptor, or the like, for a connection.
+    Shortage(Shortage),
     /// The caller cancelled the call.
     Cancelled,
     /// The [`Shared`](crate::Shared) client has stopped.
@@ -403,12 +409,15 @@ impl From<DnsError> for ErrorKind {
     }
 }
 
-/// A stream with TLS reports TLS faults as I/O errors.
+/// A stream with TLS reports TLS faults as I/O errors, and a network reports shortages as such.
 impl From<io::Error> for ErrorKind {
     fn from(error: io::Error) -> Self {
         match error.downcast::<TlsFault>() {
             Ok(fault) => Self::Tls(fault),
-            Err(error) => Self::Io(error),
+            Err(error) => match error.downcast::<Shortage>() {
+                Ok(shortage) => Self::Shortage(shortage),
+                Err(error) => Self::Io(error),
+            },
         }
     }
 }

@@ -197,7 +197,7 @@ pub use client::{
 pub use client::{Cookie, CookieJar, CookieLimits};
 pub use error::{
     ContentlessRecords, DnsError, Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase,
-    Sent, Stopped, TimeLimit, TlsAlert, TlsConfigError, TlsFault, TlsPart,
+    Sent, Shortage, Stopped, TimeLimit, TlsAlert, TlsConfigError, TlsFault, TlsPart,
 };
 pub use net::SocketOptions;
 pub use net::resolve::{HickoryResolver, NameServers, Reply, Resolver, SystemResolver};

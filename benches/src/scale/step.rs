@@ -216,6 +216,8 @@ impl Args {
 
     fn many_hosts(&self) -> Config {
         let mut config = own::config(&self.plan, &Asking::default());
+        // The threads of a `Shared` divide the limit, and the hosts are not spread evenly.
+        config.max_connections = config.max_connections.saturating_mul(self.threads);
         let address = self.plan.url.address.ip();
         config.host.dns.resolve("*", None, [address]);
         config

@@ -14,7 +14,7 @@ use crate::client::progress::{ActiveCall, CallProgress};
 use crate::error::{Error, Phase, Sent};
 use crate::policy::{
     AttemptPermit, Balancer, Breaker, BreakerConfig, FailureClass, Health, HealthCheck, Retry,
-    health_of, later,
+    health_of, health_of_address, later,
 };
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{CallKey, HostKey, Overrides};
@@ -269,7 +269,7 @@ impl Admission {
         if let (Some(number), Some(balance)) = (permit.address, &mut self.balance) {
             let failures = &balance.balancer.config().statuses;
             let health = match error {
-                Some(error) => health_of(error),
+                Some(error) => health_of_address(error),
                 None if failures.contains(status) => Health::Failure,
                 None => Health::Success,
             };

@@ -137,7 +137,11 @@ pub struct Config {
     pub host: HostConfig,
     /// The most connections of all hosts together: connecting, busy, draining and idle. At the cap, the connection that
     /// has been idle for longest is closed to make room. If no connection is idle, hosts without any connection get the
-    /// next free place first. Default 900, within the 1,024 descriptors that a process usually has.
+    /// next free place first. The threads of a [`Shared`](crate::Shared) client share this limit. Default 900, within
+    /// the 1,024 descriptors that a process usually has.
+    ///
+    /// If the machine has no descriptor left for a connection, the client waits as it does at the cap (see
+    /// [`Shortage`](crate::Shortage)).
     pub max_connections: NonZeroUsize,
     /// The rate of requests to all hosts together, in addition to [`HostConfig::rate`] for each host. Waiting hosts
     /// send one request each in rotation. Default: no limit.

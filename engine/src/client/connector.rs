@@ -18,9 +18,11 @@ use super::throttle::Throttling;
 use super::{HostConfig, ObserverEvent};
 use crate::address::Address;
 use crate::client::progress::Reactor;
-use crate::error::{DnsError, Error, ErrorKind, Phase, ProxyFault, Sent, SocksReply, TimeLimit};
+use crate::error::{
+    DnsError, Error, ErrorKind, Phase, ProxyFault, Sent, Shortage, SocksReply, TimeLimit,
+};
 use crate::net::{Net, Waker};
-use crate::policy::{AddressPolicy, Avoided, Found, Race, literal, rotate};
+use crate::policy::{AddressPolicy, AfterShortage, Avoided, Found, Race, literal, rotate};
 use crate::reactor::{CallKey, ConnKey, HostKey, OpeningKey, PoolSlot, Slab, TimerOwner, of};
 use crate::time::Time;
 
@@ -183,6 +185,7 @@ impl Connector {
             TimerOwner::Opening(key) => self.openings.get(key).is_some(),
             TimerOwner::Host(key) => hosts.has_timer(key, at),
             TimerOwner::FairQueue => throttle.has_timer(at),
+            TimerOwner::Shortage => hosts.has_shortage_timer(at),
             TimerOwner::Conn(_) | TimerOwner::Call(_) => true,
         });
     }
@@ -311,6 +314,9 @@ impl Connector {
         let error = error
             .or(opening.error)
             .unwrap_or_else(|| Error::new(TimeLimit::Connect, Phase::Connect, Sent::Nothing));
+        if let ErrorKind::Shortage(shortage) = *error.kind() {
+            return self.refused(cx, opening.slot, shortage, error);
+        }
         let host = opening.slot.host;
         let call = cx
             .hosts
@@ -318,6 +324,41 @@ impl Connector {
             .and_then(|host| host.pool.open_failed(now, opening.slot.id));
         cx.hosts.touch(host);
         call.map(|call| Opened::Failed { call, error })
+    }
+
+    /// This machine had no descriptor for an opening, which has ended. Its call waits like a call at the cap on
+    /// connections, or gets the error if no connection of the client can make room.
+    #[cold]
+    fn refused<N: Net>(
+        &mut self,
+        cx: &mut Context<'_, N>,
+        slot: PoolSlot,
+        shortage: Shortage,
+        error: Error,
+    ) -> Option<Opened> {
+        let now = cx.reactor.now();
+        let host = cx.hosts.get(slot.host)?;
+        host.pool.open_refused(now, slot.id);
+        cx.hosts.touch(slot.host);
+        if self.note_shortage(cx, shortage) == AfterShortage::Fail {
+            let call = cx.hosts.get(slot.host)?.pool.oldest_waiter()?;
+            return Some(Opened::Failed { call, error });
+        }
+        None
+    }
+
+    /// This machine had no descriptor for a connection.
+    fn note_shortage<N: Net>(
+        &mut self,
+        cx: &mut Context<'_, N>,
+        shortage: Shortage,
+    ) -> AfterShortage {
+        let after = cx.hosts.note_shortage(cx.reactor.now(), shortage);
+        if let AfterShortage::Wait(Some(until)) = after {
+            let owner = TimerOwner::Shortage;
+            self.set_timer(cx.reactor, cx.hosts, cx.throttle, owner, until);
+        }
+        after
     }
 
     /// Ends an opening that no call needs any more.

@@ -122,6 +122,8 @@ pub struct Failures {
     pub stopped: u64,
     /// [`ErrorKind::BreakerOpen`].
     pub breaker_open: u64,
+    /// [`ErrorKind::Shortage`].
+    pub shortage: u64,
 }
 
 impl Failures {
@@ -139,6 +141,7 @@ impl Failures {
             &mut self.cancelled,
             &mut self.stopped,
             &mut self.breaker_open,
+            &mut self.shortage,
         ]
     }
 }
@@ -158,10 +161,11 @@ fn failure_index(kind: &ErrorKind) -> usize {
         ErrorKind::Cancelled => 9,
         ErrorKind::Stopped(_) => 10,
         ErrorKind::BreakerOpen(_) => 11,
+        ErrorKind::Shortage(_) => 12,
     }
 }
 
-const FAILURES: usize = 12;
+const FAILURES: usize = 13;
 
 /// A histogram of durations from 1 µs to 19 hours, with a precision of 1/16 of the duration.
 ///

@@ -47,6 +47,10 @@
 //! So no call waits for a handshake while a connection is free, and there is no pair of owners between which a slot or a
 //! wake-up could get lost: whether to open another connection is a function of the counts in the pool.
 //!
+//! If the machine has no file descriptor for another connection, the connections that the client has are a limit for a
+//! while: calls wait for one of them, as at the configured limits. The next opening is tried when a connection has ended,
+//! or after a pause. No host is blamed.
+//!
 //! # A connection is used again only when that is certain
 //!
 //! A connection goes back to its pool only if the end of the response was seen by its framing (RFC 9112 §6.3), no byte is

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 pub mod os;
 pub mod resolve;
+mod shortage;
 #[cfg(feature = "sim")]
 pub mod sim;
 pub(crate) mod sleep;
@@ -41,7 +42,9 @@ pub trait Net {
     /// Starts a connection to `to`. Its events have `token`.
     ///
     /// # Errors
-    /// An error that the system reports at once: `EMFILE`, `EADDRNOTAVAIL`, a refused Unix socket...
+    /// An error that the system reports at once: a refused Unix socket, no route... An error that wraps a
+    /// [`Shortage`](crate::Shortage) says that this machine has no descriptor left, or the like: the call then waits for
+    /// a connection of the client, and the address is not blamed.
     fn connect(
         &mut self,
         token: Token,

@@ -13,9 +13,11 @@ use std::time::{Duration, Instant};
 use mio::event::Source;
 use mio::{Interest, Poll};
 use rustix::buffer::spare_capacity;
+use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
 use socket2::{Domain, Protocol, SockAddr, Socket, TcpKeepalive, Type};
 
+use super::shortage::{recognized, recognized_in_connect};
 use super::sleep::Sleep;
 use super::{Address, Event, Net, SocketOptions, Token, Waker};
 
@@ -47,7 +49,7 @@ impl OsNet {
     /// The system's error if no descriptor is left.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
-            poll: Poll::new()?,
+            poll: Poll::new().map_err(recognized)?,
             events: mio::Events::with_capacity(EVENTS_PER_POLL),
             wake_state: None,
             random: random_seed(),
@@ -74,7 +76,8 @@ impl Net for OsNet {
                     Domain::for_address(*address),
                     Type::STREAM.nonblocking(),
                     Some(Protocol::TCP),
-                )?;
+                )
+                .map_err(recognized)?;
                 socket.set_tcp_nodelay(options.nodelay)?;
                 if let Some(idle) = options.keepalive {
                     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(idle))?;
@@ -85,19 +88,22 @@ impl Net for OsNet {
                 match socket.connect(&SockAddr::from(*address)) {
                     Ok(()) => {}
                     Err(error) if connect_in_progress(&error) => {}
-                    Err(error) => return Err(error),
+                    Err(error) => return Err(recognized_in_connect(error, *address)),
                 }
                 Stream(StreamKind::Tcp(mio::net::TcpStream::from_std(
                     socket.into(),
                 )))
             }
-            Address::Unix(path) => Stream(StreamKind::Unix(mio::net::UnixStream::connect(path)?)),
+            Address::Unix(path) => {
+                let unix = mio::net::UnixStream::connect(path).map_err(recognized)?;
+                Stream(StreamKind::Unix(unix))
+            }
         };
-        self.poll.registry().register(
-            stream.source(),
-            mio::Token(token.0),
-            Interest::READABLE | Interest::WRITABLE,
-        )?;
+        let registry = self.poll.registry();
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        registry
+            .register(stream.source(), mio::Token(token.0), interest)
+            .map_err(recognized)?;
         Ok(stream)
     }
 
@@ -118,7 +124,7 @@ impl Net for OsNet {
     fn read(&mut self, stream: &mut Stream, buf: &mut [u8]) -> io::Result<usize> {
         loop {
             match rustix::net::recv(&*stream, &mut *buf, RecvFlags::empty()) {
-                Err(rustix::io::Errno::INTR) => continue,
+                Err(Errno::INTR) => continue,
                 result => return Ok(result?.0),
             }
         }
@@ -127,7 +133,7 @@ impl Net for OsNet {
     fn read_append(&mut self, stream: &mut Stream, buf: &mut Vec<u8>) -> io::Result<usize> {
         loop {
             match rustix::net::recv(&*stream, spare_capacity(buf), RecvFlags::empty()) {
-                Err(rustix::io::Errno::INTR) => continue,
+                Err(Errno::INTR) => continue,
                 result => return Ok(result?.0),
             }
         }
@@ -146,7 +152,7 @@ impl Net for OsNet {
                 ),
             };
             match result {
-                Err(rustix::io::Errno::INTR) => continue,
+                Err(Errno::INTR) => continue,
                 result => return Ok(result?),
             }
         }
@@ -183,7 +189,8 @@ impl Net for OsNet {
         if let Some(wake_state) = &self.wake_state {
             return Ok(wake_state.waker.clone());
         }
-        let source = Arc::new(mio::Waker::new(self.poll.registry(), WAKER)?);
+        let source = mio::Waker::new(self.poll.registry(), WAKER).map_err(recognized)?;
+        let source = Arc::new(source);
         let sleep = Arc::new(Sleep::default());
         let waker = Waker::new({
             let (source, sleep) = (Arc::downgrade(&source), Arc::clone(&sleep));
@@ -273,7 +280,9 @@ impl From<Stream> for OwnedFd {
 }
 
 fn connect_in_progress(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error())
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    // A signal does not end the attempt either.
+    matches!(errno, Some(Errno::INPROGRESS | Errno::INTR))
 }
 
 /// A seed that differs between clients and between runs: the keys of the standard library's hasher are random.

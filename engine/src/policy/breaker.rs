@@ -8,6 +8,7 @@
 //!     └─────────────────────────────────── enough probes succeeded ────────────┘
 //! ```
 
+use std::io;
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
@@ -317,6 +318,9 @@ pub(crate) fn health_of(error: &Error) -> Health {
     if error.phase() == Phase::Queue {
         return Health::Unknown; // the peer got no request
     }
+    if is_local(error) {
+        return Health::Unknown;
+    }
     match error.kind() {
         ErrorKind::Peer(_)
         | ErrorKind::Tls(_)
@@ -325,12 +329,39 @@ pub(crate) fn health_of(error: &Error) -> Health {
         | ErrorKind::Dns(_)
         | ErrorKind::Timeout(_) => Health::Failure,
         ErrorKind::Misuse(_)
+        | ErrorKind::Shortage(_)
         | ErrorKind::Limit(_)
         | ErrorKind::Denied(_)
         | ErrorKind::Cancelled
         | ErrorKind::BreakerOpen(_)
         | ErrorKind::Stopped(_) => Health::Unknown,
     }
+}
+
+/// What the error of an attempt says about one of several addresses. An address to which this machine has no way is
+/// left out while others are there.
+pub(crate) fn health_of_address(error: &Error) -> Health {
+    match is_local(error) {
+        true => Health::Failure,
+        false => health_of(error),
+    }
+}
+
+/// Whether an attempt found no way to the network of the host: a firewall of this machine, an interface that is down,
+/// no route, no address to connect from.
+fn is_local(error: &Error) -> bool {
+    let ErrorKind::Io(cause) = error.kind() else {
+        return false;
+    };
+    error.phase() == Phase::Connect
+        && matches!(
+            cause.kind(),
+            io::ErrorKind::PermissionDenied
+                | io::ErrorKind::NetworkDown
+                | io::ErrorKind::NetworkUnreachable
+                | io::ErrorKind::AddrNotAvailable
+                | io::ErrorKind::AddrInUse
+        )
 }
 
 /// The outcomes in the window, in slices of a tenth. The oldest slice is dropped as a whole.

@@ -144,6 +144,12 @@ impl Race {
         self.next_at = now;
     }
 
+    /// An attempt has not begun: this machine has no descriptor for it. Its address is the next one again.
+    pub(crate) fn handle_refused(&mut self, address: Address) {
+        self.running -= 1;
+        self.queue.push_front(address);
+    }
+
     /// A running attempt was replaced.
     pub(crate) fn handle_replaced(&mut self, address: Address) {
         self.running -= 1;

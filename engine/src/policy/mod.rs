@@ -19,6 +19,7 @@ mod rate;
 mod redirect;
 mod retry;
 pub(crate) mod room;
+mod scarcity;
 mod throttle;
 mod timeouts;
 
@@ -39,7 +40,7 @@ pub use retry::{FailedAttempt, FailureClass, Retry, RetryHook, RetryOn, RetryRul
 pub use timeouts::{LatePolicy, Timeouts};
 
 pub(crate) use balance::AttemptPermit;
-pub(crate) use breaker::health_of;
+pub(crate) use breaker::{health_of, health_of_address};
 pub(crate) use dial::{Avoided, Race, RaceStep, rotate};
 pub(crate) use dns::{Found, NameCache, interleave, literal};
 pub(crate) use host_hash::host_hash;
@@ -48,5 +49,6 @@ pub(crate) use pool::{Checkout, Next, Pool, PoolConfig};
 pub(crate) use pool::{SlotId, WaitId};
 pub(crate) use redirect::Follow;
 pub(crate) use retry::{Verdict, is_stale};
+pub(crate) use scarcity::{AfterShortage, Scarcity};
 pub(crate) use throttle::{FairQueue, Throttle, ThrottleConfig};
 pub(crate) use timeouts::later;

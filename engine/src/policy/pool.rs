@@ -589,6 +589,12 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         self.oldest_waiter()
     }
 
+    /// Records an opening that this machine had no descriptor for. Its waiter still waits.
+    pub(crate) fn open_refused(&mut self, now: Time, SlotId(at): SlotId) {
+        self.closed(SlotId(at));
+        self.warm_after = Some(now + WARM_PAUSE);
+    }
+
     /// Takes the call that has waited longest.
     pub(crate) fn oldest_waiter(&mut self) -> Option<W> {
         let fresh = self.waiting_fresh.pop_front();

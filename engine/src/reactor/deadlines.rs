@@ -102,7 +102,10 @@ impl<N: Net, C> Reactor<N, C> {
             self.timers.tidy(|owner| match owner {
                 TimerOwner::Conn(key) => conns.get(key).map(|conn| conn.armed),
                 TimerOwner::Call(key) => calls.get(key).map(|call| call.armed),
-                TimerOwner::Opening(_) | TimerOwner::Host(_) | TimerOwner::FairQueue => None,
+                TimerOwner::Opening(_)
+                | TimerOwner::Host(_)
+                | TimerOwner::FairQueue
+                | TimerOwner::Shortage => None,
             });
         }
         loop {
@@ -110,7 +113,10 @@ impl<N: Net, C> Reactor<N, C> {
             let armed = |owner: TimerOwner| match owner {
                 TimerOwner::Conn(key) => conns.get(key).map(|conn| conn.armed),
                 TimerOwner::Call(key) => calls.get(key).map(|call| call.armed),
-                TimerOwner::Opening(_) | TimerOwner::Host(_) | TimerOwner::FairQueue => None,
+                TimerOwner::Opening(_)
+                | TimerOwner::Host(_)
+                | TimerOwner::FairQueue
+                | TimerOwner::Shortage => None,
             };
             match self.timers.pop(self.now, armed) {
                 Some(TimerOwner::Conn(key)) => self.handle_conn_timer(key),

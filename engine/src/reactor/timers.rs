@@ -22,11 +22,16 @@ pub(crate) enum TimerOwner {
     Host(HostKey),
     /// The fair queue of the client's hosts.
     FairQueue,
+    /// The next try to open connections, after a shortage of descriptors.
+    Shortage,
 }
 
 impl TimerOwner {
     fn is_client(self) -> bool {
-        matches!(self, Self::Opening(_) | Self::Host(_) | Self::FairQueue)
+        matches!(
+            self,
+            Self::Opening(_) | Self::Host(_) | Self::FairQueue | Self::Shortage
+        )
     }
 }
 

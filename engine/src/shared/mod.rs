@@ -74,9 +74,10 @@ use thread::{Command, QueuedCall, Worker, Workers};
 /// ```
 ///
 /// All calls to one scheme, host and port are served by one thread, also after redirects. So the limits and the rates
-/// of a host hold as they do with one thread. Settings for all hosts together hold for each thread alone:
-/// [`Config::max_connections`](crate::Config::max_connections), [`Config::rate`](crate::Config::rate), and the rates of
-/// bytes over all hosts. Each thread has its own cache of names. The threads share a cookie jar if their configurations
+/// of a host hold as they do with one thread. [`Config::max_connections`](crate::Config::max_connections) is for all
+/// threads together: each thread gets an equal part, and at least one connection. A thread that lacks a file descriptor
+/// gets those of idle connections of the other threads. Other settings for all hosts together hold for each thread
+/// alone: [`Config::rate`](crate::Config::rate), and the rates of bytes over all hosts. Each thread has its own cache of names. The threads share a cookie jar if their configurations
 /// have clones of the same jar.
 ///
 /// ```
@@ -555,6 +556,14 @@ impl<R: Router + 'static, N: Net + 'static> driver::Driver for Engine<R, N> {
         self.set_share(index, count);
     }
 
+    fn take_shortage(&mut self) -> bool {
+        self.take_shortage()
+    }
+
+    fn yield_descriptor(&mut self) {
+        self.yield_descriptor();
+    }
+
     fn submit(&mut self, call: Call) -> CallId {
         self.submit(call)
     }
@@ -627,8 +636,15 @@ mod driver {
         /// Records the results of calls in `recorder` from now on.
         fn record_to(&mut self, recorder: Arc<Recorder>);
 
-        /// Makes this client serve the hosts whose hash, divided by `count`, leaves the remainder `index`.
+        /// Makes this client serve the hosts whose hash, divided by `count`, leaves the remainder `index`, with its share
+        /// of the cap on connections.
         fn set_share(&mut self, index: usize, count: usize);
+
+        /// Whether this client lacked a descriptor since the last call of this method.
+        fn take_shortage(&mut self) -> bool;
+
+        /// Gives back the descriptor of an idle connection, or of the next one that becomes idle.
+        fn yield_descriptor(&mut self);
 
         fn submit(&mut self, call: Call) -> CallId;
 

@@ -366,5 +366,11 @@ impl driver::Driver for Prompt {
 
     fn resume(&mut self, _: CallId) {}
 
+    fn take_shortage(&mut self) -> bool {
+        false
+    }
+
+    fn yield_descriptor(&mut self) {}
+
     fn discard_stream(&mut self, _: CallId) {}
 }

@@ -39,6 +39,8 @@ struct WorkerHandle {
     /// Records the results of the worker's calls, over all clients that the worker has had.
     recorder: Arc<Recorder>,
     thread: OnceLock<ThreadId>,
+    /// Another worker lacks a descriptor: this one gives back one of its own.
+    yields: AtomicBool,
 }
 
 /// A command to a worker.
@@ -129,6 +131,15 @@ impl Workers {
         self.open.load(Ordering::SeqCst) > 0
     }
 
+    /// Asks the other workers for descriptors.
+    fn ask_for_descriptors(&self, from: usize) {
+        for (index, handle) in self.handles.iter().enumerate() {
+            if index != from && !handle.yields.swap(true, Ordering::AcqRel) {
+                handle.wake();
+            }
+        }
+    }
+
     /// Sets the waker of a worker's new client. If a command woke the old client, the worker still finds the command:
     /// it checks its queue before the new client sleeps for the first time.
     fn set_waker(&self, of: usize, waker: Waker) {
@@ -145,6 +156,7 @@ impl WorkerHandle {
             waker: RwLock::new(Waker::new(|| {})),
             recorder: Arc::new(Recorder::new()),
             thread: OnceLock::new(),
+            yields: AtomicBool::new(false),
         };
         (handle, queue)
     }
@@ -296,6 +308,18 @@ impl Worker {
             }
             client.step(timeout)?;
             self.deliver(client);
+            self.share_descriptors(client);
+        }
+    }
+
+    /// Asks the other workers for descriptors if the client lacks one, and gives back one if another worker has asked.
+    fn share_descriptors<C: Drive>(&self, client: &mut C) {
+        if client.take_shortage() {
+            self.workers.ask_for_descriptors(self.index);
+        }
+        let yields = &self.workers.handles[self.index].yields;
+        if yields.load(Ordering::Relaxed) && yields.swap(false, Ordering::AcqRel) {
+            client.yield_descriptor();
         }
     }
 

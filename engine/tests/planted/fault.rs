@@ -73,6 +73,10 @@ faults! {
     TruncatedBody,
     /// A host that waits for room under the limit over all hosts is forgotten.
     ForgottenHost,
+    /// A machine without a descriptor is taken for a failure of the host.
+    BlamedHost,
+    /// Openings that wait for a descriptor are forgotten.
+    ForgottenShortage,
     /// A call goes to another host.
     CrossedHosts,
     /// Calls go on although the rate of their host is used up.

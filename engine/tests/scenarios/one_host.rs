@@ -1,14 +1,15 @@
 //! Single scenarios that random runs meet too seldom, or whose correct outcome is known exactly. `SimNet::trace` has a
 //! log of a run.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
 use courser::net::sim::{Faults, HttpServer, Link, Peer, Probability, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
-    Call, ErrorKind, HostClient, HostConfig, PeerFault, Phase, PipelineClient, PipelineConfig,
-    Read, Request, Response, Retry, Sent, TimeLimit, Timeouts, Upstream,
+    BreakerConfig, Call, ErrorKind, HostClient, HostConfig, PeerFault, Phase, PipelineClient,
+    PipelineConfig, Read, Request, Response, Retry, Sent, Shortage, TimeLimit, Timeouts, Upstream,
+    WaitPolicy,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -254,19 +255,92 @@ fn refusing_and_black_holed_addresses_are_skipped() {
 }
 
 #[test]
-fn running_out_of_descriptors_fails_the_call_and_passes() {
-    let (mut client, net) = client(Link::default(), |peer, _| peer.send(answer("1", 5)));
+fn without_any_connection_a_shortage_fails_the_call_after_a_second() {
+    let config = HostConfig {
+        breaker: Some(BreakerConfig {
+            consecutive: Some(NonZeroU32::MIN),
+            ..BreakerConfig::default()
+        }),
+        ..one()
+    };
+    let answering = |peer: &mut Peer<'_>, _: &[u8]| peer.send(answer("1", 5));
+    let (mut client, net) = client_with(config, SimNet::new(1), Link::default(), answering);
     net.set_descriptors(0);
+    let began = net.now();
     let error = client.get("/", &mut Response::new()).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Io(_)));
+    let none_left = Shortage::Descriptors { limit: Some(0) };
+    assert!(matches!(error.kind(), ErrorKind::Shortage(shortage) if *shortage == none_left));
     assert_eq!(
         (error.phase(), error.sent()),
         (Phase::Connect, Sent::Nothing)
     );
     assert_eq!(error.remote(), Some(&place(1)));
-    assert!(net.calls() <= 2, "tried {} times", net.calls());
+    let waited = net.now() - began;
+    assert!((1000 * MS..1500 * MS).contains(&waited), "{waited:?}");
+    assert!(net.calls() <= 20, "tried {} times", net.calls());
+    // The host is not blamed.
     net.set_descriptors(1);
     client.get("/", &mut Response::new()).unwrap();
+}
+
+#[test]
+fn a_shortage_that_passes_is_not_seen() {
+    let (mut client, net) = client(Link::default(), |peer, _| peer.send(answer("1", 5)));
+    net.set_descriptors(0);
+    client.submit(Call::new(Request::get("/"), Response::new()));
+    assert!(client.wait(Some(400 * MS)).unwrap().is_none());
+    net.set_descriptors(1);
+    let done = client.wait(None).unwrap().unwrap();
+    assert_eq!((done.outcome.is_ok(), done.report.attempts()), (true, 1));
+}
+
+/// The deadline of a call holds while the call waits for a descriptor.
+#[test]
+fn a_shortage_does_not_move_the_deadline() {
+    let config = HostConfig::default();
+    let (mut client, net) = client_with(config, SimNet::new(1), Link::default(), |_, _| {});
+    net.set_descriptors(1);
+    let call = |ms| Call::new(Request::get("/"), Response::new()).timeout(ms * MS);
+    let first = client.submit(call(9_000));
+    let began = net.now();
+    client.submit(call(3_000));
+    let done = client.wait(None).unwrap().unwrap();
+    assert_ne!(done.id, first);
+    let error = done.outcome.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)));
+    assert_eq!(
+        (error.phase(), net.now() - began),
+        (Phase::Queue, 3_000 * MS)
+    );
+}
+
+#[test]
+fn calls_that_do_not_wait_learn_of_the_shortage() {
+    let config = HostConfig {
+        wait: WaitPolicy::FailFast,
+        ..HostConfig::default()
+    };
+    let held = |_: &mut Peer<'_>, _: &[u8]| {};
+    let (mut client, net) = client_with(config, SimNet::new(1), Link::default(), held);
+    net.set_descriptors(1);
+    client.submit(Call::new(Request::get("/"), Response::new()).tag(1));
+    client.submit(Call::new(Request::get("/"), Response::new()).tag(2));
+    let done = client.wait(None).unwrap().unwrap();
+    let error = done.outcome.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Shortage(_)), "{error:?}");
+    assert_eq!(error.phase(), Phase::Queue);
+}
+
+#[test]
+fn local_ports_that_run_out_are_waited_for() {
+    let mut link = Link::default();
+    link.faults.no_port = Probability::per_mille(300);
+    let (mut client, _net) = client(link, |peer, _| peer.send(answer("1", 5)));
+    for _ in 0..20 {
+        let mut request = Request::get("/");
+        request.header("Connection", "close");
+        client.call(&mut request, &mut Response::new()).unwrap();
+    }
 }
 
 #[test]
@@ -421,10 +495,11 @@ fn a_hook_that_always_retries_is_limited_by_the_attempts() {
         },
         ..one()
     };
-    let (mut client, net) = client_with(config, SimNet::new(1), Link::default(), |_, _| {});
-    net.set_descriptors(0);
+    let mut link = Link::default();
+    link.faults.refused = Probability::ALWAYS;
+    let (mut client, _net) = client_with(config, SimNet::new(1), link, |_, _| {});
     assert!(client.get("/", &mut Response::new()).is_err());
-    assert_eq!(net.calls(), 5);
+    assert_eq!(client.counters().opened, 5);
 }
 
 #[test]

@@ -228,11 +228,7 @@ impl Plan {
         let acts = draw_acts(random, mood, bulk);
         forgo_steady_work(&mut config, &acts);
         Self {
-            descriptors: if foul && random.roll(RARELY) {
-                random.within(1..=4)
-            } else {
-                usize::MAX
-            },
+            descriptors: draw_descriptors(seed, foul),
             early_wakeups: sometimes(random, 200),
             watched: !random.roll(RARELY),
             maintains: random.roll(OFTEN),
@@ -362,6 +358,16 @@ impl Plan {
         rate || config.concurrency.is_some()
     }
 
+    /// Whether calls may wait because no socket can be made.
+    pub(crate) fn lacks_sockets(&self) -> bool {
+        let never = Probability::NEVER;
+        let mut faults = self.places.iter().map(|place| &place.link.faults);
+        self.descriptors < usize::MAX
+            || faults.any(|faults| {
+                [faults.no_descriptor, faults.no_buffers, faults.no_port] != [never; 3]
+            })
+    }
+
     /// Whether the events between the calls are unknown.
     pub(crate) fn checks_health(&self) -> bool {
         let balance = self.config.balance.as_ref();
@@ -374,6 +380,17 @@ impl Plan {
             Some(web) => format!("{}/{}/0", web.sites[spec.site].origin, spec.id),
             None => format!("/{}", spec.id),
         }
+    }
+}
+
+/// How many sockets there may be at a time. In a fair world, calls wait for them and succeed. In a foul world there may
+/// be none at all.
+fn draw_descriptors(seed: u64, foul: bool) -> usize {
+    // Not the generator that draws the plan.
+    let mut random = Random::new(!seed.rotate_left(48));
+    match random.roll(RARELY) {
+        true => random.within(usize::from(!foul)..=4),
+        false => usize::MAX,
     }
 }
 
@@ -780,9 +797,10 @@ fn draw_place(random: &mut Random, mood: Mood, bulk: bool, address: Address) -> 
         spurious: sometimes(random, 300),
         ..Faults::default()
     };
+    // A shortage of this machine is no fault of a server.
+    faults.no_descriptor = sometimes(random, 50);
+    faults.no_buffers = sometimes(random, 50);
     if foul {
-        faults.no_descriptor = sometimes(random, 100);
-        faults.no_buffers = sometimes(random, 100);
         faults.no_port = sometimes(random, 100);
         faults.refused = sometimes(random, 500);
         faults.unreachable = sometimes(random, 200);

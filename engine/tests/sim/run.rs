@@ -677,14 +677,15 @@ impl Run<'_> {
         assert!(peak <= cap, "{peak} over {cap}");
     }
 
-    /// A waiting call has an opening, or the limits are reached by connections in use.
+    /// A waiting call has an opening, or the limits are reached by connections in use, or sockets are missing.
     fn check_nobody_waits_in_vain(&self) {
         let Some(web) = &self.plan.web else {
             return;
         };
         let counters = self.client.counters();
         let host_cap = self.plan.config.max_connections.get();
-        if counters.waiting > counters.connecting && !self.plan.holds_back() {
+        let may_wait = self.plan.holds_back() || self.plan.lacks_sockets();
+        if counters.waiting > counters.connecting && !may_wait {
             // Single hosts are not visible from here: below its cap no host can have reached it.
             let full = counters.open >= web.max_connections.min(host_cap);
             assert!(full, "{counters:?}");

@@ -542,6 +542,7 @@ impl Watch {
             Some(
                 ErrorKind::Misuse(_)
                 | ErrorKind::Limit(_)
+                | ErrorKind::Shortage(_)
                 | ErrorKind::Cancelled
                 | ErrorKind::BreakerOpen(_),
             ) => None,

@@ -19,6 +19,7 @@ mod rates;
 mod redirects;
 mod regression;
 mod reuse;
+mod scarce;
 mod streaming;
 mod system;
 mod timeouts;

@@ -1,88 +1,17 @@
-//! What the operating system refuses: descriptors, local addresses, routes. Each is a clear error of the call
-//! concerned, and the client goes on.
+//! What the operating system refuses: local addresses, routes. Each is a clear error of the call concerned, and the
+//! client goes on. Descriptors are in `scarce`.
 
-use std::env;
 use std::io;
 use std::net::SocketAddr;
-use std::process::Command;
 
 use courser::{
     Call, ErrorKind, HostClient, HostConfig, Phase, Request, Response, Sent, SocketOptions,
     Upstream,
 };
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tests::alone::descriptors;
 use tests::clients::{assert_nothing_left, client, client_with, config, run};
 use tests::script::{Server, connection};
 
 use crate::OK;
-
-#[test]
-fn fault_35_running_out_of_descriptors() {
-    let server = Server::every(connection().always(OK));
-    // The limit is per process, so the client gets a process of its own: this very program, told to run one test.
-    let output = Command::new(env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "system::client_with_few_descriptors",
-            "--ignored",
-        ])
-        .env(ADDRESS_VARIABLE, server.address().to_string())
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}");
-    assert!(text.contains("1 passed"), "{text}");
-}
-
-#[test]
-#[ignore = "the child process of fault_35"]
-fn client_with_few_descriptors() {
-    let Ok(address) = env::var(ADDRESS_VARIABLE) else {
-        return;
-    };
-    let address: SocketAddr = address.parse().unwrap();
-    let mut client = HostClient::new(Upstream::tcp([address]), config()).unwrap();
-    let open = descriptors() as u64;
-    let limit = getrlimit(Resource::Nofile);
-    let few = Rlimit {
-        current: Some(open + 8),
-        ..limit
-    };
-    setrlimit(Resource::Nofile, few).unwrap();
-    let call = |tag| Call::new(Request::get("/"), Response::new()).tag(tag);
-    let completions = run(&mut client, (0..64).map(call));
-    assert_eq!(completions.len(), 64);
-    let (served, refused): (Vec<_>, Vec<_>) =
-        completions.into_iter().partition(|c| c.outcome.is_ok());
-    assert!(served.len() >= 8, "{} served", served.len());
-    for completion in refused {
-        let error = completion.outcome.unwrap_err();
-        assert_eq!(
-            (error.phase(), error.sent()),
-            (Phase::Connect, Sent::Nothing)
-        );
-        match error.kind() {
-            ErrorKind::Io(error) => assert_eq!(error.raw_os_error(), Some(EMFILE)),
-            other => panic!("{other:?}"),
-        }
-    }
-    client.close_idle();
-    assert_eq!(
-        descriptors(),
-        open as usize,
-        "nothing is left of those that failed"
-    );
-    // With descriptors again, it is as if nothing had been.
-    setrlimit(Resource::Nofile, limit).unwrap();
-    let completions = run(&mut client, (0..64).map(call));
-    assert!(completions.iter().all(|c| c.outcome.is_ok()));
-    let counters = client.counters();
-    assert_eq!(
-        (counters.busy, counters.connecting, counters.waiting),
-        (0, 0, 0)
-    );
-}
 
 #[test]
 fn fault_36_a_local_address_that_cannot_be_used() {
@@ -178,6 +107,3 @@ fn idle_connections_and_calls_leave_no_descriptor_behind() {
     assert_eq!((counters.open, counters.opened), (0, 200));
     assert_nothing_left(client, &server);
 }
-
-const ADDRESS_VARIABLE: &str = "COURSER_TEST_SERVER";
-const EMFILE: i32 = rustix::io::Errno::MFILE.raw_os_error();

@@ -6,7 +6,7 @@ use super::{Connector, Context, Opened, Stage};
 use crate::address::Address;
 use crate::client::ObserverEvent;
 use crate::client::hosts::Hosts;
-use crate::error::{Error, ErrorKind, Phase, Sent};
+use crate::error::{Error, ErrorKind, Phase, Sent, Shortage};
 use crate::net::Net;
 use crate::policy::{Race, RaceStep, later};
 use crate::reactor::{ConnKey, HostKey, OpeningKey, Step};
@@ -71,13 +71,23 @@ impl Connector {
                     match connected {
                         Ok(conn) => {
                             running.push(conn);
+                            cx.hosts.note_opened();
                             note_racing(cx.hosts, slot.host, before, before + 1);
                         }
                         Err(kind) => {
+                            let shortage = shortage_for_all(&kind);
                             let error = Error::new(kind, Phase::Connect, Sent::Nothing)
                                 .with_remote(Some(address.clone()));
                             cx.telemetry
                                 .notify(|| ObserverEvent::ConnectFailed { error: &error });
+                            if let Some(shortage) = shortage {
+                                race.handle_refused(address);
+                                if running.is_empty() {
+                                    return self.fail(cx, key, Some(error));
+                                }
+                                self.note_shortage(cx, shortage);
+                                continue;
+                            }
                             opening.error = Some(error);
                             race.handle_failed(now);
                             self.avoided.note_failed(now, &address);
@@ -198,6 +208,15 @@ impl Connector {
             }
             _ => self.ready(cx, key, conn),
         }
+    }
+}
+
+/// The shortage, if an error means that no other address can be tried either.
+fn shortage_for_all(kind: &ErrorKind) -> Option<Shortage> {
+    match kind {
+        ErrorKind::Shortage(Shortage::Ports) => None, // each address has ports of its own
+        ErrorKind::Shortage(shortage) => Some(*shortage),
+        _ => None,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::client::router::Router;
 use crate::client::sharing::Sharing;
 use crate::client::telemetry::Telemetry;
 use crate::client::{CallTime, ObserverEvent};
-use crate::error::{Error, LimitExceeded, Phase, Sent};
+use crate::error::{Error, Phase, Sent};
 use crate::net::Net;
 use crate::reactor::{
     CallKey, CallState, ConnKey, HostKey, OpeningKey, PoolSlot, ProxyMessage, ReactorEvent,
@@ -108,7 +108,8 @@ impl<R: Router, N: Net> Engine<R, N> {
                 continue;
             }
             // A host without any connection comes before hosts that want more.
-            let room = !self.hosts.is_full() || self.reactor.oldest_idle().is_some();
+            let room = !self.hosts.is_full()
+                || self.reactor.oldest_idle().is_some() && self.hosts.gains_by_closing();
             let next = room
                 .then(|| self.hosts.next_without_connection())
                 .flatten()
@@ -145,10 +146,14 @@ impl<R: Router, N: Net> Engine<R, N> {
                     let (connector, mut cx) = self.opening_parts();
                     let opened = connector.open(&mut cx, key);
                     self.opened(opened);
-                } else if let Some(idle) = self.reactor.oldest_idle() {
+                } else if let Some(idle) = self.replaceable_idle() {
                     self.close(idle);
+                } else if R::Sharing::IS_ON {
+                    self.hosts.want(key);
+                    self.share_connections(key);
+                    break;
                 } else if let Some(call) = self.hosts.get(key).and_then(|host| host.pool.refuse()) {
-                    let full = LimitExceeded::Connections(self.hosts.max_open());
+                    let full = self.hosts.full_error();
                     self.end_call(call, Err(Error::new(full, Phase::Queue, Sent::Nothing)));
                 } else {
                     self.hosts.want(key);
@@ -176,6 +181,22 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         if !(R::KEEPS_HOSTS || throttled && self.must_keep(key)) {
             self.hosts.note_unused(now, key);
+        }
+    }
+
+    /// An idle connection that can be closed to make room for another one.
+    fn replaceable_idle(&self) -> Option<ConnKey> {
+        match self.hosts.gains_by_closing() {
+            true => self.oldest_idle(),
+            false => None,
+        }
+    }
+
+    /// The connection that has been idle for longest, or any idle one if the client has no cap over all hosts, and so keeps no order.
+    pub(super) fn oldest_idle(&self) -> Option<ConnKey> {
+        match self.hosts.is_limited() {
+            true => self.reactor.oldest_idle(),
+            false => self.reactor.idle_conns().first().copied(),
         }
     }
 
@@ -282,6 +303,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             ReactorEvent::TimedOut { conn, call, limit } => self.late(conn, call, limit),
             ReactorEvent::Timer(TimerOwner::Opening(opening)) => self.opening_due(opening),
             ReactorEvent::Timer(TimerOwner::FairQueue) => self.throttle.timer_fired(),
+            ReactorEvent::Timer(TimerOwner::Shortage) => {
+                self.hosts.shortage_timer_fired(self.reactor.now());
+            }
             ReactorEvent::Timer(TimerOwner::Host(host)) => {
                 self.hosts.set_timer(host, None);
                 self.hosts.touch(host);

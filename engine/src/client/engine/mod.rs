@@ -196,7 +196,9 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub(crate) fn step(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.iteration.is_driven = true;
         self.iterate(timeout.map(WaitLimit::For), |client| {
-            !client.deliveries.is_empty() || !client.migration.is_empty()
+            !client.deliveries.is_empty()
+                || !client.migration.is_empty()
+                || client.hosts.has_shortage()
         })
     }
 
@@ -204,9 +206,27 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.telemetry.record_to(recorder);
     }
 
-    /// Gives this client its share of the hosts: `count` clients share all hosts, and this one has the number `index`.
+    /// Gives this client its share of the hosts, and of the cap on connections: `count` clients share all hosts, and this
+    /// one has the number `index`.
     pub(crate) fn set_share(&mut self, index: usize, count: usize) {
         self.migration.set_share(index, count);
+        self.hosts.set_share(index, count);
+    }
+
+    /// Whether the machine had no descriptor left for this client since the last call of this method.
+    pub(crate) fn take_shortage(&mut self) -> bool {
+        self.hosts.take_shortage()
+    }
+
+    /// Closes an idle connection, or else the next one that becomes idle: another client needs its descriptor.
+    pub(crate) fn yield_descriptor(&mut self) {
+        match self.oldest_idle() {
+            Some(idle) => {
+                self.close(idle);
+                self.process_events();
+            }
+            None => self.hosts.owe_descriptor(),
+        }
     }
 
     /// Removes and returns the next call that moves to another client, with the number of that client.

@@ -23,12 +23,15 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.hosts.is_throttled() {
             return self.send_throttled(host_key, key);
         }
+        let is_full = self.hosts.is_full();
         let (Some(host), Some(pipelines)) = (self.hosts.get(host_key), self.sharing.pipelines())
         else {
             return;
         };
         // Waiting calls come first. If one of them needs a new connection, the next free slot is for that call.
-        let may_share = host.pool.is_full() && !host.pool.has_idle() && host.pool.waiting() == 0;
+        let host_full = host.pool.is_full();
+        let may_share = !host.pool.has_idle() && host.pool.waiting() == 0;
+        let may_share = may_share && (host_full || is_full);
         if may_share
             && let Some(conn) = pipelines.pick(now)
             && self.reactor.takes_more(conn)
@@ -159,13 +162,21 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Gives a connection its share of the waiting calls, as far as the connection has room.
     fn fill(&mut self, slot: PoolSlot, conn: ConnKey) {
-        let now = self.reactor.now();
-        if self.hosts.is_throttled() {
-            return self.hosts.touch(slot.host);
+        if !self.hosts.is_throttled() {
+            self.add_waiting(slot, conn);
         }
+        self.hosts.touch(slot.host);
+    }
+
+    fn add_waiting(&mut self, slot: PoolSlot, conn: ConnKey) {
+        let now = self.reactor.now();
+        let is_full = self.hosts.is_full();
         let Some(host) = self.hosts.get(slot.host) else {
             return;
         };
+        if is_full && host.pool.needs_fresh() {
+            return; // the connection must end, to make room for a new one
+        }
         let coming = host.pool.counters().connecting;
         let share = host.pool.waiting().div_ceil(coming + 1);
         for _ in 0..share {
@@ -186,7 +197,22 @@ impl<R: Router, N: Net> Engine<R, N> {
             }
             self.add_call(conn, call);
         }
-        self.hosts.touch(slot.host);
+    }
+
+    /// No connection can be opened, because the machine has no descriptor left: the waiting calls join the connections
+    /// that there are.
+    #[cold]
+    pub(super) fn share_connections(&mut self, host_key: HostKey) {
+        if self.hosts.is_throttled() {
+            return; // the throttle begins the waiting calls
+        }
+        let conns = self.sharing.pipelines().map(Pipelines::conns);
+        let conns: Vec<ConnKey> = conns.into_iter().flatten().collect();
+        for conn in conns {
+            if let Some(slot) = self.reactor.slot(conn).filter(|slot| slot.host == host_key) {
+                self.add_waiting(slot, conn);
+            }
+        }
     }
 
     /// The error for a call that ends on a connection for this cause, with the phase that the call has reached.

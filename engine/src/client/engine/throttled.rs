@@ -187,10 +187,11 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Adds the oldest waiting call to a connection that other calls use already; true if a call began.
     fn add_one_call(&mut self, host_key: HostKey, now: Time) -> bool {
+        let is_full = self.hosts.is_full();
         while let (Some(host), Some(pipelines)) =
             (self.hosts.get(host_key), self.sharing.pipelines())
             && host.pool.waiting() > 0
-            && host.pool.is_full()
+            && (is_full || host.pool.is_full())
             && let Some(conn) = pipelines.pick(now)
             && self.reactor.takes_more(conn)
             && let Some(slot) = self.reactor.slot(conn)

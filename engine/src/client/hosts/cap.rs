@@ -1,4 +1,5 @@
-//! The cap on the connections of all hosts, and the hosts that wait for room under it.
+//! The cap on the connections of all hosts, and the hosts that wait for room under it. While the machine has no
+//! descriptor left, the cap is the number of connections that the client has.
 //!
 //! A host without any connection comes before hosts that want more: it gets the next connection that any host gives
 //! back.
@@ -6,13 +7,23 @@
 use std::collections::VecDeque;
 
 use super::{Host, HostSlab};
+use crate::error::{ErrorKind, LimitExceeded, Shortage};
+use crate::policy::{AfterShortage, Scarcity};
 use crate::reactor::HostKey;
+use crate::time::Time;
 
 #[derive(Debug)]
 pub(super) struct ConnectionCap {
     /// Connections of all hosts.
     open: usize,
     max_open: usize,
+    scarcity: Scarcity,
+    /// The lower one of `max_open` and the limit of `scarcity`.
+    limit: usize,
+    /// Whether there was a shortage that nobody has asked about yet.
+    has_news: bool,
+    /// Whether the next connection that becomes idle is closed: its descriptor is needed elsewhere.
+    owes_descriptor: bool,
     /// Hosts that wait for room. An entry counts if the host's [`Want`] says so.
     without_connection: VecDeque<HostKey>,
     wanting_more: VecDeque<HostKey>,
@@ -39,6 +50,10 @@ impl ConnectionCap {
         Self {
             open: 0,
             max_open,
+            scarcity: Scarcity::default(),
+            limit: max_open,
+            has_news: false,
+            owes_descriptor: false,
             without_connection: VecDeque::new(),
             wanting_more: VecDeque::new(),
         }
@@ -48,17 +63,81 @@ impl ConnectionCap {
         self.open
     }
 
-    pub(super) fn max_open(&self) -> usize {
-        self.max_open
-    }
-
     pub(super) fn is_limited(&self) -> bool {
         self.max_open < usize::MAX
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.open >= self.max_open
+        self.open >= self.limit
     }
+
+    /// Whether a connection that is closed makes room for another one. It does not if local ports are missing: the
+    /// system keeps the port of a closed connection for a while.
+    pub(super) fn gains_by_closing(&self) -> bool {
+        self.open >= self.max_open || self.scarcity.shortage() != Some(Shortage::Ports)
+    }
+
+    /// Why there is no room, for a call that does not wait.
+    pub(super) fn full_error(&self) -> ErrorKind {
+        match self.scarcity.shortage() {
+            Some(shortage) if self.open < self.max_open => ErrorKind::Shortage(shortage),
+            _ => LimitExceeded::Connections(self.max_open).into(),
+        }
+    }
+
+    // ---- shortages of the machine
+
+    /// The machine had no descriptor left for a connection.
+    #[cold]
+    pub(super) fn note_shortage(&mut self, now: Time, shortage: Shortage) -> AfterShortage {
+        self.has_news = true;
+        let after = self.scarcity.note(now, shortage, self.open);
+        self.limit = self.max_open.min(self.scarcity.limit());
+        after
+    }
+
+    /// A socket could be made for a connection.
+    #[inline]
+    pub(super) fn note_opened(&mut self) {
+        self.scarcity.note_opened();
+    }
+
+    /// Whether there was a shortage that this method has not told of yet.
+    pub(super) fn take_shortage(&mut self) -> bool {
+        std::mem::take(&mut self.has_news)
+    }
+
+    pub(super) fn has_shortage(&self) -> bool {
+        self.has_news
+    }
+
+    /// The next connection that becomes idle must be closed.
+    pub(super) fn owe_descriptor(&mut self) {
+        self.owes_descriptor = self.open > 0;
+    }
+
+    /// Takes the share of one of several clients in the cap. Each client may have at least one connection.
+    pub(super) fn set_share(&mut self, index: usize, count: usize) {
+        if self.is_limited() {
+            let share = self.max_open / count + usize::from(index < self.max_open % count);
+            self.max_open = share.max(1);
+            self.limit = self.max_open.min(self.scarcity.limit());
+        }
+    }
+
+    /// Whether openings are tried again at that time.
+    pub(super) fn has_timer(&self, at: Time) -> bool {
+        self.scarcity.has_timer(at)
+    }
+
+    /// Openings may be tried again.
+    #[cold]
+    pub(super) fn timer_fired(&mut self, now: Time) {
+        self.scarcity.timer_fired(now);
+        self.limit = self.max_open.min(self.scarcity.limit());
+    }
+
+    // ---- hosts that wait
 
     /// The number of a host's connections may have changed.
     #[inline]
@@ -91,14 +170,18 @@ impl ConnectionCap {
         next_wanting(&mut self.wanting_more, Want::More, hosts)
     }
 
-    /// Whether a host must give back a connection that it could use, because another host has no connection at all.
-    /// Calls `satisfied` for each host that no longer waits for its first connection.
+    /// Whether a host must give back a connection that it could use, because another host has no connection at all, or
+    /// another client no descriptor. Calls `satisfied` for each host that no longer waits for its first connection.
     #[inline]
     pub(super) fn must_yield(
         &mut self,
         hosts: &mut HostSlab,
         mut satisfied: impl FnMut(HostKey, &mut Host),
     ) -> bool {
+        if self.owes_descriptor {
+            self.owes_descriptor = false;
+            return true;
+        }
         while let Some(&key) = self.without_connection.front() {
             let host = hosts.get_mut(key);
             let host = host.filter(|host| host.under_cap.want == Want::First);
@@ -133,4 +216,47 @@ fn next_wanting(
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_clients_share_a_cap() {
+        let shares = |max: usize, count: usize| -> Vec<usize> {
+            let share = |index| {
+                let mut cap = ConnectionCap::new(max);
+                cap.set_share(index, count);
+                cap.limit
+            };
+            (0..count).map(share).collect()
+        };
+        assert_eq!(shares(900, 1), [900]);
+        assert_eq!(shares(10, 4), [3, 3, 2, 2]);
+        assert_eq!(shares(2, 4), [1; 4]);
+        assert_eq!(shares(usize::MAX, 2), [usize::MAX; 2]);
+    }
+
+    #[test]
+    fn a_shortage_is_a_lower_cap_for_a_while() {
+        let now = Time::now();
+        let mut cap = ConnectionCap::new(10);
+        cap.open = 3;
+        assert!(!cap.is_full());
+        let AfterShortage::Wait(Some(until)) = cap.note_shortage(now, Shortage::Memory) else {
+            panic!("no wait");
+        };
+        assert!(cap.is_full() && cap.gains_by_closing());
+        cap.open = 2;
+        assert!(!cap.is_full());
+        cap.open = 3;
+        cap.timer_fired(until);
+        assert!(!cap.is_full());
+        // The port of a closed connection stays in use.
+        cap.note_shortage(now, Shortage::Ports);
+        assert!(cap.is_full() && !cap.gains_by_closing());
+        let shortage = ErrorKind::Shortage(Shortage::Ports);
+        assert_eq!(format!("{:?}", cap.full_error()), format!("{shortage:?}"));
+    }
 }

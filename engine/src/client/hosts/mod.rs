@@ -12,9 +12,11 @@ use std::time::Duration;
 use self::cap::{ConnectionCap, UnderCap};
 use super::throttle::HostThrottle;
 use crate::address::Address;
+use crate::error::{ErrorKind, Shortage};
 use crate::policy::queue::{Queue, Ticket};
 use crate::policy::{
-    Breaker, Counters, Latencies, Pool, PoolConfig, Proxy, RetryAccount, ThrottleConfig, later,
+    AfterShortage, Breaker, Counters, Latencies, Pool, PoolConfig, Proxy, RetryAccount,
+    ThrottleConfig, later,
 };
 use crate::proto::Defaults;
 use crate::reactor::{CallKey, ConnKey, HostKey, OpeningKey, Slab, Step, of};
@@ -227,12 +229,57 @@ impl Hosts {
         self.cap.is_limited()
     }
 
-    pub(crate) fn max_open(&self) -> usize {
-        self.cap.max_open()
-    }
-
     pub(crate) fn is_full(&self) -> bool {
         self.cap.is_full()
+    }
+
+    /// Whether closing an idle connection makes room for another one.
+    pub(crate) fn gains_by_closing(&self) -> bool {
+        self.cap.gains_by_closing()
+    }
+
+    /// Why there is no room, for a call that does not wait.
+    pub(crate) fn full_error(&self) -> ErrorKind {
+        self.cap.full_error()
+    }
+
+    /// The machine had no descriptor left for a connection.
+    pub(crate) fn note_shortage(&mut self, now: Time, shortage: Shortage) -> AfterShortage {
+        self.cap.note_shortage(now, shortage)
+    }
+
+    /// A socket could be made for a connection.
+    pub(crate) fn note_opened(&mut self) {
+        self.cap.note_opened();
+    }
+
+    /// Whether there was a shortage that this method has not told of yet.
+    pub(crate) fn take_shortage(&mut self) -> bool {
+        self.cap.take_shortage()
+    }
+
+    pub(crate) fn has_shortage(&self) -> bool {
+        self.cap.has_shortage()
+    }
+
+    /// The next connection that becomes idle must be closed: another client needs its descriptor.
+    pub(crate) fn owe_descriptor(&mut self) {
+        self.cap.owe_descriptor();
+    }
+
+    /// Takes the share of one of several clients in the cap.
+    pub(crate) fn set_share(&mut self, index: usize, count: usize) {
+        self.cap.set_share(index, count);
+    }
+
+    /// Whether openings are tried again at that time, after a shortage.
+    pub(crate) fn has_shortage_timer(&self, at: Time) -> bool {
+        self.cap.has_timer(at)
+    }
+
+    /// Openings may be tried again after a shortage.
+    pub(crate) fn shortage_timer_fired(&mut self, now: Time) {
+        self.cap.timer_fired(now);
     }
 
     /// A host needs a connection, and there is no room for one.

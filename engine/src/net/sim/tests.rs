@@ -4,6 +4,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use super::*;
+use crate::error::Shortage;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -158,6 +159,10 @@ fn a_connect_that_succeeds_is_reported_writable() {
     assert_eq!((net.open_streams(), net.peak_streams()), (0, 1));
 }
 
+fn shortage_of(error: io::Error) -> Option<Shortage> {
+    error.downcast().ok()
+}
+
 #[test]
 fn connects_fail_at_once() {
     let always = Probability::ALWAYS;
@@ -167,19 +172,16 @@ fn connects_fail_at_once() {
         no_port,
         ..Faults::default()
     };
-    for (faults, errno) in [
+    let never = Probability::NEVER;
+    for (faults, shortage) in [
         (
-            faults(always, Probability::NEVER, Probability::NEVER),
-            Errno::MFILE,
+            faults(always, never, never),
+            Shortage::Descriptors {
+                limit: Some(usize::MAX as u64),
+            },
         ),
-        (
-            faults(Probability::NEVER, always, Probability::NEVER),
-            Errno::NOBUFS,
-        ),
-        (
-            faults(Probability::NEVER, Probability::NEVER, always),
-            Errno::ADDRNOTAVAIL,
-        ),
+        (faults(never, always, never), Shortage::Memory),
+        (faults(never, never, always), Shortage::Ports),
     ] {
         let mut net = net_with(
             Link {
@@ -188,7 +190,7 @@ fn connects_fail_at_once() {
             },
             |_, _| {},
         );
-        assert!(is_errno(&start(&mut net).unwrap_err(), errno));
+        assert_eq!(shortage_of(start(&mut net).unwrap_err()), Some(shortage));
         assert_eq!(net.open_streams(), 0);
     }
 }
@@ -257,7 +259,9 @@ fn descriptors_are_limited_and_returned() {
     let mut net = net_with(Link::default(), |_, _| {});
     net.set_descriptors(1);
     let first = start(&mut net).unwrap();
-    assert!(is_errno(&start(&mut net).unwrap_err(), Errno::MFILE));
+    let error = start(&mut net).unwrap_err();
+    let limit = Some(1);
+    assert_eq!(shortage_of(error), Some(Shortage::Descriptors { limit }));
     net.close(first);
     let second = start(&mut net).unwrap();
     net.close(second);
@@ -516,8 +520,12 @@ fn the_chosen_call_fails_and_no_other() {
         Ok::<_, io::Error>(reads)
     };
     assert_eq!(program(None).unwrap(), [b"hello"]);
+    let error = program(Some((0, Failure::Error))).unwrap_err();
+    assert!(matches!(
+        shortage_of(error),
+        Some(Shortage::Descriptors { .. })
+    ));
     for (nth, errno) in [
-        (0, Errno::MFILE),
         (2, Errno::CONNREFUSED),
         (3, Errno::CONNRESET),
         (4, Errno::CONNRESET),

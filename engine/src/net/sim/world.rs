@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use super::names::NameService;
 use super::server::ServerAction;
 use super::{Entry, Failure, Link, Peer, Probability, Random, SimServer, Trace};
+use crate::error::Shortage;
 use crate::net::{Address, Event, Token};
 
 pub(super) struct World {
@@ -116,7 +117,15 @@ impl World {
         let link = link.unwrap_or_default();
         if let Some(error) = self.immediate_error(to, &link, listening) {
             self.log(id, Trace::ConnectError(error.raw_os_error()));
-            return Err(error.into());
+            return Err(match error {
+                Errno::MFILE => Shortage::Descriptors {
+                    limit: Some(self.descriptors as u64),
+                }
+                .into(),
+                Errno::NOBUFS => Shortage::Memory.into(),
+                Errno::ADDRNOTAVAIL => Shortage::Ports.into(),
+                other => other.into(),
+            });
         }
         let mut connection = Connection::new(to.clone(), token, Rc::clone(&link), self.elapsed);
         let there = self.elapsed + self.random.duration(&link.latency);
