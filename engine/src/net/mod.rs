@@ -133,8 +133,8 @@ impl fmt::Debug for Waker {
     }
 }
 
-/// Names a connection in [`Event`]s. The reactor gives each connection its own token, never uses a token twice, and
-/// never uses `usize::MAX`.
+/// Names a connection in [`Event`]s. The reactor gives each connection its own token, never uses a token twice (on
+/// 32-bit targets: not for the next 4,095 connections in the same place), and never uses `usize::MAX`.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Token(pub usize);
 

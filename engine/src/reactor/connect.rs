@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::conn::{Conn, ConnState, ReadPause, Wait};
-use super::{Armed, ConnKey, Endpoints, OpeningKey, PoolSlot, Reactor, ReactorEvent, TimerOwner};
-use crate::error::{ErrorKind, PeerFault, Phase, Sent};
+use super::{
+    Armed, ConnKey, Endpoints, OpeningKey, PoolSlot, Reactor, ReactorEvent, TimerOwner, token,
+};
+use crate::error::{ErrorKind, PeerFault, Phase, Sent, Shortage};
 use crate::net::transport::Transport;
-use crate::net::{Address, Net, Token};
+use crate::net::{Address, Net};
 use crate::time::Time;
 
 impl<N: Net, C> Reactor<N, C> {
@@ -20,7 +22,7 @@ impl<N: Net, C> Reactor<N, C> {
         address: &Address,
         needs_handshakes: bool,
     ) -> io::Result<ConnKey> {
-        let token = Token(self.conns.next_key().to_bits() as usize);
+        let token = token::of_key(self.conns.next_key()).ok_or(Shortage::Memory)?;
         let stream = self
             .net
             .connect_for(slot.host, token, address, &self.settings.socket)?;

@@ -24,6 +24,7 @@ mod send;
 mod slab;
 mod spares;
 mod timers;
+mod token;
 
 use std::collections::VecDeque;
 use std::io;
@@ -240,7 +241,7 @@ impl<N: Net, C> Reactor<N, C> {
     }
 
     fn handle_event(&mut self, event: &Event) {
-        let Some(key) = ConnKey::from_bits(event.token.0 as u64) else {
+        let Some(key) = token::key_of(event.token, &self.conns) else {
             return;
         };
         let Some(conn) = self.conns.get_mut(key) else {

@@ -82,6 +82,14 @@ impl<T, K> Slab<T, K> {
         }
     }
 
+    /// The key of the element in a slot.
+    #[cfg(any(test, target_pointer_width = "32"))]
+    pub(super) fn key_at(&self, index: u32) -> Option<Key<K>> {
+        let slot = self.slots.get(index as usize)?;
+        let key = Key::new(index, slot.generation);
+        slot.value.is_some().then_some(key)
+    }
+
     /// The keys of the elements for which `is` returns true.
     pub(crate) fn keys_of(&self, mut is: impl FnMut(&T) -> bool) -> Vec<Key<K>> {
         let mut keys = Vec::new();
