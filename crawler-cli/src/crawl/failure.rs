@@ -1,7 +1,7 @@
 //! Classifies errors of requests by what they say about further attempts: at the URL, or at the whole host.
 
 use courser::proto::ProxyFault;
-use courser::{DnsError, ErrorKind, PeerFault, Phase, TlsFault};
+use courser::{DnsError, ErrorKind, LimitExceeded, PeerFault, Phase, TlsFault};
 
 /// What a failure says about further attempts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -25,6 +25,8 @@ impl FailureScope {
         match error.kind() {
             ErrorKind::Io(_) | ErrorKind::Timeout(_) if opening => Self::Host,
             ErrorKind::Io(_) | ErrorKind::Timeout(_) => Self::Request,
+            // This machine is short of something for a while.
+            ErrorKind::Shortage(_) | ErrorKind::Limit(LimitExceeded::HeldBytes(_)) => Self::Request,
             ErrorKind::Peer(
                 PeerFault::Empty | PeerFault::Truncated | PeerFault::BadContentCoding,
             ) => Self::Request,

@@ -74,7 +74,7 @@ fn exit_for(kind: &ErrorKind, phase: Phase) -> Exit {
         ErrorKind::Dns(_) => Exit::NotResolved,
         ErrorKind::Tls(fault) => exit_for_tls(fault, phase),
         ErrorKind::Proxy(fault) => exit_for_proxy(fault),
-        ErrorKind::Denied(_) => Exit::NotConnected,
+        ErrorKind::Denied(_) | ErrorKind::Shortage(_) => Exit::NotConnected,
         ErrorKind::Peer(PeerFault::BadContentCoding) => Exit::BadEncoding,
         ErrorKind::Limit(
             LimitExceeded::ContentCodings(_)
@@ -93,7 +93,9 @@ fn exit_for(kind: &ErrorKind, phase: Phase) -> Exit {
             | PeerFault::ConflictingContentLength
             | PeerFault::UnexpectedUpgrade,
         ) => Exit::WeirdReply,
-        ErrorKind::Limit(LimitExceeded::BodyBytes(_)) => Exit::TooLarge,
+        ErrorKind::Limit(LimitExceeded::BodyBytes(_) | LimitExceeded::HeldBytes(_)) => {
+            Exit::TooLarge
+        }
         ErrorKind::Timeout(_) => Exit::Timeout,
         ErrorKind::Cancelled => Exit::Aborted,
         ErrorKind::Limit(LimitExceeded::Waiting(_) | LimitExceeded::Connections(_)) => {
@@ -247,7 +249,7 @@ impl fmt::Display for Failure {
 mod tests {
     use std::io;
 
-    use courser::{Part, TimeLimit};
+    use courser::{Part, Shortage, TimeLimit};
 
     use super::*;
 
@@ -271,7 +273,7 @@ mod tests {
             byte: 0,
         };
         // In the order of `PHASES`.
-        let cases: [(ErrorKind, [u8; 6]); 26] = [
+        let cases: [(ErrorKind, [u8; 6]); 28] = [
             (io(), [7, 7, 55, 56, 56, 56]),
             (TimeLimit::Total.into(), [28; 6]),
             (TimeLimit::Queue.into(), [28; 6]),
@@ -294,6 +296,8 @@ mod tests {
             (BadChunk.into(), [56; 6]),
             (BadTrailer.into(), [56; 6]),
             (BodyBytes(1).into(), [63; 6]),
+            (HeldBytes(1).into(), [63; 6]),
+            (ErrorKind::Shortage(Shortage::Memory), [7; 6]),
             (HeadBytes(1).into(), [56; 6]),
             (HeaderCount(1).into(), [56; 6]),
             (ChunkLine(1).into(), [56; 6]),

@@ -63,6 +63,13 @@ pub struct HostConfig {
     pub late: LatePolicy,
     /// Limits on responses.
     pub limits: Limits,
+    /// The most bytes of response bodies that the client holds for all calls together, after decoding; `None` for no
+    /// limit. A body counts while it is larger than 64 KiB and the completion of its call was not taken. At the limit, a
+    /// call whose body grows further fails with [`LimitExceeded::HeldBytes`](crate::LimitExceeded::HeldBytes), and
+    /// streamed bodies are read only as fast as their consumers take them. Decoding may go beyond the limit by one body,
+    /// up to [`Limits::decoded_bytes`]. Each thread of a [`Shared`](crate::Shared) client has this limit alone. Default
+    /// 1 GiB.
+    pub held_bytes: Option<u64>,
     /// `User-Agent` of requests that do not have their own; `None` sends none. Default `courser/` and the version.
     pub user_agent: Option<String>,
     /// The content codings that requests offer and that responses are decoded from, for requests that do not have their
@@ -200,6 +207,7 @@ impl Default for HostConfig {
             timeouts: Timeouts::default(),
             late: LatePolicy::default(),
             limits: Limits::default(),
+            held_bytes: Some(1 << 30),
             user_agent: Some(concat!("courser/", env!("CARGO_PKG_VERSION")).to_owned()),
             codings: Codings::none(),
             retry: Retry::default(),

@@ -12,6 +12,8 @@ pub enum LimitExceeded {
     HeaderCount(usize),
     /// [`Limits::body_bytes`](crate::Limits::body_bytes).
     BodyBytes(u64),
+    /// [`HostConfig::held_bytes`](crate::HostConfig::held_bytes).
+    HeldBytes(u64),
     /// [`Limits::chunk_line`](crate::Limits::chunk_line).
     ChunkLine(usize),
     /// [`Limits::chunk_overhead`](crate::Limits::chunk_overhead).
@@ -53,6 +55,7 @@ impl fmt::Display for LimitExceeded {
             Self::HeadBytes(n) => write!(f, "response head over {n} bytes"),
             Self::HeaderCount(n) => write!(f, "more than {n} headers in the response"),
             Self::BodyBytes(n) => write!(f, "response body over {n} bytes"),
+            Self::HeldBytes(n) => write!(f, "response bodies of all calls over {n} bytes"),
             Self::ChunkLine(n) => write!(f, "chunk-size line over {n} bytes"),
             Self::ChunkOverhead(n) => write!(f, "chunked framing overhead over {n} bytes"),
             Self::TrailerBytes(n) => write!(f, "trailers over {n} bytes"),

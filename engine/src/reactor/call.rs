@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::body_memory::HeldSteps;
 use super::{
     Armed, CallKey, ConnKey, Endpoints, HostKey, Opened, Overrides, Reactor, Settings, TimerOwner,
 };
@@ -39,6 +40,8 @@ pub(crate) struct ActiveCall<C> {
     pub(crate) rerouted: bool,
     /// How much of a streamed body, as the response holds it, the consumer has taken.
     pub(crate) taken: usize,
+    /// The part of the body that counts in the memory of all bodies.
+    pub(crate) held: HeldSteps,
     /// The consumer of a streamed body was notified that there are bytes to take.
     pub(crate) notified: bool,
     pub(crate) armed: Armed,
@@ -66,6 +69,7 @@ impl<C: Default> ActiveCall<C> {
             head: HeadState::Awaited,
             rerouted: false,
             taken: 0,
+            held: 0,
             notified: false,
             armed: Armed::default(),
         }
@@ -233,7 +237,18 @@ impl<N: Net, C> Reactor<N, C> {
 
     #[inline]
     pub(crate) fn remove_call(&mut self, call: CallKey) -> Option<ActiveCall<C>> {
+        if self.body_memory.is_used() {
+            self.release_body(call);
+        }
         self.calls.remove(call)
+    }
+
+    /// The body of a call is no longer held by the client.
+    #[cold]
+    fn release_body(&mut self, call: CallKey) {
+        if let Some(call) = self.calls.get_mut(call) {
+            self.body_memory.release(&mut call.held);
+        }
     }
 
     pub(crate) fn calls(&self) -> usize {

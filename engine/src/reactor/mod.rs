@@ -8,6 +8,7 @@
 //! Reads go to one buffer of the reactor, and from there into the response of the call. A large body of known length
 //! goes into the response directly. Idle connections hold no buffer, and the reactor still watches them.
 
+mod body_memory;
 mod call;
 mod conn;
 mod connect;
@@ -30,6 +31,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
+use body_memory::BodyMemory;
 pub use call::Hop;
 pub(crate) use call::{ActiveCall, CallState, HeadState, Timestamps};
 use conn::{Conn, ConnState};
@@ -70,6 +72,7 @@ pub(crate) struct Reactor<N: Net, C> {
     /// Idle connections of all hosts, the one idle for longest in front; `None` if the client does not need the order.
     idle_order: Option<Queue<ConnKey>>,
     spares: Spares,
+    body_memory: BodyMemory,
     now: Time,
     /// The first time at which a wait that begins now can end by a limit of its phase.
     soonest: Time,
@@ -110,6 +113,8 @@ impl Deferred {
 pub(crate) struct Settings {
     pub(crate) timeouts: Timeouts,
     pub(crate) limits: Limits,
+    /// The limit on the bytes of the bodies of all calls.
+    pub(crate) held_bytes: Option<u64>,
     pub(crate) socket: SocketOptions,
     pub(crate) stream_buffer: usize,
     /// Whether the client uses [`Reactor::oldest_idle`].
@@ -142,6 +147,7 @@ impl<N: Net, C> Reactor<N, C> {
             buffer: vec![0; READ_BUFFER].into_boxed_slice(),
             idle_order: settings.idle_order.then(Queue::new),
             spares: Spares::default(),
+            body_memory: BodyMemory::new(settings.held_bytes),
             now,
             soonest: now,
             polled_at: now,

@@ -3,6 +3,7 @@
 
 use std::io;
 
+use super::body_memory::UNCOUNTED;
 use super::conn::{ConnState, ReadPause};
 use super::{CallKey, CallState, ConnKey, Reactor, ReactorEvent};
 use crate::error::{ErrorKind, TlsFault};
@@ -13,15 +14,17 @@ use crate::proto::{BodyMode, CloseReason, Exchange, Reuse};
 impl<N: Net, C> Reactor<N, C> {
     /// Goes on reading, after the consumer of a streamed body has taken bytes.
     pub(crate) fn resume_read(&mut self, call: CallKey) {
-        let Some(call) = self.calls.get(call) else {
+        let Some(call) = self.calls.get_mut(call) else {
             return;
         };
         let CallState::OnConn(key) = call.state else {
             return;
         };
+        let waiting = call.response.body().len() - call.taken;
+        self.body_memory.set_waiting(&mut call.held, waiting);
         if let Some(conn) = self.conns.get_mut(key)
             && conn.read_pause == Some(ReadPause::Consumer)
-            && call.response.body().len() - call.taken < self.settings.stream_buffer
+            && waiting < self.settings.stream_buffer
         {
             conn.read_pause = None;
             conn.wait.since = self.now;
@@ -86,7 +89,7 @@ impl<N: Net, C> Reactor<N, C> {
             return self.read_pipeline(key);
         }
         let mut limits = &self.settings.limits;
-        let (exchange, mut call, response) = match &mut conn.state {
+        let (exchange, mut call, response, held) = match &mut conn.state {
             ConnState::Busy(exchange, call_key) => match self.calls.get_mut(*call_key) {
                 Some(call) => {
                     if let Some(own) = call
@@ -96,11 +99,17 @@ impl<N: Net, C> Reactor<N, C> {
                     {
                         limits = own;
                     }
-                    (exchange, Some(&mut call.timestamps), &mut call.response)
+                    let timestamps = Some(&mut call.timestamps);
+                    (
+                        exchange,
+                        timestamps,
+                        &mut call.response,
+                        Some(&mut call.held),
+                    )
                 }
                 None => return Ok(Progress::Stop),
             },
-            ConnState::Draining(exchange, response, _) => (exchange, None, response),
+            ConnState::Draining(exchange, response, _) => (exchange, None, response, None),
             ConnState::Connecting { .. }
             | ConnState::Handshaking(_)
             | ConnState::AwaitingDecision
@@ -150,6 +159,12 @@ impl<N: Net, C> Reactor<N, C> {
         };
         if let Some(timestamps) = &mut call {
             timestamps.bytes_in += n as u64;
+        }
+        if response.body().len() > UNCOUNTED
+            && exchange.mode() == BodyMode::Buffer
+            && let Some(held) = held
+        {
+            self.body_memory.grow(held, response.body_buffer())?;
         }
         conn.wait.since = self.now;
         let closed = conn.closed;
@@ -268,7 +283,7 @@ impl<N: Net, C> Reactor<N, C> {
             return false;
         };
         let call_key = *call_key;
-        let Some(call) = self.calls.get(call_key) else {
+        let Some(call) = self.calls.get_mut(call_key) else {
             return true;
         };
         if exchange.mode() != BodyMode::Stream || !exchange.has_head() {
@@ -276,7 +291,8 @@ impl<N: Net, C> Reactor<N, C> {
         }
         exchange.stop_sending();
         let waiting = call.response.body().len() - call.taken;
-        let pause = waiting >= self.settings.stream_buffer || exchange.is_held();
+        let is_over = self.body_memory.set_waiting(&mut call.held, waiting) && waiting > 0;
+        let pause = waiting >= self.settings.stream_buffer || exchange.is_held() || is_over;
         if pause {
             conn.read_pause = Some(ReadPause::Consumer);
         }

@@ -11,6 +11,7 @@ mod dns;
 mod exam;
 mod faults;
 mod happy_eyeballs;
+mod held;
 mod pipeline;
 mod policy;
 mod pool;

@@ -136,6 +136,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 Settings {
                     timeouts: config.timeouts,
                     limits: config.limits,
+                    held_bytes: config.held_bytes,
                     socket: config.socket,
                     stream_buffer: config.stream_buffer.max(1),
                     idle_order: hosts.is_limited(),
@@ -239,6 +240,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         call.state = CallState::New;
         call.host = None;
         call.armed = Armed::default();
+        call.held = 0;
         self.retries.note_overrides(call.overrides.as_deref());
         let key = self.reactor.insert_call(*call);
         self.queue.submit(key, CallTime::Running);

@@ -6,6 +6,7 @@ use crate::error::{ErrorKind, PeerFault};
 use crate::net::Net;
 use crate::policy::later;
 use crate::proto::{CloseReason, Exchange, Response, Reuse, Version};
+use crate::reactor::body_memory::UNCOUNTED;
 use crate::reactor::conn::{Conn, ConnState};
 use crate::reactor::read::{Look, Progress, taken};
 use crate::reactor::spares::Spares;
@@ -53,7 +54,7 @@ impl<N: Net, C> Reactor<N, C> {
                         if at < n {
                             call.timestamps.first_byte.get_or_insert(self.now);
                         }
-                        let owner = (*call_key, &mut call.timestamps);
+                        let owner = (*call_key, &mut call.timestamps, &mut call.held);
                         (exchange, &mut call.response, Some(owner))
                     }
                     None => return Ok(Progress::Stop),
@@ -63,10 +64,16 @@ impl<N: Net, C> Reactor<N, C> {
             };
             let used = exchange.handle_own(&self.buffer[at..n], response, limits)?;
             at += used;
-            let call = call.map(|(call, timestamps)| {
-                timestamps.bytes_in += used as u64;
-                call
-            });
+            let call = match call {
+                Some((call, timestamps, held)) => {
+                    timestamps.bytes_in += used as u64;
+                    if response.body().len() > UNCOUNTED {
+                        self.body_memory.grow(held, response.body_buffer())?;
+                    }
+                    Some(call)
+                }
+                None => None,
+            };
             let Some(reuse) = exchange.done() else {
                 return Ok(progress);
             };
