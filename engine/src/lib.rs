@@ -145,6 +145,9 @@
 //!
 //! | feature | what it adds |
 //! |---|---|
+//! | `gzip`, `brotli`, `zstd` (default) | these content codings; `gzip` is also deflate |
+//! | `hickory` (default) | the resolver that asks name servers; else the system's `getaddrinfo` looks names up |
+//! | `idna` (default) | host names with other characters than ASCII |
 //! | `cookies` | a cookie jar for [`Client`] |
 //! | `native-roots` | the certificate authorities of the system, for [`TlsRoots`] |
 //! | `http` | conversions from and to the types of the `http` crate |
@@ -200,7 +203,9 @@ pub use error::{
     Sent, Shortage, Stopped, TimeLimit, TlsAlert, TlsConfigError, TlsFault, TlsPart,
 };
 pub use net::SocketOptions;
-pub use net::resolve::{HickoryResolver, NameServers, Reply, Resolver, SystemResolver};
+#[cfg(feature = "hickory")]
+pub use net::resolve::{HickoryResolver, NameServers};
+pub use net::resolve::{Reply, Resolver, SystemResolver};
 pub use net::tls::{
     ClientCertificate, PemOrDer, TlsConfig, TlsIdentity, TlsInfo, TlsRoots, TlsVersion,
 };

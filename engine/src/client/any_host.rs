@@ -15,7 +15,7 @@ use super::{Config, HostConfig};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::Net;
 use crate::net::os::OsNet;
-use crate::net::resolve::{HickoryResolver, Resolver};
+use crate::net::resolve::{Resolver, default_resolver};
 use crate::net::tls::{TlsConfig, TlsIdentity};
 use crate::policy::{
     AddressPolicy, DnsCounters, Follow, Proxies, Proxy, ProxyKind, Redirects, ThrottleConfig,
@@ -69,12 +69,13 @@ pub struct AnyHost {
 }
 
 impl Client {
-    /// A client on the operating system's network, with the resolver of [`HickoryResolver::system`].
+    /// A client on the operating system's network, with the resolver of `HickoryResolver::system`, or
+    /// [`SystemResolver`](crate::SystemResolver) in a build without the feature `hickory`.
     ///
     /// # Errors
     /// An invalid TLS configuration; the system's error, when it has no descriptor left for a readiness queue.
     pub fn new(config: Config) -> Result<Self, Error> {
-        Self::with_resolver(config, HickoryResolver::system())
+        Self::with_resolver(config, default_resolver())
     }
 
     /// A client on the operating system's network, with this resolver.

@@ -6,10 +6,13 @@
 
 use std::fmt;
 
+#[cfg(feature = "hickory")]
 mod files;
+#[cfg(feature = "hickory")]
 mod hickory;
 mod system;
 
+#[cfg(feature = "hickory")]
 pub use hickory::{HickoryResolver, NameServers};
 pub use system::SystemResolver;
 
@@ -40,6 +43,18 @@ pub trait Resolver: Send {
     /// from any thread, at any time. The client has at most one lookup for a name at a time, and limits the time that
     /// its calls wait.
     fn lookup(&mut self, name: &str, reply: Reply);
+}
+
+/// The resolver of a client that is given none.
+#[cfg(feature = "hickory")]
+pub(crate) fn default_resolver() -> HickoryResolver {
+    HickoryResolver::system()
+}
+
+/// The resolver of a client that is given none.
+#[cfg(not(feature = "hickory"))]
+pub(crate) fn default_resolver() -> SystemResolver {
+    SystemResolver::new()
 }
 
 /// Takes the answer of a [`Resolver`]. A reply that is dropped without an answer answers [`DnsError::Unanswered`].

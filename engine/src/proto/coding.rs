@@ -4,16 +4,22 @@
 //!
 //! A [`Decoder`] works in pieces of bounded size and counts the output of each layer, so that no input gets far beyond
 //! a limit. It stops when the body is as long as its consumer allows, and keeps the rest of the input until the body
-//! has room. [`layer`] has the codings themselves. The exchange decides whether a response is decoded.
+//! has room. [`layer`] says what a coding offers. The exchange decides whether a response is decoded.
 
+#[cfg(feature = "brotli")]
+mod brotli;
+#[cfg(feature = "gzip")]
+mod gzip;
 mod layer;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "zstd")]
+mod zstd;
 
 use std::fmt;
 use std::ops::{BitOr, Range};
 
-use self::layer::LayerDecoder;
+use self::layer::{CodingDecoder, decoder};
 use super::Limits;
 use super::head::list;
 use crate::error::{ErrorKind, LimitExceeded, PeerFault};
@@ -36,17 +42,24 @@ pub struct Codings(u8);
 
 impl Codings {
     /// `gzip` (RFC 1952). A response may also call it `x-gzip`.
+    #[cfg(feature = "gzip")]
     pub const GZIP: Self = Self(1);
     /// `deflate`: zlib's format (RFC 1950), or bare deflate (RFC 1951), which some servers send.
+    #[cfg(feature = "gzip")]
     pub const DEFLATE: Self = Self(2);
     /// `br` (RFC 7932).
+    #[cfg(feature = "brotli")]
     pub const BR: Self = Self(4);
     /// `zstd` (RFC 8878).
+    #[cfg(feature = "zstd")]
     pub const ZSTD: Self = Self(8);
 
-    /// All codings.
+    /// All codings that the features of this build contain.
     pub const fn all() -> Self {
-        Self(15)
+        let gzip = if cfg!(feature = "gzip") { 1 | 2 } else { 0 };
+        let brotli = if cfg!(feature = "brotli") { 4 } else { 0 };
+        let zstd = if cfg!(feature = "zstd") { 8 } else { 0 };
+        Self(gzip | brotli | zstd)
     }
 
     /// No coding: bodies are delivered as they were sent.
@@ -89,39 +102,61 @@ impl fmt::Display for Codings {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Coding {
+    #[cfg(feature = "gzip")]
     Gzip,
+    #[cfg(feature = "gzip")]
     Deflate,
+    #[cfg(feature = "brotli")]
     Br,
+    #[cfg(feature = "zstd")]
     Zstd,
 }
 
 impl Coding {
-    const ALL: [Self; 4] = [Self::Gzip, Self::Deflate, Self::Br, Self::Zstd];
+    const ALL: &[Self] = &[
+        #[cfg(feature = "gzip")]
+        Self::Gzip,
+        #[cfg(feature = "gzip")]
+        Self::Deflate,
+        #[cfg(feature = "brotli")]
+        Self::Br,
+        #[cfg(feature = "zstd")]
+        Self::Zstd,
+    ];
 
     fn name(self) -> &'static str {
         match self {
+            #[cfg(feature = "gzip")]
             Self::Gzip => "gzip",
+            #[cfg(feature = "gzip")]
             Self::Deflate => "deflate",
+            #[cfg(feature = "brotli")]
             Self::Br => "br",
+            #[cfg(feature = "zstd")]
             Self::Zstd => "zstd",
         }
     }
 
     fn set(self) -> Codings {
         match self {
+            #[cfg(feature = "gzip")]
             Self::Gzip => Codings::GZIP,
+            #[cfg(feature = "gzip")]
             Self::Deflate => Codings::DEFLATE,
+            #[cfg(feature = "brotli")]
             Self::Br => Codings::BR,
+            #[cfg(feature = "zstd")]
             Self::Zstd => Codings::ZSTD,
         }
     }
 
     fn parse(token: &[u8]) -> Option<Self> {
+        #[cfg(feature = "gzip")]
         if token.eq_ignore_ascii_case(b"x-gzip") {
             return Some(Self::Gzip); // RFC 9110 §8.4.1.3
         }
         let named = |coding: &Self| token.eq_ignore_ascii_case(coding.name().as_bytes());
-        Self::ALL.into_iter().find(named)
+        Self::ALL.iter().copied().find(named)
     }
 }
 
@@ -173,7 +208,7 @@ pub(crate) struct Decoder {
 }
 
 struct Layer {
-    decoder: LayerDecoder,
+    decoder: Box<dyn CodingDecoder>,
     out: Box<[u8]>,
     /// The part of `out` that the next layer has not used yet; always empty for the last layer.
     ready: Range<usize>,
@@ -220,7 +255,7 @@ impl Decoder {
             let mut layer = match at {
                 Some(at) => self.spare.swap_remove(at),
                 None => Layer {
-                    decoder: LayerDecoder::new(coding)?,
+                    decoder: decoder(coding)?,
                     out: vec![0; PIECE].into_boxed_slice(),
                     ready: 0..0,
                     made: 0,

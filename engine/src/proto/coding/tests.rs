@@ -22,7 +22,7 @@ fn encode(coding: &str, data: &[u8]) -> Vec<u8> {
         }
         "bare deflate" => bare(data),
         "br" => {
-            let mut encoder = brotli::CompressorWriter::new(Vec::new(), 4096, 5, 18);
+            let mut encoder = ::brotli::CompressorWriter::new(Vec::new(), 4096, 5, 18);
             encoder.write_all(data).unwrap();
             encoder.into_inner()
         }
@@ -45,7 +45,7 @@ fn bare(data: &[u8]) -> Vec<u8> {
 
 /// With a checksum, so that all damage is detected. The window is that of the level if `window_log` is 0.
 fn zstd_frame(data: &[u8], window_log: u32) -> Vec<u8> {
-    let mut encoder = zstd::stream::Encoder::new(Vec::new(), 3).unwrap();
+    let mut encoder = ::zstd::stream::Encoder::new(Vec::new(), 3).unwrap();
     encoder.include_checksum(true).unwrap();
     if window_log > 0 {
         encoder.window_log(window_log).unwrap();
@@ -757,13 +757,13 @@ fn a_zstd_window_above_the_limit_is_refused() {
 /// The large windows of brotli's own tools are not part of RFC 7932.
 #[test]
 fn a_large_window_of_br_is_refused() {
-    let params = brotli::enc::BrotliEncoderParams {
+    let params = ::brotli::enc::BrotliEncoderParams {
         large_window: true,
         lgwin: 28,
         ..Default::default()
     };
     let mut coded = Vec::new();
-    brotli::BrotliCompress(&mut &text(1000)[..], &mut coded, &params).unwrap();
+    ::brotli::BrotliCompress(&mut &text(1000)[..], &mut coded, &params).unwrap();
     let outcome = decode("br", Framed::Length, &coded);
     assert_eq!(outcome.result.unwrap_err(), BROKEN);
 }

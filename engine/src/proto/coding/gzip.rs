@@ -1,0 +1,297 @@
+//! gzip (RFC 1952) and deflate (RFC 1950, RFC 1951): the framing here, the compressed data by `flate2`.
+
+use flate2::{Crc, Decompress, FlushDecompress, Status};
+
+use super::layer::CodingDecoder;
+use super::{Coding, Progress};
+use crate::error::{ErrorKind, PeerFault};
+
+/// gzip (RFC 1952): one or more members, each with a header, deflated data and a checksum.
+pub(super) struct Gzip {
+    state: GzipState,
+    inflate: Decompress,
+    flags: u8,
+    header: Crc,
+    data: Crc,
+}
+
+/// What is read next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum GzipState {
+    /// The byte at this offset of the ten fixed bytes of a header.
+    Fixed(u8),
+    ExtraLength,
+    ExtraLengthHigh(u8),
+    Extra(u16),
+    Name,
+    Comment,
+    HeaderCrc,
+    HeaderCrcHigh(u8),
+    Data,
+    /// The byte at this offset of the checksum and the length.
+    Trailer(u8),
+    /// A member has ended.
+    Between,
+    /// Zeros after the last member.
+    Padding,
+}
+
+impl Gzip {
+    pub(super) fn new() -> Self {
+        Self {
+            state: GzipState::Fixed(0),
+            inflate: Decompress::new(false),
+            flags: 0,
+            header: Crc::new(),
+            data: Crc::new(),
+        }
+    }
+
+    fn begin_member(&mut self) {
+        self.inflate.reset(false);
+        self.flags = 0;
+        self.header.reset();
+        self.data.reset();
+    }
+
+    fn decode(&mut self, input: &[u8], out: &mut [u8]) -> Result<Progress, PeerFault> {
+        let mut used = 0;
+        while self.state != GzipState::Data {
+            let Some(&byte) = input.get(used) else {
+                return Ok(Progress { used, made: 0 });
+            };
+            used += 1;
+            self.handle_byte(byte)?;
+        }
+        let (step, ended) = inflate(&mut self.inflate, &input[used..], out)?;
+        self.data.update(&out[..step.made]);
+        if ended {
+            self.state = GzipState::Trailer(0);
+        }
+        Ok(Progress {
+            used: used + step.used,
+            made: step.made,
+        })
+    }
+
+    /// Takes one byte that is not deflated data.
+    fn handle_byte(&mut self, byte: u8) -> Result<(), PeerFault> {
+        use GzipState::*;
+        let before = self.state;
+        self.state = match (before, byte) {
+            (Fixed(0), 0x1f) => Fixed(1),
+            (Fixed(1), 0x8b) => Fixed(2),
+            (Fixed(2), 8) => Fixed(3),
+            (Fixed(3), flags) if flags & FLAGS_RESERVED == 0 => {
+                self.flags = flags;
+                Fixed(4)
+            }
+            (Fixed(0..4), _) => return Err(PeerFault::BadContentCoding),
+            (Fixed(9..), _) => self.state_after(FLAG_START),
+            (Fixed(at), _) => Fixed(at + 1),
+            (ExtraLength, low) => ExtraLengthHigh(low),
+            (ExtraLengthHigh(low), high) => match u16::from_le_bytes([low, high]) {
+                0 => self.state_after(FLAG_EXTRA),
+                length => Extra(length),
+            },
+            (Extra(1), _) => self.state_after(FLAG_EXTRA),
+            (Extra(left), _) => Extra(left - 1),
+            (Name, 0) => self.state_after(FLAG_NAME),
+            (Comment, 0) => self.state_after(FLAG_COMMENT),
+            (Name | Comment, _) => before,
+            (HeaderCrc, low) if low == self.header.sum() as u8 => HeaderCrcHigh(low),
+            (HeaderCrcHigh(_), high) if high == (self.header.sum() >> 8) as u8 => Data,
+            (HeaderCrc | HeaderCrcHigh(_), _) => return Err(PeerFault::BadContentCoding),
+            (Trailer(at), byte) if byte == self.trailer()[usize::from(at & 7)] => match at {
+                7.. => Between,
+                _ => Trailer(at + 1),
+            },
+            (Between, 0x1f) => {
+                self.begin_member();
+                Fixed(1)
+            }
+            (Between | Padding, 0) => Padding,
+            (Trailer(_) | Between | Padding, _) => return Err(PeerFault::BadContentCoding),
+            (Data, _) => Data,
+        };
+        let counts = match before {
+            Fixed(_) | Between => true,
+            ExtraLength | ExtraLengthHigh(_) | Extra(_) | Name | Comment => {
+                self.flags & FLAG_HEADER_CRC != 0
+            }
+            HeaderCrc | HeaderCrcHigh(_) | Data | Trailer(_) | Padding => false,
+        };
+        if counts {
+            self.header.update(&[byte]);
+        }
+        Ok(())
+    }
+
+    /// The state after this part of the header.
+    fn state_after(&self, part: u8) -> GzipState {
+        let parts = [
+            (FLAG_EXTRA, GzipState::ExtraLength),
+            (FLAG_NAME, GzipState::Name),
+            (FLAG_COMMENT, GzipState::Comment),
+            (FLAG_HEADER_CRC, GzipState::HeaderCrc),
+        ];
+        // The parts stand in this order. Their flags are numbered in another order: the flag of the checksum is the
+        // lowest.
+        let from = parts.iter().position(|(flag, _)| *flag == part);
+        let later = &parts[from.map_or(0, |from| from + 1)..];
+        let next = later.iter().find(|(flag, _)| self.flags & flag != 0);
+        next.map_or(GzipState::Data, |(_, state)| *state)
+    }
+
+    /// The checksum and the length that must stand after the data.
+    fn trailer(&self) -> [u8; 8] {
+        let [a, b, c, d] = self.data.sum().to_le_bytes();
+        let [e, f, g, h] = self.data.amount().to_le_bytes();
+        [a, b, c, d, e, f, g, h]
+    }
+}
+
+impl CodingDecoder for Gzip {
+    fn coding(&self) -> Coding {
+        Coding::Gzip
+    }
+
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Progress, ErrorKind> {
+        Ok(self.decode(input, out)?)
+    }
+
+    fn is_complete(&self) -> bool {
+        matches!(self.state, GzipState::Between | GzipState::Padding)
+    }
+
+    fn reset(&mut self) -> bool {
+        self.begin_member();
+        self.state = GzipState::Fixed(0);
+        true
+    }
+
+    fn memory(&self) -> usize {
+        INFLATE_MEMORY
+    }
+}
+
+/// deflate in zlib's format, as RFC 9110 §8.4.1.2 defines it, or bare, as some servers send it. The first two bytes
+/// show which: a bare stream that begins like zlib's header would be a stored block with bits set that encoders leave
+/// zero.
+pub(super) struct Deflate {
+    state: DeflateState,
+    inflate: Decompress,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum DeflateState {
+    First,
+    /// Expects the second byte; this is the first one.
+    Second(u8),
+    Data,
+    Ended,
+}
+
+impl Deflate {
+    pub(super) fn new() -> Self {
+        Self {
+            state: DeflateState::First,
+            inflate: Decompress::new(true),
+        }
+    }
+
+    fn decode(&mut self, input: &[u8], out: &mut [u8]) -> Result<Progress, PeerFault> {
+        let (mut used, Some(&byte)) = (0, input.first()) else {
+            return match self.state {
+                DeflateState::Data => self.inflate(input, out),
+                _ => Ok(Progress::default()),
+            };
+        };
+        match self.state {
+            DeflateState::First => {
+                self.state = DeflateState::Second(byte);
+                return Ok(Progress { used: 1, made: 0 });
+            }
+            DeflateState::Second(first) => {
+                let is_zlib = first & 0x0f == 8
+                    && first >> 4 <= 7
+                    && u16::from_be_bytes([first, byte]) % 31 == 0;
+                self.inflate.reset(is_zlib);
+                self.state = DeflateState::Data;
+                // One byte is too short for any output or for an end.
+                let (step, _) = inflate(&mut self.inflate, &[first], out)?;
+                if step.used != 1 || step.made != 0 {
+                    return Err(PeerFault::BadContentCoding);
+                }
+            }
+            DeflateState::Data => {}
+            DeflateState::Ended => return Err(PeerFault::BadContentCoding),
+        }
+        let step = self.inflate(input, out)?;
+        used += step.used;
+        Ok(Progress {
+            used,
+            made: step.made,
+        })
+    }
+
+    fn inflate(&mut self, input: &[u8], out: &mut [u8]) -> Result<Progress, PeerFault> {
+        let (step, ended) = inflate(&mut self.inflate, input, out)?;
+        if ended {
+            self.state = DeflateState::Ended;
+        }
+        Ok(step)
+    }
+}
+
+impl CodingDecoder for Deflate {
+    fn coding(&self) -> Coding {
+        Coding::Deflate
+    }
+
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Progress, ErrorKind> {
+        Ok(self.decode(input, out)?)
+    }
+
+    fn is_complete(&self) -> bool {
+        matches!(self.state, DeflateState::Ended)
+    }
+
+    fn reset(&mut self) -> bool {
+        self.state = DeflateState::First;
+        true
+    }
+
+    fn memory(&self) -> usize {
+        INFLATE_MEMORY
+    }
+}
+
+/// One step of deflate. Returns also whether the end of the data was reached.
+fn inflate(
+    inflate: &mut Decompress,
+    input: &[u8],
+    out: &mut [u8],
+) -> Result<(Progress, bool), PeerFault> {
+    let (total_in, total_out) = (inflate.total_in(), inflate.total_out());
+    let status = inflate
+        .decompress(input, out, FlushDecompress::None)
+        .map_err(|_| PeerFault::BadContentCoding)?;
+    let step = Progress {
+        used: (inflate.total_in() - total_in) as usize,
+        made: (inflate.total_out() - total_out) as usize,
+    };
+    Ok((step, status == Status::StreamEnd))
+}
+
+/// Stands before the optional parts of a gzip header.
+const FLAG_START: u8 = 0;
+const FLAG_HEADER_CRC: u8 = 1 << 1;
+const FLAG_EXTRA: u8 = 1 << 2;
+const FLAG_NAME: u8 = 1 << 3;
+const FLAG_COMMENT: u8 = 1 << 4;
+/// "Must be zero" (RFC 1952 §2.3.1.2).
+const FLAGS_RESERVED: u8 = 0b1110_0000;
+
+/// Bytes of deflate's state and window, about.
+const INFLATE_MEMORY: usize = 48 * 1024;
