@@ -156,7 +156,7 @@
 //! | `sim` | a simulated network, for tests of programs that embed the engine |
 //!
 //! # Out of scope so far
-//! HTTP/2, TLS under [`PipelineClient`]. Unix systems only.
+//! HTTP/2. Unix systems only.
 //!
 //! # Layers
 //! Each layer uses only the layers below it; [`manual`] says more, and has a glossary. `net` is on one level with

@@ -346,6 +346,11 @@ impl Script {
         self.then(Step::Always(bytes.as_ref().into()))
     }
 
+    /// Answers every further request with its target without the first byte, until the client closes.
+    pub fn echo(self) -> Self {
+        self.then(Step::Echo)
+    }
+
     /// Waits until the test opens the gate.
     pub fn wait(self, gate: &Gate) -> Self {
         self.then(Step::Wait(gate.clone()))
@@ -552,6 +557,7 @@ enum Step {
     Drip(Arc<[u8]>),
     Flood(Arc<[u8]>),
     Always(Arc<[u8]>),
+    Echo,
     Wait(Gate),
     Mark(Gate),
     SmallBuffers,
@@ -774,6 +780,16 @@ impl Connection {
                     while let Some(request) = self.read_request(true)? {
                         self.record(request);
                         self.write(bytes)?;
+                    }
+                    return Ok(Ending::ByClient);
+                }
+                Step::Echo => {
+                    while let Some(request) = self.read_request(true)? {
+                        let body = request.target().split_off(1);
+                        let length = body.len();
+                        self.record(request);
+                        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+                        self.write((head + &body).as_bytes())?;
                     }
                     return Ok(Ending::ByClient);
                 }

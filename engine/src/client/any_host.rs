@@ -18,8 +18,7 @@ use crate::net::os::OsNet;
 use crate::net::resolve::{Resolver, default_resolver};
 use crate::net::tls::{TlsConfig, TlsIdentity};
 use crate::policy::{
-    AddressPolicy, DnsCounters, Follow, Proxies, Proxy, ProxyKind, Redirects, ThrottleConfig,
-    literal,
+    AddressPolicy, Follow, Proxies, Proxy, ProxyKind, Redirects, ThrottleConfig, literal,
 };
 use crate::proto::{Codings, Defaults, Request, Response, Scheme, TargetForm, Url, resolve};
 use crate::reactor::{ByteRates, HostKey, Overrides, Step};
@@ -157,9 +156,7 @@ impl<N: Net> Client<N> {
         };
         let names = Names::new(host_config.dns.clone(), Box::new(resolver));
         let mut client = Self::assemble(parts, host_config, bytes, net);
-        client
-            .set_names(names)
-            .map_err(|error| unsent(error.into()))?;
+        client.set_names(Some(names))?;
         Ok(client)
     }
 
@@ -168,26 +165,6 @@ impl<N: Net> Client<N> {
     /// open breaker is kept until 10 s after the breaker may close.
     pub fn hosts(&self) -> usize {
         self.host_count()
-    }
-
-    /// Counters of the cache of names.
-    pub fn dns_counters(&self) -> DnsCounters {
-        self.names().map(Names::counters).unwrap_or_default()
-    }
-
-    /// Forgets the addresses of a name. Open connections stay open.
-    pub fn flush_name(&mut self, name: &str) {
-        if let Some(names) = self.names_mut() {
-            names.flush(name);
-        }
-    }
-
-    /// Forgets the addresses of all names, and which addresses have failed.
-    pub fn flush_names(&mut self) {
-        self.forget_failures();
-        if let Some(names) = self.names_mut() {
-            names.flush_all();
-        }
     }
 }
 

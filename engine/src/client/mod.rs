@@ -151,22 +151,22 @@ impl Call {
         self
     }
 
-    /// Whether redirects are followed, instead of the client's rule. Only for [`Client`].
+    /// Whether redirects are followed, instead of the client's rule. Only for [`Client`]: other clients refuse the call.
     pub fn redirects(mut self, redirects: Redirects) -> Self {
         self.own().redirects = Some(redirects);
         self
     }
 
-    /// Which proxies are used, instead of the client's. Only for [`Client`]. The call shares connections only with
-    /// calls that have a clone of the same value.
+    /// Which proxies are used, instead of the client's. Only for [`Client`]: other clients refuse the call. The call
+    /// shares connections only with calls that have a clone of the same value.
     pub fn proxies(mut self, proxies: Proxies) -> Self {
         self.own().proxies = Some(proxies);
         self
     }
 
     /// The TLS settings and the client certificate for servers, instead of the client's; TLS with proxies does not
-    /// change. Only for [`Client`]. The call shares connections and TLS sessions only with calls that have a clone of
-    /// the same identity.
+    /// change. Only for [`Client`]: other clients refuse the call. The call shares connections and TLS sessions only
+    /// with calls that have a clone of the same identity.
     pub fn tls(mut self, identity: TlsIdentity) -> Self {
         self.own().tls = Some(identity);
         self

@@ -1,19 +1,27 @@
 //! The client of one upstream.
 
+use std::sync::Arc;
+
 use super::engine::{Engine, Parts};
 use super::hosts::{Addresses, Hosts, Route};
+use super::names::Names;
 use super::router::OneHost;
 use super::sharing::{OneAtATime, Sharing};
 use super::throttle::Throttling;
 use super::{HostConfig, Upstream};
-use crate::error::{Error, Misuse, Phase, Sent};
+use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
+use crate::net::resolve::{HickoryResolver, Resolver};
 use crate::net::{Address, Net};
 use crate::policy::{Balancer, PoolConfig, ThrottleConfig};
-use crate::proto::Defaults;
-use crate::reactor::HostKey;
+use crate::proto::{Defaults, Scheme};
+use crate::reactor::{HostKey, Step};
 
 /// A client of one upstream, with a bounded pool of connections.
+///
+/// The upstream is given by addresses, by a Unix socket, or by a URL, with or without TLS. The addresses of a name are
+/// looked up for each new connection, through a cache, and raced; [`HostConfig::balance`] spreads calls over known
+/// addresses.
 ///
 /// A client has no thread of its own. The caller's thread does the work inside [`call`](Engine::call), which blocks, or
 /// inside [`wait`](Engine::wait), for the calls that [`submit`](Engine::submit) took. Calls make no progress between
@@ -35,28 +43,72 @@ use crate::reactor::HostKey;
 pub type HostClient<N = OsNet> = Engine<OneHost, N>;
 
 impl HostClient {
-    /// A client on the operating system's network.
+    /// A client on the operating system's network. The name of an upstream is looked up by
+    /// [`HickoryResolver::system`]; without a name, no resolver runs.
     ///
     /// # Errors
-    /// An upstream without addresses; the system's error, when it has no descriptor left for a readiness queue.
+    /// An upstream without addresses; an invalid TLS configuration of an `https` upstream; a setting that this client
+    /// does not support; the system's error, when it has no descriptor left for a readiness queue.
     pub fn new(upstream: Upstream, config: HostConfig) -> Result<Self, Error> {
-        let net = OsNet::new().map_err(|error| Error::new(error, Phase::Queue, Sent::Nothing))?;
-        Self::with_net(upstream, config, net)
+        Self::with_resolver(upstream, config, HickoryResolver::system())
+    }
+
+    /// A client on the operating system's network, with this resolver for the name of the upstream.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_resolver(
+        upstream: Upstream,
+        config: HostConfig,
+        resolver: impl Resolver + 'static,
+    ) -> Result<Self, Error> {
+        let net = OsNet::new().map_err(unsent)?;
+        Self::with_net_and_resolver(upstream, config, net, resolver)
     }
 }
 
 impl<N: Net> HostClient<N> {
-    /// A client on this network.
+    /// A client on this network, without a resolver.
     ///
     /// # Errors
-    /// An upstream without addresses.
+    /// As [`with_net_and_resolver`](Self::with_net_and_resolver); [`Misuse::NoResolver`] for an upstream with a name.
     pub fn with_net(upstream: Upstream, config: HostConfig, net: N) -> Result<Self, Error> {
+        Self::build(&upstream, config, net, None)
+    }
+
+    /// A client on this network, with this resolver for the name of the upstream.
+    ///
+    /// # Errors
+    /// An upstream without addresses; an invalid TLS configuration of an `https` upstream; a setting that this client
+    /// does not support; the network's error, when it cannot make a waker.
+    pub fn with_net_and_resolver(
+        upstream: Upstream,
+        config: HostConfig,
+        net: N,
+        resolver: impl Resolver + 'static,
+    ) -> Result<Self, Error> {
+        Self::build(&upstream, config, net, Some(Box::new(resolver)))
+    }
+
+    fn build(
+        upstream: &Upstream,
+        config: HostConfig,
+        net: N,
+        resolver: Option<Box<dyn Resolver>>,
+    ) -> Result<Self, Error> {
         let bytes = config.bytes();
+        let names = names(upstream, &config, resolver)?;
         let Some(balance) = config.balance.clone() else {
-            let parts = one_host(&upstream, &config, config.pool(), OneAtATime)?;
-            return Ok(Self::assemble(parts, config, bytes, net));
+            let parts = one_host(upstream, &config, config.pool(), OneAtATime)?;
+            let mut client = Self::assemble(parts, config, bytes, net);
+            client.set_names(names)?;
+            return Ok(client);
         };
-        let (keys, parts) = each_address(&upstream, &config)?;
+        if upstream.name().is_some() {
+            let what = "calls that are spread over the addresses of a name";
+            return Err(unsent(Misuse::Unsupported(what)));
+        }
+        let (keys, parts) = each_address(upstream, &config)?;
         let balancer = Balancer::new(balance, &upstream.weights());
         let mut client = Self::assemble(parts, config, bytes, net);
         client.set_balance(balancer, keys);
@@ -69,8 +121,7 @@ fn each_address(
     upstream: &Upstream,
     config: &HostConfig,
 ) -> Result<(Vec<HostKey>, Parts<OneHost>), Error> {
-    check_addresses(upstream)?;
-    let defaults = defaults(upstream, config);
+    let template = HostTemplate::new(upstream, config)?;
     let pool = PoolConfig {
         min_idle: config.min_idle.div_ceil(upstream.addresses().len()),
         ..config.pool()
@@ -89,10 +140,10 @@ fn each_address(
     let throttle = Throttling::new(each, &all, &mut hosts);
     let insert = |address: &Address| {
         let only = Addresses::Known(vec![address.clone()]);
-        hosts.insert([].into(), defaults.clone(), Route::new(only, [].into()))
+        template.insert(&mut hosts, only)
     };
     let keys: Vec<HostKey> = upstream.addresses().iter().map(insert).collect();
-    let first = *keys.first().ok_or_else(no_address)?;
+    let first = *keys.first().ok_or_else(|| unsent(Misuse::NoAddress))?;
     let parts = Parts {
         router: OneHost::new(first),
         sharing: OneAtATime,
@@ -109,12 +160,14 @@ pub(super) fn one_host<S: Sharing>(
     pool: PoolConfig,
     sharing: S,
 ) -> Result<Parts<OneHost<S>>, Error> {
-    check_addresses(upstream)?;
-    let defaults = defaults(upstream, config);
-    let addresses = Addresses::Known(upstream.addresses().to_vec());
+    let template = HostTemplate::new(upstream, config)?;
+    let addresses = match upstream.name() {
+        Some((name, port)) => Addresses::Named(name.into(), port),
+        None => Addresses::Known(upstream.addresses().to_vec()),
+    };
     let mut hosts = Hosts::new(pool, usize::MAX);
     let throttle = Throttling::new(config.throttle(), &ThrottleConfig::default(), &mut hosts);
-    let host = hosts.insert([].into(), defaults, Route::new(addresses, [].into()));
+    let host = template.insert(&mut hosts, addresses);
     Ok(Parts {
         router: OneHost::new(host),
         sharing,
@@ -123,17 +176,52 @@ pub(super) fn one_host<S: Sharing>(
     })
 }
 
-fn check_addresses(upstream: &Upstream) -> Result<(), Error> {
-    match upstream.addresses() {
-        [] => Err(no_address()),
-        _ => Ok(()),
+/// The cache of names for an upstream with a name. Other upstreams need none.
+pub(super) fn names(
+    upstream: &Upstream,
+    config: &HostConfig,
+    resolver: Option<Box<dyn Resolver>>,
+) -> Result<Option<Names>, Error> {
+    match (upstream.name(), resolver) {
+        (None, _) => Ok(None),
+        (Some(_), Some(resolver)) => Ok(Some(Names::new(config.dns.clone(), resolver))),
+        (Some(_), None) => Err(unsent(Misuse::NoResolver)),
     }
 }
 
-fn no_address() -> Error {
-    Error::new(Misuse::NoAddress, Phase::Queue, Sent::Nothing)
+/// What the hosts of an upstream have in common.
+struct HostTemplate {
+    defaults: Defaults,
+    handshakes: Arc<[Step]>,
 }
 
-fn defaults(upstream: &Upstream, config: &HostConfig) -> Defaults {
-    Defaults::new(upstream.host(), config.user_agent.as_deref()).with_codings(config.codings)
+impl HostTemplate {
+    fn new(upstream: &Upstream, config: &HostConfig) -> Result<Self, Error> {
+        if upstream.name().is_none() && upstream.addresses().is_empty() {
+            return Err(unsent(Misuse::NoAddress));
+        }
+        let handshakes = match upstream.scheme() {
+            Scheme::Http => [].into(),
+            Scheme::Https => {
+                let identity = config.tls.build();
+                let identity = identity.map_err(|error| unsent(Misuse::TlsConfig(error)))?;
+                [Step::Tls(identity, upstream.server_name().into())].into()
+            }
+        };
+        let defaults = Defaults::new(upstream.host(), config.user_agent.as_deref());
+        Ok(Self {
+            defaults: defaults.with_codings(config.codings),
+            handshakes,
+        })
+    }
+
+    fn insert(&self, hosts: &mut Hosts, addresses: Addresses) -> HostKey {
+        let route = Route::new(addresses, self.handshakes.clone());
+        hosts.insert([].into(), self.defaults.clone(), route)
+    }
+}
+
+/// The error of a client that cannot be made.
+pub(super) fn unsent(kind: impl Into<ErrorKind>) -> Error {
+    Error::new(kind, Phase::Queue, Sent::Nothing)
 }

@@ -4,13 +4,14 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use super::engine::Engine;
-use super::one_host::one_host;
+use super::one_host::{names, one_host, unsent};
 use super::router::OneHost;
 use super::sharing::Pipelines;
 use super::{HostConfig, Upstream};
-use crate::error::{Error, Misuse, Phase, Sent};
+use crate::error::{Error, Misuse};
 use crate::net::Net;
 use crate::net::os::OsNet;
+use crate::net::resolve::{HickoryResolver, Resolver};
 use crate::policy::{Overflow, Pipelined, PoolConfig};
 
 /// A client of one upstream with few connections, and many requests on each at a time (RFC 9112 §9.3.2).
@@ -28,7 +29,7 @@ use crate::policy::{Overflow, Pipelined, PoolConfig};
 /// A request that is not idempotent, such as a POST, goes alone: it is sent when all requests before it on its connection
 /// are answered, and no request is sent after it until it is answered itself (RFC 9112 §9.3.2). So no other call can make
 /// it fail, and many of them take as long as with a [`HostClient`](crate::HostClient).
-/// [`Pipelined::All`](crate::Pipelined::All) lets them share connections as well. This client does not support TLS.
+/// [`Pipelined::All`](crate::Pipelined::All) lets them share connections as well.
 ///
 /// Bodies are in memory. Body streams, `Expect`, `Upgrade`, CONNECT and streamed responses are refused
 /// ([`Misuse::NotPipelined`](crate::Misuse::NotPipelined)), because they would delay the other calls.
@@ -135,34 +136,74 @@ pub struct PipelineCounters {
 }
 
 impl PipelineClient {
-    /// A client on the operating system's network.
+    /// A client on the operating system's network. The name of an upstream is looked up by
+    /// [`HickoryResolver::system`]; without a name, no resolver runs.
     ///
     /// # Errors
-    /// An upstream without addresses; the system's error, when it has no descriptor left for a readiness queue.
+    /// An upstream without addresses; an invalid TLS configuration of an `https` upstream; a setting that this client
+    /// does not support; the system's error, when it has no descriptor left for a readiness queue.
     pub fn new(upstream: Upstream, config: PipelineConfig) -> Result<Self, Error> {
-        let net = OsNet::new().map_err(|error| Error::new(error, Phase::Queue, Sent::Nothing))?;
-        Self::with_net(upstream, config, net)
+        Self::with_resolver(upstream, config, HickoryResolver::system())
+    }
+
+    /// A client on the operating system's network, with this resolver for the name of the upstream.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_resolver(
+        upstream: Upstream,
+        config: PipelineConfig,
+        resolver: impl Resolver + 'static,
+    ) -> Result<Self, Error> {
+        let net = OsNet::new().map_err(unsent)?;
+        Self::with_net_and_resolver(upstream, config, net, resolver)
     }
 }
 
 impl<N: Net> PipelineClient<N> {
-    /// A client on this network.
+    /// A client on this network, without a resolver.
     ///
     /// # Errors
-    /// An upstream without addresses; [`HostConfig::balance`], which this client does not support.
+    /// As [`with_net_and_resolver`](Self::with_net_and_resolver); [`Misuse::NoResolver`] for an upstream with a name.
     pub fn with_net(upstream: Upstream, config: PipelineConfig, net: N) -> Result<Self, Error> {
+        Self::build(&upstream, config, net, None)
+    }
+
+    /// A client on this network, with this resolver for the name of the upstream.
+    ///
+    /// # Errors
+    /// An upstream without addresses; an invalid TLS configuration of an `https` upstream; [`HostConfig::balance`],
+    /// which this client does not support; the network's error, when it cannot make a waker.
+    pub fn with_net_and_resolver(
+        upstream: Upstream,
+        config: PipelineConfig,
+        net: N,
+        resolver: impl Resolver + 'static,
+    ) -> Result<Self, Error> {
+        Self::build(&upstream, config, net, Some(Box::new(resolver)))
+    }
+
+    fn build(
+        upstream: &Upstream,
+        config: PipelineConfig,
+        net: N,
+        resolver: Option<Box<dyn Resolver>>,
+    ) -> Result<Self, Error> {
         if config.host.balance.is_some() {
-            let misuse = Misuse::NotPipelined("calls that are spread over addresses");
-            return Err(Error::new(misuse, Phase::Queue, Sent::Nothing));
+            let what = "calls that are spread over addresses";
+            return Err(unsent(Misuse::NotPipelined(what)));
         }
         let pool = PoolConfig {
             shared: true,
             ..config.host.pool()
         };
         let pipelines = Pipelines::new(&config);
-        let parts = one_host(&upstream, &config.host, pool, pipelines)?;
+        let names = names(upstream, &config.host, resolver)?;
+        let parts = one_host(upstream, &config.host, pool, pipelines)?;
         let bytes = config.host.bytes();
-        Ok(Self::assemble(parts, config.host, bytes, net))
+        let mut client = Self::assemble(parts, config.host, bytes, net);
+        client.set_names(names)?;
+        Ok(client)
     }
 
     /// The current load, and counters since the beginning.

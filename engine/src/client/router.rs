@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::hosts::Hosts;
 use super::sharing::{OneAtATime, Sharing};
-use crate::error::ErrorKind;
+use crate::error::{ErrorKind, Misuse};
 use crate::proto::{Request, Response};
 use crate::reactor::{HostKey, Overrides};
 
@@ -47,6 +47,22 @@ pub(crate) enum Reroute {
     To,
 }
 
+/// Refuses settings of a call that a client of one upstream would have to ignore.
+#[cold]
+fn check_overrides(own: &Overrides) -> Result<(), Misuse> {
+    let what = match own {
+        Overrides { tls: Some(_), .. } => "TLS settings of a call",
+        Overrides {
+            proxies: Some(_), ..
+        } => "proxies of a call",
+        Overrides {
+            redirects: Some(_), ..
+        } => "redirects of a call",
+        _ => return Ok(()),
+    };
+    Err(Misuse::Unsupported(what))
+}
+
 /// The router of [`HostClient`](crate::HostClient) and of [`PipelineClient`](crate::PipelineClient): every call goes to
 /// one host.
 #[derive(Debug)]
@@ -72,9 +88,12 @@ impl<S: Sharing> Router for OneHost<S> {
     fn route(
         &mut self,
         request: &mut Request,
-        _: Option<&Overrides>,
+        own: Option<&Overrides>,
         _: &mut Hosts,
     ) -> Result<HostKey, ErrorKind> {
+        if let Some(own) = own {
+            check_overrides(own)?;
+        }
         // The request may have cookies from another client's jar.
         #[cfg(feature = "cookies")]
         request.set_cookies(&[]);

@@ -1,32 +1,50 @@
-//! The upstream of a host client: its addresses, and the value of `Host`.
+//! The upstream of a host client: its servers, whether they speak TLS, and the value of `Host`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::str::FromStr;
 
-use crate::error::{Error, Misuse, Phase, Sent};
+use crate::error::{Error, Misuse, Phase, Sent, UrlError};
 use crate::net::Address;
+use crate::proto::{Scheme, Url};
 
-/// An upstream: one or several addresses that serve the same content.
+/// An upstream: one or several addresses that serve the same content, given as they are or by a name.
 ///
-/// Parsed from `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080` or `unix:/run/app.sock`. The default port is 80.
-/// `localhost` means `127.0.0.1` and `::1`; other names are errors, because an upstream looks up no names.
+/// Parsed from a URL of a scheme, a host and a port (`https://api.example`, `http://[::1]:8080`), from a host and a
+/// port without a scheme, which then is `http` (`127.0.0.1:8080`, `[::1]:8080`, `app.internal:8080`), or from
+/// `unix:/run/app.sock`. The default port is 80, and 443 with `https`. Names are looked up while the client runs;
+/// `localhost` always means `127.0.0.1` and `::1` (RFC 6761 §6.3).
 ///
 /// ```
 /// use courser::Upstream;
+/// use courser::proto::Scheme;
 ///
+/// let api: Upstream = "https://api.example".parse()?;
+/// assert_eq!((api.scheme(), api.host(), api.name()), (Scheme::Https, "api.example", Some(("api.example", 443))));
 /// let one: Upstream = "localhost:8080".parse()?;
 /// assert_eq!(one.host(), "localhost:8080");
-/// let three = Upstream::tcp(["10.0.0.1:80".parse()?, "10.0.0.2:80".parse()?, "10.0.0.3:80".parse()?]).with_host("app.internal");
-/// assert_eq!(three.addresses().len(), 3);
+/// let three = Upstream::tcp(["10.0.0.1:443".parse()?, "10.0.0.2:443".parse()?, "10.0.0.3:443".parse()?]).with_tls("api.example");
+/// assert_eq!((three.addresses().len(), three.host()), (3, "api.example"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Upstream {
-    addresses: Vec<Address>,
+    scheme: Scheme,
+    servers: Servers,
     weights: Vec<u32>,
     host: String,
+    /// The caller has chosen `host`.
+    has_own_host: bool,
+    /// What the certificate must be for.
+    server_name: String,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Servers {
+    Known(Vec<Address>),
+    /// The addresses of this name, with this port.
+    Named(String, u16),
 }
 
 impl Upstream {
@@ -34,36 +52,67 @@ impl Upstream {
     pub fn tcp(addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
         let addresses: Vec<_> = addresses.into_iter().map(Address::Tcp).collect();
         let host = match addresses.first() {
-            Some(Address::Tcp(address)) => authority(address),
+            Some(Address::Tcp(address)) => {
+                authority(&url_host(address.ip()), address.port(), Scheme::Http)
+            }
             _ => String::new(),
         };
-        Self {
-            addresses,
-            weights: Vec::new(),
-            host,
-        }
+        Self::new(Servers::Known(addresses), host)
     }
 
     /// A Unix socket. `Host` is `localhost`.
     pub fn unix(path: impl AsRef<Path>) -> Self {
+        let address = Address::Unix(path.as_ref().into());
+        Self::new(Servers::Known(vec![address]), "localhost".into())
+    }
+
+    fn new(servers: Servers, host: String) -> Self {
         Self {
-            addresses: vec![Address::Unix(path.as_ref().into())],
+            scheme: Scheme::Http,
+            servers,
             weights: Vec::new(),
-            host: "localhost".into(),
+            host,
+            has_own_host: false,
+            server_name: String::new(),
         }
     }
 
     /// Sends this value in `Host`.
     pub fn with_host(mut self, host: impl Into<String>) -> Self {
         self.host = host.into();
+        self.has_own_host = true;
+        self
+    }
+
+    /// Speaks TLS with the servers. `name` is sent as SNI, and the certificate must be for `name`, a DNS name or an IP
+    /// address, unless [`TlsConfig::server_name`](crate::TlsConfig::server_name) gives another one. `Host` is `name`
+    /// with the port of the first address, unless [`with_host`](Self::with_host) chooses another value.
+    pub fn with_tls(mut self, name: impl Into<String>) -> Self {
+        self.scheme = Scheme::Https;
+        self.server_name = name.into();
+        if !self.has_own_host {
+            let port = match &self.servers {
+                Servers::Named(_, port) => *port,
+                Servers::Known(addresses) => match addresses.first() {
+                    Some(Address::Tcp(address)) => address.port(),
+                    _ => Scheme::Https.default_port(),
+                },
+            };
+            let host = match self.server_name.parse() {
+                Ok(ip) => url_host(ip),
+                Err(_) => self.server_name.clone(),
+            };
+            self.host = authority(&host, port, Scheme::Https);
+        }
         self
     }
 
     /// The weights of the addresses, in the order of the addresses, for
     /// [`HostConfig::balance`](crate::HostConfig::balance): an address gets calls in proportion to its weight. The
-    /// default weight is 1. An address with weight 0 gets calls only when no other address is left.
+    /// default weight is 1. An address with weight 0 gets calls only when no other address is left. The addresses of a
+    /// name have no weights: a client that balances such an upstream refuses weights.
     pub fn with_weights(mut self, weights: impl IntoIterator<Item = u32>) -> Self {
-        self.weights = weights.into_iter().take(self.addresses.len()).collect();
+        self.weights = weights.into_iter().collect();
         self
     }
 
@@ -72,18 +121,92 @@ impl Upstream {
         let given = self.weights.iter().copied();
         given
             .chain(std::iter::repeat(1))
-            .take(self.addresses.len())
+            .take(self.addresses().len())
             .collect()
     }
 
-    /// The addresses, in the order in which they are tried.
+    /// Whether the upstream speaks TLS.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The addresses, in the order in which they are tried. Empty if the upstream has a name.
     pub fn addresses(&self) -> &[Address] {
-        &self.addresses
+        match &self.servers {
+            Servers::Known(addresses) => addresses,
+            Servers::Named(..) => &[],
+        }
+    }
+
+    /// The name whose addresses are the servers, and their port. `None` if the addresses are known.
+    pub fn name(&self) -> Option<(&str, u16)> {
+        match &self.servers {
+            Servers::Known(_) => None,
+            Servers::Named(name, port) => Some((name, *port)),
+        }
     }
 
     /// The value of `Host`.
     pub fn host(&self) -> &str {
         &self.host
+    }
+
+    /// The name that the certificate must be for. Empty without TLS.
+    pub(crate) fn server_name(&self) -> &str {
+        &self.server_name
+    }
+
+    fn parse(text: &str) -> Result<Self, UrlError> {
+        if text.contains("://") {
+            return Self::of_url(text);
+        }
+        match text.strip_prefix("unix:") {
+            Some("") => return Err(UrlError::NoHost),
+            Some(path) => return Ok(Self::unix(path)),
+            None => {}
+        }
+        // With the zone of a link-local address, which a URL cannot have.
+        if let Ok(address) = text.parse::<SocketAddr>() {
+            return Ok(Self::tcp([address]));
+        }
+        if let Ok(ip) = text.parse::<Ipv6Addr>() {
+            return Ok(Self::tcp([(ip, Scheme::Http.default_port()).into()]));
+        }
+        // A URL may end in a colon. Here it is more likely that the port was forgotten.
+        match text.ends_with(':') {
+            true => Err(UrlError::Port),
+            false => Self::of_url(&format!("http://{text}")),
+        }
+    }
+
+    /// The servers of a URL.
+    fn of_url(text: &str) -> Result<Self, UrlError> {
+        let url = Url::parse(text)?;
+        if url.userinfo().is_some() || !matches!(url.target_parts(), ["/", ""] | ["", "/"]) {
+            return Err(UrlError::NotOrigin);
+        }
+        if text.contains('#') {
+            return Err(UrlError::NotOrigin);
+        }
+        let mut host = Vec::new();
+        url.push_authority(&mut host);
+        let host = String::from_utf8(host).unwrap_or_default(); // an authority is ASCII
+        let port = url.port();
+        let at = |ip: IpAddr| Address::Tcp(SocketAddr::new(ip, port));
+        let servers = match url.ip() {
+            Some(ip) => Servers::Known(vec![at(ip)]),
+            None if url.host().eq_ignore_ascii_case("localhost") => {
+                let loopback = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+                Servers::Known(loopback.map(at).into())
+            }
+            None => Servers::Named(url.host().to_owned(), port),
+        };
+        let mut upstream = Self::new(servers, host);
+        if url.scheme() == Scheme::Https {
+            upstream.scheme = Scheme::Https;
+            upstream.server_name = url.host().to_owned();
+        }
+        Ok(upstream)
     }
 }
 
@@ -91,112 +214,172 @@ impl FromStr for Upstream {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let invalid = || {
-            Error::new(
-                Misuse::Upstream(text.to_owned()),
-                Phase::Queue,
-                Sent::Nothing,
-            )
-        };
-        if let Some(path) = text.strip_prefix("unix:") {
-            return if path.is_empty() {
-                Err(invalid())
-            } else {
-                Ok(Self::unix(path))
-            };
-        }
-        if let Ok(address) = text.parse::<SocketAddr>() {
-            return Ok(Self::tcp([address]));
-        }
-        let ip = match text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
-            Some(bracketed) => bracketed.parse().ok().map(IpAddr::V6),
-            None => text.parse().ok(),
-        };
-        if let Some(ip) = ip {
-            return Ok(Self::tcp([SocketAddr::new(ip, HTTP_PORT)]));
-        }
-        let (name, port) = match text.rsplit_once(':') {
-            Some((name, port)) => (name, parse_port(port).ok_or_else(invalid)?),
-            None => (text, HTTP_PORT),
-        };
-        if !name.eq_ignore_ascii_case("localhost") {
-            return Err(invalid());
-        }
-        let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
-        let host = match port {
-            HTTP_PORT => name,
-            _ => text,
-        };
-        Ok(Self::tcp(loopback.map(|ip| SocketAddr::new(ip, port))).with_host(host))
+        Self::parse(text).map_err(|error| {
+            let misuse = Misuse::upstream(text, error);
+            Error::new(misuse, Phase::Queue, Sent::Nothing)
+        })
     }
-}
-
-/// Accepts digits only; the standard library would also accept a sign.
-fn parse_port(text: &str) -> Option<u16> {
-    text.bytes()
-        .all(|byte| byte.is_ascii_digit())
-        .then(|| text.parse().ok())?
 }
 
 impl fmt::Display for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.host)
+        match self.scheme {
+            Scheme::Http => f.write_str(&self.host),
+            Scheme::Https => write!(f, "https://{}", self.host),
+        }
     }
 }
 
-/// The value of `Host`: with the port only if that is not the default (RFC 9110 §7.2), and without the zone of a
-/// link-local address.
-fn authority(address: &SocketAddr) -> String {
-    let ip = match address.ip() {
+/// The value of `Host`: with the port only if that is not the default of the scheme (RFC 9110 §7.2).
+fn authority(host: &str, port: u16, scheme: Scheme) -> String {
+    match port == scheme.default_port() {
+        true => host.to_owned(),
+        false => format!("{host}:{port}"),
+    }
+}
+
+/// An address as the host of a URL: IPv6 in brackets, without the zone of a link-local address.
+fn url_host(ip: IpAddr) -> String {
+    match ip {
         IpAddr::V4(ip) => ip.to_string(),
         IpAddr::V6(ip) => format!("[{ip}]"),
-    };
-    match address.port() {
-        HTTP_PORT => ip,
-        port => format!("{ip}:{port}"),
     }
 }
-
-const HTTP_PORT: u16 = 80;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn parse(text: &str) -> Result<Upstream, String> {
+        text.parse().map_err(|error: Error| error.to_string())
+    }
+
+    /// The servers, the value of `Host`, and the name for TLS.
+    fn shown(upstream: &Upstream) -> String {
+        let mut servers: Vec<_> = upstream
+            .addresses()
+            .iter()
+            .map(Address::to_string)
+            .collect();
+        servers.extend(upstream.name().map(|(name, port)| format!("{name} {port}")));
+        format!(
+            "{} | {} | {}",
+            servers.join(" "),
+            upstream.host(),
+            upstream.server_name()
+        )
+    }
+
     #[test]
-    fn addresses_and_hosts() {
-        let parse = |text: &str| text.parse::<Upstream>().ok();
-        let shown = |text: &str| {
-            let upstream = parse(text)?;
-            let all: Vec<_> = upstream.addresses().iter().map(|a| a.to_string()).collect();
-            Some(format!("{} | {}", all.join(" "), upstream.host()))
-        };
+    fn servers_and_hosts() {
         for (text, expected) in [
-            ("127.0.0.1:8080", "127.0.0.1:8080 | 127.0.0.1:8080"),
-            ("127.0.0.1", "127.0.0.1:80 | 127.0.0.1"),
-            ("[::1]:80", "[::1]:80 | [::1]"),
-            ("::1", "[::1]:80 | [::1]"),
-            ("[::1]", "[::1]:80 | [::1]"),
-            ("localhost:99", "127.0.0.1:99 [::1]:99 | localhost:99"),
-            ("localhost:80", "127.0.0.1:80 [::1]:80 | localhost"),
-            ("LOCALHOST", "127.0.0.1:80 [::1]:80 | LOCALHOST"),
-            ("unix:/run/x y.sock", "unix:/run/x y.sock | localhost"),
+            ("127.0.0.1:8080", "127.0.0.1:8080 | 127.0.0.1:8080 | "),
+            ("127.0.0.1", "127.0.0.1:80 | 127.0.0.1 | "),
+            ("[::1]:80", "[::1]:80 | [::1] | "),
+            ("::1", "[::1]:80 | [::1] | "),
+            ("[::1]", "[::1]:80 | [::1] | "),
+            ("[fe80::1%2]:80", "[fe80::1%2]:80 | [fe80::1] | "),
+            ("localhost:99", "127.0.0.1:99 [::1]:99 | localhost:99 | "),
+            ("localhost:80", "127.0.0.1:80 [::1]:80 | localhost | "),
+            ("LOCALHOST", "127.0.0.1:80 [::1]:80 | localhost | "),
+            ("unix:/run/x y.sock", "unix:/run/x y.sock | localhost | "),
+            ("example.com", "example.com 80 | example.com | "),
+            ("Example.com:8080", "Example.com 8080 | example.com:8080 | "),
+            ("http://example.com", "example.com 80 | example.com | "),
+            (
+                "http://example.com:8080/",
+                "example.com 8080 | example.com:8080 | ",
+            ),
+            (
+                "https://example.com",
+                "example.com 443 | example.com | example.com",
+            ),
+            (
+                "HTTPS://example.com:80",
+                "example.com 80 | example.com:80 | example.com",
+            ),
+            ("https://10.0.0.1", "10.0.0.1:443 | 10.0.0.1 | 10.0.0.1"),
+            ("https://[::1]:444", "[::1]:444 | [::1]:444 | [::1]"),
+            (
+                "https://localhost",
+                "127.0.0.1:443 [::1]:443 | localhost | localhost",
+            ),
+            (
+                "https://b\u{fc}cher.example",
+                "xn--bcher-kva.example 443 | xn--bcher-kva.example | xn--bcher-kva.example",
+            ),
         ] {
-            assert_eq!(shown(text).as_deref(), Some(expected), "{text}");
+            assert_eq!(
+                parse(text).map(|upstream| shown(&upstream)).as_deref(),
+                Ok(expected),
+                "{text}"
+            );
         }
-        for text in [
-            "",
-            "unix:",
-            "example.com",
-            "localhost:http",
-            "localhost:99999",
-            "[::1",
-            "1.2.3:4",
-            "localhost:+80",
-            "localhost:",
-            "[127.0.0.1]",
+    }
+
+    #[test]
+    fn what_is_no_upstream() {
+        let too_much = "it has more than a scheme, a host and a port";
+        let (no_host, port) = ("it has no host", "the port is not a number from 1 to 65535");
+        for (text, expected) in [
+            ("", no_host),
+            ("unix:", no_host),
+            ("localhost:http", port),
+            ("localhost:99999", port),
+            ("localhost:+80", port),
+            ("localhost:", port),
+            ("[::1", "invalid IPv6 address"),
+            ("[127.0.0.1]", "invalid IPv6 address"),
+            (
+                "1.2.3:4",
+                "the host ends in a number and is no address like 127.0.0.1",
+            ),
+            ("example.com/path", too_much),
+            ("user@example.com", too_much),
+            ("a b", "invalid byte 0x20 in the host"),
+            (
+                "example..com",
+                "a part of the host's name is empty or too long",
+            ),
+            ("https://example.com/path", too_much),
+            ("https://example.com?q", too_much),
+            ("https://example.com/#top", too_much),
+            ("https://user:secret@example.com", too_much),
+            ("https://", no_host),
+            ("https://example.com:0", port),
+            ("ftp://example.com", "the scheme ftp is not supported"),
         ] {
-            assert_eq!(parse(text), None, "{text}");
+            let error = parse(text).unwrap_err();
+            assert!(
+                error.ends_with(&format!(" is not an upstream: {expected}")),
+                "{error}"
+            );
+            assert!(!error.contains("secret"), "{error}");
         }
+    }
+
+    #[test]
+    fn tls_for_given_addresses() {
+        let addresses = || ["10.0.0.1:443", "10.0.0.2:443"].map(|text| text.parse().unwrap());
+        let upstream = Upstream::tcp(addresses()).with_tls("api.example");
+        assert_eq!(
+            shown(&upstream),
+            "10.0.0.1:443 10.0.0.2:443 | api.example | api.example"
+        );
+        let upstream = upstream.with_host("other").with_tls("api.example");
+        assert_eq!(
+            shown(&upstream),
+            "10.0.0.1:443 10.0.0.2:443 | other | api.example"
+        );
+        let upstream = Upstream::tcp(["10.0.0.1:80".parse().unwrap()]).with_tls("::1");
+        assert_eq!(shown(&upstream), "10.0.0.1:80 | [::1]:80 | ::1");
+        let upstream = Upstream::unix("/s").with_tls("api.example");
+        assert_eq!(shown(&upstream), "unix:/s | api.example | api.example");
+        assert_eq!(upstream.to_string(), "https://api.example");
+        let upstream = parse("api.example:8443").unwrap().with_tls("api.example");
+        assert_eq!(
+            shown(&upstream),
+            "api.example 8443 | api.example:8443 | api.example"
+        );
     }
 }

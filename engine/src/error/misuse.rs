@@ -25,8 +25,13 @@ pub enum Misuse {
     /// `Content-Length`, `Transfer-Encoding`, `Trailer` or `Expect` was given as a header; the engine computes them
     /// from the body.
     FramingHeader(&'static str),
-    /// The upstream is not `host:port`, `[v6]:port`, `localhost` or `unix:PATH`.
-    Upstream(String),
+    /// The text is no upstream: neither a URL nor `host:port`, `[v6]:port` or `unix:PATH`.
+    Upstream {
+        /// The text, without user information.
+        text: String,
+        /// What is wrong with it.
+        error: UrlError,
+    },
     /// The URL cannot be used.
     Url {
         /// The URL, without user information.
@@ -45,6 +50,10 @@ pub enum Misuse {
     TlsConfig(TlsConfigError),
     /// The upstream has no address.
     NoAddress,
+    /// The upstream has a name, and the client has no resolver.
+    NoResolver,
+    /// This kind of client cannot do what the configuration or the call asks for. The text names the setting.
+    Unsupported(&'static str),
     /// Trailers need a chunked body (RFC 9112 §7.1.2).
     TrailersWithoutChunked,
     /// The body stream was used up by an earlier attempt or an earlier call.
@@ -79,6 +88,11 @@ impl Misuse {
         Self::Url { text, error }
     }
 
+    pub(crate) fn upstream(text: &str, error: UrlError) -> Self {
+        let text = redacted(text);
+        Self::Upstream { text, error }
+    }
+
     pub(crate) fn proxy(text: &str, error: UrlError) -> Self {
         let text = redacted(text);
         Self::Proxy { text, error }
@@ -98,11 +112,13 @@ impl fmt::Display for Misuse {
             Self::FramingHeader(name) => {
                 write!(f, "{name} is computed from the body and cannot be a header")
             }
-            Self::Upstream(text) => write!(f, "{text:?} is not an upstream address"),
+            Self::Upstream { text, error } => write!(f, "{text:?} is not an upstream: {error}"),
             Self::Url { text, error } => write!(f, "{text:?} is not a URL to fetch: {error}"),
             Self::Proxy { text, error } => write!(f, "{text:?} is not a proxy: {error}"),
             Self::TlsConfig(error) => write!(f, "TLS: {error}"),
             Self::NoAddress => f.write_str("the upstream has no address"),
+            Self::NoResolver => f.write_str("the upstream has a name, and there is no resolver"),
+            Self::Unsupported(what) => write!(f, "this client does not support {what}"),
             Self::TrailersWithoutChunked => f.write_str("trailers need a chunked body"),
             Self::BodyNotReplayable => f.write_str("the body stream is used up"),
             Self::BodySource(_) => f.write_str("the body stream failed"),

@@ -31,6 +31,8 @@ pub enum UrlError {
     Port,
     /// The URL of a SOCKS proxy has a path.
     ProxyPath,
+    /// The URL of an upstream has user information, a path, a query or a fragment.
+    NotOrigin,
     /// The path or the query contains a byte that must be percent-encoded.
     TargetByte {
         /// Offset in the URL.
@@ -57,6 +59,7 @@ impl fmt::Display for UrlError {
             Self::Idna => f.write_str("the host's name is invalid (IDNA)"),
             Self::Port => f.write_str("the port is not a number from 1 to 65535"),
             Self::ProxyPath => f.write_str("it has a path"),
+            Self::NotOrigin => f.write_str("it has more than a scheme, a host and a port"),
             Self::TargetByte { at, byte } => {
                 write!(f, "invalid byte {byte:#04x} at offset {at}")
             }

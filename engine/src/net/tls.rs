@@ -224,6 +224,12 @@ impl Tls {
         }
     }
 
+    /// The number of bytes of plaintext that are encrypted and that no [`write`](Self::write) has counted.
+    pub(crate) fn uncounted(&self) -> usize {
+        let records: usize = self.out.records.iter().map(|record| record.plain).sum();
+        self.out.counted + records
+    }
+
     /// Sends `close_notify`, if there is room for it and the peer can decrypt it.
     pub(crate) fn close_notify(&mut self, lower: &mut impl LowerStream) {
         // After an incomplete request, the end needs no announcement.

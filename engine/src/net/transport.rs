@@ -195,6 +195,16 @@ impl<S> Transport<S> {
         }
     }
 
+    /// The number of bytes behind the counted ones that are encrypted already, so that the caller must repeat them.
+    #[inline]
+    pub(crate) fn uncounted(&self) -> usize {
+        match &self.sessions {
+            Sessions::None => 0,
+            Sessions::One(tls) => tls.uncounted(),
+            Sessions::Two(both) => both[1].uncounted(),
+        }
+    }
+
     /// Ends the sessions with `close_notify`, if there is room for it, and closes the connection.
     pub(crate) fn close<N: Net<Stream = S>>(mut self, net: &mut N) {
         let stream = &mut self.stream;

@@ -26,6 +26,7 @@ mod system;
 mod timeouts;
 mod tls;
 mod uploads;
+mod upstream;
 mod wire;
 
 /// A small response that leaves the connection open.

@@ -39,7 +39,7 @@ use crate::client::progress::{ActiveCall, Reactor};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Net, Waker};
-use crate::policy::{Balancer, Counters, LatePolicy};
+use crate::policy::{Balancer, Counters, DnsCounters, LatePolicy};
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{Armed, ByteRates, CallState, HeadState, HostKey, Settings};
 use crate::time::Time;
@@ -152,9 +152,13 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    pub(crate) fn set_names(&mut self, names: Names) -> io::Result<()> {
-        let waker = self.reactor.waker()?;
-        self.connector.set_names(names, waker);
+    /// Sets how names are looked up. A client without names has none.
+    pub(in crate::client) fn set_names(&mut self, names: Option<Names>) -> Result<(), Error> {
+        if let Some(names) = names {
+            let waker = self.reactor.waker();
+            let waker = waker.map_err(|error| Error::new(error, Phase::Queue, Sent::Nothing))?;
+            self.connector.set_names(names, waker);
+        }
         Ok(())
     }
 
@@ -167,18 +171,6 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     pub(crate) fn host_count(&self) -> usize {
         self.hosts.len()
-    }
-
-    pub(crate) fn names(&self) -> Option<&Names> {
-        self.connector.names()
-    }
-
-    pub(crate) fn forget_failures(&mut self) {
-        self.connector.forget_failures();
-    }
-
-    pub(crate) fn names_mut(&mut self) -> Option<&mut Names> {
-        self.connector.names_mut()
     }
 
     /// The connections that calls share, if this client pipelines.
@@ -511,6 +503,27 @@ impl<R: Router, N: Net> Engine<R, N> {
         Stats {
             in_flight: self.in_flight(),
             ..self.telemetry.stats()
+        }
+    }
+
+    /// Counters of the cache of names. All zero for a client of known addresses.
+    pub fn dns_counters(&self) -> DnsCounters {
+        let names = self.connector.names();
+        names.map(Names::counters).unwrap_or_default()
+    }
+
+    /// Forgets the addresses of a name. Open connections stay open.
+    pub fn flush_name(&mut self, name: &str) {
+        if let Some(names) = self.connector.names_mut() {
+            names.flush(name);
+        }
+    }
+
+    /// Forgets the addresses of all names, and which addresses have failed.
+    pub fn flush_names(&mut self) {
+        self.connector.forget_failures();
+        if let Some(names) = self.connector.names_mut() {
+            names.flush_all();
         }
     }
 

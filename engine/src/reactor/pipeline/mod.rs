@@ -2,7 +2,7 @@
 //!
 //! The call in front is the one whose answer is next. The state of the connection has this call, as without pipelining.
 //! The other calls wait in the pipeline of the connection. When the call in front is answered, the next call comes to
-//! the front. If a call gives up after a part of its request was sent, its answer is read and dropped.
+//! the front. If a call gives up after a part of its request was sent, or encrypted, its answer is read and dropped.
 
 mod answers;
 mod requests;
@@ -158,7 +158,7 @@ impl<N: Net, C> Reactor<N, C> {
         };
         match conn.state {
             ConnState::Busy(_, front) if front == call_key => {
-                if pipeline.is_begun(pipeline.front) {
+                if pipeline.is_committed(pipeline.front) {
                     let until = later(self.now, self.settings.drain());
                     self.drop_answer(conn_key, until);
                     return GiveUpOutcome::Dropped;
@@ -196,7 +196,7 @@ impl<N: Net, C> Reactor<N, C> {
                     return GiveUpOutcome::Gone;
                 };
                 let range = pipeline.queued[at].range;
-                if pipeline.is_begun(range) {
+                if pipeline.is_committed(range) {
                     let exchange = Exchange::new(&call.request, BodyMode::Discard);
                     pipeline.queued[at].owner = ResponseOwner::Abandoned(Box::new(exchange));
                     return GiveUpOutcome::Dropped;
@@ -209,12 +209,12 @@ impl<N: Net, C> Reactor<N, C> {
         }
     }
 
-    /// The oldest call on a connection such that no byte of its request was sent.
+    /// The oldest call on a connection whose request can be withdrawn.
     pub(crate) fn first_unsent(&mut self, conn: ConnKey) -> Option<CallKey> {
         let conn = self.conns.get_mut(conn)?;
         let pipeline = conn.pipeline.as_mut()?;
         if let ConnState::Busy(_, call) = conn.state
-            && !pipeline.is_begun(pipeline.front)
+            && !pipeline.is_committed(pipeline.front)
         {
             return Some(call);
         }
@@ -227,7 +227,7 @@ impl<N: Net, C> Reactor<N, C> {
         for at in known.max(pipeline.sent_whole)..pipeline.queued.len() {
             let queued = &pipeline.queued[at];
             if let ResponseOwner::Call(call) = queued.owner
-                && !pipeline.is_begun(queued.range)
+                && !pipeline.is_committed(queued.range)
             {
                 if pipeline.withdrawn > 0 {
                     pipeline.unsent_from = Some(queued.number);

@@ -15,6 +15,8 @@ pub(in crate::reactor) struct Pipeline {
     pub(super) out_at: usize,
     /// Bytes sent since the connection began.
     pub(super) written: u64,
+    /// Bytes that cannot change any more: those that were sent, and behind them those that TLS has encrypted already.
+    pub(super) committed: u64,
     /// The request in front. Set by [`set_front`](Self::set_front).
     pub(super) front: ByteRange,
     /// The requests behind the front, in the order of their answers.
@@ -67,7 +69,7 @@ pub(super) enum ResponseOwner {
     Call(CallKey),
     /// The call has given up. This exchange reads the answer, which is dropped.
     Abandoned(Box<Exchange>),
-    /// The call has given up before a byte of the request was sent. Such requests are dropped before the connection
+    /// The call has given up before a byte of the request was committed. Such requests are dropped before the connection
     /// sends or reads.
     Withdrawn,
 }
@@ -78,6 +80,7 @@ impl Default for Pipeline {
             out: Vec::new(),
             out_at: 0,
             written: 0,
+            committed: 0,
             front: ByteRange::default(),
             queued: VecDeque::new(),
             held_from: NOT_HELD,
@@ -170,6 +173,11 @@ impl Pipeline {
 
     pub(super) fn is_begun(&self, range: ByteRange) -> bool {
         range.start < self.written
+    }
+
+    /// Whether it is too late to withdraw a request.
+    pub(super) fn is_committed(&self, range: ByteRange) -> bool {
+        range.start < self.committed
     }
 
     /// The position of a call in the queue.
@@ -297,6 +305,7 @@ mod tests {
         }
         pipeline.out_at = written;
         pipeline.written = written as u64;
+        pipeline.committed = pipeline.written;
         let whole = |queued: &&QueuedRequest| queued.range.end <= pipeline.written;
         pipeline.sent_whole = pipeline.queued.iter().take_while(whole).count();
         let unsent = pipeline.out[pipeline.out_at..].to_vec();

@@ -103,10 +103,13 @@ impl<N: Net, C> Reactor<N, C> {
                 return;
             }
             let slices = [IoSlice::new(rest)];
-            match conn.stream.write(&mut self.net, &mut self.buffer, &slices) {
+            let wrote = conn.stream.write(&mut self.net, &mut self.buffer, &slices);
+            let sent = *wrote.as_ref().unwrap_or(&0) as u64;
+            pipeline.committed = pipeline.written + sent + conn.stream.uncounted() as u64;
+            match wrote {
                 Ok(n) => {
                     pipeline.out_at += n;
-                    pipeline.written += n as u64;
+                    pipeline.written += sent;
                     pipeline.short_write = n < length && !conn.stream.has_room();
                     let is_full = pipeline.short_write;
                     let is_all = pipeline.out_at == pipeline.out.len();
