@@ -3,7 +3,7 @@
 mod common;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -222,6 +222,33 @@ fn a_state_belongs_to_one_search_and_one_process() {
     let (code, message) = with(&[]);
     assert_eq!(code, Some(1));
     assert!(message.contains("not the state of a search"), "{message}");
+}
+
+/// The trap: after the status of an interruption, the same command is run again. The state is gone by then, and all
+/// results are written twice.
+#[test]
+fn a_signal_after_the_last_result_does_not_make_a_complete_search_an_interrupted_one() {
+    let tree = Tree::start();
+    let place = tempfile::tempdir().expect("a directory");
+    let (state, out) = (place.path().join("state"), place.path().join("out"));
+    // The program waits for a reader of the summary, and everything else is done.
+    let summary = place.path().join("summary");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mkfifoat(rustix::fs::CWD, &summary, mode).expect("a pipe");
+    let mut command = crawler(&["find", &tree.server.url("/"), "--report=text"]);
+    command.arg(format!("--summary=json:{}", summary.display()));
+    command.arg("--state").arg(&state);
+    command.stdout(fs::File::create(&out).expect("a file for results"));
+    let mut child = command.stderr(Stdio::piped()).spawn().expect("it runs");
+    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+    stderr.read_line(&mut String::new()).expect("the report");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+    let summary = fs::read_to_string(&summary).expect("a summary");
+    assert!(summary.contains("\"ending\":\"finished\""), "{summary}");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    assert!(results(&out) == tree.all());
+    assert!(!state.exists(), "the search is over");
 }
 
 /// Runs a search that stops at its first results, because the reading end of its output is closed.

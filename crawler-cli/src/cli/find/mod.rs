@@ -69,14 +69,16 @@ fn run(search: Search) -> ExitCode {
     };
     let (summary, state) = find.run_kept(state, &mut report);
     let written = report.report.close(&summary);
-    let is_complete = written.is_ok() && summary.ending != Ending::Stopped;
+    let is_stopped = summary.ending == Ending::Stopped;
+    let is_complete = written.is_ok() && !is_stopped;
     if let Some(state) = state.filter(|_| is_complete)
         && let Err(error) = state.remove()
     {
         eprintln!("crawler-cli find: --state {error}");
         return ExitCode::from(UNREAD);
     }
-    if interrupted.load(Ordering::Relaxed) {
+    // A signal after the last result interrupts nothing.
+    if is_stopped && interrupted.load(Ordering::Relaxed) {
         ExitCode::from(INTERRUPTED)
     } else if summary.counts.unread > 0 || summary.failed > 0 || written.is_err() {
         ExitCode::from(UNREAD)
