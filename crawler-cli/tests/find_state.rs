@@ -203,6 +203,26 @@ fn a_state_belongs_to_one_search_and_one_process() {
         message.contains("the state of another search: "),
         "{message}"
     );
+    // What is found depends on these options as well.
+    let files = place.path().join("files");
+    let files = files.to_str().expect("UTF-8");
+    for args in [
+        &["--include=*"][..],
+        &["--include-regex=."],
+        &["--exclude=x"],
+        &["--exclude-regex=x"],
+        &["--span-hosts"],
+        &["--domains=h.example"],
+        &["--dav"],
+        &["--download", files],
+    ] {
+        let (code, message) = with(args);
+        assert_eq!(code, Some(1), "{args:?}");
+        assert!(
+            message.contains("the state of another search: "),
+            "{args:?}: {message}"
+        );
+    }
     let held = rusqlite::Connection::open(&state).expect("a database");
     held.execute_batch("BEGIN EXCLUSIVE").expect("a lock");
     let (code, message) = with(&[]);

@@ -10,6 +10,7 @@ use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{fmt, fs};
 
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -52,6 +53,8 @@ impl State {
             .open(path);
         file.map_err(|error| wrong(StateErrorKind::Io(error)))?;
         let db = Connection::open(path).map_err(sql)?;
+        // A search that uses the file holds its lock until the end, and then removes the file.
+        db.busy_timeout(Duration::ZERO).map_err(sql)?;
         db.pragma_update(None, "locking_mode", "EXCLUSIVE")
             .map_err(sql)?;
         db.pragma_update(None, "journal_mode", "WAL").map_err(sql)?;

@@ -22,7 +22,7 @@ pub(crate) struct Args {
     starts: usize,
     /// The file that keeps the search.
     pub(super) state: Option<PathBuf>,
-    /// What is searched for and where. The file of the search is for this alone.
+    /// What is searched for and where, and where downloads go. The file of the search is for this alone.
     pub(super) identity: String,
     /// What follows `--compat wfind`.
     pub(super) wfind_flags: Option<Vec<String>>,
@@ -125,8 +125,7 @@ impl Args {
     pub(super) fn sitemap(&mut self, url: &str) -> Result<(), UsageError> {
         self.find = std::mem::take(&mut self.find).sitemap(url)?;
         self.starts += 1;
-        self.identify("--sitemap");
-        self.identify(url);
+        self.identify_option("--sitemap", url);
         Ok(())
     }
 
@@ -139,6 +138,11 @@ impl Args {
             self.identity.push(' ');
         }
         self.identity.push_str(word);
+    }
+
+    pub(super) fn identify_option(&mut self, name: &str, value: &str) {
+        self.identify(name);
+        self.identify(value);
     }
 }
 

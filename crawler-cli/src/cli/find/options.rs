@@ -65,7 +65,7 @@ const SCOPE: &[Opt<Args>] = &[
         Ok(())
     })
     .short("keep the search in a file, to continue it later")
-    .long("Keep the search in this file, an SQLite database, so that the same command continues it after Ctrl-C or a crash. Nothing is searched twice. If the results go to a file (with >>), no result is lost or written twice. Through a pipe, the results of the last moment may come twice; so may the results and commands of a directory that was being processed when -exec was interrupted. Beyond 100,000 waiting directories, the rest waits in the file only. The file is removed when the search is complete. Results that are sorted at the end, and files of -fprint and similar actions, cannot be continued."),
+    .long("Keep the search in this file, an SQLite database, so that the same command continues it after Ctrl-C or a crash. Nothing is searched twice. If the results go to a file (with >>), no result is lost or written twice. Through a pipe, the results of the last moment may come twice; so may the results and commands of a directory that was being processed when -exec was interrupted. Beyond 100,000 waiting directories, the rest waits in the file only. The file is removed when the search is complete. It belongs to one search: the starts, the expression, --download and all options that decide what is found must stay the same. Results that are sorted at the end, and files of -fprint and similar actions, cannot be continued."),
     Opt::text(&["--links"], &[one_of("listing|page", &["listing", "page"])], |args: &mut Args, value| {
         let follow = match value {
             "listing" => Follow::Listings,
@@ -73,8 +73,7 @@ const SCOPE: &[Opt<Args>] = &[
             _ => return Err("neither listing nor page".into()),
         };
         args.find(|find| find.follow(follow));
-        args.identify("--links");
-        args.identify(value);
+        args.identify_option("--links", value);
         Ok(())
     })
     .short("follow listings of directories, or all links of pages")
@@ -88,11 +87,15 @@ const SCOPE: &[Opt<Args>] = &[
     })
     .short("start from the URLs of a sitemap too")
     .long("Start also from the URLs in this sitemap that are in or below the directory of the sitemap. It is XML or plain text, perhaps compressed by gzip, or an index of sitemaps (sitemaps.org). The URLs are found with the times that the sitemap gives; a URL that ends in / is read as a directory. With --links page, all are read as pages. The option may be repeated, and a search needs no other start."),
-    Opt::flag(&["--dav"], |args: &mut Args| args.find(Find::dav))
+    Opt::flag(&["--dav"], |args: &mut Args| {
+        args.find(Find::dav);
+        args.identify("--dav");
+    })
         .short("list directories by WebDAV's PROPFIND")
         .long("List directories by WebDAV's PROPFIND with Depth: 1 (RFC 4918) instead of reading their pages. PROPFIND shows exact sizes and times. A server without WebDAV answers 405 or 501."),
     Opt::text(&["--include"], &[any("GLOB")], |args: &mut Args, value| {
         args.find(|find| find.include(Pattern::glob(value)));
+        args.identify_option("--include", value);
         Ok(())
     })
     .short("only files whose URL fits the pattern")
@@ -100,12 +103,14 @@ const SCOPE: &[Opt<Args>] = &[
     Opt::text(&["--include-regex"], &[any("RE")], |args: &mut Args, value| {
         let pattern = Pattern::regex(value).map_err(|error| error.to_string())?;
         args.find(|find| find.include(pattern));
+        args.identify_option("--include-regex", value);
         Ok(())
     })
     .short("like --include, with a regular expression")
     .long("Like --include, with a regular expression in the syntax of Rust's regex crate. It must fit a part of the URL."),
     Opt::text(&["--exclude"], &[any("GLOB")], |args: &mut Args, value| {
         args.find(|find| find.exclude(Pattern::glob(value)));
+        args.identify_option("--exclude", value);
         Ok(())
     })
     .short("no files and directories whose URL fits the pattern")
@@ -113,6 +118,7 @@ const SCOPE: &[Opt<Args>] = &[
     Opt::text(&["--exclude-regex"], &[any("RE")], |args: &mut Args, value| {
         let pattern = Pattern::regex(value).map_err(|error| error.to_string())?;
         args.find(|find| find.exclude(pattern));
+        args.identify_option("--exclude-regex", value);
         Ok(())
     })
     .short("like --exclude, with a regular expression")
@@ -120,7 +126,10 @@ const SCOPE: &[Opt<Args>] = &[
 ];
 
 const HOSTS: &[Opt<Args>] = &[
-    Opt::flag(&["--span-hosts"], |args: &mut Args| args.find(Find::span_hosts))
+    Opt::flag(&["--span-hosts"], |args: &mut Args| {
+        args.find(Find::span_hosts);
+        args.identify("--span-hosts");
+    })
         .short("follow links and redirects to other hosts")
         .long("Follow links of pages (--links page), locations of sitemaps, and redirects to other hosts: redirects of directories and, as mirror networks have them, of files to download. The hosts are all, or those of --domains. The robots.txt of each host is read, and -maxdepth counts from its root. A redirect of a file to download is followed under the limits of the host that redirects, whatever the robots.txt of the other host says. Without this option, the search stays below the starts; https instead of http on the same host, at the usual ports, counts as the same host. At most 10,000 hosts are searched."),
     Opt::text(&["--domains"], &[any("LIST")], |args: &mut Args, value| {
@@ -128,6 +137,7 @@ const HOSTS: &[Opt<Args>] = &[
             let find = args.find.clone().domain(domain);
             args.find = find.map_err(|error| format!("{domain}: {error}"))?;
         }
+        args.identify_option("--domains", value);
         Ok(())
     })
     .short("follow links and redirects to these hosts")
@@ -153,6 +163,7 @@ const OUTPUT: &[Opt<Args>] = &[
     Opt::text(&["--download"], &[file("DIR")], |args: &mut Args, value| {
         let find = args.find.clone().download(Path::new(value));
         args.find = find.map_err(|error| error.to_string())?;
+        args.identify_option("--download", value);
         Ok(())
     })
     .short("download the files that are found")
