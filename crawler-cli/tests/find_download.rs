@@ -600,6 +600,34 @@ fn a_complete_partial_file_gets_its_name() {
     assert_eq!(files(to.path()), only("x.iso", BODY));
 }
 
+/// Another process downloads the same file, and is done while this one receives the body.
+#[test]
+fn a_file_that_another_process_has_just_downloaded_is_kept() {
+    for (theirs, is_same) in [(BODY, true), (&BODY[1..], false)] {
+        let to = directory();
+        let path = to.path().join("x.iso");
+        let server = one_file(move |asked, stream| {
+            fs::write(&path, theirs).expect("written");
+            let modified = UNIX_EPOCH + Duration::from_secs(MODIFIED_SECONDS);
+            let written = fs::File::options().append(true).open(&path);
+            let written = written.and_then(|file| file.set_modified(modified));
+            written.expect("a time");
+            send(stream, &file(asked, BODY, "\"v1\""));
+        });
+        let output = download(&server, to.path(), &[]);
+        match is_same {
+            true => {
+                assert_done(&output);
+                assert_eq!(files(to.path()), only("x.iso", BODY));
+            }
+            false => {
+                assert_failed(&output, "x.iso exists and differs from the server's file");
+                assert_eq!(files(to.path())[Path::new("x.iso")], theirs);
+            }
+        }
+    }
+}
+
 #[test]
 fn partial_files_without_a_valid_note_start_over() {
     for note in [

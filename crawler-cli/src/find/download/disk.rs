@@ -272,7 +272,7 @@ impl Partial {
 
     /// Renames the file to its final name. An existing file is replaced only with `overwrite`.
     pub(super) fn finish(
-        mut self,
+        &mut self,
         modified: Option<SystemTime>,
         overwrite: bool,
     ) -> io::Result<()> {
@@ -282,6 +282,11 @@ impl Partial {
         rename(&self.directory, &self.name, overwrite)?;
         self.is_finished = true;
         remove(&self.directory, &self.name.note())
+    }
+
+    /// Removes the file and the note. Errors do no harm: nothing needs the two any more.
+    pub(super) fn discard(mut self) {
+        self.note = None;
     }
 }
 

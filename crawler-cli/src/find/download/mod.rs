@@ -84,6 +84,15 @@ impl Store {
         }
     }
 
+    /// Whether a file with this name, length and time exists.
+    fn has_same(&self, name: &Name, length: u64, modified: Option<SystemTime>) -> bool {
+        let Ok(Existing::File(existing)) = self.to.root.existing(name) else {
+            return false;
+        };
+        let modified = modified.and_then(seconds);
+        existing.length == length && modified.is_none_or(|modified| modified == existing.modified)
+    }
+
     fn failed(&mut self, name: &Name, error: io::Error) -> Cause {
         use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
         if matches!(
@@ -657,7 +666,7 @@ impl Downloads {
             modified,
             ..
         } = flight;
-        let Some(partial) = partial else {
+        let Some(mut partial) = partial else {
             return self.again(Step::FetchWhole, task);
         };
         let modified = modified.or_else(|| partial.note()?.modified());
@@ -668,6 +677,11 @@ impl Downloads {
         };
         match partial.finish(modified, store.overwrite) {
             Ok(()) => self.saved(&task, length, how, store, visitor),
+            // Another process was faster.
+            Err(_) if store.has_same(&task.name, length, modified) => {
+                partial.discard();
+                self.saved(&task, length, How::Kept, store, visitor);
+            }
             Err(error) => self.give_up(&task, &store.failed(&task.name, error), visitor),
         }
     }
