@@ -482,4 +482,10 @@ fn connections_are_limited_in_time() {
         let output = find(&[&*server.url("/pub/"), option, "0"]);
         assert_eq!(output.status.code(), Some(2), "{option}");
     }
+    // Times between probes that the system does not know are rounded to one that it knows.
+    for time in ["0.2", "40000"] {
+        let server = small_tree();
+        let output = find(&[&*server.url("/pub/"), "--keepalive-time", time]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
 }

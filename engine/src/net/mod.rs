@@ -156,8 +156,9 @@ pub struct Event {
 pub struct SocketOptions {
     /// `TCP_NODELAY`. Default: on, since a request is written at once.
     pub nodelay: bool,
-    /// Idle time before TCP keep-alive probes (`TCP_KEEPIDLE`). Default: no probes, since idle connections are kept for
-    /// seconds only.
+    /// Idle time before TCP keep-alive probes, and the time between two of them (`TCP_KEEPIDLE`, `TCP_KEEPINTVL`), in
+    /// whole seconds from 1 to 32,767; other times are rounded to these. Default: no probes, since idle connections are
+    /// kept for seconds only.
     pub keepalive: Option<Duration>,
     /// Local address to connect from. Default: chosen by the system.
     pub bind: Option<IpAddr>,

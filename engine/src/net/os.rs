@@ -80,7 +80,9 @@ impl Net for OsNet {
                 .map_err(recognized)?;
                 socket.set_tcp_nodelay(options.nodelay)?;
                 if let Some(idle) = options.keepalive {
-                    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(idle))?;
+                    let time = idle.clamp(SHORTEST_KEEPALIVE, LONGEST_KEEPALIVE);
+                    let times = TcpKeepalive::new().with_time(time).with_interval(time);
+                    socket.set_tcp_keepalive(&times)?;
                 }
                 if let Some(ip) = options.bind {
                     socket.bind(&SockAddr::from(std::net::SocketAddr::new(ip, 0)))?;
@@ -293,6 +295,9 @@ fn random_seed() -> u64 {
 
 /// The token of the waker, which [`Token`] reserves.
 const WAKER: mio::Token = mio::Token(usize::MAX);
+/// The times of keep-alive probes that Linux accepts.
+const SHORTEST_KEEPALIVE: Duration = Duration::from_secs(1);
+const LONGEST_KEEPALIVE: Duration = Duration::from_secs(32_767);
 /// Events that one poll reports; the next poll reports the rest.
 const EVENTS_PER_POLL: usize = 1024;
 
@@ -318,6 +323,24 @@ mod tests {
             began.elapsed() >= pause,
             "two wakes before a poll end only one poll"
         );
+    }
+
+    #[test]
+    fn keep_alive_times_are_those_that_the_system_accepts() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = Address::Tcp(listener.local_addr().unwrap());
+        for (milliseconds, seconds) in [(200, 1), (5_900, 5), (40_000_000, 32_767)] {
+            let options = SocketOptions {
+                keepalive: Some(Duration::from_millis(milliseconds)),
+                ..SocketOptions::default()
+            };
+            let mut net = OsNet::new().unwrap();
+            let stream = net.connect(Token(0), &to, &options).unwrap();
+            let socket = socket2::SockRef::from(&stream);
+            let expected = Duration::from_secs(seconds);
+            assert_eq!(socket.tcp_keepalive_time().unwrap(), expected);
+            assert_eq!(socket.tcp_keepalive_interval().unwrap(), expected);
+        }
     }
 
     #[test]
