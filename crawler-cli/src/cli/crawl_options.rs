@@ -125,7 +125,7 @@ impl<A: Crawls> CrawlRows<A> {
             set(args, CrawlSetting::Patience(seconds(value)?))
         })
         .short("longest time for all attempts at one URL")
-        .long("The longest time from the first request for a URL to its last retry. While a host answers 429 or 503, its URLs are retried for this time, with any number of attempts. A Retry-After is never shortened: a URL for which the server asks for a longer wait is given up at once and reported. A host that answers 4 URLs so, and no other URL in between, is given up.")
+        .long("The longest time from the first request for a URL to its last retry. While a host answers 429 or 503, its URLs are retried for this time, with any number of attempts. A Retry-After is never shortened: a URL for which the server asks for a longer wait is given up at once and reported. A host that answers 4 URLs so, and no other URL in between, is given up. So is a host that answers nothing but 429 and 503 for this time.")
         .default("900"),
         Opt::text(&["-A", "--user-agent"], &[any("TEXT")], |args: &mut A, value| {
             if value.is_empty() || value.bytes().any(|byte| byte.is_ascii_control()) {

@@ -35,6 +35,8 @@ pub struct Politeness {
     good_at: Option<Instant>,
     /// Whether the host has ever answered.
     has_replied: bool,
+    /// When the first request was sent that the host refused, if it has refused all requests since.
+    refusing_since: Option<Instant>,
     /// Consecutive pauses because the host was away, or asked for a wait beyond the patience.
     absences: u32,
     /// For the jitter of pauses.
@@ -68,6 +70,7 @@ impl Politeness {
             allowance: Allowance::default(),
             good_at: None,
             has_replied: false,
+            refusing_since: None,
             absences: 0,
             random: Random::new(policy.seed.unwrap_or_default()),
             robots: None,
@@ -118,6 +121,15 @@ impl Politeness {
     /// Whether the host has ever answered.
     pub fn has_replied(&self) -> bool {
         self.has_replied
+    }
+
+    /// Whether the host has refused all requests since so long ago that its patience ends before `at`.
+    pub fn is_refusing_too_long(&self, at: Instant) -> bool {
+        let patience = self.policy.retry.patience;
+        let end = |since: Instant| since.checked_add(patience);
+        self.refusing_since
+            .and_then(end)
+            .is_some_and(|end| at > end)
     }
 
     /// The policy for retries.
@@ -180,7 +192,13 @@ impl Politeness {
         self.has_replied = true;
         self.absences = 0;
         self.good_at = Some(now);
+        self.refusing_since = None;
         self.allowance.handle_good(now);
+    }
+
+    /// A long body ended that the host has sent, perhaps while it refused other requests.
+    pub fn handle_body_end(&mut self) {
+        self.refusing_since = None;
     }
 
     /// The host refused a request. Refusals of requests that were sent before the current pause count as the one that
@@ -188,6 +206,8 @@ impl Politeness {
     pub fn handle_throttled(&mut self, now: Instant, throttled: Throttled) {
         self.has_replied = true;
         self.absences = 0;
+        self.refusing_since
+            .get_or_insert(throttled.sent_at.unwrap_or(now));
         if throttled.is_telling {
             let is_news = self.is_news(throttled.sent_at);
             self.allowance.handle_refusal(now, is_news, self.under_way);

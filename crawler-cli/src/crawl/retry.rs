@@ -68,6 +68,8 @@ pub enum Reason {
     Failure,
     /// The server asked for this wait, which ends after the policy's patience.
     LongWait(Duration),
+    /// The host has refused all requests for as long as the policy's patience.
+    OnlyRefusals,
 }
 
 /// Decides about a URL after a failed request, and updates the politeness of the host.
@@ -139,6 +141,10 @@ fn throttled(
     host.handle_throttled(now, throttled);
     // Other URLs go first: their answers show whether the host or this URL is at fault.
     let wait = wait + host.retry_policy().first_pause;
+    // Otherwise each of its URLs would be waited for in turn.
+    if host.is_refusing_too_long(now + wait) {
+        return Decision::GiveUpHost(Reason::OnlyRefusals);
+    }
     match retry_after(now, wait, failed, attempts, host) {
         Decision::GiveUp(_) if host.retry_policy().retries(failed.class) => {
             Decision::GiveUp(failed.retry_after.map_or(Reason::Failure, Reason::LongWait))

@@ -33,6 +33,13 @@ pub enum Cause {
         /// The longest time between the first request for a URL and a retry.
         patience: Duration,
     },
+    /// The server answered with this status, and has answered all requests with 429 or 503 for as long as the patience.
+    OnlyRefusals {
+        /// The status.
+        status: u16,
+        /// The longest time between the first request for a URL and a retry.
+        patience: Duration,
+    },
     /// The page ended before the marker that ends every page of this shape.
     CutShort(Shape),
     /// The page has this content type.
@@ -96,6 +103,10 @@ impl Cause {
                 wait,
                 patience: policy.patience,
             },
+            (Reason::OnlyRefusals, Self::Status(status)) => Self::OnlyRefusals {
+                status,
+                patience: policy.patience,
+            },
             (_, cause) => cause,
         }
     }
@@ -108,7 +119,9 @@ impl Cause {
                 None => Class::Other,
             },
             Self::Proxy(..) => Class::Proxy,
-            Self::Status(status) | Self::LongWait { status, .. } => Class::Status(*status),
+            Self::Status(status)
+            | Self::LongWait { status, .. }
+            | Self::OnlyRefusals { status, .. } => Class::Status(*status),
             Self::CutShort(_) => Class::CutShort,
             Self::NotHtml(_) | Self::Encoded(_) | Self::Sitemap(_) => Class::NotListing,
             Self::Elsewhere(_)
@@ -151,6 +164,11 @@ impl fmt::Display for Cause {
                 f,
                 "the server answered {status} and asks to wait {} s, which ends after the patience of {} s",
                 wait.as_secs(),
+                patience.as_secs_f64()
+            ),
+            Self::OnlyRefusals { patience, .. } => write!(
+                f,
+                "the server answered only 429 and 503 until the patience of {} s ended",
                 patience.as_secs_f64()
             ),
             Self::CutShort(Shape::Page) => {

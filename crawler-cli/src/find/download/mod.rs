@@ -546,6 +546,7 @@ impl Downloads {
             return;
         };
         politeness.handle_over();
+        politeness.handle_body_end();
         let came = flight
             .partial
             .as_ref()

@@ -938,6 +938,42 @@ fn a_host_that_never_has_time_is_given_up_by_the_clock() {
     }
 }
 
+/// The trap: each of thousands of directories has a patience of its own, and the crawl of a host that refuses
+/// everything takes days.
+#[test]
+fn a_host_that_refuses_everything_is_given_up_after_the_patience() {
+    let names: Vec<String> = (0..1000).map(|i| format!("d{i}/")).collect();
+    for answer in [Answer::Status(429), Answer::Later(503, "20")] {
+        let mut crawl = Crawl::of(&["/"]);
+        crawl.slots = 8;
+        let outcome = crawl.run(|_, _, target| match target {
+            "/" => Answer::Page(names.clone()),
+            _ => answer.clone(),
+        });
+        let last = outcome.log.last().expect("requests").0;
+        assert!((13 * 60_000..=15 * 60_000).contains(&last), "{last} ms");
+        assert_eq!(outcome.unread.len(), 1000);
+        let expected = "the server answered only 429 and 503 until the patience of 900 s ended";
+        assert!(outcome.unread.iter().all(|(_, cause)| cause == expected));
+    }
+    // One answer shows that the host goes on.
+    let mut answered = 0;
+    let outcome = Crawl::of(&["/"]).run(|at, _, target| match target {
+        "/" => Answer::Page(names.clone()),
+        _ if at > 600_000 && answered == 0 => {
+            answered = at;
+            page(&[])
+        }
+        _ => Answer::Status(429),
+    });
+    let last = outcome.log.last().expect("requests").0;
+    assert!(
+        (answered + 13 * 60_000..=answered + 16 * 60_000).contains(&last),
+        "{last} ms"
+    );
+    assert_eq!(outcome.unread.len(), 999);
+}
+
 /// A single URL that is always refused does not pause the host for ever, if others are answered.
 #[test]
 fn one_url_without_time_keeps_nobody_waiting_for_long() {
