@@ -149,7 +149,7 @@ impl<A: Crawls> CrawlRows<A> {
             set(args, CrawlSetting::RetryOn(classes(value)?))
         })
         .short("failures after which a URL is requested again")
-        .long("The failures after which a URL is requested again, separated by commas: timeout, dns, connect, tls, proxy, broken (the connection was lost, or the answer was not HTTP), incomplete (the body ended too early), throttled (429 and 503), 5xx (other 5xx statuses), 410; or all, or none. A failure that cannot pass is final in any case: a name that does not exist, or a certificate that is not trusted.")
+        .long("The failures after which a URL is requested again, separated by commas: timeout (also status 408), dns, connect, tls, proxy, broken (the connection was lost), incomplete (the body ended too early), throttled (429 and 503), 5xx (other 5xx statuses), 410; or all, or none. A failure that cannot pass is final in any case: a name that does not exist, a certificate that is not trusted, or an answer that is not HTTP.")
         .default("all"),
         Opt::text(&["--retry-delay"], &[any("SECONDS")], |args: &mut A, value| {
             set(args, CrawlSetting::FirstPause(seconds(value)?))

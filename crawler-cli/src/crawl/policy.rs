@@ -120,7 +120,7 @@ impl RetryPolicy {
 /// A class of failures that may be temporary.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum RetryClass {
-    /// A time limit was exceeded.
+    /// A time limit was exceeded, here or on the server (408).
     Timeout,
     /// The host name has no address, or could not be looked up.
     Dns,
@@ -174,7 +174,7 @@ impl RetryClass {
     /// The class for retries; `None` if retries are not configurable for it, such as other 4xx statuses.
     fn of(class: Class) -> Option<Self> {
         Some(match class {
-            Class::Timeout => Self::Timeout,
+            Class::Timeout | Class::Status(408) => Self::Timeout,
             Class::Dns => Self::Dns,
             Class::Connect => Self::Connect,
             Class::Tls => Self::Tls,

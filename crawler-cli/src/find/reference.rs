@@ -145,7 +145,7 @@ impl Question {
                 }),
                 None => Answer::Never(Box::new(Cause::NoLocation)),
             },
-            status @ (410 | 429 | 500..) => {
+            status @ (408 | 410 | 429 | 500..) => {
                 let date = response.header("Date");
                 let failed = Failed::of_status(status, response.header("Retry-After"), date);
                 Answer::Failed(failed, Cause::Status(status))

@@ -85,7 +85,7 @@ impl<'a> Head<'a> {
                 }
             }
             (301 | 302 | 303 | 307 | 308, _) => Answer::Redirect,
-            (410 | 429 | 500.., _) => Answer::Later,
+            (408 | 410 | 429 | 500.., _) => Answer::Later,
             _ => Answer::Refused,
         }
     }
@@ -381,6 +381,7 @@ mod tests {
             (503, None, Asked::Whole, Later),
             (500, None, Asked::Whole, Later),
             (410, None, Asked::Whole, Later),
+            (408, None, Asked::Whole, Later),
         ] {
             let head = Head {
                 status,

@@ -294,8 +294,9 @@ impl HostCrawl {
             }
             (200 | 203, FetchKind::Page) => self.linked_page(now, task, reply, visitor),
             (200 | 203, FetchKind::Sitemap) => self.sitemap(now, task, reply, visitor),
-            // Caches answer 410 for minutes while they are purged.
-            (410, _) => self.retry(now, task, Cause::Status(410), visitor),
+            // The server waited too long for the request (RFC 9110 §15.5.9), or is a cache, which answers 410 for
+            // minutes while it is purged.
+            (status @ (408 | 410), _) => self.retry(now, task, Cause::Status(status), visitor),
             (status @ (401 | 403 | 404), FetchKind::Probe) if self.probes.trusts_refusals() => {
                 self.give_up(now, task, &Cause::Status(status), visitor);
             }

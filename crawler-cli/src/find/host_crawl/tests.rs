@@ -974,6 +974,22 @@ fn a_host_that_refuses_everything_is_given_up_after_the_patience() {
     assert_eq!(outcome.unread.len(), 999);
 }
 
+/// A server that waited too long for a request closes the connection with 408, and the request may be sent again.
+#[test]
+fn a_request_that_came_too_late_is_repeated() {
+    let mut left = 2;
+    let outcome = Crawl::of(&["/"]).run(|_, _, target| match target {
+        "/" => page(&["a/"]),
+        _ if left > 0 => {
+            left -= 1;
+            Answer::Status(408)
+        }
+        _ => page(&["x"]),
+    });
+    assert_eq!(outcome.unread, []);
+    assert_eq!(outcome.times("/a/"), [1, 502, 1503]);
+}
+
 /// A single URL that is always refused does not pause the host for ever, if others are answered.
 #[test]
 fn one_url_without_time_keeps_nobody_waiting_for_long() {
