@@ -26,7 +26,7 @@ pub enum LimitExceeded {
     ContentCodings(usize),
     /// [`Limits::decoded_bytes`](crate::Limits::decoded_bytes).
     DecodedBytes(u64),
-    /// [`Limits::decode_ratio`](crate::Limits::decode_ratio).
+    /// [`Limits::decode_ratio`](crate::Limits::decode_ratio), or the fixed ratio of 16 for the data between two codings.
     DecodeRatio(u32),
     /// [`Limits::zstd_window_log`](crate::Limits::zstd_window_log).
     ZstdWindow(u8),

@@ -417,6 +417,11 @@ impl Decoder {
         {
             return Err(LimitExceeded::DecodeRatio(ratio).into());
         }
+        if !after.is_empty()
+            && layer.made > BETWEEN_FROM.max(self.taken.saturating_mul(BETWEEN_RATIO))
+        {
+            return Err(LimitExceeded::DecodeRatio(BETWEEN_RATIO as u32).into());
+        }
         Ok(step.used > 0 || step.made > 0)
     }
 }
@@ -442,6 +447,13 @@ const MAX_CODINGS: usize = 5;
 /// Bytes that a layer produces at a time. As much as deflate can refer back to, so that zlib copies as little as
 /// possible.
 const PIECE: usize = 32 * 1024;
+
+/// How many times as long as the coded body the data between two codings may be. This data is compressed, so that it can
+/// hardly be compressed a second time. Data that can may be made to be slow to decode: millions of empty blocks.
+const BETWEEN_RATIO: u64 = 16;
+
+/// That ratio is checked only above so many bytes.
+const BETWEEN_FROM: u64 = 256 * 1024;
 
 /// The ratio is checked only above so many decoded bytes: a small body does no harm.
 const RATIO_FROM: u64 = 1024 * 1024;

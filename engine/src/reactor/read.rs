@@ -155,7 +155,7 @@ impl<N: Net, C> Reactor<N, C> {
             }
         };
         let Some(n) = taken(read, exchange, &mut conn.write_error)? else {
-            return Ok(Progress::without_bytes(&conn.stream));
+            return Ok(Progress::without_bytes(&conn.stream, exchange));
         };
         if let Some(timestamps) = &mut call {
             timestamps.bytes_in += n as u64;
@@ -172,7 +172,7 @@ impl<N: Net, C> Reactor<N, C> {
         let left_nothing = conn.stream.is_drained(&self.net, n, room);
         let progress = match left_nothing && !closed {
             true => Progress::Drained,
-            false => Progress::before_more(&conn.stream),
+            false => Progress::before_more(&conn.stream, exchange),
         };
         if let Some(reuse) = exchange.done() {
             let reuse = match reuse {
@@ -381,17 +381,18 @@ pub(super) enum Progress {
 impl Progress {
     /// After a read that returned `WouldBlock`.
     #[inline]
-    pub(super) fn without_bytes<S>(stream: &Transport<S>) -> Self {
+    pub(super) fn without_bytes<S>(stream: &Transport<S>, exchange: &Exchange) -> Self {
         match stream.has_more() {
-            true => Self::before_more(stream),
+            true => Self::before_more(stream, exchange),
             false => Self::Drained,
         }
     }
 
-    /// When there may be more to read.
+    /// When there may be more to read. What costs far more than its bytes is read once in each iteration: a coded body,
+    /// and lean records of TLS.
     #[inline]
-    pub(super) fn before_more<S>(stream: &Transport<S>) -> Self {
-        match stream.is_lean() {
+    pub(super) fn before_more<S>(stream: &Transport<S>, exchange: &Exchange) -> Self {
+        match exchange.has_decoder() || stream.is_lean() {
             true => Self::Budget,
             false => Self::More,
         }

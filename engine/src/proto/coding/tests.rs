@@ -706,9 +706,35 @@ fn a_bomb_inside_a_stack_stops_at_the_limits() {
         let request = &mut decoding(Codings::all());
         let limits = &Limits::default();
         let outcome = run(request, &[&input], stream, limits, &mut Response::new());
-        assert_eq!(outcome.result.unwrap_err(), "Limit(DecodeRatio(1000))");
+        assert_eq!(outcome.result.unwrap_err(), "Limit(DecodeRatio(16))");
         assert!(outcome.body.is_empty());
     }
+}
+
+/// Between two codings, data is compressed already. Blocks, frames and members without content would make the second
+/// decoder work for nothing.
+#[test]
+fn the_data_between_two_codings_has_its_ratio() {
+    let outcome = |between: &[u8], second: &str| {
+        let lines = format!("Content-Encoding: {second}, zstd\r\n");
+        let input = reply(&lines, Framed::Length, &encode("zstd", between));
+        let request = &mut decoding(Codings::all());
+        let (limits, response) = (Limits::default(), &mut Response::new());
+        run(request, &[&input], None, &limits, response).result
+    };
+    for (coding, part) in [
+        ("gzip", gzip(b"")),
+        ("zstd", b"\x50\x2a\x4d\x18\0\0\0\0".to_vec()),
+        ("zstd", b"\x28\xb5\x2f\xfd\x20\0\x01\0\0".to_vec()),
+    ] {
+        let parts = |bytes| part.repeat(bytes / part.len());
+        let few = outcome(&parts(250_000), coding);
+        assert_eq!(few, Ok(Reuse::Keep), "{coding}");
+        let many = outcome(&parts(1 << 20), coding);
+        assert_eq!(many.unwrap_err(), "Limit(DecodeRatio(16))", "{coding}");
+    }
+    let twice = outcome(&gzip(&text(3 << 20)), "gzip");
+    assert_eq!(twice, Ok(Reuse::Keep));
 }
 
 #[test]

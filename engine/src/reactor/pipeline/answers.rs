@@ -31,7 +31,7 @@ impl<N: Net, C> Reactor<N, C> {
             _ => return Ok(Progress::Stop),
         };
         let Some(n) = taken(read, exchange, &mut conn.write_error)? else {
-            return Ok(Progress::without_bytes(&conn.stream));
+            return Ok(Progress::without_bytes(&conn.stream, exchange));
         };
         if n > 0 && !pipeline.is_begun(pipeline.front) {
             return Err(PeerFault::Unsolicited.into());
@@ -40,7 +40,7 @@ impl<N: Net, C> Reactor<N, C> {
         let left_nothing = conn.stream.is_drained(&self.net, n, self.buffer.len());
         let progress = match left_nothing && !conn.closed {
             true => Progress::Drained,
-            false => Progress::before_more(&conn.stream),
+            false => Progress::before_more(&conn.stream, exchange),
         };
         conn.wait.since = self.now;
         let mut at = 0;
