@@ -82,6 +82,32 @@
 //! of the answer into nothing and serves again ([`LatePolicy`](crate::LatePolicy)). A draining connection still counts
 //! against the limits.
 //!
+//! # What a peer can make the engine do
+//!
+//! One thread serves all connections of a client, so no peer may hold the thread. Two rules see to that. A connection has
+//! a budget in each iteration: 16 reads, 16 writes, 16 reads of a handshake; what is left over goes on in the next
+//! iteration, after timers and the other connections. And whatever a peer can send without end has a limit:
+//!
+//! | what comes without end | what ends it |
+//! |---|---|
+//! | interim (1xx) responses, also in answer to CONNECT | 100, [`Limits::interim_responses`](crate::Limits) |
+//! | status line, headers | 64 KiB and 256 headers; an empty line before the status line is an error |
+//! | chunk extensions | 4 KiB for one, 16 KiB in all beyond 8 bytes for each byte of the body |
+//! | trailers | 16 KiB |
+//! | a body, in chunks of one byte, too | 64 MiB if it is buffered; the pace of the consumer if it is streamed; the time for draining if it is abandoned |
+//! | members, frames and blocks of a coding without content | the limit of the coded body; one read in each iteration |
+//! | a coding that decodes to far more | 64 MiB, and a ratio of 1,000; 16 between two codings |
+//! | answers of a SOCKS proxy | 262 bytes; bytes that were not asked for are an error |
+//! | bytes or answers that no call waits for | the first byte closes the connection |
+//! | session tickets of TLS | 256 on one connection |
+//! | empty records of TLS, KeyUpdates, warnings, HelloRequests | 32, 32, 4, 1 without data between, by rustls |
+//! | TLS records without content of all kinds | 256 KiB since the last content; see [`ContentlessRecords`](crate::ContentlessRecords) |
+//! | TLS records that cost far more than their content | one read in each iteration |
+//! | a handshake message of TLS | 64 KiB, and what the buffer of 96 KiB holds |
+//! | reading: a peer that takes bytes as fast as the client writes | the budget; with TLS, one write takes a few records |
+//! | redirects, retries | [`Redirects::limit`](crate::Redirects::limit), [`Retry::max_attempts`](crate::Retry) and the deadline |
+//! | cookies | `CookieLimits` |
+//!
 //! # Ownership of buffers
 //!
 //! A call owns its request and its response while it is under way. The completion gives both back. So nothing can be
