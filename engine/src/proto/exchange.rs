@@ -59,6 +59,8 @@ pub struct Exchange {
     streams: bool,
     /// Why the connection must close after this exchange, if that is known already.
     close: Option<CloseReason>,
+    /// The response has no body by its kind, and its head does not say that the length is 0.
+    stray_body: bool,
     /// `Keep-Alive: timeout=N` of the response, in seconds.
     keep_alive_timeout: Option<u32>,
     /// The codings that the request offered, to be decoded in the body.
@@ -204,6 +206,7 @@ impl Exchange {
             close: request
                 .says_close()
                 .then_some(CloseReason::RequestSaidClose),
+            stray_body: false,
             keep_alive_timeout: None,
             codings: request.codings(),
             decoder: None,
@@ -586,6 +589,7 @@ impl Exchange {
         if ambiguous {
             self.close.get_or_insert(CloseReason::AmbiguousFraming);
         }
+        self.stray_body = !matches!(framing.content_length, Some(Ok(0)));
         true
     }
 
@@ -764,6 +768,13 @@ impl Exchange {
     /// Whether it is certain already that the connection ends with this exchange.
     pub(crate) fn will_close(&self) -> bool {
         self.close.is_some()
+    }
+
+    /// Whether a body may follow that must not be there: a faulty server sends one after the answer to HEAD, a 204 or a
+    /// 304.
+    #[inline]
+    pub(crate) fn may_have_stray_body(&self) -> bool {
+        self.stray_body
     }
 
     /// Whether the final head has been received.

@@ -30,6 +30,8 @@ pub(super) struct Conn<S> {
     /// The connection has been idle or has served before. The peer may have closed it, and the reactor may not know
     /// yet.
     pub(super) reused: bool,
+    /// The peer may have sent a body after its last response, which must have none.
+    pub(super) stray_body: bool,
     pub(super) wait: Wait,
     /// Why reading has paused although there may be more to read.
     pub(super) read_pause: Option<ReadPause>,
@@ -217,6 +219,19 @@ impl<N: Net, C> Reactor<N, C> {
                 }
             }
         }
+    }
+
+    /// Whether a look into the socket must precede a call on a connection that has served before: bytes that lie there
+    /// would be taken for the answer to the call. A look costs a system call. So only requests that are not idempotent
+    /// need one, and requests after a response that a stray body may follow. For others, the events must be enough.
+    #[inline]
+    pub(crate) fn must_look(&self, conn: ConnKey, call: CallKey) -> bool {
+        let (Some(conn), Some(call)) = (self.conns.get(conn), self.calls.get(call)) else {
+            return false;
+        };
+        // A pipeline looks when it sends the request.
+        let is_risky = !call.request.was_encoded_idempotent() && conn.pipeline.is_none();
+        conn.reused && (conn.stray_body || is_risky)
     }
 
     pub(crate) fn close(&mut self, key: ConnKey) -> Option<PoolSlot> {

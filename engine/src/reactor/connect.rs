@@ -41,6 +41,7 @@ impl<N: Net, C> Reactor<N, C> {
             opened: None,
             idle_ticket: None,
             reused: false,
+            stray_body: false,
             wait: Wait::new(self.now),
             read_pause: None,
             closed: false,

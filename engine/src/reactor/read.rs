@@ -215,9 +215,10 @@ impl<N: Net, C> Reactor<N, C> {
         Progress::Stop
     }
 
-    /// Whether bytes follow a response that filled the last read. No event will report such bytes, so only another read
-    /// shows whether there are any.
-    fn has_more(&mut self, key: ConnKey) -> bool {
+    /// Whether the peer has sent bytes, or has ended the connection, which no event has reported or will report: behind a
+    /// response that filled the last read, and before a call on an idle connection.
+    #[cold]
+    pub(crate) fn has_more(&mut self, key: ConnKey) -> bool {
         self.look_behind(key) != Look::Nothing
     }
 
@@ -259,6 +260,7 @@ impl<N: Net, C> Reactor<N, C> {
         {
             self.reactor_events.push_back(ReactorEvent::Head(call));
         }
+        conn.stray_body = exchange.may_have_stray_body();
         self.reactor_events.push_back(ReactorEvent::Finished {
             conn: key,
             call,

@@ -99,6 +99,38 @@ fn a_second_answer_behind_a_body_of_any_size_never_answers_the_next_call() {
     }
 }
 
+/// Behind an answer that must have no body, and before a request that must not be repeated, the client looks even if it
+/// has just polled.
+#[test]
+fn bytes_that_came_after_the_last_poll_do_not_answer_the_next_call() {
+    for [first, second] in [["HEAD", "GET"], ["HEAD", "POST"], ["GET", "POST"]] {
+        let mut calls = 0;
+        let (mut client, net) = client(wide(), move |peer, data| {
+            calls += 1;
+            let length = if data.starts_with(b"HEAD") { 0 } else { 2 };
+            peer.send(&answer("own", 2)[..answer("own", 0).len() + length]);
+            if calls == 1 {
+                peer.wait(MS / 4);
+                peer.send(answer("unsolicited", 2));
+            }
+        });
+        let mut response = Response::new();
+        client
+            .call(&mut Request::new(first, "/"), &mut response)
+            .unwrap();
+        net.advance(MS / 2);
+        client
+            .call(&mut Request::new(second, "/"), &mut response)
+            .unwrap();
+        assert_eq!(
+            response.header("X-Id"),
+            Some(&b"own"[..]),
+            "{first}, {second}"
+        );
+        assert_eq!(client.counters().opened, 2);
+    }
+}
+
 #[test]
 fn an_answer_that_comes_while_idle_is_dropped_with_its_connection() {
     let mut calls = 0;

@@ -2,17 +2,24 @@
 //! came behind it, and neither side said close.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
-use courser::{Call, ErrorKind, PeerFault, Request, Response, Sent};
+use courser::{
+    Call, ErrorKind, HostClient, PeerFault, PipelineClient, PipelineConfig, Request, Response,
+    Sent, Upstream,
+};
 use tests::clients::{
     assert_nothing_left, client, client_with, config, drive_all, drive_until, look_away, run,
     unix_client,
 };
-use tests::script::{Behaviour, Gate, Script, Server, Transport, connection};
+use tests::script::{Behaviour, Gate, PATIENCE, Script, Server, Transport, connection};
 
-use crate::OK;
+use crate::{OK, response};
 
 /// Whether the next call comes on the same connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -499,4 +506,82 @@ fn assert_next(method: &str, reply: &str, expected: Next) {
     };
     assert_eq!(next, expected, "{method} {reply:?}");
     assert_nothing_left(client, &server);
+}
+
+/// A server that sends a second answer after each answer to `method`. Counts these when they are in the client's socket.
+fn poisoner(method: &'static str) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, poisoned) = (listener.local_addr().unwrap(), Arc::default());
+    let count = Arc::clone(&poisoned);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let count = Arc::clone(&count);
+            std::thread::spawn(move || poison(&stream, method, &count));
+        }
+    });
+    (address, poisoned)
+}
+
+fn poison(mut stream: &TcpStream, method: &str, count: &AtomicUsize) -> Option<()> {
+    stream.set_nodelay(true).ok()?;
+    let mut buffer = [0; 4096];
+    loop {
+        // The requests of the test have no body, and each comes in one piece.
+        let n = stream.read(&mut buffer).ok().filter(|n| *n > 0)?;
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n";
+        let answer = match buffer.starts_with(b"HEAD") {
+            true => head,
+            false => OK,
+        };
+        stream.write_all(answer.as_bytes()).ok()?;
+        if buffer[..n].starts_with(method.as_bytes()) {
+            stream.write_all(&response("evil")).ok()?;
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Calls with one method, and with the other as soon as the bytes behind the first answer are there.
+fn call_after_poison(
+    [first, second]: [&str; 2],
+    poisoned: &AtomicUsize,
+    mut call: impl FnMut(&mut Request, &mut Response),
+) {
+    for round in 1..=100 {
+        let mut response = Response::new();
+        call(&mut Request::new(first, "/"), &mut response);
+        let began = Instant::now();
+        while poisoned.load(Ordering::SeqCst) < round {
+            assert!(began.elapsed() < PATIENCE, "{first} was not received");
+            std::hint::spin_loop();
+        }
+        call(&mut Request::new(second, "/"), &mut response);
+        assert_eq!(
+            response.body(),
+            b"ok",
+            "round {round}, {second} after {first}"
+        );
+    }
+}
+
+/// Behind an answer that must have no body, and before a request that must not be repeated.
+#[test]
+fn rfc_9112_6_3_bytes_that_are_there_do_not_answer_the_next_request() {
+    for methods in [["HEAD", "GET"], ["GET", "POST"]] {
+        let (address, poisoned) = poisoner(methods[0]);
+        let mut client = HostClient::new(Upstream::tcp([address]), config()).unwrap();
+        call_after_poison(methods, &poisoned, |request, response| {
+            client.call(request, response).unwrap();
+        });
+        let (address, poisoned) = poisoner(methods[0]);
+        let mut config = PipelineConfig {
+            host: config(),
+            ..PipelineConfig::default()
+        };
+        config.host.max_connections = NonZeroUsize::MIN;
+        let mut client = PipelineClient::new(Upstream::tcp([address]), config).unwrap();
+        call_after_poison(methods, &poisoned, |request, response| {
+            client.call(request, response).unwrap();
+        });
+    }
 }

@@ -51,38 +51,46 @@ impl<R: Router, N: Net> Engine<R, N> {
                 None => return,
             },
         };
-        let Some(host) = self.hosts.get(host_key) else {
-            return;
-        };
         if R::Sharing::IS_ON {
             return self.send_pipelined(host_key, key);
         }
-        if host.throttle.is_on() {
-            return self.send_throttled(host_key, key);
-        }
-        let mut closed = false;
-        let reactor = &mut self.reactor;
-        let close = |conn| {
-            closed = true;
-            reactor.close(conn);
-        };
-        let checkout = host.pool.checkout(now, key, close);
-        if !R::KEEPS_HOSTS {
-            self.hosts.use_host(host_key);
-        }
-        match checkout {
-            Checkout::Reuse(conn) => {
-                self.start(conn, key);
-                if !closed && !self.hosts.pool_config().keeps_warm() {
-                    return;
+        self.check_out(host_key, key);
+    }
+
+    /// Gives a call an idle connection, or queues the call.
+    #[inline(always)] // into its only caller
+    fn check_out(&mut self, host_key: HostKey, key: CallKey) {
+        let (now, mut closed) = (self.reactor.now(), false);
+        loop {
+            let Some(host) = self.hosts.get(host_key) else {
+                return;
+            };
+            if host.throttle.is_on() {
+                return self.send_throttled(host_key, key);
+            }
+            let reactor = &mut self.reactor;
+            let close = |conn| {
+                closed = true;
+                reactor.close(conn);
+            };
+            let checkout = host.pool.checkout(now, key, close);
+            if !R::KEEPS_HOSTS {
+                self.hosts.use_host(host_key);
+            }
+            match checkout {
+                Checkout::Reuse(conn) if !self.start(conn, key) => {
+                    closed = true;
+                    continue; // with the next idle connection
+                }
+                Checkout::Reuse(_) if !closed && !self.hosts.pool_config().keeps_warm() => return,
+                Checkout::Reuse(_) => {}
+                Checkout::Wait(id) => self.reactor.wait(key, id),
+                Checkout::Full(limit) => {
+                    self.end_call(key, Err(Error::new(limit, Phase::Queue, Sent::Nothing)));
                 }
             }
-            Checkout::Wait(id) => self.reactor.wait(key, id),
-            Checkout::Full(limit) => {
-                self.end_call(key, Err(Error::new(limit, Phase::Queue, Sent::Nothing)));
-            }
+            return self.hosts.touch(host_key);
         }
-        self.hosts.touch(host_key);
     }
 
     /// Gets a permit for an attempt of a call, and returns the host that the attempt goes to. Without a permit, the
@@ -101,9 +109,14 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// Gives a connection to a call.
+    /// Gives a connection to a call. False if a look has shown that the connection cannot serve: it is closed.
     #[inline]
-    pub(super) fn start(&mut self, conn: ConnKey, key: CallKey) {
+    #[must_use = "a call that did not begin must be queued"]
+    pub(super) fn start(&mut self, conn: ConnKey, key: CallKey) -> bool {
+        if self.reactor.must_look(conn, key) && self.reactor.has_more(conn) {
+            self.close(conn);
+            return false;
+        }
         if self.telemetry.observes() {
             self.notify_sending(conn, key);
         }
@@ -113,6 +126,29 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.reactor.start(conn, key);
         if R::Sharing::IS_ON {
             self.pipeline_begun(conn, key);
+        }
+        true
+    }
+
+    /// Gives a connection to a call that was taken out of the queue; false if the call did not begin. Then it is the
+    /// first to get another connection.
+    pub(super) fn start_waiter(&mut self, conn: ConnKey, key: CallKey) -> bool {
+        let begun = self.start(conn, key);
+        if !begun {
+            self.put_back(key);
+        }
+        begun
+    }
+
+    /// Puts a call whose connection did not serve it before all calls that wait.
+    #[cold]
+    pub(super) fn put_back(&mut self, key: CallKey) {
+        if let Some(host_key) = self.reactor.call_ref(key).and_then(|call| call.host)
+            && let Some(host) = self.hosts.get(host_key)
+        {
+            let waiting = host.pool.put_back(key);
+            self.reactor.wait(key, waiting);
+            self.hosts.touch(host_key);
         }
     }
 
@@ -147,7 +183,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             next = host.pool.declined(now, slot.id);
         }
         match next {
-            Next::Assign(call) => self.start(conn, call),
+            Next::Assign(call) => {
+                self.start_waiter(conn, call);
+            }
             Next::Idle(until) => self.reactor.idle(conn, until),
             // The pool has freed its slot already.
             Next::Close => {

@@ -38,18 +38,21 @@ impl<R: Router, N: Net> Engine<R, N> {
         {
             return self.add_call(conn, key);
         }
-        let reactor = &mut self.reactor;
-        let checkout = host.pool.checkout(now, key, |conn| {
-            reactor.close(conn);
-        });
-        match checkout {
-            Checkout::Reuse(conn) => self.start(conn, key),
-            Checkout::Wait(id) => self.reactor.wait(key, id),
-            Checkout::Full(limit) => {
-                self.end_call(key, Err(Error::new(limit, Phase::Queue, Sent::Nothing)));
+        while let Some(host) = self.hosts.get(host_key) {
+            let reactor = &mut self.reactor;
+            let checkout = host.pool.checkout(now, key, |conn| {
+                reactor.close(conn);
+            });
+            match checkout {
+                Checkout::Reuse(conn) if !self.start(conn, key) => continue,
+                Checkout::Reuse(_) => {}
+                Checkout::Wait(id) => self.reactor.wait(key, id),
+                Checkout::Full(limit) => {
+                    self.end_call(key, Err(Error::new(limit, Phase::Queue, Sent::Nothing)));
+                }
             }
+            return self.hosts.touch(host_key);
         }
-        self.hosts.touch(host_key);
     }
 
     fn unfit(&mut self, key: CallKey) -> Option<Error> {
@@ -262,13 +265,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                     return;
                 }
                 call.client.sent_before = call.client.sent_before.max(sent);
-                if let Some(host_key) = call.host
-                    && let Some(host) = self.hosts.get(host_key)
-                {
-                    let waiting = host.pool.put_back(key);
-                    self.reactor.wait(key, waiting);
-                    self.hosts.touch(host_key);
-                }
+                self.put_back(key);
             }
         }
     }

@@ -93,8 +93,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             if let Some(host) = self.hosts.get(host_key) {
                 host.pool.claim(slot.id);
             }
-            self.start(conn, key);
-            self.pass(host_key, now);
+            if self.start_waiter(conn, key) {
+                self.pass(host_key, now);
+            }
             return self.hosts.touch(host_key);
         }
         self.put(conn, next);
@@ -178,7 +179,9 @@ impl<R: Router, N: Net> Engine<R, N> {
                 }
                 continue;
             }
-            self.start(conn, key);
+            if !self.start_waiter(conn, key) {
+                continue;
+            }
             self.pass(host_key, now);
             return true;
         }

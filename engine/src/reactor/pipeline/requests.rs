@@ -161,6 +161,11 @@ impl Pipeline {
         self.answered > 0
     }
 
+    /// Whether the request to be sent next goes alone, on a connection that has served before.
+    pub(super) fn is_next_alone(&self) -> bool {
+        self.front.alone && self.answered > 0 && self.is_front_unsent()
+    }
+
     /// Whether unsent bytes wait for the socket, and not for other requests to join them.
     pub(in crate::reactor) fn is_stuck(&self) -> bool {
         self.unsent() > 0 && (self.short_write || self.flush_at.is_none())

@@ -4,9 +4,11 @@ use std::io::{self, IoSlice};
 
 use super::note_front;
 use super::requests::{ByteRange, ResponseOwner};
+use crate::error::PeerFault;
 use crate::net::Net;
 use crate::policy::later;
 use crate::reactor::conn::ConnState;
+use crate::reactor::read::Look;
 use crate::reactor::send::WRITES_PER_ITERATION;
 use crate::reactor::{ConnKey, Reactor};
 use crate::time::Time;
@@ -66,11 +68,26 @@ impl<N: Net, C> Reactor<N, C> {
                 return true;
             }
             pipeline.flush_at = None;
-            self.send_pipeline(key);
+            if !pipeline.is_next_alone() || self.is_quiet(key) {
+                self.send_pipeline(key);
+            }
             false
         });
         keys.append(&mut self.unflushed);
         self.unflushed = keys;
+    }
+
+    /// Looks whether a connection without sent requests has bytes, or has ended. Then it fails: those bytes would be taken
+    /// for the next answer.
+    #[cold]
+    fn is_quiet(&mut self, key: ConnKey) -> bool {
+        let fault = match self.look_behind(key) {
+            Look::Nothing => return true,
+            Look::Bytes | Look::More => PeerFault::Unsolicited,
+            Look::Ended => PeerFault::Empty,
+        };
+        self.fail(key, fault.into());
+        false
     }
 
     /// When the next gathered requests must be sent.
