@@ -13,6 +13,7 @@ pub fn config() -> HostConfig {
     HostConfig {
         timeouts: Timeouts {
             total: Some(PATIENCE),
+            total_streamed: Some(PATIENCE),
             ..Timeouts::default()
         },
         ..HostConfig::default()

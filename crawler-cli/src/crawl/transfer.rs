@@ -69,6 +69,7 @@ impl Transfer {
                 max_connections: self.connections,
                 timeouts: Timeouts {
                     total: Some(self.timeout),
+                    total_streamed: Some(self.timeout),
                     resolve: within(LONGEST_OPENING),
                     connect: within(self.connect),
                     handshake: within(self.handshake),

@@ -84,7 +84,7 @@ pub struct Call {
 /// How the deadline of a call is given.
 #[derive(Clone, Copy, Debug)]
 enum CallTime {
-    /// [`Timeouts::total`](crate::Timeouts::total) of the client.
+    /// The totals of [`Timeouts`](crate::Timeouts).
     Configured,
     Within(Duration),
     At(Instant),
@@ -111,14 +111,14 @@ impl Call {
         self
     }
 
-    /// Limits the time of the whole call, from the moment when the client begins it, instead of the client's total
-    /// timeout.
+    /// Limits the time of the whole call, with a streamed body, from the moment when the client begins it, instead of the
+    /// client's total timeouts.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.time = CallTime::Within(timeout);
         self
     }
 
-    /// Ends the call at this time at the latest, instead of the client's total timeout.
+    /// Ends the call, with a streamed body, at this time at the latest, instead of the client's total timeouts.
     pub fn deadline(mut self, deadline: Instant) -> Self {
         self.time = CallTime::At(deadline);
         self
@@ -131,7 +131,7 @@ impl Call {
         self
     }
 
-    /// Time limits for this call, instead of the client's. `total` counts if the call has no [`timeout`](Self::timeout)
+    /// Time limits for this call, instead of the client's. The totals count if the call has no [`timeout`](Self::timeout)
     /// and no [`deadline`](Self::deadline). Name lookups, connecting and handshakes keep the client's limits, because
     /// they do not belong to one call.
     pub fn timeouts(mut self, timeouts: Timeouts) -> Self {

@@ -5,18 +5,28 @@ use std::time::Duration;
 use crate::error::{Phase, TimeLimit};
 use crate::time::Time;
 
-/// Limits in time. `total` covers a whole call, from its submission to the last byte of the body, with retries. Each of
-/// the others starts with its phase. `None` means no limit.
+/// Limits in time. `total` covers a call from its submission to its completion, with retries: to the last byte of the
+/// body, or to the head of a [streamed](crate::Call::streaming) response. Each of the others but `total_streamed` starts
+/// with its phase. `None` means no limit. No limit but the two totals counts while the caller's own source of the
+/// request's body, or the caller's consumer of the response's body, makes the peer wait.
 ///
 /// ```
 /// use std::time::Duration;
-/// let timeouts = courser::Timeouts { total: Some(Duration::from_secs(5)), ..Default::default() };
+/// let timeouts = courser::Timeouts {
+///     total: Some(Duration::from_secs(5)),
+///     total_streamed: Some(Duration::from_secs(3600)),
+///     ..Default::default()
+/// };
 /// assert_eq!(timeouts.connect, Some(Duration::from_secs(10)));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Timeouts {
-    /// The whole call. Default 60 s. A call may have its own deadline instead.
+    /// The whole call, or, if its response is streamed, until the head. Default 60 s. A call may have its own deadline
+    /// instead, which covers a streamed body as well.
     pub total: Option<Duration>,
+    /// The whole call if its response is streamed, from the submission to the last byte of the body. Default none: a
+    /// large body may take its time as long as bytes come.
+    pub total_streamed: Option<Duration>,
     /// Waiting for a connection while all are in use. Default none: only the call's deadline counts.
     pub queue: Option<Duration>,
     /// Looking up a name. Default 10 s.
@@ -46,6 +56,7 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             total: Some(Duration::from_secs(60)),
+            total_streamed: None,
             queue: None,
             resolve: Some(Duration::from_secs(10)),
             connect: Some(Duration::from_secs(10)),
@@ -62,6 +73,7 @@ impl Timeouts {
     pub fn none() -> Self {
         Self {
             total: None,
+            total_streamed: None,
             queue: None,
             resolve: None,
             connect: None,
@@ -70,6 +82,11 @@ impl Timeouts {
             first_byte: None,
             between_bytes: None,
         }
+    }
+
+    /// How long the head of a streamed response may take, from the submission of the call.
+    pub(crate) fn until_head(&self) -> Option<Duration> {
+        self.total.into_iter().chain(self.total_streamed).min()
     }
 
     /// The shortest limit of the phases of an exchange. No wait on a connection ends earlier by such a limit.

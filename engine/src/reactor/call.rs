@@ -23,6 +23,8 @@ pub(crate) struct ActiveCall<C> {
     /// What holds for this call instead of the client's settings.
     pub(crate) overrides: Option<Box<Overrides>>,
     pub(crate) deadline: Option<Time>,
+    /// The caller has set the deadline of this call.
+    pub(crate) has_own_deadline: bool,
     pub(crate) state: CallState,
     /// Once the call has ended.
     pub(crate) outcome: Result<(), Error>,
@@ -59,6 +61,7 @@ impl<C: Default> ActiveCall<C> {
             host: None,
             overrides: None,
             deadline: None,
+            has_own_deadline: false,
             state: CallState::New,
             outcome: Ok(()),
             timestamps: Timestamps::new(now),
@@ -95,15 +98,18 @@ impl<C> ActiveCall<C> {
     /// Whether the adaptive limit of the host does not apply to the waits for a first byte: the call has a limit of its
     /// own, or must have no limit.
     pub(crate) fn has_own_first_byte_limit(&self) -> bool {
-        let own = self.overrides.as_deref();
-        let own = own.and_then(|own| own.timeouts.as_ref());
+        let own = self.own_timeouts();
         self.no_adaptive_limit || own.is_some_and(|own| own.first_byte.is_some())
     }
 
     pub(super) fn timeouts<'a>(&'a self, settings: &'a Settings) -> &'a Timeouts {
-        let own = self.overrides.as_deref();
-        own.and_then(|own| own.timeouts.as_ref())
-            .unwrap_or(&settings.timeouts)
+        self.own_timeouts().unwrap_or(&settings.timeouts)
+    }
+
+    /// The call's own limits in time.
+    #[inline]
+    pub(crate) fn own_timeouts(&self) -> Option<&Timeouts> {
+        self.overrides.as_deref()?.timeouts.as_ref()
     }
 }
 
@@ -269,6 +275,20 @@ impl<N: Net, C> Reactor<N, C> {
         let due = timeouts.due(Phase::Queue, self.now, call.deadline);
         if let Some((at, _)) = due {
             self.timers.arm(TimerOwner::Call(key), &mut call.armed, at);
+        }
+    }
+
+    /// Sets another deadline of a call that has a connection.
+    pub(crate) fn set_deadline(&mut self, key: CallKey, deadline: Option<Time>) {
+        let Some(call) = self.calls.get_mut(key) else {
+            return;
+        };
+        call.deadline = deadline;
+        if let CallState::OnConn(key) = call.state
+            && let Some(conn) = self.conns.get_mut(key)
+        {
+            conn.wait.deadline = deadline;
+            self.arm_conn(key);
         }
     }
 

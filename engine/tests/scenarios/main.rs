@@ -8,3 +8,4 @@ mod one_host;
 mod rates;
 mod regression;
 mod resilience;
+mod streams;

@@ -746,8 +746,10 @@ fn draw_limits(random: &mut Random, mood: Mood) -> Limits {
 
 /// Every call must end by itself, since a server may be silent for ever.
 fn draw_timeouts(random: &mut Random) -> Timeouts {
+    let total = random.duration(&span(1, 5000));
     Timeouts {
-        total: Some(random.duration(&span(1, 5000))),
+        total: Some(total),
+        total_streamed: Some(total + random.duration(&span(0, 2000))),
         queue: maybe(random, 1, 2000),
         connect: maybe(random, 1, 1000),
         handshake: maybe(random, 1, 1000),
@@ -763,6 +765,7 @@ fn patient() -> Timeouts {
     let long = Some(Duration::from_secs(1_000_000));
     Timeouts {
         total: long,
+        total_streamed: long,
         queue: long,
         connect: long,
         handshake: long,

@@ -448,18 +448,18 @@ impl Run<'_> {
     fn block(&mut self, spec: &Spec) {
         let begun = self.net.now();
         self.note_take_up(begun);
-        let total = self
-            .plan
-            .config
-            .timeouts
-            .total
-            .expect("every plan has limits");
+        let timeouts = &self.plan.config.timeouts;
+        let until_head = timeouts.total.expect("every plan has limits");
+        let total = match spec.consumer {
+            None => until_head,
+            Some(_) => timeouts.total_streamed.expect("every plan has limits"),
+        };
         let nth = self.calls.len();
         let (mut request, fed) = request_of(self.plan, spec);
         self.calls.push(Running {
             spec: spec.clone(),
             id: None,
-            times: Some((begun, begun + total)),
+            times: Some((begun, begun + until_head)),
             fed,
             state: State::Over,
             cancelled: false,
@@ -566,6 +566,7 @@ impl Run<'_> {
                 assert_eq!(body, done.id);
                 assert!(spec.consumer.is_some() && done.response.body().is_empty());
                 self.check_head(&spec, &done.response);
+                self.note_head(nth);
                 self.calls[nth].state = State::Body {
                     head: done.response,
                     body: Vec::new(),
@@ -586,6 +587,17 @@ impl Run<'_> {
                 );
                 assert!(heard <= done.report.attempts() as usize);
             }
+        }
+    }
+
+    /// From the head of a streamed response on, another total timeout counts.
+    fn note_head(&mut self, nth: usize) {
+        let call = &mut self.calls[nth];
+        if call.spec.timeout.is_none()
+            && let Some((begun, deadline)) = &mut call.times
+        {
+            let total = self.plan.timeouts(&call.spec).total_streamed;
+            *deadline = *begun + total.expect("every plan has limits");
         }
     }
 

@@ -266,7 +266,9 @@ fn happens_within(limit: Duration, what: &str, stage: &Stage, end: End, manner: 
         (End::Stall, Phase::Send) => timeouts.write = Some(limit),
         (End::Stall, Phase::FirstByte) => timeouts.first_byte = Some(limit),
         (End::Stall, _) => timeouts.between_bytes = Some(limit),
-        (End::Drip, _) => timeouts.total = Some(limit),
+        (End::Drip, _) => {
+            (timeouts.total, timeouts.total_streamed) = (Some(limit), Some(limit));
+        }
         _ => {}
     }
     let request = match stage.upload {

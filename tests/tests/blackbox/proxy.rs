@@ -22,6 +22,7 @@ const REACHED: [u8; 10] = [5, 0, 0, 1, 0, 0, 0, 0, 0, 0];
 /// `user:secret` in Basic.
 const BASIC: &str = "Basic dXNlcjpzZWNyZXQ=";
 const DEADLINE: Timeouts = Timeouts {
+    total_streamed: None,
     total: Some(PATIENCE),
     queue: None,
     resolve: None,

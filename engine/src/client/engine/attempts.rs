@@ -203,6 +203,11 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// A call on a connection has reached a time limit.
     pub(super) fn late(&mut self, conn: ConnKey, key: CallKey, limit: TimeLimit) {
+        let now = self.reactor.now();
+        if limit == TimeLimit::Total && self.reactor.call_ref(key).is_some_and(|c| !c.is_late(now))
+        {
+            return; // the head of a streamed response came in time, and another deadline counts from then on
+        }
         let Some(error) = self.error_on(conn, key, limit.into()) else {
             return;
         };

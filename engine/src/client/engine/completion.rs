@@ -148,6 +148,12 @@ impl<R: Router, N: Net> Engine<R, N> {
             && call.head == HeadState::Awaited
         {
             call.head = HeadState::Ready;
+            if !call.has_own_deadline {
+                let timeouts = call.own_timeouts().unwrap_or(&self.rules.timeouts);
+                let total = timeouts.total_streamed;
+                let deadline = total.and_then(|total| call.timestamps.begun.checked_add(total));
+                self.reactor.set_deadline(key, deadline);
+            }
             self.deliveries.push_done(key);
         }
     }

@@ -11,6 +11,7 @@ use crate::client::telemetry::Telemetry;
 use crate::client::{CallTime, ObserverEvent};
 use crate::error::{Error, Phase, Sent};
 use crate::net::Net;
+use crate::proto::BodyMode;
 use crate::reactor::{
     CallKey, CallState, ConnKey, HostKey, OpeningKey, PoolSlot, ProxyMessage, ReactorEvent,
     TimerOwner,
@@ -80,11 +81,12 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         if !matches!(time, CallTime::Running) {
             call.timestamps.begun = now;
-            let own = call
-                .overrides
-                .as_deref()
-                .and_then(|own| own.timeouts.as_ref());
-            let total = own.map_or(self.rules.total, |own| own.total);
+            call.has_own_deadline = !matches!(time, CallTime::Configured);
+            let timeouts = call.own_timeouts().unwrap_or(&self.rules.timeouts);
+            let total = match call.mode {
+                BodyMode::Stream => timeouts.until_head(),
+                BodyMode::Buffer | BodyMode::Discard => timeouts.total,
+            };
             call.deadline = time.expires_at(now, total);
             call.response.clear();
             call.request.reset();

@@ -39,7 +39,7 @@ use crate::client::progress::{ActiveCall, Reactor};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Net, Waker};
-use crate::policy::{Balancer, Counters, DnsCounters, LatePolicy};
+use crate::policy::{Balancer, Counters, DnsCounters, LatePolicy, Timeouts};
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{Armed, ByteRates, CallState, HeadState, HostKey, Settings};
 use crate::time::Time;
@@ -72,7 +72,7 @@ pub struct Engine<R: Router, N: Net = OsNet> {
 
 /// The rules for calls that have no settings of their own.
 struct CallRules {
-    total: Option<Duration>,
+    timeouts: Timeouts,
     late: LatePolicy,
 }
 
@@ -122,7 +122,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             router,
             connector: Connector::new(&config),
             rules: CallRules {
-                total: config.timeouts.total,
+                timeouts: config.timeouts.clone(),
                 late: config.late,
             },
             admission: Admission::new(config.breaker),
