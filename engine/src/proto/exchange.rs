@@ -151,6 +151,8 @@ enum SendState {
     HeadThenStream(usize),
     /// The current piece of the stream, from this offset.
     Stream(usize),
+    /// The source of the stream had no bytes.
+    AwaitSource,
     Done,
 }
 
@@ -247,9 +249,12 @@ impl Exchange {
                 SendState::Stream(at) if at < request.stream_pending().len() => {
                     return Ok(SendStep::Write([&request.stream_pending()[at..], &[]]));
                 }
-                SendState::Stream(_) => match request.fill_stream()? {
+                SendState::Stream(_) | SendState::AwaitSource => match request.fill_stream()? {
                     Fill::Filled => self.send = SendState::Stream(0),
-                    Fill::Pending => return Ok(SendStep::AwaitSource),
+                    Fill::Pending => {
+                        self.send = SendState::AwaitSource;
+                        return Ok(SendStep::AwaitSource);
+                    }
                     Fill::Ended => self.send = SendState::Done,
                 },
                 SendState::Fixed(0) | SendState::Separate(_) | SendState::Done => {
@@ -275,7 +280,7 @@ impl Exchange {
             | SendState::Separate(at)
             | SendState::HeadThenStream(at)
             | SendState::Stream(at) => *at += n,
-            SendState::AwaitContinue(_) | SendState::Done => {}
+            SendState::AwaitContinue(_) | SendState::AwaitSource | SendState::Done => {}
         }
     }
 
@@ -300,6 +305,12 @@ impl Exchange {
     /// Whether the body waits for 100 (Continue).
     pub fn awaits_continue(&self) -> bool {
         matches!(self.send, SendState::AwaitContinue(_))
+    }
+
+    /// Whether the source of the body had no bytes when it was asked last.
+    #[inline]
+    pub fn awaits_source(&self) -> bool {
+        matches!(self.send, SendState::AwaitSource)
     }
 
     fn body_state(&self) -> SendState {

@@ -24,6 +24,9 @@ impl<S> Conn<S> {
         let ConnState::Busy(exchange, _) = &mut self.state else {
             return Ok(());
         };
+        if exchange.awaits_source() {
+            self.wait.since = now; // the peer had nothing to wait for
+        }
         for _ in 0..WRITES_PER_ITERATION {
             let parts = match exchange.poll_send(&mut call.request) {
                 Ok(SendStep::Write(parts)) => parts,

@@ -1,15 +1,19 @@
-//! Streamed bodies in both directions: how long they may take.
+//! Streamed bodies in both directions: how long they may take, and who is to blame for a pause.
 
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use courser::net::sim::{Link, Peer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
-    Call, ErrorKind, HostClient, HostConfig, Phase, Read, Request, Response, TimeLimit,
+    Call, CallId, ErrorKind, HostClient, HostConfig, Phase, Read, Request, Response, TimeLimit,
     Timeouts, Upstream,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
 /// Runs a script on each piece of data.
 struct Script<F>(F);
@@ -134,4 +138,98 @@ fn the_head_of_a_streamed_response_must_come_within_the_total_timeout() {
         assert_total(&read_all(&mut client).unwrap_err(), Phase::FirstByte);
         assert_eq!(net.now() - began, 60 * SECOND);
     }
+}
+
+/// A body whose source has as many bytes as the test says.
+struct Source {
+    ready: Arc<AtomicUsize>,
+    given: usize,
+}
+
+impl io::Read for Source {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = buffer.len().min(self.ready.load(SeqCst) - self.given);
+        if n == 0 {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        buffer[..n].fill(b'x');
+        self.given += n;
+        Ok(n)
+    }
+}
+
+/// Submits a call with a body of that length, and returns how many bytes of it are ready.
+fn upload(client: &mut HostClient<SimNet>, length: usize) -> (CallId, Arc<AtomicUsize>) {
+    let ready = Arc::default();
+    let mut request = Request::new("PUT", "/");
+    let source = Source {
+        ready: Arc::clone(&ready),
+        given: 0,
+    };
+    request.body_stream(source, Some(length as u64));
+    let id = client.submit(Call::new(request, Response::new()));
+    (id, ready)
+}
+
+fn without_total() -> Timeouts {
+    Timeouts {
+        total: None,
+        first_byte: Some(30 * SECOND),
+        ..Timeouts::default()
+    }
+}
+
+#[test]
+fn the_peer_is_not_to_blame_for_the_pauses_of_a_source() {
+    let mut received = Vec::new();
+    let whole = move |peer: &mut Peer<'_>, data: &[u8]| {
+        received.extend_from_slice(data);
+        if received.ends_with(b"\r\n\r\nxxx") {
+            peer.send(OK);
+        }
+    };
+    let (mut client, _) = client(without_total(), Link::default(), whole);
+    let (id, ready) = upload(&mut client, 3);
+    for count in 1..=3 {
+        assert!(
+            client.wait(Some(100 * SECOND)).unwrap().is_none(),
+            "{count}"
+        );
+        ready.store(count, SeqCst);
+        client.resume(id);
+    }
+    client.wait(None).unwrap().unwrap().outcome.unwrap();
+}
+
+#[test]
+fn after_the_pause_of_a_source_the_limits_count_anew() {
+    let link = Link {
+        window: 1_000,
+        ..Link::default()
+    };
+    let deaf = |peer: &mut Peer<'_>, _: &[u8]| peer.stop_reading();
+    let (mut client, net) = client(without_total(), link, deaf);
+    let (id, ready) = upload(&mut client, 100_000);
+    assert!(client.wait(Some(100 * SECOND)).unwrap().is_none());
+    ready.store(100_000, SeqCst);
+    client.resume(id);
+    let resumed = net.now();
+    let done = client.wait(None).unwrap().unwrap();
+    let error = done.outcome.unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Write)),
+        "{error:?}"
+    );
+    let took = net.now() - resumed;
+    assert!((30 * SECOND..31 * SECOND).contains(&took), "{took:?}");
+}
+
+#[test]
+fn the_total_timeout_goes_on_while_a_source_pauses() {
+    let (mut client, net) = client(Timeouts::default(), Link::default(), |_, _| {});
+    let began = net.now();
+    upload(&mut client, 3);
+    let done = client.wait(None).unwrap().unwrap();
+    assert_total(&done.outcome.unwrap_err(), Phase::Send);
+    assert_eq!(net.now() - began, 60 * SECOND);
 }
