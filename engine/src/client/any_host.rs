@@ -359,7 +359,7 @@ impl AnyHost {
                 }
             }
         }
-        if !asks_proxy && self.proxies.any() {
+        if !asks_proxy {
             defaults = defaults.withholding();
         }
         if url.scheme() == Scheme::Https {

@@ -177,10 +177,11 @@ impl Request {
     /// Adds a header line after those that are there. `Host` and `User-Agent` take the place of the defaults instead.
     /// The headers that frame the message (`Content-Length`, `Transfer-Encoding`, `Trailer`, `Expect`) are refused.
     ///
-    /// A client with proxies sends `Proxy-Authorization` to an HTTP proxy that forwards the request, in place of the
-    /// proxy's own credentials. It does not send it to servers, neither directly nor through a tunnel. A tunnel is
-    /// opened for many requests, so only [the proxy's credentials](crate::Proxy::with_credentials) open it. A client
-    /// without proxies sends the header like any other.
+    /// A [`Client`](crate::Client) sends `Proxy-Authorization` to an HTTP proxy that forwards the request, in place of
+    /// the proxy's own credentials. It never sends the header to a server (RFC 9110 §11.7.2): neither directly, nor
+    /// through a tunnel or SOCKS. A tunnel is opened for many requests, so only
+    /// [the proxy's credentials](crate::Proxy::with_credentials) open it. A [`HostClient`](crate::HostClient) and a
+    /// [`PipelineClient`](crate::PipelineClient), whose upstream may be a proxy, send the header like any other.
     pub fn header(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
         let value = value.as_ref();
         self.invalidate();

@@ -488,17 +488,129 @@ fn headers_for_the_proxy() {
     assert_none_left(client, [&proxy, &secure, &direct]);
 }
 
-/// Without proxies it is the caller's header, as in a request that is made for a proxy by hand.
+/// Whoever chooses the proxies: the client, the call, or nobody. Each URL leads to its server directly, by a tunnel or
+/// through SOCKS.
 #[test]
-fn proxy_authorization_without_proxies() {
-    let server = Server::play([connection().always(OK)]);
-    let mut client = any_client(config(Proxies::none()));
-    let mut request = Request::get(format!("http://{}/", server.address()));
-    request.header("Proxy-Authorization", "own");
-    client.call(&mut request, &mut Response::new()).unwrap();
-    let sent = server.requests();
-    assert_eq!(sent[0].header("proxy-authorization"), ["own"]);
-    assert_none_left(client, [&server]);
+fn proxy_authorization_reaches_no_server_by_any_way() {
+    let (authority, acceptor) = origin();
+    let plain = Server::every(connection().always(OK));
+    let secure = Server::every(connection().tls(&acceptor).always(OK));
+    let (to_plain, to_secure) = (plain.address(), secure.address());
+    let tunnel = |to| connection().request().send(ESTABLISHED).relay(to);
+    let socks_to = |to| {
+        connection()
+            .take(3)
+            .send([5, 0])
+            .take(10)
+            .send(REACHED)
+            .relay(to)
+    };
+    let unused = || Server::every(connection().always(OK));
+    let urls = [
+        (format!("http://{to_plain}/"), to_plain),
+        (format!("https://{to_secure}/"), to_secure),
+    ];
+    for (url, to) in &urls {
+        // The proxies by their name, and what they are played by.
+        let mut ways = vec![
+            ("none", unused()),
+            ("excepted", unused()),
+            ("tunnelled", Server::play([tunnel(*to)])),
+            ("socks5", Server::play([socks_to(*to)])),
+            ("socks5h", Server::play([socks_to(*to)])),
+        ];
+        for (way, server) in ways.drain(..) {
+            for by_call in [false, true] {
+                let server = match (way, by_call) {
+                    (_, false) | ("none" | "excepted", true) => &server,
+                    ("tunnelled", true) => &Server::play([tunnel(*to)]),
+                    (_, true) => &Server::play([socks_to(*to)]),
+                };
+                let proxies = match way {
+                    "none" => Proxies::none(),
+                    "excepted" => all("http", server).except("127.0.0.0/8"),
+                    "tunnelled" => {
+                        let proxy: courser::Proxy =
+                            format!("http://{}", server.address()).parse().unwrap();
+                        Proxies::all(proxy.with_tunnels())
+                    }
+                    scheme => all(scheme, server),
+                };
+                let mut request = Request::get(url);
+                request
+                    .header("Proxy-Authorization", "Basic own")
+                    .header("X-Other", "stays");
+                let mut call = Call::new(request, Response::new());
+                let of_client = match by_call {
+                    true => Proxies::none(),
+                    false => proxies.clone(),
+                };
+                if by_call {
+                    call = call.proxies(proxies);
+                }
+                let mut client = client(of_client, authority.trusted());
+                run_any(&mut client, [call]).remove(0).outcome.unwrap();
+                let at = if to == &to_plain { &plain } else { &secure };
+                let seen = at.requests().pop().unwrap();
+                assert_eq!(seen.header("x-other"), ["stays"], "{way} {url}");
+                let told = seen.header("proxy-authorization");
+                assert!(told.is_empty(), "{way} {url}, by the call: {by_call}");
+            }
+        }
+    }
+    // The client's own proxy is not asked by this call.
+    let ours = unused();
+    for proxies in [Proxies::none(), all("http", &ours).except("*")] {
+        let mut client = client(all_as_user("http", &ours), TlsConfig::default());
+        let mut request = Request::get(&urls[0].0);
+        request.header("Proxy-Authorization", "Basic own");
+        let call = Call::new(request, Response::new()).proxies(proxies);
+        run_any(&mut client, [call]).remove(0).outcome.unwrap();
+        let seen = plain.requests().pop().unwrap();
+        assert!(seen.header("proxy-authorization").is_empty());
+        assert_eq!(ours.accepted(), 0);
+    }
+    // A proxy that only this call has is told.
+    let mut client = client(Proxies::none(), TlsConfig::default());
+    let mut request = Request::get("http://a.example/");
+    request.header("Proxy-Authorization", "Basic own");
+    let call = Call::new(request, Response::new()).proxies(all("http", &ours));
+    run_any(&mut client, [call]).remove(0).outcome.unwrap();
+    assert_eq!(
+        ours.requests()[0].header("proxy-authorization"),
+        ["Basic own"]
+    );
+}
+
+/// A redirect leads from a server behind a proxy to one that the exceptions of the call leave out.
+#[test]
+fn proxy_authorization_does_not_follow_a_redirect_past_the_proxy() {
+    let direct = Server::every(connection().always(OK));
+    let port = direct.address().port();
+    let proxy = Server::answer(move |_| {
+        format!(
+            "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:{port}/\r\nContent-Length: 0\r\n\r\n"
+        )
+        .into()
+    });
+    let mut config = config(Proxies::none());
+    config.redirects = Redirects::limit(3);
+    let mut client = named_client(config, NoNames);
+    for first in ["http://a.example/", &format!("http://127.0.0.1:{port}/a")] {
+        let mut request = Request::get(first);
+        request.header("Proxy-Authorization", "Basic own");
+        let proxies = all("http", &proxy).except("127.0.0.1");
+        let call = Call::new(request, Response::new()).proxies(proxies);
+        run_any(&mut client, [call]).remove(0).outcome.unwrap();
+    }
+    assert_eq!(
+        proxy.requests()[0].header("proxy-authorization"),
+        ["Basic own"]
+    );
+    for request in direct.requests() {
+        assert!(request.header("proxy-authorization").is_empty());
+    }
+    assert_none_left(client, [&proxy, &direct]);
 }
 
 #[test]
