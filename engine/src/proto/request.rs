@@ -490,30 +490,31 @@ impl Request {
         }
         out.extend_from_slice(&defaults.lines);
         let withheld = own_proxy && defaults.omits_proxy_authorization;
-        if self.0.redirected.is_none() && !withheld {
+        let has_cookies = !self.0.cookies.is_empty();
+        if self.0.redirected.is_none() && !withheld && !has_cookies {
             out.extend_from_slice(&self.0.fields);
         } else {
             self.write_some_fields(withheld, out);
         }
         if let Some(url) = url
-            && (!self.0.authorization || self.is_other_origin())
+            && !self.0.authorization
+            && !self.is_other_origin()
         {
             self.write_authorization(&url, out);
         }
-        if !self.0.cookies.is_empty() {
-            push_line(out, "Cookie", &self.0.cookies);
+        if has_cookies {
+            self.write_cookies(out);
         }
         self.write_framing(out);
         out.extend_from_slice(b"\r\n");
         Ok(())
     }
 
-    /// Writes `Authorization` from the user information of the URL, or, after redirects on the same origin, of the
-    /// first URL.
+    /// Writes `Authorization` from the user information of the URL, or, after redirects, of the first URL. A server
+    /// that redirects to another origin can give no credentials for that origin.
     fn write_authorization(&self, url: &Url<'_>, out: &mut Vec<u8>) {
         let earlier = Url::parse(&self.0.target)
             .ok()
-            .filter(|_| !self.is_other_origin())
             .and_then(|url| url.userinfo());
         if let Some(userinfo) = url.userinfo().or(earlier) {
             out.extend_from_slice(b"Authorization: ");
@@ -522,25 +523,59 @@ impl Request {
         }
     }
 
-    /// Writes the headers that still hold after redirects; without `Proxy-Authorization` if `withheld`.
+    /// Writes the headers that still hold after redirects; without `Proxy-Authorization` if `withheld`, and without
+    /// `Cookie` if [`write_cookies`](Self::write_cookies) writes that header.
     fn write_some_fields(&self, withheld: bool, out: &mut Vec<u8>) {
-        for line in self.0.fields.split_inclusive(|&byte| byte == b'\n') {
-            let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
-            // Names are tokens, which `header` has checked.
-            let name = std::str::from_utf8(name).unwrap_or_default();
-            let marked = || {
-                self.0
-                    .sensitive
-                    .iter()
-                    .any(|own| own.eq_ignore_ascii_case(name))
-            };
-            let private = self.is_other_origin() && (is_credential(name) || marked())
-                || withheld && name.eq_ignore_ascii_case(PROXY_AUTHORIZATION);
+        for line in self.field_lines() {
+            let (name, _) = split_line(line);
+            let private = self.is_private(name)
+                || withheld && name.eq_ignore_ascii_case(PROXY_AUTHORIZATION)
+                || !self.0.cookies.is_empty() && name.eq_ignore_ascii_case("cookie");
             if private || self.lost_body() && describes_body(name) {
                 continue;
             }
             out.extend_from_slice(line);
         }
+    }
+
+    /// Writes one `Cookie` header (RFC 6265 §5.4): the cookies that the caller has set, then those of the jar. A cookie
+    /// of the caller takes the place of a cookie of the jar with the same name.
+    #[cold]
+    fn write_cookies(&self, out: &mut Vec<u8>) {
+        let own = self.field_lines().map(split_line);
+        let own: Vec<&[u8]> = own
+            .filter(|(name, _)| name.eq_ignore_ascii_case("cookie") && !self.is_private(name))
+            .map(|(_, value)| value)
+            .filter(|value| !value.is_empty())
+            .collect();
+        let named = |name: &[u8]| {
+            own.iter()
+                .any(|value| cookies(value).any(|own| own.0 == name))
+        };
+        let jar = cookies(&self.0.cookies).filter(|(name, _)| !named(name));
+        let mut separator: &[u8] = b"Cookie: ";
+        for part in own.iter().copied().chain(jar.map(|(_, pair)| pair)) {
+            out.extend_from_slice(separator);
+            out.extend_from_slice(part);
+            separator = b"; ";
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// The header lines that the caller has set, each with its CRLF.
+    fn field_lines(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.fields.split_inclusive(|&byte| byte == b'\n')
+    }
+
+    /// Whether the present origin may not get a header with this name.
+    fn is_private(&self, name: &str) -> bool {
+        let marked = || {
+            self.0
+                .sensitive
+                .iter()
+                .any(|own| own.eq_ignore_ascii_case(name))
+        };
+        self.is_other_origin() && (is_credential(name) || marked())
     }
 
     fn write_framing(&self, out: &mut Vec<u8>) {
@@ -709,7 +744,7 @@ impl Request {
     }
 
     #[cfg(feature = "cookies")]
-    /// Sends these cookies in `Cookie`, in addition to a header that the caller has set; nothing if they are empty.
+    /// Sends these cookies of a jar in `Cookie`, after the cookies that the caller has set; nothing if they are empty.
     pub(crate) fn set_cookies(&mut self, cookies: &[u8]) {
         if self.0.cookies != cookies {
             self.invalidate().0.cookies.clear();
@@ -1018,6 +1053,25 @@ impl Stream {
         );
         self.buffer.extend_from_slice(b"\r\n");
     }
+}
+
+/// The name and the value of a header line that [`push_line`] has written.
+fn split_line(line: &[u8]) -> (&str, &[u8]) {
+    let line = line.strip_suffix(b"\r\n").unwrap_or(line);
+    let colon = line.iter().position(|&byte| byte == b':');
+    let (name, value) = line.split_at(colon.unwrap_or(line.len()));
+    // Names are tokens, which `header` has checked.
+    let name = std::str::from_utf8(name).unwrap_or_default();
+    (name, value.strip_prefix(b": ").unwrap_or(value))
+}
+
+/// The cookies in the value of `Cookie`: the name of each, and all of it.
+fn cookies(value: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    value.split(|&byte| byte == b';').map(|pair| {
+        let pair = pair.trim_ascii();
+        let name = pair.split(|&byte| byte == b'=').next();
+        (name.unwrap_or_default().trim_ascii_end(), pair)
+    })
 }
 
 /// Whether this header has credentials.

@@ -607,15 +607,38 @@ fn user_information() {
         .unwrap();
     assert_eq!(server.requests()[0].header("authorization"), [BASIC]);
     assert!(other.requests()[0].header("authorization").is_empty());
-    // A server may give some of the other's.
+    // A server may give credentials for itself, and for no other server.
+    let server = Server::answer(|request| match request.target().as_str() {
+        "/from" => {
+            let host = request.header("host").remove(0);
+            moved(302, &format!("http://user:pass@{host}/to"))
+        }
+        _ => OK.into(),
+    });
+    let report = client
+        .get(&url(&server, "/from"), &mut Response::new())
+        .unwrap();
+    assert!(server.requests()[0].header("authorization").is_empty());
+    assert_eq!(server.requests()[1].header("authorization"), [BASIC]);
+    assert_eq!(&*report.redirects()[0].url, url(&server, "/to"));
     let server = leading(302, format!("http://user:pass@{there}/"));
     let report = client
         .get(&url(&server, "/from"), &mut Response::new())
         .unwrap();
     assert!(server.requests()[0].header("authorization").is_empty());
-    assert_eq!(other.requests()[1].header("authorization"), [BASIC]);
-    // What is told of it is without.
+    assert!(other.requests()[1].header("authorization").is_empty());
     assert_eq!(&*report.redirects()[0].url, format!("http://{there}/"));
+    // Nor on the steps after that.
+    let further = leading(302, "/to");
+    let at = further.address();
+    let server = leading(302, format!("http://user:pass@{at}/from"));
+    client
+        .get(&url(&server, "/from"), &mut Response::new())
+        .unwrap();
+    assert_eq!(further.requests().len(), 2);
+    for request in further.requests() {
+        assert!(request.header("authorization").is_empty());
+    }
     // What the caller says goes before the URL.
     let mut request = Request::get(with(&other, "/"));
     request.header("Authorization", "Bearer own");
