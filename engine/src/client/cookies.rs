@@ -5,7 +5,7 @@
 //! limits.
 //!
 //! Some rules come from the revision of RFC 6265 (draft-ietf-httpbis-rfc6265bis) and from curl. `Secure` cookies are
-//! neither accepted nor replaced over plain http, except from `localhost` and loopback addresses. The prefixes
+//! neither accepted, replaced nor shadowed over plain http, except from `localhost` and loopback addresses. The prefixes
 //! `__Secure-` and `__Host-` are enforced. Control characters are refused. `SameSite` is ignored, because a request
 //! here belongs to no site. Cookies that are not UTF-8 are refused, because they could not be sent back unchanged.
 
@@ -13,7 +13,8 @@
 mod tests;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -363,8 +364,8 @@ impl fmt::Debug for CookieJar {
 
 #[derive(Default)]
 struct Jar {
-    /// The cookies by domain, in lower case and without a leading dot. No list is empty.
-    domains: HashMap<Box<str>, Vec<Stored>>,
+    /// The cookies by domain. No list is empty.
+    domains: BTreeMap<Domain<'static>, Vec<Stored>>,
     /// The number of all cookies.
     count: usize,
     /// The number of the next new cookie.
@@ -377,27 +378,71 @@ struct Stored {
     number: u64,
 }
 
+/// A domain in lower case, without a leading dot. The order is that of the bytes from the end, so that the subdomains of
+/// a domain are neighbours.
+#[derive(Eq, PartialEq)]
+struct Domain<'d>(Cow<'d, str>);
+
+impl Ord for Domain<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.bytes().rev().cmp(other.0.bytes().rev())
+    }
+}
+
+impl PartialOrd for Domain<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 impl Jar {
     /// The cookies of a host and of its parent domains.
     fn with_parents<'j>(&'j self, host: &'j str) -> impl Iterator<Item = &'j Vec<Stored>> {
         let parents = host.match_indices('.').map(|(at, _)| &host[at + 1..]);
+        let domains: &BTreeMap<Domain<'j>, _> = &self.domains;
         std::iter::once(host)
             .chain(parents)
-            .filter_map(|domain| self.domains.get(domain))
+            .filter_map(|domain| domains.get(&Domain(domain.into())))
+    }
+
+    /// The cookies of all subdomains of a domain.
+    fn with_subdomains(&self, domain: &str) -> impl Iterator<Item = &Vec<Stored>> {
+        let end = format!(".{domain}");
+        let from = Domain(end.clone().into());
+        let next = self.domains.range(from..);
+        next.take_while(move |(domain, _)| domain.0.ends_with(&end))
+            .map(|(_, stored)| stored)
+    }
+
+    /// Whether a cookie that was set over a safe connection forbids this cookie, which was not: both have one name, and
+    /// may be sent to the same URL (draft-ietf-httpbis-rfc6265bis §5.7, step 11).
+    fn forbids(&self, domain: &str, cookie: &ParsedCookie<'_>) -> bool {
+        self.with_parents(domain)
+            .chain(self.with_subdomains(domain))
+            .flatten()
+            .any(|Stored { cookie: old, .. }| {
+                old.secure() == Some(true)
+                    && old.name() == cookie.name()
+                    && !old.is_expired()
+                    && is_at_or_below(&cookie.path, &old.path)
+            })
     }
 
     fn insert(&mut self, cookie: ParsedCookie<'static>, url: &url::Url, limits: &CookieLimits) {
-        let domain: Box<str> = match &cookie.domain {
-            CookieDomain::HostOnly(domain) | CookieDomain::Suffix(domain) => domain.as_str().into(),
+        let domain = match &cookie.domain {
+            CookieDomain::HostOnly(domain) | CookieDomain::Suffix(domain) => domain.clone(),
             CookieDomain::NotPresent | CookieDomain::Empty => return,
         };
+        if !is_trustworthy(url) && self.forbids(&domain, &cookie) {
+            return;
+        }
+        let domain = Domain(domain.into());
         let mut stored = self.domains.remove(&domain).unwrap_or_default();
         self.count -= stored.len();
         let place = stored
             .iter()
             .position(|old| old.cookie.name() == cookie.name() && *old.cookie.path == *cookie.path);
         match place {
-            Some(at) if is_protected(&stored[at].cookie, url) => {}
             // An expired cookie deletes the old one. Another cookie replaces it and keeps its number (RFC 6265 §5.3,
             // step 11).
             Some(at) if cookie.is_expired() => drop(stored.remove(at)),
@@ -469,9 +514,10 @@ fn is_trustworthy(url: &url::Url) -> bool {
         }
 }
 
-/// Whether a cookie was set over a connection that is safer than this one.
-fn is_protected(old: &ParsedCookie<'_>, url: &url::Url) -> bool {
-    old.secure() == Some(true) && !old.is_expired() && !is_trustworthy(url)
+/// Whether a path is `above`, or below it (RFC 6265 §5.1.4: the path-match).
+fn is_at_or_below(path: &str, above: &str) -> bool {
+    path.strip_prefix(above)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || above.ends_with('/'))
 }
 
 /// Whether the cookie meets the conditions of the prefix of its name.

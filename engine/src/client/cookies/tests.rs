@@ -188,6 +188,95 @@ fn replaced_deleted_and_in_order() {
     assert_eq!(sent(&jar, from), "");
 }
 
+/// A server, or an attacker, on plain http cannot put a cookie of its own beside a `Secure` cookie that is sent to the
+/// same URLs (draft-ietf-httpbis-rfc6265bis §5.7, step 11).
+#[test]
+fn secure_cookies_are_not_shadowed() {
+    for (kept, from, new, set_it) in [
+        // The same domain and path, and more exact paths.
+        (
+            "s=1; Secure; Path=/login",
+            "http://h.x/",
+            "s=2; Path=/login",
+            false,
+        ),
+        (
+            "s=1; Secure; Path=/login",
+            "http://h.x/",
+            "s=2; Path=/login/",
+            false,
+        ),
+        (
+            "s=1; Secure; Path=/login",
+            "http://h.x/",
+            "s=2; Path=/login/en",
+            false,
+        ),
+        ("s=1; Secure; Path=/", "http://h.x/", "s=2; Path=/a", false),
+        (
+            "s=1; Secure; Path=/a/",
+            "http://h.x/",
+            "s=2; Path=/a/b",
+            false,
+        ),
+        // Paths to which the other cookie is not sent.
+        (
+            "s=1; Secure; Path=/login",
+            "http://h.x/",
+            "s=2; Path=/",
+            true,
+        ),
+        (
+            "s=1; Secure; Path=/login",
+            "http://h.x/",
+            "s=2; Path=/loginhelper",
+            true,
+        ),
+        ("s=1; Secure; Path=/a/", "http://h.x/", "s=2; Path=/a", true),
+        // Domains above and below, for this host alone or not.
+        ("s=1; Secure", "http://h.x/", "s=2; Domain=h.x", false),
+        ("s=1; Secure; Domain=h.x", "http://h.x/", "s=2", false),
+        ("s=1; Secure; Domain=h.x", "http://www.h.x/", "s=2", false),
+        (
+            "s=1; Secure; Domain=h.x",
+            "http://a.www.h.x/",
+            "s=2; Domain=www.h.x",
+            false,
+        ),
+        ("s=1; Secure", "http://www.h.x/", "s=2", false),
+        ("s=1; Secure", "http://www.h.x/", "s=2; Max-Age=0", false),
+        // Names that only end alike, and other names of cookies.
+        ("s=1; Secure", "http://nh.x/", "s=2", true),
+        ("s=1; Secure", "http://h.xx/", "s=2", true),
+        ("s=1; Secure", "http://h.x/", "S=2", true),
+        // Cookies that are not `Secure`, and safe connections.
+        ("s=1", "http://www.h.x/", "s=2; Path=/a", true),
+        ("s=1; Secure", "https://h.x/", "s=2; Path=/a", true),
+    ] {
+        let jar = CookieJar::new();
+        set(&jar, "https://h.x/", kept);
+        let before = jar.len();
+        set(&jar, from, new);
+        assert_eq!(
+            jar.len() > before,
+            set_it,
+            "{new} from {from} beside {kept}"
+        );
+    }
+    // From below to above.
+    for (host, set_it) in [("www.h.x", false), ("a.www.h.x", false), ("nh.x", true)] {
+        let jar = CookieJar::new();
+        set(&jar, &format!("https://{host}/"), "s=1; Secure");
+        set(&jar, "http://h.x/", "s=2; Domain=h.x");
+        assert_eq!(jar.len() == 2, set_it, "{host}");
+    }
+    // What has expired stands in nobody's way.
+    let jar = CookieJar::new();
+    set(&jar, "https://h.x/", "s=1; Secure; Max-Age=0");
+    set(&jar, "http://h.x/", "s=2");
+    assert_eq!(sent(&jar, "http://h.x/"), "s=2");
+}
+
 #[test]
 fn nothing_grows_without_end() {
     let limit = |n| NonZeroUsize::new(n).unwrap();
