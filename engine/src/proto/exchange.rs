@@ -551,7 +551,7 @@ impl Exchange {
             self.close.get_or_insert(CloseReason::Http10);
         }
         let usual = status == 200 && self.kind == RequestKind::Ordinary;
-        if !usual && self.is_bodiless(status, &framing) {
+        if !usual && self.is_bodiless(status, &framing)? {
             return Ok(RecvState::Done);
         }
         match (
@@ -583,16 +583,23 @@ impl Exchange {
     }
 
     /// Whether the response has no body, whatever its headers say.
+    ///
+    /// # Errors
+    /// 204 or 304 with an invalid `Content-Length`: another reader may take what follows for a body.
     #[cold]
-    fn is_bodiless(&mut self, status: u16, framing: &Framing) -> bool {
+    fn is_bodiless(&mut self, status: u16, framing: &Framing) -> Result<bool, PeerFault> {
         let handed_over =
             status == 101 || (self.kind == RequestKind::Connect && (200..300).contains(&status));
         if handed_over {
             self.close = Some(CloseReason::HandedOver);
-            return true;
+            return Ok(true);
         }
-        if self.kind != RequestKind::Head && !matches!(status, 204 | 304) {
-            return false;
+        let never_has_body = matches!(status, 204 | 304);
+        if self.kind != RequestKind::Head && !never_has_body {
+            return Ok(false);
+        }
+        if let (true, Some(Err(fault))) = (never_has_body, framing.content_length) {
+            return Err(fault);
         }
         let ambiguous = matches!(framing.content_length, Some(Err(_)))
             || framing.transfer_encoding == TransferEncoding::Unsupported
@@ -601,7 +608,7 @@ impl Exchange {
             self.close.get_or_insert(CloseReason::AmbiguousFraming);
         }
         self.stray_body = !matches!(framing.content_length, Some(Ok(0)));
-        true
+        Ok(true)
     }
 
     fn handle_chunks(

@@ -345,20 +345,21 @@ impl Framing {
             // The lengths of `connection` and `keep-alive`, `content-length`, `transfer-encoding`; few other headers
             // have them.
             if matches!(field.name_len, 10 | 14 | 17) {
-                framing.handle_header(&buffer[field.name()], &buffer[field.value()]);
+                framing.handle_header(buffer, fields, field);
             }
         }
         framing
     }
 
     #[inline(always)]
-    fn handle_header(&mut self, name: &[u8], value: &[u8]) {
+    fn handle_header(&mut self, buffer: &[u8], fields: &[Field], field: &Field) {
+        let (name, value) = (&buffer[field.name()], &buffer[field.value()]);
         if is_name(name, b"content-length") {
             match parse_content_length(value) {
                 Ok(length) if self.content_length.is_none() => {
                     self.content_length = Some(Ok(length));
                 }
-                _ => self.handle_content_lengths(value),
+                _ => self.handle_content_lengths(buffer, fields, value),
             }
         } else {
             self.handle_rarer_header(name, value);
@@ -384,19 +385,26 @@ impl Framing {
         }
     }
 
-    /// Equal values count as one, in lists and over several lines. Anything else is an error (RFC 9112 §6.3 (5)).
+    /// Identical values count as one, in lists and over several lines. Anything else is an error (RFC 9112 §6.3 (5)),
+    /// also `30` and `030`: two readers may take them for different numbers.
     #[cold]
-    fn handle_content_lengths(&mut self, value: &[u8]) {
-        for item in value.split(|&byte| byte == b',') {
-            let parsed = parse_content_length(trim(item));
-            self.content_length = Some(match (self.content_length, parsed) {
-                (None, parsed) => parsed,
-                (Some(Ok(before)), Ok(now)) if before != now => {
-                    Err(PeerFault::ConflictingContentLength)
-                }
-                (Some(Err(fault)), _) | (_, Err(fault)) => Err(fault),
-                (Some(same), _) => same,
-            });
+    fn handle_content_lengths(&mut self, buffer: &[u8], fields: &[Field], value: &[u8]) {
+        let items = |value| <[u8]>::split(value, |&byte| byte == b',').map(trim);
+        let mut lengths = fields
+            .iter()
+            .filter(|field| is_name(&buffer[field.name()], b"content-length"));
+        let first = lengths
+            .next()
+            .and_then(|field| items(&buffer[field.value()]).next());
+        for item in items(value) {
+            let parsed = match parse_content_length(item) {
+                Ok(_) if Some(item) != first => Err(PeerFault::ConflictingContentLength),
+                parsed => parsed,
+            };
+            self.content_length = match self.content_length {
+                Some(Err(fault)) => Some(Err(fault)),
+                _ => Some(parsed),
+            };
         }
     }
 }

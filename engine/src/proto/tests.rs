@@ -343,6 +343,62 @@ fn requirements_of_the_rfcs() {
             OPEN,
             "error Peer(ConflictingContentLength)…",
         ),
+        // RFC 9110 §8.6: only repeated identical values may count as one.
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 2¶Content-Length: 02¶¶hi",
+            OPEN,
+            "error Peer(ConflictingContentLength)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 02¶A: b¶Content-Length: 2¶¶hi",
+            OPEN,
+            "error Peer(ConflictingContentLength)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 2, 02¶¶hi",
+            OPEN,
+            "error Peer(ConflictingContentLength)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 02, 02¶content-length: 02¶¶hi",
+            OPEN,
+            "200 keep \"hi\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Content-Length: 2, x¶Content-Length: 3¶¶hi",
+            OPEN,
+            "error Peer(BadContentLength)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 204 No Content¶Content-Length: 5¶Content-Length: 6¶¶",
+            OPEN,
+            "error Peer(ConflictingContentLength)…",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 304 Not Modified¶Content-Length: 5, 6¶¶",
+            OPEN,
+            "error Peer(ConflictingContentLength)…",
+        ),
+        (
+            "HEAD",
+            "HTTP/1.1 304 Not Modified¶Content-Length: 5¶Content-Length: 6¶¶",
+            OPEN,
+            "error Peer(ConflictingContentLength)…",
+        ),
+        // Refused at the digit that makes the size more than any body has.
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶ffffffffffffffff",
+            OPEN,
+            "error Peer(BadChunk)…",
+        ),
         (
             "GET",
             "HTTP/1.1 200 OK¶Content-Length: +5¶¶",
