@@ -87,6 +87,7 @@ fn timeout_of(lines: &[&[u8]]) -> Option<u32> {
     head.extend_from_slice(b"\r\n");
     let limits = Limits {
         head_bytes: usize::MAX,
+        header_line: usize::MAX,
         ..Limits::default()
     };
     exchange

@@ -167,8 +167,9 @@ impl Settings {
                 body_bytes: None,
                 decoded_bytes: None,
                 decode_ratio: None,
-                // curl's own limit.
+                // curl's own limits.
                 head_bytes: 300 * 1024,
+                header_line: 100 * 1024,
                 ..Limits::default()
             },
             user_agent: self.user_agent.clone(),

@@ -8,6 +8,8 @@ use std::fmt;
 pub enum LimitExceeded {
     /// [`Limits::head_bytes`](crate::Limits::head_bytes).
     HeadBytes(usize),
+    /// [`Limits::header_line`](crate::Limits::header_line).
+    HeaderLine(usize),
     /// [`Limits::header_count`](crate::Limits::header_count).
     HeaderCount(usize),
     /// [`Limits::body_bytes`](crate::Limits::body_bytes).
@@ -53,6 +55,7 @@ impl fmt::Display for LimitExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::HeadBytes(n) => write!(f, "response head over {n} bytes"),
+            Self::HeaderLine(n) => write!(f, "header line over {n} bytes in the response"),
             Self::HeaderCount(n) => write!(f, "more than {n} headers in the response"),
             Self::BodyBytes(n) => write!(f, "response body over {n} bytes"),
             Self::HeldBytes(n) => write!(f, "response bodies of all calls over {n} bytes"),

@@ -463,14 +463,25 @@ impl Exchange {
         let start = *start;
         let known = response.0.buffer.len() - start;
         let room = limits.head_bytes.saturating_sub(response.0.buffer.len());
-        let end = scan.handle_piece(input);
-        let n = end.unwrap_or(input.len());
-        if n > room {
-            response.0.buffer.extend_from_slice(&input[..room]);
-            head::check_status_line(&response.0.buffer[start..])?;
-            return Err(LimitExceeded::HeadBytes(limits.head_bytes).into());
-        }
+        let within = &input[..input.len().min(room)];
+        let end = match scan.handle_piece(within, limits.header_line) {
+            Ok(None) if within.len() < input.len() => {
+                Err(LimitExceeded::HeadBytes(limits.head_bytes))
+            }
+            end => end,
+        };
+        let n = match &end {
+            Ok(Some(end)) => *end,
+            _ => within.len(),
+        };
         response.0.buffer.extend_from_slice(&input[..n]);
+        let end = match end {
+            Ok(end) => end,
+            Err(limit) => {
+                head::check_status_line(&response.0.buffer[start..])?;
+                return Err(limit.into());
+            }
+        };
         if end.is_some() {
             response.0.head = head::parse_head(
                 &mut response.0.buffer,

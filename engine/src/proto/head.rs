@@ -21,6 +21,8 @@ use crate::error::{ErrorKind, LimitExceeded, PeerFault};
 pub(crate) struct HeadScan {
     /// What the bytes that have come end with.
     tail: Tail,
+    /// Bytes of the present line that have come.
+    line: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -33,31 +35,53 @@ enum Tail {
 
 impl HeadScan {
     /// The offset in `piece` just after the end of the head, if the head ends in `piece`.
-    pub(crate) fn handle_piece(&mut self, piece: &[u8]) -> Option<usize> {
+    ///
+    /// # Errors
+    /// A line is longer than `longest` bytes, with its line end.
+    pub(crate) fn handle_piece(
+        &mut self,
+        piece: &[u8],
+        longest: usize,
+    ) -> Result<Option<usize>, LimitExceeded> {
         match (self.tail, piece) {
             (Tail::InLine, _) | (_, []) => {}
-            (Tail::Lf, [b'\n', ..]) | (Tail::LfCr, [b'\n', ..]) => return Some(1),
-            (Tail::Lf, [b'\r', b'\n', ..]) => return Some(2),
+            (Tail::Lf, [b'\n', ..]) | (Tail::LfCr, [b'\n', ..]) => return Ok(Some(1)),
+            (Tail::Lf, [b'\r', b'\n', ..]) => return Ok(Some(2)),
             (Tail::Lf, b"\r") => {
                 self.tail = Tail::LfCr;
-                return None;
+                self.line += 1;
+                return Ok(None);
             }
             _ => {}
         }
+        let mut line_start = 0;
         for lf in memchr::memchr_iter(b'\n', piece) {
+            self.line += lf + 1 - line_start;
+            self.check_line(longest)?;
+            self.line = 0;
+            line_start = lf + 1;
             match piece[lf + 1..] {
-                [b'\n', ..] => return Some(lf + 2),
-                [b'\r', b'\n', ..] => return Some(lf + 3),
+                [b'\n', ..] => return Ok(Some(lf + 2)),
+                [b'\r', b'\n', ..] => return Ok(Some(lf + 3)),
                 _ => {}
             }
         }
+        self.line += piece.len() - line_start;
+        self.check_line(longest)?;
         self.tail = match piece {
             [.., b'\n'] => Tail::Lf,
             [.., b'\n', b'\r'] => Tail::LfCr,
             [] => self.tail,
             _ => Tail::InLine,
         };
-        None
+        Ok(None)
+    }
+
+    fn check_line(&self, longest: usize) -> Result<(), LimitExceeded> {
+        match self.line > longest {
+            true => Err(LimitExceeded::HeaderLine(longest)),
+            false => Ok(()),
+        }
     }
 }
 
@@ -150,7 +174,12 @@ pub(super) fn parse_plain(
         at = other_line(input, at, slot)?;
     }
     let length = at + 2;
-    if length > limits.head_bytes.min(u32::MAX as usize) {
+    if length
+        > limits
+            .head_bytes
+            .min(limits.header_line)
+            .min(u32::MAX as usize)
+    {
         return None;
     }
     let count = room - slots.len();

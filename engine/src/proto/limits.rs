@@ -12,6 +12,9 @@ pub struct Limits {
     /// Bytes of all heads of one response, interim (1xx) heads included. Default 64 KiB (Go: 10 MiB, curl: 300 KiB,
     /// nginx's proxy: 4-8 KiB; well-known sites with large cookies and policies need more than 16 KiB).
     pub head_bytes: usize,
+    /// Bytes of one line of a head, with its line end. Default 64 KiB (as Python; Node.js and h11: 16 KiB, curl: 100
+    /// KiB). Has an effect only if it is less than [`head_bytes`](Self::head_bytes).
+    pub header_line: usize,
     /// Headers in one head, and trailers in one body. Default 256; at most 1,024.
     pub header_count: usize,
     /// Bytes of a body in memory, after transfer decoding; `None` for no limit. Default 64 MiB. Does not hold for
@@ -41,6 +44,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             head_bytes: 64 * 1024,
+            header_line: 64 * 1024,
             header_count: 256,
             body_bytes: Some(64 * 1024 * 1024),
             chunk_line: 4 * 1024,

@@ -948,6 +948,73 @@ fn decode_base64(text: &str) -> Vec<u8> {
     BASE64_STANDARD.decode(text).expect("base64")
 }
 
+/// A line may be so long with its line end, in every segmentation, and whether or not the head is read at once.
+#[test]
+fn the_limit_of_a_line() {
+    let limits = Limits {
+        head_bytes: 90,
+        header_line: 30,
+        ..Limits::default()
+    };
+    let line = |n: usize| "x".repeat(n);
+    for (input, expected) in [
+        (
+            format!("HTTP/1.1 200 OK¶A: {}¶Content-Length: 0¶¶", line(25)),
+            "200 keep \"\"",
+        ),
+        (
+            format!("HTTP/1.1 200 OK¶A: {}¶Content-Length: 0¶¶", line(26)),
+            "error Limit(HeaderLine(30))",
+        ),
+        (
+            format!("HTTP/1.1 200 OK\nA: {}\nContent-Length: 0\n\n", line(26)),
+            "200 keep \"\"",
+        ),
+        // Without its end.
+        (
+            format!("HTTP/1.1 200 OK¶A: {}", line(28)),
+            "error Limit(HeaderLine(30))",
+        ),
+        // The status line, interim heads, and each line of a folded value.
+        (
+            format!("HTTP/1.1 200 {}¶Content-Length: 0¶¶", line(16)),
+            "error Limit(HeaderLine(30))",
+        ),
+        (
+            format!(
+                "HTTP/1.1 103 H¶A: {}¶¶HTTP/1.1 200 OK¶Content-Length: 0¶¶",
+                line(26)
+            ),
+            "error Limit(HeaderLine(30))",
+        ),
+        (
+            format!(
+                "HTTP/1.1 200 OK¶A: {}¶ {}¶Content-Length: 0¶¶",
+                line(20),
+                line(20)
+            ),
+            "200 keep \"\"",
+        ),
+        // The head as a whole comes first when it ends first.
+        (
+            format!(
+                "HTTP/1.1 200 OK¶{}C: {}",
+                "A: aaaaaaaaaaaaaaaa¶".repeat(3),
+                line(27)
+            ),
+            "error Limit(HeadBytes(90))",
+        ),
+        (
+            "HTTP/2 ".to_owned() + &line(30),
+            "error Peer(BadStatusLine)",
+        ),
+    ] {
+        let input = input.replace('¶', "\r\n");
+        let got = outcome_in_every_segmentation("GET", input.as_bytes(), false, &limits);
+        assert!(got.starts_with(expected), "{input:?}: {got}");
+    }
+}
+
 /// Each limit has its own error, in every segmentation.
 #[test]
 fn limits() {
@@ -1034,6 +1101,7 @@ fn a_promised_length_costs_no_memory() {
 fn a_head_byte_by_byte_costs_linear_time() {
     let limits = Limits {
         head_bytes: 1 << 22,
+        header_line: usize::MAX,
         ..Limits::default()
     };
     let head = format!(
