@@ -115,6 +115,9 @@ impl fmt::Display for Error {
         match &self.0.kind {
             ErrorKind::Misuse(misuse) => misuse.fmt(f),
             ErrorKind::Peer(fault) => fault.fmt(f),
+            ErrorKind::Location { value, error } => {
+                write!(f, "the server redirected to {value:?}: {error}")
+            }
             ErrorKind::Limit(limit) => limit.fmt(f),
             ErrorKind::Tls(fault) => fault.fmt(f),
             ErrorKind::Io(_) => write!(f, "{} failed", self.0.phase),
@@ -122,6 +125,12 @@ impl fmt::Display for Error {
             ErrorKind::Proxy(fault) => fault.fmt(f),
             ErrorKind::Dns(error) => error.fmt(f),
             ErrorKind::Denied(ip) => write!(f, "the address policy refuses {ip}"),
+            ErrorKind::DeniedName(name) => {
+                write!(
+                    f,
+                    "the address policy refuses {name}, which only the proxy can look up"
+                )
+            }
             ErrorKind::BreakerOpen(until) => {
                 let left = until.saturating_duration_since(Instant::now());
                 write!(f, "the circuit breaker is open for {left:.1?} more")
@@ -149,7 +158,7 @@ impl From<Error> for io::Error {
             ErrorKind::Peer(PeerFault::Empty | PeerFault::Truncated) => {
                 io::ErrorKind::UnexpectedEof
             }
-            ErrorKind::Peer(_) => io::ErrorKind::InvalidData,
+            ErrorKind::Peer(_) | ErrorKind::Location { .. } => io::ErrorKind::InvalidData,
             ErrorKind::Limit(_) => io::ErrorKind::Other,
             ErrorKind::Tls(TlsFault::Truncated | TlsFault::HandshakeEof) => {
                 io::ErrorKind::UnexpectedEof
@@ -164,7 +173,7 @@ impl From<Error> for io::Error {
             | ErrorKind::Stopped(_) => io::ErrorKind::Other,
             ErrorKind::Dns(DnsError::Timeout) => io::ErrorKind::TimedOut,
             ErrorKind::Dns(_) => io::ErrorKind::Other,
-            ErrorKind::Denied(_) => io::ErrorKind::PermissionDenied,
+            ErrorKind::Denied(_) | ErrorKind::DeniedName(_) => io::ErrorKind::PermissionDenied,
         };
         Self::new(kind, error)
     }
@@ -178,6 +187,13 @@ pub enum ErrorKind {
     Misuse(Misuse),
     /// The peer broke the protocol.
     Peer(PeerFault),
+    /// The peer redirected to a place that is no http or https URL: `Location` cannot be followed.
+    Location {
+        /// The value of `Location`: without user information, and cut after 200 characters.
+        value: String,
+        /// What is wrong with the URL that it leads to.
+        error: UrlError,
+    },
     /// A limit of the client was exceeded, set by the caller or by default.
     Limit(LimitExceeded),
     /// TLS with the server failed; in [`Phase::Proxy`], TLS with the proxy failed.
@@ -192,6 +208,9 @@ pub enum ErrorKind {
     Dns(DnsError),
     /// The [`AddressPolicy`](crate::AddressPolicy) refuses this address of the host.
     Denied(IpAddr),
+    /// The [`AddressPolicy`](crate::AddressPolicy) refuses names that only the proxy would look up
+    /// ([`AddressPolicy::deny_unresolved`](crate::AddressPolicy::deny_unresolved)), as this one.
+    DeniedName(Box<str>),
     /// The breaker ([`HostConfig::breaker`](crate::HostConfig::breaker)) is open until this time. Nothing was sent.
     BreakerOpen(Instant),
     /// This machine had no descriptor, or the like, for a connection.

@@ -74,7 +74,9 @@ fn exit_for(kind: &ErrorKind, phase: Phase) -> Exit {
         ErrorKind::Dns(_) => Exit::NotResolved,
         ErrorKind::Tls(fault) => exit_for_tls(fault, phase),
         ErrorKind::Proxy(fault) => exit_for_proxy(fault),
-        ErrorKind::Denied(_) | ErrorKind::Shortage(_) => Exit::NotConnected,
+        ErrorKind::Denied(_) | ErrorKind::DeniedName(_) | ErrorKind::Shortage(_) => {
+            Exit::NotConnected
+        }
         ErrorKind::Peer(PeerFault::BadContentCoding) => Exit::BadEncoding,
         ErrorKind::Limit(
             LimitExceeded::ContentCodings(_)

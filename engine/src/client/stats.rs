@@ -100,7 +100,7 @@ impl Stats {
 pub struct Failures {
     /// [`ErrorKind::Misuse`].
     pub misuse: u64,
-    /// [`ErrorKind::Peer`].
+    /// [`ErrorKind::Peer`] and [`ErrorKind::Location`].
     pub peer: u64,
     /// [`ErrorKind::Limit`].
     pub limit: u64,
@@ -114,7 +114,7 @@ pub struct Failures {
     pub dns: u64,
     /// [`ErrorKind::Proxy`].
     pub proxy: u64,
-    /// [`ErrorKind::Denied`].
+    /// [`ErrorKind::Denied`] and [`ErrorKind::DeniedName`].
     pub denied: u64,
     /// [`ErrorKind::Cancelled`].
     pub cancelled: u64,
@@ -150,14 +150,14 @@ impl Failures {
 fn failure_index(kind: &ErrorKind) -> usize {
     match kind {
         ErrorKind::Misuse(_) => 0,
-        ErrorKind::Peer(_) => 1,
+        ErrorKind::Peer(_) | ErrorKind::Location { .. } => 1,
         ErrorKind::Limit(_) => 2,
         ErrorKind::Io(_) => 3,
         ErrorKind::Timeout(_) => 4,
         ErrorKind::Tls(_) => 5,
         ErrorKind::Dns(_) => 6,
         ErrorKind::Proxy(_) => 7,
-        ErrorKind::Denied(_) => 8,
+        ErrorKind::Denied(_) | ErrorKind::DeniedName(_) => 8,
         ErrorKind::Cancelled => 9,
         ErrorKind::Stopped(_) => 10,
         ErrorKind::BreakerOpen(_) => 11,

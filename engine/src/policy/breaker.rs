@@ -331,7 +331,9 @@ pub(crate) fn health_of(error: &Error) -> Health {
         ErrorKind::Misuse(_)
         | ErrorKind::Shortage(_)
         | ErrorKind::Limit(_)
+        | ErrorKind::Location { .. }
         | ErrorKind::Denied(_)
+        | ErrorKind::DeniedName(_)
         | ErrorKind::Cancelled
         | ErrorKind::BreakerOpen(_)
         | ErrorKind::Stopped(_) => Health::Unknown,
