@@ -3,9 +3,7 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use courser::{
-    Client, Codings, Config, HickoryResolver, HostConfig, Proxies, Timeouts, TlsConfig, proto,
-};
+use courser::{Client, Codings, Config, HickoryResolver, HostConfig, Proxies, Timeouts, TlsConfig};
 use url::Url;
 
 use super::addresses::Guard;
@@ -59,8 +57,8 @@ impl Default for Transfer {
 }
 
 impl Transfer {
-    /// Creates the client. Unless all are allowed, private addresses are limited to those of the given URLs and their
-    /// proxies.
+    /// Creates the client. Unless all are allowed, private addresses are limited to those of the given URLs. Proxies may
+    /// have any address.
     pub(crate) fn client(&self, given: &[Url]) -> Result<Client, courser::Error> {
         let within = |phase: Duration| Some(phase.min(self.timeout));
         let mut config = Config {
@@ -94,7 +92,7 @@ impl Transfer {
         if self.allow_private {
             return Client::new(config);
         }
-        let guard = guard(given, &self.proxies);
+        let guard = Guard::new(given.iter().filter_map(Url::host));
         config.host.addresses = guard.policy();
         Client::with_resolver(config, guard.resolver(HickoryResolver::system()))
     }
@@ -106,22 +104,6 @@ impl Transfer {
         let most = NonZeroUsize::new(most.saturating_sub(self.reserved));
         most.map_or(self.connections, |most| most.max(self.connections))
     }
-}
-
-/// The guard for the hosts of these URLs and for the proxies that lead to them.
-fn guard(given: &[Url], proxies: &Proxies) -> Guard {
-    let proxies = given.iter().filter_map(|url| {
-        let url = proto::Url::parse(url.as_str()).ok()?;
-        let proxy = proxies.pick(&url)?;
-        url::Host::parse(proxy.host()).ok()
-    });
-    let proxies: Vec<url::Host> = proxies.collect();
-    let proxies = proxies.iter().map(|host| match host {
-        url::Host::Domain(name) => url::Host::Domain(name.as_str()),
-        url::Host::Ipv4(ip) => url::Host::Ipv4(*ip),
-        url::Host::Ipv6(ip) => url::Host::Ipv6(*ip),
-    });
-    Guard::new(given.iter().filter_map(Url::host).chain(proxies))
 }
 
 /// The name of the crawler and a URL about it.

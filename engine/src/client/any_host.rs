@@ -157,6 +157,7 @@ impl<N: Net> Client<N> {
         let names = Names::new(host_config.dns.clone(), Box::new(resolver));
         let mut client = Self::assemble(parts, host_config, bytes, net);
         client.set_names(Some(names))?;
+        client.set_proxy_addresses(config.proxy_addresses);
         Ok(client)
     }
 
@@ -318,12 +319,7 @@ impl AnyHost {
         let mut socks_target = None;
         let mut asks_proxy = false;
         if let Some(proxy) = &proxy {
-            // The proxy would connect to a denied address.
-            let fixed = literal(to_host);
-            let mut fixed = fixed.iter().flat_map(|ips| ips.iter());
-            if let Some(&denied) = fixed.find(|ip| !self.addresses.allows(**ip)) {
-                return Err(ErrorKind::Denied(denied));
-            }
+            self.check_behind(proxy, to_host)?;
             if proxy.kind() == ProxyKind::Https {
                 steps.push(Step::ProxyTls(self.proxy_tls.clone(), proxy.host().into()));
             }
@@ -372,6 +368,21 @@ impl AnyHost {
             ..Route::new(addresses, steps.into())
         };
         Ok(hosts.insert(name, defaults, route))
+    }
+
+    /// Refuses a server that the proxy would connect to, if the policy denies the server's address or its name. The
+    /// addresses of names that are looked up here are checked when they are known.
+    fn check_behind(&self, proxy: &Proxy, host: &str) -> Result<(), ErrorKind> {
+        match literal(host) {
+            Some(ips) => match ips.iter().find(|ip| !self.addresses.allows(**ip)) {
+                Some(&denied) => Err(ErrorKind::Denied(denied)),
+                None => Ok(()),
+            },
+            None if proxy.kind() == ProxyKind::Socks5 || self.addresses.allows_unresolved() => {
+                Ok(())
+            }
+            None => Err(ErrorKind::DeniedName(host.into())),
+        }
     }
 
     /// The host and port to connect to for a URL, if a rule replaces those of the URL.

@@ -119,7 +119,8 @@ pub struct HostConfig {
     pub tls: TlsConfig,
     /// Names: the cache in front of the resolver, and fixed addresses. A client has one cache for all hosts.
     pub dns: DnsConfig,
-    /// Which addresses may be connected to. Default: all.
+    /// Which addresses of servers may be connected to, directly or by a proxy. Default: all. Names that a proxy looks up
+    /// cannot be checked: see [`AddressPolicy`].
     pub addresses: AddressPolicy,
     /// Options of the sockets.
     pub socket: SocketOptions,
@@ -164,6 +165,8 @@ pub struct Config {
     /// TLS for `https` proxies. Default: as [`HostConfig::tls`], without the client certificate and the server name,
     /// which are for servers.
     pub proxy_tls: Option<TlsConfig>,
+    /// Which addresses of proxies may be connected to. Default: all, because the user chooses the proxies.
+    pub proxy_addresses: AddressPolicy,
     /// Hosts that are reached at another host and port. Default: none.
     pub connect_to: Vec<ConnectTo>,
     /// Proxies, and which URLs go through them. Default: none; [`Proxies::from_env`] reads the usual variables.
@@ -183,6 +186,7 @@ impl Default for Config {
             bytes_out: None,
             redirects: Redirects::none(),
             proxy_tls: None,
+            proxy_addresses: AddressPolicy::allow_all(),
             connect_to: Vec::new(),
             proxies: Proxies::none(),
             #[cfg(feature = "cookies")]

@@ -30,8 +30,10 @@ use crate::time::Time;
 pub(super) struct Connector {
     openings: Slab<Opening, of::Opening>,
     names: Option<Lookups>,
-    /// Which addresses may be connected to.
+    /// Which addresses of servers may be connected to, here or by a SOCKS5 proxy.
     allowed: AddressPolicy,
+    /// Which addresses of proxies may be connected to.
+    allowed_proxies: AddressPolicy,
     avoided: Avoided,
     attempt_delay: Duration,
     resolve_limit: Option<Duration>,
@@ -109,6 +111,7 @@ impl Connector {
             openings: Slab::new(),
             names: None,
             allowed: config.addresses.clone(),
+            allowed_proxies: AddressPolicy::allow_all(),
             avoided: Avoided::new(config.avoid_failed),
             attempt_delay: config.attempt_delay,
             resolve_limit: config.timeouts.resolve,
@@ -124,6 +127,11 @@ impl Connector {
             waker,
             waiting: HashMap::new(),
         });
+    }
+
+    /// Sets which addresses of proxies may be connected to.
+    pub(super) fn set_proxy_addresses(&mut self, allowed: AddressPolicy) {
+        self.allowed_proxies = allowed;
     }
 
     /// From now on the hosts are addresses of one upstream: calls that wait for a slow opening go to another address.

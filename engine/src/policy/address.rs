@@ -1,7 +1,8 @@
 //! Which addresses may be connected to: protects against requests that are directed into the user's own network.
 //!
 //! The policy checks the address that is given to connect, whatever name or literal it came from, in each form that
-//! IPv6 has for an IPv4 address.
+//! IPv6 has for an IPv4 address. Behind a proxy, the policy checks the address that the proxy is asked for, if that
+//! address is known here.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,6 +14,12 @@ use std::sync::Arc;
 /// The last rule that matches an address decides; without one, the base decides ([`allow_all`](Self::allow_all) or
 /// [`deny_private`](Self::deny_private)). A hook can only refuse what the rules allow. An IPv6 address that stands for
 /// an IPv4 address must be allowed in both forms.
+///
+/// Behind a proxy, [`HostConfig::addresses`](crate::HostConfig::addresses) holds for the servers, and
+/// [`Config::proxy_addresses`](crate::Config::proxy_addresses) for the proxy itself. A SOCKS5 proxy is told addresses, so
+/// each server is checked. An HTTP, HTTPS or SOCKS5h proxy is told the host of the URL. A host that is an address or
+/// `localhost` is checked. Another name is looked up by the proxy: its addresses are not known here and **cannot be
+/// checked**. [`deny_unresolved`](Self::deny_unresolved) refuses such names.
 ///
 /// ```
 /// use courser::AddressPolicy;
@@ -27,6 +34,7 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 pub struct AddressPolicy {
     deny_private: bool,
+    deny_unresolved: bool,
     rules: Vec<(Network, bool)>,
     hook: Option<AddressHook>,
 }
@@ -62,6 +70,19 @@ impl AddressPolicy {
         self
     }
 
+    /// Refuses the names that a proxy would look up, because their addresses cannot be checked here
+    /// ([`ErrorKind::DeniedName`](crate::ErrorKind::DeniedName)). For programs that fetch the URLs of strangers through
+    /// an HTTP or SOCKS5h proxy.
+    ///
+    /// ```
+    /// let policy = courser::AddressPolicy::deny_private().deny_unresolved();
+    /// assert!(!policy.allows_unresolved());
+    /// ```
+    pub fn deny_unresolved(mut self) -> Self {
+        self.deny_unresolved = true;
+        self
+    }
+
     /// Calls `hook` for each address that the rules allow.
     pub fn hook(mut self, hook: AddressHook) -> Self {
         self.hook = Some(hook);
@@ -78,6 +99,11 @@ impl AddressPolicy {
         in_all_forms && self.hook.as_ref().is_none_or(|hook| hook(ip))
     }
 
+    /// Whether a proxy may be asked for a name that the proxy looks up.
+    pub fn allows_unresolved(&self) -> bool {
+        !self.deny_unresolved
+    }
+
     fn allows_form(&self, ip: IpAddr) -> bool {
         let ruled = self.rules.iter().rev().find(|(net, _)| net.contains(ip));
         match ruled {
@@ -91,6 +117,7 @@ impl fmt::Debug for AddressPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AddressPolicy")
             .field("deny_private", &self.deny_private)
+            .field("deny_unresolved", &self.deny_unresolved)
             .field("rules", &self.rules)
             .field("hook", &self.hook.is_some())
             .finish()

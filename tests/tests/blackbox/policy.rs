@@ -224,22 +224,26 @@ fn redirects_lead_nowhere_private() {
 fn a_proxy_is_no_way_around() {
     let proxy = Server::every(connection().always(OK));
     let port = proxy.address().port();
-    let policy = AddressPolicy::deny_private().allow("127.0.0.1".parse().unwrap());
     for scheme in ["http", "socks5", "socks5h"] {
-        let (mut config, _) = guarded(policy.clone());
+        let (mut config, _) = guarded(AddressPolicy::deny_private());
         let url = format!("{scheme}://127.0.0.1:{port}");
         config.proxies = Proxies::all(url.parse().unwrap());
         let mut client = named_client(config, saying(&["10.0.0.1"]));
-        // `localhost` would be the proxy's own.
+        // The proxy's own address, for which the policy on servers counts as for any other; `localhost` would be the
+        // proxy's own, too.
         for host in [
+            "127.0.0.1",
             "10.0.0.1",
             "[::ffff:10.0.0.1]",
+            "[::1]",
             "169.254.169.254",
             "localhost",
+            "LOCALHOST.",
             "a.LocalHost",
         ] {
-            let outcome = client.get(&format!("http://{host}/"), &mut Response::new());
-            denied(outcome);
+            for url in [format!("http://{host}/"), format!("https://{host}:{port}/")] {
+                denied(client.get(&url, &mut Response::new()));
+            }
         }
         if scheme == "socks5" {
             // We look the name up, so that we can judge it.
@@ -248,4 +252,83 @@ fn a_proxy_is_no_way_around() {
         assert_none_left(client, []);
     }
     assert_eq!(proxy.accepted(), 0);
+}
+
+/// The user has chosen the proxy: by default, the policy on servers does not hold for it.
+#[test]
+fn a_proxy_may_be_private() {
+    let proxy = Server::answer(|request| match request.target().ends_with("/from") {
+        true => {
+            b"HTTP/1.1 302 Found\r\nLocation: http://10.0.0.1/\r\nContent-Length: 0\r\n\r\n".into()
+        }
+        false => OK.into(),
+    });
+    let proxies: Proxies = Proxies::all(format!("http://{}", proxy.address()).parse().unwrap());
+    for by_call in [false, true] {
+        let (mut config, _) = guarded(AddressPolicy::deny_private());
+        if !by_call {
+            config.proxies = proxies.clone();
+        }
+        let mut client = named_client(config, saying(&["10.0.0.1"]));
+        let before = proxy.requests().len();
+        let mut run = |url: &str| {
+            let mut call = Call::new(Request::get(url), Response::new());
+            if by_call {
+                call = call.proxies(proxies.clone());
+            }
+            run_any(&mut client, [call]).remove(0)
+        };
+        // The address of the name is not known here.
+        run("http://somewhere.example/").outcome.unwrap();
+        denied(run("http://127.0.0.1:9/").outcome);
+        // Nor does a redirect lead there.
+        let error = run("http://somewhere.example/from").outcome.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Denied(_)), "{error:?}");
+        assert_eq!(proxy.requests().len(), before + 2);
+        assert_none_left(client, [&proxy]);
+    }
+}
+
+/// A proxy may be refused as well, and the names that only the proxy looks up.
+#[test]
+fn a_policy_for_proxies_and_one_for_names() {
+    let proxy = Server::every(connection().always(OK));
+    let proxies: Proxies = Proxies::all(format!("http://{}", proxy.address()).parse().unwrap());
+    let (mut config, _) = guarded(AddressPolicy::allow_all());
+    config.proxies = proxies.clone();
+    config.proxy_addresses = AddressPolicy::deny_private();
+    let mut client = named_client(config, saying(&["10.0.0.1"]));
+    let ip = denied(client.get("http://somewhere.example/", &mut Response::new()));
+    assert_eq!(ip, proxy.address().ip());
+    assert_none_left(client, []);
+
+    let policy = AddressPolicy::deny_private().deny_unresolved();
+    for scheme in ["http", "socks5h"] {
+        let (mut config, _) = guarded(policy.clone());
+        let url = format!("{scheme}://{}", proxy.address());
+        config.proxies = Proxies::all(url.parse().unwrap());
+        let mut client = named_client(config, saying(&["10.0.0.1"]));
+        for url in ["http://somewhere.example/", "https://somewhere.example/"] {
+            let error = client.get(url, &mut Response::new()).unwrap_err();
+            let ErrorKind::DeniedName(name) = error.kind() else {
+                panic!("{error:?}");
+            };
+            assert_eq!(
+                (&**name, error.sent()),
+                ("somewhere.example", Sent::Nothing)
+            );
+        }
+        assert_none_left(client, []);
+    }
+    assert_eq!(proxy.accepted(), 0);
+    // Addresses are still judged, and names that are looked up here.
+    let (mut config, _) = guarded(policy);
+    config.proxies = proxies;
+    let mut client = named_client(config, saying(&["10.0.0.1"]));
+    client.get("http://8.8.8.8/", &mut Response::new()).unwrap();
+    let socks = format!("socks5://{}", proxy.address());
+    let call = Call::new(Request::get("http://somewhere.example/"), Response::new());
+    let call = call.proxies(Proxies::all(socks.parse().unwrap()));
+    denied(run_any(&mut client, [call]).remove(0).outcome);
+    assert_none_left(client, [&proxy]);
 }

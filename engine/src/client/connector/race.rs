@@ -57,11 +57,15 @@ impl Connector {
             let before = running.len();
             let room = !host.pool.is_full();
             let has_handshakes = !host.route.handshakes.is_empty();
+            let allowed = match host.route.proxy {
+                Some(_) => &self.allowed_proxies,
+                None => &self.allowed,
+            };
             match race.poll(now, room && !cx.hosts.is_full()) {
                 RaceStep::Begin(address) => {
                     cx.telemetry
                         .notify(|| ObserverEvent::Connecting { remote: &address });
-                    let connected = match address.ip().filter(|ip| !self.allowed.allows(*ip)) {
+                    let connected = match address.ip().filter(|ip| !allowed.allows(*ip)) {
                         Some(denied) => Err(ErrorKind::Denied(denied)),
                         None => cx
                             .reactor

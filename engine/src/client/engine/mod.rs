@@ -39,7 +39,7 @@ use crate::client::progress::{ActiveCall, Reactor};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Net, Waker};
-use crate::policy::{Balancer, Counters, DnsCounters, LatePolicy, Timeouts};
+use crate::policy::{AddressPolicy, Balancer, Counters, DnsCounters, LatePolicy, Timeouts};
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{Armed, ByteRates, CallState, HeadState, HostKey, Settings};
 use crate::time::Time;
@@ -160,6 +160,11 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.connector.set_names(names, waker);
         }
         Ok(())
+    }
+
+    /// Sets which addresses of proxies may be connected to. By default all.
+    pub(in crate::client) fn set_proxy_addresses(&mut self, allowed: AddressPolicy) {
+        self.connector.set_proxy_addresses(allowed);
     }
 
     /// Spreads calls over several addresses from now on. Each address is a host.
