@@ -12,7 +12,7 @@ use super::router::{Reroute, Router};
 use super::sharing::OneAtATime;
 use super::throttle::Throttling;
 use super::{Config, HostConfig};
-use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
+use crate::error::{Error, ErrorKind, Misuse, Phase, Sent, redacted};
 use crate::net::Net;
 use crate::net::os::OsNet;
 use crate::net::resolve::{Resolver, default_resolver};
@@ -268,9 +268,10 @@ impl Router for AnyHost {
             Follow::NotReplayable => return Err(Misuse::BodyNotReplayable.into()),
         };
         let from = request.url();
-        let invalid =
-            |error| ErrorKind::from(Misuse::url(&String::from_utf8_lossy(location), error));
-        let to = resolve(from, location).map_err(invalid)?;
+        let to = resolve(from, location).map_err(|error| ErrorKind::Location {
+            value: redacted(&String::from_utf8_lossy(location)),
+            error,
+        })?;
         let elsewhere = match (Url::parse(from), Url::parse(&to)) {
             (Ok(from), Ok(to)) => !from.same_origin(&to),
             _ => true,

@@ -20,6 +20,8 @@ pub(crate) struct ChunkDecoder {
     overhead: u64,
     /// Data bytes that the chunks so far have announced.
     data: u64,
+    /// The most bytes of data that are worth reading.
+    most: u64,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -60,7 +62,13 @@ impl ChunkDecoder {
             line: 0,
             overhead: 0,
             data: 0,
+            most: u64::MAX,
         }
+    }
+
+    /// From now on, refuses a chunk that would take the body above `most` bytes.
+    pub(crate) fn limit_data(&mut self, most: u64) {
+        self.most = most;
     }
 
     /// Reads `input` from `*pos` on, up to the end of the next piece of data, and advances `pos`. A chunk whose
@@ -157,9 +165,8 @@ impl ChunkDecoder {
             .data
             .checked_add(self.size)
             .ok_or(PeerFault::BadChunk)?;
-        if let Some(limit) = body_limit
-            && self.data > limit
-        {
+        let limit = body_limit.unwrap_or(u64::MAX).min(self.most);
+        if self.data > limit {
             return Err(LimitExceeded::BodyBytes(limit).into());
         }
         // The data of this chunk does not count yet. Otherwise a huge announced size would permit any length of

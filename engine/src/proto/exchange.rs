@@ -782,6 +782,29 @@ impl Exchange {
         }
     }
 
+    /// From now on, drops the body, which may be read up to `most` bytes so that the connection can serve again. False
+    /// if that is not worth it: the rest is longer, its end is the end of the connection, or the connection closes
+    /// anyway.
+    pub(crate) fn discard_within(&mut self, most: u64) -> bool {
+        let is_short = match &mut self.recv {
+            RecvState::Length(left) => *left <= most,
+            RecvState::Chunked(decoder) => {
+                decoder.limit_data(most);
+                true
+            }
+            RecvState::Trailers { .. } => true,
+            RecvState::Head { .. }
+            | RecvState::UntilClose
+            | RecvState::Decoding
+            | RecvState::Done => false,
+        };
+        let worth = is_short && !self.will_close();
+        if worth {
+            self.discard();
+        }
+        worth
+    }
+
     /// `Some` if the response is complete: whether the connection can serve another exchange.
     #[inline]
     pub fn done(&self) -> Option<Reuse> {

@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::handshake::Handshakes;
 use super::meter::MeteredStream;
 use super::pipeline::Pipeline;
-use super::read::Look;
+use super::read::{Look, is_redirection};
 use super::{Armed, CallKey, ConnKey, HostKey, OpeningKey, Reactor, ReactorEvent, TimerOwner};
-use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent};
+use crate::error::{Error, ErrorKind, LimitExceeded, PeerFault, Phase, Sent};
 use crate::net::tls::TlsInfo;
 use crate::net::transport::Transport;
 use crate::net::{Address, Net};
@@ -282,8 +282,18 @@ impl<N: Net, C> Reactor<N, C> {
                 }
             }
             ConnState::Busy(exchange, call) => {
-                // The head is reported even if the error came in the same read.
-                if exchange.has_head() && exchange.mode() == BodyMode::Stream {
+                // The head is reported even if the error came in the same read. The framing of a head with a body that
+                // is too long is sound.
+                let has_head = exchange.has_head()
+                    || matches!(kind, ErrorKind::Limit(LimitExceeded::BodyBytes(_)));
+                let is_wanted = match exchange.mode() {
+                    BodyMode::Stream => true,
+                    BodyMode::Buffer | BodyMode::Discard => self
+                        .calls
+                        .get(call)
+                        .is_some_and(|call| is_redirection(&call.response)),
+                };
+                if has_head && is_wanted {
                     self.reactor_events.push_back(ReactorEvent::Head(call));
                 }
                 // A write error is the cause of the end that followed it.

@@ -58,7 +58,7 @@ pub(crate) enum ReactorEvent {
         call: CallKey,
         error: Error,
     },
-    /// The head of a streamed response has come.
+    /// The head of a streamed response, or of a redirection (3xx), has come.
     Head(CallKey),
     /// More bytes of a streamed body have come, after its consumer had taken all bytes.
     BodyReady(CallKey),

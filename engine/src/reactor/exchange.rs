@@ -96,10 +96,11 @@ impl<N: Net, C> Reactor<N, C> {
         }
     }
 
-    /// Drops the rest of a response that the caller does not get. False if the rest may be more than `most` bytes.
-    /// The end of the response is reported by [`ReactorEvent::Finished`] or [`ReactorEvent::Failed`], as for any other
-    /// response. A connection that has failed already reports `Failed`, too.
-    pub(crate) fn discard_rest(&mut self, call_key: CallKey, most: u64) -> bool {
+    /// Drops the rest of a response that the caller does not get. False if the rest may be more than `most` bytes, or
+    /// the connection closes anyway. The end of the response, or of the time until `until`, is reported by
+    /// [`ReactorEvent::Finished`], [`ReactorEvent::Failed`] or [`ReactorEvent::TimedOut`], as for any other response. A
+    /// connection that has failed already reports `Failed`, too.
+    pub(crate) fn discard_rest(&mut self, call_key: CallKey, most: u64, until: Time) -> bool {
         let Some(call) = self.calls.get_mut(call_key) else {
             return false;
         };
@@ -112,11 +113,13 @@ impl<N: Net, C> Reactor<N, C> {
         let ConnState::Busy(exchange, _) = &mut conn.state else {
             return true;
         };
-        if exchange.body_left().is_none_or(|left| left > most) {
+        if !exchange.discard_within(most) {
             return false;
         }
-        exchange.discard();
+        let deadline = conn.wait.deadline;
+        conn.wait.deadline = Some(deadline.map_or(until, |deadline| deadline.min(until)));
         call.response.body_buffer().clear();
+        self.arm_conn(key);
         self.resume_read(call_key);
         true
     }

@@ -9,7 +9,7 @@ use super::{CallKey, CallState, ConnKey, Reactor, ReactorEvent};
 use crate::error::{ErrorKind, TlsFault};
 use crate::net::Net;
 use crate::net::transport::Transport;
-use crate::proto::{BodyMode, CloseReason, Exchange, Reuse};
+use crate::proto::{BodyMode, CloseReason, Exchange, Response, Reuse};
 
 impl<N: Net, C> Reactor<N, C> {
     /// Goes on reading, after the consumer of a streamed body has taken bytes.
@@ -288,7 +288,13 @@ impl<N: Net, C> Reactor<N, C> {
         let Some(call) = self.calls.get_mut(call_key) else {
             return true;
         };
-        if exchange.mode() != BodyMode::Stream || !exchange.has_head() {
+        if !exchange.has_head() {
+            return false;
+        }
+        if exchange.mode() != BodyMode::Stream {
+            if !had_head && is_redirection(&call.response) {
+                self.reactor_events.push_back(ReactorEvent::Head(call_key));
+            }
             return false;
         }
         exchange.stop_sending();
@@ -366,6 +372,11 @@ pub(super) fn taken(
 fn is_truncation(error: &io::Error) -> bool {
     let fault = error.get_ref().and_then(|inner| inner.downcast_ref());
     matches!(fault, Some(TlsFault::Truncated))
+}
+
+/// Whether the head of a response is reported although its body is buffered: the client may not want the body.
+pub(super) fn is_redirection(response: &Response) -> bool {
+    (300..400).contains(&response.status())
 }
 
 #[derive(Debug)]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Engine;
 use crate::client::RetryCause;
+use crate::client::progress::ActiveCall;
 use crate::client::router::Router;
 use crate::client::sharing::Sharing;
 use crate::error::{Error, Phase, Sent, TimeLimit};
@@ -204,8 +205,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// A call on a connection has reached a time limit.
     pub(super) fn late(&mut self, conn: ConnKey, key: CallKey, limit: TimeLimit) {
         let now = self.reactor.now();
-        if limit == TimeLimit::Total && self.reactor.call_ref(key).is_some_and(|c| !c.is_late(now))
-        {
+        let in_time = |call: &ActiveCall| !call.is_late(now) && !call.rerouted;
+        if limit == TimeLimit::Total && self.reactor.call_ref(key).is_some_and(in_time) {
             return; // the head of a streamed response came in time, and another deadline counts from then on
         }
         let Some(error) = self.error_on(conn, key, limit.into()) else {

@@ -1,5 +1,7 @@
 //! What happens when a call gets an answer, a redirect or an error, and how the call completes.
 
+use std::time::Duration;
+
 use super::Engine;
 use crate::client::progress::ActiveCall;
 use crate::client::router::{Reroute, Router};
@@ -7,6 +9,7 @@ use crate::client::telemetry::Telemetry;
 use crate::client::{CallId, Completion, ObserverEvent, Report};
 use crate::error::{Error, ErrorKind, Phase, Sent};
 use crate::net::Net;
+use crate::policy::later;
 use crate::proto::{BodyMode, Url};
 use crate::reactor::{CallKey, CallState, HeadState, Hop};
 
@@ -23,7 +26,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             && self
                 .reactor
                 .call_ref(key)
-                .is_some_and(|call| call.mode == BodyMode::Buffer)
+                .is_some_and(|call| call.mode == BodyMode::Buffer && !call.rerouted)
         {
             self.notify(key, Telemetry::head);
         }
@@ -48,14 +51,12 @@ impl<R: Router, N: Net> Engine<R, N> {
         match self.reroute(key) {
             Ok(Reroute::Stay) => self.end_call_as(key, Ok(())),
             Ok(Reroute::To) => self.follow(key),
-            Err(kind) => {
-                self.end_call(key, Err(Error::new(kind, Phase::Body, Sent::Partial)));
-            }
+            Err(kind) => self.refuse_redirect(key, kind),
         }
     }
 
-    /// The head of a streamed response has arrived. The caller gets it, unless it is a redirect to follow: then the
-    /// body is discarded.
+    /// The head of a streamed response, or of a redirection, has arrived. The caller of a streamed call gets the head,
+    /// unless it is a redirect to follow: then the body is discarded.
     pub(super) fn handle_head(&mut self, key: CallKey) {
         // A connection that fails reports the head a second time.
         let is_news = self.reactor.call_ref(key).is_some_and(|call| {
@@ -65,6 +66,13 @@ impl<R: Router, N: Net> Engine<R, N> {
         });
         if !is_news {
             return;
+        }
+        if self
+            .reactor
+            .call_ref(key)
+            .is_some_and(|call| call.mode == BodyMode::Buffer)
+        {
+            return self.handle_buffered_redirection(key);
         }
         if self.telemetry.observes() {
             self.notify(key, Telemetry::head);
@@ -77,20 +85,65 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         match self.reroute(key) {
             Ok(Reroute::Stay) => self.head_ready(key),
-            Ok(Reroute::To) if self.reactor.discard_rest(key, WORTH_DISCARDING) => {
-                if let Some(call) = self.reactor.call(key) {
-                    call.rerouted = true;
-                }
-            }
-            Ok(Reroute::To) => {
-                self.detach(key);
-                self.follow(key);
-            }
+            Ok(Reroute::To) => self.leave_redirect(key),
             Err(kind) => {
                 self.detach(key);
-                self.end_call(key, Err(Error::new(kind, Phase::Body, Sent::Partial)));
+                self.refuse_redirect(key, kind);
             }
         }
+    }
+
+    /// The head of a redirection has arrived, and a part of its body. If the redirect is followed, the call does not
+    /// wait for the whole body; else the complete answer decides.
+    #[cold]
+    fn handle_buffered_redirection(&mut self, key: CallKey) {
+        let (now, random) = (self.reactor.now(), self.reactor.random());
+        let Some(call) = self.reactor.call_ref(key) else {
+            return;
+        };
+        if R::KEEPS_HOSTS || self.retries.after_answer(call, now, random).is_some() {
+            return;
+        }
+        let rerouted = self.reroute(key);
+        if matches!(rerouted, Ok(Reroute::Stay)) {
+            return;
+        }
+        if self.telemetry.observes() {
+            self.notify(key, Telemetry::head);
+        }
+        if self.throttle.follows_load() {
+            self.note_load(key, None);
+        }
+        match rerouted {
+            Err(kind) => {
+                self.detach(key);
+                self.refuse_redirect(key, kind);
+            }
+            Ok(_) => self.leave_redirect(key),
+        }
+    }
+
+    /// Goes on to the target of a redirect whose body may not be complete. A short rest of the body is read first, so
+    /// that the connection can serve again.
+    fn leave_redirect(&mut self, key: CallKey) {
+        let until = later(self.reactor.now(), LONGEST_DISCARD);
+        if !self.reactor.discard_rest(key, WORTH_DISCARDING, until) {
+            self.detach(key);
+            self.follow(key);
+        } else if let Some(call) = self.reactor.call(key) {
+            call.rerouted = true;
+        }
+    }
+
+    /// Ends a call whose redirect cannot be followed.
+    fn refuse_redirect(&mut self, key: CallKey, kind: ErrorKind) {
+        let endpoints = self
+            .reactor
+            .call_ref(key)
+            .and_then(|call| call.timestamps.endpoints.as_deref());
+        let remote = endpoints.map(|endpoints| endpoints.remote.clone());
+        let error = Error::new(kind, Phase::Head, Sent::Partial).with_remote(remote);
+        self.end_call(key, Err(error));
     }
 
     pub(super) fn reroute(&mut self, key: CallKey) -> Result<Reroute, ErrorKind> {
@@ -288,3 +341,6 @@ fn shown(url: &str) -> String {
 
 /// The most bytes of a redirect's body that are read to keep the connection.
 const WORTH_DISCARDING: u64 = 64 * 1024;
+
+/// How long that may take. A new connection would take about as long on a slow link.
+const LONGEST_DISCARD: Duration = Duration::from_millis(500);
