@@ -836,6 +836,99 @@ fn a_redirect_is_followed_and_shown_and_credentials_stay_behind() {
     );
 }
 
+/// What the user says about the first host and its body goes no further.
+#[test]
+fn headers_of_the_first_request_stay_with_it() {
+    let end = Server::start([vec![Take, Send(OK.into())]]);
+    let see_other = |to: String| {
+        format!("HTTP/1.1 303 See Other\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n")
+    };
+    let start = Server::start([vec![
+        Take,
+        Send(see_other("/a".to_owned()).into()),
+        Take,
+        Send(see_other(end.url("/b")).into()),
+    ]]);
+    let args = [
+        "-L",
+        "-HHost: named",
+        "-HContent-Type: text/plain",
+        "-Hcontent-language: en",
+        "-HDigest: x",
+        "-HTransfer-Encoding: chunked",
+        "-HProxy-Authorization: secret",
+        "-HX-Other: stays",
+        "-d",
+        "data",
+    ];
+    let done = run(&args, &[&start.url("/")]);
+    assert_eq!((done.code(), done.stdout()), (0, "hello".to_owned()));
+    let asked = [start.requests(), end.requests()].concat();
+    let has = |request: &str, text: &str| request.to_ascii_lowercase().contains(text);
+    for (request, named, described) in [
+        (&asked[0], true, true),
+        (&asked[1], true, false),
+        (&asked[2], false, false),
+    ] {
+        assert_eq!(has(request, "host: named"), named, "{request}");
+        for header in [
+            "content-type: text/plain",
+            "content-language: en",
+            "digest: x",
+            "transfer-encoding: chunked",
+        ] {
+            assert_eq!(has(request, header), described, "{request}");
+        }
+        assert!(has(request, "x-other: stays"), "{request}");
+        assert!(!has(request, "proxy-authorization"), "{request}");
+    }
+    assert!(!has(&asked[1], "content-") && asked[1].starts_with("GET /a "));
+}
+
+#[test]
+fn only_redirects_are_followed() {
+    for (status, body) in [(304, ""), (305, "moved"), (306, "moved"), (399, "moved")] {
+        let reply = format!(
+            "HTTP/1.1 {status} X\r\nLocation: /to\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let server = Server::start([vec![Take, Send(reply.into())]]);
+        let done = run(&["-L", "-w", "|%{http_code}"], &[&server.url("/")]);
+        assert_eq!(done.stdout(), format!("{body}|{status}"));
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
+#[test]
+fn the_body_of_a_redirect_may_be_endless() {
+    let (many, chunks) = ("x".repeat(1 << 20), "5\r\nmoved\r\n".repeat(100_000));
+    let moved = "HTTP/1.1 302 Found\r\nLocation: /to\r\n";
+    let heads = [
+        (format!("{moved}\r\nmoved"), &many),
+        (format!("{moved}Content-Length: 100\r\n\r\nmoved"), &many),
+        (
+            format!("{moved}Transfer-Encoding: chunked\r\n\r\n5\r\nmoved\r\n"),
+            &chunks,
+        ),
+    ];
+    for (head, rest) in heads {
+        // The first connection stays open, and nothing more comes.
+        let server = Server::start([
+            vec![Take, Send(head.clone().into()), Take],
+            vec![Take, Send(OK.into())],
+        ]);
+        let done = run(&["-L"], &[&server.url("/")]);
+        assert_eq!((done.code(), done.stdout()), (0, "hello".to_owned()));
+        let large = head + rest;
+        let server = Server::start([
+            vec![Take, Send(large.into()), Take],
+            vec![Take, Send(OK.into())],
+        ]);
+        let done = run(&["-L"], &[&server.url("/")]);
+        assert_eq!((done.code(), done.stdout()), (0, "hello".to_owned()));
+    }
+}
+
 #[test]
 fn redirects_have_a_limit() {
     let around = "HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n";

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use courser::proto::{Scheme, Url};
 use courser::{
@@ -88,23 +88,33 @@ impl Link {
         either!(self, client => client.submit(call));
         loop {
             // This call is the only one, so the completion is its own.
-            if let Some(done) = self.wait()? {
+            if let Some(done) = self.wait(None)? {
                 return Ok(done);
             }
         }
     }
 
-    fn wait(&mut self) -> Result<Option<Completion>, Failure> {
-        either!(self, client => client.wait(None))
+    fn wait(&mut self, limit: Option<Duration>) -> Result<Option<Completion>, Failure> {
+        either!(self, client => client.wait(limit))
             .map_err(|error: io::Error| Failure::new(Exit::Receive, "waiting for events", error))
     }
 
-    /// Reads the next piece of a body: bytes or the end. Waits until there is one.
-    pub(super) fn read_body(&mut self, id: CallId, buffer: &mut [u8]) -> Result<Read, Failure> {
+    /// Reads the next piece of a body: bytes or the end. Waits until there is one, or until this time:
+    /// [`Read::Pending`].
+    pub(super) fn read_body(
+        &mut self,
+        id: CallId,
+        buffer: &mut [u8],
+        until: Option<Instant>,
+    ) -> Result<Read, Failure> {
         loop {
             match either!(self, client => client.read_body(id, buffer)) {
                 Ok(Read::Pending) => {
-                    self.wait()?;
+                    let left = until.map(|at| at.saturating_duration_since(Instant::now()));
+                    if left.is_some_and(|left| left.is_zero()) {
+                        return Ok(Read::Pending);
+                    }
+                    self.wait(left)?;
                     // Takes the notification: this body is the only one.
                     either!(self, client => client.readable_body());
                 }

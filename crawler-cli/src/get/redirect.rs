@@ -35,9 +35,10 @@ impl Default for Follow {
 }
 
 impl Follow {
-    /// The `Location` of a response, if the response is a redirect to follow.
+    /// The `Location` of a response, if the response is a redirect to follow (RFC 9110 §15.4). 304 is about a cached
+    /// response, 305 and 306 are withdrawn.
     pub(super) fn location<'a>(&self, response: &'a Response) -> Option<&'a [u8]> {
-        if !self.on || !(300..400).contains(&response.status()) {
+        if !self.on || !matches!(response.status(), 300..=303 | 307 | 308) {
             return None;
         }
         response
@@ -73,8 +74,10 @@ pub(super) struct Hop {
     pub(super) waits: bool,
     /// Whether this server may see the user's credentials. Invariant: once false, false for all later hops.
     trusted: bool,
-    /// Whether this is the host of the first hop.
-    same_host: bool,
+    /// Whether no hop has left the origin of the first one.
+    at_first_origin: bool,
+    /// Whether a redirect has turned the request into one without a body.
+    lost_body: bool,
 }
 
 impl Hop {
@@ -93,7 +96,8 @@ impl Hop {
             followed: 0,
             waits: true,
             trusted: true,
-            same_host: true,
+            at_first_origin: true,
+            lost_body: false,
         }
     }
 
@@ -114,15 +118,18 @@ impl Hop {
             return Err(Failure::new(Exit::TooManyRedirects, "redirect", cause));
         }
         let target = target_of(&self.target, location, path_as_is)?;
-        let trusted = self.trusted && (follow.trusting || target.same_origin(first));
+        let at_first_origin = self.at_first_origin && target.same_origin(first);
+        let trusted = self.trusted && (follow.trusting || at_first_origin);
         let own = target.user.clone().or_else(|| self.user.clone());
+        let kind = follow.kind_after(status, self.kind);
         Ok(Self {
             user: own.filter(|_| trusted),
-            kind: follow.kind_after(status, self.kind),
+            kind,
             followed: self.followed + 1,
             waits: self.waits,
             trusted,
-            same_host: target.host == first.host,
+            at_first_origin,
+            lost_body: self.lost_body || kind != self.kind,
             target,
         })
     }
@@ -130,11 +137,14 @@ impl Hop {
     /// Whether this hop may send a `-H` header with this name.
     pub(super) fn may_send(&self, name: &str) -> bool {
         let is = |header: &str| name.eq_ignore_ascii_case(header);
+        let is_any = |headers: &[&str]| headers.iter().any(|header| is(header));
         if is("Host") {
-            return self.same_host;
+            return self.at_first_origin;
         }
-        let secret = ["Authorization", "Cookie", "Proxy-Authorization"];
-        self.trusted || !secret.into_iter().any(is)
+        if self.lost_body && is_any(&OF_BODY) {
+            return false;
+        }
+        self.trusted || !is_any(&["Authorization", "Cookie", "Proxy-Authorization"])
     }
 
     /// Whether this server may see the user's credentials.
@@ -159,3 +169,19 @@ fn target_of(base: &Target, location: &[u8], path_as_is: bool) -> Result<Target,
     }
     Ok(target)
 }
+
+/// The headers that describe a body, and are dropped with it (RFC 9110 §15.4).
+const OF_BODY: [&str; 12] = [
+    "Content-Encoding",
+    "Content-Language",
+    "Content-Length",
+    "Content-Location",
+    "Content-MD5",
+    "Content-Range",
+    "Content-Type",
+    "Digest",
+    "Last-Modified",
+    "Repr-Digest",
+    "Trailer",
+    "Transfer-Encoding",
+];

@@ -1,5 +1,7 @@
 //! Writes a response to the output, and applies the rules that end a transfer early (`--fail`, `--max-filesize`).
 
+use std::time::{Duration, Instant};
+
 use courser::{CallId, Read, Response};
 
 use super::exit::{Exit, Failure};
@@ -45,8 +47,9 @@ impl Output<'_> {
         buffer: &mut [u8],
     ) -> Result<(), Failure> {
         match self.head(response, proxy_head)? {
-            Wanted::HeadOnly if !is_followed => Ok(()),
-            _ => self.body(link, id, is_followed, buffer),
+            _ if is_followed => self.drop_body(link, id, buffer),
+            Wanted::HeadOnly => Ok(()),
+            Wanted::Body => self.body(link, id, buffer),
         }
     }
 
@@ -111,22 +114,27 @@ impl Output<'_> {
     }
 
     /// Writes the body as it arrives. Bytes that arrived before an error are written before the error is returned.
-    fn body(
-        &mut self,
-        link: &mut Link,
-        id: CallId,
-        dropped: bool,
-        buffer: &mut [u8],
-    ) -> Result<(), Failure> {
+    fn body(&mut self, link: &mut Link, id: CallId, buffer: &mut [u8]) -> Result<(), Failure> {
         loop {
-            match link.read_body(id, buffer) {
-                Ok(Read::Data(n)) if !dropped => self.piece(&buffer[..n])?,
-                Ok(Read::Data(_) | Read::Pending) => {}
+            match link.read_body(id, buffer, None)? {
+                Read::Data(n) => self.piece(&buffer[..n])?,
+                Read::End { trailers, .. } => return self.trailers(&trailers),
+                Read::Pending => {}
+            }
+        }
+    }
+
+    /// Reads the body of a followed redirect and drops it, up to a limit of bytes and of time. A rest, or an error, costs
+    /// only the connection.
+    fn drop_body(&mut self, link: &mut Link, id: CallId, buffer: &mut [u8]) -> Result<(), Failure> {
+        let until = Instant::now() + LONGEST_DROP;
+        let mut left = MOST_DROPPED;
+        loop {
+            match link.read_body(id, buffer, Some(until)) {
+                Ok(Read::Data(n)) if n <= left => left -= n,
+                Ok(Read::Data(_) | Read::Pending) => return Ok(()),
                 Ok(Read::End { trailers, .. }) => return self.trailers(&trailers),
-                // An error in a dropped body does not matter.
-                Err(failure) if dropped && IGNORED_IF_DROPPED.contains(&failure.exit) => {
-                    return Ok(());
-                }
+                Err(failure) if IGNORED_IF_DROPPED.contains(&failure.exit) => return Ok(()),
                 Err(failure) => return Err(failure),
             }
         }
@@ -196,6 +204,12 @@ pub(super) fn announced_length(response: &Response) -> Option<u64> {
     // A list of equal values is allowed (RFC 9110 §8.6).
     value.split(',').next()?.trim().parse().ok()
 }
+
+/// The most bytes of a redirect's body that are read to keep the connection.
+const MOST_DROPPED: usize = 256 * 1024;
+
+/// How long that may take.
+const LONGEST_DROP: Duration = Duration::from_millis(500);
 
 /// Errors of a body that do not matter if the body is dropped.
 pub(super) const IGNORED_IF_DROPPED: [Exit; 2] = [Exit::Partial, Exit::BadEncoding];
