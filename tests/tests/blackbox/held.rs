@@ -1,9 +1,14 @@
 //! The limit on the bytes of bodies that a client holds for all calls together.
 
+use std::io::Write;
+use std::time::Duration;
+
 use courser::{
-    Call, ErrorKind, HostConfig, LimitExceeded, PipelineClient, PipelineConfig, Read, Request,
-    Response, Upstream,
+    Call, Codings, ErrorKind, HostConfig, LimitExceeded, PipelineClient, PipelineConfig, Read,
+    Request, Response, Upstream,
 };
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use tests::clients::{client_with, config};
 use tests::script::{Gate, Server, connection};
 
@@ -103,4 +108,33 @@ fn streamed_bodies_are_read_as_fast_as_their_consumers_take_them() {
         }
     }
     assert_eq!(taken, [2048 * KIB; 8]);
+}
+
+#[test]
+fn decoded_bytes_count_although_few_bytes_came() {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(&vec![0; 900 * KIB]).unwrap();
+    let body = encoder.finish().unwrap();
+    assert!(body.len() < 8 * KIB);
+    let head = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ";
+    let answer = [format!("{head}{}\r\n\r\n", body.len()).as_bytes(), &body].concat();
+    let server = Server::every(connection().always(answer));
+    let config = HostConfig {
+        codings: Codings::all(),
+        ..limited(LIMIT)
+    };
+    let mut client = client_with(&server, config);
+    calls(8).for_each(|call| _ = client.submit(call));
+    // No completion is taken meanwhile.
+    loop {
+        client.maintain(Duration::from_millis(10)).unwrap();
+        let counters = client.counters();
+        if counters.busy + counters.waiting + counters.connecting == 0 {
+            break;
+        }
+    }
+    let ended: Vec<_> = std::iter::from_fn(|| client.wait(None).unwrap()).collect();
+    assert_eq!(ended.len(), 8);
+    let served = ended.iter().filter(|done| done.outcome.is_ok());
+    assert_eq!(served.count(), 1);
 }
