@@ -34,6 +34,10 @@ impl Resolver for Registry {
             None => Answer::failed(DnsError::NotFound),
         });
     }
+
+    fn cancel(&mut self, name: &str) {
+        self.others.cancel(name);
+    }
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -171,7 +171,7 @@ impl From<Error> for io::Error {
             | ErrorKind::Shortage(_)
             | ErrorKind::Cancelled
             | ErrorKind::Stopped(_) => io::ErrorKind::Other,
-            ErrorKind::Dns(DnsError::Timeout) => io::ErrorKind::TimedOut,
+            ErrorKind::Dns(DnsError::Timeout | DnsError::NotAsked) => io::ErrorKind::TimedOut,
             ErrorKind::Dns(_) => io::ErrorKind::Other,
             ErrorKind::Denied(_) | ErrorKind::DeniedName(_) => io::ErrorKind::PermissionDenied,
         };

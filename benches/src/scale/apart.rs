@@ -121,4 +121,8 @@ impl Resolver for ApartNames {
             self.0.lookup(name, reply);
         });
     }
+
+    fn cancel(&mut self, name: &str) {
+        apart(|| self.0.cancel(name));
+    }
 }

@@ -131,6 +131,10 @@ impl<R: Resolver> Resolver for LearningResolver<R> {
         });
         self.inner.lookup(name, learning);
     }
+
+    fn cancel(&mut self, name: &str) {
+        self.inner.cancel(name);
+    }
 }
 
 /// The data is valid after every statement, so it stays valid if another thread panics with the lock held.

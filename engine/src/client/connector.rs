@@ -5,11 +5,14 @@
 //! ready, the first call of the queue gets the connection. The connector keeps the openings, the names, the addresses
 //! that failed lately, and the policy on addresses. An [`Opened`] tells the engine how an opening ended.
 
+mod lookups;
 mod race;
 
-use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
+
+use lookups::Lookups;
 
 use super::hosts::{Addresses, Hosts};
 use super::names::Names;
@@ -83,8 +86,13 @@ struct Opening {
 
 #[derive(Debug)]
 enum Stage {
+    /// No lookup is in flight: the opening has just begun, or its name has just been answered.
+    Begun,
     /// The name is being looked up, until this time at the latest.
-    Resolving(Option<Time>),
+    Resolving {
+        name: Arc<str>,
+        until: Option<Time>,
+    },
     Racing {
         race: Race,
         /// The running attempts, in the order in which they began.
@@ -93,16 +101,6 @@ enum Stage {
         until: Option<Time>,
     },
     Handshaking(ConnKey),
-}
-
-/// Names, and the openings that wait for them.
-#[derive(Debug)]
-struct Lookups {
-    names: Names,
-    waker: Waker,
-    /// The openings by the name in lower case. A last dot is part of the key, because it makes another DNS question.
-    /// Entries of openings that have ended are removed when the answer arrives, or when a list is full.
-    waiting: HashMap<String, Vec<OpeningKey>>,
 }
 
 impl Connector {
@@ -122,11 +120,7 @@ impl Connector {
 
     /// Sets how names are looked up.
     pub(super) fn set_names(&mut self, names: Names, waker: Waker) {
-        self.names = Some(Lookups {
-            names,
-            waker,
-            waiting: HashMap::new(),
-        });
+        self.names = Some(Lookups::new(names, waker));
     }
 
     /// Sets which addresses of proxies may be connected to.
@@ -140,11 +134,11 @@ impl Connector {
     }
 
     pub(super) fn names(&self) -> Option<&Names> {
-        self.names.as_ref().map(|lookups| &lookups.names)
+        self.names.as_ref().map(Lookups::names)
     }
 
     pub(super) fn names_mut(&mut self) -> Option<&mut Names> {
-        self.names.as_mut().map(|lookups| &mut lookups.names)
+        self.names.as_mut().map(Lookups::names_mut)
     }
 
     /// An attempt at this address has failed: other addresses come first for a while.
@@ -167,7 +161,7 @@ impl Connector {
             return (Phase::Queue, None);
         };
         let (phase, conn) = match &opening.stage {
-            Stage::Resolving(_) => (Phase::Resolve, None),
+            Stage::Begun | Stage::Resolving { .. } => (Phase::Resolve, None),
             Stage::Racing { running, .. } => (Phase::Connect, running.last()),
             Stage::Handshaking(conn) => (
                 reactor.handshake_phase(*conn).unwrap_or(Phase::Tls),
@@ -216,7 +210,7 @@ impl Connector {
             slot,
             began: now,
             lookup_began: now,
-            stage: Stage::Resolving(None),
+            stage: Stage::Begun,
             resolve: None,
             resolve_before: Duration::ZERO,
             connect: Duration::ZERO,
@@ -240,14 +234,14 @@ impl Connector {
     ) -> Option<Opened> {
         let now = cx.reactor.now();
         let (until, running) = match &self.openings.get(key)?.stage {
-            Stage::Resolving(until) => {
+            Stage::Resolving { until, .. } => {
                 return match until.is_some_and(|until| until <= now) {
                     true => self.resolve_failed(cx, key, TimeLimit::Resolve.into()),
                     false => None,
                 };
             }
             Stage::Racing { until, running, .. } => (until, running),
-            Stage::Handshaking(_) => return None,
+            Stage::Begun | Stage::Handshaking(_) => return None,
         };
         if until.is_some_and(|until| until <= now) {
             let remote = running.last().and_then(|conn| cx.reactor.remote(*conn));
@@ -318,7 +312,7 @@ impl Connector {
     ) -> Option<Opened> {
         let now = cx.reactor.now();
         let opening = self.openings.remove(key)?;
-        close_attempts(cx, &opening);
+        self.end_stage(cx, &opening);
         let error = error
             .or(opening.error)
             .unwrap_or_else(|| Error::new(TimeLimit::Connect, Phase::Connect, Sent::Nothing));
@@ -374,11 +368,32 @@ impl Connector {
         let Some(opening) = self.openings.remove(key) else {
             return;
         };
-        close_attempts(cx, &opening);
+        self.end_stage(cx, &opening);
         if let Some(host) = cx.hosts.get(opening.slot.host) {
             host.pool.closed(opening.slot.id);
         }
         cx.hosts.touch(opening.slot.host);
+    }
+
+    /// Closes the connections of an opening that has ended, and cancels its lookup if no other opening waits for it.
+    fn end_stage<N: Net>(&mut self, cx: &mut Context<'_, N>, opening: &Opening) {
+        match &opening.stage {
+            Stage::Begun => {}
+            Stage::Resolving { name, .. } => {
+                if let Some(lookups) = &mut self.names {
+                    lookups.leave(name);
+                }
+            }
+            Stage::Racing { running, .. } => {
+                for &conn in running {
+                    cx.reactor.close(conn);
+                }
+                race::note_racing(cx.hosts, opening.slot.host, running.len(), 0);
+            }
+            Stage::Handshaking(conn) => {
+                cx.reactor.close(*conn);
+            }
+        }
     }
 
     // ---- names
@@ -400,20 +415,14 @@ impl Connector {
             }
         };
         let lookups = self.names.as_mut()?;
-        match lookups.names.lookup(now, name, port, &lookups.waker) {
+        match lookups.lookup(now, name, port) {
             Found::Pending => {
                 let limit = self.resolve_limit;
                 let until = limit.and_then(|limit| opening.lookup_began.checked_add(limit));
-                opening.stage = Stage::Resolving(until);
-                let waiting = lookups
-                    .waiting
-                    .entry(name.to_ascii_lowercase())
-                    .or_default();
-                if waiting.len() == waiting.capacity() {
-                    // The answer may never arrive, while new openings are added all the time.
-                    waiting.retain(|waits| self.openings.get(*waits).is_some());
+                let name = lookups.wait(name, key, |waits| self.openings.get(waits).is_some());
+                if let Some(opening) = self.openings.get_mut(key) {
+                    opening.stage = Stage::Resolving { name, until };
                 }
-                waiting.push(key);
                 if let Some(until) = until {
                     let owner = TimerOwner::Opening(key);
                     self.set_timer(cx.reactor, cx.hosts, cx.throttle, owner, until);
@@ -453,7 +462,7 @@ impl Connector {
             return None;
         };
         let last = |ip| self.avoided.has(now, &SocketAddr::new(ip, *port).into());
-        let order = self.names.as_ref()?.names.order(addresses, start, &last);
+        let order = self.names()?.order(addresses, start, &last);
         if order.is_empty() {
             return self.resolve_failed(cx, key, DnsError::NoAddresses.into());
         }
@@ -481,7 +490,7 @@ impl Connector {
         let host = cx.hosts.get(opening.slot.host)?;
         let (_, port) = host.route.socks_target.as_ref()?;
         let last = |ip| self.avoided.has(now, &SocketAddr::new(ip, *port).into());
-        let names = &self.names.as_ref()?.names;
+        let names = self.names.as_ref()?.names();
         let order = names.order(addresses, host.route.openings, &last);
         let first = order.first().copied();
         let mut left: Vec<IpAddr> = order.into_iter().rev().collect();
@@ -524,38 +533,21 @@ impl Connector {
     pub(super) fn take_answers<N: Net>(&mut self, cx: &mut Context<'_, N>) -> Vec<Opened> {
         let now = cx.reactor.now();
         let mut ended = Vec::new();
-        while let Some(lookups) = &mut self.names
-            && let Some((name, found)) = lookups.names.poll(now)
-        {
-            for opening in lookups.waiting.remove(&*name).unwrap_or_default() {
-                let waits = self.openings.get(opening).map(|opening| &opening.stage);
-                if !matches!(waits, Some(Stage::Resolving(_))) {
-                    continue;
+        while let Some((openings, found)) = self.names.as_mut().and_then(|names| names.poll(now)) {
+            for &key in &openings {
+                if let Some(opening) = self.openings.get_mut(key) {
+                    opening.stage = Stage::Begun;
                 }
+            }
+            for key in openings {
                 ended.extend(match &found {
-                    Found::Addresses(addresses) => self.resolved(cx, opening, addresses),
-                    Found::Failed(error) => self.resolve_failed(cx, opening, error.clone().into()),
+                    Found::Addresses(addresses) => self.resolved(cx, key, addresses),
+                    Found::Failed(error) => self.resolve_failed(cx, key, error.clone().into()),
                     Found::Pending => None,
                 });
             }
         }
         ended
-    }
-}
-
-fn close_attempts<N: Net>(cx: &mut Context<'_, N>, opening: &Opening) {
-    match &opening.stage {
-        Stage::Racing { running, .. } => {
-            for &conn in running {
-                cx.reactor.close(conn);
-            }
-            race::note_racing(cx.hosts, opening.slot.host, running.len(), 0);
-        }
-        Stage::Handshaking(conn) => {
-            cx.reactor.close(*conn);
-        }
-        // The answer will find no opening.
-        Stage::Resolving(_) => {}
     }
 }
 

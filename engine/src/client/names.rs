@@ -8,7 +8,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use crate::net::Waker;
 use crate::net::resolve::{Answer, Reply, Resolver};
-use crate::policy::{DnsConfig, DnsCounters, Family, Found, NameCache, interleave};
+use crate::policy::{DnsConfig, DnsCounters, Family, Found, NameCache, Question, interleave};
 use crate::time::Time;
 
 /// The names that a client knows, and the resolver for other names. At most one lookup of a name is in flight.
@@ -16,9 +16,9 @@ pub(crate) struct Names {
     family: Option<Family>,
     cache: NameCache,
     resolver: Box<dyn Resolver>,
-    sender: Sender<(Arc<str>, Answer)>,
+    sender: Sender<(Question, Answer)>,
     /// Bounded by the lookups in flight.
-    answers: Receiver<(Arc<str>, Answer)>,
+    answers: Receiver<(Question, Answer)>,
 }
 
 impl Names {
@@ -41,10 +41,10 @@ impl Names {
             return found;
         }
         let (found, ask) = self.cache.lookup(now, host);
-        if let Some(name) = ask {
-            let (sender, waker, key) = (self.sender.clone(), waker.clone(), name.clone());
+        if let Some(question) = ask {
+            let (sender, waker, name) = (self.sender.clone(), waker.clone(), question.name.clone());
             let reply = Reply::new(move |answer| {
-                if sender.send((key, answer)).is_ok() {
+                if sender.send((question, answer)).is_ok() {
                     waker.wake();
                 }
             });
@@ -53,12 +53,22 @@ impl Names {
         found
     }
 
+    /// Nobody waits for this name any more.
+    pub(crate) fn cancel(&mut self, name: &str) {
+        if self.cache.cancel(name) {
+            self.resolver.cancel(name);
+        }
+    }
+
     /// The next name that the resolver has answered, with the result for the openings that wait. Also returns refreshed
     /// names that no opening waits for.
     pub(crate) fn poll(&mut self, now: Time) -> Option<(Arc<str>, Found)> {
-        let (name, answer) = self.answers.try_recv().ok()?;
-        let found = self.cache.handle_answer(now, &name, answer);
-        Some((name, found))
+        loop {
+            let (question, answer) = self.answers.try_recv().ok()?;
+            if let Some(found) = self.cache.handle_answer(now, &question, answer) {
+                return Some((question.name, found));
+            }
+        }
     }
 
     /// The order in which an opening tries `addresses`: see [`interleave`]. `start` counts the openings.
@@ -192,6 +202,37 @@ mod tests {
             names.lookup(now, "lost.example", 80, &waker),
             Found::Pending
         );
+    }
+
+    #[test]
+    fn a_cancelled_name_is_asked_for_again() {
+        struct Cancels(Sender<(String, Reply)>, Sender<String>);
+
+        impl Resolver for Cancels {
+            fn lookup(&mut self, name: &str, reply: Reply) {
+                self.0.send((name.to_owned(), reply)).unwrap();
+            }
+
+            fn cancel(&mut self, name: &str) {
+                self.1.send(name.to_owned()).unwrap();
+            }
+        }
+
+        let ((asks, asked), (cancels, cancelled)) = (unbounded(), unbounded());
+        let resolver = Box::new(Cancels(asks, cancels));
+        let mut names = Names::new(DnsConfig::default(), resolver);
+        let (now, waker) = (Time::now(), Waker::new(|| {}));
+        assert_eq!(names.lookup(now, "Slow.test", 80, &waker), Found::Pending);
+        let (_, reply) = asked.try_recv().unwrap();
+        names.cancel("slow.test");
+        names.cancel("slow.test");
+        assert_eq!(cancelled.try_iter().collect::<Vec<_>>(), ["slow.test"]);
+        // The second question does not end with the first one.
+        assert_eq!(names.lookup(now, "slow.test", 80, &waker), Found::Pending);
+        assert_eq!(asked.len(), 1);
+        drop(reply);
+        assert_eq!(names.poll(now), None);
+        assert_eq!(names.counters().in_flight, 1);
     }
 
     #[test]

@@ -22,6 +22,11 @@ pub enum DnsError {
     ServerFailure(u16),
     /// No name server answered in time.
     Timeout,
+    /// Too many lookups wait for the resolver, in all or below the domain of this name. The number is the limit: see
+    /// [`HickoryResolver::max_waiting`](crate::HickoryResolver::max_waiting).
+    QueueFull(usize),
+    /// The lookup waited too long for other lookups, and no name server was asked.
+    NotAsked,
     /// The configuration of the resolver is not usable. The text names the file and the reason.
     Config(Arc<str>),
     /// The lookup failed otherwise: no name server could be reached, or its answer was malformed.
@@ -31,6 +36,11 @@ pub enum DnsError {
 }
 
 impl DnsError {
+    /// Whether the resolver was too busy to ask: the error says nothing about the name.
+    pub(crate) fn is_overload(&self) -> bool {
+        matches!(self, Self::QueueFull(_) | Self::NotAsked)
+    }
+
     /// Whether the error is an answer about the name, and not a failed lookup.
     pub(crate) fn is_negative(&self) -> bool {
         matches!(self, Self::NotFound | Self::NoAddresses | Self::InvalidName)
@@ -54,6 +64,10 @@ impl fmt::Display for DnsError {
                 }
             }
             Self::Timeout => f.write_str("no name server answered in time"),
+            Self::QueueFull(most) => {
+                write!(f, "too many lookups wait for the resolver (limit: {most})")
+            }
+            Self::NotAsked => f.write_str("the lookup waited too long for other lookups"),
             Self::Config(what) => write!(f, "unusable resolver configuration: {what}"),
             Self::Resolver(what) => write!(f, "the lookup failed: {what}"),
             Self::Unanswered => f.write_str("the resolver gave no answer"),

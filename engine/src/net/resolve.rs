@@ -10,6 +10,7 @@ use std::fmt;
 mod files;
 #[cfg(feature = "hickory")]
 mod hickory;
+pub(crate) mod lookup_queue;
 mod system;
 
 #[cfg(feature = "hickory")]
@@ -40,9 +41,15 @@ pub use crate::error::DnsError;
 /// ```
 pub trait Resolver: Send {
     /// Starts a lookup of `name`, which is in lower-case ASCII and may end in a dot. The answer is given to `reply`,
-    /// from any thread, at any time. The client has at most one lookup for a name at a time, and limits the time that
-    /// its calls wait.
+    /// from any thread, at any time. The client has at most one lookup for a name at a time, apart from cancelled ones,
+    /// and limits the time that its calls wait.
     fn lookup(&mut self, name: &str, reply: Reply);
+
+    /// No call waits for the answer to `name` any more. The resolver drops the lookup if it holds up others; otherwise
+    /// the answer may still come, and is cached. A lookup of the same name may follow at once. Default: does nothing.
+    fn cancel(&mut self, name: &str) {
+        let _ = name;
+    }
 }
 
 /// The resolver of a client that is given none.

@@ -34,7 +34,9 @@ pub struct DnsConfig {
     /// The time to live of addresses from a resolver that reports none, like [`SystemResolver`](crate::SystemResolver).
     /// Default 60 s.
     pub default_ttl: Duration,
-    /// How long a failure is kept that has no time to live. Default 5 s.
+    /// How long a failure is kept that has no time to live: the servers failed or were silent, or an answer without an
+    /// address does not say how long it holds (RFC 9520 §3.2). A resolver that was too busy to ask is not such a
+    /// failure. Default 5 s.
     pub negative_ttl: Duration,
     /// The longest time for which a failure is kept; "no such host" has a time to live (RFC 2308 §5). Default 60 s.
     pub max_negative_ttl: Duration,
@@ -153,11 +155,13 @@ pub struct DnsCounters {
     pub asked: u64,
     /// Questions that were answered with a failure.
     pub failed: u64,
+    /// Questions that were cancelled because no call waited for the answer any more.
+    pub cancelled: u64,
     /// Names that were dropped to make room for others.
     pub evicted: u64,
     /// Questions in flight.
     pub in_flight: usize,
-    /// Names in the cache: with addresses, failed or in lookup.
+    /// Names in the cache: with addresses, failed, in lookup or with a cancelled lookup.
     pub entries: usize,
 }
 
@@ -180,9 +184,11 @@ pub(crate) struct NameCache {
     /// Boxed, because a table with many insertions and removals has more than twice the room that it needs.
     entries: HashMap<Arc<str>, Box<Entry>>,
     /// Names without a question in flight, by the number of their last use. Invariant: exactly the `entries` with
-    /// `asking` false, under their `used`.
+    /// `asking` empty, under their `used`.
     idle: BTreeMap<u64, Arc<str>>,
     uses: u64,
+    /// The number of the last question.
+    questions: u64,
     counters: DnsCounters,
 }
 
@@ -192,8 +198,17 @@ struct Entry {
     /// The last failure, until the next answer. Invariant: together with `known`, it is a failure of the servers, not
     /// of the name.
     failed: Option<Failed>,
-    asking: bool,
+    /// The number of the question in flight.
+    asking: Option<u64>,
     used: u64,
+}
+
+/// A question to the resolver.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Question {
+    pub(crate) name: Arc<str>,
+    /// Tells this question from earlier ones about the name, which were cancelled.
+    pub(crate) number: u64,
 }
 
 #[derive(Debug)]
@@ -215,6 +230,7 @@ impl NameCache {
             entries: HashMap::new(),
             idle: BTreeMap::new(),
             uses: 0,
+            questions: 0,
             counters: DnsCounters::default(),
         }
     }
@@ -245,9 +261,9 @@ impl NameCache {
         rank(best).map(|_| best.addresses.as_slice())
     }
 
-    /// What is known about `name`. With it, the name that the caller must ask the resolver for now; its answer goes to
+    /// What is known about `name`. With it, the question that the caller must ask the resolver now; its answer goes to
     /// [`handle_answer`](Self::handle_answer).
-    pub(crate) fn lookup(&mut self, now: Time, name: &str) -> (Found, Option<Arc<str>>) {
+    pub(crate) fn lookup(&mut self, now: Time, name: &str) -> (Found, Option<Question>) {
         let key = self.key(name);
         let config = &self.config;
         let entry = self.entries.entry(key.clone()).or_default();
@@ -274,11 +290,11 @@ impl NameCache {
                     || entry.failed.is_some() && usable(known, config.stale_if_error) =>
             {
                 self.counters.stale += 1;
-                ask = !entry.asking;
+                ask = entry.asking.is_none();
                 Found::Addresses(known.addresses.clone())
             }
             (_, None) => {
-                ask = !entry.asking;
+                ask = entry.asking.is_none();
                 match ask {
                     true => self.counters.misses += 1,
                     false => self.counters.joined += 1,
@@ -286,19 +302,29 @@ impl NameCache {
                 Found::Pending
             }
         };
-        self.touch(&key, ask);
+        let question = self.touch(&key, ask);
         self.make_room();
-        (found, ask.then_some(key))
+        let question = question.map(|number| Question { name: key, number });
+        (found, question)
     }
 
-    /// Takes the resolver's answer. Returns the result for the calls that wait for `name`: addresses (old ones if the
-    /// servers fail), or the failure.
-    pub(crate) fn handle_answer(&mut self, now: Time, name: &str, answer: Answer) -> Found {
-        let key = self.key(name);
+    /// Takes the resolver's answer. Returns the result for the calls that wait for the name: addresses (old ones if the
+    /// servers fail), or the failure. `None`: the question was cancelled, and the answer is of no use.
+    pub(crate) fn handle_answer(
+        &mut self,
+        now: Time,
+        question: &Question,
+        answer: Answer,
+    ) -> Option<Found> {
+        let key = self.key(&question.name);
         let config = &self.config;
-        let Some(entry) = self.entries.get_mut(&key).filter(|entry| entry.asking) else {
-            return Found::Failed(DnsError::Unanswered);
-        };
+        let entry = self.entries.get_mut(&key)?;
+        let is_current = entry.asking == Some(question.number);
+        let is_fresh = |known: &Known| now < known.fresh_until;
+        if !is_current && (answer.addresses.is_err() || entry.known.as_ref().is_some_and(is_fresh))
+        {
+            return None;
+        }
         let outcome = answer.addresses.and_then(|mut addresses| {
             remove_duplicates(&mut addresses);
             addresses.truncate(config.max_addresses.get());
@@ -323,7 +349,10 @@ impl NameCache {
                 self.counters.failed += 1;
                 let ttl = answer.ttl.unwrap_or(config.negative_ttl);
                 let until = later(now, ttl.min(config.max_negative_ttl));
-                let error = entry.failed.insert(Failed { error, until }).error.clone();
+                if !error.is_overload() {
+                    let error = error.clone();
+                    entry.failed = Some(Failed { error, until });
+                }
                 // If the name does not exist any more, its addresses are dropped; they stay only if the servers fail.
                 let bound = config.stale_if_error;
                 let usable = |k: &Known| !error.is_negative() && now < later(k.fresh_until, bound);
@@ -334,18 +363,39 @@ impl NameCache {
                 }
             }
         };
-        entry.asking = false;
-        self.idle.insert(entry.used, key);
+        if is_current {
+            self.end_question(&key);
+        }
+        Some(found)
+    }
+
+    /// No call waits for the answer to the question in flight. Returns whether there is a question; its answer may
+    /// still come.
+    pub(crate) fn cancel(&mut self, name: &str) -> bool {
+        let key = self.key(name);
+        let ended = self.end_question(&key);
+        self.counters.cancelled += u64::from(ended);
+        ended
+    }
+
+    fn end_question(&mut self, key: &Arc<str>) -> bool {
+        let Some(entry) = self.entries.get_mut(key) else {
+            return false;
+        };
+        if entry.asking.take().is_none() {
+            return false;
+        }
+        self.idle.insert(entry.used, key.clone());
         self.counters.in_flight -= 1;
         self.make_room();
-        found
+        true
     }
 
     /// Removes what is known about `name`. A question in flight continues.
     pub(crate) fn flush(&mut self, name: &str) {
         let key = self.key(name);
         match self.entries.get_mut(&key) {
-            Some(entry) if entry.asking => entry.forget(),
+            Some(entry) if entry.asking.is_some() => entry.forget(),
             Some(entry) => {
                 self.idle.remove(&entry.used);
                 self.entries.remove(&key);
@@ -357,7 +407,7 @@ impl NameCache {
     /// Removes what is known about all names. Questions in flight continue.
     pub(crate) fn flush_all(&mut self) {
         self.idle.clear();
-        self.entries.retain(|_, entry| entry.asking);
+        self.entries.retain(|_, entry| entry.asking.is_some());
         self.entries.values_mut().for_each(|entry| entry.forget());
     }
 
@@ -380,22 +430,22 @@ impl NameCache {
         }
     }
 
-    /// Records a use of the name, and the start of a question if `ask`.
-    fn touch(&mut self, key: &Arc<str>, ask: bool) {
-        let Some(entry) = self.entries.get_mut(key) else {
-            return;
-        };
+    /// Records a use of the name, and the start of a question if `ask`. Returns the number of this question.
+    fn touch(&mut self, key: &Arc<str>, ask: bool) -> Option<u64> {
+        let entry = self.entries.get_mut(key)?;
         self.idle.remove(&entry.used);
         self.uses += 1;
         entry.used = self.uses;
         if ask {
-            entry.asking = true;
+            self.questions += 1;
+            entry.asking = Some(self.questions);
             self.counters.asked += 1;
             self.counters.in_flight += 1;
         }
-        if !entry.asking {
+        if entry.asking.is_none() {
             self.idle.insert(entry.used, key.clone());
         }
+        entry.asking.filter(|_| ask)
     }
 
     fn make_room(&mut self) {

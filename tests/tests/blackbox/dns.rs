@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::fs;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use courser::{
@@ -739,4 +739,111 @@ fn dropped_while_names_are_looked_up() {
     drop(client);
     // It did not wait for the name server.
     assert!(began.elapsed() < PATIENCE / 2);
+}
+
+// ---- slow names beside fast ones
+
+/// Silent for all names of `silent.test`, and for all zones `dead0.test`, `dead1.test`...
+fn partly_silent() -> DnsServer {
+    DnsServer::start(|q| {
+        let silent = q.name.ends_with(".silent.test.") || q.name.contains("dead");
+        match silent {
+            true => Reply::Silence,
+            false => Reply::found([a(&q.name, 60, "127.0.0.1")]),
+        }
+    })
+}
+
+fn ask(resolver: &mut impl Resolver, name: &str) -> mpsc::Receiver<Answer> {
+    let (sender, answer) = mpsc::channel();
+    let reply = Answering::new(move |answer| drop(sender.send(answer)));
+    resolver.lookup(name, reply);
+    answer
+}
+
+#[test]
+fn a_silent_zone_does_not_hold_other_names() {
+    for count in [256, 2_000] {
+        let dns = partly_silent();
+        let mut resolver = HickoryResolver::with_servers(servers([&dns]));
+        let silent: Vec<_> = (0..count)
+            .map(|n| ask(&mut resolver, &format!("n{n}.silent.test")))
+            .collect();
+        eventually("the zone is asked", || dns.questions().len() > 100);
+        for n in 0..20 {
+            let answer = ask(&mut resolver, &format!("fast{n}.test")).recv_timeout(PATIENCE);
+            let addresses = answer.expect("an answer").addresses;
+            assert_eq!(addresses, Ok(vec!["127.0.0.1".parse().unwrap()]));
+        }
+        // The fast names did not wait until a silent one had failed.
+        assert!(silent.iter().all(|silent| silent.try_recv().is_err()));
+    }
+}
+
+/// More zones than there are slots.
+#[test]
+fn many_silent_zones_do_not_hold_other_names() {
+    let dns = partly_silent();
+    let mut resolver = HickoryResolver::with_servers(servers([&dns])).max_in_flight(16);
+    let silent: Vec<_> = (0..64)
+        .map(|n| ask(&mut resolver, &format!("www.dead{n}.test")))
+        .collect();
+    eventually("all slots are taken", || dns.questions().len() > 16);
+    for n in 0..3 {
+        let answer = ask(&mut resolver, &format!("fast{n}.test")).recv_timeout(PATIENCE);
+        assert!(answer.expect("an answer").addresses.is_ok());
+    }
+    assert!(silent.iter().all(|silent| silent.try_recv().is_err()));
+    // The silent names are asked for again and again.
+    eventually("all names are asked for", || {
+        (0..64).all(|n| dns.asked(&format!("www.dead{n}.test.")) > 0)
+    });
+}
+
+#[test]
+fn calls_to_silent_names_do_not_hold_other_calls_and_leave_no_lookup() {
+    let server = closing();
+    let dns = partly_silent();
+    let mut config = config_of(exact());
+    config.max_connections = NonZeroUsize::new(4_096).unwrap();
+    let resolver = HickoryResolver::with_servers(servers([&dns])).max_waiting(1_000);
+    let mut client = named_client(config, resolver);
+    let silent = |n| {
+        let request = Request::get(format!("http://n{n}.silent.test/"));
+        client_call(request).tag(n)
+    };
+    let ids: Vec<_> = (0..2_000).map(|n| client.submit(silent(n))).collect();
+    // Half of the slots and half of the queue are for one zone. To be refused says nothing about these names.
+    let mut refused = 0;
+    while refused < 2_000 - 128 - 500 {
+        let done = client
+            .wait(Some(PATIENCE))
+            .unwrap()
+            .expect("refused at once");
+        let error = done.outcome.unwrap_err();
+        let full = ErrorKind::Dns(DnsError::QueueFull(1_000));
+        assert_eq!(format!("{:?}", error.kind()), format!("{full:?}"));
+        refused += 1;
+    }
+    assert_eq!(get(&mut client, "fast.test", &server).unwrap(), "127.0.0.1");
+    let counters = client.dns_counters();
+    assert_eq!(counters.in_flight, 2_000 - refused as usize);
+    assert_eq!((counters.negative_hits, counters.cancelled), (0, 0));
+    for id in ids {
+        client.cancel(id);
+    }
+    let counters = client.dns_counters();
+    assert_eq!(
+        (counters.in_flight, counters.cancelled),
+        (0, 2_000 - refused)
+    );
+    // The name is asked for again, and its lookup is cancelled with the deadline of its call.
+    let id = client.submit(silent(0).timeout(Duration::from_millis(50)));
+    while client.wait(Some(PATIENCE)).unwrap().expect("it ends").id != id {}
+    assert_eq!(client.dns_counters().in_flight, 0);
+    assert_none_left(client, [&server]);
+}
+
+fn client_call(request: Request) -> Call {
+    Call::new(request, Response::new())
 }

@@ -125,7 +125,7 @@ impl Connector {
         let opening = self.openings.get_mut(key)?;
         let is_over = match &opening.stage {
             Stage::Racing { until, .. } => until.is_some_and(|until| until <= now),
-            Stage::Resolving(_) | Stage::Handshaking(_) => true,
+            Stage::Begun | Stage::Resolving { .. } | Stage::Handshaking(_) => true,
         };
         if is_over || opening.fail_over_at.is_none_or(|at| at > now) {
             return None;

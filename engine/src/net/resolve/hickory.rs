@@ -4,6 +4,7 @@
 //! C library does around it: the files, the search list, the choice of the next server after a failure (the crate takes
 //! SERVFAIL for an answer), and A and AAAA questions at the same time, with the resolution delay of RFC 8305 §3.
 
+use std::collections::HashMap;
 use std::fs;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{
@@ -25,10 +26,13 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError as WireError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 
 use super::files::{HostsFile, ResolvConf};
+use super::lookup_queue::{LookupLimits, LookupQueue, Step};
 use super::{Answer, DnsError, Reply, Resolver};
+use crate::time::Time;
 
 /// Asks name servers. Its thread starts with the first lookup and ends with the resolver.
 ///
@@ -49,9 +53,7 @@ use super::{Answer, DnsError, Reply, Resolver};
 #[derive(Debug)]
 pub struct HickoryResolver {
     source: ConfigSource,
-    max_in_flight: usize,
-    /// The longest that a question waits until fewer than `max_in_flight` are in flight.
-    max_queue_wait: Duration,
+    limits: LookupLimits,
     lookup_thread: Option<LookupThread>,
 }
 
@@ -137,64 +139,98 @@ impl HickoryResolver {
     fn new(source: ConfigSource) -> Self {
         Self {
             source,
-            max_in_flight: DEFAULT_IN_FLIGHT,
-            max_queue_wait: MAX_QUEUE_WAIT,
+            limits: LookupLimits {
+                in_flight: DEFAULT_IN_FLIGHT,
+                waiting: DEFAULT_WAITING,
+                time: Some(DEFAULT_TIME),
+                can_stop: true,
+            },
             lookup_thread: None,
         }
     }
 
     /// Sets how many lookups are in flight at once, at least 1; further lookups wait. Each has up to six sockets while
     /// its servers are slow. Default 256. Has no effect after the first lookup.
+    ///
+    /// Slow names do not hold other names: the names below one registrable domain (here the last two labels, or three
+    /// as in `example.co.uk`) are in flight only while at least as many lookups could still start, and a lookup that
+    /// takes longer than 250 ms to 1 s is stopped and asked again later if its place is needed.
     pub fn max_in_flight(mut self, lookups: usize) -> Self {
-        self.max_in_flight = lookups.max(1);
+        self.limits.in_flight = lookups.max(1);
+        self
+    }
+
+    /// Sets how many lookups wait until fewer than [`max_in_flight`](Self::max_in_flight) are in flight; of names below
+    /// one registrable domain, half of them. Further ones fail with [`DnsError::QueueFull`]. Default 16,384. Has no effect after the first lookup.
+    pub fn max_waiting(mut self, lookups: usize) -> Self {
+        self.limits.waiting = lookups;
+        self
+    }
+
+    /// Sets the longest time of a lookup, from the question to the answer: the wait, all servers, all attempts and the
+    /// search list. Then it fails with [`DnsError::Timeout`], or with [`DnsError::NotAsked`] if it only waited.
+    /// Default 30 s. Has no effect after the first lookup.
+    pub fn max_time(mut self, time: Duration) -> Self {
+        self.limits.time = Some(time);
         self
     }
 }
 
 impl Resolver for HickoryResolver {
     fn lookup(&mut self, name: &str, reply: Reply) {
-        if self.lookup_thread.is_none() {
-            match LookupThread::start(self.source.clone(), self.max_in_flight, self.max_queue_wait)
-            {
-                Ok(lookup_thread) => self.lookup_thread = Some(lookup_thread),
+        let thread = match self.lookup_thread.take() {
+            Some(thread) => thread,
+            None => match LookupThread::start(self.source.clone(), self.limits) {
+                Ok(thread) => thread,
                 Err(error) => return reply.answer(resolver_failed(&error)),
-            }
-        }
-        if let Some(LookupThread {
-            questions: Some(questions),
-            ..
-        }) = &self.lookup_thread
-        {
-            // A thread that has ended drops the reply, which answers it.
-            let _ = questions.send((name.into(), reply));
+            },
+        };
+        // A thread that has ended drops the reply, which answers it.
+        let _ = thread.messages.send(Message::Ask(name.into(), reply));
+        self.lookup_thread = Some(thread);
+    }
+
+    fn cancel(&mut self, name: &str) {
+        if let Some(thread) = &self.lookup_thread {
+            let _ = thread.messages.send(Message::Cancel(name.into()));
         }
     }
 }
 
 #[derive(Debug)]
 struct LookupThread {
-    /// `None` once the thread shall end.
-    questions: Option<mpsc::UnboundedSender<Question>>,
+    messages: mpsc::UnboundedSender<Message>,
     thread: Option<JoinHandle<()>>,
 }
 
-type Question = (Box<str>, Reply);
+/// What the thread of the lookups is told.
+#[derive(Debug)]
+enum Message {
+    Ask(Box<str>, Reply),
+    Cancel(Box<str>),
+    /// A lookup has ended with this answer.
+    Answered(Arc<str>, Answer),
+    /// The resolver is dropped.
+    End,
+}
 
 impl LookupThread {
-    fn start(
-        source: ConfigSource,
-        max_in_flight: usize,
-        max_queue_wait: Duration,
-    ) -> io::Result<Self> {
+    fn start(source: ConfigSource, limits: LookupLimits) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let (questions, queue) = mpsc::unbounded_channel();
+        let (messages, inbox) = mpsc::unbounded_channel();
+        let lookups = Lookups {
+            config: CurrentConfig::new(source),
+            queue: LookupQueue::new(limits),
+            running: HashMap::new(),
+            messages: messages.clone(),
+        };
         let thread = thread::Builder::new()
             .name("courser-dns".to_owned())
-            .spawn(move || runtime.block_on(serve(source, max_in_flight, max_queue_wait, queue)))?;
+            .spawn(move || runtime.block_on(lookups.serve(inbox)))?;
         Ok(Self {
-            questions: Some(questions),
+            messages,
             thread: Some(thread),
         })
     }
@@ -203,48 +239,112 @@ impl LookupThread {
 impl Drop for LookupThread {
     /// Lookups in flight end with the runtime, at their next await.
     fn drop(&mut self) {
-        self.questions = None;
+        let _ = self.messages.send(Message::End);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-/// The longest that a question waits for its start: as long as a client waits for the answer by default.
-const MAX_QUEUE_WAIT: Duration = Duration::from_secs(10);
+/// The lookups of a resolver, on its thread.
+struct Lookups {
+    config: CurrentConfig,
+    queue: LookupQueue<Reply>,
+    /// The tasks of the lookups in flight.
+    running: HashMap<Arc<str>, AbortHandle>,
+    /// For the answers of these tasks.
+    messages: mpsc::UnboundedSender<Message>,
+}
 
-/// Answers questions until the resolver is dropped.
-async fn serve(
-    source: ConfigSource,
-    max_in_flight: usize,
-    max_queue_wait: Duration,
-    mut queue: mpsc::UnboundedReceiver<Question>,
-) {
-    let permits = Arc::new(Semaphore::new(max_in_flight.min(Semaphore::MAX_PERMITS)));
-    let mut config = CurrentConfig::new(source);
-    while let Some((name, reply)) = queue.recv().await {
-        config.refresh();
-        if let Some(addresses) = config.hosts.get(&name) {
-            reply.answer(Answer::found(addresses.iter().copied(), HOSTS_TTL));
-            continue;
-        }
-        let servers = match &config.servers {
-            Ok(servers) => servers.clone(),
-            Err(error) => {
-                reply.answer(Answer::failed(error.clone()));
-                continue;
-            }
-        };
-        let permits = permits.clone();
-        tokio::spawn(async move {
-            // The caller has given up by now. A lookup without a caller would only delay the others.
-            let Ok(Ok(_permit)) = tokio::time::timeout(max_queue_wait, permits.acquire()).await
-            else {
-                return reply.answer(Answer::failed(DnsError::Timeout));
+impl Lookups {
+    /// Serves until the resolver is dropped. Dropping the queue then answers the replies that are left.
+    async fn serve(mut self, mut inbox: mpsc::UnboundedReceiver<Message>) {
+        loop {
+            let message = match self.go_on() {
+                None => inbox.recv().await,
+                Some(until) => {
+                    match tokio::time::timeout_at(until.instant().into(), inbox.recv()).await {
+                        Ok(message) => message,
+                        Err(_) => continue,
+                    }
+                }
             };
-            let answer = servers.search(&name).await;
-            reply.answer(answer);
+            match message {
+                Some(Message::Ask(name, reply)) => self.ask(&name, reply),
+                Some(Message::Cancel(name)) => drop(self.queue.cancel(&name)),
+                Some(Message::Answered(name, answer)) => self.answered(&name, &answer),
+                Some(Message::End) | None => return,
+            }
+        }
+    }
+
+    fn ask(&mut self, name: &str, reply: Reply) {
+        self.config.refresh();
+        if let Some(addresses) = self.config.hosts.get(name) {
+            return reply.answer(Answer::found(addresses.iter().copied(), HOSTS_TTL));
+        }
+        if let Err(error) = &self.config.servers {
+            return reply.answer(Answer::failed(error.clone()));
+        }
+        if let Err((reply, error)) = self.queue.ask(Time::of(Instant::now()), name, reply) {
+            reply.answer(Answer::failed(error));
+        }
+    }
+
+    /// Does what is due, and returns until when to wait.
+    fn go_on(&mut self) -> Option<Time> {
+        loop {
+            match self.queue.poll(Time::of(Instant::now())) {
+                Step::Start { name, instead_of } => {
+                    if let Some(stopped) = instead_of {
+                        self.stop(&stopped.name);
+                    }
+                    self.start(name);
+                }
+                Step::Fail {
+                    name,
+                    replies,
+                    error,
+                } => {
+                    self.stop(&name);
+                    let failed = Answer {
+                        addresses: Err(error),
+                        ttl: Some(LIMIT_TTL),
+                    };
+                    for reply in replies {
+                        reply.answer(failed.clone());
+                    }
+                }
+                Step::Wait(until) => return until,
+            }
+        }
+    }
+
+    fn start(&mut self, name: Arc<str>) {
+        let servers = match &self.config.servers {
+            Ok(servers) => servers.clone(),
+            // The file has changed since the question.
+            Err(error) => return self.answered(&name, &Answer::failed(error.clone())),
+        };
+        let (messages, asked) = (self.messages.clone(), name.clone());
+        let task = tokio::spawn(async move {
+            let answer = servers.search(&asked).await;
+            let _ = messages.send(Message::Answered(asked, answer));
         });
+        self.running.insert(name, task.abort_handle());
+    }
+
+    fn stop(&mut self, name: &str) {
+        if let Some(task) = self.running.remove(name) {
+            task.abort();
+        }
+    }
+
+    fn answered(&mut self, name: &str, answer: &Answer) {
+        self.stop(name);
+        for reply in self.queue.finish(name) {
+            reply.answer(answer.clone());
+        }
     }
 }
 
@@ -670,7 +770,12 @@ const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
 const PARTIAL_TTL: Duration = Duration::from_secs(30);
 /// Time to live of names in the hosts file, which has none; then the file is checked for changes.
 const HOSTS_TTL: Duration = Duration::from_secs(10);
+/// Time to live of a failure that a limit of this resolver has caused (the least of RFC 9520 §3.2).
+const LIMIT_TTL: Duration = Duration::from_secs(1);
 const DEFAULT_IN_FLIGHT: usize = 256;
+const DEFAULT_WAITING: usize = 16_384;
+/// As long as three silent servers take with the defaults of resolv.conf(5).
+const DEFAULT_TIME: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {
@@ -704,42 +809,67 @@ mod tests {
         assert!(what.starts_with("/nonexistent/resolv.conf: "), "{what}");
     }
 
-    /// Unanswered questions hold all permits. Later questions do not queue up behind them, to be asked when no caller
-    /// waits.
-    #[test]
-    fn questions_that_wait_too_long_in_the_queue_are_dropped() {
+    fn silent_server() -> (UdpSocket, NameServers) {
         let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
         let servers = NameServers {
             timeout: Duration::from_secs(3600),
             ..NameServers::new([silent.local_addr().unwrap()])
         };
-        let mut resolver = HickoryResolver::with_servers(servers).max_in_flight(1);
-        resolver.max_queue_wait = Duration::from_millis(20);
-        let dead = ask(&mut resolver, "dead.example");
-        silent.recv(&mut [0; 512]).unwrap(); // this lookup is in flight
-        for n in 0..100 {
-            let answer = ask(&mut resolver, &format!("n{n}.example"));
-            if n % 33 == 0 {
-                assert_eq!(answer.recv(), Ok(Answer::failed(DnsError::Timeout)));
-            }
+        (silent, servers)
+    }
+
+    #[test]
+    fn a_lookup_ends_in_time_and_says_whether_a_server_was_asked() {
+        let (silent, servers) = silent_server();
+        let mut resolver = HickoryResolver::with_servers(servers)
+            .max_in_flight(1)
+            .max_waiting(4)
+            .max_time(Duration::from_millis(100));
+        let asked = ask(&mut resolver, "asked.test");
+        let waiting: Vec<_> = (0..5)
+            .map(|n| ask(&mut resolver, &format!("n{n}.asked.test")))
+            .collect();
+        assert_eq!(asked.recv().unwrap().addresses, Err(DnsError::Timeout));
+        for (n, answer) in waiting.iter().enumerate() {
+            let error = match n {
+                0..2 => DnsError::NotAsked,
+                _ => DnsError::QueueFull(4),
+            };
+            assert_eq!(answer.recv().unwrap().addresses, Err(error));
         }
-        assert!(dead.try_recv().is_err());
         silent.set_nonblocking(true).unwrap();
         let mut packet = [0; 512];
         while let Ok(n) = silent.recv(&mut packet) {
             let question = String::from_utf8_lossy(&packet[..n]).into_owned();
-            assert!(question.contains("dead"), "{question:?}");
+            assert!(!question.contains("n0"), "{question:?}");
         }
     }
 
     #[test]
+    fn a_cancelled_lookup_gives_its_slot_at_once() {
+        let (silent, servers) = silent_server();
+        let mut resolver = HickoryResolver::with_servers(servers).max_in_flight(1);
+        let cancelled = ask(&mut resolver, "cancelled.test");
+        let waits = ask(&mut resolver, "waits.test");
+        let dropped = ask(&mut resolver, "dropped.test");
+        resolver.cancel("dropped.test");
+        assert_eq!(dropped.recv(), Ok(Answer::failed(DnsError::Unanswered)));
+        resolver.cancel("cancelled.test");
+        assert_eq!(cancelled.recv(), Ok(Answer::failed(DnsError::Unanswered)));
+        let mut packet = [0; 512];
+        loop {
+            let n = silent.recv(&mut packet).unwrap();
+            if packet[..n].windows(5).any(|word| word == b"waits") {
+                break;
+            }
+        }
+        assert!(waits.try_recv().is_err());
+    }
+
+    #[test]
     fn lookups_in_flight_are_answered_when_the_resolver_is_dropped() {
-        // A server that never answers.
-        let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let mut resolver = HickoryResolver::with_servers(NameServers {
-            timeout: Duration::from_secs(3600),
-            ..NameServers::new([silent.local_addr().unwrap()])
-        });
+        let (silent, servers) = silent_server();
+        let mut resolver = HickoryResolver::with_servers(servers);
         let first = ask(&mut resolver, "a.example");
         let second = ask(&mut resolver, "b.example");
         silent.recv(&mut [0; 512]).unwrap();

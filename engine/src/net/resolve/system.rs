@@ -2,16 +2,19 @@
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Instant;
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
-
+use super::lookup_queue::{LookupLimits, LookupQueue, Step};
 use super::{Answer, DnsError, Reply, Resolver};
+use crate::time::Time;
 
 /// Calls the system's `getaddrinfo`, which uses all of its configuration: `nsswitch.conf`, mDNS, LDAP, the environment.
 ///
 /// It reports no time to live, so [`DnsConfig::default_ttl`](crate::DnsConfig::default_ttl) applies. A lookup cannot be
-/// stopped: when the resolver is dropped, idle threads end at once, and each of the others ends after its lookup.
+/// stopped: when the resolver is dropped, idle threads end at once, and each of the others ends after its lookup. Names
+/// below one registrable domain get at most half of the threads, so that slow names of one domain do not hold others.
 ///
 /// ```
 /// use courser::SystemResolver;
@@ -21,46 +24,100 @@ use super::{Answer, DnsError, Reply, Resolver};
 pub struct SystemResolver {
     max_threads: usize,
     threads: usize,
-    /// `None` once the threads shall end.
-    questions: Option<Sender<Question>>,
-    queue: Receiver<Question>,
-    /// One message for each thread that has become idle.
-    idle_threads: (Sender<()>, Receiver<()>),
+    shared: Arc<Shared>,
 }
 
-type Question = (Box<str>, Reply);
+/// What the threads share.
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    queue: LookupQueue<Reply>,
+    idle_threads: usize,
+    /// The resolver was dropped: threads end.
+    ended: bool,
+}
 
 impl SystemResolver {
     /// A resolver with at most 8 threads, which are started when they are needed.
     pub fn new() -> Self {
-        let (questions, queue) = unbounded();
-        Self {
-            max_threads: 8,
-            threads: 0,
-            questions: Some(questions),
-            queue,
-            idle_threads: unbounded(),
+        Self::with_threads(8)
+    }
+
+    /// Sets how many lookups run at once, each on its own thread, at least 1. Further lookups wait, up to 16,384
+    /// (8,192 below one domain); others fail with [`DnsError::QueueFull`]. Default 8. Has no effect after the first lookup.
+    pub fn max_threads(self, threads: usize) -> Self {
+        match self.threads {
+            0 => Self::with_threads(threads.max(1)),
+            _ => self,
         }
     }
 
-    /// Sets how many lookups run at once, each on its own thread, at least 1. Further lookups wait. Default 8.
-    pub fn max_threads(mut self, threads: usize) -> Self {
-        self.max_threads = threads.max(1);
-        self
+    fn with_threads(max_threads: usize) -> Self {
+        let queue = LookupQueue::new(LookupLimits {
+            in_flight: max_threads,
+            waiting: MAX_WAITING,
+            time: None,
+            can_stop: false,
+        });
+        Self {
+            max_threads,
+            threads: 0,
+            shared: Arc::new(Shared {
+                state: Mutex::new(State {
+                    queue,
+                    idle_threads: 0,
+                    ended: false,
+                }),
+                changed: Condvar::new(),
+            }),
+        }
     }
 
     fn start_thread(&mut self) -> std::io::Result<()> {
-        let (queue, idle_threads) = (self.queue.clone(), self.idle_threads.0.clone());
+        let shared = self.shared.clone();
         thread::Builder::new()
             .name("courser-dns".to_owned())
-            .spawn(move || {
-                while let Ok((name, reply)) = queue.recv() {
-                    reply.answer(look_up(&name));
-                    let _ = idle_threads.send(());
-                }
-            })?;
+            .spawn(move || shared.serve())?;
         self.threads += 1;
         Ok(())
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The work of a thread. Replies are answered without the lock.
+    fn serve(&self) {
+        let mut state = self.lock();
+        while !state.ended {
+            let (replies, answer) = match state.queue.poll(Time::of(Instant::now())) {
+                Step::Start { name, .. } => {
+                    drop(state);
+                    let answer = look_up(&name);
+                    (self.lock().queue.finish(&name), answer)
+                }
+                Step::Fail { replies, error, .. } => {
+                    drop(state);
+                    (replies, Answer::failed(error))
+                }
+                Step::Wait(_) => {
+                    state.idle_threads += 1;
+                    let woken = self.changed.wait(state);
+                    state = woken.unwrap_or_else(PoisonError::into_inner);
+                    state.idle_threads -= 1;
+                    continue;
+                }
+            };
+            for reply in replies {
+                reply.answer(answer.clone());
+            }
+            state = self.lock();
+        }
     }
 }
 
@@ -72,26 +129,43 @@ impl Default for SystemResolver {
 
 impl Resolver for SystemResolver {
     fn lookup(&mut self, name: &str, reply: Reply) {
-        let waiting = self.idle_threads.1.try_recv().is_ok();
-        if !waiting
+        let mut state = self.shared.lock();
+        let refused = state.queue.ask(Time::of(Instant::now()), name, reply);
+        let wants_thread = state.queue.waiting() > state.idle_threads;
+        drop(state);
+        if let Err((reply, error)) = refused {
+            return reply.answer(Answer::failed(error));
+        }
+        if wants_thread
             && self.threads < self.max_threads
             && let Err(error) = self.start_thread()
             && self.threads == 0
         {
             let what = format!("the resolver cannot start: {error}");
-            return reply.answer(Answer::failed(DnsError::Resolver(what.into())));
+            let failed = Answer::failed(DnsError::Resolver(what.into()));
+            let replies = self.shared.lock().queue.take_waiting();
+            return replies
+                .into_iter()
+                .for_each(|reply| reply.answer(failed.clone()));
         }
-        if let Some(questions) = &self.questions {
-            let _ = questions.send((name.into(), reply));
-        }
+        self.shared.changed.notify_one();
+    }
+
+    fn cancel(&mut self, name: &str) {
+        let replies = self.shared.lock().queue.cancel(name);
+        drop(replies);
     }
 }
 
 impl Drop for SystemResolver {
     fn drop(&mut self) {
-        self.questions = None;
+        let mut state = self.shared.lock();
+        state.ended = true;
+        let replies = state.queue.take_waiting();
+        drop(state);
+        self.shared.changed.notify_all();
         // Dropping a reply answers it.
-        while self.queue.try_recv().is_ok() {}
+        drop(replies);
     }
 }
 
@@ -103,6 +177,8 @@ impl fmt::Debug for SystemResolver {
             .finish()
     }
 }
+
+const MAX_WAITING: usize = 16_384;
 
 fn look_up(name: &str) -> Answer {
     let addresses = match (name, 0).to_socket_addrs() {

@@ -44,20 +44,36 @@ impl World {
     }
 
     fn answer(&mut self, seconds: f64, name: &str, answer: Answer) -> String {
-        let found = self.cache.handle_answer(self.at(seconds), name, answer);
+        let number = self.cache.entries.get(name).and_then(|entry| entry.asking);
+        self.answer_to(number.unwrap_or_default(), seconds, name, answer)
+    }
+
+    /// The answer to the question with this number. `"nothing"` if it was cancelled.
+    fn answer_to(&mut self, number: u64, seconds: f64, name: &str, answer: Answer) -> String {
+        let question = Question {
+            name: name.into(),
+            number,
+        };
+        let found = self
+            .cache
+            .handle_answer(self.at(seconds), &question, answer);
         self.check();
-        shown(&found)
+        found.as_ref().map_or_else(|| "nothing".to_owned(), shown)
     }
 
     /// The invariants.
     fn check(&self) {
         let cache = &self.cache;
-        let asking = cache.entries.values().filter(|e| e.asking).count();
+        let asking = cache
+            .entries
+            .values()
+            .filter(|e| e.asking.is_some())
+            .count();
         assert_eq!(asking, cache.counters().in_flight);
         assert_eq!(cache.idle.len() + asking, cache.entries.len());
         for (used, name) in &cache.idle {
             assert_eq!(cache.entries[name].used, *used);
-            assert!(!cache.entries[name].asking);
+            assert!(cache.entries[name].asking.is_none());
         }
         assert!(cache.idle.len() <= cache.config.max_entries.get());
         let c = cache.counters();
@@ -251,11 +267,53 @@ fn flushing_forgets_what_is_known_and_lets_questions_go_on() {
 #[test]
 fn answers_that_nobody_asked_for_change_nothing() {
     let mut w = World::new(|_| {});
-    assert_eq!(w.found(0.0, "a", "::bad", 100), "Unanswered");
+    assert_eq!(w.found(0.0, "a", "::bad", 100), "nothing");
     w.lookup(0.0, "a");
     w.found(0.0, "a", "::a", 100);
-    assert_eq!(w.found(1.0, "a", "::bad", 100), "Unanswered");
+    assert_eq!(w.found(1.0, "a", "::bad", 100), "nothing");
     assert_eq!(w.lookup(1.0, "a"), "::a");
+}
+
+#[test]
+fn a_cancelled_question_is_asked_again_and_only_its_late_addresses_count() {
+    let mut w = World::new(|_| {});
+    let addresses = |ip: &str| Answer::found([ip.parse().unwrap()], Duration::from_secs(10));
+    assert_eq!(w.lookup(0.0, "a"), "wait?");
+    assert!(w.cache.cancel("A"));
+    w.check();
+    assert!(!w.cache.cancel("a"));
+    assert!(!w.cache.cancel("unknown"));
+    assert_eq!(w.lookup(1.0, "a"), "wait?");
+    // The second question goes on, whatever the failure of the first one.
+    let lost = Answer::failed(DnsError::Unanswered);
+    assert_eq!(w.answer_to(1, 2.0, "a", lost), "nothing");
+    assert_eq!(w.lookup(2.0, "a"), "wait");
+    // Late addresses serve those who wait.
+    assert_eq!(w.answer_to(1, 3.0, "a", addresses("::1")), "::1");
+    assert_eq!(w.lookup(3.0, "a"), "::1");
+    assert_eq!(w.cache.counters().in_flight, 1);
+    assert_eq!(w.answer_to(2, 4.0, "a", addresses("::2")), "::2");
+    // And nobody else's.
+    assert_eq!(w.answer_to(1, 5.0, "a", addresses("::3")), "nothing");
+    assert_eq!(w.lookup(5.0, "a"), "::2");
+    let counters = w.cache.counters();
+    assert_eq!((counters.cancelled, counters.in_flight), (1, 0));
+}
+
+#[test]
+fn a_busy_resolver_is_no_failure_of_the_name() {
+    let mut w = World::new(|_| {});
+    for error in [DnsError::QueueFull(9), DnsError::NotAsked] {
+        let told = format!("{error:?}");
+        assert_eq!(w.lookup(0.0, "a"), "wait?");
+        assert_eq!(w.failed(0.0, "a", error, None), told);
+    }
+    assert_eq!(w.lookup(0.0, "a"), "wait?");
+    w.found(0.0, "a", "::a", 10);
+    assert_eq!(w.lookup(45.0, "a"), "wait?");
+    // Old addresses are served, and the next call asks again.
+    assert_eq!(w.failed(45.0, "a", DnsError::NotAsked, None), "::a");
+    assert_eq!(w.lookup(45.0, "a"), "wait?");
 }
 
 #[test]
@@ -360,6 +418,7 @@ fn families_take_turns_and_failed_addresses_come_last() {
 enum Step {
     Lookup(u8),
     Answer(u8, bool, u8),
+    Cancel(u8),
     Flush(u8),
     FlushAll,
     Wait(u8),
@@ -369,6 +428,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (0..6u8).prop_map(Step::Lookup),
         4 => (0..6u8, any::<bool>(), 0..20u8).prop_map(|(n, ok, ttl)| Step::Answer(n, ok, ttl)),
+        1 => (0..6u8).prop_map(Step::Cancel),
         1 => (0..6u8).prop_map(Step::Flush),
         1 => Just(Step::FlushAll),
         3 => (0..50u8).prop_map(Step::Wait),
@@ -404,8 +464,14 @@ proptest! {
                         false => w.failed(seconds, &name, SERVFAIL, Some(ttl.into())),
                     };
                     let slot = &mut asked[usize::from(n)];
-                    prop_assert_eq!(*slot, told != "Unanswered");
+                    // Only late addresses are of use without a question.
+                    prop_assert!(ok || *slot == (told != "nothing"));
+                    prop_assert!(!*slot || told != "nothing");
                     *slot = false;
+                }
+                Step::Cancel(n) => {
+                    let was_asked = std::mem::take(&mut asked[usize::from(n)]);
+                    prop_assert_eq!(w.cache.cancel(&n.to_string()), was_asked);
                 }
                 Step::Flush(n) => w.cache.flush(&n.to_string()),
                 Step::FlushAll => w.cache.flush_all(),
