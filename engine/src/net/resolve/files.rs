@@ -1,7 +1,9 @@
 //! Parsers of the system's files `resolv.conf` (resolv.conf(5)) and `hosts` (hosts(5)). The resolver reads the files.
+//! A line that is not understood does not spoil the others.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::time::Duration;
 
 /// The content of `resolv.conf`.
@@ -31,12 +33,19 @@ impl Default for ResolvConf {
 }
 
 impl ResolvConf {
-    /// Reads the file like the C library: the last `search` or `domain` line counts, at most three servers are used,
-    /// values are capped, and unknown lines are ignored. Unlike the C library, a `nameserver` without a valid address
-    /// is an error, and so is a file without a `nameserver`: no other server shall be asked by mistake.
-    pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
+    /// Reads the file like the C library: the last `search` or `domain` line counts, the first three servers are used,
+    /// values are capped, and lines that it does not understand are ignored. Without a `nameserver` line, the server is
+    /// that of this machine. Unlike the C library, the same does not hold if there are such lines and none is usable:
+    /// that is an error. `index_of` gives the index of a network interface. The interfaces that the file names
+    /// (`fe80::1%eth0`) are added to `interfaces`, with their indices.
+    pub(super) fn parse(
+        text: &[u8],
+        index_of: &dyn Fn(&str) -> Option<u32>,
+        interfaces: &mut Vec<(Box<str>, Option<u32>)>,
+    ) -> Result<Self, String> {
         let mut conf = Self::default();
-        for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
+        let mut unusable = None;
+        for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
             // Comments stand at the start of a line; some files have them after a value, too.
             let Ok(line) = std::str::from_utf8(line) else {
                 continue;
@@ -46,10 +55,18 @@ impl ResolvConf {
             match words.next() {
                 Some("nameserver") => {
                     let value = words.next().unwrap_or_default();
-                    let ip = value
-                        .parse()
-                        .map_err(|_| format!("line {}: {value:?} is not an address", index + 1))?;
-                    conf.servers.push(SocketAddr::new(ip, DNS_PORT));
+                    let scope = |name: &str| {
+                        let index = index_of(name);
+                        interfaces.push((name.into(), index));
+                        index
+                    };
+                    match server(value, scope) {
+                        Some(server) => conf.servers.push(server),
+                        None => {
+                            let why = || format!("line {}: {value:?} is not usable", number + 1);
+                            unusable.get_or_insert_with(why);
+                        }
+                    }
                 }
                 Some("domain") => conf.search = Some(words.take(1).map(domain).collect()),
                 Some("search") => conf.search = Some(words.map(domain).collect()),
@@ -62,10 +79,11 @@ impl ResolvConf {
             search.retain(|domain| !domain.is_empty());
             search.truncate(MAX_SEARCH);
         }
-        match conf.servers.is_empty() {
-            true => Err("the file has no nameserver".to_owned()),
-            false => Ok(conf),
+        if conf.servers.is_empty() {
+            conf.servers.push((Ipv4Addr::LOCALHOST, DNS_PORT).into());
+            return unusable.map_or(Ok(conf), Err);
         }
+        Ok(conf)
     }
 
     fn option(&mut self, word: &str) {
@@ -81,6 +99,26 @@ impl ResolvConf {
             _ => {}
         }
     }
+}
+
+/// An IP address, perhaps with a scope: the interface of a link-local address, by name or index (RFC 4007 §11).
+fn server(value: &str, index_of: impl FnOnce(&str) -> Option<u32>) -> Option<SocketAddr> {
+    let Some((ip, scope)) = value.split_once('%') else {
+        return Some(SocketAddr::new(value.parse().ok()?, DNS_PORT));
+    };
+    let ip: Ipv6Addr = ip.parse().ok()?;
+    let scope = scope.parse().ok().or_else(|| index_of(scope))?;
+    Some(SocketAddrV6::new(ip, DNS_PORT, 0, scope).into())
+}
+
+/// The index of a network interface of this machine.
+pub(super) fn interface_index(name: &str) -> Option<u32> {
+    // A name is a directory here: it must not lead elsewhere.
+    if name.contains('/') || name.starts_with('.') {
+        return None;
+    }
+    let index = fs::read_to_string(format!("/sys/class/net/{name}/ifindex")).ok()?;
+    index.trim().parse().ok()
 }
 
 fn domain(word: &str) -> String {
@@ -132,12 +170,25 @@ const MAX_SEARCH: usize = 16;
 mod tests {
     use super::*;
 
+    fn parse(text: &[u8]) -> Result<ResolvConf, String> {
+        ResolvConf::parse(text, &index_of, &mut Vec::new())
+    }
+
+    fn index_of(name: &str) -> Option<u32> {
+        (name == "eth0").then_some(7)
+    }
+
+    fn servers(text: &str) -> Vec<String> {
+        let conf = parse(text.as_bytes()).unwrap();
+        conf.servers.iter().map(SocketAddr::to_string).collect()
+    }
+
     #[test]
     fn resolv_conf() {
-        let conf = ResolvConf::parse(
-            b"# made by hand\n; also\nnameserver 10.0.0.1 # first\nnameserver\t::1\n\
-              domain first.example\nsearch Corp.Example. other.example\n\
-              options ndots:2 timeout:99 attempts:0 rotate edns0 unknown:1\nsortlist 1.2.3.4\n\xff\xfe\n",
+        let conf = parse(
+            b"# made by hand\n; also\nnameserver 10.0.0.1 # first\nnameserver\t::1\r\n\
+              domain first.example\nsearch Corp.Example. other.example\r\n\
+              options ndots:2 timeout:99 attempts:0 rotate edns0 unknown:1\r\nsortlist 1.2.3.4\n\xff\xfe\n",
         );
         let expected = ResolvConf {
             servers: vec!["10.0.0.1:53".parse().unwrap(), "[::1]:53".parse().unwrap()],
@@ -148,39 +199,68 @@ mod tests {
             rotate: true,
         };
         assert_eq!(conf, Ok(expected));
-
-        let parse = |text: &str| ResolvConf::parse(text.as_bytes());
-        let four = "nameserver 1.1.1.1\n".to_owned() + &"nameserver 2.2.2.2\n".repeat(3);
-        let conf = parse(&four).unwrap();
-        assert_eq!(conf.servers.len(), 3);
+        let conf = parse(b"nameserver 1.1.1.1").unwrap();
         assert_eq!((conf.ndots, conf.attempts, conf.search), (1, 2, None));
+        let conf = parse(b"search\noptions ndots:x timeout attempts:-1").unwrap();
         assert_eq!(
-            parse("search\nnameserver ::1").unwrap().search,
-            Some(vec![])
+            (conf.ndots, conf.attempts, conf.search),
+            (1, 2, Some(vec![]))
         );
-        assert_eq!(parse("options ndots:x\nnameserver ::1").unwrap().ndots, 1);
-        for (text, error) in [
-            ("", "the file has no nameserver"),
-            ("#nameserver 1.1.1.1\n", "the file has no nameserver"),
-            (
-                "nameserver 1.1.1.1\nnameserver 1.1.1.300\n",
-                "line 2: \"1.1.1.300\" is not an address",
+    }
+
+    #[test]
+    fn unusable_name_servers_are_skipped_while_one_is_left() {
+        let four = "nameserver ::1\n".to_owned() + &"nameserver 2.2.2.2\n".repeat(3);
+        assert_eq!(servers(&four), ["[::1]:53", "2.2.2.2:53", "2.2.2.2:53"]);
+        assert_eq!(
+            servers(
+                "nameserver fe80::1%wlan0\nnameserver\nnameserver 1.1.1.300\nnameserver 1.1.1.1:53\n\
+                 nameserver [::1]\nnameserver 10.0.0.1%eth0\nnameserver dns.example\nnameserver fe80::1%\n\
+                 nameserver 9.9.9.9\nnameserver fe80::1%eth0\nnameserver fe80::2%3\nnameserver 8.8.8.8"
             ),
-            ("nameserver\n", "line 1: \"\" is not an address"),
+            ["9.9.9.9:53", "[fe80::1%7]:53", "[fe80::2%3]:53"]
+        );
+        // None in the file: the server of this machine.
+        for text in [
+            "",
+            "#nameserver 1.1.1.1\n",
+            "nameservers 1.1.1.1\n",
+            "search a.example",
+        ] {
+            assert_eq!(servers(text), ["127.0.0.1:53"], "{text:?}");
+        }
+        for (text, error) in [
+            ("nameserver\n", "line 1: \"\" is not usable"),
             (
-                "nameserver fe80::1%eth0",
-                "line 1: \"fe80::1%eth0\" is not an address",
+                "\nnameserver fe80::1%wlan0\nnameserver x",
+                "line 2: \"fe80::1%wlan0\" is not usable",
             ),
         ] {
-            assert_eq!(parse(text), Err(error.to_owned()), "{text:?}");
+            assert_eq!(parse(text.as_bytes()), Err(error.to_owned()), "{text:?}");
         }
+        let mut interfaces = Vec::new();
+        let text = b"nameserver fe80::1%wlan0\nnameserver fe80::1%eth0";
+        assert!(ResolvConf::parse(text, &index_of, &mut interfaces).is_ok());
+        assert_eq!(
+            interfaces,
+            [("wlan0".into(), None), ("eth0".into(), Some(7))]
+        );
+    }
+
+    #[test]
+    fn interfaces_of_this_machine() {
+        for name in ["nonexistent0", "", "../lo", ".", "lo/../lo"] {
+            assert_eq!(interface_index(name), None, "{name:?}");
+        }
+        #[cfg(target_os = "linux")]
+        assert_eq!(interface_index("lo"), Some(1));
     }
 
     #[test]
     fn hosts() {
         let hosts = HostsFile::parse(
-            b"127.0.0.1 localhost\n::1 localhost\n10.0.0.1\tDB.Internal db # both\n10.0.0.1 db\n\
-              # 1.1.1.1 off\nnonsense db\nfe80::1%lo db\n10.0.0.2",
+            b"127.0.0.1 localhost\n::1 localhost\n10.0.0.1\tDB.Internal db # both\r\n10.0.0.1 db\n\
+              # 1.1.1.1 off\nnonsense db\nfe80::1%lo db\n\xff\xfe 1.1.1.1 off\n10.0.0.2",
         );
         let get = |name: &str| {
             hosts

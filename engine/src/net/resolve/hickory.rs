@@ -17,19 +17,18 @@ use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
-use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{
     ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
 };
 use hickory_resolver::lookup::Lookup;
-use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError as WireError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use super::files::{HostsFile, ResolvConf};
+use super::files::{HostsFile, ResolvConf, interface_index};
+use super::hickory_runtime::ServerRuntime;
 use super::lookup_queue::{LookupLimits, LookupQueue, Step};
 use super::{Answer, DnsError, Reply, Resolver};
 use crate::time::Time;
@@ -39,9 +38,9 @@ use crate::time::Time;
 /// By default it uses the system's configuration: the servers, the search list and the options `ndots`, `timeout`,
 /// `attempts` and `rotate` of `/etc/resolv.conf`, and the names in `/etc/hosts`. Changed files are read again. Not
 /// used: `nsswitch.conf` and the environment (`LOCALDOMAIN`, `RES_OPTIONS`); [`SystemResolver`](super::SystemResolver)
-/// uses these. If `resolv.conf` is missing, has no server, or has a server that is not an IP address, each lookup of a
-/// name that is not in `hosts` fails with [`DnsError::Config`]. No other server is asked instead (the C library would
-/// ask 127.0.0.1).
+/// uses these. Servers that are not usable are skipped: their address is not valid, or its interface does not exist. If
+/// `resolv.conf` names no server, 127.0.0.1 is asked. If the file cannot be read, or no server in it is usable, each
+/// lookup of a name that is not in `hosts` fails with [`DnsError::Config`], until the file or the interface is there.
 ///
 /// ```
 /// use courser::{HickoryResolver, NameServers};
@@ -355,6 +354,8 @@ struct CurrentConfig {
     resolv_conf: Option<FileVersion>,
     hosts_file: Option<FileVersion>,
     servers: Result<Arc<Servers>, DnsError>,
+    /// The network interfaces that `resolv.conf` names, with their indices when the file was read.
+    interfaces: Vec<(Box<str>, Option<u32>)>,
     hosts: HostsFile,
 }
 
@@ -381,11 +382,12 @@ impl CurrentConfig {
             resolv_conf: None,
             hosts_file: None,
             servers,
+            interfaces: Vec::new(),
             hosts: HostsFile::default(),
         }
     }
 
-    /// Reads the files that have changed.
+    /// Reads the files that have changed, or whose network interfaces have come or gone.
     fn refresh(&mut self) {
         let ConfigSource::Files { resolv_conf, hosts } = &self.source else {
             return;
@@ -397,17 +399,24 @@ impl CurrentConfig {
             self.hosts = HostsFile::parse(&fs::read(hosts).unwrap_or_default());
         }
         let version = Some(FileVersion::of(resolv_conf));
-        if version != self.resolv_conf {
+        let mut interfaces = self.interfaces.iter();
+        let moved = interfaces.any(|(name, index)| interface_index(name) != *index);
+        if version != self.resolv_conf || moved {
             self.resolv_conf = version;
-            self.servers = read_resolv_conf(resolv_conf);
+            self.interfaces.clear();
+            self.servers = read_resolv_conf(resolv_conf, &mut self.interfaces);
         }
     }
 }
 
-fn read_resolv_conf(path: &Path) -> Result<Arc<Servers>, DnsError> {
+/// Reads the file, and adds the network interfaces that it names.
+fn read_resolv_conf(
+    path: &Path,
+    interfaces: &mut Vec<(Box<str>, Option<u32>)>,
+) -> Result<Arc<Servers>, DnsError> {
     let failed = |what: String| DnsError::Config(format!("{}: {what}", path.display()).into());
     let text = fs::read(path).map_err(|error| failed(error.to_string()))?;
-    let conf = ResolvConf::parse(&text).map_err(failed)?;
+    let conf = ResolvConf::parse(&text, &interface_index, interfaces).map_err(failed)?;
     Servers::new(&NameServers {
         servers: conf.servers,
         search: conf.search.unwrap_or_else(domain_of_this_host),
@@ -430,10 +439,13 @@ fn domain_of_this_host() -> Vec<String> {
     domain.into_iter().filter(|d| !d.is_empty()).collect()
 }
 
+/// A resolver that asks one server.
+type OneServer = hickory_resolver::Resolver<ServerRuntime>;
+
 /// Name servers, ready for questions.
 struct Servers {
     /// One resolver for each server, so that the server can be chosen here. Not empty.
-    each: Vec<TokioResolver>,
+    each: Vec<OneServer>,
     /// The server to ask first.
     first: AtomicUsize,
     rotate: bool,
@@ -577,14 +589,14 @@ impl Servers {
     }
 }
 
-fn one_server(at: SocketAddr, timeout: Duration) -> Result<TokioResolver, NetError> {
+fn one_server(at: SocketAddr, timeout: Duration) -> Result<OneServer, NetError> {
     let mut connections = vec![ConnectionConfig::udp(), ConnectionConfig::tcp()];
     for connection in &mut connections {
         connection.port = at.port();
     }
     let server = NameServerConfig::new(at.ip(), true, connections);
     let config = ResolverConfig::from_parts(None, Vec::new(), vec![server]);
-    let mut builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
+    let mut builder = OneServer::builder_with_config(config, ServerRuntime::new(at));
     let options: &mut ResolverOpts = builder.options_mut();
     options.timeout = timeout;
     // Retries, files and the cache are not its task.
@@ -807,6 +819,56 @@ mod tests {
             panic!("{answer:?}");
         };
         assert!(what.starts_with("/nonexistent/resolv.conf: "), "{what}");
+    }
+
+    #[test]
+    fn a_server_that_is_not_usable_is_skipped() {
+        let resolv_conf = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/src/net/resolve/testdata/resolv.conf"
+        );
+        let mut config = CurrentConfig::new(ConfigSource::Files {
+            resolv_conf: resolv_conf.into(),
+            hosts: "/nonexistent/hosts".into(),
+        });
+        config.refresh();
+        assert_eq!(
+            config.servers.as_ref().map(|servers| servers.each.len()),
+            Ok(1)
+        );
+        assert_eq!(config.interfaces, [("nonexistent0".into(), None)]);
+        // The file is not read again while neither it nor the interface changes.
+        let before = config.servers.clone().unwrap();
+        config.refresh();
+        assert!(Arc::ptr_eq(&before, config.servers.as_ref().unwrap()));
+        // As if the interface had come.
+        config.interfaces[0].1 = Some(1);
+        config.refresh();
+        assert!(!Arc::ptr_eq(&before, config.servers.as_ref().unwrap()));
+    }
+
+    /// All IPv6 addresses of this machine: link-local ones are reached through their interface only (RFC 4007).
+    #[test]
+    fn a_server_is_asked_through_its_interface() {
+        let table = fs::read_to_string("/proc/net/if_inet6").unwrap_or_default();
+        for line in table.lines() {
+            let mut words = line.split_whitespace();
+            let mut number = || u128::from_str_radix(words.next().unwrap(), 16).unwrap();
+            let (ip, index) = (std::net::Ipv6Addr::from(number()), number() as u32);
+            let at = std::net::SocketAddrV6::new(ip, 0, 0, index);
+            let Ok(server) = UdpSocket::bind(at) else {
+                continue;
+            };
+            let mut at = at;
+            at.set_port(server.local_addr().unwrap().port());
+            let servers = NameServers::new([at.into()]);
+            let mut resolver = HickoryResolver::with_servers(servers);
+            let _answer = ask(&mut resolver, "scoped.test");
+            let patience = Some(Duration::from_secs(20));
+            server.set_read_timeout(patience).unwrap();
+            let received = server.recv(&mut [0; 512]);
+            assert!(received.is_ok(), "{at}: {received:?}");
+        }
     }
 
     fn silent_server() -> (UdpSocket, NameServers) {
