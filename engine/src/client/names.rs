@@ -1,5 +1,6 @@
 //! Name lookups of a client: the cache, the resolver, and the channel between them.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ pub(crate) struct Names {
     sender: Sender<(Question, Answer)>,
     /// Bounded by the lookups in flight.
     answers: Receiver<(Question, Answer)>,
+    /// Answers that the cache has taken, for the openings that wait.
+    taken: VecDeque<(Arc<str>, Found)>,
 }
 
 impl Names {
@@ -30,6 +33,7 @@ impl Names {
             resolver,
             sender,
             answers,
+            taken: VecDeque::new(),
         }
     }
 
@@ -40,6 +44,8 @@ impl Names {
         if let Some(found) = self.cache.fixed(host, port) {
             return found;
         }
+        // The answer to a cancelled question may be there.
+        self.take_answers(now);
         let (found, ask) = self.cache.lookup(now, host);
         if let Some(question) = ask {
             let (sender, waker, name) = (self.sender.clone(), waker.clone(), question.name.clone());
@@ -63,10 +69,14 @@ impl Names {
     /// The next name that the resolver has answered, with the result for the openings that wait. Also returns refreshed
     /// names that no opening waits for.
     pub(crate) fn poll(&mut self, now: Time) -> Option<(Arc<str>, Found)> {
-        loop {
-            let (question, answer) = self.answers.try_recv().ok()?;
+        self.take_answers(now);
+        self.taken.pop_front()
+    }
+
+    fn take_answers(&mut self, now: Time) {
+        while let Ok((question, answer)) = self.answers.try_recv() {
             if let Some(found) = self.cache.handle_answer(now, &question, answer) {
-                return Some((question.name, found));
+                self.taken.push_back((question.name, found));
             }
         }
     }

@@ -96,9 +96,26 @@ impl SimNet {
         self.world().names.set_script(Box::new(names))
     }
 
-    /// Questions to the [`resolver`](Self::resolver) without an answer so far.
+    /// Sets how many lookups the [`resolver`](Self::resolver) has in flight at a time, as
+    /// [`HickoryResolver::max_in_flight`](crate::HickoryResolver::max_in_flight) does. Default: no limit. For use
+    /// before the first lookup.
+    pub fn set_lookups(&self, in_flight: usize) {
+        self.world().names.set_lookups(in_flight);
+    }
+
+    /// The longest time from a question about this name to its answer, to its cancellation, or to now if there is
+    /// neither. Only with a limit on the [lookups](Self::set_lookups); zero without.
+    pub fn longest_lookup(&self, name: &str) -> Duration {
+        let mut world = self.world();
+        world.take_questions();
+        world.names.longest_lookup(name, world.elapsed())
+    }
+
+    /// Questions to the [`resolver`](Self::resolver) without an answer so far. Cancelled ones do not count.
     pub fn open_questions(&self) -> usize {
-        self.world().names.open_questions().count()
+        let mut world = self.world();
+        world.take_questions();
+        world.names.open_questions().count()
     }
 
     /// Sets how many streams may be open at a time. Further connects fail with `EMFILE`. Default: no limit.

@@ -85,6 +85,12 @@ faults! {
     IgnoredConcurrency,
     /// Calls go to addresses that are ejected.
     IgnoredEjection,
+    /// The names of one domain take all slots of the resolver.
+    GreedyZone,
+    /// A slow lookup keeps its slot in the resolver while others wait.
+    KeptSlot,
+    /// A lookup goes on although no call waits for the name.
+    ForgottenLookup,
 }
 
 thread_local! {

@@ -66,6 +66,17 @@ pub(crate) struct Web {
     pub(crate) sites: Vec<Site>,
     /// The proxy for all calls: its URL, and whether tunnels are used.
     pub(crate) proxy: Option<(String, bool)>,
+    pub(crate) slow_names: Option<SlowNames>,
+}
+
+/// Some names are slow, and the resolver has few slots. The other names are fast, and must stay so.
+#[derive(Debug)]
+pub(crate) struct SlowNames {
+    /// How many lookups are in flight at a time.
+    pub(crate) lookups: usize,
+    /// The names that are fast, and the longest time that a lookup of one of them may take.
+    pub(crate) fast: Vec<String>,
+    pub(crate) most: Duration,
 }
 
 /// A scheme, host and port, whose connections have one limit. No two sites share an address, so that a connection shows
@@ -317,6 +328,11 @@ impl Plan {
         if plan.mood == Mood::Foul {
             config.timeouts.resolve = maybe(random, 1, 1000);
         }
+        let mut web = web;
+        let mut places = places;
+        if random.within(0..=3) == 0 {
+            draw_slow_names(random, plan.mood, &mut web, &mut places);
+        }
         for (_, act) in &mut plan.acts {
             if let Act::Submit(spec) | Act::Block(spec) = act {
                 // One of them gets most calls.
@@ -534,9 +550,62 @@ fn draw_web(random: &mut Random, mood: Mood, bulk: bool) -> (Web, Vec<Place>) {
             names,
             sites,
             proxy,
+            slow_names: None,
         },
         places,
     )
+}
+
+/// Makes all names fast, and adds slow ones: below one domain, or each with a domain of its own.
+fn draw_slow_names(random: &mut Random, mood: Mood, web: &mut Web, places: &mut Vec<Place>) {
+    let fast = Duration::from_millis(50);
+    for name in &mut web.names {
+        name.latency = Duration::ZERO..=fast;
+        name.never = Probability::NEVER;
+        name.lost = Probability::NEVER;
+    }
+    let lookups = random.within(2..=4);
+    let one_domain = random.roll(OFTEN);
+    let count = random.within(lookups..=8);
+    let fast_names: Vec<_> = web.names.iter().map(|name| name.name.clone()).collect();
+    // One slow domain leaves a slot to the others. Slow names that have taken all slots give one after a second at most,
+    // and all other domains may come before.
+    let most = match one_domain {
+        true => fast * (fast_names.len() as u32 + 1),
+        false => {
+            let zones = fast_names.len() + count;
+            Duration::from_secs(1) * zones.div_ceil(lookups) as u32 + fast
+        }
+    };
+    web.slow_names = Some(SlowNames {
+        lookups,
+        most,
+        fast: fast_names,
+    });
+    for n in 0..count as u8 {
+        let name = match one_domain {
+            true => format!("host{n}.slow.sim"),
+            false => format!("slow{n}.sim"),
+        };
+        let ip: IpAddr = [10, 2, 0, n].into();
+        let address = Address::Tcp((ip, 80).into());
+        places.push(draw_place(random, mood, false, address.clone()));
+        web.sites.push(Site {
+            origin: format!("http://{name}:80"),
+            addresses: vec![address],
+        });
+        web.names.push(Name {
+            ips: vec![ip],
+            latency: span(300, 5000),
+            ttl: span(0, 3000),
+            never: match mood {
+                Mood::Fair => Probability::NEVER,
+                Mood::Foul => *random.pick(&[Probability::NEVER, Probability::ALWAYS]),
+            },
+            name,
+            ..Name::plain()
+        });
+    }
 }
 
 fn draw_ip(random: &mut Random, n: u8, m: u8) -> IpAddr {

@@ -80,6 +80,9 @@ fn client(plan: &Plan, net: &SimNet) -> AnyClient {
     };
     let names = web.names.clone();
     let resolver = net.resolver(move |random, asked| Name::ask(&names, random, asked));
+    if let Some(slow) = &web.slow_names {
+        net.set_lookups(slow.lookups);
+    }
     let proxies = web.proxy.as_ref().map(|(url, tunnels)| {
         let proxy: Proxy = url.parse().expect("drawn so");
         Proxies::all(if *tunnels {
@@ -1023,6 +1026,16 @@ impl Run<'_> {
         };
         let dns = client.dns_counters();
         assert_eq!(dns.in_flight, self.net.open_questions(), "{dns:?}");
+        if let Some(slow) = &web.slow_names {
+            for name in &slow.fast {
+                let took = self.net.longest_lookup(name);
+                assert!(
+                    took <= slow.most,
+                    "held by slow names: the lookup of {name} took {took:?}, of {:?} at most",
+                    slow.most
+                );
+            }
+        }
         assert!(
             dns.entries <= dns.in_flight + web.dns.max_entries.get(),
             "{dns:?}"
@@ -1040,6 +1053,10 @@ impl Run<'_> {
             .maintain(Duration::ZERO)
             .expect("poll never fails here");
         assert_eq!(client.hosts(), 0);
+        if web.slow_names.is_some() {
+            let dns = client.dns_counters();
+            assert_eq!(dns.in_flight, 0, "looked up for no call: {dns:?}");
+        }
     }
 
     /// Waits for what continues without a call: late answers that are drained, openings whose calls were served

@@ -133,6 +133,14 @@ impl<R> LookupQueue<R> {
         self.waiting
     }
 
+    /// The names whose callers are not gone.
+    #[cfg(feature = "sim")]
+    pub(crate) fn wanted(&self) -> impl Iterator<Item = &str> {
+        let is_wanted = |lookup: &Lookup<R>| !matches!(lookup.state, State::InFlight((None, _)));
+        let lookups = self.lookups.iter();
+        lookups.filter_map(move |(name, lookup)| is_wanted(lookup).then_some(&**name))
+    }
+
     // ---- commands
 
     /// Asks for a name. Joins the lookup of the same name if there is one.

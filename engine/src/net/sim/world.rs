@@ -94,8 +94,17 @@ impl World {
         self.start + self.elapsed
     }
 
-    pub(super) fn advance(&mut self, time: Duration) {
+    /// The time since the beginning.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+
+    pub(super) fn take_questions(&mut self) {
         self.names.take_questions(self.elapsed);
+    }
+
+    pub(super) fn advance(&mut self, time: Duration) {
+        self.take_questions();
         let end = self.elapsed + time;
         while let Some(at) = self.next_event_at()
             && at <= end
