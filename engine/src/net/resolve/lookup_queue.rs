@@ -111,6 +111,29 @@ struct Zone {
     in_flight: BTreeMap<SliceEnd, Arc<str>>,
 }
 
+/// The zone whose next lookup starts.
+struct NextStart {
+    zone: Arc<str>,
+    /// The lookup that gives its slot, if none is free.
+    victim: Option<Arc<str>>,
+}
+
+impl NextStart {
+    fn in_free_slot(zone: &Arc<str>) -> Self {
+        Self {
+            zone: zone.clone(),
+            victim: None,
+        }
+    }
+
+    fn instead_of(victim: &Arc<str>, zone: &Arc<str>) -> Self {
+        Self {
+            zone: zone.clone(),
+            victim: Some(victim.clone()),
+        }
+    }
+}
+
 impl<R> LookupQueue<R> {
     pub(crate) fn new(limits: LookupLimits) -> Self {
         Self {
@@ -212,7 +235,7 @@ impl<R> LookupQueue<R> {
         }
         let end = end.map(|(end, _)| end);
         match self.next_start(now) {
-            Ok((zone, victim)) => match self.start(now, &zone, victim) {
+            Ok(next) => match self.start(now, next) {
                 Some(step) => step,
                 None => Step::Wait(end),
             },
@@ -234,7 +257,7 @@ impl<R> LookupQueue<R> {
 
     /// The zone whose turn it is, and the lookup in flight that gives its slot, if none is free. Otherwise the time when
     /// a lookup in flight will give its slot.
-    fn next_start(&self, now: Time) -> Result<(Arc<str>, Option<Arc<str>>), Option<Time>> {
+    fn next_start(&self, now: Time) -> Result<NextStart, Option<Time>> {
         let free = self.limits.in_flight.saturating_sub(self.in_flight.len());
         let mut next: Option<Time> = None;
         for ((until, _), name) in &self.turns {
@@ -246,7 +269,7 @@ impl<R> LookupQueue<R> {
                 break;
             }
             if zone.in_flight.len() < free {
-                return Ok((name.clone(), None));
+                return Ok(NextStart::in_free_slot(name));
             }
             let has_slots = !zone.in_flight.is_empty();
             let victims = if has_slots {
@@ -259,7 +282,7 @@ impl<R> LookupQueue<R> {
             {
                 match slice_end {
                     Some(at) if *at > now => next = next.into_iter().chain([*at]).min(),
-                    _ => return Ok((name.clone(), Some(victim.clone()))),
+                    _ => return Ok(NextStart::instead_of(victim, name)),
                 }
             }
             if !has_slots {
@@ -271,7 +294,9 @@ impl<R> LookupQueue<R> {
     }
 
     /// Starts the next lookup of a zone.
-    fn start(&mut self, now: Time, zone: &Arc<str>, victim: Option<Arc<str>>) -> Option<Step<R>> {
+    fn start(&mut self, now: Time, next: NextStart) -> Option<Step<R>> {
+        let NextStart { zone, victim } = next;
+        let zone = &zone;
         let instead_of = victim.map(|victim| self.stop(now, victim));
         let entry = self.zones.get_mut(zone)?;
         let (_, name) = entry.waiting.pop_first()?;
