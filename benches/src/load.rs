@@ -142,10 +142,6 @@ impl Args {
         if self.plan.data.is_some() && !takes_body(method) && self.asking.urls.is_none() {
             return Err(format!("--data is not sent with {method}").into());
         }
-        let plain = matches!(self.client, Client::Host | Client::Pipeline | Client::Call);
-        if plain && self.plan.url.scheme() != "http" {
-            return Err(format!("--client {client} speaks no TLS: use --client client").into());
-        }
         Ok(())
     }
 

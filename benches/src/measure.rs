@@ -178,6 +178,15 @@ impl Target {
         self.url.split(':').next().unwrap_or_default()
     }
 
+    /// The host without the port.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        match self.authority.rsplit_once(':') {
+            Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+            _ => &self.authority,
+        }
+    }
+
     /// The URL of another path on the same host.
     #[must_use]
     pub fn with_path(&self, path: &str) -> String {

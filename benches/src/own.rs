@@ -21,7 +21,7 @@ use crate::peers::{SharedRun, on_tokio};
 /// # Errors
 /// Nothing could be measured.
 pub fn host(plan: &Plan, asking: &Asking) -> Result<Record, Box<dyn Error>> {
-    let upstream = Upstream::tcp([plan.url.address]).with_host(&plan.url.authority);
+    let upstream = upstream(plan);
     let client = HostClient::new(upstream, host_config(plan, asking))?;
     drive(plan, asking, true, client, "host")
 }
@@ -40,7 +40,7 @@ pub fn client(plan: &Plan, asking: &Asking) -> Result<Record, Box<dyn Error>> {
 /// # Errors
 /// Nothing could be measured.
 pub fn pipeline(plan: &Plan, asking: &Asking) -> Result<Record, Box<dyn Error>> {
-    let upstream = Upstream::tcp([plan.url.address]).with_host(&plan.url.authority);
+    let upstream = upstream(plan);
     let config = PipelineConfig {
         host: host_config(plan, asking),
         max_pending: NonZeroUsize::new(plan.depth as usize).unwrap_or(NonZeroUsize::MIN),
@@ -55,8 +55,12 @@ pub fn pipeline(plan: &Plan, asking: &Asking) -> Result<Record, Box<dyn Error>> 
 /// # Errors
 /// Nothing could be measured.
 pub fn call(plan: &Plan) -> Result<Record, Box<dyn Error>> {
-    let upstream = Upstream::tcp([plan.url.address]).with_host(&plan.url.authority);
-    let client = |_| HostClient::new(upstream.clone(), HostConfig::default());
+    let upstream = upstream(plan);
+    let config = HostConfig {
+        tls: tls(plan),
+        ..HostConfig::default()
+    };
+    let client = |_| HostClient::new(upstream.clone(), config.clone());
     let clients = (0..plan.connections).map(client);
     let clients = clients.collect::<Result<Vec<_>, _>>()?;
     let call = |client: &mut HostClient,
@@ -184,16 +188,29 @@ pub fn host_config(plan: &Plan, asking: &Asking) -> HostConfig {
             ..timeouts
         },
         max_connections: NonZeroUsize::new(plan.connections as usize).unwrap_or(NonZeroUsize::MIN),
-        tls: TlsConfig {
-            roots: match plan.root {
-                Some(_) => TlsRoots::None,
-                None => TlsRoots::default(),
-            },
-            extra_roots: plan.root.iter().cloned().map(PemOrDer::File).collect(),
-            // The peers do not resume sessions either: full handshakes are measured.
-            resumption: 0,
-            ..TlsConfig::default()
-        },
+        tls: tls(plan),
         ..HostConfig::default()
+    }
+}
+
+/// The server of the plan. Its address is known: no name is looked up.
+fn upstream(plan: &Plan) -> Upstream {
+    let upstream = Upstream::tcp([plan.url.address]).with_host(&plan.url.authority);
+    match plan.url.scheme() {
+        "https" => upstream.with_tls(plan.url.host()),
+        _ => upstream,
+    }
+}
+
+fn tls(plan: &Plan) -> TlsConfig {
+    TlsConfig {
+        roots: match plan.root {
+            Some(_) => TlsRoots::None,
+            None => TlsRoots::default(),
+        },
+        extra_roots: plan.root.iter().cloned().map(PemOrDer::File).collect(),
+        // The peers do not resume sessions either: full handshakes are measured.
+        resumption: 0,
+        ..TlsConfig::default()
     }
 }

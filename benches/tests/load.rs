@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 
 use benches::serve::Server;
+use benches::tls;
 use serde_json::{Value, json};
 
 #[test]
@@ -261,6 +262,26 @@ fn hdr_file() {
 }
 
 #[test]
+fn all_clients_of_courser_speak_tls() {
+    let (config, certificate) = tls::server().expect("a certificate");
+    let server = Server::bind(0).expect("a loopback port").with_tls(config);
+    let url = format!("https://{}/1k", server.address());
+    thread::spawn(move || server.run(None));
+    let root = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(root.path(), certificate).expect("a certificate");
+    let root = root.path().to_str().expect("a plain name");
+    for client in ["host", "client", "pipeline", "call", "blocking", "send"] {
+        let number = ["-n", "100", "-c", "2", "--json"];
+        let output = load(&[&number[..], &["--client", client, "--root", root, &url]].concat());
+        assert!(output.status.success(), "{client}: {output:?}");
+        assert_eq!(record(&output)["requests"], 100);
+        // The certificate is checked.
+        let output = load(&[&number[..], &["--client", client, &url]].concat());
+        assert_eq!(output.status.code(), Some(1), "{client}: {output:?}");
+    }
+}
+
+#[test]
 fn options_that_a_client_does_not_take() {
     let refused = |options: &[&str]| {
         let output = load(&[options, &["http://127.0.0.1:1/"]].concat());
@@ -272,8 +293,6 @@ fn options_that_a_client_does_not_take() {
         let expected = format!("load: --client {client} does not take --ramp: only host");
         assert!(error.starts_with(&expected), "{error}");
     }
-    let tls = load(&["--client", "host", "https://127.0.0.1:1/"]);
-    assert!(String::from_utf8_lossy(&tls.stderr).contains("speaks no TLS"));
     assert!(refused(&["-X", "GET", "--data", "x"]).contains("--data is not sent with GET"));
     assert!(refused(&["-H", "Content-Length: 1"]).contains("cannot be a header"));
 }

@@ -194,7 +194,7 @@ pub use client::{
     AddressState, Batch, BatchConfig, BatchOrder, Body, Call, CallId, Client, Completion, Config,
     ConnectTo, Engine, Failures, Histogram, Hop, HostClient, HostConfig, Observer, ObserverEvent,
     PipelineClient, PipelineConfig, PipelineCounters, Read, Report, RetryCause, Stats, Timings,
-    Upstream,
+    UnixSocket, Upstream,
 };
 #[cfg(feature = "cookies")]
 pub use client::{Cookie, CookieJar, CookieLimits};

@@ -232,16 +232,21 @@ const ALL: &[Workload] = &[
     Workload {
         name: "tls",
         tls: true,
-        clients: &["wrk", "client", "hyper", "reqwest", "ureq"],
-        courser: "client",
+        clients: &["wrk", "host", "client", "hyper", "reqwest", "ureq"],
         ..GET
+    },
+    Workload {
+        name: "tls-pipelining-16",
+        tls: true,
+        depth: 16,
+        clients: &["wrk", "host", "pipeline"],
+        ..PIPELINED
     },
     Workload {
         name: "handshakes",
         path: "/close",
         tls: true,
-        clients: &["client", "hyper", "reqwest"],
-        courser: "client",
+        clients: &["host", "client", "hyper", "reqwest"],
         ..GET
     },
     Workload {
@@ -306,7 +311,8 @@ mod tests {
     #[test]
     fn a_word_stands_for_all_that_begin_with_it() {
         assert_eq!(names(&["all"]).len(), ALL.len());
-        assert_eq!(names(&["tls", "body-1k", "tls"]), ["body-1k", "tls"]);
+        let words = ["tls", "body-1k", "tls"];
+        assert_eq!(names(&words), ["body-1k", "tls", "tls-pipelining-16"]);
         assert_eq!(names(&["post", "close"]), ["close", "post-1k", "post-1m"]);
         assert!(named(&["get-".to_owned()]).is_err() && named(&["ge".to_owned()]).is_err());
     }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use courser::proto::{Scheme, Url};
 use courser::{
-    Address, Call, CallId, Client, Completion, Config, DnsConfig, HostClient, Observer,
-    ObserverEvent, Proxies, Read, Upstream,
+    Address, Call, CallId, Client, Completion, Config, DnsConfig, Observer, ObserverEvent, Proxies,
+    Read, UnixSocket,
 };
 
 use super::exit::{Exit, Failure};
@@ -16,22 +16,10 @@ use super::settings::Settings;
 use super::show;
 use super::target::Target;
 
-/// A client of the engine with the settings of one group.
-pub(super) enum Link {
-    /// For all URLs; the proxies are kept to answer [`Link::is_proxied`].
-    Any(Box<Client>, Proxies),
-    /// For the server at a Unix socket.
-    Unix(Box<HostClient>),
-}
-
-/// Evaluates the same expression with either client.
-macro_rules! either {
-    ($link:expr, $client:ident => $do:expr) => {
-        match $link {
-            Link::Any($client, _) => $do,
-            Link::Unix($client) => $do,
-        }
-    };
+/// A client of the engine with the settings of one group. The proxies are kept to answer [`Link::is_proxied`].
+pub(super) struct Link {
+    client: Box<Client>,
+    proxies: Proxies,
 }
 
 impl Link {
@@ -39,11 +27,11 @@ impl Link {
         let failed = |error| Failure::from(&error);
         let mut host = settings.host_config();
         host.observer = Some(observer);
-        if let Some(path) = &settings.unix_socket {
-            let client = HostClient::new(Upstream::unix(path), host).map_err(failed)?;
-            return Ok(Self::Unix(Box::new(client)));
+        let (mut proxies, secure_proxy) = settings.proxies()?;
+        let unix_socket = settings.unix_socket.as_ref().map(UnixSocket::for_all);
+        if unix_socket.is_some() {
+            proxies = Proxies::none();
         }
-        let (proxies, secure_proxy) = settings.proxies()?;
         if secure {
             host.tls = settings.tls.config();
         }
@@ -57,35 +45,26 @@ impl Link {
             host,
             proxy_tls,
             connect_to: settings.connect_to.clone(),
+            unix_sockets: unix_socket.into_iter().collect(),
             proxies: proxies.clone(),
             ..Config::default()
         };
         let client = Client::new(config).map_err(failed)?;
-        Ok(Self::Any(Box::new(client), proxies))
-    }
-
-    /// The request target for `target`: with a Unix socket only path and query, otherwise the whole URL.
-    pub(super) fn request_target(&self, target: &Target) -> String {
-        match self {
-            Self::Any(..) => target.url(),
-            Self::Unix(_) => target.path_and_query.clone(),
-        }
+        Ok(Self {
+            client: Box::new(client),
+            proxies,
+        })
     }
 
     /// Whether a request to `target` goes through a proxy.
     pub(super) fn is_proxied(&self, target: &Target) -> bool {
-        match self {
-            Self::Any(_, proxies) => {
-                let url = target.url();
-                Url::parse(&url).is_ok_and(|url| proxies.pick(&url).is_some())
-            }
-            Self::Unix(_) => false,
-        }
+        let url = target.url();
+        Url::parse(&url).is_ok_and(|url| self.proxies.pick(&url).is_some())
     }
 
     /// Runs one call until it completes. A streaming call completes when the head of its response has arrived.
     pub(super) fn complete(&mut self, call: Call) -> Result<Completion, Failure> {
-        either!(self, client => client.submit(call));
+        self.client.submit(call);
         loop {
             // This call is the only one, so the completion is its own.
             if let Some(done) = self.wait(None)? {
@@ -95,7 +74,8 @@ impl Link {
     }
 
     fn wait(&mut self, limit: Option<Duration>) -> Result<Option<Completion>, Failure> {
-        either!(self, client => client.wait(limit))
+        self.client
+            .wait(limit)
             .map_err(|error: io::Error| Failure::new(Exit::Receive, "waiting for events", error))
     }
 
@@ -108,7 +88,7 @@ impl Link {
         until: Option<Instant>,
     ) -> Result<Read, Failure> {
         loop {
-            match either!(self, client => client.read_body(id, buffer)) {
+            match self.client.read_body(id, buffer) {
                 Ok(Read::Pending) => {
                     let left = until.map(|at| at.saturating_duration_since(Instant::now()));
                     if left.is_some_and(|left| left.is_zero()) {
@@ -116,7 +96,7 @@ impl Link {
                     }
                     self.wait(left)?;
                     // Takes the notification: this body is the only one.
-                    either!(self, client => client.readable_body());
+                    self.client.readable_body();
                 }
                 Ok(read) => return Ok(read),
                 Err(error) => return Err(Failure::from(&error)),
@@ -126,7 +106,7 @@ impl Link {
 
     /// Drops the rest of a body. The connection is closed if the body has not been read to its end.
     pub(super) fn cancel(&mut self, id: CallId) {
-        either!(self, client => client.cancel(id));
+        self.client.cancel(id);
     }
 }
 
@@ -168,10 +148,6 @@ impl Links {
     ) -> Result<&mut Link, Failure> {
         // TLS files are read only for https, as in curl.
         let secure = target.scheme == Scheme::Https;
-        if secure && settings.unix_socket.is_some() {
-            let cause = "https over a Unix socket is not supported";
-            return Err(Failure::new(Exit::UnsupportedProtocol, "URL", cause));
-        }
         let fits = |(own, tls, _): &(Settings, bool, Link)| own == settings && *tls == secure;
         let at = match self.open.iter().position(fits) {
             Some(at) => at,

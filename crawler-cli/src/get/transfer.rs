@@ -173,7 +173,7 @@ impl Session {
         facts.method.clone_from(&composed.method);
         self.links.reset_observed();
         let link = self.links.link(&options.settings, &hop.target)?;
-        let target = link.request_target(&hop.target);
+        let target = hop.target.url();
         facts.proxied = link.is_proxied(&hop.target);
         let request = composed.request(target, body, upload, options.request.compressed);
         let mut call = Call::new(request, std::mem::take(&mut self.response)).streaming(true);

@@ -1,6 +1,7 @@
 //! The client of any URL.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 #[cfg(feature = "cookies")]
@@ -13,10 +14,10 @@ use super::sharing::OneAtATime;
 use super::throttle::Throttling;
 use super::{Config, HostConfig};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent, redacted};
-use crate::net::Net;
 use crate::net::os::OsNet;
 use crate::net::resolve::{Resolver, default_resolver};
 use crate::net::tls::{TlsConfig, TlsIdentity};
+use crate::net::{Address, Net};
 use crate::policy::{
     AddressPolicy, Follow, Proxies, Proxy, ProxyKind, Redirects, ThrottleConfig, literal,
 };
@@ -60,6 +61,7 @@ pub struct AnyHost {
     addresses: AddressPolicy,
     codings: Codings,
     connect_to: Vec<ConnectTo>,
+    unix_sockets: Vec<UnixSocket>,
     #[cfg(feature = "cookies")]
     cookies: Option<CookieJar>,
     /// Buffer for the value of `Cookie`.
@@ -125,6 +127,7 @@ impl<N: Net> Client<N> {
             addresses: config.host.addresses.clone(),
             codings: config.host.codings,
             connect_to: config.connect_to,
+            unix_sockets: config.unix_sockets,
             #[cfg(feature = "cookies")]
             cookies: config.cookies,
             #[cfg(feature = "cookies")]
@@ -203,7 +206,10 @@ impl Router for AnyHost {
         self.name.clear();
         url.push_origin(&mut self.name);
         let proxies = own.and_then(|own| own.proxies.as_ref());
-        let proxy = proxies.unwrap_or(&self.proxies).pick(&url);
+        let proxy = match self.unix_socket(&url) {
+            Some(_) => None,
+            None => proxies.unwrap_or(&self.proxies).pick(&url),
+        };
         let tls = own.and_then(|own| own.tls.as_ref());
         let tls = tls.filter(|_| url.scheme() == Scheme::Https);
         // The host keeps the proxy and the identity, so no other value can have these addresses in memory.
@@ -312,9 +318,10 @@ impl AnyHost {
         defaults = defaults.with_codings(self.codings);
         let destination = self.destination(url);
         let (to_host, to_port) = destination.unwrap_or((url.host(), url.port()));
-        let addresses = match &proxy {
-            None => Addresses::Named(to_host.into(), to_port),
-            Some(proxy) => Addresses::Named(proxy.host().into(), proxy.port()),
+        let addresses = match (&proxy, self.unix_socket(url)) {
+            (_, Some(path)) => Addresses::Known(vec![Address::Unix(path.into())]),
+            (None, None) => Addresses::Named(to_host.into(), to_port),
+            (Some(proxy), None) => Addresses::Named(proxy.host().into(), proxy.port()),
         };
         let mut steps = Vec::new();
         let mut socks_target = None;
@@ -386,14 +393,17 @@ impl AnyHost {
         }
     }
 
+    /// The Unix socket to connect to for a URL, if there is a rule.
+    fn unix_socket(&self, url: &Url<'_>) -> Option<&Path> {
+        let mut rules = self.unix_sockets.iter();
+        let rule = rules.find(|rule| is_for(&rule.host, rule.port, url));
+        rule.map(|rule| &*rule.path)
+    }
+
     /// The host and port to connect to for a URL, if a rule replaces those of the URL.
     fn destination<'a>(&'a self, url: &'a Url<'_>) -> Option<(&'a str, u16)> {
-        let matching = self.connect_to.iter().find(|rule| {
-            let host = bare(&rule.host);
-            let any = host.is_empty() || host.eq_ignore_ascii_case(bare(url.host()));
-            any && rule.port.is_none_or(|port| port == url.port())
-        });
-        let rule = matching?;
+        let mut rules = self.connect_to.iter();
+        let rule = rules.find(|rule| is_for(&rule.host, rule.port, url))?;
         let host = match &*rule.to_host {
             "" => url.host(),
             host => host,
@@ -402,6 +412,13 @@ impl AnyHost {
         let own = port == url.port() && bare(host).eq_ignore_ascii_case(bare(url.host()));
         (!own).then_some((host, port))
     }
+}
+
+/// Whether a rule for a host, where empty means every host, and for a port is for this URL.
+fn is_for(host: &str, port: Option<u16>, url: &Url<'_>) -> bool {
+    let host = bare(host);
+    let is_host = host.is_empty() || host.eq_ignore_ascii_case(bare(url.host()));
+    is_host && port.is_none_or(|port| port == url.port())
 }
 
 /// The hosts of recent requests without settings of their own, by the number of the defaults that the request was
@@ -467,4 +484,38 @@ pub struct ConnectTo {
     pub to_host: String,
     /// The port to connect to; `None` means the port of the URL.
     pub to_port: Option<u16>,
+}
+
+/// A rule to connect to a Unix socket, while `Host` and TLS keep the name of the URL: as curl's `--unix-socket`. No name
+/// is looked up, and no proxy is used. Such a rule comes before [`ConnectTo`].
+///
+/// ```
+/// use courser::{Config, UnixSocket};
+///
+/// // http://docker/containers/json
+/// let daemon = UnixSocket {
+///     host: "docker".into(),
+///     ..UnixSocket::for_all("/var/run/docker.sock")
+/// };
+/// let config = Config { unix_sockets: vec![daemon], ..Config::default() };
+/// ```
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct UnixSocket {
+    /// The host in URLs, in upper or lower case; empty means every host.
+    pub host: String,
+    /// The port in URLs; `None` means every port.
+    pub port: Option<u16>,
+    /// The path of the socket.
+    pub path: PathBuf,
+}
+
+impl UnixSocket {
+    /// The socket serves every URL.
+    pub fn for_all(path: impl Into<PathBuf>) -> Self {
+        Self {
+            host: String::new(),
+            port: None,
+            path: path.into(),
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 #[cfg(feature = "cookies")]
 use super::CookieJar;
-use super::{ConnectTo, Observer, Proxies};
+use super::{ConnectTo, Observer, Proxies, UnixSocket};
 use crate::net::SocketOptions;
 use crate::net::tls::TlsConfig;
 use crate::policy::{
@@ -169,6 +169,8 @@ pub struct Config {
     pub proxy_addresses: AddressPolicy,
     /// Hosts that are reached at another host and port. Default: none.
     pub connect_to: Vec<ConnectTo>,
+    /// Hosts that are reached at a Unix socket. Default: none.
+    pub unix_sockets: Vec<UnixSocket>,
     /// Proxies, and which URLs go through them. Default: none; [`Proxies::from_env`] reads the usual variables.
     pub proxies: Proxies,
     /// The jar that cookies are stored in and sent from. Default: none.
@@ -188,6 +190,7 @@ impl Default for Config {
             proxy_tls: None,
             proxy_addresses: AddressPolicy::allow_all(),
             connect_to: Vec::new(),
+            unix_sockets: Vec::new(),
             proxies: Proxies::none(),
             #[cfg(feature = "cookies")]
             cookies: None,

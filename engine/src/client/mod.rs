@@ -34,7 +34,7 @@ mod upstream;
 use std::time::{Duration, Instant};
 
 pub use admission::AddressState;
-pub use any_host::{Client, ConnectTo};
+pub use any_host::{Client, ConnectTo, UnixSocket};
 pub(crate) use batch::Lineup;
 pub use batch::{BatchConfig, BatchOrder};
 pub use config::{Config, HostConfig};

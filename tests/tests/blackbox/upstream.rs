@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use courser::proto::Scheme;
 use courser::{
-    AddressPolicy, Answer, BreakerConfig, Call, Completion, DnsError, ErrorKind, HostClient,
-    HostConfig, Misuse, PemOrDer, Phase, PipelineClient, PipelineConfig, Pipelined, Proxies, Rate,
-    Redirects, Reply, Report, Request, Resolver, Response, Sent, Shared, SharedConfig, TlsConfig,
-    TlsFault, Upstream,
+    AddressPolicy, Answer, BreakerConfig, Call, Completion, Config, ConnectTo, DnsError, ErrorKind,
+    HostClient, HostConfig, Misuse, PemOrDer, Phase, PipelineClient, PipelineConfig, Pipelined,
+    Proxies, Rate, Redirects, Reply, Report, Request, Resolver, Response, Sent, Shared,
+    SharedConfig, TlsConfig, TlsFault, UnixSocket, Upstream,
 };
-use tests::clients::{assert_nothing_left, config, drive_until, run};
+use tests::clients::{
+    any_config, assert_none_left, assert_nothing_left, config, drive_until, named_client, run,
+};
 use tests::script::{
     Behaviour, BlackHole, Gate, PATIENCE, Script, Server, Transport, connection, on_one_port,
 };
@@ -428,6 +430,97 @@ fn a_shared_client_of_an_https_upstream() {
     });
     assert_eq!(shared.shutdown(PATIENCE), 0);
     assert_eq!(server.requests().len(), 4);
+}
+
+// ---- Unix sockets of a client of any URL
+
+#[test]
+fn a_client_reaches_hosts_at_unix_sockets() {
+    let (authority, acceptor) = trusted();
+    let plain = Server::start(Transport::Unix, Behaviour::Every(connection().always(OK)));
+    let secure = Server::start(
+        Transport::Unix,
+        Behaviour::Every(connection().tls(&acceptor).always(OK)),
+    );
+    let tcp = Server::every(connection().always(OK));
+    let proxy = Server::every(connection().always(OK));
+    let proxy_url = format!("http://{}", proxy.address());
+    let config = Config {
+        host: with_tls(authority.trusted()),
+        unix_sockets: vec![
+            UnixSocket {
+                host: "API.example".into(),
+                port: Some(443),
+                path: secure.path().into(),
+            },
+            UnixSocket {
+                host: "docker".into(),
+                ..UnixSocket::for_all(plain.path())
+            },
+        ],
+        proxies: Proxies::all(proxy_url.parse().unwrap()),
+        ..any_config()
+    };
+    let mut client = named_client(config, Nobody);
+    let mut response = Response::new();
+    let mut get = |url: &str| {
+        let report = client.get(url, &mut response).unwrap();
+        assert_eq!(response.body(), b"ok", "{url}");
+        report.remote().unwrap().to_string()
+    };
+    for url in ["http://docker/a", "http://docker:2375/b", "http://docker/c"] {
+        assert_eq!(get(url), format!("unix:{}", plain.path().display()));
+    }
+    for _ in 0..2 {
+        let remote = get("https://api.example/?q=1");
+        assert_eq!(remote, format!("unix:{}", secure.path().display()));
+    }
+    assert_eq!(
+        plain.lines(),
+        ["GET /a HTTP/1.1", "GET /b HTTP/1.1", "GET /c HTTP/1.1"]
+    );
+    let hosts: Vec<_> = plain
+        .requests()
+        .iter()
+        .map(|request| request.header("host"))
+        .collect();
+    assert_eq!(hosts, [["docker"], ["docker:2375"], ["docker"]]);
+    assert_eq!(plain.accepted(), 2);
+    assert_eq!(secure.lines(), ["GET /?q=1 HTTP/1.1"; 2]);
+    assert_eq!(
+        secure.sessions()[0].server_name.as_deref(),
+        Some("api.example")
+    );
+    assert!(proxy.requests().is_empty());
+    // All other hosts are reached as usual, here through the proxy.
+    get(&format!("http://{}/d", tcp.address()));
+    get("http://api.example/e");
+    assert_eq!((proxy.requests().len(), tcp.accepted()), (2, 0));
+    assert_none_left(client, [&plain, &secure, &proxy]);
+
+    // For every URL, and before other rules and the proxies of a call.
+    let config = Config {
+        unix_sockets: vec![UnixSocket::for_all(plain.path())],
+        connect_to: vec![ConnectTo {
+            host: String::new(),
+            port: None,
+            to_host: "127.0.0.1".into(),
+            to_port: Some(1),
+        }],
+        ..any_config()
+    };
+    let mut client = named_client(config, Nobody);
+    let proxies = Proxies::all(proxy_url.parse().unwrap());
+    client.submit(call("http://any.example/").proxies(proxies));
+    client
+        .wait(Some(PATIENCE))
+        .unwrap()
+        .unwrap()
+        .outcome
+        .unwrap();
+    client.get("http://[::1]:8080/", &mut response).unwrap();
+    assert_eq!(plain.requests().len(), 5);
+    assert_eq!(proxy.requests().len(), 2);
 }
 
 // ---- pipelining over TLS
