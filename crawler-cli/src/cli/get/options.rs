@@ -3,7 +3,7 @@
 use courser::{Family, TlsVersion};
 
 use super::Args;
-use super::values::{count, duration, integer, push, rate, scheme, set, size, tls_version};
+use super::values::{count, duration, integer, push, range, rate, scheme, set, size, tls_version};
 use crate::cli::option::{self, Section, Set, Show, any, file};
 use crate::get::args::Data;
 
@@ -97,7 +97,7 @@ const REQUEST: &[Opt] = &[
     })
     .short("Send this Referer"),
     Opt::bytes(&["-r", "--range"], &[any("<range>")], |args, v| {
-        set(&mut args.group.request.range, v)
+        set(&mut args.group.request.range, range(v))
     })
     .short("Request only these bytes, for example 0-499 or -500"),
     Opt::bytes(&["-b", "--cookie"], &[file("<data/file>")], |args, v| {

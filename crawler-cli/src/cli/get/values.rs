@@ -1,6 +1,7 @@
 //! Values of curl's options. An error says what is wrong with the value without naming it.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
 
 use courser::TlsVersion;
@@ -20,6 +21,15 @@ pub(super) fn push<T>(to: &mut Vec<T>, value: T) -> Result<(), String> {
 pub(super) fn rate(to: &mut Option<Rate>, value: &OsStr) -> Result<(), String> {
     *to = Some(value.to_str().unwrap_or_default().parse()?);
     Ok(())
+}
+
+/// A range of bytes. A single number means all bytes from there on, as in curl.
+pub(super) fn range(mut value: OsString) -> OsString {
+    let bytes = value.as_bytes();
+    if !bytes.is_empty() && bytes.iter().all(u8::is_ascii_digit) {
+        value.push("-");
+    }
+    value
 }
 
 /// A proxy given without its scheme.
@@ -116,6 +126,19 @@ mod tests {
             ("99999999999999999999999", "the number is too large"),
         ] {
             assert_eq!(read(text), Err(error.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_range_of_one_number_ends_with_the_file() {
+        for (value, expected) in [
+            ("5", "5-"),
+            ("-5", "-5"),
+            ("0-4", "0-4"),
+            ("", ""),
+            ("x", "x"),
+        ] {
+            assert_eq!(range(value.into()), expected);
         }
     }
 
