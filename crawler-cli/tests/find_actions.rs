@@ -226,6 +226,16 @@ fn a_slow_command_makes_no_request_time_out() {
     assert_eq!(lines(&output.stdout), found.map(|path| server.url(path)));
 }
 
+/// An interruption while a command runs: no other command is begun.
+#[test]
+fn a_stopped_search_runs_no_further_command() {
+    let server = mirror();
+    let interrupt = "echo run; kill -INT $PPID";
+    let output = run(&server, &["-exec", "sh", "-c", interrupt, ";"]);
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert_eq!(lines(&output.stdout), ["run"]);
+}
+
 #[test]
 fn many_urls_go_to_one_command() {
     let server = mirror();

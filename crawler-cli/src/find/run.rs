@@ -204,6 +204,13 @@ struct Acting<'a, 'r> {
 
 impl Act for Acting<'_, '_> {
     fn act(&mut self, action: &Action, found: &Found<'_>) -> bool {
+        if matches!(action, Action::Run(_)) {
+            // The command may write to the same output next. A search that was stopped meanwhile runs no more commands.
+            self.events.update();
+            if self.events.summary.ending == Ending::Stopped {
+                return false;
+            }
+        }
         let (events, calls) = (&mut self.events, &mut self.calls);
         self.actor.act(action, found, &mut |effect| match effect {
             Effect::Idle(time) => match calls {

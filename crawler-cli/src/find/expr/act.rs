@@ -258,13 +258,12 @@ impl Actor {
         }
     }
 
-    /// Runs a command for one URL and waits for it.
+    /// Runs a command for one URL and waits for it. The caller has flushed the results.
     fn run(&mut self, command: &[OsString], url: &str, effects: Effects<'_>) -> bool {
         let mut parts = command.iter().map(|part| with_url(part, url));
         let Some(name) = parts.next() else {
             return false;
         };
-        effects(Effect::Flush);
         self.flush(effects);
         let outcome = Command::new(&name).args(parts).spawn();
         match outcome.and_then(|child| ended(child, effects)) {
