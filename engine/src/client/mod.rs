@@ -125,7 +125,9 @@ impl Call {
     }
 
     /// Completes the call when the head of the response has arrived. The caller reads the body with
-    /// [`read_body`](HostClient::read_body).
+    /// [`read_body`](HostClient::read_body). If the head comes before the whole request was sent, the rest is sent until the
+    /// response is complete. Then the completion has an empty request, and the end of the body has this one
+    /// ([`Shared`](crate::Shared) drops it).
     pub fn streaming(mut self, streaming: bool) -> Self {
         self.streaming = streaming;
         self
@@ -222,7 +224,7 @@ pub struct Completion {
     pub tag: u64,
     /// Whether the response is complete (or, for a streaming call, its head).
     pub outcome: Result<(), Error>,
-    /// The request, which can be used again.
+    /// The request, which can be used again; empty if it is still being sent ([`Call::streaming`]).
     pub request: Request,
     /// The response. After a failure, the part of the response that arrived.
     pub response: Response,
@@ -400,5 +402,7 @@ pub enum Read {
         report: Report,
         /// A response that holds only the trailers, if there were any.
         trailers: Response,
+        /// The request, if the head came before the whole request was sent: its completion had an empty request.
+        request: Option<Request>,
     },
 }

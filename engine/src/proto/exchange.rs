@@ -109,7 +109,7 @@ pub enum CloseReason {
     AmbiguousFraming,
     /// The peer sent bytes after the end of the response.
     Surplus,
-    /// The final response came before the whole request was sent.
+    /// The response was complete, or refused the request, before the whole request was sent.
     EarlyResponse,
     /// The connection has switched protocols (101, or 2xx to CONNECT).
     HandedOver,
@@ -505,17 +505,25 @@ impl Exchange {
         }
         let fields = &response.0.fields[head.fields.start as usize..];
         let framing = Framing::of(&response.0.buffer, fields);
-        self.recv = self.body_of(head.status, head.version, framing, limits)?;
+        let status = head.status;
+        self.recv = self.body_of(status, head.version, framing, limits)?;
         if self.is_sending() {
-            self.close.get_or_insert(CloseReason::EarlyResponse);
-        }
-        if self.awaits_continue() {
-            self.send = SendState::Done; // the server answered before the body (RFC 9110 §10.1.1)
+            self.handle_early_head(status);
         }
         if !self.codings.is_empty() {
             self.begin_decoding(response, limits)?;
         }
         Ok(())
+    }
+
+    /// The final head has come before the whole request was sent. The rest is sent all the same, unless the server does
+    /// not want it: it has not asked for the body (RFC 9110 §10.1.1), or refuses the request and closes (RFC 9112 §9.5).
+    #[cold]
+    fn handle_early_head(&mut self, status: u16) {
+        let is_refused = self.close.is_some() && !(200..300).contains(&status);
+        if is_refused || self.awaits_continue() {
+            self.stop_sending();
+        }
     }
 
     #[cold]
@@ -768,9 +776,12 @@ impl Exchange {
         self.mode
     }
 
-    /// Stops sending: the final response has come.
+    /// Sends nothing more. If the request was not sent completely, the connection must close after this exchange.
     pub(crate) fn stop_sending(&mut self) {
-        self.send = SendState::Done;
+        if self.is_sending() {
+            self.close.get_or_insert(CloseReason::EarlyResponse);
+            self.send = SendState::Done;
+        }
     }
 
     /// From now on, drops the body: the call is over, and the connection shall serve again.
@@ -798,7 +809,7 @@ impl Exchange {
             | RecvState::Decoding
             | RecvState::Done => false,
         };
-        let worth = is_short && !self.will_close();
+        let worth = is_short && !self.will_close() && !self.is_sending();
         if worth {
             self.discard();
         }
@@ -812,6 +823,7 @@ impl Exchange {
             return None;
         }
         Some(match self.close {
+            None if self.is_sending() => Reuse::Close(CloseReason::EarlyResponse),
             None => Reuse::Keep,
             Some(reason) => Reuse::Close(reason),
         })

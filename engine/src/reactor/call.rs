@@ -44,6 +44,8 @@ pub(crate) struct ActiveCall<C> {
     pub(crate) taken: usize,
     /// The part of the body that counts in the memory of all bodies.
     pub(crate) held: HeldSteps,
+    /// The head of a streamed response was delivered without the request, of which a part was still to be sent.
+    pub(crate) keeps_request: bool,
     /// The consumer of a streamed body was notified that there are bytes to take.
     pub(crate) notified: bool,
     pub(crate) armed: Armed,
@@ -73,6 +75,7 @@ impl<C: Default> ActiveCall<C> {
             rerouted: false,
             taken: 0,
             held: 0,
+            keeps_request: false,
             notified: false,
             armed: Armed::default(),
         }

@@ -85,6 +85,17 @@ impl<N: Net, C> Reactor<N, C> {
         }
     }
 
+    /// Whether a part of the request of a call is still to be sent, although its head may have come.
+    pub(crate) fn is_sending(&self, call_key: CallKey) -> bool {
+        let Some(CallState::OnConn(key)) = self.calls.get(call_key).map(|call| call.state) else {
+            return false;
+        };
+        self.conns.get(key).is_some_and(|conn| match &conn.state {
+            ConnState::Busy(exchange, owner) => *owner == call_key && exchange.is_sending(),
+            _ => false,
+        })
+    }
+
     /// The error of the call on that connection, if the call ends now for that cause.
     pub(crate) fn busy_error(&self, key: ConnKey, kind: ErrorKind) -> Option<Error> {
         let conn = self.conns.get(key)?;

@@ -204,9 +204,12 @@ impl<N: Net, C> Reactor<N, C> {
         self.spares.take_request()
     }
 
-    /// Takes back the buffers of a call with a streamed body.
-    pub(crate) fn put_streamed(&mut self, request: Request, response: &mut Response) {
+    pub(crate) fn put_spare_request(&mut self, request: Request) {
         self.spares.put_request(request);
+    }
+
+    /// Takes back what a call with a streamed body got for its response.
+    pub(crate) fn take_back_decoder(&mut self, response: &mut Response) {
         self.spares.take_back_decoder(response);
     }
 

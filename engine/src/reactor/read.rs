@@ -297,7 +297,6 @@ impl<N: Net, C> Reactor<N, C> {
             }
             return false;
         }
-        exchange.stop_sending();
         let waiting = call.response.body().len() - call.taken;
         let is_over = self.body_memory.set_waiting(&mut call.held, waiting) && waiting > 0;
         let pause = waiting >= self.settings.stream_buffer || exchange.is_held() || is_over;

@@ -343,6 +343,7 @@ impl driver::Driver for Prompt {
         Ok(Read::End {
             report: Report::new(Timestamps::new(now), 1, now),
             trailers: Response::new(),
+            request: None,
         })
     }
 

@@ -435,7 +435,9 @@ impl Worker {
         }
         let end = match read {
             Ok(Read::Data(_) | Read::Pending) => None,
-            Ok(Read::End { report, trailers }) => {
+            Ok(Read::End {
+                report, trailers, ..
+            }) => {
                 let any = trailers.trailers().next().is_some();
                 let trailers = if any {
                     Some(trailers)

@@ -1,4 +1,5 @@
-//! Streamed bodies in both directions: how long they may take, and who is to blame for a pause.
+//! Streamed bodies in both directions: how long they may take, who is to blame for a pause, and answers
+//! that come before the whole request was sent.
 
 use std::io;
 use std::sync::Arc;
@@ -54,7 +55,15 @@ fn slow_download(peer: &mut Peer<'_>, _: &[u8]) {
 fn read_all(client: &mut HostClient<SimNet>) -> Result<usize, courser::Error> {
     let done = client.wait(None).unwrap().unwrap();
     done.outcome?;
-    let (id, mut length) = (done.body.unwrap(), 0);
+    read_to_end(client, done.body.unwrap()).map(|(_, length)| length)
+}
+
+/// Reads a body to its end, and returns the request, if the call had kept it, and the length of the body.
+fn read_to_end(
+    client: &mut HostClient<SimNet>,
+    id: CallId,
+) -> Result<(Option<Request>, usize), courser::Error> {
+    let mut length = 0;
     loop {
         match client.read_body(id, &mut [0; 99])? {
             Read::Data(n) => length += n,
@@ -62,7 +71,7 @@ fn read_all(client: &mut HostClient<SimNet>) -> Result<usize, courser::Error> {
                 client.wait(None).unwrap();
                 client.readable_body();
             }
-            Read::End { .. } => return Ok(length),
+            Read::End { request, .. } => return Ok((request, length)),
         }
     }
 }
@@ -160,6 +169,14 @@ impl io::Read for Source {
 
 /// Submits a call with a body of that length, and returns how many bytes of it are ready.
 fn upload(client: &mut HostClient<SimNet>, length: usize) -> (CallId, Arc<AtomicUsize>) {
+    upload_for(client, length, false)
+}
+
+fn upload_for(
+    client: &mut HostClient<SimNet>,
+    length: usize,
+    streaming: bool,
+) -> (CallId, Arc<AtomicUsize>) {
     let ready = Arc::default();
     let mut request = Request::new("PUT", "/");
     let source = Source {
@@ -167,7 +184,7 @@ fn upload(client: &mut HostClient<SimNet>, length: usize) -> (CallId, Arc<Atomic
         given: 0,
     };
     request.body_stream(source, Some(length as u64));
-    let id = client.submit(Call::new(request, Response::new()));
+    let id = client.submit(Call::new(request, Response::new()).streaming(streaming));
     (id, ready)
 }
 
@@ -232,4 +249,133 @@ fn the_total_timeout_goes_on_while_a_source_pauses() {
     let done = client.wait(None).unwrap().unwrap();
     assert_total(&done.outcome.unwrap_err(), Phase::Send);
     assert_eq!(net.now() - began, 60 * SECOND);
+}
+
+// ---- answers that come before the whole request was sent
+
+const LENGTH: usize = 200_000;
+
+/// Receives a whole upload of that length, and sends the pieces of an answer: one after the head, the other at the end.
+fn early(
+    length: usize,
+    first: &'static str,
+    last: &'static str,
+) -> (impl FnMut(&mut Peer<'_>, &[u8]), Arc<AtomicUsize>) {
+    let received = Arc::new(AtomicUsize::new(0));
+    let (count, mut head) = (Arc::clone(&received), Vec::new());
+    let script = move |peer: &mut Peer<'_>, data: &[u8]| {
+        let before = count.load(SeqCst);
+        let body = match head.ends_with(b"\r\n\r\n") {
+            true => data.len(),
+            false => {
+                head.extend_from_slice(data);
+                let end = head.windows(4).position(|end| end == b"\r\n\r\n");
+                let Some(end) = end.map(|at| at + 4) else {
+                    return;
+                };
+                peer.send(first);
+                let body = head.len() - end;
+                head.truncate(end);
+                body
+            }
+        };
+        count.store(before + body, SeqCst);
+        if before < length && before + body >= length {
+            peer.send(last);
+            head.clear();
+            count.store(0, SeqCst);
+        }
+    };
+    (script, received)
+}
+
+fn narrow() -> Link {
+    Link {
+        window: 1_000,
+        ..Link::default()
+    }
+}
+
+fn put(length: usize) -> Call {
+    let mut request = Request::new("PUT", "/");
+    request.body(vec![b'x'; length]);
+    Call::new(request, Response::new()).streaming(true)
+}
+
+const FIRST: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n";
+const LAST: &str = "0\r\n\r\n";
+
+#[test]
+fn an_upload_goes_on_after_the_head_of_a_streamed_response() {
+    let (script, _) = early(LENGTH, FIRST, LAST);
+    let (mut client, _) = client(Timeouts::default(), narrow(), script);
+    for _ in 0..2 {
+        client.submit(put(LENGTH));
+        let done = client.wait(None).unwrap().unwrap();
+        done.outcome.unwrap();
+        assert_eq!(
+            done.request.method(),
+            "GET",
+            "the request is still being sent"
+        );
+        let (request, length) = read_to_end(&mut client, done.body.unwrap()).unwrap();
+        assert_eq!((request.unwrap().method(), length), ("PUT", 2));
+    }
+    assert_eq!(client.counters().opened, 1, "the connection was used again");
+}
+
+#[test]
+fn an_upload_does_not_wait_for_the_consumer_of_the_response() {
+    let first: &str = Box::leak(
+        format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {LENGTH}0\r\n\r\n{}",
+            "x".repeat(LENGTH)
+        )
+        .into_boxed_str(),
+    );
+    let (script, received) = early(2 * LENGTH, first, "");
+    let (mut client, _) = client(Timeouts::default(), narrow(), script);
+    // All but the last byte, so that the count stays.
+    client.submit(put(2 * LENGTH - 1));
+    client.wait(None).unwrap().unwrap().outcome.unwrap();
+    // The consumer is told that there are bytes, and takes nothing.
+    client.readable_body();
+    assert!(client.wait(Some(1000 * SECOND)).unwrap().is_none());
+    client.readable_body();
+    assert!(client.wait(Some(1000 * SECOND)).unwrap().is_none());
+    assert_eq!(received.load(SeqCst), 2 * LENGTH - 1);
+}
+
+#[test]
+fn an_upload_ends_with_a_refusal_that_closes_and_with_a_complete_response() {
+    let refusal = "HTTP/1.1 413 No\r\nConnection: close\r\nContent-Length: 9\r\n\r\n";
+    for (first, length) in [(refusal, None), (OK, Some(0))] {
+        let (script, received) = early(LENGTH, first, "");
+        let (mut client, net) = client(Timeouts::default(), narrow(), script);
+        client.submit(put(LENGTH));
+        let done = client.wait(None).unwrap().unwrap();
+        done.outcome.unwrap();
+        client.wait(Some(SECOND)).unwrap();
+        let sent = received.load(SeqCst);
+        assert!((1..LENGTH / 2).contains(&sent), "{sent}");
+        if let Some(length) = length {
+            let (_, read) = read_to_end(&mut client, done.body.unwrap()).unwrap();
+            assert_eq!((read, net.open_streams()), (length, 0));
+        }
+    }
+}
+
+#[test]
+fn a_source_may_pause_after_the_head_of_the_response() {
+    let (script, _) = early(3, FIRST, LAST);
+    let (mut client, _) = client(without_total(), Link::default(), script);
+    let (id, ready) = upload_for(&mut client, 3, true);
+    let done = client.wait(None).unwrap().unwrap();
+    done.outcome.unwrap();
+    assert!(client.wait(Some(100 * SECOND)).unwrap().is_none());
+    ready.store(3, SeqCst);
+    client.resume(id);
+    let (request, length) = read_to_end(&mut client, id).unwrap();
+    assert!(request.is_some() && length == 2);
+    assert_eq!(client.counters().idle, 1);
 }

@@ -75,6 +75,30 @@ fn t13_an_early_answer_during_an_upload_is_delivered() {
     }
 }
 
+/// RFC 9112 §9.5: a server that answers early may go on to read, and most need the whole body.
+#[test]
+fn an_upload_goes_on_after_the_head_of_a_streamed_response() {
+    const LENGTH: usize = 16 << 20;
+    let server = Server::play([connection()
+        .head()
+        .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n")
+        .take(LENGTH)
+        .send("0\r\n\r\n")
+        .always(OK)]);
+    let mut client = client(&server);
+    let mut request = Request::post("/", vec![b'x'; LENGTH]);
+    let mut body = client.open(&mut request, &mut Response::new()).unwrap();
+    let mut read = String::new();
+    body.read_to_string(&mut read).unwrap();
+    assert_eq!(read, "hi");
+    assert_eq!(body.take_request().unwrap().method(), "POST");
+    body.finish().unwrap();
+    assert_eq!(server.taken()[0].len(), LENGTH);
+    client.get("/", &mut Response::new()).unwrap();
+    assert_eq!(server.accepted(), 1);
+    assert_nothing_left(client, &server);
+}
+
 #[test]
 fn t13b_an_answer_followed_by_a_reset_is_delivered_not_the_broken_pipe() {
     let gate = Gate::new();

@@ -10,7 +10,7 @@ use crate::client::{CallId, Read, Report};
 use crate::error::{Error, Phase, Sent};
 use crate::net::Net;
 use crate::net::os::OsNet;
-use crate::proto::Response;
+use crate::proto::{Request, Response};
 
 /// The body of a response, read while it arrives. A body that is dropped before its end closes the connection.
 ///
@@ -27,6 +27,7 @@ pub struct Body<'a, R: Router, N: Net = OsNet> {
     pub(super) client: &'a mut Engine<R, N>,
     pub(super) id: CallId,
     pub(super) end: Option<(Report, Response)>,
+    pub(super) request: Option<Request>,
     /// A clone of the last chunk. When the caller has dropped the chunk, its memory is used again.
     pub(super) last: Bytes,
 }
@@ -68,7 +69,11 @@ impl<R: Router, N: Net> Body<'_, R, N> {
                     let iterated = self.client.iterate(None, |client| client.has_body_news(id));
                     iterated.map_err(|error| Error::new(error, Phase::Body, Sent::Partial))?;
                 }
-                Read::End { report, trailers } => self.end = Some((report, trailers)),
+                Read::End {
+                    report,
+                    trailers,
+                    request,
+                } => (self.end, self.request) = (Some((report, trailers)), request),
             }
         }
         Ok(0)
@@ -94,6 +99,11 @@ impl<R: Router, N: Net> Body<'_, R, N> {
         self.end
             .iter()
             .flat_map(|(_, response)| response.trailers())
+    }
+
+    /// The request, once the end has been read, if the head came before the whole request was sent.
+    pub fn take_request(&mut self) -> Option<Request> {
+        self.request.take()
     }
 
     /// The call, for [`take_stream`](Engine::take_stream).

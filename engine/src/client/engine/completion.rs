@@ -299,9 +299,14 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub(super) fn complete_head(&mut self, key: CallKey) -> Option<Completion> {
         let now = self.reactor.now();
         let mut response = self.reactor.take_spare();
-        let request = self.reactor.take_spare_request();
+        let mut request = self.reactor.take_spare_request();
+        let keeps_request = self.reactor.is_sending(key);
         let call = self.reactor.call(key)?;
         call.head = HeadState::Given;
+        call.keeps_request = keeps_request;
+        if !keeps_request {
+            std::mem::swap(&mut request, &mut call.request);
+        }
         // The caller gets the head; what has come of the body stays here, with a copy of the rest to go on with.
         response.continue_from(&mut call.response);
         std::mem::swap(response.body_buffer(), call.response.body_buffer());
@@ -310,7 +315,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             id: CallId(key),
             tag: call.tag,
             outcome: Ok(()),
-            request: std::mem::replace(&mut call.request, request),
+            request,
             response,
             report: Report::new(call.timestamps.clone(), call.attempts, now),
             body: Some(CallId(key)),

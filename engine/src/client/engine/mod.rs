@@ -293,7 +293,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         Ok(report)
     }
 
-    /// Sends a request, waits for the head of the response, and returns the body to be read.
+    /// Sends a request, waits for the head of the response, and returns the body to be read. If the head comes before the
+    /// whole request was sent, the rest is sent while the body is read. Then `request` is left empty, and
+    /// [`Body::take_request`] returns it at the end.
     ///
     /// # Errors
     /// Why there is no complete head.
@@ -307,6 +309,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             id,
             client: self,
             end: None,
+            request: None,
             last: Bytes::new(),
         })
     }
@@ -585,11 +588,19 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         let mut call = self.forget_body(id).ok_or_else(unknown)?;
         let report = Report::new(call.timestamps, call.attempts, self.reactor.now());
-        self.reactor.put_streamed(call.request, &mut call.response);
+        self.reactor.take_back_decoder(&mut call.response);
+        let request = match call.keeps_request {
+            true => Some(call.request),
+            false => {
+                self.reactor.put_spare_request(call.request);
+                None
+            }
+        };
         call.outcome?;
         Ok(Read::End {
             report,
             trailers: call.response,
+            request,
         })
     }
 
