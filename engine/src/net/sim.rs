@@ -139,6 +139,12 @@ impl SimNet {
         self.world().calls
     }
 
+    /// Says that the caller acts, for example takes a part of a body: the reads that this causes are the caller's, and not
+    /// those of one connection that holds the client. That is a panic, "one connection holds the client".
+    pub fn note_caller(&self) {
+        self.world().note_caller();
+    }
+
     /// Lets time pass without a poll, as if the caller had been busy. The next [`poll`](Net::poll) reports what
     /// happened meanwhile.
     pub fn advance(&self, time: Duration) {

@@ -83,6 +83,8 @@ faults! {
     IgnoredRate,
     /// Calls go on although as many are in flight as the host handles.
     IgnoredConcurrency,
+    /// A connection is read as long as the peer sends, and the others wait.
+    EndlessReads,
     /// Calls go to addresses that are ejected.
     IgnoredEjection,
     /// The names of one domain take all slots of the resolver.

@@ -936,6 +936,7 @@ fn draw_behaviour(random: &mut Random, foul: bool, bulk: bool) -> Behaviour {
         behaviour.bloat = seldom(random, 200);
         behaviour.babble = seldom(random, 200);
         behaviour.flood = seldom(random, 200);
+        behaviour.torrent = Probability::per_mille(500);
         behaviour.lies = seldom(random, 200);
     }
     behaviour

@@ -156,6 +156,7 @@ impl AnyClient {
     /// Reads a body by `open`. Returns `None` if the consumer gave up.
     fn pull(
         &mut self,
+        net: &SimNet,
         request: &mut Request,
         response: &mut Response,
         consumer: Consumer,
@@ -166,6 +167,7 @@ impl AnyClient {
                 let mut all = Vec::new();
                 let mut buf = vec![0; consumer.piece];
                 while all.len() < consumer.gives_up_after {
+                    net.note_caller();
                     match body.read_some(&mut buf)? {
                         0 => return body.finish().map(|_| Some(all)),
                         n => all.extend_from_slice(&buf[..n]),
@@ -474,7 +476,9 @@ impl Run<'_> {
                 let result = self.client.call(&mut request, &mut response);
                 result.map(|_| Some(response.take_body().into()))
             }
-            Some(consumer) => self.client.pull(&mut request, &mut response, consumer),
+            Some(consumer) => self
+                .client
+                .pull(&self.net, &mut request, &mut response, consumer),
         };
         let now = self.net.now();
         assert!(
@@ -625,6 +629,7 @@ impl Run<'_> {
             return self.cancel(nth);
         }
         let mut buf = vec![0; piece];
+        self.net.note_caller();
         match self.client.read_body(id, &mut buf) {
             Ok(Read::Data(n)) => {
                 assert!((1..=piece).contains(&n));

@@ -106,6 +106,8 @@ pub struct Behaviour {
     pub babble: Probability,
     /// Sends endless chunks.
     pub flood: Probability,
+    /// Of these chunks, the first 24 MiB arrive at once.
+    pub torrent: Probability,
     /// Announces a longer body than it sends, and ends the connection or sends nothing more.
     pub lies: Probability,
     /// Answers 429, 502, 503 or 504.
@@ -154,6 +156,7 @@ impl Default for Behaviour {
             bloat: Probability::NEVER,
             babble: Probability::NEVER,
             flood: Probability::NEVER,
+            torrent: Probability::NEVER,
             lies: Probability::NEVER,
             busy: Probability::NEVER,
             patience: None,
@@ -454,6 +457,10 @@ impl Conversation {
                 "HTTP/1.1 200 Simulated\r\nX-Id: {id}\r\nX-Body: 0\r\nX-Got: {got}\r\n\
                  Transfer-Encoding: chunked\r\n\r\n"
             ));
+            if peer.random().roll(behaviour.torrent) {
+                let chunk = format!("1000\r\n{}\r\n", "e".repeat(0x1000));
+                peer.send_at_once(chunk.repeat(TORRENT / chunk.len()));
+            }
             return self.send_endlessly(peer, "8\r\nendless!\r\n");
         }
         let answer = Answer::draw(peer.random(), behaviour, request);
@@ -825,5 +832,7 @@ const ENDLESS: u64 = u64::MAX - 1;
 /// The latest time at which a connection is slammed, or at which unasked bytes come.
 const SLAM_WITHIN: Duration = Duration::from_millis(500);
 
+/// Bytes that arrive at once: far more than a client may read in one iteration.
+const TORRENT: usize = 24 * 1024 * 1024;
 /// The longest pause between endless pieces.
 const ENDLESS_PAUSE: Duration = Duration::from_millis(100);

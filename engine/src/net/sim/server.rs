@@ -77,6 +77,11 @@ impl Peer<'_> {
         self.actions.push(ServerAction::Send(bytes.into()));
     }
 
+    /// Sends bytes that arrive all at once, however many they are: a peer that is faster than the client.
+    pub fn send_at_once(&mut self, bytes: impl Into<Vec<u8>>) {
+        self.actions.push(ServerAction::SendAtOnce(bytes.into()));
+    }
+
     /// Delays the next actions.
     pub fn wait(&mut self, time: Duration) {
         self.actions.push(ServerAction::Wait(time));
@@ -118,6 +123,7 @@ impl Peer<'_> {
 #[derive(Debug)]
 pub(super) enum ServerAction {
     Send(Vec<u8>),
+    SendAtOnce(Vec<u8>),
     Wait(Duration),
     Shutdown,
     Close,

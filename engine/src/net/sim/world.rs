@@ -44,6 +44,8 @@ pub(super) struct World {
     pub(super) tracing: bool,
     /// The value of `calls` at the last poll.
     calls_before: u64,
+    /// The connection that was read last, and how often in a row, since the last poll or act of the caller.
+    last_read: (u64, u32),
     /// Polls in a row that reported nothing while no time passed.
     fruitless: u32,
     /// Polls in a row while no time passed, whatever they reported.
@@ -80,6 +82,7 @@ impl World {
             trace: Vec::new(),
             tracing: true,
             calls_before: 0,
+            last_read: (0, 0),
             fruitless: 0,
             timeless: 0,
         }
@@ -210,6 +213,15 @@ impl World {
 
     pub(super) fn read(&mut self, id: u64, buf: &mut [u8]) -> io::Result<usize> {
         let failure = self.next_call();
+        self.last_read = match self.last_read {
+            (last, times) if last == id => (id, times + 1),
+            _ => (id, 1),
+        };
+        assert!(
+            self.last_read.1 < STUCK_READS,
+            "one connection holds the client: {}",
+            self.describe()
+        );
         let result = self.try_read(id, buf, failure);
         self.log(id, Trace::Read(trace_result(result)));
         Ok(result?)
@@ -248,9 +260,11 @@ impl World {
         } else if random.roll(faults.short_read) {
             n = random.within(1..=n);
         }
-        for (to, from) in buf.iter_mut().zip(connection.inbound.drain(..n)) {
-            *to = from;
-        }
+        let (front, back) = connection.inbound.as_slices();
+        let in_front = n.min(front.len());
+        buf[..in_front].copy_from_slice(&front[..in_front]);
+        buf[in_front..n].copy_from_slice(&back[..n - in_front]);
+        connection.inbound.drain(..n);
         // A short read means that nothing more is there, so this must hold until the next event.
         if may_defer && n < buf.len() && n < there {
             connection.read_blocked = true;
@@ -347,9 +361,14 @@ impl World {
 
     // ---- time
 
+    pub(super) fn note_caller(&mut self) {
+        self.last_read = (0, 0);
+    }
+
     pub(super) fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) {
         let began = self.elapsed;
         self.calls_before = self.calls;
+        self.last_read = (0, 0);
         self.names.take_questions(began);
         let mut until = timeout.map(|timeout| began.saturating_add(timeout));
         let mut steps = 0;
@@ -633,12 +652,19 @@ impl World {
                 self.log(id, Trace::ServerWrite(bytes.len()));
                 self.send_segments(id, &bytes, &link, Direction::ToClient);
             }
+            ServerAction::SendAtOnce(bytes) if may_send => {
+                self.log(id, Trace::ServerWrite(bytes.len()));
+                self.send_through(id, Direction::ToClient, SimEvent::ClientGets(bytes));
+            }
             ServerAction::Shutdown if may_send => {
                 connection.server_shut = true;
                 self.log(id, Trace::ServerShutdown);
                 self.send_through(id, Direction::ToClient, SimEvent::ClientFin);
             }
-            ServerAction::Send(_) | ServerAction::Shutdown | ServerAction::Wait(_) => {}
+            ServerAction::Send(_)
+            | ServerAction::SendAtOnce(_)
+            | ServerAction::Shutdown
+            | ServerAction::Wait(_) => {}
             ServerAction::Close if connection.held_back.is_empty() => {
                 connection.server = ServerState::Gone;
                 self.log(id, Trace::ServerClose);
@@ -1021,6 +1047,8 @@ const EVEN: Probability = Probability::per_mille(500);
 const SOON: Duration = Duration::from_millis(2);
 /// Calls without a poll between them; more mean an endless loop of the client.
 const STUCK_CALLS: u64 = 200_000;
+/// Reads of one connection in a row without a poll between them; more mean that this connection holds all others.
+const STUCK_READS: u32 = 100;
 /// Polls in a row without events and without time passing; more mean that the client spins.
 const STUCK_POLLS: u32 = 20_000;
 /// Polls in a row while no time passes; more mean that client and servers keep one another busy.
