@@ -22,6 +22,7 @@ pub use self::limit::LimitExceeded;
 pub use self::misuse::{Misuse, Part};
 pub use self::proxy::{ProxyFault, SocksReply};
 pub use self::shortage::Shortage;
+#[cfg(feature = "tls")]
 pub(crate) use self::tls::TlsConfigCause;
 pub use self::tls::{ContentlessRecords, TlsAlert, TlsConfigError, TlsFault, TlsPart};
 pub use self::url::UrlError;

@@ -146,6 +146,7 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | `gzip`, `brotli`, `zstd` (default) | these content codings; `gzip` is also deflate |
+//! | `tls` (default) | https, by rustls; without it, a URL or proxy with https is an error |
 //! | `hickory` (default) | the resolver that asks name servers; else the system's `getaddrinfo` looks names up |
 //! | `idna` (default) | host names with other characters than ASCII |
 //! | `cookies` | a cookie jar for [`Client`] |
@@ -206,9 +207,9 @@ pub use net::SocketOptions;
 #[cfg(feature = "hickory")]
 pub use net::resolve::{HickoryResolver, NameServers};
 pub use net::resolve::{Reply, Resolver, SystemResolver};
-pub use net::tls::{
-    ClientCertificate, PemOrDer, TlsConfig, TlsIdentity, TlsInfo, TlsRoots, TlsVersion,
-};
+#[cfg(feature = "tls")]
+pub use net::tls::{ClientCertificate, PemOrDer, TlsRoots, TlsVersion};
+pub use net::tls::{TlsConfig, TlsIdentity, TlsInfo};
 pub use policy::{
     AdaptiveTimeout, AddressHook, AddressPolicy, Aimd, AimdConfig, Backoff, BadNetwork,
     BalanceConfig, Balancer, Breaker, BreakerConfig, BreakerPermit, BreakerState, Counters,

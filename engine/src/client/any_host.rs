@@ -16,7 +16,7 @@ use super::{Config, HostConfig};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent, redacted};
 use crate::net::os::OsNet;
 use crate::net::resolve::{Resolver, default_resolver};
-use crate::net::tls::{TlsConfig, TlsIdentity};
+use crate::net::tls::TlsIdentity;
 use crate::net::{Address, Net};
 use crate::policy::{
     AddressPolicy, Follow, Proxies, Proxy, ProxyKind, Redirects, ThrottleConfig, literal,
@@ -102,17 +102,8 @@ impl<N: Net> Client<N> {
         let unsent = |kind: ErrorKind| Error::new(kind, Phase::Queue, Sent::Nothing);
         let tls_failed = |error| unsent(Misuse::TlsConfig(error).into());
         let tls = config.host.tls.build().map_err(tls_failed)?;
-        let for_servers = config.host.tls.client.is_some() || config.host.tls.server_name.is_some();
-        let proxy_tls = match config.proxy_tls {
+        let proxy_tls = match config.proxy_tls.or_else(|| config.host.tls.for_proxies()) {
             Some(own) => own.build().map_err(tls_failed)?,
-            None if for_servers => {
-                let config = TlsConfig {
-                    client: None,
-                    server_name: None,
-                    ..config.host.tls.clone()
-                };
-                config.build().map_err(tls_failed)?
-            }
             None => tls.clone(),
         };
         let router = AnyHost {

@@ -11,7 +11,7 @@ use super::throttle::Throttling;
 use super::{HostConfig, Upstream};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
-use crate::net::resolve::{HickoryResolver, Resolver};
+use crate::net::resolve::{Resolver, default_resolver};
 use crate::net::{Address, Net};
 use crate::policy::{Balancer, PoolConfig, ThrottleConfig};
 use crate::proto::{Defaults, Scheme};
@@ -44,13 +44,13 @@ pub type HostClient<N = OsNet> = Engine<OneHost, N>;
 
 impl HostClient {
     /// A client on the operating system's network. The name of an upstream is looked up by
-    /// [`HickoryResolver::system`]; without a name, no resolver runs.
+    /// `HickoryResolver::system` (see [`Client::new`](crate::Client::new)); without a name, no resolver runs.
     ///
     /// # Errors
     /// An upstream without addresses; an invalid TLS configuration of an `https` upstream; a setting that this client
     /// does not support; the system's error, when it has no descriptor left for a readiness queue.
     pub fn new(upstream: Upstream, config: HostConfig) -> Result<Self, Error> {
-        Self::with_resolver(upstream, config, HickoryResolver::system())
+        Self::with_resolver(upstream, config, default_resolver())
     }
 
     /// A client on the operating system's network, with this resolver for the name of the upstream.

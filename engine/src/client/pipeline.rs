@@ -11,7 +11,7 @@ use super::{HostConfig, Upstream};
 use crate::error::{Error, Misuse};
 use crate::net::Net;
 use crate::net::os::OsNet;
-use crate::net::resolve::{HickoryResolver, Resolver};
+use crate::net::resolve::{Resolver, default_resolver};
 use crate::policy::{Overflow, Pipelined, PoolConfig};
 
 /// A client of one upstream with few connections, and many requests on each at a time (RFC 9112 §9.3.2).
@@ -137,13 +137,13 @@ pub struct PipelineCounters {
 
 impl PipelineClient {
     /// A client on the operating system's network. The name of an upstream is looked up by
-    /// [`HickoryResolver::system`]; without a name, no resolver runs.
+    /// `HickoryResolver::system` (see [`Client::new`](crate::Client::new)); without a name, no resolver runs.
     ///
     /// # Errors
     /// An upstream without addresses; an invalid TLS configuration of an `https` upstream; a setting that this client
     /// does not support; the system's error, when it has no descriptor left for a readiness queue.
     pub fn new(upstream: Upstream, config: PipelineConfig) -> Result<Self, Error> {
-        Self::with_resolver(upstream, config, HickoryResolver::system())
+        Self::with_resolver(upstream, config, default_resolver())
     }
 
     /// A client on the operating system's network, with this resolver for the name of the upstream.

@@ -85,8 +85,9 @@ impl Upstream {
     }
 
     /// Speaks TLS with the servers. `name` is sent as SNI, and the certificate must be for `name`, a DNS name or an IP
-    /// address, unless [`TlsConfig::server_name`](crate::TlsConfig::server_name) gives another one. `Host` is `name`
+    /// address, unless `TlsConfig::server_name` gives another one. `Host` is `name`
     /// with the port of the first address, unless [`with_host`](Self::with_host) chooses another value.
+    #[cfg(feature = "tls")]
     pub fn with_tls(mut self, name: impl Into<String>) -> Self {
         self.scheme = Scheme::Https;
         self.server_name = name.into();

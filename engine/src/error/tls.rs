@@ -239,6 +239,10 @@ pub struct TlsConfigError {
 
 /// Why a part of a [`TlsConfig`](crate::TlsConfig) cannot be used.
 #[derive(Debug)]
+#[cfg_attr(
+    not(feature = "tls"),
+    expect(dead_code, reason = "nothing is configured")
+)]
 pub(crate) enum TlsConfigCause {
     Io(io::Error),
     Missing,
@@ -247,6 +251,7 @@ pub(crate) enum TlsConfigCause {
 }
 
 impl TlsConfigError {
+    #[cfg(feature = "tls")]
     pub(crate) fn new(part: TlsPart, path: Option<&Path>, cause: TlsConfigCause) -> Self {
         Self {
             part,
@@ -255,6 +260,7 @@ impl TlsConfigError {
         }
     }
 
+    #[cfg(feature = "tls")]
     pub(crate) fn invalid(part: TlsPart, path: Option<&Path>, error: impl fmt::Display) -> Self {
         Self::new(part, path, TlsConfigCause::Invalid(error.to_string()))
     }

@@ -46,6 +46,9 @@ impl fmt::Display for UrlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoScheme => f.write_str("it does not begin with http:// or https://"),
+            Self::Scheme(name) if &**name == "https" => {
+                f.write_str("https needs the feature tls, which this build does not have")
+            }
             Self::Scheme(name) => write!(f, "the scheme {name} is not supported"),
             Self::UserInfo => f.write_str("its user information needs percent-encoding"),
             Self::NoHost => f.write_str("it has no host"),

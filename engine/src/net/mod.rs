@@ -11,10 +11,12 @@ use std::time::{Duration, Instant};
 
 pub mod os;
 pub mod resolve;
+pub(crate) mod session;
 mod shortage;
 #[cfg(feature = "sim")]
 pub mod sim;
 pub(crate) mod sleep;
+#[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
 pub(crate) mod tls;
 pub(crate) mod transport;
 

@@ -6,7 +6,8 @@ mod tests;
 use std::io::{self, IoSlice};
 
 use super::Net;
-use super::tls::{HandshakeProgress, LowerStream, MIN_BUFFER, Tls, TlsInfo};
+use super::session::{HandshakeProgress, LowerStream};
+use super::tls::{MIN_BUFFER, Tls, TlsInfo};
 
 /// A stream with its TLS sessions. Without sessions, each method costs one comparison more than the stream itself.
 pub(crate) struct Transport<S> {

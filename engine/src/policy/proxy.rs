@@ -206,6 +206,7 @@ fn kind(scheme: &str) -> Result<ProxyKind, UrlError> {
     ]
     .into_iter()
     .find(|kind| kind.as_str().eq_ignore_ascii_case(scheme))
+    .filter(|kind| *kind != ProxyKind::Https || cfg!(feature = "tls"))
     .ok_or_else(|| UrlError::Scheme(scheme.to_ascii_lowercase().into()))
 }
 

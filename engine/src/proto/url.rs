@@ -48,6 +48,12 @@ pub enum Scheme {
 }
 
 impl Scheme {
+    /// The schemes of this build.
+    const SUPPORTED: &[Self] = match cfg!(feature = "tls") {
+        true => &[Self::Http, Self::Https],
+        false => &[Self::Http],
+    };
+
     /// The name of the scheme, in lower case.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -252,7 +258,7 @@ impl fmt::Debug for Url<'_> {
 /// The scheme, and the text after `://`.
 #[inline]
 fn split_scheme(text: &str) -> Result<(Scheme, &str), UrlError> {
-    for scheme in [Scheme::Http, Scheme::Https] {
+    for &scheme in Scheme::SUPPORTED {
         let name = scheme.as_str();
         // Compares bytes, since the text may have no character boundary at this offset.
         if let Some((start, rest)) = text.as_bytes().split_at_checked(name.len())
@@ -280,7 +286,7 @@ fn scheme_error(text: &str) -> UrlError {
         return UrlError::NoScheme;
     }
     match name.to_ascii_lowercase() {
-        name if name == "http" || name == "https" => UrlError::NoHost,
+        name if name == "http" || (name == "https" && cfg!(feature = "tls")) => UrlError::NoHost,
         name => UrlError::Scheme(name.into()),
     }
 }

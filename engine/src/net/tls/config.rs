@@ -91,6 +91,16 @@ impl Default for TlsConfig {
 }
 
 impl TlsConfig {
+    /// The same without the client's certificate and the server's name, which are for servers; `None` if there is
+    /// nothing to leave out.
+    pub(crate) fn for_proxies(&self) -> Option<Self> {
+        (self.client.is_some() || self.server_name.is_some()).then(|| Self {
+            client: None,
+            server_name: None,
+            ..self.clone()
+        })
+    }
+
     /// Reads all files, checks the options, and builds the identity that connections share.
     ///
     /// # Errors

@@ -1,0 +1,100 @@
+//! A build without the feature `tls`: the names that the rest of the client uses, without sessions. A URL or proxy with
+//! `https` is refused before these types are reached.
+
+use std::convert::Infallible;
+use std::io::{self, IoSlice};
+
+use super::session::HandshakeProgress;
+use crate::error::{TlsConfigError, TlsFault};
+
+/// Without the feature `tls`, there is nothing to configure.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct TlsConfig {}
+
+impl TlsConfig {
+    /// An identity without any use.
+    ///
+    /// # Errors
+    /// None.
+    pub fn build(&self) -> Result<TlsIdentity, TlsConfigError> {
+        Ok(TlsIdentity {})
+    }
+
+    pub(crate) fn for_proxies(&self) -> Option<Self> {
+        None
+    }
+}
+
+/// Without the feature `tls`, no session can begin.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct TlsIdentity {}
+
+impl TlsIdentity {
+    pub(crate) fn address(&self) -> usize {
+        0
+    }
+}
+
+/// Without the feature `tls`, no value exists.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct TlsInfo(Infallible);
+
+pub(crate) struct Tls(Infallible);
+
+impl Tls {
+    pub(crate) fn new(_: &TlsIdentity, _: &str) -> Result<Self, TlsFault> {
+        Err(TlsFault::Internal("built without TLS".to_owned()))
+    }
+
+    pub(crate) fn handshake<L>(
+        &mut self,
+        _: &mut L,
+        _: &mut [u8],
+    ) -> io::Result<HandshakeProgress> {
+        match self.0 {}
+    }
+
+    pub(crate) fn read<L>(&mut self, _: &mut L, _: &mut [u8]) -> io::Result<usize> {
+        match self.0 {}
+    }
+
+    pub(crate) fn is_drained(&self) -> bool {
+        match self.0 {}
+    }
+
+    pub(crate) fn is_lean(&self) -> bool {
+        match self.0 {}
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        match self.0 {}
+    }
+
+    pub(crate) fn write<L>(
+        &mut self,
+        _: &mut L,
+        _: &mut [u8],
+        _: &[IoSlice<'_>],
+    ) -> io::Result<usize> {
+        match self.0 {}
+    }
+
+    pub(crate) fn uncounted(&self) -> usize {
+        match self.0 {}
+    }
+
+    pub(crate) fn close_notify<L>(&mut self, _: &mut L) {
+        match self.0 {}
+    }
+
+    pub(crate) fn info(&self) -> Option<TlsInfo> {
+        match self.0 {}
+    }
+}
+
+/// Bytes that reads have room for.
+pub(crate) const GOOD_BUFFER: usize = 96 * 1024;
+
+pub(crate) const MIN_BUFFER: usize = 0;
