@@ -132,6 +132,8 @@ fn throttled(
     let (throttles, random) = (attempts.throttles(), host.random_number());
     let policy = host.retry_policy();
     let wait = policy.throttle_pause(throttles, failed.retry_after, random);
+    // Some hosts always ask for 0 s, and their pauses have other reasons.
+    let asked_for = failed.retry_after.filter(|asked_for| *asked_for >= wait);
     let throttled = Throttled {
         sent_at: attempts.sent_at(),
         wait,
@@ -147,7 +149,7 @@ fn throttled(
     }
     match retry_after(now, wait, failed, attempts, host) {
         Decision::GiveUp(_) if host.retry_policy().retries(failed.class) => {
-            Decision::GiveUp(failed.retry_after.map_or(Reason::Failure, Reason::LongWait))
+            Decision::GiveUp(asked_for.map_or(Reason::Failure, Reason::LongWait))
         }
         decision => decision,
     }
@@ -277,6 +279,28 @@ mod tests {
         );
         assert_eq!(decision, Decision::GiveUp(Reason::LongWait(SECOND * 40)));
         assert_eq!(host.held_until(later), Some(later + SECOND * 40));
+    }
+
+    /// Fails if a URL is given up because the server asks to wait 0 s.
+    #[test]
+    fn a_pause_that_the_server_did_not_ask_for_is_not_blamed_on_it() {
+        let (mut attempts, mut host, mut now) = first_attempt(patience(SECOND * 10));
+        let end = loop {
+            // Other URLs are answered.
+            host.handle_answer(now);
+            match decide(
+                now,
+                throttled(429, 0),
+                &mut attempts,
+                Others::default(),
+                &mut host,
+            ) {
+                Decision::RetryAt(due) => now = due,
+                decision => break decision,
+            }
+            attempts.handle_sent(now);
+        };
+        assert_eq!(end, Decision::GiveUp(Reason::Failure));
     }
 
     /// The trap: a cache that is purged answers 410 for some time, and thousands of URLs are requested ten times each.
