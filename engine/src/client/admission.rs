@@ -13,8 +13,8 @@ use crate::address::Address;
 use crate::client::progress::{ActiveCall, CallProgress};
 use crate::error::{Error, Phase, Sent};
 use crate::policy::{
-    AttemptPermit, Balancer, Breaker, BreakerConfig, FailureClass, Health, HealthCheck, Retry,
-    health_of, health_of_address, later,
+    AttemptPermit, BalanceConfig, Balancer, Breaker, BreakerConfig, FailureClass, Health,
+    HealthCheck, Retry, health_of, health_of_address, later,
 };
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{CallKey, HostKey, Overrides};
@@ -32,6 +32,13 @@ pub(super) struct Admission {
 #[derive(Debug)]
 pub(super) struct Balance {
     balancer: Balancer,
+    /// The host whose retry budget all addresses share. If the addresses are those of a name, calls wait here until they
+    /// are known.
+    leader: HostKey,
+    /// When the name is looked up again; `None` if the addresses are given.
+    next_lookup: Option<Time>,
+    /// The number of idle connections to keep, over all addresses of a name.
+    min_idle: usize,
     /// The hosts of the addresses. The index is the number of the address, as in `checks`.
     hosts: Vec<HostKey>,
     checks: Vec<Check>,
@@ -45,6 +52,16 @@ struct Check {
     /// When the next check begins; `None` while a check runs.
     next: Option<Time>,
     failures: u32,
+}
+
+impl Check {
+    /// A check that is due.
+    fn new(now: Time) -> Self {
+        Self {
+            next: Some(now),
+            failures: 0,
+        }
+    }
 }
 
 /// The state of an address of a client with [`HostConfig::balance`](crate::HostConfig::balance).
@@ -77,16 +94,57 @@ impl AddressState {
 }
 
 impl Balance {
-    pub(super) fn new(now: Time, balancer: Balancer, hosts: Vec<HostKey>) -> Self {
-        let check = Check {
-            next: Some(now),
-            failures: 0,
-        };
+    /// For the addresses of these hosts.
+    pub(super) fn new(
+        now: Time,
+        config: BalanceConfig,
+        weights: &[u32],
+        leader: HostKey,
+        hosts: Vec<HostKey>,
+    ) -> Self {
         Self {
-            balancer,
-            checks: vec![check; hosts.len()],
+            balancer: Balancer::new(config, weights),
+            leader,
+            next_lookup: None,
+            min_idle: 0,
+            checks: vec![Check::new(now); hosts.len()],
             hosts,
             checking: 0,
+        }
+    }
+
+    /// For the addresses of a name, which `leader` looks up.
+    pub(super) fn of_name(
+        now: Time,
+        config: BalanceConfig,
+        leader: HostKey,
+        min_idle: usize,
+    ) -> Self {
+        Self {
+            next_lookup: Some(now),
+            min_idle,
+            ..Self::new(now, config, &[], leader, Vec::new())
+        }
+    }
+
+    /// The hosts of the present addresses, with their numbers.
+    fn present(&self) -> impl Iterator<Item = (usize, HostKey)> {
+        let all = self.hosts.iter().copied().enumerate();
+        all.filter(|(number, _)| self.balancer.is_present(*number))
+    }
+
+    /// Adds the host of an address.
+    fn add(&mut self, now: Time, host: HostKey) {
+        let number = self.balancer.add(now.instant(), 1);
+        match self.hosts.get_mut(number) {
+            Some(place) => {
+                *place = host;
+                self.checks[number] = Check::new(now);
+            }
+            None => {
+                self.hosts.push(host);
+                self.checks.push(Check::new(now));
+            }
         }
     }
 
@@ -151,10 +209,9 @@ impl Admission {
     pub(super) fn addresses(&self, hosts: &Hosts) -> impl Iterator<Item = AddressState> {
         let balance = self.balance.iter();
         balance.flat_map(move |balance| {
-            let numbered = balance.hosts.iter().enumerate();
-            numbered.filter_map(move |(number, host)| {
+            balance.present().filter_map(move |(number, host)| {
                 Some(AddressState {
-                    remote: hosts.get_ref(*host)?.route.addresses.only()?.clone(),
+                    remote: hosts.get_ref(host)?.route.addresses.only()?.clone(),
                     in_flight: balance.balancer.in_flight(number),
                     ejected_until: balance.balancer.ejected_until(number),
                     down: balance.balancer.is_down(number),
@@ -163,11 +220,59 @@ impl Admission {
         })
     }
 
-    /// The host whose retry budget all addresses share: the first address.
+    /// The host whose retry budget all addresses share.
     pub(super) fn leader(&self, host: HostKey) -> HostKey {
         let balance = self.balance.as_ref();
-        let first = balance.and_then(|balance| balance.hosts.first());
-        first.copied().unwrap_or(host)
+        balance.map_or(host, |balance| balance.leader)
+    }
+
+    // ---- the addresses of a name
+
+    /// Whether the name must be looked up now, because its addresses may have changed. The next time is
+    /// [`LOOKUP_INTERVAL`] later. Unknown addresses are looked up by the calls that wait for them.
+    pub(super) fn must_look_up(&mut self, now: Time) -> Option<HostKey> {
+        let balance = self.balance.as_mut()?;
+        let due = balance.next_lookup.as_mut().filter(|next| **next <= now)?;
+        *due = later(now, LOOKUP_INTERVAL);
+        balance.present().next().map(|_| balance.leader)
+    }
+
+    /// The host that looks up the name whose addresses are spread over.
+    pub(super) fn lookup_host(&self) -> Option<HostKey> {
+        let balance = self.balance.as_ref()?;
+        balance.next_lookup.map(|_| balance.leader)
+    }
+
+    /// The number of idle connections to keep for each address of a name.
+    pub(super) fn min_idle_of_each(&self) -> usize {
+        let balance = self.balance.as_ref();
+        balance.map_or(0, |balance| {
+            balance.min_idle.div_ceil(balance.present().count().max(1))
+        })
+    }
+
+    /// The hosts of the addresses.
+    pub(super) fn hosts(&self) -> Vec<HostKey> {
+        let balance = self.balance.iter();
+        balance
+            .flat_map(|balance| balance.present().map(|(_, host)| host))
+            .collect()
+    }
+
+    /// An address has a host, which gets calls from now on.
+    pub(super) fn add_address(&mut self, now: Time, host: HostKey) {
+        if let Some(balance) = &mut self.balance {
+            balance.add(now, host);
+        }
+    }
+
+    /// The host of an address gets no more calls.
+    pub(super) fn remove_address(&mut self, host: HostKey) {
+        if let Some(balance) = &mut self.balance
+            && let Some(number) = balance.number(host)
+        {
+            balance.balancer.remove(number);
+        }
     }
 
     // ---- permits
@@ -202,7 +307,20 @@ impl Admission {
             return Ok(());
         };
         if let Some(number) = call.client.health_check {
-            call.host = balance.host(number);
+            let host = balance.host(number);
+            call.host = Some(
+                host.filter(|_| balance.balancer.is_present(number as usize))
+                    .ok_or(now)?,
+            );
+            return Ok(());
+        }
+        if balance.present().next().is_none() {
+            // The call waits until the addresses of the name are known.
+            call.host = Some(balance.leader);
+            call.client.permit = Some(AttemptPermit {
+                breaker: pass_breaker(call.host)?,
+                address: None,
+            });
             return Ok(());
         }
         let mut denied = 0;
@@ -274,6 +392,11 @@ impl Admission {
                 None => Health::Success,
             };
             balance.attempt_ended(number as usize, health, latency, now, hosts, telemetry);
+            if let Some(host) = call.host
+                && !balance.balancer.is_present(number as usize)
+            {
+                hosts.touch(host); // its connection may be idle now, and is closed
+            }
         }
     }
 
@@ -321,7 +444,9 @@ impl Admission {
         };
         let here = call.host.and_then(|host| balance.number(host));
         let tried = call.client.tried | here.map_or(0, bit);
-        let has_others = (0..balance.hosts.len()).any(|number| tried & bit(number) == 0);
+        let has_others = balance
+            .present()
+            .any(|(number, _)| tried & bit(number) == 0);
         balance.balancer.config().fail_over
             && has_others
             && call.client.health_check.is_none()
@@ -364,7 +489,12 @@ impl Admission {
     pub(super) fn next_check(&self, host: HostKey) -> Option<Time> {
         let balance = self.balance.as_ref()?;
         balance.balancer.config().health_check.as_ref()?;
-        balance.checks.get(balance.number(host)?)?.next
+        let number = balance.number(host)?;
+        balance
+            .checks
+            .get(number)?
+            .next
+            .filter(|_| balance.balancer.is_present(number))
     }
 
     /// The health check of a host as a call, if a check is due.
@@ -390,6 +520,13 @@ impl Admission {
     ) -> Option<HostKey> {
         let number = call.client.health_check? as usize;
         let balance = self.balance.as_mut()?;
+        let host = call.host.unwrap_or(balance.leader);
+        let is_leaving = hosts.get_ref(host).is_none_or(|host| host.leaving);
+        if is_leaving || !balance.balancer.is_present(number) {
+            // The address has vanished meanwhile. Its number may be that of another address.
+            balance.checking -= 1;
+            return Some(host);
+        }
         let check = balance.balancer.config().health_check.as_ref()?;
         let is_well = error.is_none() && check.expected.contains(call.response.status());
         // A check that got no connection, because all were in use, says nothing about the address.
@@ -453,6 +590,9 @@ fn check_call(now: Time, number: u32, check: &HealthCheck) -> ActiveCall {
         ..ActiveCall::new(now, request, Response::new())
     }
 }
+
+/// How often an upstream's name is looked up in the cache, for addresses that come and go.
+const LOOKUP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The least time between two checks of an address, so that calls go on between them.
 const LEAST_INTERVAL: Duration = Duration::from_millis(1);

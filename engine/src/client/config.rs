@@ -103,8 +103,14 @@ pub struct HostConfig {
     /// [`max_connections`](Self::max_connections) and the rates are for all addresses together;
     /// [`max_waiting`](Self::max_waiting) and `concurrency` are for each address. A connection that takes longer than
     /// [`attempt_delay`](Self::attempt_delay) to open counts as a failure, and the calls that wait for it go to another
-    /// address. Only for [`HostClient`](crate::HostClient). Default: calls are not spread; new connections go to the
-    /// addresses in rotation, and failed addresses are tried last.
+    /// address.
+    ///
+    /// The addresses of a name come and go with the answers to its lookups: a new address gets calls within about a
+    /// second after the answer; one that has vanished gets no more calls, and its connections are closed when their
+    /// calls have ended. While lookups fail, the last known addresses stay.
+    ///
+    /// Only for [`HostClient`](crate::HostClient). Default: calls are not spread; new connections go to the addresses in
+    /// rotation, and failed addresses are tried last.
     pub balance: Option<BalanceConfig>,
     /// An adaptive limit of the wait for the first byte of a response, which follows the usual wait for the host, in
     /// addition to [`Timeouts::first_byte`]. Calls with a `first_byte` limit of their own have that limit instead.

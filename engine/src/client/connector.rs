@@ -59,6 +59,8 @@ pub(super) enum Opened {
     Ready { slot: PoolSlot, conn: ConnKey },
     /// There is no connection. `call`, which has waited longest, gets the error.
     Failed { call: CallKey, error: Error },
+    /// There is no connection, but these are the addresses of the name whose addresses are hosts of their own.
+    Resolved(Vec<IpAddr>),
 }
 
 /// An opening: one slot of a pool, and the stage that the opening has reached.
@@ -405,7 +407,7 @@ impl Connector {
         let host = cx.hosts.get(opening.slot.host)?;
         let (name, port) = match (&host.route.socks_target, &host.route.addresses) {
             (Some((target, port)), _) if opening.socks_address.is_none() => (&**target, *port),
-            (_, Addresses::Named(name, port)) => (&**name, *port),
+            (_, Addresses::Named(name, port) | Addresses::Spread(name, port)) => (&**name, *port),
             (_, Addresses::Known(addresses)) => {
                 let avoided = &self.avoided;
                 let order = rotate(addresses, next_start(&mut host.route.openings), |address| {
@@ -446,7 +448,7 @@ impl Connector {
         let host = cx.hosts.get(opening.slot.host)?;
         let name = match (&host.route.socks_target, &host.route.addresses) {
             (Some((target, _)), _) if opening.socks_address.is_none() => Some(target),
-            (_, Addresses::Named(name, _)) => Some(name),
+            (_, Addresses::Named(name, _) | Addresses::Spread(name, _)) => Some(name),
             (_, Addresses::Known(_)) => None,
         };
         let looked_up = name.is_some_and(|name| literal(name).is_none());
@@ -456,6 +458,9 @@ impl Connector {
         }
         if host.route.socks_target.is_some() && opening.socks_address.is_none() {
             return self.resolved_behind_socks(cx, key, addresses);
+        }
+        if matches!(host.route.addresses, Addresses::Spread(..)) {
+            return self.end_without_connection(cx, key, addresses);
         }
         let start = next_start(&mut host.route.openings);
         let Addresses::Named(name, port) = &host.route.addresses else {
@@ -503,6 +508,49 @@ impl Connector {
             }
             (None, Some(ip)) => self.resolve_failed(cx, key, ErrorKind::Denied(ip)),
             (None, None) => self.resolve_failed(cx, key, DnsError::NoAddresses.into()),
+        }
+    }
+
+    /// The addresses of the name are hosts of their own, which open the connections.
+    #[cold]
+    fn end_without_connection<N: Net>(
+        &mut self,
+        cx: &mut Context<'_, N>,
+        key: OpeningKey,
+        addresses: &[IpAddr],
+    ) -> Option<Opened> {
+        let usable = self.usable(addresses);
+        if usable.is_empty() {
+            return self.resolve_failed(cx, key, DnsError::NoAddresses.into());
+        }
+        let opening = self.openings.remove(key)?;
+        if let Some(host) = cx.hosts.get(opening.slot.host) {
+            host.pool.closed(opening.slot.id);
+        }
+        cx.hosts.touch(opening.slot.host);
+        Some(Opened::Resolved(usable))
+    }
+
+    /// The addresses of the right family that may be connected to, or all of the family if none may.
+    fn usable(&self, addresses: &[IpAddr]) -> Vec<IpAddr> {
+        let names = self.names.as_ref().map(Lookups::names);
+        let all = names.map_or_else(Vec::new, |names| names.of_family(addresses));
+        let allowed = all.iter().copied().filter(|ip| self.allowed.allows(*ip));
+        let allowed: Vec<_> = allowed.collect();
+        match allowed.is_empty() {
+            true => all,
+            false => allowed,
+        }
+    }
+
+    /// The addresses that a name has now, as far as the cache knows. Addresses that are no longer fresh are looked up.
+    pub(super) fn lookup(&mut self, now: Time, name: &str, port: u16) -> Option<Vec<IpAddr>> {
+        let lookups = self.names.as_mut()?;
+        match lookups.lookup(now, name, port) {
+            Found::Addresses(addresses) => {
+                Some(self.usable(&addresses)).filter(|usable| !usable.is_empty())
+            }
+            Found::Pending | Found::Failed(_) => None,
         }
     }
 

@@ -95,6 +95,12 @@ impl Names {
         order
     }
 
+    /// The addresses of the family that may be used.
+    pub(crate) fn of_family(&self, addresses: &[IpAddr]) -> Vec<IpAddr> {
+        let is_usable = |ip: &IpAddr| self.family.is_none_or(|family| family.has(*ip));
+        addresses.iter().copied().filter(is_usable).collect()
+    }
+
     /// Forgets a name.
     pub(crate) fn flush(&mut self, host: &str) {
         self.cache.flush(host);

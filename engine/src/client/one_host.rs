@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::admission::Balance;
 use super::engine::{Engine, Parts};
 use super::hosts::{Addresses, Hosts, Route};
 use super::names::Names;
@@ -13,15 +14,15 @@ use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::resolve::{Resolver, default_resolver};
 use crate::net::{Address, Net};
-use crate::policy::{Balancer, PoolConfig, ThrottleConfig};
+use crate::policy::{BalanceConfig, PoolConfig, ThrottleConfig};
 use crate::proto::{Defaults, Scheme};
 use crate::reactor::{HostKey, Step};
 
 /// A client of one upstream, with a bounded pool of connections.
 ///
 /// The upstream is given by addresses, by a Unix socket, or by a URL, with or without TLS. The addresses of a name are
-/// looked up for each new connection, through a cache, and raced; [`HostConfig::balance`] spreads calls over known
-/// addresses.
+/// looked up for each new connection, through a cache, and raced, or calls are spread over them
+/// ([`HostConfig::balance`]).
 ///
 /// A client has no thread of its own. The caller's thread does the work inside [`call`](Engine::call), which blocks, or
 /// inside [`wait`](Engine::wait), for the calls that [`submit`](Engine::submit) took. Calls make no progress between
@@ -104,26 +105,45 @@ impl<N: Net> HostClient<N> {
             client.set_names(names)?;
             return Ok(client);
         };
-        if upstream.name().is_some() {
-            let what = "calls that are spread over the addresses of a name";
-            return Err(unsent(Misuse::Unsupported(what)));
-        }
-        let (keys, parts) = each_address(upstream, &config)?;
-        let balancer = Balancer::new(balance, &upstream.weights());
+        let (keys, parts) = each_address(upstream, &config, &balance)?;
+        let min_idle = config.min_idle;
         let mut client = Self::assemble(parts, config, bytes, net);
-        client.set_balance(balancer, keys);
+        client.set_names(names)?;
+        let (now, first) = (client.now(), keys[0]);
+        client.set_balance(match upstream.name() {
+            Some(_) => Balance::of_name(now, balance, first, min_idle),
+            None => Balance::new(now, balance, &upstream.weights(), first, keys),
+        });
         Ok(client)
     }
 }
 
-/// Makes a host for each address. The hosts share the cap on connections and the defaults of requests.
+/// Makes a host for each address, or one that waits for the addresses of the name. The hosts share the cap on
+/// connections and the defaults of requests. At least one host is returned.
 fn each_address(
     upstream: &Upstream,
     config: &HostConfig,
+    balance: &BalanceConfig,
 ) -> Result<(Vec<HostKey>, Parts<OneHost>), Error> {
     let template = HostTemplate::new(upstream, config)?;
+    if upstream.name().is_some() && upstream.has_weights() {
+        let what = "weights of the addresses of a name";
+        return Err(unsent(Misuse::Unsupported(what)));
+    }
+    let addresses = match upstream.name() {
+        Some((name, port)) => vec![Addresses::Spread(name.into(), port)],
+        None => {
+            let only = |address: &Address| Addresses::Known(vec![address.clone()]);
+            upstream.addresses().iter().map(only).collect()
+        }
+    };
+    let min_idle = match upstream.name() {
+        // Without a call, connections to keep and health checks are why the name is looked up.
+        Some(_) => usize::from(config.min_idle > 0 || balance.health_check.is_some()),
+        None => config.min_idle.div_ceil(addresses.len()),
+    };
     let pool = PoolConfig {
-        min_idle: config.min_idle.div_ceil(upstream.addresses().len()),
+        min_idle,
         ..config.pool()
     };
     let mut hosts = Hosts::new(pool, config.max_connections.get());
@@ -138,11 +158,8 @@ fn each_address(
         ..throttle
     };
     let throttle = Throttling::new(each, &all, &mut hosts);
-    let insert = |address: &Address| {
-        let only = Addresses::Known(vec![address.clone()]);
-        template.insert(&mut hosts, only)
-    };
-    let keys: Vec<HostKey> = upstream.addresses().iter().map(insert).collect();
+    let insert = |addresses| template.insert(&mut hosts, addresses);
+    let keys: Vec<HostKey> = addresses.into_iter().map(insert).collect();
     let first = *keys.first().ok_or_else(|| unsent(Misuse::NoAddress))?;
     let parts = Parts {
         router: OneHost::new(first),

@@ -117,6 +117,10 @@ impl Upstream {
         self
     }
 
+    pub(crate) fn has_weights(&self) -> bool {
+        !self.weights.is_empty()
+    }
+
     /// The weights of the addresses.
     pub(crate) fn weights(&self) -> Vec<u32> {
         let given = self.weights.iter().copied();

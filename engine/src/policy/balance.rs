@@ -139,6 +139,8 @@ pub struct Balancer {
 #[derive(Clone, Debug)]
 struct Place {
     weight: u32,
+    /// The address is one of those to choose from. Other places are empty, and are used again.
+    present: bool,
     /// For smooth weighted round robin: how much the address has got below its share.
     owed: f64,
     in_flight: u32,
@@ -158,21 +160,9 @@ struct Place {
 impl Balancer {
     /// A balancer over addresses with these weights. An address of weight 0 is chosen only if no other is left.
     pub fn new(config: BalanceConfig, weights: &[u32]) -> Self {
-        let place = |&weight: &u32| Place {
-            weight,
-            owed: 0.0,
-            in_flight: 0,
-            failures_in_a_row: 0,
-            ejected_until: None,
-            down: false,
-            ejections: 0,
-            back_at: None,
-            latency: 0.0,
-            answers: 0,
-        };
         Self {
             config,
-            places: weights.iter().map(place).collect(),
+            places: weights.iter().copied().map(Place::new).collect(),
             shares: Vec::with_capacity(weights.len()),
         }
     }
@@ -180,6 +170,38 @@ impl Balancer {
     /// The configuration.
     pub fn config(&self) -> &BalanceConfig {
         &self.config
+    }
+
+    /// Adds an address with this weight, and returns its number, which may be that of an address that was
+    /// [removed](Self::remove). Its share grows as that of an address that returns.
+    pub fn add(&mut self, now: Instant, weight: u32) -> usize {
+        let place = Place {
+            back_at: Some(now),
+            ..Place::new(weight)
+        };
+        let is_free = |place: &Place| !place.present && place.in_flight == 0;
+        match self.places.iter().position(is_free) {
+            Some(at) => {
+                self.places[at] = place;
+                at
+            }
+            None => {
+                self.places.push(place);
+                self.places.len() - 1
+            }
+        }
+    }
+
+    /// Removes an address: it is not chosen any more. Its number is used again once its calls in flight have ended.
+    pub fn remove(&mut self, at: usize) {
+        if let Some(place) = self.places.get_mut(at) {
+            place.present = false;
+        }
+    }
+
+    /// Whether an address has this number.
+    pub fn is_present(&self, at: usize) -> bool {
+        self.places.get(at).is_some_and(|place| place.present)
     }
 
     /// Chooses an address that `skip` does not exclude. `random` is a uniformly distributed number. `None` if every
@@ -195,14 +217,14 @@ impl Balancer {
         let mut shares = std::mem::take(&mut self.shares);
         shares.clear();
         shares.extend(self.places.iter().enumerate().map(|(at, place)| {
-            if skip(at) || (place.is_out() && !panics) {
+            if !place.present || skip(at) || (place.is_out() && !panics) {
                 return 0.0;
             }
             f64::from(place.weight) * self.grown(now, place)
         }));
         let pick = if shares.iter().all(|share| *share <= 0.0) {
             // Only addresses that are out or without weight are left.
-            let others = (0..self.places.len()).filter(|at| !skip(*at));
+            let others = (0..self.places.len()).filter(|at| self.is_present(*at) && !skip(*at));
             others.min_by_key(|at| {
                 let place = &self.places[*at];
                 (place.down, place.ejected_until, *at)
@@ -220,7 +242,7 @@ impl Balancer {
     /// Whether there is an address in use that `skip` does not exclude.
     pub fn has_other(&self, skip: impl Fn(usize) -> bool) -> bool {
         let mut places = self.places.iter().enumerate();
-        places.any(|(at, place)| !skip(at) && !place.is_out() && place.weight > 0)
+        places.any(|(at, place)| place.present && !skip(at) && !place.is_out() && place.weight > 0)
     }
 
     /// Counts a call to this address as in flight.
@@ -242,6 +264,9 @@ impl Balancer {
             return false;
         };
         place.in_flight = place.in_flight.saturating_sub(1);
+        if !place.present {
+            return false;
+        }
         if let Some(latency) = latency {
             place.answers = place.answers.saturating_add(1);
             let part = 1.0 / f64::from(place.answers.min(AVERAGED));
@@ -314,8 +339,9 @@ impl Balancer {
 
     /// Whether so many addresses are out that all are used.
     fn panics(&self) -> bool {
-        let left = self.places.iter().filter(|place| !place.is_out());
-        (left.count() as f64) < self.config.panic_below * self.places.len() as f64
+        let present = self.places.iter().filter(|place| place.present);
+        let left = present.clone().filter(|place| !place.is_out());
+        (left.count() as f64) < self.config.panic_below * present.count() as f64
     }
 
     /// Returns addresses whose ejection is over.
@@ -376,7 +402,7 @@ impl Balancer {
         let Some(factor) = self.config.slow_factor else {
             return false;
         };
-        let known = |place: &&Place| place.answers >= AVERAGED && !place.is_out();
+        let known = |place: &&Place| place.present && place.answers >= AVERAGED && !place.is_out();
         let place = &self.places[at];
         let mut all: Vec<f64> = self
             .places
@@ -393,6 +419,22 @@ impl Balancer {
 }
 
 impl Place {
+    fn new(weight: u32) -> Self {
+        Self {
+            weight,
+            present: true,
+            owed: 0.0,
+            in_flight: 0,
+            failures_in_a_row: 0,
+            ejected_until: None,
+            down: false,
+            ejections: 0,
+            back_at: None,
+            latency: 0.0,
+            answers: 0,
+        }
+    }
+
     /// Whether the address is not used, except above the panic threshold.
     fn is_out(&self) -> bool {
         self.down || self.ejected_until.is_some()
@@ -533,6 +575,30 @@ mod tests {
         assert_eq!(counts(&mut balancer, now, 4), [0, 0, 2, 2]);
         fail(&mut balancer, now, 2, 5);
         assert_eq!(counts(&mut balancer, now, 8), [2, 2, 2, 2]);
+    }
+
+    #[test]
+    fn addresses_come_and_go() {
+        let now = Instant::now();
+        let mut balancer = Balancer::new(BalanceConfig::default(), &[]);
+        assert_eq!(balancer.pick(now, 0, |_| false), None);
+        assert_eq!([1, 1].map(|weight| balancer.add(now, weight)), [0, 1]);
+        assert_eq!(counts(&mut balancer, now, 4), [2, 2]);
+        // The number of an address with calls in flight is not used again before they have ended.
+        balancer.begin(0);
+        balancer.remove(0);
+        assert!(!balancer.is_present(0) && balancer.is_present(1));
+        assert_eq!(balancer.add(now, 2), 2);
+        assert_eq!(counts(&mut balancer, now, 6), [0, 2, 4]);
+        assert!(!fail(&mut balancer, now, 0, 9), "it is gone");
+        balancer.end(now, 0, Health::Failure, None);
+        assert_eq!((balancer.add(now, 1), balancer.ejected_until(0)), (0, None));
+        assert_eq!(counts(&mut balancer, now, 4), [1, 1, 2]);
+        for at in 0..3 {
+            balancer.remove(at);
+        }
+        assert!(!balancer.has_other(|_| false));
+        assert_eq!(balancer.pick(now, 0, |_| false), None);
     }
 
     #[test]

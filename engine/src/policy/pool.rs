@@ -525,6 +525,11 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         used.and_then(|(slot, _)| slot.conn)
     }
 
+    /// Changes the number of idle connections that are kept.
+    pub(crate) fn set_min_idle(&mut self, min_idle: usize) {
+        self.config.min_idle = min_idle;
+    }
+
     /// Takes the newest call for which no connection is coming out of the wait queue, if calls do not wait: the limit
     /// over all hosts leaves no room. Calls that are tried again stay.
     pub(crate) fn refuse(&mut self) -> Option<W> {

@@ -4,12 +4,13 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use courser::net::sim::{Faults, Link, Peer, Probability, SimNet, SimServer};
+use courser::net::sim::{Faults, Link, Peer, Probability, ScriptedAnswer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
-    Backoff, BalanceConfig, BreakerConfig, Call, Completion, ErrorKind, HealthCheck, HostClient,
-    HostConfig, Observer, ObserverEvent, PipelineClient, PipelineConfig, Rate, Request, Response,
-    Retry, RetryBudget, RetryOn, RetryRule, RetryVia, Sent, Spread, Statuses, Upstream,
+    Answer, Backoff, BalanceConfig, BreakerConfig, Call, Completion, DnsError, ErrorKind, Family,
+    HealthCheck, HostClient, HostConfig, Misuse, Observer, ObserverEvent, PipelineClient,
+    PipelineConfig, Rate, Request, Response, Retry, RetryBudget, RetryOn, RetryRule, RetryVia,
+    Sent, Spread, Statuses, Upstream,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -521,4 +522,260 @@ fn a_pipelining_client_does_not_balance() {
     config.host.balance = Some(BalanceConfig::default());
     let made = PipelineClient::with_net(world.upstream(), config, world.net.clone());
     assert!(matches!(made, Err(error) if matches!(error.kind(), ErrorKind::Misuse(_))));
+}
+
+// ---- the addresses of a name
+
+/// What the name resolves to: the last parts of addresses, or nothing if the lookup fails.
+type Zone = Arc<Mutex<Vec<u8>>>;
+
+const TTL: Duration = Duration::from_secs(5);
+
+impl World {
+    /// A client of `api.sim`, whose addresses are in the zone. Lookups take 3 ms.
+    fn named_client(
+        &self,
+        zone: &[u8],
+        balance: BalanceConfig,
+        config: HostConfig,
+    ) -> (HostClient<SimNet>, Zone) {
+        let zone: Zone = Arc::new(Mutex::new(zone.to_vec()));
+        let answers = Arc::clone(&zone);
+        let resolver = self.net.resolver(move |_, name| {
+            assert_eq!(name, "api.sim");
+            let zone = answers.lock().unwrap();
+            let ips = zone.iter().map(|at| World::address(*at).ip());
+            let answer = match zone.is_empty() {
+                false => Answer::found(ips, TTL),
+                true => Answer::failed(DnsError::ServerFailure(2)),
+            };
+            ScriptedAnswer::After(3 * MS, answer)
+        });
+        let config = HostConfig {
+            balance: Some(balance),
+            ..config
+        };
+        let upstream = "http://api.sim".parse().unwrap();
+        let client =
+            HostClient::with_net_and_resolver(upstream, config, self.net.clone(), resolver);
+        (client.unwrap(), zone)
+    }
+}
+
+/// The last parts of the client's addresses, in order.
+fn addresses(client: &HostClient<SimNet>) -> Vec<String> {
+    let mut all: Vec<_> = client
+        .addresses()
+        .map(|state| state.remote.to_string())
+        .collect();
+    all.sort();
+    all
+}
+
+/// Lets the answer be fetched and used, with calls meanwhile.
+fn pass_ttl(world: &World, client: &mut HostClient<SimNet>) {
+    for _ in 0..4 {
+        world.net.advance(2 * SECOND);
+        get(client);
+    }
+    let _ = world.requests();
+}
+
+#[test]
+fn calls_are_spread_over_the_addresses_of_a_name() {
+    let world = World::new(3);
+    let (mut client, _) =
+        world.named_client(&[0, 1, 2], BalanceConfig::default(), HostConfig::default());
+    assert_eq!(client.addresses().count(), 0);
+    // These wait for the first answer; then each address gets its share.
+    let done = together(&mut client, 30);
+    assert!(done.len() == 30 && done.iter().all(|done| done.outcome.is_ok()));
+    assert_eq!(world.requests(), [10; 3]);
+    assert_eq!(
+        addresses(&client),
+        ["10.0.0.0:80", "10.0.0.1:80", "10.0.0.2:80"]
+    );
+    assert_eq!(client.dns_counters().asked, 1);
+    // A failing address is left out, as with given addresses.
+    world.kill(1);
+    for _ in 0..2 {
+        let _ = world.requests();
+        for _ in 0..30 {
+            assert_eq!(get(&mut client), 200);
+        }
+    }
+    assert_eq!(world.requests(), [15, 0, 15]);
+    let out = client.addresses().filter(|state| state.is_out());
+    let out: Vec<_> = out.map(|state| state.remote).collect();
+    assert_eq!(out, [Address::Tcp(World::address(1))]);
+}
+
+#[test]
+fn addresses_come_and_go_with_the_answers() {
+    let world = World::new(4);
+    let (mut client, zone) =
+        world.named_client(&[0, 1], BalanceConfig::default(), HostConfig::default());
+    together(&mut client, 20);
+    assert_eq!(world.requests(), [10, 10, 0, 0]);
+    *zone.lock().unwrap() = vec![1, 2, 3];
+    pass_ttl(&world, &mut client);
+    assert_eq!(
+        addresses(&client),
+        ["10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"]
+    );
+    together(&mut client, 30);
+    assert_eq!(world.requests(), [0, 10, 10, 10]);
+    // While lookups fail, the last addresses serve.
+    zone.lock().unwrap().clear();
+    pass_ttl(&world, &mut client);
+    together(&mut client, 30);
+    assert_eq!(world.requests(), [0, 10, 10, 10]);
+    // An address that comes back is like a new one.
+    *zone.lock().unwrap() = vec![0];
+    world.net.advance(10 * SECOND);
+    pass_ttl(&world, &mut client);
+    together(&mut client, 10);
+    assert_eq!(world.requests(), [10, 0, 0, 0]);
+    // Of the vanished addresses nothing is left open.
+    let counters = client.counters();
+    assert_eq!(counters.open, counters.idle);
+    assert_eq!(world.net.open_streams(), counters.open);
+    assert!(counters.open <= 10, "{counters:?}");
+}
+
+#[test]
+fn calls_of_a_vanished_address_end_as_usual_or_go_elsewhere() {
+    let world = World::new(2);
+    let config = HostConfig {
+        max_connections: 3.try_into().unwrap(),
+        ..HostConfig::default()
+    };
+    let (mut client, zone) = world.named_client(&[0], BalanceConfig::default(), config);
+    assert_eq!(get(&mut client), 200);
+    let submit = |client: &mut HostClient<SimNet>, tag: u64| {
+        client.submit(Call::new(Request::get("/"), Response::new()).tag(tag));
+    };
+    // Three calls are in flight, and two wait for their connections.
+    world.backends[0].set(BackendAction::After(20 * SECOND));
+    (0..5).for_each(|tag| submit(&mut client, tag));
+    assert!(client.wait(Some(SECOND)).unwrap().is_none());
+    *zone.lock().unwrap() = vec![1];
+    assert!(client.wait(Some(TTL)).unwrap().is_none());
+    // Each looks at the answers: the first one finds the old one, and asks again.
+    for tag in 5..7 {
+        submit(&mut client, tag);
+        assert!(client.wait(Some(2 * SECOND)).unwrap().is_none());
+    }
+    assert_eq!(addresses(&client), ["10.0.0.1:80"]);
+    assert_eq!(client.counters().waiting, 4);
+    let mut tags = Vec::new();
+    while let Some(done) = client.wait(None).unwrap() {
+        done.outcome.unwrap();
+        tags.push(done.tag);
+    }
+    tags.sort_unstable();
+    assert_eq!(tags, [0, 1, 2, 3, 4, 5, 6]);
+    assert_eq!(world.requests(), [1 + 3, 4]);
+    assert!(client.wait(Some(SECOND)).unwrap().is_none());
+    // Only connections to the new address stay.
+    let counters = client.counters();
+    assert_eq!(
+        (counters.open, counters.open),
+        (counters.idle, world.net.open_streams())
+    );
+    world.backends[1].set(BackendAction::Reset);
+    client.get("/", &mut Response::new()).unwrap_err();
+    assert_eq!(client.in_flight(), 0);
+}
+
+#[test]
+fn a_name_without_an_answer_fails_its_calls() {
+    let world = World::new(1);
+    let config = HostConfig {
+        breaker: Some(BreakerConfig::default()),
+        ..HostConfig::default()
+    };
+    let (mut client, _) = world.named_client(&[], BalanceConfig::default(), config);
+    for done in together(&mut client, 3) {
+        let error = done.outcome.unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Dns(DnsError::ServerFailure(2))),
+            "{error:?}"
+        );
+    }
+    assert_eq!(client.counters().open, 0);
+    // Nor does a name without an address of the family.
+    let mut only_v6 = HostConfig::default();
+    only_v6.dns.family = Some(Family::V6);
+    let (mut other, _) = world.named_client(&[0], BalanceConfig::default(), only_v6);
+    for done in together(&mut other, 3) {
+        let error = done.outcome.unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Dns(DnsError::NoAddresses)),
+            "{error:?}"
+        );
+    }
+    drop(other);
+    let config = HostConfig::default();
+    let (mut client, zone) = world.named_client(&[], BalanceConfig::default(), config);
+    client.get("/", &mut Response::new()).unwrap_err();
+    *zone.lock().unwrap() = vec![0];
+    world.net.advance(10 * SECOND);
+    assert_eq!(get(&mut client), 200);
+}
+
+#[test]
+fn warm_connections_and_health_checks_need_no_call() {
+    let world = World::new(2);
+    let balance = BalanceConfig {
+        health_check: Some(HealthCheck {
+            interval: SECOND,
+            ..HealthCheck::new("/")
+        }),
+        ..BalanceConfig::default()
+    };
+    let config = HostConfig {
+        min_idle: 4,
+        ..HostConfig::default()
+    };
+    let (mut client, zone) = world.named_client(&[0, 1], balance, config);
+    client.maintain(3 * SECOND).unwrap();
+    assert_eq!(addresses(&client), ["10.0.0.0:80", "10.0.0.1:80"]);
+    // A check finds no idle connection at first, and opens one more.
+    assert!((4..=6).contains(&client.counters().idle));
+    let requests = world.requests();
+    assert!(
+        requests.iter().all(|checks| (2..=4).contains(checks)),
+        "{requests:?}"
+    );
+    *zone.lock().unwrap() = vec![0];
+    client.maintain(10 * SECOND).unwrap();
+    assert_eq!(addresses(&client), ["10.0.0.0:80"]);
+    let _ = world.requests();
+    client.maintain(3 * SECOND).unwrap();
+    assert_eq!(world.requests()[1], 0);
+    assert!((4..=6).contains(&client.counters().idle));
+    assert_eq!(client.in_flight(), 0);
+}
+
+#[test]
+fn the_addresses_of_a_name_have_no_weights() {
+    let world = World::new(1);
+    let config = HostConfig {
+        balance: Some(BalanceConfig::default()),
+        ..HostConfig::default()
+    };
+    let upstream: Upstream = "http://api.sim".parse().unwrap();
+    let resolver = world.net.resolver(|_, _| ScriptedAnswer::Never);
+    let made = HostClient::with_net_and_resolver(
+        upstream.with_weights([2]),
+        config,
+        world.net.clone(),
+        resolver,
+    );
+    let error = made.err().unwrap();
+    assert!(
+        matches!(error.kind(), ErrorKind::Misuse(Misuse::Unsupported(_))),
+        "{error:?}"
+    );
 }

@@ -97,6 +97,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// call ends with an error.
     #[cold]
     pub(super) fn admit(&mut self, key: CallKey) -> Option<HostKey> {
+        self.refresh_addresses();
         let (now, random) = (self.reactor.now(), self.reactor.random());
         let call = self.reactor.call(key)?;
         match self.admission.admit(call, &mut self.hosts, now, random) {
@@ -323,11 +324,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(here) = slow else {
             return;
         };
-        // Take all calls out first: a call that is requeued may come back to this same queue.
-        let mut waiting = Vec::new();
-        if let Some(host) = self.hosts.get(host_key) {
-            waiting.extend(std::iter::from_fn(|| host.pool.oldest_waiter()));
-        }
+        let waiting = self.take_all_waiting(host_key);
         let mut staying = Vec::new();
         for key in waiting {
             let Some(call) = self.reactor.call(key) else {

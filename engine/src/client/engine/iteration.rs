@@ -129,6 +129,9 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// sets its timer.
     pub(super) fn service_host(&mut self, key: HostKey) {
         let now = self.reactor.now();
+        if self.hosts.get_ref(key).is_some_and(|host| host.leaving) {
+            return self.service_leaving(key);
+        }
         let throttled = self.hosts.is_throttled();
         if throttled {
             self.begin_waiting(key);
@@ -342,6 +345,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             None => {}
             Some(Opened::Ready { slot, conn }) => self.opening_ready(slot, conn),
             Some(Opened::Failed { call, error }) => self.end_attempt(call, error),
+            Some(Opened::Resolved(addresses)) => self.set_addresses(&addresses),
         }
     }
 

@@ -9,6 +9,7 @@ mod completion;
 mod dispatch;
 mod iteration;
 mod pipelined;
+mod spread;
 mod throttled;
 
 use std::io;
@@ -39,9 +40,9 @@ use crate::client::progress::{ActiveCall, Reactor};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Net, Waker};
-use crate::policy::{AddressPolicy, Balancer, Counters, DnsCounters, LatePolicy, Timeouts};
+use crate::policy::{AddressPolicy, Counters, DnsCounters, LatePolicy, Timeouts};
 use crate::proto::{BodyMode, Request, Response};
-use crate::reactor::{Armed, ByteRates, CallState, HeadState, HostKey, Settings};
+use crate::reactor::{Armed, ByteRates, CallState, HeadState, Settings};
 use crate::time::Time;
 
 /// What [`HostClient`](crate::HostClient) and [`Client`](crate::Client) have in common: an event loop, pools of
@@ -168,8 +169,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Spreads calls over several addresses from now on. Each address is a host.
-    pub(in crate::client) fn set_balance(&mut self, balancer: Balancer, hosts: Vec<HostKey>) {
-        let balance = Balance::new(self.reactor.now(), balancer, hosts);
+    pub(in crate::client) fn set_balance(&mut self, balance: Balance) {
         self.admission.set_balance(balance);
         self.connector.set_fails_over();
     }

@@ -53,6 +53,8 @@ pub(crate) struct Host {
     /// How long the latest answers took, if the client has adaptive limits.
     pub(crate) latencies: Option<Box<Latencies>>,
     touched: bool,
+    /// The host gets no more calls. It is dropped when its connections have ended.
+    pub(crate) leaving: bool,
     under_cap: UnderCap,
     unused: Option<Ticket>,
     /// When the host is serviced without an event.
@@ -92,6 +94,8 @@ pub(crate) enum Addresses {
     Known(Vec<Address>),
     /// The addresses of this name, with this port.
     Named(Box<str>, u16),
+    /// The addresses of this name, with this port. Each address is a host of its own: this host only waits for them.
+    Spread(Box<str>, u16),
 }
 
 impl Addresses {
@@ -151,6 +155,7 @@ impl Hosts {
             retries: None,
             latencies: None,
             touched: false,
+            leaving: false,
             under_cap: UnderCap::default(),
             unused: None,
             timer: None,
@@ -184,6 +189,11 @@ impl Hosts {
             sum.limit += host.throttle.limit().unwrap_or(0);
         }
         sum
+    }
+
+    /// Drops a host that has no connections and no calls.
+    pub(crate) fn remove(&mut self, key: HostKey) {
+        self.hosts.remove(key);
     }
 
     // ---- hosts to be serviced
