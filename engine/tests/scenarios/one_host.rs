@@ -609,6 +609,31 @@ fn an_answer_that_nobody_waits_for_is_awaited_for_5_s_once_it_is_next() {
     assert!((6000 * MS..6100 * MS).contains(&took), "{took:?}");
 }
 
+/// As gunicorn with threads: of the requests that arrive together, only the first one is answered.
+#[test]
+fn a_server_that_forgets_requests_gets_one_at_a_time() {
+    let net = SimNet::new(1);
+    let mut client = pipeline(&net, |peer, _| peer.send(answer("a", 0)));
+    let run = |client: &mut PipelineClient<SimNet>| {
+        for tag in 0..4 {
+            let call = Call::new(Request::get("/a"), Response::new());
+            client.submit(call.tag(tag).timeout(1000 * MS));
+        }
+        let mut answered = Vec::new();
+        while let Some(done) = client.wait(None).unwrap() {
+            if done.outcome.is_ok() {
+                answered.push(done.tag);
+            }
+        }
+        answered
+    };
+    assert_eq!(run(&mut client), [0]);
+    // The client waits for the late answers before it judges.
+    client.maintain(6000 * MS).unwrap();
+    assert!(client.pipeline_counters().serial);
+    assert_eq!(run(&mut client), [0, 1, 2, 3]);
+}
+
 #[test]
 fn a_request_that_another_client_refused_is_unchanged() {
     let echo = |peer: &mut Peer<'_>, data: &[u8]| {

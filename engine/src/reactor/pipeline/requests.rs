@@ -253,6 +253,8 @@ impl Pipeline {
             ErrorKind::Peer(PeerFault::Empty | PeerFault::Truncated) | ErrorKind::Io(_) => early,
             ErrorKind::Peer(PeerFault::BadContentCoding) => false,
             ErrorKind::Peer(_) => sent,
+            // A server that takes the first request of a packet, and forgets those behind it.
+            ErrorKind::Timeout(_) => early && self.answered == 1,
             _ => false,
         }
     }
