@@ -90,7 +90,7 @@ impl Quirk {
             }
             Self::ForgetsRequests => {
                 "Of requests that arrive together, the server answers the first one and forgets the others. They fail by \
-                 their time limit. None gets the answer of another."
+                 their time limit; then the client sends one request at a time."
             }
         }
     }
