@@ -2,10 +2,11 @@
 
 use std::any::Any;
 use std::cell::OnceCell;
+use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use courser::{Client, Config, HostClient, HostConfig, Response, TlsConfig, TlsVersion};
-use tests::clients::{any_client, any_config, config};
+use courser::{HostClient, HostConfig, Response, TlsConfig, TlsVersion};
+use tests::clients::config;
 use tests::script::PATIENCE;
 
 use crate::features::Feature;
@@ -117,21 +118,27 @@ impl<'a> Bench<'a> {
         self.server(Flavor::Plain).map(Running::client)
     }
 
-    /// A client for https with this version of TLS alone, and the URL of the server.
-    pub(crate) fn tls_client(&self, version: TlsVersion) -> Option<(Client, String)> {
+    /// The URL of the server with TLS.
+    pub(crate) fn secure_url(&self) -> Option<String> {
         let server = self.server(Flavor::Tls)?;
-        let client = any_client(Config {
-            host: HostConfig {
-                tls: TlsConfig {
-                    min_version: version,
-                    max_version: version,
-                    ..self.site.authority.trusted()
-                },
-                ..patient()
+        Some(format!("https://{}", server.address()))
+    }
+
+    /// The options of clients that trust the site, with these versions of TLS.
+    pub(crate) fn secure(&self, versions: RangeInclusive<TlsVersion>) -> HostConfig {
+        HostConfig {
+            tls: TlsConfig {
+                min_version: *versions.start(),
+                max_version: *versions.end(),
+                ..self.site.authority.trusted()
             },
-            ..any_config()
-        });
-        Some((client, format!("https://{}", server.address())))
+            ..patient()
+        }
+    }
+
+    /// Whether the server serves the pages of the site, and not one page of its own.
+    pub(crate) fn has_pages(&self) -> bool {
+        !self.program.hello.is_empty()
     }
 
     /// The response is the whole page at `/hello`.

@@ -8,7 +8,6 @@ pub(crate) enum Quirk {
     NoContentLength,
     IgnoresDates,
     TrailerInHead,
-    TruncatesTrailers,
     RangePastTheEnd,
     UnsatisfiableWithoutLength,
     TruncatesRefusal,
@@ -27,7 +26,6 @@ impl Quirk {
         Self::NoContentLength,
         Self::IgnoresDates,
         Self::TrailerInHead,
-        Self::TruncatesTrailers,
         Self::RangePastTheEnd,
         Self::UnsatisfiableWithoutLength,
         Self::TruncatesRefusal,
@@ -63,10 +61,6 @@ impl Quirk {
             Self::TrailerInHead => {
                 "A trailer of the server behind becomes a header line that ends with a second CR. The client refuses such a \
                  head (RFC 9112 §2.2) with `PeerFault::BadHeader`."
-            }
-            Self::TruncatesTrailers => {
-                "A response of the server behind that has trailers is cut short. The client reports \
-                 `PeerFault::Truncated`."
             }
             Self::RangePastTheEnd => {
                 "A range past the end gets the whole body (200), or 400, instead of 416."

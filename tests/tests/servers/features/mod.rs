@@ -44,6 +44,7 @@ pub(crate) enum Feature {
     Tls12,
     Tls13,
     Resumption,
+    TlsPipelining,
     Restart,
 }
 
@@ -73,6 +74,7 @@ impl Feature {
         Self::Tls12,
         Self::Tls13,
         Self::Resumption,
+        Self::TlsPipelining,
         Self::Restart,
     ];
 
@@ -102,6 +104,7 @@ impl Feature {
             Self::Tls12 => "TLS 1.2",
             Self::Tls13 => "TLS 1.3",
             Self::Resumption => "resumption",
+            Self::TlsPipelining => "TLS pipelining",
             Self::Restart => "restart",
         }
     }
@@ -135,6 +138,7 @@ impl Feature {
             Self::Tls12 => tls::version_1_2(bench),
             Self::Tls13 => tls::version_1_3(bench),
             Self::Resumption => tls::resumption(bench),
+            Self::TlsPipelining => pipelining::hundred_over_tls(bench),
             Self::Restart => restart::under_load(bench),
         };
         outcome.unwrap_or(Outcome::Lacks)

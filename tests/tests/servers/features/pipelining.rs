@@ -3,7 +3,9 @@
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
-use courser::{Call, PipelineClient, PipelineConfig, Request, Response, Sent};
+use courser::{
+    Call, HostConfig, PipelineClient, PipelineConfig, Request, Response, Sent, TlsVersion, Upstream,
+};
 use tests::script::PATIENCE;
 
 use crate::matrix::{Bench, Outcome, patient};
@@ -14,13 +16,27 @@ use crate::site;
 /// A hundred calls at once on one connection: each gets its own answer, in the order of the requests.
 pub(crate) fn hundred(bench: &Bench<'_>) -> Option<Outcome> {
     let server = bench.server(Flavor::Plain)?;
+    pipeline(server.upstream(), patient())
+}
+
+/// The same over TLS.
+pub(crate) fn hundred_over_tls(bench: &Bench<'_>) -> Option<Outcome> {
+    let url = bench.secure_url()?;
+    if !bench.has_pages() {
+        return None;
+    }
+    let config = bench.secure(TlsVersion::V1_2..=TlsVersion::V1_3);
+    pipeline(url.parse().unwrap(), config)
+}
+
+fn pipeline(upstream: Upstream, host: HostConfig) -> Option<Outcome> {
     let mut config = PipelineConfig {
-        host: patient(),
+        host,
         max_pending: NonZeroUsize::new(100).unwrap(),
         ..PipelineConfig::default()
     };
     config.host.max_connections = NonZeroUsize::MIN;
-    let mut client = PipelineClient::new(server.upstream(), config).unwrap();
+    let mut client = PipelineClient::new(upstream, config).unwrap();
     for number in 0..site::NUMBERS {
         let request = Request::get(format!("/n/{number}"));
         let call = Call::new(request, Response::new());

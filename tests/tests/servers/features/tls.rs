@@ -1,6 +1,7 @@
 //! TLS, with verification against the certificate of the site.
 
-use courser::{Client, Response, TlsVersion};
+use courser::{Client, Config, Error, HostClient, Report, Response, TlsVersion};
+use tests::clients::{any_client, any_config};
 
 use crate::matrix::{Bench, Outcome};
 
@@ -12,19 +13,37 @@ pub(crate) fn version_1_3(bench: &Bench<'_>) -> Option<Outcome> {
     version(bench, TlsVersion::V1_3)
 }
 
-/// A call with this version, and one more.
+/// Two calls with this version, by each kind of client.
 fn version(bench: &Bench<'_>, version: TlsVersion) -> Option<Outcome> {
-    let (mut client, url) = bench.tls_client(version)?;
-    let url = format!("{url}/hello");
+    let url = bench.secure_url()?;
+    let (mut any, page) = (any(bench, version), format!("{url}/hello"));
+    two_calls(bench, version, |response| any.get(&page, response));
+    let mut host = HostClient::new(url.parse().unwrap(), bench.secure(version..=version)).unwrap();
+    two_calls(bench, version, |response| host.get("/hello", response));
+    Some(Outcome::Works)
+}
+
+fn two_calls(
+    bench: &Bench<'_>,
+    version: TlsVersion,
+    mut call: impl FnMut(&mut Response) -> Result<Report, Error>,
+) {
     let mut response = Response::new();
     for _ in 0..2 {
-        let report = client.get(&url, &mut response).unwrap();
+        let report = call(&mut response).unwrap();
         bench.assert_hello(&response);
         if let Some(tls) = report.tls() {
             assert_eq!(tls.version, version);
         }
     }
-    Some(Outcome::Works)
+}
+
+/// A client of any URL, with this version.
+fn any(bench: &Bench<'_>, version: TlsVersion) -> Client {
+    any_client(Config {
+        host: bench.secure(version..=version),
+        ..any_config()
+    })
 }
 
 /// With each version, a second connection resumes the session of the first one.
@@ -32,8 +51,8 @@ pub(crate) fn resumption(bench: &Bench<'_>) -> Option<Outcome> {
     let mut resumed = 0;
     let versions = [TlsVersion::V1_2, TlsVersion::V1_3];
     for version in versions {
-        let (mut client, url) = bench.tls_client(version)?;
-        let url = format!("{url}/hello");
+        let url = format!("{}/hello", bench.secure_url()?);
+        let mut client = any(bench, version);
         assert!(!is_resumed(bench, &mut client, &url));
         resumed += usize::from(is_resumed(bench, &mut client, &url));
     }

@@ -29,6 +29,7 @@ pub(crate) const GUNICORN: Program = Program {
     copes: &[
         (Feature::Refusal, Quirk::ContinuesThenRefuses),
         (Feature::Pipelining, Quirk::ForgetsRequests),
+        (Feature::TlsPipelining, Quirk::ForgetsRequests),
     ],
 };
 

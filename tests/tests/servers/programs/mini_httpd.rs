@@ -35,7 +35,10 @@ pub(crate) const MINI_HTTPD: Program = Program {
         Feature::Brotli,
         Feature::Zstd,
     ],
-    copes: &[(Feature::Pipelining, Quirk::NoPipelining)],
+    copes: &[
+        (Feature::Pipelining, Quirk::NoPipelining),
+        (Feature::TlsPipelining, Quirk::NoPipelining),
+    ],
 };
 
 fn command(setup: &Setup<'_>) -> Option<Command> {

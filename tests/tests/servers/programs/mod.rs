@@ -98,11 +98,13 @@ impl Program {
 
     /// What is expected of this feature.
     pub(crate) fn expected(&self, feature: Feature) -> Outcome {
-        if self.lacks.contains(&feature) {
-            return Outcome::Lacks;
+        if let Some((_, quirk)) = self.copes.iter().find(|(own, _)| *own == feature) {
+            return Outcome::Copes(*quirk);
         }
-        let quirk = self.copes.iter().find(|(own, _)| *own == feature);
-        quirk.map_or(Outcome::Works, |(_, quirk)| Outcome::Copes(*quirk))
+        match self.lacks.contains(&feature) {
+            true => Outcome::Lacks,
+            false => Outcome::Works,
+        }
     }
 
     /// The version without what Debian adds to it.
@@ -150,5 +152,6 @@ const ALL_BUT_TLS: &[Feature] = &[
     Feature::Brotli,
     Feature::Zstd,
     Feature::Pipelining,
+    Feature::TlsPipelining,
     Feature::Restart,
 ];

@@ -28,6 +28,7 @@ pub(crate) const PHP: Program = Program {
         Feature::Tls12,
         Feature::Tls13,
         Feature::Resumption,
+        Feature::TlsPipelining,
     ],
     copes: &[
         (Feature::Continue, Quirk::NeverContinues),

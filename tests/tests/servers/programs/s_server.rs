@@ -3,6 +3,8 @@
 use std::process::Command;
 
 use super::Program;
+use crate::features::Feature;
+use crate::quirk::Quirk;
 use crate::running::Setup;
 use crate::site;
 
@@ -15,7 +17,7 @@ pub(crate) const S_SERVER: Program = Program {
     hello: site::HELLO,
     command,
     lacks: super::ALL_BUT_TLS,
-    copes: &[],
+    copes: &[(Feature::TlsPipelining, Quirk::NoPipelining)],
 };
 
 fn command(setup: &Setup<'_>) -> Option<Command> {

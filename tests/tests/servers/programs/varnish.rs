@@ -19,14 +19,16 @@ pub(crate) const VARNISH: Program = Program {
     lacks: &[
         Feature::AnnouncedEnd,
         Feature::HalfClose,
+        Feature::Chunked,
+        Feature::Trailers,
         Feature::Brotli,
         Feature::Zstd,
         Feature::Tls12,
         Feature::Tls13,
         Feature::Resumption,
+        Feature::TlsPipelining,
     ],
     copes: &[
-        (Feature::Trailers, Quirk::TruncatesTrailers),
         (Feature::Multipart, Quirk::RefusesRanges),
         (Feature::Refusal, Quirk::ContinuesThenRefuses),
     ],
@@ -47,6 +49,8 @@ fn command(setup: &Setup<'_>) -> Option<Command> {
                if (req.url == \"/reject\") {{ return (synth(413)); }}
              }}
              sub vcl_backend_response {{
+               # Otherwise the framing depends on who is faster.
+               set beresp.do_stream = false;
                if (bereq.url == \"/text.txt\") {{ set beresp.do_gzip = true; }}
              }}\n",
             host = backend.ip(),

@@ -27,6 +27,7 @@ pub(crate) const WAITRESS: Program = Program {
         Feature::Tls12,
         Feature::Tls13,
         Feature::Resumption,
+        Feature::TlsPipelining,
     ],
     copes: &[
         (Feature::Head, Quirk::ClosesAfterHead),

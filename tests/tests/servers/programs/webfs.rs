@@ -33,6 +33,7 @@ pub(crate) const WEBFS: Program = Program {
         Feature::Tls12,
         Feature::Tls13,
         Feature::Resumption,
+        Feature::TlsPipelining,
     ],
     copes: &[(Feature::Range, Quirk::RangePastTheEnd)],
 };

@@ -26,6 +26,7 @@ pub(crate) const WEBRICK: Program = Program {
         Feature::Zstd,
     ],
     copes: &[
+        (Feature::TlsPipelining, Quirk::ForgetsRequests),
         (Feature::Range, Quirk::UnsatisfiableWithoutLength),
         (Feature::Refusal, Quirk::NeverContinues),
         (Feature::NotModified, Quirk::IgnoresDates),
