@@ -29,10 +29,10 @@ fn every_workload_is_measured() {
         let rows: Vec<_> = rows.split(' ').collect();
         assert_eq!(clients_of(&text, name), rows, "{name} in {text}");
     }
-    // A line for each closed-loop workload without TLS, and for each bar that needs no other workload.
+    // A line for each closed-loop workload, and for each bar that needs no other workload.
     let (_, end) = text.split_once("divided by").expect("ratios");
     let (ratios, bars) = end.split_once("### Bars").expect("bars");
-    assert_eq!(rows(ratios).count(), 20, "{text}");
+    assert_eq!(rows(ratios).count(), 23, "{text}");
     assert_eq!(rows(bars).count(), 8, "{text}");
     assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
 }
