@@ -80,6 +80,10 @@ fn program(mood: Mood) -> Plan {
                 max_attempts: NonZeroU32::new(2).unwrap_or(NonZeroU32::MIN),
                 ..Default::default()
             },
+            timeouts: courser::Timeouts {
+                total_streamed: Some(Duration::from_secs(60)),
+                ..Default::default()
+            },
             ..HostConfig::default()
         },
         web: None,
