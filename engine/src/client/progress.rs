@@ -13,6 +13,10 @@ pub(crate) struct CallProgress {
     pub(crate) stale_before: bool,
     /// How much of the request was sent in earlier attempts.
     pub(crate) sent_before: Sent,
+    /// The caller has set the deadline of this call.
+    pub(crate) has_own_deadline: bool,
+    /// The head of a streamed response was delivered without the request, of which a part was still to be sent.
+    pub(crate) keeps_request: bool,
     /// The permit of the current attempt, if the breaker or the balancer counts attempts.
     pub(crate) permit: Option<AttemptPermit>,
     /// The addresses of the upstream where the call has failed: a bit for each.
@@ -28,6 +32,8 @@ impl Default for CallProgress {
             failures: 0,
             stale_before: false,
             sent_before: Sent::Nothing,
+            has_own_deadline: false,
+            keeps_request: false,
             permit: None,
             tried: 0,
             health_check: None,

@@ -20,8 +20,9 @@ pub(crate) struct ChunkDecoder {
     overhead: u64,
     /// Data bytes that the chunks so far have announced.
     data: u64,
-    /// The most bytes of data that are worth reading.
-    most: u64,
+    /// The most bytes of data that are worth reading; `u32::MAX` for any number. Small, because each call has one of these
+    /// values.
+    most: u32,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -62,13 +63,13 @@ impl ChunkDecoder {
             line: 0,
             overhead: 0,
             data: 0,
-            most: u64::MAX,
+            most: u32::MAX,
         }
     }
 
     /// From now on, refuses a chunk that would take the body above `most` bytes.
     pub(crate) fn limit_data(&mut self, most: u64) {
-        self.most = most;
+        self.most = u32::try_from(most).unwrap_or(u32::MAX);
     }
 
     /// Reads `input` from `*pos` on, up to the end of the next piece of data, and advances `pos`. A chunk whose
@@ -165,7 +166,11 @@ impl ChunkDecoder {
             .data
             .checked_add(self.size)
             .ok_or(PeerFault::BadChunk)?;
-        let limit = body_limit.unwrap_or(u64::MAX).min(self.most);
+        let most = match self.most {
+            u32::MAX => u64::MAX,
+            most => most.into(),
+        };
+        let limit = body_limit.map_or(most, |limit| limit.min(most));
         if self.data > limit {
             return Err(LimitExceeded::BodyBytes(limit).into());
         }

@@ -504,7 +504,10 @@ impl Exchange {
             return self.handle_interim(response, limits);
         }
         let fields = &response.0.fields[head.fields.start as usize..];
-        let framing = Framing::of(&response.0.buffer, fields);
+        let mut framing = Framing::of(&response.0.buffer, fields);
+        if let Some(Err(_)) = framing.content_length {
+            framing.content_length = Some(head::content_length(&response.0.buffer, fields));
+        }
         let status = head.status;
         self.recv = self.body_of(status, head.version, framing, limits)?;
         if self.is_sending() {

@@ -366,7 +366,8 @@ pub(crate) fn parse_trailers(
 }
 
 impl Framing {
-    /// What the fields of one head mean for the framing. Their ranges are offsets into `buffer`.
+    /// What the fields of one head mean for the framing. Their ranges are offsets into `buffer`. An error of
+    /// `content_length` only says that [`content_length`] must look at all fields together.
     #[inline]
     pub(crate) fn of(buffer: &[u8], fields: &[Field]) -> Self {
         let mut framing = Self::default();
@@ -374,21 +375,20 @@ impl Framing {
             // The lengths of `connection` and `keep-alive`, `content-length`, `transfer-encoding`; few other headers
             // have them.
             if matches!(field.name_len, 10 | 14 | 17) {
-                framing.handle_header(buffer, fields, field);
+                framing.handle_header(&buffer[field.name()], &buffer[field.value()]);
             }
         }
         framing
     }
 
     #[inline(always)]
-    fn handle_header(&mut self, buffer: &[u8], fields: &[Field], field: &Field) {
-        let (name, value) = (&buffer[field.name()], &buffer[field.value()]);
+    fn handle_header(&mut self, name: &[u8], value: &[u8]) {
         if is_name(name, b"content-length") {
             match parse_content_length(value) {
                 Ok(length) if self.content_length.is_none() => {
                     self.content_length = Some(Ok(length));
                 }
-                _ => self.handle_content_lengths(buffer, fields, value),
+                _ => self.content_length = Some(Err(PeerFault::ConflictingContentLength)),
             }
         } else {
             self.handle_rarer_header(name, value);
@@ -413,29 +413,26 @@ impl Framing {
             };
         }
     }
+}
 
-    /// Identical values count as one, in lists and over several lines. Anything else is an error (RFC 9112 §6.3 (5)),
-    /// also `30` and `030`: two readers may take them for different numbers.
-    #[cold]
-    fn handle_content_lengths(&mut self, buffer: &[u8], fields: &[Field], value: &[u8]) {
-        let items = |value| <[u8]>::split(value, |&byte| byte == b',').map(trim);
-        let mut lengths = fields
-            .iter()
-            .filter(|field| is_name(&buffer[field.name()], b"content-length"));
-        let first = lengths
-            .next()
-            .and_then(|field| items(&buffer[field.value()]).next());
-        for item in items(value) {
-            let parsed = match parse_content_length(item) {
-                Ok(_) if Some(item) != first => Err(PeerFault::ConflictingContentLength),
-                parsed => parsed,
-            };
-            self.content_length = match self.content_length {
-                Some(Err(fault)) => Some(Err(fault)),
-                _ => Some(parsed),
-            };
+/// The length that several fields, or a list in one field, announce. Identical values count as one. Anything else is an
+/// error (RFC 9112 §6.3 (5)), also `30` and `030`: two readers may take them for different numbers.
+#[cold]
+pub(super) fn content_length(buffer: &[u8], fields: &[Field]) -> Result<u64, PeerFault> {
+    let mut items = fields
+        .iter()
+        .filter(|field| is_name(&buffer[field.name()], b"content-length"))
+        .flat_map(|field| buffer[field.value()].split(|&byte| byte == b','))
+        .map(trim);
+    let first = items.next().unwrap_or_default();
+    let length = parse_content_length(first)?;
+    for item in items {
+        parse_content_length(item)?;
+        if item != first {
+            return Err(PeerFault::ConflictingContentLength);
         }
     }
+    Ok(length)
 }
 
 /// Whether a token equals the name `lower` (lower-case letters and `-`), ignoring case: no other byte of a token

@@ -711,10 +711,10 @@ impl Request {
         )
     }
 
-    /// [`is_idempotent`](Self::is_idempotent) of the request as it was encoded last.
+    /// [`is_idempotent`](Self::is_idempotent) of an encoded request.
     #[inline]
     pub(crate) fn was_encoded_idempotent(&self) -> bool {
-        self.outline().idempotent
+        self.0.outline.idempotent
     }
 
     // ---- redirects and cookies

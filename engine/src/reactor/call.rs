@@ -23,8 +23,6 @@ pub(crate) struct ActiveCall<C> {
     /// What holds for this call instead of the client's settings.
     pub(crate) overrides: Option<Box<Overrides>>,
     pub(crate) deadline: Option<Time>,
-    /// The caller has set the deadline of this call.
-    pub(crate) has_own_deadline: bool,
     pub(crate) state: CallState,
     /// Once the call has ended.
     pub(crate) outcome: Result<(), Error>,
@@ -44,8 +42,6 @@ pub(crate) struct ActiveCall<C> {
     pub(crate) taken: usize,
     /// The part of the body that counts in the memory of all bodies.
     pub(crate) held: HeldSteps,
-    /// The head of a streamed response was delivered without the request, of which a part was still to be sent.
-    pub(crate) keeps_request: bool,
     /// The consumer of a streamed body was notified that there are bytes to take.
     pub(crate) notified: bool,
     pub(crate) armed: Armed,
@@ -63,7 +59,6 @@ impl<C: Default> ActiveCall<C> {
             host: None,
             overrides: None,
             deadline: None,
-            has_own_deadline: false,
             state: CallState::New,
             outcome: Ok(()),
             timestamps: Timestamps::new(now),
@@ -75,7 +70,6 @@ impl<C: Default> ActiveCall<C> {
             rerouted: false,
             taken: 0,
             held: 0,
-            keeps_request: false,
             notified: false,
             armed: Armed::default(),
         }

@@ -15,7 +15,7 @@ use crate::net::transport::Transport;
 use crate::net::{Address, Net};
 use crate::policy::SlotId;
 use crate::policy::queue::Ticket;
-use crate::proto::{BodyMode, Exchange, Response};
+use crate::proto::{BodyMode, Exchange, Request, Response};
 use crate::time::Time;
 
 pub(super) struct Conn<S> {
@@ -46,6 +46,17 @@ pub(super) struct Conn<S> {
 }
 
 impl<S> Conn<S> {
+    /// Whether a look into the socket must precede a request on a connection that has served before: bytes that lie
+    /// there would be taken for the answer. A look costs a system call. So only requests that are not idempotent need
+    /// one, and requests after a response that a stray body may follow. For others, the events must be enough. A
+    /// pipeline looks when it sends the request.
+    #[inline]
+    pub(super) fn must_look(&self, request: &Request) -> bool {
+        let is_risky =
+            |request: &Request| self.pipeline.is_none() && !request.was_encoded_idempotent();
+        self.reused && (self.stray_body || is_risky(request))
+    }
+
     /// Whether the timer of the connection fires before any limit of the present wait. `soonest` is the first time at
     /// which a limit of a phase can be reached.
     #[inline]
@@ -219,19 +230,6 @@ impl<N: Net, C> Reactor<N, C> {
                 }
             }
         }
-    }
-
-    /// Whether a look into the socket must precede a call on a connection that has served before: bytes that lie there
-    /// would be taken for the answer to the call. A look costs a system call. So only requests that are not idempotent
-    /// need one, and requests after a response that a stray body may follow. For others, the events must be enough.
-    #[inline]
-    pub(crate) fn must_look(&self, conn: ConnKey, call: CallKey) -> bool {
-        let (Some(conn), Some(call)) = (self.conns.get(conn), self.calls.get(call)) else {
-            return false;
-        };
-        // A pipeline looks when it sends the request.
-        let is_risky = !call.request.was_encoded_idempotent() && conn.pipeline.is_none();
-        conn.reused && (conn.stray_body || is_risky)
     }
 
     pub(crate) fn close(&mut self, key: ConnKey) -> Option<PoolSlot> {

@@ -8,12 +8,23 @@ use crate::proto::{BodyMode, Exchange};
 use crate::time::Time;
 
 impl<N: Net, C> Reactor<N, C> {
-    /// Gives a connection to a call, and begins to send the request.
-    pub(crate) fn start(&mut self, conn_key: ConnKey, call_key: CallKey) {
-        let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get_mut(call_key))
+    /// Gives a connection to a call, and begins to send the request. False if a look has shown that the connection cannot
+    /// serve; nothing has changed then.
+    pub(crate) fn start(&mut self, conn_key: ConnKey, call_key: CallKey) -> bool {
+        let (Some(mut conn), Some(mut call)) =
+            (self.conns.get_mut(conn_key), self.calls.get_mut(call_key))
         else {
-            return;
+            return true;
         };
+        if conn.must_look(&call.request) {
+            if self.has_more(conn_key) {
+                return false;
+            }
+            match (self.conns.get_mut(conn_key), self.calls.get_mut(call_key)) {
+                (Some(same_conn), Some(same_call)) => (conn, call) = (same_conn, same_call),
+                _ => return true,
+            }
+        }
         call.state = CallState::OnConn(conn_key);
         call.attempts += 1;
         let timestamps = &mut call.timestamps;
@@ -37,7 +48,8 @@ impl<N: Net, C> Reactor<N, C> {
             self.spares.lend_decoder(&mut call.response);
         }
         if self.settings.batching.is_some() {
-            return self.start_pipeline(conn_key, call_key);
+            self.start_pipeline(conn_key, call_key);
+            return true;
         }
         match conn.send(call, &mut self.net, &mut self.buffer, self.now) {
             Ok(()) if conn.is_armed_by(self.soonest) => {}
@@ -47,6 +59,7 @@ impl<N: Net, C> Reactor<N, C> {
                 self.arm_conn(conn_key);
             }
         }
+        true
     }
 
     /// Takes the call off a connection, which then drains the abandoned answer. False if the connection cannot drain: a

@@ -201,7 +201,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             && call.head == HeadState::Awaited
         {
             call.head = HeadState::Ready;
-            if !call.has_own_deadline {
+            if !call.client.has_own_deadline {
                 let timeouts = call.own_timeouts().unwrap_or(&self.rules.timeouts);
                 let total = timeouts.total_streamed;
                 let deadline = total.and_then(|total| call.timestamps.begun.checked_add(total));
@@ -303,7 +303,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let keeps_request = self.reactor.is_sending(key);
         let call = self.reactor.call(key)?;
         call.head = HeadState::Given;
-        call.keeps_request = keeps_request;
+        call.client.keeps_request = keeps_request;
         if !keeps_request {
             std::mem::swap(&mut request, &mut call.request);
         }

@@ -114,21 +114,30 @@ impl<R: Router, N: Net> Engine<R, N> {
     #[inline]
     #[must_use = "a call that did not begin must be queued"]
     pub(super) fn start(&mut self, conn: ConnKey, key: CallKey) -> bool {
-        if self.reactor.must_look(conn, key) && self.reactor.has_more(conn) {
+        let begun = match self.telemetry.observes() || self.adaptive.is_on() {
+            false => self.reactor.start(conn, key),
+            true => self.start_observed(conn, key),
+        };
+        if !begun {
             self.close(conn);
-            return false;
+        } else if R::Sharing::IS_ON {
+            self.pipeline_begun(conn, key);
         }
-        if self.telemetry.observes() {
-            self.notify_sending(conn, key);
-        }
+        begun
+    }
+
+    /// Gives a connection to a call of a client with an observer or with adaptive limits.
+    #[cold]
+    fn start_observed(&mut self, conn: ConnKey, key: CallKey) -> bool {
+        let reused = self.reactor.has_served(conn);
         if self.adaptive.is_on() {
             self.set_first_byte_limit(conn);
         }
-        self.reactor.start(conn, key);
-        if R::Sharing::IS_ON {
-            self.pipeline_begun(conn, key);
+        let begun = self.reactor.start(conn, key);
+        if begun && self.telemetry.observes() {
+            self.notify_sending(conn, key, reused);
         }
-        true
+        begun
     }
 
     /// Gives a connection to a call that was taken out of the queue; false if the call did not begin. Then it is the
@@ -366,10 +375,9 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     #[cold]
-    pub(super) fn notify_sending(&self, conn: ConnKey, key: CallKey) {
+    pub(super) fn notify_sending(&self, conn: ConnKey, key: CallKey, reused: bool) {
         if let (Some(call), Some(remote)) = (self.reactor.call_ref(key), self.reactor.remote(conn))
         {
-            let reused = self.reactor.has_served(conn);
             self.telemetry.sending(key, call, remote, reused);
         }
     }

@@ -81,7 +81,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         if !matches!(time, CallTime::Running) {
             call.timestamps.begun = now;
-            call.has_own_deadline = !matches!(time, CallTime::Configured);
+            call.client.has_own_deadline = !matches!(time, CallTime::Configured);
             let timeouts = call.own_timeouts().unwrap_or(&self.rules.timeouts);
             let total = match call.mode {
                 BodyMode::Stream => timeouts.until_head(),

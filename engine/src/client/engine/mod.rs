@@ -589,7 +589,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let mut call = self.forget_body(id).ok_or_else(unknown)?;
         let report = Report::new(call.timestamps, call.attempts, self.reactor.now());
         self.reactor.take_back_decoder(&mut call.response);
-        let request = match call.keeps_request {
+        let request = match call.client.keeps_request {
             true => Some(call.request),
             false => {
                 self.reactor.put_spare_request(call.request);

@@ -107,7 +107,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         pipelines.call_added(slot);
         if self.telemetry.observes() {
-            self.notify_sending(conn, key);
+            self.notify_sending(conn, key, self.reactor.has_served(conn));
         }
         if self.adaptive.is_on() {
             self.set_first_byte_limit(conn);
