@@ -15,7 +15,7 @@
 //!   `-o` than URLs.
 //! - After a redirect to another origin, credentials and the text of `-b` are not sent again, even if a later redirect
 //!   leads back.
-//! - A `Proxy-Authorization` of `-H` is sent to the proxy and never to a server.
+//! - With a proxy, a `Proxy-Authorization` of `-H` is sent to the proxy and never to a server.
 //! - 304, 305, 306 and unknown 3xx are no redirects. A `Host` of `-H` goes to the first host and port alone, and headers
 //!   of `-H` that describe the body are dropped with the body. The body of a redirect is not awaited for long.
 //! - The default certificate authorities are Mozilla's, compiled in, unless `CURL_CA_BUNDLE` or `SSL_CERT_FILE` names a

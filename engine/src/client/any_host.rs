@@ -201,6 +201,7 @@ impl Router for AnyHost {
             Some(_) => None,
             None => proxies.unwrap_or(&self.proxies).pick(&url),
         };
+        let withholds = self.proxies.any() || proxies.is_some_and(Proxies::any);
         let tls = own.and_then(|own| own.tls.as_ref());
         let tls = tls.filter(|_| url.scheme() == Scheme::Https);
         // The host keeps the proxy and the identity, so no other value can have these addresses in memory.
@@ -208,6 +209,9 @@ impl Router for AnyHost {
             self.name.push(b'p');
             self.name
                 .extend_from_slice(&(Arc::as_ptr(proxy) as usize).to_ne_bytes());
+        }
+        if withholds {
+            self.name.push(b'w');
         }
         if let Some(tls) = tls {
             self.name.push(b't');
@@ -217,7 +221,7 @@ impl Router for AnyHost {
             Some(&host) => host,
             None => {
                 let tls = tls.unwrap_or(&self.tls).clone();
-                let host = self.insert_host(&url, proxy.cloned(), tls, hosts)?;
+                let host = self.insert_host(&url, proxy.cloned(), withholds, tls, hosts)?;
                 self.hosts.insert(self.name.as_slice().into(), host);
                 host
             }
@@ -295,10 +299,12 @@ impl AnyHost {
         }
     }
 
+    /// Makes the host of a URL. With `withholds`, its server gets no `Proxy-Authorization`.
     fn insert_host(
         &self,
         url: &Url<'_>,
         proxy: Option<Arc<Proxy>>,
+        withholds: bool,
         tls: TlsIdentity,
         hosts: &mut Hosts,
     ) -> Result<HostKey, ErrorKind> {
@@ -354,7 +360,7 @@ impl AnyHost {
                 }
             }
         }
-        if !asks_proxy {
+        if withholds && !asks_proxy {
             defaults = defaults.withholding();
         }
         if url.scheme() == Scheme::Https {

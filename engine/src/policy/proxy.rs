@@ -327,6 +327,11 @@ impl Proxies {
         })
     }
 
+    /// Whether there is any proxy.
+    pub(crate) fn any(&self) -> bool {
+        self.http.is_some() || self.https.is_some()
+    }
+
     /// The proxy for a URL.
     pub fn pick(&self, url: &Url<'_>) -> Option<&Arc<Proxy>> {
         let proxy = match url.scheme() {

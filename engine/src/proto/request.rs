@@ -177,11 +177,11 @@ impl Request {
     /// Adds a header line after those that are there. `Host` and `User-Agent` take the place of the defaults instead.
     /// The headers that frame the message (`Content-Length`, `Transfer-Encoding`, `Trailer`, `Expect`) are refused.
     ///
-    /// A [`Client`](crate::Client) sends `Proxy-Authorization` to an HTTP proxy that forwards the request, in place of
-    /// the proxy's own credentials. It never sends the header to a server (RFC 9110 §11.7.2): neither directly, nor
-    /// through a tunnel or SOCKS. A tunnel is opened for many requests, so only
-    /// [the proxy's credentials](crate::Proxy::with_credentials) open it. A [`HostClient`](crate::HostClient) and a
-    /// [`PipelineClient`](crate::PipelineClient), whose upstream may be a proxy, send the header like any other.
+    /// If the client or the call has proxies, `Proxy-Authorization` is sent to an HTTP proxy that forwards the request,
+    /// in place of the proxy's own credentials. It is then never sent to a server (RFC 9110 §11.7.2): neither directly,
+    /// nor through a tunnel or SOCKS. A tunnel is opened for many requests, so only
+    /// [the proxy's credentials](crate::Proxy::with_credentials) open it. Without proxies, the header is sent like any
+    /// other, because what the URL names may be a proxy.
     pub fn header(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
         let value = value.as_ref();
         self.invalidate();

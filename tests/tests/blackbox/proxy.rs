@@ -488,7 +488,38 @@ fn headers_for_the_proxy() {
     assert_none_left(client, [&proxy, &secure, &direct]);
 }
 
-/// Whoever chooses the proxies: the client, the call, or nobody. Each URL leads to its server directly, by a tunnel or
+/// Without proxies it is the caller's header, as in a request that is made for a proxy by hand. A call with proxies of
+/// its own to the same server is another matter, and so is a call without proxies of a client that has some.
+#[test]
+fn proxy_authorization_without_proxies() {
+    let server = Server::every(connection().always(OK));
+    let url = format!("http://{}/", server.address());
+    let excepted = || all("http", &server).except("127.0.0.0/8");
+    let told = |client: &mut Client, own: Option<Proxies>| {
+        let mut request = Request::get(&url);
+        request.header("Proxy-Authorization", "own");
+        let mut call = Call::new(request, Response::new());
+        if let Some(own) = own {
+            call = call.proxies(own);
+        }
+        run_any(client, [call]).remove(0).outcome.unwrap();
+        let seen = server.requests().pop().unwrap();
+        seen.header("proxy-authorization").len()
+    };
+    let mut without = any_client(config(Proxies::none()));
+    for _ in 0..2 {
+        assert_eq!(told(&mut without, None), 1);
+        assert_eq!(told(&mut without, Some(excepted())), 0);
+        assert_eq!(told(&mut without, Some(Proxies::none())), 1);
+    }
+    let mut with = any_client(config(excepted()));
+    assert_eq!(told(&mut with, None), 0);
+    assert_eq!(told(&mut with, Some(Proxies::none())), 0);
+    assert_none_left(without, []);
+    assert_none_left(with, [&server]);
+}
+
+/// Whoever chooses the proxies: the client or the call. Each URL leads to its server directly, by a tunnel or
 /// through SOCKS.
 #[test]
 fn proxy_authorization_reaches_no_server_by_any_way() {
@@ -513,7 +544,6 @@ fn proxy_authorization_reaches_no_server_by_any_way() {
     for (url, to) in &urls {
         // The proxies by their name, and what they are played by.
         let mut ways = vec![
-            ("none", unused()),
             ("excepted", unused()),
             ("tunnelled", Server::play([tunnel(*to)])),
             ("socks5", Server::play([socks_to(*to)])),
@@ -522,12 +552,11 @@ fn proxy_authorization_reaches_no_server_by_any_way() {
         for (way, server) in ways.drain(..) {
             for by_call in [false, true] {
                 let server = match (way, by_call) {
-                    (_, false) | ("none" | "excepted", true) => &server,
+                    (_, false) | ("excepted", true) => &server,
                     ("tunnelled", true) => &Server::play([tunnel(*to)]),
                     (_, true) => &Server::play([socks_to(*to)]),
                 };
                 let proxies = match way {
-                    "none" => Proxies::none(),
                     "excepted" => all("http", server).except("127.0.0.0/8"),
                     "tunnelled" => {
                         let proxy: courser::Proxy =

@@ -596,11 +596,10 @@ pub(crate) const KNOWN: &[Known] = &[
         differ: &[(&[Exit, Output, Wire], &["proxy/connect/interim"])],
     },
     Known {
-        why: "A `Proxy-Authorization` of `-H` is for the proxy. curl sends it to the server, inside a tunnel, past the proxy and without one, too.",
+        why: "A `Proxy-Authorization` of `-H` is for the proxy. curl sends it to the server, inside a tunnel and past the proxy too.",
         differ: &[(
             &[Wire],
             &[
-                "proxy/authorization-none",
                 "proxy/authorization-noproxy",
                 "proxy/connect/authorization-header",
             ],
