@@ -10,6 +10,7 @@ use std::fmt;
 mod files;
 #[cfg(feature = "hickory")]
 mod hickory;
+#[cfg(feature = "hickory")]
 mod hickory_runtime;
 pub(crate) mod lookup_queue;
 mod system;
