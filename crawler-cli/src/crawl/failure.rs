@@ -35,6 +35,8 @@ impl FailureScope {
                 | DnsError::NoAddresses
                 | DnsError::InvalidName
                 | DnsError::Config(_) => Self::HostFinal,
+                // Too many lookups of this program: the name servers were not asked.
+                DnsError::QueueFull(_) | DnsError::NotAsked => Self::Request,
                 _ => Self::Host,
             },
             ErrorKind::Tls(TlsFault::HandshakeEof) => Self::Host,

@@ -11,10 +11,10 @@ use super::hosts::Hosts;
 use super::telemetry::Telemetry;
 use crate::address::Address;
 use crate::client::progress::{ActiveCall, CallProgress};
-use crate::error::{Error, Phase, Sent};
+use crate::error::{Error, Sent};
 use crate::policy::{
     AttemptPermit, BalanceConfig, Balancer, Breaker, BreakerConfig, FailureClass, Health,
-    HealthCheck, Retry, health_of, health_of_address, later,
+    HealthCheck, Retry, health_of, health_of_address, is_unasked, later,
 };
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{CallKey, HostKey, Overrides};
@@ -530,7 +530,7 @@ impl Admission {
         let check = balance.balancer.config().health_check.as_ref()?;
         let is_well = error.is_none() && check.expected.contains(call.response.status());
         // A check that got no connection, because all were in use, says nothing about the address.
-        let was_asked = error.is_none_or(|error| error.phase() != Phase::Queue);
+        let was_asked = !error.is_some_and(is_unasked);
         let max_failures = check.failures.get();
         let known = &mut balance.checks[number];
         known.next = Some(later(now, check.interval.max(LEAST_INTERVAL)));

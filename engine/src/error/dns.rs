@@ -41,6 +41,11 @@ impl DnsError {
         matches!(self, Self::QueueFull(_) | Self::NotAsked)
     }
 
+    /// Whether the resolver of this program is at fault: the error says nothing about the host.
+    pub(crate) fn is_local(&self) -> bool {
+        self.is_overload() || matches!(self, Self::Config(_) | Self::Unanswered)
+    }
+
     /// Whether the error is an answer about the name, and not a failed lookup.
     pub(crate) fn is_negative(&self) -> bool {
         matches!(self, Self::NotFound | Self::NoAddresses | Self::InvalidName)

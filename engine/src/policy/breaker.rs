@@ -13,7 +13,7 @@ use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, ErrorKind, Phase};
+use crate::error::{Error, ErrorKind, Phase, ProxyFault};
 
 /// When a [`Breaker`] opens, and for how long.
 ///
@@ -315,10 +315,7 @@ impl Breaker {
 
 /// What the error of an attempt says about the peer.
 pub(crate) fn health_of(error: &Error) -> Health {
-    if error.phase() == Phase::Queue {
-        return Health::Unknown; // the peer got no request
-    }
-    if is_local(error) {
+    if is_unasked(error) || is_local(error) {
         return Health::Unknown;
     }
     match error.kind() {
@@ -346,6 +343,16 @@ pub(crate) fn health_of_address(error: &Error) -> Health {
     match is_local(error) {
         true => Health::Failure,
         false => health_of(error),
+    }
+}
+
+/// Whether nothing was asked of the peer, because of this program or this machine alone: a call that waited for a
+/// connection, a lookup that waited for others, a resolver that is not usable, no descriptor left.
+pub(crate) fn is_unasked(error: &Error) -> bool {
+    match error.kind() {
+        ErrorKind::Dns(error) | ErrorKind::Proxy(ProxyFault::Name(error)) => error.is_local(),
+        ErrorKind::Shortage(_) => true,
+        _ => error.phase() == Phase::Queue,
     }
 }
 
@@ -415,6 +422,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::error::{DnsError, Sent, Shortage, TimeLimit};
 
     fn config() -> BreakerConfig {
         BreakerConfig {
@@ -433,6 +441,43 @@ mod tests {
     }
 
     use Health::{Failure, Success, Unknown};
+
+    #[test]
+    fn what_this_machine_lacks_says_nothing_about_a_host() {
+        let health = |kind: ErrorKind, phase| {
+            let error = Error::new(kind, phase, Sent::Nothing);
+            assert_eq!(health_of(&error), health_of_address(&error));
+            health_of(&error)
+        };
+        for ours in [
+            DnsError::QueueFull(100),
+            DnsError::NotAsked,
+            DnsError::Config("no servers".into()),
+            DnsError::Unanswered,
+        ] {
+            assert_eq!(health(ours.clone().into(), Phase::Resolve), Unknown);
+            assert_eq!(
+                health(ProxyFault::Name(ours).into(), Phase::Resolve),
+                Unknown
+            );
+        }
+        for theirs in [
+            DnsError::NotFound,
+            DnsError::Timeout,
+            DnsError::ServerFailure(2),
+        ] {
+            assert_eq!(health(theirs.clone().into(), Phase::Resolve), Failure);
+            assert_eq!(
+                health(ProxyFault::Name(theirs).into(), Phase::Resolve),
+                Failure
+            );
+        }
+        assert_eq!(
+            health(ErrorKind::Shortage(Shortage::Memory), Phase::Connect),
+            Unknown
+        );
+        assert_eq!(health(TimeLimit::Total.into(), Phase::Queue), Unknown);
+    }
 
     #[test]
     fn it_opens_by_ratio_with_enough_volume_only() {

@@ -40,7 +40,7 @@ pub use retry::{FailedAttempt, FailureClass, Retry, RetryHook, RetryOn, RetryRul
 pub use timeouts::{LatePolicy, Timeouts};
 
 pub(crate) use balance::AttemptPermit;
-pub(crate) use breaker::{health_of, health_of_address};
+pub(crate) use breaker::{health_of, health_of_address, is_unasked};
 pub(crate) use dial::{Avoided, Race, RaceStep, rotate};
 pub(crate) use dns::{Found, NameCache, Question, interleave, literal};
 pub(crate) use host_hash::host_hash;
