@@ -151,8 +151,9 @@ pub struct Config {
     pub host: HostConfig,
     /// The most connections of all hosts together: connecting, busy, draining and idle. At the cap, the connection that
     /// has been idle for longest is closed to make room. If no connection is idle, hosts without any connection get the
-    /// next free place first. The threads of a [`Shared`](crate::Shared) client share this limit. Default 900, within
-    /// the 1,024 descriptors that a process usually has.
+    /// next free place first. While the name of a host is being looked up, its connection takes no place; so slow name
+    /// servers do not hold other hosts (up to 2,048 such connections). The threads of a [`Shared`](crate::Shared) client
+    /// share this limit. Default 900, within the 1,024 descriptors that a process usually has.
     ///
     /// If the machine has no descriptor left for a connection, the client waits as it does at the cap (see
     /// [`Shortage`](crate::Shortage)).

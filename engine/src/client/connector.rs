@@ -382,6 +382,7 @@ impl Connector {
         match &opening.stage {
             Stage::Begun => {}
             Stage::Resolving { name, .. } => {
+                cx.hosts.lookup_ended(opening.slot.host);
                 if let Some(lookups) = &mut self.names {
                     lookups.leave(name);
                 }
@@ -424,6 +425,7 @@ impl Connector {
                 let name = lookups.wait(name, key, |waits| self.openings.get(waits).is_some());
                 if let Some(opening) = self.openings.get_mut(key) {
                     opening.stage = Stage::Resolving { name, until };
+                    cx.hosts.lookup_began(opening.slot.host);
                 }
                 if let Some(until) = until {
                     let owner = TimerOwner::Opening(key);
@@ -462,6 +464,11 @@ impl Connector {
         if matches!(host.route.addresses, Addresses::Spread(..)) {
             return self.end_without_connection(cx, key, addresses);
         }
+        if cx.hosts.is_exceeded() {
+            return self.wait_for_room(cx, key);
+        }
+        let opening = self.openings.get(key)?;
+        let host = cx.hosts.get(opening.slot.host)?;
         let start = next_start(&mut host.route.openings);
         let Addresses::Named(name, port) = &host.route.addresses else {
             return None;
@@ -531,6 +538,22 @@ impl Connector {
         Some(Opened::Resolved(usable))
     }
 
+    /// The names that an opening needs are known, and meanwhile other connections have taken all room. The opening ends,
+    /// and its call waits like a call at the cap.
+    fn wait_for_room<N: Net>(
+        &mut self,
+        cx: &mut Context<'_, N>,
+        key: OpeningKey,
+    ) -> Option<Opened> {
+        let now = cx.reactor.now();
+        let slot = self.openings.remove(key)?.slot;
+        if let Some(host) = cx.hosts.get(slot.host) {
+            host.pool.open_refused(now, slot.id);
+        }
+        cx.hosts.touch(slot.host);
+        None
+    }
+
     /// The addresses of the right family that may be connected to, or all of the family if none may.
     fn usable(&self, addresses: &[IpAddr]) -> Vec<IpAddr> {
         let names = self.names.as_ref().map(Lookups::names);
@@ -585,6 +608,7 @@ impl Connector {
             for &key in &openings {
                 if let Some(opening) = self.openings.get_mut(key) {
                     opening.stage = Stage::Begun;
+                    cx.hosts.lookup_ended(opening.slot.host);
                 }
             }
             for key in openings {

@@ -44,7 +44,7 @@ pub enum ReuseOrder {
 pub struct Counters {
     /// All connections: connecting, busy, draining and idle.
     pub open: usize,
-    /// Connections that are being opened.
+    /// Connections that are being opened, also those whose names are being looked up.
     pub connecting: usize,
     /// Connections that serve a call.
     pub busy: usize,

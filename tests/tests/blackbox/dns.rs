@@ -541,7 +541,7 @@ fn each_of_ten_thousand_names_is_asked_for_once() {
         ..DnsConfig::default()
     });
     config.host.timeouts.resolve = None;
-    let resolver = HickoryResolver::with_servers(servers([&dns]));
+    let resolver = HickoryResolver::with_servers(servers([&dns])).max_time(10 * PATIENCE);
     let mut client = named_client(config, resolver);
     let call = |tag: u64| {
         let name = format!("n{}.test", tag % NAMES);
@@ -804,8 +804,9 @@ fn many_silent_zones_do_not_hold_other_names() {
 fn calls_to_silent_names_do_not_hold_other_calls_and_leave_no_lookup() {
     let server = closing();
     let dns = partly_silent();
+    // Many more silent names than connections.
     let mut config = config_of(exact());
-    config.max_connections = NonZeroUsize::new(4_096).unwrap();
+    config.max_connections = NonZeroUsize::new(16).unwrap();
     let resolver = HickoryResolver::with_servers(servers([&dns])).max_waiting(1_000);
     let mut client = named_client(config, resolver);
     let silent = |n| {
@@ -841,6 +842,46 @@ fn calls_to_silent_names_do_not_hold_other_calls_and_leave_no_lookup() {
     let id = client.submit(silent(0).timeout(Duration::from_millis(50)));
     while client.wait(Some(PATIENCE)).unwrap().expect("it ends").id != id {}
     assert_eq!(client.dns_counters().in_flight, 0);
+    assert_none_left(client, [&server]);
+}
+
+/// Keeps the questions until the test answers them.
+struct Held(mpsc::Sender<Answering>);
+
+impl Resolver for Held {
+    fn lookup(&mut self, _name: &str, reply: Answering) {
+        self.0.send(reply).unwrap();
+    }
+}
+
+#[test]
+fn names_found_at_the_same_time_share_the_room_for_connections() {
+    let server = Server::every(connection().always(OK));
+    let (sender, asked) = mpsc::channel();
+    let mut config = any_config();
+    config.max_connections = NonZeroUsize::new(2).unwrap();
+    let mut client = named_client(config, Held(sender));
+    for n in 0..6 {
+        client.submit(client_call(Request::get(url(
+            &format!("n{n}.test"),
+            &server,
+        ))));
+    }
+    client.maintain(Duration::ZERO).unwrap();
+    let replies: Vec<_> = asked.try_iter().collect();
+    assert_eq!(replies.len(), 6);
+    for reply in replies {
+        let here = "127.0.0.1".parse().unwrap();
+        reply.answer(Answer::found([here], Duration::from_secs(60)));
+    }
+    for _ in 0..6 {
+        let done = client.wait(Some(PATIENCE)).unwrap().expect("an answer");
+        assert!(done.outcome.is_ok(), "{:?}", done.outcome);
+        let counters = client.counters();
+        assert!(counters.open <= 2, "{counters:?}");
+    }
+    assert_eq!(server.accepted(), 6);
+    assert!(asked.try_recv().is_err(), "a name was asked for again");
     assert_none_left(client, [&server]);
 }
 

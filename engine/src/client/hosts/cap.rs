@@ -14,8 +14,10 @@ use crate::time::Time;
 
 #[derive(Debug)]
 pub(super) struct ConnectionCap {
-    /// Connections of all hosts.
+    /// Connections of all hosts, without those whose names are being looked up.
     open: usize,
+    /// Openings of all hosts whose names are being looked up.
+    lookups: usize,
     max_open: usize,
     scarcity: Scarcity,
     /// The lower one of `max_open` and the limit of `scarcity`.
@@ -34,6 +36,8 @@ pub(super) struct ConnectionCap {
 pub(super) struct UnderCap {
     /// The connections of this host that are counted in the cap.
     counted: usize,
+    /// The openings of this host whose names are being looked up.
+    lookups: usize,
     want: Want,
 }
 
@@ -49,6 +53,7 @@ impl ConnectionCap {
     pub(super) fn new(max_open: usize) -> Self {
         Self {
             open: 0,
+            lookups: 0,
             max_open,
             scarcity: Scarcity::default(),
             limit: max_open,
@@ -68,7 +73,12 @@ impl ConnectionCap {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.open >= self.limit
+        self.open + self.lookups.saturating_sub(MOST_LOOKUPS) >= self.limit
+    }
+
+    /// Whether there are more connections than may be: names of openings have been found while there was no room.
+    pub(super) fn is_exceeded(&self) -> bool {
+        self.open > self.limit
     }
 
     /// Whether a connection that is closed makes room for another one. It does not if local ports are missing: the
@@ -142,9 +152,24 @@ impl ConnectionCap {
     /// The number of a host's connections may have changed.
     #[inline]
     pub(super) fn count(&mut self, host: &mut Host) {
-        let open = host.pool.open();
+        let open = host.pool.open() - host.under_cap.lookups;
         self.open = self.open + open - host.under_cap.counted;
         host.under_cap.counted = open;
+    }
+
+    /// An opening of the host waits for a name. It takes no room from hosts whose names are known, so that slow name
+    /// servers do not hold these.
+    pub(super) fn lookup_began(&mut self, host: &mut Host) {
+        self.lookups += 1;
+        host.under_cap.lookups += 1;
+        self.count(host);
+    }
+
+    /// An opening of the host no longer waits for a name.
+    pub(super) fn lookup_ended(&mut self, host: &mut Host) {
+        self.lookups -= 1;
+        host.under_cap.lookups -= 1;
+        self.count(host);
     }
 
     /// A host needs a connection, and there is no room for one.
@@ -200,6 +225,10 @@ impl ConnectionCap {
         false
     }
 }
+
+/// How many openings may wait for names before they take room under the cap. A burst of names waits here, where it has
+/// no time limit, and not in the queue of the resolver.
+const MOST_LOOKUPS: usize = 2_048;
 
 #[inline]
 fn next_wanting(

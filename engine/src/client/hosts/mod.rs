@@ -243,6 +243,25 @@ impl Hosts {
         self.cap.is_full()
     }
 
+    /// Whether there are more connections than may be: names of openings have been found while there was no room.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.cap.is_exceeded()
+    }
+
+    /// An opening of a host waits for a name, and takes no room under the cap.
+    pub(crate) fn lookup_began(&mut self, key: HostKey) {
+        if let Some(host) = self.hosts.get_mut(key) {
+            self.cap.lookup_began(host);
+        }
+    }
+
+    /// An opening of a host no longer waits for a name.
+    pub(crate) fn lookup_ended(&mut self, key: HostKey) {
+        if let Some(host) = self.hosts.get_mut(key) {
+            self.cap.lookup_ended(host);
+        }
+    }
+
     /// Whether closing an idle connection makes room for another one.
     pub(crate) fn gains_by_closing(&self) -> bool {
         self.cap.gains_by_closing()
