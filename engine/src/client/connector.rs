@@ -586,6 +586,7 @@ impl Connector {
         let opening = self.openings.get(key);
         let host = opening.and_then(|opening| cx.hosts.get(opening.slot.host));
         let kind = match (kind, host) {
+            (ErrorKind::Dns(DnsError::Shortage(shortage)), _) => ErrorKind::Shortage(shortage),
             // The failed name is the name of the proxy, except when the server's name is looked up for a SOCKS5 proxy.
             (ErrorKind::Dns(error), Some(host))
                 if host.route.proxy.is_some()

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::Shortage;
+
 /// Why a name has no addresses. All calls that wait for the name get the same error.
 ///
 /// ```
@@ -27,6 +29,9 @@ pub enum DnsError {
     QueueFull(usize),
     /// The lookup waited too long for other lookups, and no name server was asked.
     NotAsked,
+    /// The resolver had no descriptor left, or the like, to ask. Calls do not fail with this error: they wait, or fail,
+    /// as without a descriptor for their connection (see [`Shortage`]).
+    Shortage(Shortage),
     /// The configuration of the resolver is not usable. The text names the file and the reason.
     Config(Arc<str>),
     /// The lookup failed otherwise: no name server could be reached, or its answer was malformed.
@@ -36,9 +41,12 @@ pub enum DnsError {
 }
 
 impl DnsError {
-    /// Whether the resolver was too busy to ask: the error says nothing about the name.
+    /// Whether the resolver was too busy to ask, or could not ask: the error says nothing about the name.
     pub(crate) fn is_overload(&self) -> bool {
-        matches!(self, Self::QueueFull(_) | Self::NotAsked)
+        matches!(
+            self,
+            Self::QueueFull(_) | Self::NotAsked | Self::Shortage(_)
+        )
     }
 
     /// Whether the resolver of this program is at fault: the error says nothing about the host.
@@ -73,6 +81,7 @@ impl fmt::Display for DnsError {
                 write!(f, "too many lookups wait for the resolver (limit: {most})")
             }
             Self::NotAsked => f.write_str("the lookup waited too long for other lookups"),
+            Self::Shortage(shortage) => shortage.fmt(f),
             Self::Config(what) => write!(f, "unusable resolver configuration: {what}"),
             Self::Resolver(what) => write!(f, "the lookup failed: {what}"),
             Self::Unanswered => f.write_str("the resolver gave no answer"),

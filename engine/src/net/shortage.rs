@@ -12,15 +12,30 @@ use crate::error::Shortage;
 /// Recognizes a shortage in an error of making a socket or a queue of events.
 #[cold]
 pub(super) fn recognized(error: io::Error) -> io::Error {
-    let shortage = match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::MFILE) => Shortage::Descriptors {
+    match shortage_in(&error) {
+        Some(shortage) => shortage.into(),
+        None => error,
+    }
+}
+
+/// The shortage that caused an error of making a descriptor.
+#[cold]
+pub(super) fn shortage_in(error: &io::Error) -> Option<Shortage> {
+    match error.raw_os_error().map(Errno::from_raw_os_error)? {
+        Errno::MFILE => Some(Shortage::Descriptors {
             limit: getrlimit(Resource::Nofile).current,
-        },
-        Some(Errno::NFILE) => Shortage::SystemDescriptors,
-        Some(Errno::NOBUFS | Errno::NOMEM | Errno::NOSPC) => Shortage::Memory,
-        _ => return error,
-    };
-    shortage.into()
+        }),
+        Errno::NFILE => Some(Shortage::SystemDescriptors),
+        Errno::NOBUFS | Errno::NOMEM | Errno::NOSPC => Some(Shortage::Memory),
+        _ => None,
+    }
+}
+
+/// The shortage that there is now, for errors that do not tell their cause.
+#[cold]
+pub(super) fn shortage_now() -> Option<Shortage> {
+    let probe = Socket::new(Domain::IPV4, Type::DGRAM, None);
+    probe.err().as_ref().and_then(shortage_in)
 }
 
 /// Recognizes a shortage in an error of `connect`.

@@ -35,8 +35,8 @@ pub struct DnsConfig {
     /// Default 60 s.
     pub default_ttl: Duration,
     /// How long a failure is kept that has no time to live: the servers failed or were silent, or an answer without an
-    /// address does not say how long it holds (RFC 9520 §3.2). A resolver that was too busy to ask is not such a
-    /// failure. Default 5 s.
+    /// address does not say how long it holds (RFC 9520 §3.2). A resolver that was too busy to ask, or had no
+    /// descriptor, is not such a failure. Default 5 s.
     pub negative_ttl: Duration,
     /// The longest time for which a failure is kept; "no such host" has a time to live (RFC 2308 §5). Default 60 s.
     pub max_negative_ttl: Duration,

@@ -12,13 +12,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use courser::{
-    BalanceConfig, BreakerConfig, Call, Client, Completion, Config, ErrorKind, HostClient,
-    HostConfig, Observer, ObserverEvent, Phase, PipelineClient, PipelineConfig, Request, Response,
-    Sent, Shared, SharedConfig, Shortage, Upstream, completions,
+    BalanceConfig, BreakerConfig, Call, Client, Completion, Config, ErrorKind, HickoryResolver,
+    HostClient, HostConfig, NameServers, Observer, ObserverEvent, Phase, PipelineClient,
+    PipelineConfig, Request, Response, Sent, Shared, SharedConfig, Shortage, Upstream, completions,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tests::alone::descriptors;
-use tests::clients::{config, run};
+use tests::clients::{any_config, config, run};
+use tests::dns::{DnsServer, Reply, a};
 use tests::script::{Server, connection, eventually};
 
 use crate::OK;
@@ -194,6 +195,35 @@ fn a_client_that_cannot_be_made_names_the_limit() {
         leave(0);
         let error = Client::new(Config::default()).err().unwrap();
         assert!(matches!(error.kind(), ErrorKind::Shortage(_)), "{error:?}");
+    });
+}
+
+/// A resolver without a descriptor is no failure of the name, which is asked for again as soon as there is one.
+#[test]
+fn lookups_wait_for_descriptors_too() {
+    scarce("lookups_wait_for_descriptors_too", 1, |servers| {
+        let hosts = tempfile::NamedTempFile::new().unwrap();
+        let from_file = HickoryResolver::with_files("/nonexistent", hosts.path());
+        let name_server = DnsServer::start(|asked| Reply::found([a(&asked.name, 60, "127.0.0.1")]));
+        let from_server = HickoryResolver::with_servers(NameServers::new([name_server.address()]));
+        for resolver in [from_file, from_server] {
+            let mut config = any_config();
+            config.host.breaker = Some(nervous());
+            let mut client = Client::with_resolver(config, resolver).unwrap();
+            // The second time, the resolver runs already, and the file has changed.
+            for name in ["first.test", "second.test"] {
+                fs::write(hosts.path(), format!("127.0.0.1 {name}")).unwrap();
+                let url = format!("http://{name}:{}/", servers[0].port());
+                client.close_idle();
+                let limit = leave(0);
+                let error = client.get(&url, &mut Response::new()).unwrap_err();
+                assert!(matches!(error.kind(), ErrorKind::Shortage(_)), "{error:?}");
+                let place = (error.phase(), error.sent());
+                assert_eq!(place, (Phase::Resolve, Sent::Nothing));
+                setrlimit(Resource::Nofile, limit).unwrap();
+                client.get(&url, &mut Response::new()).unwrap();
+            }
+        }
     });
 }
 

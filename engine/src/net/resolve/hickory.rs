@@ -31,6 +31,8 @@ use super::files::{HostsFile, ResolvConf, interface_index};
 use super::hickory_runtime::ServerRuntime;
 use super::lookup_queue::{LookupLimits, LookupQueue, Step};
 use super::{Answer, DnsError, Reply, Resolver};
+use crate::error::Shortage;
+use crate::net::shortage::{shortage_in, shortage_now};
 use crate::time::Time;
 
 /// Asks name servers. Its thread starts with the first lookup and ends with the resolver.
@@ -278,7 +280,9 @@ impl Lookups {
     }
 
     fn ask(&mut self, name: &str, reply: Reply) {
-        self.config.refresh();
+        if let Err(shortage) = self.config.refresh() {
+            return reply.answer(Answer::failed(DnsError::Shortage(shortage)));
+        }
         if let Some(addresses) = self.config.hosts.get(name) {
             return reply.answer(Answer::found(addresses.iter().copied(), HOSTS_TTL));
         }
@@ -387,35 +391,48 @@ impl CurrentConfig {
         }
     }
 
-    /// Reads the files that have changed, or whose network interfaces have come or gone.
-    fn refresh(&mut self) {
+    /// Reads the files that have changed, or whose network interfaces have come or gone. Without a descriptor for a
+    /// file, that file is read the next time.
+    fn refresh(&mut self) -> Result<(), Shortage> {
         let ConfigSource::Files { resolv_conf, hosts } = &self.source else {
-            return;
+            return Ok(());
         };
         let version = Some(FileVersion::of(hosts));
         if version != self.hosts_file {
-            self.hosts_file = version;
             // As in the C library, a missing or unreadable file has no names.
-            self.hosts = HostsFile::parse(&fs::read(hosts).unwrap_or_default());
+            self.hosts = HostsFile::parse(&read(hosts)?.unwrap_or_default());
+            self.hosts_file = version;
         }
         let version = Some(FileVersion::of(resolv_conf));
         let mut interfaces = self.interfaces.iter();
         let moved = interfaces.any(|(name, index)| interface_index(name) != *index);
         if version != self.resolv_conf || moved {
+            let text = read(resolv_conf)?;
             self.resolv_conf = version;
             self.interfaces.clear();
-            self.servers = read_resolv_conf(resolv_conf, &mut self.interfaces);
+            self.servers = parse_resolv_conf(resolv_conf, text, &mut self.interfaces);
         }
+        Ok(())
     }
 }
 
-/// Reads the file, and adds the network interfaces that it names.
-fn read_resolv_conf(
+/// Reads a file. Only a shortage is an error of this function.
+fn read(path: &Path) -> Result<io::Result<Vec<u8>>, Shortage> {
+    let text = fs::read(path);
+    match text.as_ref().err().and_then(shortage_in) {
+        Some(shortage) => Err(shortage),
+        None => Ok(text),
+    }
+}
+
+/// Parses what was read, and adds the network interfaces that the file names.
+fn parse_resolv_conf(
     path: &Path,
+    text: io::Result<Vec<u8>>,
     interfaces: &mut Vec<(Box<str>, Option<u32>)>,
 ) -> Result<Arc<Servers>, DnsError> {
     let failed = |what: String| DnsError::Config(format!("{}: {what}", path.display()).into());
-    let text = fs::read(path).map_err(|error| failed(error.to_string()))?;
+    let text = text.map_err(|error| failed(error.to_string()))?;
     let conf = ResolvConf::parse(&text, &interface_index, interfaces).map_err(failed)?;
     Servers::new(&NameServers {
         servers: conf.servers,
@@ -673,7 +690,11 @@ impl NoRecords {
             }
             NetError::Timeout => DnsError::Timeout,
             NetError::Io(io) if io.kind() == io::ErrorKind::TimedOut => DnsError::Timeout,
-            _ => DnsError::Resolver(error.to_string().into()),
+            // The crate does not always keep the error of the socket.
+            _ => match shortage_now() {
+                Some(shortage) => DnsError::Shortage(shortage),
+                None => DnsError::Resolver(error.to_string().into()),
+            },
         };
         failed.into()
     }
@@ -771,9 +792,10 @@ fn time_to_live(seconds: u32) -> Duration {
 }
 
 fn resolver_failed(error: &io::Error) -> Answer {
-    Answer::failed(DnsError::Resolver(
-        format!("the resolver cannot start: {error}").into(),
-    ))
+    Answer::failed(match shortage_in(error) {
+        Some(shortage) => DnsError::Shortage(shortage),
+        None => DnsError::Resolver(format!("the resolver cannot start: {error}").into()),
+    })
 }
 
 /// The time that the slower family has left (RFC 8305 §3).
@@ -831,7 +853,7 @@ mod tests {
             resolv_conf: resolv_conf.into(),
             hosts: "/nonexistent/hosts".into(),
         });
-        config.refresh();
+        config.refresh().unwrap();
         assert_eq!(
             config.servers.as_ref().map(|servers| servers.each.len()),
             Ok(1)
@@ -839,11 +861,11 @@ mod tests {
         assert_eq!(config.interfaces, [("nonexistent0".into(), None)]);
         // The file is not read again while neither it nor the interface changes.
         let before = config.servers.clone().unwrap();
-        config.refresh();
+        config.refresh().unwrap();
         assert!(Arc::ptr_eq(&before, config.servers.as_ref().unwrap()));
         // As if the interface had come.
         config.interfaces[0].1 = Some(1);
-        config.refresh();
+        config.refresh().unwrap();
         assert!(!Arc::ptr_eq(&before, config.servers.as_ref().unwrap()));
     }
 

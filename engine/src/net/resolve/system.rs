@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use super::lookup_queue::{LookupLimits, LookupQueue, Step};
 use super::{Answer, DnsError, Reply, Resolver};
+use crate::net::shortage::{shortage_in, shortage_now};
 use crate::time::Time;
 
 /// Calls the system's `getaddrinfo`, which uses all of its configuration: `nsswitch.conf`, mDNS, LDAP, the environment.
@@ -193,6 +194,8 @@ fn look_up(name: &str) -> Answer {
                     DnsError::NotFound
                 } else if contains("No address associated") || contains("has no usable address") {
                     DnsError::NoAddresses
+                } else if let Some(shortage) = shortage_in(&error).or_else(shortage_now) {
+                    DnsError::Shortage(shortage)
                 } else {
                     DnsError::Resolver(text.into())
                 },
