@@ -169,7 +169,7 @@ impl Settings {
                 decode_ratio: None,
                 // curl's own limits.
                 head_bytes: 300 * 1024,
-                header_line: 100 * 1024,
+                header_line: 100 * 1024 - 1,
                 ..Limits::default()
             },
             user_agent: self.user_agent.clone(),
