@@ -40,6 +40,7 @@ pub use batch::{BatchConfig, BatchOrder};
 pub use config::{Config, HostConfig};
 #[cfg(feature = "cookies")]
 pub use cookies::{Cookie, CookieJar, CookieLimits};
+pub(crate) use engine::memory_of;
 pub use engine::{Batch, Body, Engine};
 #[cfg(feature = "http")]
 pub use interop::ConversionError;

@@ -11,7 +11,7 @@ use bytes::{Buf, Bytes};
 use super::slot::BodyPart;
 use super::thread::Command;
 use super::{Refused, Sending, Ticket};
-use crate::client::{Completion, Report};
+use crate::client::{Completion, Report, memory_of};
 use crate::error::{Error, Misuse, Phase, Sent};
 use crate::proto::Response;
 
@@ -69,10 +69,10 @@ impl Future for Streaming {
 #[derive(Debug)]
 pub struct SharedBody {
     ticket: Ticket,
-    /// What the reader has not taken yet.
-    chunk: Bytes,
-    /// The chunk before, or a clone of it. Given in exchange for the next chunk. Its memory is used again if the reader
-    /// keeps no clone.
+    chunk: Vec<u8>,
+    /// How many bytes of the chunk the reader has taken.
+    taken: usize,
+    /// A clone of the chunk that the reader took as a whole. When the reader has dropped it, its memory is used again.
     last: Bytes,
     state: State,
 }
@@ -88,7 +88,8 @@ impl SharedBody {
     pub(super) fn new(ticket: Ticket) -> Self {
         Self {
             ticket,
-            chunk: Bytes::new(),
+            chunk: Vec::new(),
+            taken: 0,
             last: Bytes::new(),
             state: State::Open,
         }
@@ -103,7 +104,7 @@ impl SharedBody {
             if self.ticket.workers.is_own_thread() {
                 return Err(body_error(Misuse::OwnThread));
             }
-            let part = self.ticket.slot.wait_chunk(&mut self.last);
+            let part = self.ticket.slot.wait_chunk(&mut self.chunk);
             self.take(part)?;
         }
         Ok(self.copy_to(buf))
@@ -139,7 +140,8 @@ impl SharedBody {
     /// Why the body ended early.
     pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
         ready!(self.poll_more(context))?;
-        let chunk = std::mem::take(&mut self.chunk);
+        let mut chunk = Bytes::from(std::mem::take(&mut self.chunk));
+        chunk.advance(std::mem::take(&mut self.taken));
         self.last = chunk.clone();
         Poll::Ready(Ok((!chunk.is_empty()).then_some(chunk)))
     }
@@ -147,7 +149,7 @@ impl SharedBody {
     /// Waits until there are bytes in the chunk, or until the end.
     fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         while self.wants_more()? {
-            let part = ready!(self.ticket.slot.poll_chunk(context, &mut self.last));
+            let part = ready!(self.ticket.slot.poll_chunk(context, &mut self.chunk));
             self.take(part)?;
         }
         Poll::Ready(Ok(()))
@@ -184,11 +186,18 @@ impl SharedBody {
 
     /// Whether no byte of the chunk is left, and more of the body may come.
     fn wants_more(&mut self) -> Result<bool, Error> {
-        if !self.chunk.is_empty() {
+        if self.taken < self.chunk.len() {
             return Ok(false);
         }
+        self.chunk.clear();
+        self.taken = 0;
         match self.state {
-            State::Open => Ok(true),
+            State::Open => {
+                if self.chunk.capacity() == 0 {
+                    self.chunk = memory_of(std::mem::take(&mut self.last));
+                }
+                Ok(true)
+            }
             State::Ended(_) => Ok(false),
             State::Failed => Err(body_error(Misuse::UnknownBody)),
         }
@@ -197,7 +206,6 @@ impl SharedBody {
     fn take(&mut self, part: BodyPart) -> Result<(), Error> {
         match part {
             BodyPart::Chunk => {
-                self.chunk = std::mem::take(&mut self.last);
                 let slot = &self.ticket.slot;
                 let taken = Command::ChunkTaken(Arc::clone(slot));
                 self.ticket.workers.send(slot.worker(), taken);
@@ -212,11 +220,10 @@ impl SharedBody {
     }
 
     fn copy_to(&mut self, buf: &mut [u8]) -> usize {
-        let n = self.chunk.len().min(buf.len());
-        self.chunk.copy_to_slice(&mut buf[..n]);
-        if self.chunk.is_empty() {
-            self.last = std::mem::take(&mut self.chunk);
-        }
+        let waiting = &self.chunk[self.taken..];
+        let n = waiting.len().min(buf.len());
+        buf[..n].copy_from_slice(&waiting[..n]);
+        self.taken += n;
         n
     }
 }

@@ -32,7 +32,6 @@ pub use sending::{Sending, Ticket};
 #[cfg(feature = "tower")]
 pub use service::{HttpService, ServiceError, ServiceFuture};
 
-use bytes::Bytes;
 use crossbeam_channel::Receiver;
 
 use crate::client::{
@@ -588,8 +587,8 @@ impl<R: Router + 'static, N: Net + 'static> driver::Driver for Engine<R, N> {
         self.readable_body()
     }
 
-    fn read_chunk(&mut self, id: CallId, chunk: &mut Bytes) -> Result<Read, Error> {
-        self.read_chunk(id, chunk)
+    fn take_arrived(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<Read, Error> {
+        self.take_arrived(id, chunk)
     }
 
     fn is_body_read(&self, id: CallId) -> bool {
@@ -618,8 +617,6 @@ mod driver {
     use std::io;
     use std::sync::Arc;
     use std::time::Duration;
-
-    use bytes::Bytes;
 
     use crate::client::{Call, CallId, Completion, MigratingCall, Read, Recorder};
     use crate::error::Error;
@@ -661,8 +658,8 @@ mod driver {
 
         fn readable_body(&mut self) -> Option<CallId>;
 
-        /// Takes the bytes of a body that have come, and may use the memory of the bytes that were in `chunk`.
-        fn read_chunk(&mut self, id: CallId, chunk: &mut Bytes) -> Result<Read, Error>;
+        /// Takes the bytes of a body that have come, into an empty vector.
+        fn take_arrived(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<Read, Error>;
 
         /// Whether all bytes of a body are read, and only its end is left.
         fn is_body_read(&self, id: CallId) -> bool;

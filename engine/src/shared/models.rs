@@ -326,12 +326,12 @@ impl driver::Driver for Prompt {
         self.readable.pop()
     }
 
-    fn read_chunk(&mut self, id: CallId, chunk: &mut Bytes) -> Result<Read, Error> {
+    fn take_arrived(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<Read, Error> {
         let at = self.bodies.iter().position(|body| body.id == id);
         let at = at.ok_or_else(|| unbegun_error(Misuse::UnknownBody))?;
         let body = &mut self.bodies[at];
         if body.taken < body.received {
-            *chunk = Bytes::from_static(&BODY[body.taken..body.received]);
+            chunk.extend_from_slice(&BODY[body.taken..body.received]);
             body.taken = body.received;
             return Ok(Read::Data(chunk.len()));
         }

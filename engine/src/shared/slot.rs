@@ -3,8 +3,6 @@
 use std::sync::{Arc, PoisonError};
 use std::task;
 
-use bytes::Bytes;
-
 use super::completions::{Delivered, Recipient};
 use super::thread::OpenCall;
 use crate::client::{CallId, Completion, Report};
@@ -39,10 +37,8 @@ struct State {
 /// The part of a streamed body that waits for its reader.
 #[derive(Debug, Default)]
 struct Body {
-    /// Empty if the reader has taken it.
-    chunk: Bytes,
-    /// The chunk before, which the reader has used. Its memory may be used again.
-    used: Bytes,
+    /// Empty if the reader has taken all bytes.
+    chunk: Vec<u8>,
     /// The end of the body, which follows the chunk.
     end: Option<BodyEnd>,
 }
@@ -80,8 +76,8 @@ impl Slot {
         self.wait_for(|state| state.completion.take())
     }
 
-    /// Blocks until more bytes of the body have come, and takes them in exchange for the last `chunk`.
-    pub(super) fn wait_chunk(&self, chunk: &mut Bytes) -> BodyPart {
+    /// Blocks until more bytes of the body have come, and puts them into `chunk`, which must be empty.
+    pub(super) fn wait_chunk(&self, chunk: &mut Vec<u8>) -> BodyPart {
         self.wait_for(|state| state.take_chunk(chunk))
     }
 
@@ -93,7 +89,7 @@ impl Slot {
     pub(super) fn poll_chunk(
         &self,
         context: &task::Context<'_>,
-        chunk: &mut Bytes,
+        chunk: &mut Vec<u8>,
     ) -> task::Poll<BodyPart> {
         self.poll_for(context, |state| state.take_chunk(chunk))
     }
@@ -165,14 +161,14 @@ impl Slot {
         self.lock().body.is_some()
     }
 
-    /// If the reader has taken the last chunk, the chunk before it, whose memory may be used for the next one.
-    pub(super) fn used_chunk(&self) -> Option<Bytes> {
+    /// A buffer for the next chunk, if the reader has taken the last one.
+    pub(super) fn empty_chunk(&self) -> Option<Vec<u8>> {
         let mut state = self.lock();
         let body = state.body.as_mut()?;
-        (body.chunk.is_empty() && body.end.is_none()).then(|| std::mem::take(&mut body.used))
+        (body.chunk.is_empty() && body.end.is_none()).then(|| std::mem::take(&mut body.chunk))
     }
 
-    pub(super) fn put_chunk(&self, chunk: Bytes) {
+    pub(super) fn put_chunk(&self, chunk: Vec<u8>) {
         let wake = !chunk.is_empty();
         self.change(wake, |state| {
             if let Some(body) = &mut state.body {
@@ -181,7 +177,7 @@ impl Slot {
         });
     }
 
-    fn put_end(&self, chunk: Option<Bytes>, end: BodyEnd) {
+    fn put_end(&self, chunk: Option<Vec<u8>>, end: BodyEnd) {
         self.change(true, |state| {
             let body = state.body.get_or_insert_default();
             if let Some(chunk) = chunk {
@@ -223,10 +219,10 @@ impl Slot {
 }
 
 impl State {
-    fn take_chunk(&mut self, chunk: &mut Bytes) -> Option<BodyPart> {
+    fn take_chunk(&mut self, chunk: &mut Vec<u8>) -> Option<BodyPart> {
         let body = self.body.as_mut()?;
         if !body.chunk.is_empty() {
-            body.used = std::mem::replace(chunk, std::mem::take(&mut body.chunk));
+            std::mem::swap(&mut body.chunk, chunk);
             return Some(BodyPart::Chunk);
         }
         body.end.take().map(BodyPart::End)
@@ -281,7 +277,7 @@ impl Delivery {
     }
 
     /// Gives the last chunk of a streamed body, which may be empty, and the end of the body to the reader.
-    pub(super) fn give_end(mut self, chunk: Bytes, end: BodyEnd) {
+    pub(super) fn give_end(mut self, chunk: Vec<u8>, end: BodyEnd) {
         drop(self.permit.take());
         self.slot.put_end(Some(chunk), end);
     }

@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Instant;
 
-use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::Drive;
@@ -421,14 +420,14 @@ impl Worker {
             return;
         };
         let slot = Arc::clone(pending.delivery.slot());
-        let Some(mut chunk) = slot.used_chunk() else {
+        let Some(mut chunk) = slot.empty_chunk() else {
             return;
         };
-        let mut read = client.read_chunk(id, &mut chunk);
+        let mut read = client.take_arrived(id, &mut chunk);
         if let Ok(Read::Data(_)) = read {
             // If the end of the body has come, the reader gets it together with the chunk.
             read = if client.is_body_read(id) {
-                client.read_chunk(id, &mut Bytes::new())
+                client.take_arrived(id, &mut Vec::new())
             } else {
                 Ok(Read::Pending)
             };

@@ -16,7 +16,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 
 pub use self::batch::Batch;
 pub use self::body::Body;
@@ -613,15 +613,21 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// # Errors
     /// Why the body ended early; no more bytes follow.
     pub fn read_chunk(&mut self, id: CallId, chunk: &mut Bytes) -> Result<Read, Error> {
-        let before = std::mem::take(chunk);
+        let mut arrived = memory_of(std::mem::take(chunk));
+        let read = self.take_arrived(id, &mut arrived);
+        *chunk = arrived.into();
+        read
+    }
+
+    /// Swaps all bytes of a streamed body that have arrived into an empty vector.
+    pub(crate) fn take_arrived(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<Read, Error> {
         let call = self.reactor.call(id.0);
         if let Some(call) = call.filter(|call| call.head == HeadState::Given)
             && call.taken < call.response.body().len()
         {
-            let next = memory_of(before);
-            let arrived = std::mem::replace(call.response.body_buffer(), next);
-            *chunk = Bytes::from(arrived);
-            chunk.advance(std::mem::take(&mut call.taken));
+            std::mem::swap(call.response.body_buffer(), chunk);
+            // Taken by `read_body`.
+            chunk.drain(..std::mem::take(&mut call.taken));
             self.reactor.resume_read(id.0);
             self.process_events();
             return Ok(Read::Data(chunk.len()));
@@ -668,7 +674,7 @@ impl<R: Router, N: Net> Drop for Engine<R, N> {
 }
 
 /// An empty vector with the memory of these bytes, if there is no clone of them.
-fn memory_of(bytes: Bytes) -> Vec<u8> {
+pub(crate) fn memory_of(bytes: Bytes) -> Vec<u8> {
     if !bytes.is_unique() {
         return Vec::new();
     }

@@ -470,7 +470,7 @@ fn polling_without_end_at_one_moment_is_a_livelock() {
 }
 
 #[test]
-#[should_panic(expected = "simulation livelock")]
+#[should_panic(expected = "one connection holds the client")]
 fn reading_the_end_for_ever_is_a_livelock() {
     let mut net = net_with(Link::default(), |peer, _| peer.close());
     let mut stream = connect(&mut net);
