@@ -8,8 +8,8 @@ use courser::net::Address;
 use courser::net::sim::{Link, Peer, SimNet, SimServer};
 use courser::proto::{BodyMode, CloseReason, Defaults, Exchange, Reuse};
 use courser::{
-    Call, HostConfig, Limits, PipelineClient, PipelineConfig, Request, Response, Retry, Timeouts,
-    Upstream,
+    Call, HostConfig, Limits, PipelineClient, PipelineConfig, Pipelined, Request, Response, Retry,
+    Timeouts, Upstream,
 };
 
 use crate::{Fields, all_fields};
@@ -165,6 +165,8 @@ fn piped(
             },
             ..HostConfig::default()
         },
+        // The server waits for all requests, so a POST must not go alone.
+        methods: Pipelined::All,
         ..PipelineConfig::default()
     };
     let mut client =

@@ -166,9 +166,9 @@ impl fmt::Display for Cause {
                 wait.as_secs(),
                 patience.as_secs_f64()
             ),
-            Self::OnlyRefusals { patience, .. } => write!(
+            Self::OnlyRefusals { status, patience } => write!(
                 f,
-                "the server answered only 429 and 503 until the patience of {} s ended",
+                "the server answered {status}, and only 429 and 503 until the patience of {} s ended",
                 patience.as_secs_f64()
             ),
             Self::CutShort(Shape::Page) => {
