@@ -1,7 +1,6 @@
 //! Floods of HTTP, of its codings and of proxies: each has a limit, which ends the call.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::Duration;
 
 use courser::{
@@ -9,7 +8,7 @@ use courser::{
     Proxies, Request, Response,
 };
 
-use crate::server::{OK, healthy, listen, read_head};
+use crate::server::{OK, healthy, listen, pour, read_head};
 
 /// A server that reads a request, sends `first`, and then `piece` without end.
 fn flooding(first: &'static [u8], piece: &'static [u8]) -> u16 {
@@ -18,12 +17,6 @@ fn flooding(first: &'static [u8], piece: &'static [u8]) -> u16 {
             pour(stream, piece);
         }
     })
-}
-
-/// Writes at full speed until the client has gone.
-fn pour(mut stream: TcpStream, piece: &[u8]) {
-    let pieces = piece.repeat(64 * 1024 / piece.len());
-    while stream.write_all(&pieces).is_ok() {}
 }
 
 fn client(proxies: Proxies) -> Client {

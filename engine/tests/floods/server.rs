@@ -148,22 +148,26 @@ impl<S: Write> Flooder<S> {
         record
     }
 
-    /// Writes all; false when the client has gone.
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> bool {
-        self.stream.write_all(bytes).is_ok()
-    }
-
-    /// Writes what `make` makes, at full speed, until the client has gone. So that a client that never goes fails a test
-    /// and does not hang it, there is an end.
+    /// Writes what `make` makes, at full speed, until the client has gone.
     pub(crate) fn flood(&mut self, mut make: impl FnMut(&mut Self) -> Vec<u8>) {
-        let began = Instant::now();
-        while began.elapsed() < LONGEST_FLOOD {
+        until_gone(|| {
             let bytes = make(self);
-            if !self.write(&bytes) {
-                return;
-            }
-        }
+            self.stream.write_all(&bytes)
+        });
     }
+}
+
+/// Repeats `piece` at full speed until the client has gone.
+pub(crate) fn pour(mut stream: TcpStream, piece: &[u8]) {
+    let pieces = piece.repeat(64 * 1024 / piece.len());
+    until_gone(|| stream.write_all(&pieces));
+}
+
+/// Repeats `write` until the client has gone. There is an end, so that a client that never goes fails a test and does not
+/// hang it.
+fn until_gone(mut write: impl FnMut() -> io::Result<()>) {
+    let began = Instant::now();
+    while began.elapsed() < LONGEST_FLOOD && write().is_ok() {}
 }
 
 /// A record of as many tickets as it can hold.

@@ -11,7 +11,9 @@ use courser::{
     Response, TimeLimit, TlsConfig, TlsFault,
 };
 
-use crate::server::{DATA, Flooder, HANDSHAKE, Identity, OK, healthy, listen, read_head, tickets};
+use crate::server::{
+    DATA, Flooder, HANDSHAKE, Identity, OK, healthy, listen, pour, read_head, tickets,
+};
 
 /// What a server sends without end.
 #[derive(Clone, Copy, Debug)]
@@ -299,9 +301,8 @@ fn instead_of_a_handshake() {
     const ONE_BYTE: &[u8] =
         b"\x16\x03\x03\0\x01\x02\x16\x03\x03\0\x01\0\x16\x03\x03\0\x01\xff\x16\x03\x03\0\x01\xff";
     const EMPTY: &[u8] = b"\x16\x03\x03\0\0";
-    for record in [&ONE_BYTE.repeat(1000), &EMPTY.repeat(1000)] {
-        let record = record.clone();
-        let port = listen(move |mut stream| while stream.write_all(&record).is_ok() {});
+    for records in [ONE_BYTE, EMPTY] {
+        let port = listen(move |stream| pour(stream, records));
         let good = format!("http://127.0.0.1:{}/", healthy());
         let mut client = client(TlsConfig::default());
         submit(&mut client, 0, &format!("https://127.0.0.1:{port}/"), 30);
