@@ -3,8 +3,10 @@
 //!
 //! Public addresses are allowed. Other addresses are allowed only if they belong to the given hosts: the starts. The
 //! address of each new connection is checked, in every form that IPv6 has for it ([`AddressPolicy::deny_private`]). A
-//! reused connection was checked when it was opened. A proxy may have any address, but is not asked for a private one.
-//! Names that an HTTP or SOCKS5h proxy looks up cannot be checked.
+//! reused connection was checked when it was opened.
+//!
+//! A proxy may have any address; the rules hold for the addresses that it is asked for. Names that an HTTP or SOCKS5h
+//! proxy looks up cannot be checked.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

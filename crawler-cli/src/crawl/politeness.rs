@@ -123,7 +123,7 @@ impl Politeness {
         self.has_replied
     }
 
-    /// Whether the host has refused all requests since so long ago that its patience ends before `at`.
+    /// Whether the host refuses all requests, and the patience since the first of them ends before `at`.
     pub fn is_refusing_too_long(&self, at: Instant) -> bool {
         let patience = self.policy.retry.patience;
         let end = |since: Instant| since.checked_add(patience);
@@ -196,7 +196,7 @@ impl Politeness {
         self.allowance.handle_good(now);
     }
 
-    /// A long body ended that the host has sent, perhaps while it refused other requests.
+    /// The body of a download has ended. The host may have refused other requests while it sent the body.
     pub fn handle_body_end(&mut self) {
         self.refusing_since = None;
     }

@@ -124,8 +124,8 @@ impl Output<'_> {
         }
     }
 
-    /// Reads the body of a followed redirect and drops it, up to a limit of bytes and of time. A rest, or an error, costs
-    /// only the connection.
+    /// Reads the body of a followed redirect and drops it, up to a limit of bytes and of time. Beyond a limit, and if the
+    /// body is broken, only the connection is lost.
     fn drop_body(&mut self, link: &mut Link, id: CallId, buffer: &mut [u8]) -> Result<(), Failure> {
         let until = Instant::now() + LONGEST_DROP;
         let mut left = MOST_DROPPED;

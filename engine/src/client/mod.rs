@@ -126,9 +126,9 @@ impl Call {
     }
 
     /// Completes the call when the head of the response has arrived. The caller reads the body with
-    /// [`read_body`](HostClient::read_body). If the head comes before the whole request was sent, the rest is sent until the
-    /// response is complete. Then the completion has an empty request, and the end of the body has this one
-    /// ([`Shared`](crate::Shared) drops it).
+    /// [`read_body`](HostClient::read_body). If the head comes before the whole request was sent, the rest is sent until
+    /// the response is complete. Then the completion has an empty request, and [`Read::End`] has the request of the call
+    /// (a [`Shared`](crate::Shared) client drops it).
     pub fn streaming(mut self, streaming: bool) -> Self {
         self.streaming = streaming;
         self

@@ -59,7 +59,7 @@ impl Names {
         found
     }
 
-    /// Nobody waits for this name any more.
+    /// No opening waits for this name any more.
     pub(crate) fn cancel(&mut self, name: &str) {
         if self.cache.cancel(name) {
             self.resolver.cancel(name);

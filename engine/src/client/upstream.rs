@@ -84,9 +84,9 @@ impl Upstream {
         self
     }
 
-    /// Speaks TLS with the servers. `name` is sent as SNI, and the certificate must be for `name`, a DNS name or an IP
-    /// address, unless `TlsConfig::server_name` gives another one. `Host` is `name`
-    /// with the port of the first address, unless [`with_host`](Self::with_host) chooses another value.
+    /// Speaks TLS with the servers. `name`, a DNS name or an IP address, is sent as SNI, and the certificate must be for
+    /// this name, unless `TlsConfig::server_name` gives another one. `Host` is `name` with the port of the first address,
+    /// unless [`with_host`](Self::with_host) chooses another value.
     #[cfg(feature = "tls")]
     pub fn with_tls(mut self, name: impl Into<String>) -> Self {
         self.scheme = Scheme::Https;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::io;
 
-/// What this machine had none left of when a connection was to be opened, or its name to be looked up. The host of the
-/// call is not to blame: a shortage counts neither for the [breaker](crate::HostConfig::breaker) nor for the
+/// What this machine had run out of when a connection was to be opened, or a name to be looked up. The host of the call
+/// is not to blame: a shortage counts neither for the [breaker](crate::HostConfig::breaker) nor for the
 /// [balancer](crate::HostConfig::balance).
 ///
 /// While the client has connections, its calls wait for one of them, as they do at

@@ -58,9 +58,10 @@
 //! of these is in doubt, the connection is closed, and the reason is a value of its own.
 //!
 //! Idle connections stay registered with the network. The end of the stream, a reset, or any byte closes them at once. If
-//! the client was not driven for a while, it polls before it uses an idle connection. A server can still close a
-//! connection in the moment in which a request is sent. Such a request is sent once more, on a new connection, if it is
-//! idempotent (RFC 9110 §9.2.2) and no byte of an answer has come.
+//! the client was not driven for a while, it polls before it uses an idle connection. Before a request that is not
+//! idempotent, and after a response that a faulty server may follow with a body (to HEAD, 204, 304), the client also looks
+//! into the socket. A server can still close a connection in the moment in which a request is sent. Such a request is
+//! sent once more, on a new connection, if it is idempotent (RFC 9110 §9.2.2) and no byte of an answer has come.
 //!
 //! # How far an attempt got decides about a retry
 //!
@@ -78,23 +79,27 @@
 //! redirects and retries. The timeouts of the phases ([`Timeouts`](crate::Timeouts)) can end a call earlier and never
 //! later. The error of a timeout names its phase.
 //!
+//! A streamed response may take long. The default deadline of such a call ends with the head. Another deadline holds for
+//! the body only if the caller sets one.
+//!
 //! A call that runs out of time gets its buffers back at once. Its connection is closed, or it drains: it reads the rest
 //! of the answer into nothing and serves again ([`LatePolicy`](crate::LatePolicy)). A draining connection still counts
 //! against the limits.
 //!
 //! # What a peer can make the engine do
 //!
-//! One thread serves all connections of a client, so no peer may hold the thread. Two rules see to that. A connection has
-//! a budget in each iteration: 16 reads, 16 writes, 16 reads of a handshake; what is left over goes on in the next
-//! iteration, after timers and the other connections. And whatever a peer can send without end has a limit:
+//! One thread serves all connections of a client, so no peer may hold the thread. There are two rules. A connection has a
+//! budget in each iteration: 16 reads, 16 writes, 16 reads of a handshake. The rest follows in the next iteration, after
+//! timers and the other connections. Everything that a peer can send without end has a limit:
 //!
 //! | what comes without end | what ends it |
 //! |---|---|
 //! | interim (1xx) responses, also in answer to CONNECT | 100, [`Limits::interim_responses`](crate::Limits) |
-//! | status line, headers | 64 KiB and 256 headers; an empty line before the status line is an error |
+//! | status line, headers | 64 KiB, also for one line, and 256 headers; an empty line before the status line is an error |
 //! | chunk extensions | 4 KiB for one, 16 KiB in all beyond 8 bytes for each byte of the body |
 //! | trailers | 16 KiB |
 //! | a body, in chunks of one byte, too | 64 MiB if it is buffered; the pace of the consumer if it is streamed; the time for draining if it is abandoned |
+//! | bodies of many calls | 1 GiB together, [`HostConfig::held_bytes`](crate::HostConfig::held_bytes) |
 //! | members, frames and blocks of a coding without content | the limit of the coded body; one read in each iteration |
 //! | a coding that decodes to far more | 64 MiB, and a ratio of 1,000; 16 between two codings |
 //! | answers of a SOCKS proxy | 262 bytes; bytes that were not asked for are an error |
@@ -104,7 +109,7 @@
 //! | TLS records without content of all kinds | 256 KiB since the last content; see [`ContentlessRecords`](crate::ContentlessRecords) |
 //! | TLS records that cost far more than their content | one read in each iteration |
 //! | a handshake message of TLS | 64 KiB, and what the buffer of 96 KiB holds |
-//! | reading: a peer that takes bytes as fast as the client writes | the budget; with TLS, one write takes a few records |
+//! | readiness for more bytes of a request | the budget; with TLS, one write takes a few records |
 //! | redirects, retries | [`Redirects::limit`](crate::Redirects::limit), [`Retry::max_attempts`](crate::Retry) and the deadline |
 //! | cookies | `CookieLimits` |
 //!

@@ -139,8 +139,8 @@ impl SimNet {
         self.world().calls
     }
 
-    /// Says that the caller acts, for example takes a part of a body: the reads that this causes are the caller's, and not
-    /// those of one connection that holds the client. That is a panic, "one connection holds the client".
+    /// Says that the caller acts, for example takes a part of a body, which causes reads. Without this call, many reads of
+    /// one connection in a row panic with "one connection holds the client".
     pub fn note_caller(&self) {
         self.world().note_caller();
     }

@@ -127,8 +127,8 @@ impl Tls {
     /// [`is_drained`](Self::is_drained) says so.
     ///
     /// # Errors
-    /// `WouldBlock` if there was no plaintext in what was read, or nothing to read; a [`TlsFault`], also if the stream ends without `close_notify`; an
-    /// error of the stream. `Ok(0)` is the end that `close_notify` announced.
+    /// `WouldBlock` if there was no plaintext in what was read, or nothing to read; a [`TlsFault`], also if the stream
+    /// ends without `close_notify`; an error of the stream. `Ok(0)` is the end that `close_notify` announced.
     pub(crate) fn read(
         &mut self,
         lower: &mut impl LowerStream,
@@ -173,11 +173,12 @@ impl Tls {
         !self.out.is_empty()
     }
 
-    /// Encrypts and writes a few records of the parts: a peer that reads as fast as we write does not get all at once.
-    /// Unlike with a plain stream, a short count does not mean that the stream is full; [`is_full`](Self::is_full) says
-    /// so. Counts only plaintext whose records were written completely, so that plaintext that is not counted was not
-    /// received. Until all is counted, the caller must repeat the call with the same bytes
-    /// from the first uncounted one on (and may append more): these bytes may be encrypted already.
+    /// Encrypts and writes a few records of the parts, so that a peer that reads fast does not get all at once. Unlike
+    /// with a plain stream, a short count does not mean that the stream is full; [`is_full`](Self::is_full) says so.
+    ///
+    /// Counts only plaintext whose records were written completely, so that plaintext that is not counted was not
+    /// received. Until all is counted, the caller must repeat the call with the same bytes from the first uncounted one
+    /// on (and may append more): these bytes may be encrypted already.
     ///
     /// # Errors
     /// `WouldBlock` if nothing can be counted; a [`TlsFault`]; an error of the stream.

@@ -34,7 +34,7 @@ impl<N: Net, C> Reactor<N, C> {
                 let deadline = conn.wait.deadline;
                 let timed = match conn.read_pause {
                     _ if held => deadline.map(|at| (at, TimeLimit::Total)),
-                    // Nor for the pace of the consumer, or of the source of the request's body.
+                    // The peer is not to blame for the pace of the consumer, or of the source of the request's body.
                     Some(ReadPause::Consumer) => deadline.map(|at| (at, TimeLimit::Total)),
                     _ if exchange.awaits_source() => deadline.map(|at| (at, TimeLimit::Total)),
                     _ => self.exchange_due(conn, exchange, *call, after(conn.wait.since), deadline),

@@ -76,8 +76,9 @@ use thread::{Command, QueuedCall, Worker, Workers};
 /// of a host hold as they do with one thread. [`Config::max_connections`](crate::Config::max_connections) is for all
 /// threads together: each thread gets an equal part, and at least one connection. A thread that lacks a file descriptor
 /// gets those of idle connections of the other threads. Other settings for all hosts together hold for each thread
-/// alone: [`Config::rate`](crate::Config::rate), and the rates of bytes over all hosts. Each thread has its own cache of names. The threads share a cookie jar if their configurations
-/// have clones of the same jar.
+/// alone: [`Config::rate`](crate::Config::rate), the rates of bytes over all hosts, and
+/// [`HostConfig::held_bytes`](crate::HostConfig::held_bytes). Each thread has its own cache of names. The threads share
+/// a cookie jar if their configurations have clones of the same jar.
 ///
 /// ```
 /// // One upstream, and several threads that call:

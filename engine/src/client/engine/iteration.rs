@@ -197,7 +197,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// The connection that has been idle for longest, or any idle one if the client has no cap over all hosts, and so keeps no order.
+    /// The connection that has been idle for longest. Without a cap over all hosts, the client keeps no order, and this is
+    /// any idle connection.
     pub(super) fn oldest_idle(&self) -> Option<ConnKey> {
         match self.hosts.is_limited() {
             true => self.reactor.oldest_idle(),

@@ -22,7 +22,7 @@ pub(super) struct ConnectionCap {
     scarcity: Scarcity,
     /// The lower one of `max_open` and the limit of `scarcity`.
     limit: usize,
-    /// Whether there was a shortage that nobody has asked about yet.
+    /// Whether there was a shortage since the last [`take_shortage`](Self::take_shortage).
     has_news: bool,
     /// Whether the next connection that becomes idle is closed: its descriptor is needed elsewhere.
     owes_descriptor: bool,
@@ -112,7 +112,7 @@ impl ConnectionCap {
         self.scarcity.note_opened();
     }
 
-    /// Whether there was a shortage that this method has not told of yet.
+    /// Whether there was a shortage since the last call of this method.
     pub(super) fn take_shortage(&mut self) -> bool {
         std::mem::take(&mut self.has_news)
     }

@@ -282,7 +282,7 @@ impl Hosts {
         self.cap.note_opened();
     }
 
-    /// Whether there was a shortage that this method has not told of yet.
+    /// Whether there was a shortage since the last call of this method.
     pub(crate) fn take_shortage(&mut self) -> bool {
         self.cap.take_shortage()
     }

@@ -162,7 +162,8 @@ impl HickoryResolver {
     }
 
     /// Sets how many lookups wait until fewer than [`max_in_flight`](Self::max_in_flight) are in flight; of names below
-    /// one registrable domain, half of them. Further ones fail with [`DnsError::QueueFull`]. Default 16,384. Has no effect after the first lookup.
+    /// one registrable domain, half of them. Further ones fail with [`DnsError::QueueFull`]. Default 16,384. Has no
+    /// effect after the first lookup.
     pub fn max_waiting(mut self, lookups: usize) -> Self {
         self.limits.waiting = lookups;
         self

@@ -1,5 +1,5 @@
 //! The sockets of `hickory-resolver`. That crate keeps only the IP address and the port of a server, and a link-local
-//! address is not reached without its scope (RFC 4007). So the sockets here take the address of their server from us.
+//! address is not reached without its scope (RFC 4007). So each socket here is made with the address of its server.
 
 use std::future::Future;
 use std::io;

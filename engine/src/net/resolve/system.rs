@@ -48,7 +48,8 @@ impl SystemResolver {
     }
 
     /// Sets how many lookups run at once, each on its own thread, at least 1. Further lookups wait, up to 16,384
-    /// (8,192 below one domain); others fail with [`DnsError::QueueFull`]. Default 8. Has no effect after the first lookup.
+    /// (8,192 below one domain); others fail with [`DnsError::QueueFull`]. Default 8. Has no effect after the first
+    /// lookup.
     pub fn max_threads(self, threads: usize) -> Self {
         match self.threads {
             0 => Self::with_threads(threads.max(1)),
