@@ -519,8 +519,7 @@ fn proxy_authorization_without_proxies() {
     assert_none_left(with, [&server]);
 }
 
-/// Whoever chooses the proxies: the client or the call. Each URL leads to its server directly, by a tunnel or
-/// through SOCKS.
+/// The client or the call chooses the proxies. Each URL leads to its server directly, by a tunnel or through SOCKS.
 #[test]
 fn proxy_authorization_reaches_no_server_by_any_way() {
     let (authority, acceptor) = origin();
