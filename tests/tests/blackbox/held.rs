@@ -67,7 +67,7 @@ fn calls_that_hold_too_much_together_fail_and_the_others_go_on() {
 }
 
 #[test]
-fn pipelined_answers_count_until_they_are_taken() {
+fn pipelined_answers_that_were_taken_do_not_count() {
     let server = Server::every(connection().always(response(vec![7; 400 * KIB])));
     let config = PipelineConfig {
         host: limited(LIMIT),

@@ -270,7 +270,7 @@ fn secure_cookies_are_not_shadowed() {
         set(&jar, "http://h.x/", "s=2; Domain=h.x");
         assert_eq!(jar.len() == 2, set_it, "{host}");
     }
-    // What has expired stands in nobody's way.
+    // An expired cookie forbids no other cookie.
     let jar = CookieJar::new();
     set(&jar, "https://h.x/", "s=1; Secure; Max-Age=0");
     set(&jar, "http://h.x/", "s=2");

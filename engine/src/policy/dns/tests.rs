@@ -284,16 +284,16 @@ fn a_cancelled_question_is_asked_again_and_only_its_late_addresses_count() {
     assert!(!w.cache.cancel("a"));
     assert!(!w.cache.cancel("unknown"));
     assert_eq!(w.lookup(1.0, "a"), "wait?");
-    // The second question goes on, whatever the failure of the first one.
+    // The failure of the first question does not end the second one.
     let lost = Answer::failed(DnsError::Unanswered);
     assert_eq!(w.answer_to(1, 2.0, "a", lost), "nothing");
     assert_eq!(w.lookup(2.0, "a"), "wait");
-    // Late addresses serve those who wait.
+    // Late addresses serve the calls that wait.
     assert_eq!(w.answer_to(1, 3.0, "a", addresses("::1")), "::1");
     assert_eq!(w.lookup(3.0, "a"), "::1");
     assert_eq!(w.cache.counters().in_flight, 1);
     assert_eq!(w.answer_to(2, 4.0, "a", addresses("::2")), "::2");
-    // And nobody else's.
+    // They do not replace the addresses of a later answer.
     assert_eq!(w.answer_to(1, 5.0, "a", addresses("::3")), "nothing");
     assert_eq!(w.lookup(5.0, "a"), "::2");
     let counters = w.cache.counters();
