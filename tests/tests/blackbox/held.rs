@@ -1,11 +1,12 @@
 //! The limit on the bytes of bodies that a client holds for all calls together.
 
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use courser::{
-    Call, Codings, ErrorKind, HostConfig, LimitExceeded, PipelineClient, PipelineConfig, Read,
-    Request, Response, Upstream,
+    Call, Codings, Counters, ErrorKind, HostConfig, LimitExceeded, PipelineClient, PipelineConfig,
+    Read, Request, Response, Upstream,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -26,6 +27,16 @@ fn limited(held_bytes: u64) -> HostConfig {
 
 fn calls(count: u64) -> impl Iterator<Item = Call> {
     (0..count).map(|tag| Call::new(Request::get("/"), Response::new()).tag(tag))
+}
+
+/// Drives a client until all calls have ended. No completion is taken meanwhile.
+fn until_all_ended(mut drive: impl FnMut() -> Counters) {
+    loop {
+        let counters = drive();
+        if counters.busy + counters.waiting + counters.connecting == 0 {
+            return;
+        }
+    }
 }
 
 #[test]
@@ -81,6 +92,33 @@ fn pipelined_answers_that_were_taken_do_not_count() {
     }
 }
 
+/// On one connection: when the limit ends it, the calls behind move on, and fail as long as the bodies before are held.
+#[test]
+fn pipelined_answers_count_until_they_are_taken() {
+    let server = Server::every(connection().always(response(vec![7; 400 * KIB])));
+    let mut config = PipelineConfig {
+        host: limited(LIMIT),
+        ..PipelineConfig::default()
+    };
+    config.host.max_connections = NonZeroUsize::MIN;
+    let mut client = PipelineClient::new(Upstream::tcp([server.address()]), config).unwrap();
+    calls(4).for_each(|call| _ = client.submit(call));
+    until_all_ended(|| {
+        client.maintain(Duration::from_millis(10)).unwrap();
+        client.counters()
+    });
+    let ended: Vec<_> = std::iter::from_fn(|| client.wait(None).unwrap()).collect();
+    assert_eq!(ended.len(), 4);
+    let served = ended.iter().filter(|done| done.outcome.is_ok());
+    assert_eq!(served.count(), 2);
+    let errors = ended.iter().filter_map(|done| done.outcome.as_ref().err());
+    let mut limits = errors.filter(|error| {
+        let held = LimitExceeded::HeldBytes(LIMIT);
+        matches!(error.kind(), ErrorKind::Limit(limit) if *limit == held)
+    });
+    assert!(limits.next().is_some());
+}
+
 #[test]
 fn streamed_bodies_are_read_as_fast_as_their_consumers_take_them() {
     let server = Server::every(connection().always(response(vec![7; 2048 * KIB])));
@@ -125,14 +163,10 @@ fn decoded_bytes_count_although_few_bytes_came() {
     };
     let mut client = client_with(&server, config);
     calls(8).for_each(|call| _ = client.submit(call));
-    // No completion is taken meanwhile.
-    loop {
+    until_all_ended(|| {
         client.maintain(Duration::from_millis(10)).unwrap();
-        let counters = client.counters();
-        if counters.busy + counters.waiting + counters.connecting == 0 {
-            break;
-        }
-    }
+        client.counters()
+    });
     let ended: Vec<_> = std::iter::from_fn(|| client.wait(None).unwrap()).collect();
     assert_eq!(ended.len(), 8);
     let served = ended.iter().filter(|done| done.outcome.is_ok());
