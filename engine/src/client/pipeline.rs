@@ -23,8 +23,8 @@ use crate::policy::{Overflow, Pipelined, PoolConfig};
 ///
 /// When a connection ends, unsent calls move to another connection. Idempotent calls without an answer are sent again, on
 /// another connection: once after a failure, and each time when the server has announced the end with an answer to an
-/// earlier call. Other calls fail with [`Sent::NoReplyByte`]. A server that does not support pipelining correctly gets
-/// one request at a time for a while.
+/// earlier call. Other calls fail with [`Sent::NoReplyByte`](crate::Sent::NoReplyByte). A server that does not support
+/// pipelining correctly gets one request at a time for a while.
 ///
 /// A request that is not idempotent, such as a POST, goes alone: it is sent when all requests before it on its connection
 /// are answered, and no request is sent after it until it is answered itself (RFC 9112 §9.3.2). So no other call can make
