@@ -173,6 +173,8 @@ impl Settings {
                 ..Limits::default()
             },
             user_agent: self.user_agent.clone(),
+            // In the order in which curl tries addresses.
+            random_start: false,
             ..HostConfig::default()
         }
     }

@@ -148,6 +148,11 @@ impl Balance {
         }
     }
 
+    /// Lets the turns of the addresses begin with this one.
+    pub(super) fn start_at(&mut self, turn: u64) {
+        self.balancer.start_at(turn);
+    }
+
     /// The host of an address.
     fn host(&self, number: u32) -> Option<HostKey> {
         self.hosts.get(number as usize).copied()

@@ -55,6 +55,12 @@ pub struct HostConfig {
     /// succeeds is used. The delay is shorter if [`Timeouts::connect`] would not leave time for all addresses. Default
     /// 250 ms (RFC 8305 §8).
     pub attempt_delay: Duration,
+    /// Whether a host starts with a random one of its addresses, so that many programs do not all start with the same
+    /// one. Each further connection starts with the next address. If there are addresses of both families, the families
+    /// are first in turn, and alternate within one connection attempt. Addresses that have failed lately come last.
+    /// Default: yes. If not, the first connection starts with the first IPv6 address (RFC 8305 §4), or without any,
+    /// with the first address.
+    pub random_start: bool,
     /// For how long a failed address is tried after the other addresses. Default 30 s.
     pub avoid_failed: Duration,
     /// Time limits.
@@ -151,8 +157,8 @@ pub struct Config {
     pub host: HostConfig,
     /// The most connections of all hosts together: connecting, busy, draining and idle. At the cap, the connection that
     /// has been idle for longest is closed to make room. If no connection is idle, hosts without any connection get the
-    /// next free place first. While the name of a host is being looked up, its connection takes no place; so slow name
-    /// servers do not hold other hosts (up to 2,048 such connections). The threads of a [`Shared`](crate::Shared) client
+    /// next free place first. While the name of a host is being looked up, its connection takes no place, unless
+    /// other hosts waited for that place; so slow name servers do not hold other hosts (up to 2,048 such connections). The threads of a [`Shared`](crate::Shared) client
     /// share this limit. Default 900, within the 1,024 descriptors that a process usually has.
     ///
     /// If the machine has no descriptor left for a connection, the client waits as it does at the cap (see
@@ -217,6 +223,7 @@ impl Default for HostConfig {
             max_requests: None,
             min_idle: 0,
             attempt_delay: Duration::from_millis(250),
+            random_start: true,
             avoid_failed: Duration::from_secs(30),
             timeouts: Timeouts::default(),
             late: LatePolicy::default(),

@@ -25,7 +25,7 @@ use crate::error::{
     DnsError, Error, ErrorKind, Phase, ProxyFault, Sent, Shortage, SocksReply, TimeLimit,
 };
 use crate::net::{Net, Waker};
-use crate::policy::{AddressPolicy, AfterShortage, Avoided, Found, Race, literal, rotate};
+use crate::policy::{AddressPolicy, AfterShortage, Avoided, Found, Race, interleave, literal};
 use crate::reactor::{CallKey, ConnKey, HostKey, OpeningKey, PoolSlot, Slab, TimerOwner, of};
 use crate::time::Time;
 
@@ -39,6 +39,7 @@ pub(super) struct Connector {
     allowed_proxies: AddressPolicy,
     avoided: Avoided,
     attempt_delay: Duration,
+    random_start: bool,
     resolve_limit: Option<Duration>,
     connect_limit: Option<Duration>,
     /// Whether calls that wait for a slow opening go to another host: another address of the same upstream.
@@ -67,6 +68,8 @@ pub(super) enum Opened {
 #[derive(Debug)]
 struct Opening {
     slot: PoolSlot,
+    /// Other hosts waited for room when the opening got its room under the cap, so that it keeps the room during lookups.
+    keeps_room: bool,
     began: Time,
     /// When the last lookup of a name began.
     lookup_began: Time,
@@ -114,6 +117,7 @@ impl Connector {
             allowed_proxies: AddressPolicy::allow_all(),
             avoided: Avoided::new(config.avoid_failed),
             attempt_delay: config.attempt_delay,
+            random_start: config.random_start,
             resolve_limit: config.timeouts.resolve,
             connect_limit: config.timeouts.connect,
             fails_over: false,
@@ -203,6 +207,7 @@ impl Connector {
         host_key: HostKey,
     ) -> Option<Opened> {
         let now = cx.reactor.now();
+        let keeps_room = cx.hosts.is_contended();
         let host = cx.hosts.get(host_key)?;
         let slot = PoolSlot {
             host: host_key,
@@ -210,6 +215,7 @@ impl Connector {
         };
         let key = self.openings.insert(Opening {
             slot,
+            keeps_room,
             began: now,
             lookup_began: now,
             stage: Stage::Begun,
@@ -221,6 +227,9 @@ impl Connector {
             error: None,
             fail_over_at: None,
         });
+        if self.random_start && host.route.openings.is_none() {
+            host.route.openings = Some(cx.reactor.random() as usize);
+        }
         host.pool.set_opening(slot.id, key);
         host.throttle.use_permit();
         cx.hosts.use_host(host_key);
@@ -382,7 +391,9 @@ impl Connector {
         match &opening.stage {
             Stage::Begun => {}
             Stage::Resolving { name, .. } => {
-                cx.hosts.lookup_ended(opening.slot.host);
+                if !opening.keeps_room {
+                    cx.hosts.lookup_ended(opening.slot.host);
+                }
                 if let Some(lookups) = &mut self.names {
                     lookups.leave(name);
                 }
@@ -411,9 +422,9 @@ impl Connector {
             (_, Addresses::Named(name, port) | Addresses::Spread(name, port)) => (&**name, *port),
             (_, Addresses::Known(addresses)) => {
                 let avoided = &self.avoided;
-                let order = rotate(addresses, next_start(&mut host.route.openings), |address| {
-                    avoided.has(now, address)
-                });
+                let start = next_start(&mut host.route.openings);
+                let is_ipv6 = |address: &Address| address.ip().is_some_and(|ip| ip.is_ipv6());
+                let order = interleave(addresses, start, is_ipv6, |it| avoided.has(now, it));
                 return self.begin_race(cx, key, order);
             }
         };
@@ -425,7 +436,9 @@ impl Connector {
                 let name = lookups.wait(name, key, |waits| self.openings.get(waits).is_some());
                 if let Some(opening) = self.openings.get_mut(key) {
                     opening.stage = Stage::Resolving { name, until };
-                    cx.hosts.lookup_began(opening.slot.host);
+                    if !opening.keeps_room {
+                        cx.hosts.lookup_began(opening.slot.host);
+                    }
                 }
                 if let Some(until) = until {
                     let owner = TimerOwner::Opening(key);
@@ -503,7 +516,7 @@ impl Connector {
         let (_, port) = host.route.socks_target.as_ref()?;
         let last = |ip| self.avoided.has(now, &SocketAddr::new(ip, *port).into());
         let names = self.names.as_ref()?.names();
-        let order = names.order(addresses, host.route.openings, &last);
+        let order = names.order(addresses, host.route.openings.unwrap_or_default(), &last);
         let first = order.first().copied();
         let mut left: Vec<IpAddr> = order.into_iter().rev().collect();
         left.retain(|ip| self.allowed.allows(*ip));
@@ -609,7 +622,9 @@ impl Connector {
             for &key in &openings {
                 if let Some(opening) = self.openings.get_mut(key) {
                     opening.stage = Stage::Begun;
-                    cx.hosts.lookup_ended(opening.slot.host);
+                    if !opening.keeps_room {
+                        cx.hosts.lookup_ended(opening.slot.host);
+                    }
                 }
             }
             for key in openings {
@@ -638,8 +653,8 @@ fn is_unreached(error: &Error) -> bool {
 }
 
 /// Counts an opening of a host. Each opening starts with the next address.
-fn next_start(openings: &mut usize) -> usize {
-    let start = *openings;
-    *openings = start.wrapping_add(1);
+fn next_start(openings: &mut Option<usize>) -> usize {
+    let start = openings.unwrap_or_default();
+    *openings = Some(start.wrapping_add(1));
     start
 }

@@ -88,7 +88,7 @@ impl Names {
         start: usize,
         last: &dyn Fn(IpAddr) -> bool,
     ) -> Vec<IpAddr> {
-        let mut order = interleave(addresses, start, last);
+        let mut order = interleave(addresses, start, IpAddr::is_ipv6, |ip| last(*ip));
         if let Some(family) = self.family {
             order.retain(|ip| family.has(*ip));
         }

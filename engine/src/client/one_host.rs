@@ -106,14 +106,18 @@ impl<N: Net> HostClient<N> {
             return Ok(client);
         };
         let (keys, parts) = each_address(upstream, &config, &balance)?;
-        let min_idle = config.min_idle;
+        let (min_idle, random_start) = (config.min_idle, config.random_start);
         let mut client = Self::assemble(parts, config, bytes, net);
         client.set_names(names)?;
         let (now, first) = (client.now(), keys[0]);
-        client.set_balance(match upstream.name() {
+        let mut balance = match upstream.name() {
             Some(_) => Balance::of_name(now, balance, first, min_idle),
             None => Balance::new(now, balance, &upstream.weights(), first, keys),
-        });
+        };
+        if random_start {
+            balance.start_at(client.random());
+        }
+        client.set_balance(balance);
         Ok(client)
     }
 }

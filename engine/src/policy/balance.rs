@@ -132,6 +132,8 @@ impl Default for BalanceConfig {
 pub struct Balancer {
     config: BalanceConfig,
     places: Vec<Place>,
+    /// How many turns are to be left out before the first pick.
+    start: u64,
     /// Scratch memory.
     shares: Vec<f64>,
 }
@@ -162,6 +164,7 @@ impl Balancer {
     pub fn new(config: BalanceConfig, weights: &[u32]) -> Self {
         Self {
             config,
+            start: 0,
             places: weights.iter().copied().map(Place::new).collect(),
             shares: Vec::with_capacity(weights.len()),
         }
@@ -204,6 +207,12 @@ impl Balancer {
         self.places.get(at).is_some_and(|place| place.present)
     }
 
+    /// Lets the turns of [`Spread::RoundRobin`] begin with turn number `turn`, modulo the number of addresses at the first
+    /// pick, instead of turn 0. With random numbers, many programs do not all begin with the same address.
+    pub fn start_at(&mut self, turn: u64) {
+        self.start = turn;
+    }
+
     /// Chooses an address that `skip` does not exclude. `random` is a uniformly distributed number. `None` if every
     /// address is excluded.
     pub fn pick(
@@ -231,7 +240,12 @@ impl Balancer {
             })
         } else {
             match self.config.spread {
-                Spread::RoundRobin => self.in_turn(&shares),
+                Spread::RoundRobin => {
+                    for _ in 0..std::mem::take(&mut self.start) % self.places.len().max(1) as u64 {
+                        self.in_turn(&shares);
+                    }
+                    self.in_turn(&shares)
+                }
                 Spread::LeastInFlight => Some(self.less_loaded(&mut shares, random)),
             }
         };
@@ -520,6 +534,22 @@ mod tests {
             Balancer::new(BalanceConfig::default(), &[]).pick(now, 0, |_| false),
             None
         );
+    }
+
+    #[test]
+    fn turns_begin_anywhere() {
+        let now = Instant::now();
+        let picks = |start, weights: &[u32]| -> Vec<usize> {
+            let mut balancer = Balancer::new(BalanceConfig::default(), weights);
+            balancer.start_at(start);
+            let picks = (0..6).filter_map(|_| balancer.pick(now, 0, |_| false));
+            picks.collect()
+        };
+        assert_eq!(picks(0, &[1, 1, 1]), [0, 1, 2, 0, 1, 2]);
+        assert_eq!(picks(1, &[1, 1, 1]), [1, 2, 0, 1, 2, 0]);
+        assert_eq!(picks(u64::MAX, &[1, 1]), [1, 0, 1, 0, 1, 0]);
+        assert_eq!(picks(2, &[5, 1, 1]), [1, 0, 2, 0, 0, 0]);
+        assert!(picks(7, &[]).is_empty());
     }
 
     #[test]

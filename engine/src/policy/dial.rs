@@ -5,23 +5,48 @@
 //! against the limits on connections.
 
 use std::collections::{HashMap, VecDeque};
+use std::mem;
 use std::time::Duration;
 
 use super::later;
 use crate::address::Address;
 use crate::time::Time;
 
-/// The order of one opening over equivalent addresses: rotated by `start` places, and those for which `last` is true at
-/// the end.
-pub(crate) fn rotate(
-    addresses: &[Address],
+/// The order in which opening number `start` tries equivalent addresses. Those for which `last` is true come after all
+/// others. The families alternate (RFC 8305 §4). In RFC 8305 IPv6 is always first; here the families are first in turn,
+/// and so are the addresses of each family, so that the connections are spread over all of them.
+pub(crate) fn interleave<T: Clone>(
+    addresses: &[T],
     start: usize,
-    last: impl Fn(&Address) -> bool,
-) -> Vec<Address> {
-    let count = addresses.len();
-    let rotated = (0..count).map(|at| &addresses[(start % count + at) % count]);
-    let (mut order, last): (Vec<_>, Vec<_>) = rotated.cloned().partition(|address| !last(address));
-    order.extend(last);
+    is_ipv6: impl Fn(&T) -> bool,
+    last: impl Fn(&T) -> bool,
+) -> Vec<T> {
+    let all = addresses.iter().cloned();
+    let (avoided, good): (Vec<T>, Vec<T>) = all.partition(|address| last(address));
+    let mut order = Vec::with_capacity(addresses.len());
+    for group in [good, avoided] {
+        let (mut v6, mut v4): (Vec<T>, Vec<T>) = group.into_iter().partition(&is_ipv6);
+        let mut turn = start;
+        if !v6.is_empty() && !v4.is_empty() {
+            turn = start / 2;
+            if start % 2 == 1 {
+                mem::swap(&mut v6, &mut v4);
+            }
+        }
+        for family in [&mut v6, &mut v4] {
+            let places = turn % family.len().max(1);
+            family.rotate_left(places);
+        }
+        let (mut first, mut second) = (v6.into_iter(), v4.into_iter());
+        loop {
+            let before = order.len();
+            order.extend(first.next());
+            order.extend(second.next());
+            if order.len() == before {
+                break;
+            }
+        }
+    }
     order
 }
 
@@ -183,19 +208,32 @@ mod tests {
     }
 
     #[test]
-    fn round_robin_with_failed_addresses_last() {
-        let all = addresses(3);
-        let order = |start, last: &[usize]| -> Vec<usize> {
-            let place = |address: &Address| all.iter().position(|a| a == address).expect("one");
-            let order = rotate(&all, start, |address| last.contains(&place(address)));
-            order.iter().map(place).collect()
+    fn addresses_and_families_are_first_in_turn_and_failed_ones_last() {
+        let order = |addresses: &str, start, last: &[&str]| {
+            let all: Vec<&str> = addresses.split_whitespace().collect();
+            let order = interleave(&all, start, |ip| ip.contains(':'), |ip| last.contains(ip));
+            order.join(" ")
         };
-        assert_eq!(order(0, &[]), [0, 1, 2]);
-        assert_eq!(order(1, &[]), [1, 2, 0]);
-        assert_eq!(order(usize::MAX, &[2]), [0, 1, 2]);
-        assert_eq!(order(4, &[1]), [2, 0, 1]);
-        assert_eq!(order(0, &[0, 1, 2]), [0, 1, 2]);
-        assert!(rotate(&[], 5, |_| true).is_empty());
+        for (start, expected) in [(0, "a b c"), (1, "b c a"), (2, "c a b"), (4, "b c a")] {
+            assert_eq!(order("a b c", start, &[]), expected);
+        }
+        assert_eq!(order("a b c", usize::MAX, &["c"]), "b a c");
+        assert_eq!(order("a b c", 0, &["a", "b", "c"]), "a b c");
+        assert_eq!(order("::1", 7, &[]), "::1");
+        assert_eq!(order("", 5, &[]), "");
+
+        let mixed = "a b c ::1 ::2";
+        for (start, expected) in [
+            (0, "::1 a ::2 b c"),
+            (1, "a ::1 b ::2 c"),
+            (2, "::2 b ::1 c a"),
+            (3, "b ::2 c ::1 a"),
+            (5, "c ::1 a ::2 b"),
+        ] {
+            assert_eq!(order(mixed, start, &[]), expected);
+        }
+        assert_eq!(order(mixed, 3, &["::1", "::2"]), "a b c ::2 ::1");
+        assert_eq!(order(mixed, 0, &["::1", "a"]), "::2 b c ::1 a");
     }
 
     #[test]

@@ -466,34 +466,6 @@ impl Entry {
     }
 }
 
-/// The order in which addresses are tried (RFC 8305 §4): IPv6 and IPv4 in turn, IPv6 first, each family rotated by
-/// `start` places. Those for which `last` is true come after all others.
-pub(crate) fn interleave(
-    addresses: &[IpAddr],
-    start: usize,
-    last: &dyn Fn(IpAddr) -> bool,
-) -> Vec<IpAddr> {
-    let (avoided, good): (Vec<IpAddr>, Vec<IpAddr>) = addresses.iter().partition(|&&ip| last(ip));
-    let mut order = Vec::with_capacity(addresses.len());
-    for group in [good, avoided] {
-        let (mut v6, mut v4): (Vec<_>, Vec<_>) = group.into_iter().partition(IpAddr::is_ipv6);
-        for family in [&mut v6, &mut v4] {
-            let places = start % family.len().max(1);
-            family.rotate_left(places);
-        }
-        let (mut v6, mut v4) = (v6.into_iter(), v4.into_iter());
-        loop {
-            let before = order.len();
-            order.extend(v6.next());
-            order.extend(v4.next());
-            if order.len() == before {
-                break;
-            }
-        }
-    }
-    order
-}
-
 /// The addresses that the host itself gives: an IP address, or `localhost` and the names below it (RFC 6761 §6.3).
 pub(crate) fn literal(host: &str) -> Option<Arc<[IpAddr]>> {
     let bare = host

@@ -41,8 +41,8 @@ pub use timeouts::{LatePolicy, Timeouts};
 
 pub(crate) use balance::AttemptPermit;
 pub(crate) use breaker::{health_of, health_of_address, is_unasked};
-pub(crate) use dial::{Avoided, Race, RaceStep, rotate};
-pub(crate) use dns::{Found, NameCache, Question, interleave, literal};
+pub(crate) use dial::{Avoided, Race, RaceStep, interleave};
+pub(crate) use dns::{Found, NameCache, Question, literal};
 pub(crate) use host_hash::host_hash;
 pub(crate) use pipelining::PipelineLoads;
 pub(crate) use pool::{Checkout, Next, Pool, PoolConfig};

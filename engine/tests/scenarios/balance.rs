@@ -127,6 +127,7 @@ impl World {
         let events = Arc::clone(&self.events);
         let config = HostConfig {
             balance: Some(balance),
+            random_start: false,
             observer: Some(Observer::new(move |event| {
                 let told = match event {
                     ObserverEvent::Ejected { remote, until } => {
@@ -553,6 +554,7 @@ impl World {
         });
         let config = HostConfig {
             balance: Some(balance),
+            random_start: false,
             ..config
         };
         let upstream = "http://api.sim".parse().unwrap();
@@ -778,4 +780,36 @@ fn the_addresses_of_a_name_have_no_weights() {
         matches!(error.kind(), ErrorKind::Misuse(Misuse::Unsupported(_))),
         "{error:?}"
     );
+}
+
+/// Many programs with the same upstream do not all begin with its first address, with balance and without.
+#[test]
+fn programs_begin_with_different_addresses() {
+    let firsts = |random_start: bool, balance: Option<BalanceConfig>| {
+        let mut firsts = [0; 4];
+        for seed in 0..64 {
+            let world = World {
+                net: SimNet::new(seed),
+                ..World::new(4)
+            };
+            (0..4).for_each(|at| world.set_faults(at, Faults::default()));
+            let config = HostConfig {
+                random_start,
+                balance: balance.clone(),
+                ..HostConfig::default()
+            };
+            let net = world.net.clone();
+            let mut client = HostClient::with_net(world.upstream(), config, net).unwrap();
+            assert_eq!(get(&mut client), 200);
+            for (first, requests) in firsts.iter_mut().zip(world.requests()) {
+                *first += requests;
+            }
+        }
+        firsts
+    };
+    for balance in [None, Some(BalanceConfig::default())] {
+        assert_eq!(firsts(false, balance.clone()), [64, 0, 0, 0]);
+        let random = firsts(true, balance);
+        assert!(random.iter().all(|first| *first > 4), "{random:?}");
+    }
 }

@@ -168,6 +168,11 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.connector.set_proxy_addresses(allowed);
     }
 
+    /// A random number of the network.
+    pub(in crate::client) fn random(&mut self) -> u64 {
+        self.reactor.random()
+    }
+
     /// Spreads calls over several addresses from now on. Each address is a host.
     pub(in crate::client) fn set_balance(&mut self, balance: Balance) {
         self.admission.set_balance(balance);

@@ -76,6 +76,11 @@ impl ConnectionCap {
         self.open + self.lookups.saturating_sub(MOST_LOOKUPS) >= self.limit
     }
 
+    /// Whether hosts may be waiting for room.
+    pub(super) fn is_contended(&self) -> bool {
+        !(self.without_connection.is_empty() && self.wanting_more.is_empty())
+    }
+
     /// Whether there are more connections than may be: names of openings have been found while there was no room.
     pub(super) fn is_exceeded(&self) -> bool {
         self.open > self.limit
@@ -157,8 +162,9 @@ impl ConnectionCap {
         host.under_cap.counted = open;
     }
 
-    /// An opening of the host waits for a name. It takes no room from hosts whose names are known, so that slow name
-    /// servers do not hold these.
+    /// An opening of the host waits for a name. It takes no room, so that slow name servers do not hold other hosts. An
+    /// opening that got room while others waited for it keeps the room: the others would take it during the lookup, again
+    /// and again.
     pub(super) fn lookup_began(&mut self, host: &mut Host) {
         self.lookups += 1;
         host.under_cap.lookups += 1;

@@ -71,8 +71,9 @@ pub(crate) struct Route {
     pub(crate) socks_target: Option<(Box<str>, u16)>,
     /// Kept because the address of this value in memory is part of the host's name.
     pub(crate) proxy: Option<Arc<Proxy>>,
-    /// The number of openings so far. Each opening starts with the next address.
-    pub(crate) openings: usize,
+    /// Counts the openings, perhaps from a random number on: each opening starts with the next address. `None` before the
+    /// first opening.
+    pub(crate) openings: Option<usize>,
 }
 
 impl Route {
@@ -83,7 +84,7 @@ impl Route {
             handshakes,
             socks_target: None,
             proxy: None,
-            openings: 0,
+            openings: None,
         }
     }
 }
@@ -241,6 +242,11 @@ impl Hosts {
 
     pub(crate) fn is_full(&self) -> bool {
         self.cap.is_full()
+    }
+
+    /// Whether hosts may be waiting for room.
+    pub(crate) fn is_contended(&self) -> bool {
+        self.cap.is_contended()
     }
 
     /// Whether there are more connections than may be: names of openings have been found while there was no room.

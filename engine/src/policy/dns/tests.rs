@@ -382,37 +382,6 @@ fn what_needs_no_resolver() {
     }
 }
 
-#[test]
-fn families_take_turns_and_failed_addresses_come_last() {
-    let order = |addresses: &str, start, last: &[&str]| {
-        let all: Vec<IpAddr> = addresses.split(' ').map(|ip| ip.parse().unwrap()).collect();
-        let order = interleave(&all, start, &|ip| last.contains(&&*ip.to_string()));
-        order
-            .iter()
-            .map(IpAddr::to_string)
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
-    let mixed = "1.0.0.1 1.0.0.2 1.0.0.3 ::1 ::2";
-    assert_eq!(order(mixed, 0, &[]), "::1 1.0.0.1 ::2 1.0.0.2 1.0.0.3");
-    assert_eq!(order(mixed, 1, &[]), "::2 1.0.0.2 ::1 1.0.0.3 1.0.0.1");
-    assert_eq!(order(mixed, 5, &[]), "::2 1.0.0.3 ::1 1.0.0.1 1.0.0.2");
-    assert_eq!(
-        order(mixed, usize::MAX, &["::1", "::2"]),
-        "1.0.0.1 1.0.0.2 1.0.0.3 ::2 ::1"
-    );
-    assert_eq!(
-        order(mixed, 0, &["::1", "1.0.0.1"]),
-        "::2 1.0.0.2 1.0.0.3 ::1 1.0.0.1"
-    );
-    assert_eq!(
-        order("1.0.0.1 1.0.0.2", 0, &["1.0.0.1", "1.0.0.2"]),
-        "1.0.0.1 1.0.0.2"
-    );
-    assert_eq!(order("::1", 7, &[]), "::1");
-    assert!(interleave(&[], 3, &|_| true).is_empty());
-}
-
 /// One step of a caller or of the resolver.
 #[derive(Clone, Debug)]
 enum Step {
