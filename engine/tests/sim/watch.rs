@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use courser::net::Net as _;
 use courser::net::sim::{SimNet, Trace};
 use courser::{
-    Address, BalanceConfig, BreakerConfig, BreakerState, CallId, Error, ErrorKind, Observer,
-    ObserverEvent, PeerFault, Phase, Rate, Retry, RetryBudget, RetryCause, Sent,
+    Address, BalanceConfig, BreakerConfig, BreakerState, CallId, DnsError, Error, ErrorKind,
+    Observer, ObserverEvent, PeerFault, Phase, Rate, Retry, RetryBudget, RetryCause, Sent,
 };
 
 use crate::plan::{Act, NOT_IDEMPOTENT, Plan};
@@ -546,6 +546,10 @@ impl Watch {
                 | ErrorKind::Cancelled
                 | ErrorKind::BreakerOpen(_),
             ) => None,
+            // The resolver of the client is at fault, not the host.
+            Some(ErrorKind::Dns(
+                DnsError::Unanswered | DnsError::NotAsked | DnsError::QueueFull(_),
+            )) => None,
             // No peer was asked.
             Some(_) if error.is_some_and(|error| error.phase() == Phase::Queue) => None,
             Some(_) => Some(true),

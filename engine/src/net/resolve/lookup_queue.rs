@@ -166,15 +166,20 @@ impl<R> LookupQueue<R> {
 
     // ---- commands
 
-    /// Asks for a name. Joins the lookup of the same name if there is one.
+    /// Asks for a name. Joins the lookup of the same name if there is one. If all callers of that lookup are gone, returns
+    /// their replies: they need no answer, and would pile up while callers come and go.
     ///
     /// # Errors
     /// The reply and [`DnsError::QueueFull`], if too many lookups wait, in all or of this zone.
-    pub(crate) fn ask(&mut self, now: Time, name: &str, reply: R) -> Result<(), (R, DnsError)> {
+    pub(crate) fn ask(&mut self, now: Time, name: &str, reply: R) -> Result<Vec<R>, (R, DnsError)> {
         if let Some(lookup) = self.lookups.get_mut(name) {
+            let gone = match lookup.state {
+                State::InFlight((None, _)) => std::mem::take(&mut lookup.replies),
+                _ => Vec::new(),
+            };
             lookup.replies.push(reply);
             self.wanted_again(now, name);
-            return Ok(());
+            return Ok(gone);
         }
         let zone = zone_of(name);
         let waiting = self.zones.get(zone).map_or(0, |zone| zone.waiting.len());
@@ -196,7 +201,7 @@ impl<R> LookupQueue<R> {
         self.lookups.insert(name.clone(), lookup);
         self.set_end(now, &name);
         self.enqueue(&name, None);
-        Ok(())
+        Ok(Vec::new())
     }
 
     /// The callers of this name are gone. Returns their replies, unless the lookup goes on.

@@ -34,9 +34,9 @@ impl World {
     fn ask(&mut self, millis: u64, name: &str) -> bool {
         self.asked += 1;
         let (now, reply) = (self.at(millis), self.asked);
-        let asked = self.queue.ask(now, name, reply).is_ok();
+        let asked = self.queue.ask(now, name, reply);
         self.check();
-        asked
+        asked.is_ok()
     }
 
     /// What happens until the queue waits: `"+name"` starts, `"-name"` is stopped, `"!name"` fails.
@@ -187,7 +187,7 @@ fn lookups_without_a_caller_give_way_first() {
     world.ask(200, "e.test");
     assert_eq!(world.steps(200), "");
     assert_eq!(world.steps(250), "-a.test +e.test");
-    assert_eq!(world.queue.finish("d.test"), [4, 5]);
+    assert_eq!(world.queue.finish("d.test"), [5]);
     assert_eq!(world.queue.cancel("unknown.test"), [0; 0]);
 }
 
@@ -244,4 +244,17 @@ proptest! {
         prop_assert!(world.queue.lookups.is_empty() && world.queue.zones.is_empty());
         prop_assert!(world.queue.turns.is_empty() && world.queue.ends.is_empty());
     }
+}
+
+#[test]
+fn callers_that_come_and_go_leave_no_replies() {
+    let mut world = World::new(2, 8);
+    world.ask(0, "a.test");
+    assert_eq!(world.steps(0), "+a.test");
+    for caller in 2..100 {
+        assert!(world.queue.cancel("a.test").is_empty());
+        let gone = world.queue.ask(world.start, "a.test", caller);
+        assert_eq!(gone, Ok(vec![caller - 1]));
+    }
+    assert_eq!(world.queue.finish("a.test"), [99]);
 }
