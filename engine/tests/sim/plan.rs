@@ -566,7 +566,11 @@ fn draw_slow_names(random: &mut Random, mood: Mood, web: &mut Web, places: &mut 
     }
     let lookups = random.within(2..=4);
     let one_domain = random.roll(OFTEN);
-    let count = random.within(lookups..=8);
+    // Few more domains than slots: the slots are often all taken, and the others are soon at the front.
+    let count = match one_domain {
+        true => random.within(lookups..=8),
+        false => lookups + random.within(0..=1),
+    };
     let fast_names: Vec<_> = web.names.iter().map(|name| name.name.clone()).collect();
     // One slow domain leaves a slot to the others. Slow names that have taken all slots give one after a second at most,
     // and all other domains may come before.
@@ -582,6 +586,9 @@ fn draw_slow_names(random: &mut Random, mood: Mood, web: &mut Web, places: &mut 
         most,
         fast: fast_names,
     });
+    let latency = random
+        .pick(&[span(300, 5000), span(10_000, 20_000)])
+        .clone();
     for n in 0..count as u8 {
         let name = match one_domain {
             true => format!("host{n}.slow.sim"),
@@ -596,7 +603,7 @@ fn draw_slow_names(random: &mut Random, mood: Mood, web: &mut Web, places: &mut 
         });
         web.names.push(Name {
             ips: vec![ip],
-            latency: span(300, 5000),
+            latency: latency.clone(),
             ttl: span(0, 3000),
             never: match mood {
                 Mood::Fair => Probability::NEVER,
