@@ -85,6 +85,7 @@ impl Timeouts {
     }
 
     /// How long the head of a streamed response may take, from the submission of the call.
+    #[cold]
     pub(crate) fn until_head(&self) -> Option<Duration> {
         self.total.into_iter().chain(self.total_streamed).min()
     }

@@ -504,10 +504,34 @@ impl Exchange {
             return self.handle_interim(response, limits);
         }
         let fields = &response.0.fields[head.fields.start as usize..];
-        let mut framing = Framing::of(&response.0.buffer, fields);
+        let framing = Framing::of(&response.0.buffer, fields);
         if let Some(Err(_)) = framing.content_length {
-            framing.content_length = Some(head::content_length(&response.0.buffer, fields));
+            return self.handle_many_lengths(framing, response, limits);
         }
+        self.handle_framing(&framing, response, limits)
+    }
+
+    /// The head has an invalid length, or several.
+    #[cold]
+    fn handle_many_lengths(
+        &mut self,
+        mut framing: Framing,
+        response: &mut Response,
+        limits: &Limits,
+    ) -> Result<(), ErrorKind> {
+        let fields = &response.0.fields[response.0.head.fields.start as usize..];
+        framing.content_length = Some(head::content_length(&response.0.buffer, fields));
+        self.handle_framing(&framing, response, limits)
+    }
+
+    #[inline(always)] // into `handle_head`, which is on the path of every call
+    fn handle_framing(
+        &mut self,
+        framing: &Framing,
+        response: &mut Response,
+        limits: &Limits,
+    ) -> Result<(), ErrorKind> {
+        let head = &response.0.head;
         let status = head.status;
         self.recv = self.body_of(status, head.version, framing, limits)?;
         if self.is_sending() {
@@ -563,7 +587,7 @@ impl Exchange {
         &mut self,
         status: u16,
         version: Version,
-        framing: Framing,
+        framing: &Framing,
         limits: &Limits,
     ) -> Result<RecvState, ErrorKind> {
         self.keep_alive_timeout = framing.keep_alive_timeout;
@@ -573,7 +597,7 @@ impl Exchange {
             self.close.get_or_insert(CloseReason::Http10);
         }
         let usual = status == 200 && self.kind == RequestKind::Ordinary;
-        if !usual && self.is_bodiless(status, &framing)? {
+        if !usual && self.is_bodiless(status, framing)? {
             return Ok(RecvState::Done);
         }
         match (

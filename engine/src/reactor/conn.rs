@@ -52,9 +52,15 @@ impl<S> Conn<S> {
     /// pipeline looks when it sends the request.
     #[inline]
     pub(super) fn must_look(&self, request: &Request) -> bool {
-        let is_risky =
-            |request: &Request| self.pipeline.is_none() && !request.was_encoded_idempotent();
-        self.reused && (self.stray_body || is_risky(request))
+        if !self.stray_body && request.was_encoded_idempotent() {
+            return false;
+        }
+        self.must_look_if_reused()
+    }
+
+    #[cold]
+    fn must_look_if_reused(&self) -> bool {
+        self.reused && (self.stray_body || self.pipeline.is_none())
     }
 
     /// Whether the timer of the connection fires before any limit of the present wait. `soonest` is the first time at

@@ -24,9 +24,6 @@ impl<S> Conn<S> {
         let ConnState::Busy(exchange, _) = &mut self.state else {
             return Ok(());
         };
-        if exchange.awaits_source() {
-            self.wait.since = now; // the peer had nothing to wait for
-        }
         for _ in 0..WRITES_PER_ITERATION {
             let parts = match exchange.poll_send(&mut call.request) {
                 Ok(SendStep::Write(parts)) => parts,
@@ -97,10 +94,13 @@ impl<N: Net, C> Reactor<N, C> {
         if conn.pipeline.is_some() {
             return self.send_pipeline(key);
         }
-        let ConnState::Busy(_, call_key) = conn.state else {
+        let ConnState::Busy(exchange, call_key) = &conn.state else {
             return;
         };
-        let Some(call) = self.calls.get_mut(call_key) else {
+        if exchange.awaits_source() {
+            conn.wait.since = self.now; // the peer had nothing to wait for
+        }
+        let Some(call) = self.calls.get_mut(*call_key) else {
             return;
         };
         let sending = conn.send(call, &mut self.net, &mut self.buffer, self.now);

@@ -81,10 +81,13 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         if !matches!(time, CallTime::Running) {
             call.timestamps.begun = now;
-            call.client.has_own_deadline = !matches!(time, CallTime::Configured);
             let timeouts = call.own_timeouts().unwrap_or(&self.rules.timeouts);
             let total = match call.mode {
-                BodyMode::Stream => timeouts.until_head(),
+                BodyMode::Stream => {
+                    let until_head = timeouts.until_head();
+                    call.client.has_own_deadline = !matches!(time, CallTime::Configured);
+                    until_head
+                }
                 BodyMode::Buffer | BodyMode::Discard => timeouts.total,
             };
             call.deadline = time.expires_at(now, total);
