@@ -1,8 +1,9 @@
 //! The crawler as a library: everything that the `crawler-cli` command does, callable by other programs.
 //!
-//! [`find`] searches web directory hierarchies, [`get`] transfers URLs; [`crawl`] holds what crawls of many hosts share,
-//! [`demo`] the sample mirror and its server.
+//! [`find`] searches web directory hierarchies, [`check`] tells whether links are good, [`get`] transfers URLs; [`crawl`]
+//! holds what crawls of many hosts share, [`demo`] the sample mirror and its server.
 
+pub mod check;
 pub mod cli;
 pub mod crawl;
 pub mod demo;

@@ -1,0 +1,63 @@
+//! What is reported about each URL.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::verdict::Verdict;
+
+/// A URL, what a check said about it, and all places that refer to it.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The URL as given, or as resolved against its base; never rewritten.
+    pub url: String,
+    /// The verdict of the last answer.
+    pub verdict: Verdict,
+    /// More about the cause, in words: `certificate expired 3 days ago`.
+    pub detail: Option<String>,
+    /// The status of the last answer.
+    pub status: Option<u16>,
+    /// The method of the last request: `HEAD` or `GET`.
+    pub method: Option<&'static str>,
+    /// Where the URL has moved to, if all redirects were permanent (301, 308) and the last answer is good.
+    pub moved_to: Option<String>,
+    /// The URL of the last answer, if there were redirects.
+    pub final_url: Option<String>,
+    /// The redirects that were followed, in order.
+    pub redirects: Vec<Redirect>,
+    /// How often the URL was asked; confirming requests of one attempt count once. 0 if it was not asked.
+    pub attempts: u32,
+    /// The time from the last request to its answer.
+    pub latency: Option<Duration>,
+    /// The address that answered.
+    pub address: Option<IpAddr>,
+    /// When the last answer arrived.
+    pub checked_at: Option<Timestamp>,
+    /// The places that refer to the URL, in the order in which they were found.
+    pub references: Vec<Reference>,
+}
+
+/// A redirect that was followed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Redirect {
+    /// Its status.
+    pub status: u16,
+    /// The URL that it leads to.
+    pub url: String,
+}
+
+/// A place that refers to a URL.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Reference {
+    /// The file, as given on the command line with what is below it; or the URL of the page. `-` is standard input.
+    pub source: Arc<str>,
+    /// The line, from 1. `None` if the URL was given on the command line.
+    pub line: Option<u32>,
+    /// The column in Unicode code points, from 1: the first character of the attribute's raw value (HTML), of the link's
+    /// `[`, `!` or `<` (Markdown), or of the URL.
+    pub column: Option<u32>,
+    /// The text of the link; empty if there is none.
+    pub text: String,
+}
