@@ -15,7 +15,7 @@
 //! | retries keep to their pauses, to what servers ask for, to their number and to their budget | `watch` |
 //! | breakers open when they must, let nothing through while they are open, and probes only when half open | `watch` |
 //! | what the peer has ended is not used again | `watch` |
-//! | slow names do not hold fast ones; no name is looked up for no call | `run` |
+//! | slow names do not hold fast ones; no lookup is left at the end | `run` |
 //! | it ends: after a bounded number of iterations and a bounded time | `run` |
 //! | one seed is one run | here |
 //!

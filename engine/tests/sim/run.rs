@@ -1069,6 +1069,7 @@ impl Run<'_> {
     /// Waits for what continues without a call: late answers that are drained, openings whose calls were served
     /// otherwise, idle connections that expire.
     fn sweep(&mut self) {
+        self.await_slow_names();
         let config = &self.plan.config;
         let drain = match config.late {
             LatePolicy::Drain { up_to } => up_to,
@@ -1094,6 +1095,23 @@ impl Run<'_> {
             assert_eq!(self.client.counters().idle, 0, "idle for too long");
         }
         self.client.close_idle();
+    }
+
+    /// Openings whose calls were served otherwise go on, and may wait for slow names: in a fair world, without a limit.
+    fn await_slow_names(&mut self) {
+        let web = self.plan.web.as_ref();
+        let has_slow_names = web.is_some_and(|web| web.slow_names.is_some());
+        if !has_slow_names || !self.limits_openings() {
+            return;
+        }
+        let second = Duration::from_secs(1);
+        for _ in 0..MOST_SECONDS_OF_LOOKUPS {
+            if self.net.open_questions() == 0 {
+                return;
+            }
+            self.client.maintain(second).expect("poll never fails here");
+        }
+        panic!("the lookups do not end");
     }
 }
 
@@ -1182,6 +1200,9 @@ impl io::Read for Source {
         Ok(n)
     }
 }
+
+/// Far more than the lookups of all slow names take that share two slots and stop one another.
+const MOST_SECONDS_OF_LOOKUPS: u32 = 1_000;
 
 /// A number that only a run without progress reaches.
 const MOST_TURNS: u32 = 100_000;

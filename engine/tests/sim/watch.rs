@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use courser::net::Net as _;
 use courser::net::sim::{SimNet, Trace};
+use courser::proto::ProxyFault;
 use courser::{
     Address, BalanceConfig, BreakerConfig, BreakerState, CallId, DnsError, Error, ErrorKind,
     Observer, ObserverEvent, PeerFault, Phase, Rate, Retry, RetryBudget, RetryCause, Sent,
@@ -546,10 +547,12 @@ impl Watch {
                 | ErrorKind::Cancelled
                 | ErrorKind::BreakerOpen(_),
             ) => None,
-            // The resolver of the client is at fault, not the host.
-            Some(ErrorKind::Dns(
-                DnsError::Unanswered | DnsError::NotAsked | DnsError::QueueFull(_),
-            )) => None,
+            // The resolver of the client is at fault, not the host, and not the proxy.
+            Some(ErrorKind::Dns(error) | ErrorKind::Proxy(ProxyFault::Name(error)))
+                if is_fault_of_resolver(error) =>
+            {
+                None
+            }
             // No peer was asked.
             Some(_) if error.is_some_and(|error| error.phase() == Phase::Queue) => None,
             Some(_) => Some(true),
@@ -647,6 +650,18 @@ impl Watch {
             }
         }
     }
+}
+
+/// Whether the lookup failed in this program, and no name server has answered.
+fn is_fault_of_resolver(error: &DnsError) -> bool {
+    matches!(
+        error,
+        DnsError::Unanswered
+            | DnsError::NotAsked
+            | DnsError::QueueFull(_)
+            | DnsError::Shortage(_)
+            | DnsError::Config(_)
+    )
 }
 
 /// No window that ends with the last of these times has more than the burst plus what the rate gives for its length.
