@@ -5,6 +5,8 @@
 //! recognised by `guard`.
 
 pub mod record;
+pub mod select;
+pub mod sources;
 pub mod verdict;
 
 pub use record::{Checked, Redirect, Reference};

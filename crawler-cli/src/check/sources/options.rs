@@ -1,0 +1,50 @@
+//! How sources are read.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use url::Url;
+
+use crate::check::select::Selection;
+
+/// How sources are read.
+#[derive(Clone, Debug)]
+pub struct SourceOptions {
+    /// The base of relative links in files. Without a base, relative links are looked up on the disk.
+    pub base_url: Option<Url>,
+    /// The folder that links beginning with `/` start from, in files. With a folder, they are looked up on the disk even
+    /// if there is a base.
+    pub root_dir: Option<PathBuf>,
+    /// What has the URL: in JSON lines the name of a field, with dots between the names of nested ones (default `url`);
+    /// in CSV the name of a column or its number from 1 (default: the column `url`, and if there is none, all URLs).
+    pub field: Option<String>,
+    /// Which URLs are checked, and what they are replaced with.
+    pub selection: Arc<Selection>,
+    /// Whether the fragments of links to files are checked.
+    pub fragments: bool,
+    /// Whether hidden files are read in folders. Default: no.
+    pub hidden: bool,
+    /// Whether `.gitignore`, `.ignore` and git's own exclude files are obeyed in folders. Default: yes.
+    pub ignore_files: bool,
+    /// The longest document in bytes, unpacked. Default: 256 MiB. Lists of URLs, JSON lines and CSV have no limit: for
+    /// them, it is the limit of a single line or record.
+    pub max_size: u64,
+    /// Whether what [`fix`](crate::check::fix) needs is kept: the fingerprint of each file that was read.
+    pub fixable: bool,
+}
+
+impl Default for SourceOptions {
+    fn default() -> Self {
+        Self {
+            base_url: None,
+            root_dir: None,
+            field: None,
+            selection: Arc::default(),
+            fragments: false,
+            hidden: false,
+            ignore_files: true,
+            max_size: 256 << 20,
+            fixable: false,
+        }
+    }
+}
