@@ -4,6 +4,7 @@
 //! [`verdict`]; what a URL's answers over weeks say is judged by `life`, and failures that are not the fault of URLs are
 //! recognised by `guard`.
 
+pub mod links;
 pub mod record;
 pub mod select;
 pub mod sources;

@@ -1,0 +1,227 @@
+//! Links out of documents: bytes in, links out. Pure.
+//!
+//! A [`Document`] is bytes in a [`Format`]. [`Document::read`] tells a [`Visitor`] about each link with the place where
+//! it stands, and about anchors and the title if the visitor wants them. Links stream: nothing is kept for a link that
+//! was told. Relative URLs are given as written; [`Document::base`] is what they are relative to.
+//!
+//! ```no_run
+//! use crawler_cli::check::links::{Document, Format, Link};
+//!
+//! let document = Document::new(Format::Markdown, b"See\n[the *guide*](guide.md).", None);
+//! let mut found = Vec::new();
+//! document.read(&mut |link: Link<'_>| {
+//!     found.push(format!("{}:{} {} {}", link.line, link.column, link.url, link.text));
+//! })?;
+//! assert_eq!(found, ["2:1 guide.md the guide"]);
+//! # Ok::<(), crawler_cli::check::links::XmlError>(())
+//! ```
+//!
+//! Comments switch links off, where a format has comments: `<!-- crawler-check-disable -->` up to
+//! `<!-- crawler-check-enable -->` or the end, `<!-- crawler-check-disable-next-line -->`, and
+//! `<!-- crawler-check-disable-line -->` for the line of the comment itself. `markdown-link-check-` in place of
+//! `crawler-check-` means the same. CSS has these in `/* */`; plain text has no comments.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+use std::ops::Range;
+
+mod anchors;
+
+pub use anchors::{Anchors, Fragment};
+
+/// The syntax of a document.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Format {
+    /// CommonMark with GitHub's extensions.
+    Markdown,
+    /// HTML, and XHTML.
+    Html,
+    /// CSS
+    Css,
+    /// XML: sitemaps, lists of sitemaps, feeds (RSS, Atom). Other XML has no links.
+    Xml,
+    /// Any text. Absolute http, https and ftp URLs are links.
+    Text,
+}
+
+impl Format {
+    /// The format that the extension of a file name or of the path of a URL stands for. `.gz` is not removed.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let (_, extension) = name.rsplit_once('.')?;
+        match extension.to_ascii_lowercase().as_str() {
+            "md" | "markdown" | "mkd" | "mdx" => Some(Self::Markdown),
+            "html" | "htm" | "xhtml" | "xht" => Some(Self::Html),
+            "css" => Some(Self::Css),
+            "xml" | "rss" | "atom" => Some(Self::Xml),
+            "txt" | "text" => Some(Self::Text),
+            _ => None,
+        }
+    }
+
+    /// The format of a `Content-Type`. Its parameters are ignored.
+    pub fn of_type(content_type: &str) -> Option<Self> {
+        let essence = content_type.split(';').next().unwrap_or("").trim();
+        match essence.to_ascii_lowercase().as_str() {
+            "text/html" | "application/xhtml+xml" => Some(Self::Html),
+            "text/css" => Some(Self::Css),
+            "text/markdown" | "text/x-markdown" => Some(Self::Markdown),
+            "text/xml" | "application/xml" | "application/rss+xml" | "application/atom+xml" => {
+                Some(Self::Xml)
+            }
+            "text/plain" => Some(Self::Text),
+            _ => None,
+        }
+    }
+}
+
+/// A link in a document.
+#[derive(Clone, Debug)]
+pub struct Link<'d> {
+    /// The URL as the format decodes it: without character references and escapes, without blanks around it. Relative
+    /// URLs are not resolved. Never empty.
+    pub url: Cow<'d, str>,
+    /// Where the URL stands in the bytes of the document, as written, without blanks around it. `None` if the bytes
+    /// cannot be edited: the document is not in UTF-8, or the URL does not stand in it in one piece.
+    pub span: Option<Range<usize>>,
+    /// How a URL has to be written in `span`.
+    pub syntax: Syntax,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column in Unicode code points, from 1: the first character of the attribute's raw value (HTML), of the
+    /// link's `[`, `!` or `<` (Markdown), or of the URL.
+    pub column: u32,
+    /// The text of the link or the alternative text of the image, with blanks collapsed; empty if there is none. At
+    /// most [`TEXT_BYTES`].
+    pub text: Cow<'d, str>,
+    /// What the link is for.
+    pub kind: Kind,
+}
+
+/// What a link is for.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Kind {
+    /// Leads to another document. A recursive check follows these.
+    Document,
+    /// Names a part of this document, such as an image, a script or a style sheet.
+    Embedded,
+    /// Names a sitemap, from a list of sitemaps.
+    Sitemap,
+}
+
+/// What surrounds a URL in a document, and therefore which characters of a URL have to be escaped there.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Syntax {
+    /// An attribute of HTML, or the text of an element of XML.
+    Markup,
+    /// The destination of a Markdown link.
+    Markdown,
+    /// A string or `url()` of CSS.
+    Css,
+    /// Nothing is escaped.
+    Plain,
+}
+
+/// Longest [`Link::text`] in bytes.
+pub const TEXT_BYTES: usize = 1024;
+
+/// Gets what a document holds. A closure `FnMut(Link<'_>)` is a visitor that wants only links.
+pub trait Visitor {
+    /// A link. Links come in the order of their places.
+    fn link(&mut self, link: Link<'_>);
+    /// Whether [`anchor`](Self::anchor) and [`title`](Self::title) are wanted. Default: no.
+    fn wants_anchors(&self) -> bool {
+        false
+    }
+    /// The name of a place that a fragment can mean, decoded: an `id`, the `name` of an `<a>`, the slug of a heading.
+    fn anchor(&mut self, _anchor: &str) {}
+    /// The title of an HTML document, with blanks collapsed. At most [`TEXT_BYTES`].
+    fn title(&mut self, _title: &str) {}
+    /// Whether nothing more is wanted, so that the reading ends. Default: no.
+    fn is_done(&self) -> bool {
+        false
+    }
+}
+
+impl<F: FnMut(Link<'_>)> Visitor for F {
+    fn link(&mut self, link: Link<'_>) {
+        self(link);
+    }
+}
+
+/// A document to be read.
+#[derive(Clone, Debug)]
+pub struct Document<'d> {
+    format: Format,
+    text: Cow<'d, str>,
+    /// Where `text` begins in the bytes of the document. `None` if `text` is a copy in another encoding.
+    offset: Option<usize>,
+}
+
+impl<'d> Document<'d> {
+    /// Takes bytes in this format. The encoding is that of the byte order mark, else `charset` (the label in
+    /// `Content-Type`), else what the document declares, else UTF-8. UTF-8 is not copied; other encodings are.
+    /// Bytes that are wrong in the encoding become U+FFFD.
+    pub fn new(format: Format, bytes: &'d [u8], _charset: Option<&str>) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let offset = matches!(text, Cow::Borrowed(_)).then_some(0);
+        Self {
+            format,
+            text,
+            offset,
+        }
+    }
+
+    /// The URL of the first `<base href>`, as written: relative URLs of the document are relative to this URL, which is
+    /// relative to that of the document. `None` for formats without such an element.
+    pub fn base(&self) -> Option<String> {
+        None
+    }
+
+    /// Tells the visitor what the document holds.
+    ///
+    /// # Errors
+    /// The document is [`Format::Xml`], and it is cut or malformed. The links before that place were told.
+    pub fn read(&self, visitor: &mut impl Visitor) -> Result<(), XmlError> {
+        let _ = (self.format, &self.text, self.offset, visitor.is_done());
+        Ok(())
+    }
+}
+
+/// XML that ends early, or is malformed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct XmlError {
+    /// The line, from 1.
+    pub line: u32,
+    /// The column in code points, from 1.
+    pub column: u32,
+    /// What is wrong there.
+    pub fault: XmlFault,
+}
+
+/// What is wrong with XML.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum XmlFault {
+    /// The document ends before its root element ends: it was cut.
+    Cut,
+    /// The syntax is wrong.
+    Malformed,
+    /// The document defines entities and uses them, which is not supported.
+    Entity,
+    /// The elements are nested deeper than any known format has.
+    TooDeep,
+}
+
+impl fmt::Display for XmlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.fault {
+            XmlFault::Cut => "the XML document ends before its root element: it is cut",
+            XmlFault::Malformed => "the XML document is malformed",
+            XmlFault::Entity => "the XML document uses an entity that is not known",
+            XmlFault::TooDeep => "the elements of the XML document are nested too deeply",
+        };
+        write!(f, "{what} (line {}, column {})", self.line, self.column)
+    }
+}
+
+impl Error for XmlError {}
