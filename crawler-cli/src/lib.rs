@@ -11,4 +11,5 @@ pub mod find;
 pub mod get;
 pub mod glossary;
 mod report;
+pub mod store;
 pub mod terminal;
