@@ -1,0 +1,37 @@
+//! What the work at all hosts shares: the statistics, and what the hosts hand to the caller.
+
+use std::mem;
+
+use crate::check::task::{Hop, Outcome};
+use crate::crawl::stats::Stats;
+
+/// What the work at all hosts shares: the statistics, and what the hosts hand to the caller.
+#[derive(Debug)]
+pub struct Shared {
+    /// The statistics of the run.
+    pub stats: Stats,
+    outcomes: Vec<Outcome>,
+    hops: Vec<Hop>,
+}
+
+impl Shared {
+    /// Nothing to hand over yet.
+    pub fn new(stats: Stats) -> Self {
+        Self {
+            stats,
+            outcomes: Vec::new(),
+            hops: Vec::new(),
+        }
+    }
+
+    /// The outcomes since the last call, in the order in which the URLs were judged. They are as many as requests have
+    /// ended, plus the tasks of hosts that were given up.
+    pub fn take_outcomes(&mut self) -> Vec<Outcome> {
+        mem::take(&mut self.outcomes)
+    }
+
+    /// The redirects since the last call that lead to other hosts.
+    pub fn take_hops(&mut self) -> Vec<Hop> {
+        mem::take(&mut self.hops)
+    }
+}

@@ -1,0 +1,143 @@
+//! What the work at a host is asked about a URL, and what comes back.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use url::Url;
+
+use super::record::Redirect;
+use super::verdict::Verdict;
+
+/// Identifies a URL among all URLs of a run.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct UrlId(pub u64);
+
+/// A URL to ask.
+///
+/// ```
+/// use crawler_cli::check::task::{Reach, Task, UrlId, Want};
+///
+/// let page = Task {
+///     want: Want { links: true, ..Want::default() },
+///     ..Task::given(UrlId(1), "https://example.com/".parse()?)
+/// };
+/// assert!(page.given && page.reach == Reach::Any);
+/// # Ok::<(), url::ParseError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// The name of the URL in its [`Outcome`].
+    pub id: UrlId,
+    /// The URL: `http` or `https`, without a fragment.
+    pub url: Url,
+    /// Whether the user, a URL list or a local file names the URL. `Disallow` of robots.txt applies only to other URLs.
+    pub given: bool,
+    /// Which addresses may be dialled.
+    pub reach: Reach,
+    /// What is wanted beside the verdict.
+    pub want: Want,
+}
+
+/// Which addresses may be dialled for a URL.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Reach {
+    /// Any: the URL was given, or the page or redirect that leads to the URL has a private address itself.
+    Any,
+    /// Public addresses only. With [`Policy::allow_private`](super::host::Policy::allow_private): any.
+    Public,
+}
+
+/// What is wanted beside the verdict. Anything requires a GET with the whole body.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Want {
+    /// The links of the page.
+    pub links: bool,
+    /// The names that fragments can refer to.
+    pub anchors: bool,
+}
+
+/// What the work at the hosts says about a URL. Each [`Task`] has one outcome.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The name of the URL in its task.
+    pub id: UrlId,
+    /// The verdict of the last answer.
+    pub verdict: Verdict,
+    /// More about the cause, in words: `a certificate expired 3 days ago`.
+    pub detail: Option<String>,
+    /// The status of the last answer.
+    pub status: Option<u16>,
+    /// The method of the last request: `HEAD` or `GET`. `None` if there was no request.
+    pub method: Option<&'static str>,
+    /// The redirects that were followed, in order.
+    pub redirects: Vec<Redirect>,
+    /// Where the URL has moved to, if all redirects were permanent (301, 308) and the last answer is good.
+    pub moved_to: Option<String>,
+    /// The URL of the last answer, if there were redirects.
+    pub final_url: Option<String>,
+    /// The fragment of the last redirect that names one. Replaces the fragment of the URL (RFC 9110 §10.2.2).
+    pub fragment: Option<String>,
+    /// How often the URL was asked; confirming requests of one attempt count once. 0 if it was not asked.
+    pub attempts: u32,
+    /// The time from the last request to its answer.
+    pub latency: Option<Duration>,
+    /// The address that answered; that of the proxy if there is one.
+    pub address: Option<IpAddr>,
+    /// Whether the answer came from a private address. Links of its page may then be asked with [`Reach::Any`].
+    pub is_private: bool,
+    /// When the last answer or failure came. `None` if the URL was not asked.
+    pub checked_at: Option<Timestamp>,
+    /// What was wanted, if the last answer is good and has a body that can be read.
+    pub page: Option<Box<Page>>,
+}
+
+impl Task {
+    /// A URL that the user, a URL list or a local file names, of which only the verdict is wanted.
+    pub fn given(id: UrlId, url: Url) -> Self {
+        Self {
+            id,
+            url,
+            given: true,
+            reach: Reach::Any,
+            want: Want::default(),
+        }
+    }
+
+    /// A URL that was found in a page, of which only the verdict is wanted.
+    pub fn found(id: UrlId, url: Url, reach: Reach) -> Self {
+        Self {
+            given: false,
+            reach,
+            ..Self::given(id, url)
+        }
+    }
+}
+
+impl Want {
+    /// Whether the body is needed.
+    pub fn body(self) -> bool {
+        self.links || self.anchors
+    }
+}
+
+/// What was found in the body of an answer.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    /// The names that fragments can refer to, if [`Want::anchors`] asked for them and the media type has them.
+    pub anchors: Option<Vec<String>>,
+}
+
+/// A redirect that leads to another host, whose work goes on with the URL.
+#[derive(Debug)]
+pub struct Hop {
+    /// Where the redirect leads: without a fragment.
+    url: Url,
+}
+
+impl Hop {
+    /// Where the redirect leads, without a fragment. [`root_of`](crate::crawl::origin::root_of) names the host.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+}
