@@ -11,6 +11,7 @@ pub mod origin;
 pub mod policy;
 pub mod politeness;
 pub mod random;
+pub mod reporter;
 pub mod retry;
 pub mod retry_queue;
 pub mod robots;

@@ -56,7 +56,6 @@ mod path;
 mod policy;
 pub mod range;
 mod reference;
-mod reporter;
 mod run;
 pub mod scope;
 mod search;
@@ -67,6 +66,7 @@ mod visitor;
 use crate::crawl::policy::RetryClass;
 pub use crate::crawl::policy::{HostPolicy, RetryPolicy};
 use crate::crawl::random::fresh_seed;
+use crate::crawl::reporter::{Callback, Reporter, Reports};
 use crate::crawl::transfer::Transfer;
 pub use crate::crawl::transfer::USER_AGENT;
 pub use cause::{Cause, Failure};
@@ -83,8 +83,6 @@ pub use link::{Ancestors, Link, LinkKind};
 pub use listing::Shape;
 pub use policy::{Follow, Limits, Policy};
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};
-use reporter::Callback;
-pub use reporter::{Reporter, Results};
 use run::{Events, Run};
 use scope::{Pattern, Scope};
 pub use state::{State, StateError};
@@ -102,6 +100,12 @@ pub struct Find {
     scope: Scope,
     download: Option<Destination>,
     overwrite: bool,
+}
+
+impl Reports for Find {
+    type Event<'a> = Event<'a>;
+    type Summary = Summary;
+    type StateError = StateError;
 }
 
 impl Default for Find {
@@ -406,8 +410,9 @@ impl Find {
     ///
     /// All starts are searched concurrently. All hosts together have at most 900 requests in flight (644 with downloads),
     /// or [`connections`](Self::connections) if that is more.
-    pub fn run(self, on_event: impl FnMut(Event<'_>) -> ControlFlow<()>) -> Summary {
-        self.run_kept(None, &mut Callback(on_event)).0
+    pub fn run(self, mut on_event: impl FnMut(Event<'_>) -> ControlFlow<()>) -> Summary {
+        let mut reporter = Callback(|event: &Event<'_>| on_event(*event));
+        self.run_kept(None, &mut reporter).0
     }
 
     /// Runs the search on this thread, reports to `reporter`, saves the progress to `state`, and continues from there
@@ -416,7 +421,7 @@ impl Find {
     pub fn run_kept(
         mut self,
         state: Option<State>,
-        reporter: &mut dyn Reporter,
+        reporter: &mut dyn Reporter<Find>,
     ) -> (Summary, Option<State>) {
         self.policy.host.seed.get_or_insert_with(fresh_seed);
         let mut expression = self.expression;

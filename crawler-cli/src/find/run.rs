@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::Find;
 use super::cause::Cause;
 use super::download::{DownloadCounts, Wanted};
 use super::event::Event;
@@ -11,12 +12,12 @@ use super::found::{Found, Kind, Saved, Unread};
 use super::host_crawl::Counts;
 use super::link::{Link, LinkKind};
 use super::policy::Follow;
-use super::reporter::Reporter;
 use super::scope::{Outside, Scope};
 use super::state::{State, StateError};
 use super::summary::{Ending, Summary, Tally};
 use super::visitor::{LinkVerdict, Visitor};
 use crate::crawl::calls::Calls;
+use crate::crawl::reporter::Reporter;
 use crate::crawl::stats::Stats;
 
 /// A running search.
@@ -224,7 +225,7 @@ impl Act for Acting<'_, '_> {
 
 /// The reporter, the state, and the summary.
 pub(super) struct Events<'r> {
-    reporter: &'r mut dyn Reporter,
+    reporter: &'r mut dyn Reporter<Find>,
     /// The state that the search is saved to.
     pub(super) state: Option<State>,
     began: Instant,
@@ -238,7 +239,7 @@ pub(super) struct Events<'r> {
 
 impl<'r> Events<'r> {
     pub(super) fn new(
-        reporter: &'r mut dyn Reporter,
+        reporter: &'r mut dyn Reporter<Find>,
         state: Option<State>,
         follow: Follow,
     ) -> Self {

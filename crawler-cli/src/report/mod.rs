@@ -16,9 +16,9 @@ mod statistics;
 mod tree;
 mod treemap;
 
+use crate::crawl::reporter::{Reporter, Results};
 use crate::find::state::State;
-use crate::find::{Event, Found, Summary};
-use crate::find::{Reporter, Results, StateError};
+use crate::find::{Event, Find, Found, StateError, Summary};
 use crate::terminal;
 pub(crate) use format::Format;
 use html::Page;
@@ -252,7 +252,7 @@ impl Report {
     }
 }
 
-impl Reporter for Report {
+impl Reporter<Find> for Report {
     fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         self.handle(event);
         ControlFlow::Continue(())

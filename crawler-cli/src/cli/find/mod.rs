@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli::{self, USAGE};
-use crate::find::{Ending, Event, Reporter, Results, State, StateError, Summary};
+use crate::crawl::reporter::{Reporter, Results};
+use crate::find::{Ending, Event, Find, State, StateError, Summary};
 use crate::report::{self, Report};
 
 mod args;
@@ -104,7 +105,7 @@ struct Interruptible<'i> {
     interrupted: &'i AtomicBool,
 }
 
-impl Reporter for Interruptible<'_> {
+impl Reporter<Find> for Interruptible<'_> {
     fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         self.report.event(event)?;
         let may_end = matches!(event, Event::Progress(_));
