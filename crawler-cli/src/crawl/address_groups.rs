@@ -96,6 +96,21 @@ impl AddressGroups {
         group.in_flight += in_flight;
     }
 
+    /// Forgets a host without calls. Its address is forgotten with the last host.
+    pub(super) fn remove(&mut self, host: HostId) {
+        let Some(ip) = self.address_of.remove(&host) else {
+            return;
+        };
+        if let Some(group) = self.by_address.get_mut(&ip) {
+            group.hosts.retain(|other| *other != host);
+            group.limited.retain(|other| *other != host);
+            group.next = 0;
+            if group.hosts.is_empty() {
+                self.by_address.remove(&ip);
+            }
+        }
+    }
+
     fn of(&self, host: HostId) -> Option<&Group> {
         self.by_address.get(self.address_of.get(&host)?)
     }
@@ -116,12 +131,6 @@ impl AddressGroups {
         let pace = pace.filter_map(|limit| limit.ready_at(now, 1));
         let until = pace.chain(group.held_until).max();
         until.filter(|until| *until > now)
-    }
-
-    /// Whether the host is the first of its address, or its address is not known.
-    pub(super) fn is_first(&self, host: HostId) -> bool {
-        self.of(host)
-            .is_none_or(|group| group.hosts.first() == Some(&host))
     }
 
     /// The order of the hosts at the host's address; `None` if the address is not known.

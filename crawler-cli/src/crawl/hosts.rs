@@ -1,4 +1,4 @@
-//! The hosts of a crawl, in the order of their discovery, each with its work.
+//! The hosts of a crawl, each with its work.
 
 use std::collections::HashMap;
 
@@ -7,12 +7,14 @@ use url::{Position, Url};
 /// The hosts of a crawl, each with the work to be done there.
 #[derive(Debug)]
 pub struct Hosts<W> {
-    all: Vec<Host<W>>,
+    /// `None`: a host was removed, and its id can be given to another one.
+    all: Vec<Option<Host<W>>>,
+    free: Vec<HostId>,
     /// By the URL of the root of the host.
     by_root: HashMap<Url, HostId>,
 }
 
-/// The index of a host in its crawl.
+/// The index of a host in its crawl. The id of a host that was removed is used again.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct HostId(pub usize);
 
@@ -20,35 +22,58 @@ pub struct HostId(pub usize);
 #[derive(Debug)]
 pub(super) struct Host<W> {
     pub(super) work: W,
+    root: Url,
     /// Scheme and authority: the part of its URLs before the path.
     pub(super) base: String,
     /// Whether requests to the host go through a proxy.
     pub(super) is_proxied: bool,
     /// Calls to the host in the client.
     pub(super) in_flight: usize,
+    /// The index of the host in the statistics.
+    pub(super) stats: usize,
 }
 
 impl<W> Default for Hosts<W> {
     fn default() -> Self {
         Self {
             all: Vec::new(),
+            free: Vec::new(),
             by_root: HashMap::new(),
         }
     }
 }
 
 impl<W> Hosts<W> {
-    /// Adds a host. `root` is the URL of its root.
-    pub fn add(&mut self, root: Url, is_proxied: bool, work: W) -> HostId {
-        let id = HostId(self.all.len());
-        self.all.push(Host {
+    /// Adds a host. `root` is the URL of its root, `stats` its index in the statistics.
+    pub fn add(&mut self, root: Url, is_proxied: bool, stats: usize, work: W) -> HostId {
+        let host = Host {
             work,
             base: root[..Position::BeforePath].to_owned(),
+            root: root.clone(),
             is_proxied,
             in_flight: 0,
-        });
+            stats,
+        };
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.all[id.0] = Some(host);
+                id
+            }
+            None => {
+                self.all.push(Some(host));
+                HostId(self.all.len() - 1)
+            }
+        };
         self.by_root.insert(root, id);
         id
+    }
+
+    /// Removes a host that has no calls.
+    pub(super) fn remove(&mut self, id: HostId) -> Option<W> {
+        let host = self.all.get_mut(id.0)?.take()?;
+        self.by_root.remove(&host.root);
+        self.free.push(id);
+        Some(host.work)
     }
 
     /// The host with this root URL.
@@ -58,36 +83,64 @@ impl<W> Hosts<W> {
 
     /// The number of hosts.
     pub fn len(&self) -> usize {
-        self.all.len()
+        self.all.len() - self.free.len()
     }
 
     /// Whether there are no hosts.
     pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
+        self.len() == 0
     }
 
     /// The ids of all hosts.
-    pub fn ids(&self) -> impl Iterator<Item = HostId> + use<W> {
-        (0..self.all.len()).map(HostId)
+    pub fn ids(&self) -> impl Iterator<Item = HostId> {
+        let all = self.all.iter().enumerate();
+        all.filter(|(_, host)| host.is_some())
+            .map(|(index, _)| HostId(index))
     }
 
-    /// The work at one host.
+    /// The work at one host. The caller may not add to the work: the scheduler does not notice; see
+    /// [`work_and_calls`](super::scheduler::Scheduler::work_and_calls).
     pub fn work(&mut self, id: HostId) -> &mut W {
-        &mut self.all[id.0].work
+        &mut self.host(id).work
     }
 
     /// The work at all hosts.
     pub fn works(&self) -> impl Iterator<Item = &W> {
-        self.all.iter().map(|host| &host.work)
+        self.all.iter().flatten().map(|host| &host.work)
     }
 
     /// The ids and the work of all hosts.
     pub fn works_mut(&mut self) -> impl Iterator<Item = (HostId, &mut W)> {
         let all = self.all.iter_mut().enumerate();
-        all.map(|(index, host)| (HostId(index), &mut host.work))
+        all.filter_map(|(index, host)| Some((HostId(index), &mut host.as_mut()?.work)))
     }
 
+    /// The index of a host in the statistics.
+    pub fn stats(&mut self, id: HostId) -> usize {
+        self.host(id).stats
+    }
+
+    /// The host with an id that is in use.
     pub(super) fn host(&mut self, id: HostId) -> &mut Host<W> {
-        &mut self.all[id.0]
+        // Ids are given out by `add`, and forgotten by everyone when their host is removed.
+        self.all[id.0].as_mut().expect("the host was not removed")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_removed_hosts_are_used_again() {
+        let url = |name: &str| Url::parse(&format!("http://{name}/")).expect("valid");
+        let mut hosts = Hosts::default();
+        let ids = ["a", "b", "c"].map(|name| hosts.add(url(name), false, 0, name));
+        assert_eq!(hosts.remove(ids[1]), Some("b"));
+        assert_eq!((hosts.remove(ids[1]), hosts.at(&url("b"))), (None, None));
+        assert_eq!((hosts.len(), hosts.ids().count()), (2, 2));
+        assert_eq!(hosts.add(url("d"), false, 0, "d"), ids[1]);
+        assert_eq!(hosts.works().copied().collect::<String>(), "adc");
+        assert_eq!(hosts.at(&url("d")), Some(ids[1]));
     }
 }

@@ -3,6 +3,7 @@
 
 mod address_groups;
 pub mod addresses;
+mod agenda;
 pub(crate) mod allowance;
 pub mod calls;
 pub mod failure;

@@ -2,8 +2,8 @@
 //! the hosts.
 //!
 //! A host has at most as many calls in the client as connections, so no call waits for a connection while its timeout
-//! runs. All hosts together have at most as many calls as the client has connections. Hosts send in turns; each round
-//! begins with another host.
+//! runs. All hosts together have at most as many calls as the client has connections. Hosts send in turns. A round visits
+//! only the hosts for which something has changed or whose time has come.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use courser::{Address, Call, CallId, Client, Completion, Report};
 
 use super::address_groups::AddressGroups;
+use super::agenda::Agenda;
 use super::calls::Calls;
 use super::hosts::{Host, HostId, Hosts};
 use super::policy::HostPolicy;
@@ -23,8 +24,7 @@ use super::work::{Body, HostWork, RequestId};
 pub struct Scheduler<W: HostWork> {
     hosts: Hosts<W>,
     groups: AddressGroups,
-    /// Index of the host that sends first in this round.
-    first: usize,
+    agenda: Agenda,
     calls: Calls,
     streams: Streams,
     limits: Limits,
@@ -54,29 +54,52 @@ impl<W: HostWork> Scheduler<W> {
             all: transfer.all_connections().get(),
             per_address: transfer.per_address,
         };
+        let mut agenda = Agenda::default();
+        for host in hosts.ids() {
+            agenda.wake(host);
+        }
         Self {
             hosts,
             groups: AddressGroups::new(limits.host, policy),
-            first: 0,
+            agenda,
             calls: Calls::new(client),
             streams: Streams::new(),
             limits,
         }
     }
 
-    /// The hosts. More hosts can be added.
+    /// The hosts. More hosts can be added; their work is added by [`work_and_calls`](Self::work_and_calls).
     pub fn hosts(&mut self) -> &mut Hosts<W> {
         &mut self.hosts
     }
 
-    /// The work of one host, and the calls.
+    /// The work of one host, and the calls. The host may then have something to send.
     pub fn work_and_calls(&mut self, host: HostId) -> (&mut W, &mut Calls) {
+        self.agenda.wake(host);
         (self.hosts.work(host), &mut self.calls)
     }
 
     /// The hosts, at the end of the crawl.
     pub fn into_hosts(self) -> Hosts<W> {
         self.hosts
+    }
+
+    /// Notes that something changed that all hosts share, so that each may have something to send.
+    pub fn wake_all(&mut self) {
+        for host in self.hosts.ids() {
+            self.agenda.wake(host);
+        }
+    }
+
+    /// Removes a host with its work and what was learned about its politeness. Returns `None`, and keeps the host, while
+    /// calls to the host are in flight.
+    pub fn remove(&mut self, host: HostId) -> Option<W> {
+        if self.hosts.host(host).in_flight > 0 {
+            return None;
+        }
+        self.agenda.remove(host);
+        self.groups.remove(host);
+        self.hosts.remove(host)
     }
 
     /// Whether no call is in flight.
@@ -92,16 +115,17 @@ impl<W: HostWork> Scheduler<W> {
 
 /// Requests.
 impl<W: HostWork> Scheduler<W> {
-    /// Lets all hosts send what they may. Each round begins with another host; hosts of one address keep their own
-    /// order.
+    /// Lets all hosts send what they may: those first that have waited longest for a free connection.
     pub fn submit_all(&mut self, shared: &mut W::Shared<'_>) {
-        let all = self.hosts.len();
-        self.first = (self.first + 1) % all.max(1);
-        for step in 0..all {
-            let host = HostId((self.first + step) % all);
-            if self.groups.is_first(host) {
-                self.submit_near(host, shared);
+        self.agenda.handle_time(Instant::now());
+        for _ in 0..self.agenda.ready() {
+            if self.calls.in_flight() >= self.limits.all {
+                return;
             }
+            let Some(host) = self.agenda.next() else {
+                return;
+            };
+            self.submit_near(host, shared);
         }
     }
 
@@ -121,8 +145,25 @@ impl<W: HostWork> Scheduler<W> {
         }
     }
 
-    /// Lets one host send what it may. Returns whether it sent anything.
+    /// Lets one host send what it may, and notes when to visit it again. Returns whether it sent anything.
     fn submit(&mut self, host: HostId, shared: &mut W::Shared<'_>) -> bool {
+        self.agenda.handle_visit(host);
+        let has_sent = self.submit_while_allowed(host, shared);
+        if self.calls.in_flight() >= self.limits.all {
+            // Any call that ends makes room.
+            self.agenda.wake(host);
+        } else if self.has_room(host) {
+            let now = Instant::now();
+            let held = self.groups.held_until(host, now);
+            if let Some(due) = self.hosts.work(host).poll_timeout(now, shared) {
+                self.agenda
+                    .wake_at(host, held.map_or(due, |held| due.max(held)));
+            }
+        }
+        has_sent
+    }
+
+    fn submit_while_allowed(&mut self, host: HostId, shared: &mut W::Shared<'_>) -> bool {
         let mut has_sent = false;
         while self.has_room(host) {
             let now = Instant::now();
@@ -145,9 +186,10 @@ impl<W: HostWork> Scheduler<W> {
                 call = call.timeouts(timeouts);
             }
             self.calls.submit(call);
-            self.hosts.host(host).in_flight += 1;
+            let entry = self.hosts.host(host);
+            entry.in_flight += 1;
+            W::stats(shared).handle_sent(entry.stats);
             self.groups.handle_sent(host, now, &mut self.hosts);
-            W::stats(shared).handle_sent(host.0);
             has_sent = true;
         }
         has_sent
@@ -167,16 +209,14 @@ impl<W: HostWork> Scheduler<W> {
     }
 
     /// The earliest time at which a host may send something without a further answer.
-    pub fn poll_timeout(&mut self, now: Instant, shared: &W::Shared<'_>) -> Option<Instant> {
-        let due = self.hosts.ids().filter_map(|host| {
-            if !self.has_room(host) {
-                return None;
-            }
-            let due = self.hosts.work(host).poll_timeout(now, shared)?;
-            let held = self.groups.held_until(host, now);
-            Some(held.map_or(due, |held| due.max(held)))
-        });
-        due.min()
+    pub fn poll_timeout(&mut self, now: Instant) -> Option<Instant> {
+        if self.calls.in_flight() >= self.limits.all {
+            return None;
+        }
+        match self.agenda.ready() {
+            0 => self.agenda.poll_timeout(),
+            _ => Some(now),
+        }
     }
 }
 
@@ -210,7 +250,11 @@ impl<W: HostWork> Scheduler<W> {
         let (host, id) = untag(done.tag);
         self.note_address(host, &done.report);
         let now = Instant::now();
-        let Host { work, base, .. } = self.hosts.host(host);
+        self.agenda.wake(host);
+        let Host {
+            work, base, stats, ..
+        } = self.hosts.host(host);
+        let stats = *stats;
         let path = done.request.target().strip_prefix(base.as_str());
         let exchange = exchange(&done.report, path == Some("/robots.txt"));
         let calls = &mut self.calls;
@@ -224,13 +268,13 @@ impl<W: HostWork> Scheduler<W> {
             }
             (Ok(()), None) => {
                 let status = done.response.status();
-                W::stats(shared).handle_answer(now, host.0, status, &exchange);
+                W::stats(shared).handle_answer(now, stats, status, &exchange);
                 work.handle_reply(now, id, &done.response, shared, calls);
                 true
             }
             (Err(error), _) => {
                 let class = Class::of_error(&error);
-                W::stats(shared).handle_failure(now, host.0, class, &exchange);
+                W::stats(shared).handle_failure(now, stats, class, &exchange);
                 work.handle_failure(now, id, error, shared, calls);
                 true
             }
@@ -260,10 +304,11 @@ impl<W: HostWork> Scheduler<W> {
         for _ in 0..BUFFERS_AT_ONCE {
             let (stream, received, progress) = self.streams.read(call, &mut self.calls)?;
             let (now, host, id) = (Instant::now(), stream.host, stream.id);
+            let Host { work, stats, .. } = self.hosts.host(host);
+            let index = *stats;
             if received > 0 {
-                W::stats(shared).handle_bytes(now, host.0, received);
+                W::stats(shared).handle_bytes(now, index, received);
             }
-            let work = self.hosts.work(host);
             let is_wanted = stream.wanted == Body::Wanted;
             match progress {
                 Progress::Data(bytes) => {
@@ -281,8 +326,8 @@ impl<W: HostWork> Scheduler<W> {
             let stream = self.streams.remove(call)?;
             let (stats, rest) = (W::stats(shared), stream.rest());
             match stream.failure {
-                Some(class) => stats.handle_failure(now, host.0, class, &rest),
-                None => stats.handle_answer(now, host.0, stream.status, &rest),
+                Some(class) => stats.handle_failure(now, index, class, &rest),
+                None => stats.handle_answer(now, index, stream.status, &rest),
             }
             self.handle_over(host);
             return Some(host);
@@ -292,6 +337,7 @@ impl<W: HostWork> Scheduler<W> {
     }
 
     fn handle_over(&mut self, host: HostId) {
+        self.agenda.wake(host);
         self.hosts.host(host).in_flight -= 1;
         self.groups.handle_over(host);
     }

@@ -1,7 +1,7 @@
 //! The statistics of a crawl: counts, latencies and reasons to wait, for each host and over time. Pure: time is an
 //! argument. Memory is bounded for each host, however long the crawl runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,8 @@ pub struct Stats {
     began: Instant,
     before: Totals,
     hosts: Vec<HostStats>,
+    /// The indices of the hosts by their names.
+    indices: HashMap<String, usize>,
     latency: Latency,
     timeline: Timeline,
     failed: BTreeMap<Class, u64>,
@@ -31,6 +33,7 @@ impl Stats {
             began: now,
             before: Totals::default(),
             hosts: Vec::new(),
+            indices: HashMap::new(),
             latency: Latency::new(),
             timeline: Timeline::new(),
             failed: BTreeMap::new(),
@@ -63,8 +66,18 @@ impl Stats {
         }
     }
 
-    /// Adds a host and returns its index.
+    /// The index of the host with this name, which is added if it is new. Beyond 10,000 hosts, all further ones are
+    /// counted together.
     pub fn add_host(&mut self, name: &str) -> usize {
+        let is_known = self.indices.contains_key(name);
+        let name = match is_known || self.indices.len() < MOST_HOSTS {
+            true => name,
+            false => FURTHER_HOSTS,
+        };
+        if let Some(&index) = self.indices.get(name) {
+            return index;
+        }
+        self.indices.insert(name.to_owned(), self.hosts.len());
         let latency = (self.hosts.len() < HOSTS_WITH_LATENCY).then(Latency::new);
         self.hosts.push(HostStats::new(name, latency));
         self.hosts.len() - 1
@@ -572,6 +585,12 @@ fn micros(time: Duration) -> u64 {
 
 /// Each of these hosts has a histogram of about 10 KiB.
 const HOSTS_WITH_LATENCY: usize = 256;
+
+/// The largest number of hosts that are counted one by one.
+const MOST_HOSTS: usize = 10_000;
+
+/// The name of all hosts beyond these.
+const FURTHER_HOSTS: &str = "further hosts";
 
 /// The largest number of slots, of about 500 bytes each.
 const SLOTS: usize = 240;

@@ -112,9 +112,8 @@ fn host_of(hosts: &mut Hosts<Host>, url: &Url, plan: &Plan<'_>, shared: &mut Sha
             host.crawl.add_root(root);
         }
     }
-    let stats = shared.run.stats();
-    stats.add_host(&root[..Position::BeforePath]);
-    hosts.add(root, proxy.is_some(), host)
+    let stats = shared.run.stats().add_host(&root[..Position::BeforePath]);
+    hosts.add(root, proxy.is_some(), stats, host)
 }
 
 /// Restores the hosts from the state of an earlier run, including hosts that links led to.
@@ -153,6 +152,10 @@ impl Search<'_, '_> {
         loop {
             if let Err(error) = self.take_back() {
                 return self.shared.run.state_failed(&error);
+            }
+            if self.shared.files.is_some() {
+                // All hosts share the number of files that are downloaded at a time.
+                self.scheduler.wake_all();
             }
             self.scheduler.submit_all(&mut self.shared);
             // A search that was stopped while it handled a reply does not save that reply, and handles it again.
@@ -204,12 +207,16 @@ impl Search<'_, '_> {
         if self.shared.run.is_over() {
             return Ok(());
         }
-        for id in self.scheduler.hosts().ids() {
-            let (host, calls) = self.scheduler.work_and_calls(id);
-            let wanted = host.crawl.wants_back();
+        if self.shared.run.state().is_none() {
+            return Ok(());
+        }
+        let ids: Vec<HostId> = self.scheduler.hosts().ids().collect();
+        for id in ids {
+            let wanted = self.scheduler.hosts().work(id).crawl.wants_back();
             let Some(state) = self.shared.run.state().filter(|_| wanted > 0) else {
                 continue;
             };
+            let (host, calls) = self.scheduler.work_and_calls(id);
             let back = state.take_back(id.0, wanted)?;
             let visitor = &mut self.shared.run.visitor(Some(calls));
             let added = host.crawl.add_back(Instant::now(), back, visitor);
@@ -238,9 +245,12 @@ impl Search<'_, '_> {
     /// Notes for the statistics what each host waits for.
     fn note_waiting(&mut self) {
         let now = Instant::now();
-        for (id, host) in self.scheduler.hosts().works_mut() {
-            let waiting = host.crawl.waiting(now);
-            self.shared.run.stats().handle_waiting(id.0, waiting);
+        let hosts = self.scheduler.hosts();
+        let ids: Vec<HostId> = hosts.ids().collect();
+        for id in ids {
+            let waiting = hosts.work(id).crawl.waiting(now);
+            let stats = hosts.stats(id);
+            self.shared.run.stats().handle_waiting(stats, waiting);
         }
     }
 
@@ -252,7 +262,7 @@ impl Search<'_, '_> {
             return Ok(());
         }
         let now = Instant::now();
-        let due = self.scheduler.poll_timeout(now, &self.shared);
+        let due = self.scheduler.poll_timeout(now);
         let until_due = due.map(|due| due.saturating_duration_since(now));
         let mut timeout = until_due.map_or(LONGEST_WAIT, |wait| wait.min(LONGEST_WAIT));
         if self.scheduler.has_more() || self.wants_back() {
@@ -299,8 +309,10 @@ impl Search<'_, '_> {
                 let url = link.url.as_str();
                 let visitor = &mut self.shared.run.visitor(None);
                 // Always the first host, because a host crawl remembers what it reported.
-                let first = hosts.work(HostId(0));
-                first.crawl.leave_out_once(url, &cause, visitor);
+                hosts
+                    .work(HostId(0))
+                    .crawl
+                    .leave_out_once(url, &cause, visitor);
                 continue;
             }
             let id = host_of(hosts, &link.url, &self.plan, &mut self.shared);
