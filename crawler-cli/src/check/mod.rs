@@ -4,13 +4,24 @@
 //! [`verdict`]; what a URL's answers over weeks say is judged by [`life`], and failures that are not the fault of URLs are
 //! recognised by [`guard`].
 
+mod baseline;
+mod checker;
+mod event;
 pub mod guard;
+pub mod host;
 pub mod life;
 pub mod links;
 pub mod record;
+mod run;
 pub mod select;
 pub mod sources;
+mod summary;
+pub mod task;
 pub mod verdict;
 
-pub use record::{Checked, Redirect, Reference};
+pub use baseline::Baseline;
+pub use checker::{Blocked, Checker, Redirects};
+pub use event::{Event, GuardChange};
+pub use record::{Checked, Redirect, Reference, Standing};
+pub use summary::{Ending, HostTally, Outcome, Summary};
 pub use verdict::{Cause, Class, Verdict};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::life::State;
 use super::verdict::Verdict;
 
 /// A URL, what a check said about it, and all places that refer to it.
@@ -21,6 +22,8 @@ pub struct Checked {
     pub status: Option<u16>,
     /// The method of the last request: `HEAD` or `GET`.
     pub method: Option<&'static str>,
+    /// What all checks of the URL together say, if a state is kept.
+    pub state: Option<State>,
     /// Where the URL has moved to, if all redirects were permanent (301, 308) and the last answer is good.
     pub moved_to: Option<String>,
     /// The URL of the last answer, if there were redirects.
@@ -35,8 +38,29 @@ pub struct Checked {
     pub address: Option<IpAddr>,
     /// When the last answer arrived.
     pub checked_at: Option<Timestamp>,
+    /// Whether the check fails because of the URL.
+    pub standing: Standing,
+    /// Whether the URL was not asked in this run, because an earlier one asked recently enough.
+    pub reused: bool,
     /// The places that refer to the URL, in the order in which they were found.
     pub references: Vec<Reference>,
+}
+
+/// Whether a check fails because of a URL: its verdict, seen through the options.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Standing {
+    /// No: it is good, or nothing to care about.
+    Passes,
+    /// No, but it is worth a look: a URL that could not be judged, unless `--blocked` says otherwise.
+    Warns,
+    /// Yes.
+    Fails,
+    /// No: it failed before, says the baseline.
+    InBaseline,
+    /// No: it has not been failing for as long as `--fail-after` asks for.
+    FailsRecently,
+    /// The verdict is void: a guard was on.
+    Untrusted,
 }
 
 /// A redirect that was followed.

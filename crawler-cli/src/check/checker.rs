@@ -1,0 +1,485 @@
+//! A check with its inputs and its settings.
+
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use courser::{Proxies, Rate, Statuses, TlsConfig};
+use regex::Regex;
+use url::Url;
+
+use super::baseline::Baseline;
+use super::event::Event;
+use super::host::{HeadUse, Policy};
+use super::life::Profile;
+use super::run;
+use super::select::{Remap, Selection};
+use super::sources::{Input, SourceOptions};
+use super::summary::Summary;
+use crate::crawl::random::fresh_seed;
+use crate::crawl::reporter::{Callback, Reporter, Reports};
+use crate::crawl::transfer::Transfer;
+use crate::find::scope::Scope;
+use crate::store::StoreError;
+
+/// A check: its inputs and its settings.
+///
+/// ```
+/// use std::ops::ControlFlow;
+///
+/// use crawler_cli::check::{Checker, Outcome};
+///
+/// let summary = Checker::new().run(|_| ControlFlow::Continue(()));
+/// assert_eq!(summary.outcome(), Outcome::Good);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Checker {
+    inputs: Vec<Input>,
+    sources: SourceOptions,
+    selection: Selection,
+    reach: Reach,
+    policy: Policy,
+    transfer: Transfer,
+    tolerance: Tolerance,
+    keeping: Keeping,
+}
+
+/// How far a check goes from the pages that are its inputs.
+#[derive(Clone, Debug)]
+pub(super) struct Reach {
+    /// The depth of the deepest pages whose links are checked; an input has depth 0.
+    pub(super) depth: u32,
+    /// Where pages deeper than the inputs may be.
+    pub(super) scope: Scope,
+    /// Whether sitemaps of the site are read, too.
+    pub(super) sitemaps: bool,
+}
+
+/// Which verdicts make a check fail.
+#[derive(Clone, Debug)]
+pub(super) struct Tolerance {
+    pub(super) redirects: Redirects,
+    pub(super) blocked: Blocked,
+    pub(super) fail_after: Duration,
+    pub(super) baseline: Option<Arc<Baseline>>,
+}
+
+/// What is kept between checks.
+#[derive(Clone, Debug)]
+pub(super) struct Keeping {
+    pub(super) state: Option<PathBuf>,
+    pub(super) max_age: Duration,
+    pub(super) profile: Profile,
+}
+
+/// What redirects of good URLs mean.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Redirects {
+    /// Nothing.
+    Ignore,
+    /// They are reported.
+    #[default]
+    Report,
+    /// The check fails.
+    Fail,
+}
+
+/// What URLs mean that could not be judged, such as those of hosts that refuse programs.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Blocked {
+    /// Nothing.
+    Ignore,
+    /// They are warned of.
+    #[default]
+    Warn,
+    /// The check fails.
+    Fail,
+}
+
+impl Reports for Checker {
+    type Event<'a> = Event<'a>;
+    type Summary = Summary;
+    type StateError = StoreError;
+}
+
+impl Default for Checker {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Checker {
+    /// A check without inputs.
+    pub fn new() -> Self {
+        let policy = Policy::default();
+        Self {
+            inputs: Vec::new(),
+            sources: SourceOptions::default(),
+            selection: Selection::default(),
+            reach: Reach {
+                depth: 0,
+                scope: Scope::new(),
+                sitemaps: false,
+            },
+            transfer: Transfer {
+                connections: NonZeroUsize::new(4).unwrap_or(NonZeroUsize::MIN),
+                timeout: Duration::from_secs(20),
+                max_body: policy.max_body,
+                ..Transfer::default()
+            },
+            policy,
+            tolerance: Tolerance {
+                redirects: Redirects::default(),
+                blocked: Blocked::default(),
+                fail_after: Duration::ZERO,
+                baseline: None,
+            },
+            keeping: Keeping {
+                state: None,
+                max_age: Duration::ZERO,
+                profile: Profile::Ci,
+            },
+        }
+    }
+
+    /// Runs the check on this thread. `on_event` gets each result as soon as it is known. If `on_event` returns `Break`,
+    /// the check stops and reports nothing more.
+    ///
+    /// All hosts together have at most 900 requests in flight, or [`connections`](Self::connections) if that is more.
+    pub fn run(self, mut on_event: impl FnMut(Event<'_>) -> ControlFlow<()>) -> Summary {
+        self.run_with(&mut Callback(|event: &Event<'_>| on_event(*event)))
+    }
+
+    /// Runs the check on this thread, and reports to `reporter`.
+    pub fn run_with(mut self, reporter: &mut dyn Reporter<Self>) -> Summary {
+        self.policy.host.seed.get_or_insert_with(fresh_seed);
+        self.sources.selection = Arc::new(self.selection);
+        run::run(
+            &run::Plan {
+                inputs: self.inputs,
+                sources: self.sources,
+                reach: self.reach,
+                policy: self.policy,
+                transfer: self.transfer,
+                tolerance: self.tolerance,
+                keeping: self.keeping,
+            },
+            reporter,
+        )
+    }
+}
+
+/// What is checked.
+impl Checker {
+    /// Adds an input: a page, a file or folder, standard input, or a list of URLs.
+    pub fn input(mut self, input: Input) -> Self {
+        self.inputs.push(input);
+        self
+    }
+
+    /// The inputs.
+    pub fn inputs(&self) -> &[Input] {
+        &self.inputs
+    }
+
+    /// How deep pages are read: the links of pages at this depth are checked, too. An input has depth 0, a page that it
+    /// links to depth 1. Deeper pages are read only in the scope: [below](Scope::start) the inputs, unless
+    /// [`span_hosts`](Self::span_hosts), [`domain`](Self::domain) or [`parents`](Self::parents) say otherwise. Default 0.
+    pub fn depth(mut self, depth: u32) -> Self {
+        self.reach.depth = depth;
+        self
+    }
+
+    /// Reads all pages in the scope, at any [depth](Self::depth), and the sitemaps of their hosts.
+    pub fn recursive(mut self) -> Self {
+        self.reach.depth = u32::MAX;
+        self.reach.sitemaps = true;
+        self
+    }
+
+    /// Reads pages of other hosts, too; if there are [domains](Self::domain), only of hosts in them.
+    pub fn span_hosts(mut self) -> Self {
+        self.reach.scope.span_hosts();
+        self
+    }
+
+    /// Reads pages of this host and its subdomains, too.
+    ///
+    /// # Errors
+    /// `domain` is neither a host name nor an address.
+    pub fn domain(mut self, domain: &str) -> Result<Self, url::ParseError> {
+        self.reach.scope.domain(domain)?;
+        Ok(self)
+    }
+
+    /// Reads pages above the inputs on their hosts, too.
+    pub fn parents(mut self) -> Self {
+        self.reach.scope.parents();
+        self
+    }
+
+    /// Checks URLs that the expression matches, even if an [excluded](Self::exclude) one does, too; without excluded
+    /// ones, no others.
+    pub fn include(mut self, pattern: Regex) -> Self {
+        self.selection.include.push(pattern);
+        self
+    }
+
+    /// Leaves out URLs that the expression matches.
+    pub fn exclude(mut self, pattern: Regex) -> Self {
+        self.selection.exclude.push(pattern);
+        self
+    }
+
+    /// Checks only URLs with this scheme; may be called repeatedly. Default: `http`, `https` and `file`.
+    pub fn scheme(mut self, scheme: &str) -> Self {
+        self.selection.schemes.push(scheme.to_ascii_lowercase());
+        self
+    }
+
+    /// Asks another URL where the rule applies.
+    pub fn remap(mut self, rule: Remap) -> Self {
+        self.selection.remap.push(rule);
+        self
+    }
+
+    /// The base of relative links in files. Default: they are looked up on the disk.
+    pub fn base_url(mut self, base: Url) -> Self {
+        self.sources.base_url = Some(base);
+        self
+    }
+
+    /// The folder that links beginning with `/` start from, in files.
+    pub fn root_dir(mut self, folder: &Path) -> Self {
+        self.sources.root_dir = Some(folder.to_owned());
+        self
+    }
+
+    /// What has the URL in JSON lines and CSV: the name of a field or column. Default `url`.
+    pub fn field(mut self, name: &str) -> Self {
+        self.sources.field = Some(name.to_owned());
+        self
+    }
+
+    /// Reads hidden files in folders, too.
+    pub fn hidden(mut self) -> Self {
+        self.sources.hidden = true;
+        self
+    }
+
+    /// Whether `.gitignore`, `.ignore` and git's own exclude files are obeyed in folders. Default: yes.
+    pub fn ignore_files(mut self, obey: bool) -> Self {
+        self.sources.ignore_files = obey;
+        self
+    }
+
+    /// Checks that pages and files have the elements that fragments name.
+    pub fn fragments(mut self) -> Self {
+        self.sources.fragments = true;
+        self
+    }
+}
+
+/// What is good.
+impl Checker {
+    /// Whether URLs are asked by HEAD first. Default [`HeadUse::Auto`].
+    pub fn head(mut self, head: HeadUse) -> Self {
+        self.policy.head = head;
+        self
+    }
+
+    /// Further statuses that are good. 2xx and 304 always are.
+    pub fn accept(mut self, statuses: Statuses) -> Self {
+        self.policy.accept = statuses;
+        self
+    }
+
+    /// The most redirects that are followed. Default 10.
+    pub fn max_redirects(mut self, most: u32) -> Self {
+        self.policy.redirects = most;
+        self
+    }
+
+    /// Compares pages with the one that their host sends for paths that do not exist.
+    pub fn soft_404(mut self) -> Self {
+        self.policy.soft_404 = true;
+        self
+    }
+
+    /// What redirects of good URLs mean. Default [`Redirects::Report`].
+    pub fn redirects(mut self, redirects: Redirects) -> Self {
+        self.tolerance.redirects = redirects;
+        self
+    }
+
+    /// What URLs mean that could not be judged: class `unk`. Default [`Blocked::Warn`].
+    pub fn blocked(mut self, blocked: Blocked) -> Self {
+        self.tolerance.blocked = blocked;
+        self
+    }
+
+    /// Tolerates URLs that are in this list of known failures.
+    pub fn baseline(mut self, baseline: Baseline) -> Self {
+        self.tolerance.baseline = Some(Arc::new(baseline));
+        self
+    }
+}
+
+/// What is kept between checks.
+impl Checker {
+    /// Keeps what is known about URLs in this file, which is created if necessary. An interrupted check of the same
+    /// inputs is continued. Default: nothing is kept.
+    pub fn state(mut self, file: &Path) -> Self {
+        self.keeping.state = Some(file.to_owned());
+        self
+    }
+
+    /// With a [state](Self::state): URLs that were good within this time are not asked again. Default 0: all are asked.
+    pub fn max_age(mut self, age: Duration) -> Self {
+        self.keeping.max_age = age;
+        self
+    }
+
+    /// With a [state](Self::state): a URL makes the check fail only when it has been failing for this time. Default 0.
+    pub fn fail_after(mut self, time: Duration) -> Self {
+        self.tolerance.fail_after = time;
+        self
+    }
+
+    /// With a [state](Self::state): the rules by which URLs are called broken or gone. Default [`Profile::Ci`].
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.keeping.profile = profile;
+        self
+    }
+}
+
+/// How hosts are asked.
+impl Checker {
+    /// The largest number of connections to one host, and of requests in flight to the host. Default 4.
+    pub fn connections(mut self, connections: NonZeroUsize) -> Self {
+        self.transfer.connections = connections;
+        self
+    }
+
+    /// The largest rate of requests to one host; `None`: no limit. Default 10 a second.
+    pub fn rate(mut self, rate: Option<Rate>) -> Self {
+        self.policy.host.rate = rate;
+        self
+    }
+
+    /// The shortest time between two requests to one host. Default: none.
+    pub fn min_delay(mut self, delay: Duration) -> Self {
+        self.policy.host.min_delay = delay;
+        self
+    }
+
+    /// Whether robots.txt is requested first. Its delays are obeyed for all URLs, `Disallow` for those that pages link
+    /// to. Default: yes.
+    pub fn robots(mut self, robots: bool) -> Self {
+        self.policy.host.robots = robots;
+        self
+    }
+
+    /// The limit for one request in all. Default 20 s.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.transfer.timeout = timeout;
+        self
+    }
+
+    /// The limit for connecting. Default 10 s.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.transfer.connect = timeout;
+        self
+    }
+
+    /// The limit for the TLS handshake. Default 10 s.
+    pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
+        self.transfer.handshake = timeout;
+        self
+    }
+
+    /// How long an idle connection is kept. Default: the engine's.
+    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.transfer.idle = Some(timeout);
+        self
+    }
+
+    /// The interval of TCP keep-alive probes. Default: the engine's.
+    pub fn keep_alive(mut self, interval: Duration) -> Self {
+        self.transfer.keep_alive = Some(interval);
+        self
+    }
+
+    /// The largest number of retries after a network failure or a 5xx status. Default 3.
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.policy.host.retry.attempts = NonZeroU32::MIN.saturating_add(retries);
+        self
+    }
+
+    /// The pause before the first retry, which doubles with each further one, and of which a random part is taken off.
+    /// Default 500 ms.
+    pub fn first_pause(mut self, pause: Duration) -> Self {
+        self.policy.host.retry.first_pause = pause;
+        self
+    }
+
+    /// The longest pause between two retries. Default 2 s.
+    pub fn longest_pause(mut self, pause: Duration) -> Self {
+        self.policy.host.retry.longest_pause = pause;
+        self
+    }
+
+    /// The longest time between the first request for a URL and a retry. Default 60 s.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.policy.host.retry.patience = patience;
+        self
+    }
+
+    /// Treats hosts with the same address as one for limits on connections and requests, and for pauses. Default: no.
+    pub fn per_address(mut self) -> Self {
+        self.transfer.per_address = true;
+        self
+    }
+
+    /// Allows redirects and links of public pages to lead to private addresses. Default: no.
+    pub fn allow_private(mut self) -> Self {
+        self.policy.allow_private = true;
+        self
+    }
+
+    /// The `User-Agent` of requests. Its part before the first `/` or blank is the product token in robots.txt.
+    /// Default: [`USER_AGENT`](crate::find::USER_AGENT).
+    pub fn user_agent(mut self, text: &str) -> Self {
+        let token = text.split(['/', ' ']).next().unwrap_or(text);
+        self.policy.host.agent = token.to_owned();
+        self.transfer.user_agent = text.to_owned();
+        self
+    }
+
+    /// The largest page in bytes, before and after decoding, whose links or anchors are read. Default 64 MiB.
+    pub fn max_body(mut self, bytes: u64) -> Self {
+        self.policy.max_body = bytes;
+        self.transfer.max_body = bytes;
+        self
+    }
+
+    /// The TLS settings, such as trusted authorities. Default: the authorities that are compiled in.
+    pub fn tls(mut self, tls: TlsConfig) -> Self {
+        self.transfer.tls = tls;
+        self
+    }
+
+    /// The proxies. Default: none; the environment is not read.
+    pub fn proxies(mut self, proxies: Proxies) -> Self {
+        self.transfer.proxies = proxies;
+        self
+    }
+
+    /// The seed of the random part of pauses. Default: a different one for each check.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.policy.host.seed = Some(seed);
+        self
+    }
+}

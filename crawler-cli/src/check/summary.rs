@@ -1,0 +1,167 @@
+//! The summary of a check.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::verdict::{Cause, Class};
+use crate::crawl::stats::Stats;
+
+/// The progress or the outcome of a check. Numbers of URLs count each spelling of a URL once, as `--json` prints them.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// Whether the check continues one that was interrupted.
+    pub resumed: bool,
+    /// URLs that are known so far; more than are reported while the check runs.
+    pub known: u64,
+    /// URLs that were reported.
+    pub urls: u64,
+    /// Places that refer to the reported URLs.
+    pub references: u64,
+    /// Reported URLs by class, in the order of [`Class::ALL`]; see [`count`](Self::count).
+    pub classes: [u64; Class::ALL.len()],
+    /// Reported URLs that are not good, by cause. Void ones are counted with the cause that was seen.
+    pub causes: BTreeMap<Cause, u64>,
+    /// Reported URLs by host (scheme and authority), for the first [`MOST_HOSTS`](Self::MOST_HOSTS) hosts.
+    pub hosts: BTreeMap<String, HostTally>,
+    /// Reported URLs of further hosts.
+    pub further_hosts: HostTally,
+    /// Reported URLs that make the check [fail](super::Standing::Fails).
+    pub failing: u64,
+    /// Reported URLs that are [warned](super::Standing::Warns) of.
+    pub warned: u64,
+    /// Reported URLs that would make the check fail, but are in the baseline.
+    pub in_baseline: u64,
+    /// Reported URLs that would make the check fail, but have not been failing for long enough.
+    pub failing_recently: u64,
+    /// Reported URLs that redirect.
+    pub redirected: u64,
+    /// Reported URLs that have moved: all redirects were permanent.
+    pub moved: u64,
+    /// Reported URLs that were not asked in this run, because an earlier one asked recently enough.
+    pub reused: u64,
+    /// Links with a scheme that is not checked: `mailto:`, `tel:`, `data:`, `javascript:`.
+    pub unsupported: u64,
+    /// Links that patterns, schemes or comments left out.
+    pub excluded: u64,
+    /// Problems with sources.
+    pub problems: u64,
+    /// Guards that were turned on.
+    pub guards: u64,
+    /// Requests that were sent, robots.txt and probes included.
+    pub requests: u64,
+    /// The duration of the check.
+    pub elapsed: Duration,
+    /// How the check ended.
+    pub ending: Ending,
+    /// Statistics about requests.
+    pub stats: Stats,
+}
+
+/// The reported URLs of a host.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct HostTally {
+    /// By class, in the order of [`Class::ALL`].
+    pub classes: [u64; Class::ALL.len()],
+}
+
+/// How a check ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Ending {
+    /// Everything is judged. In [`Event::Progress`](super::Event::Progress): the check is running.
+    Finished,
+    /// The callback stopped it.
+    Stopped,
+    /// It could not go on: the client, or the state, failed.
+    Failed,
+}
+
+/// What a check says on the whole: the exit status of the command.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Outcome {
+    /// Nothing fails: 0.
+    Good,
+    /// A URL fails, a source could not be read, or the check could not go on: 1.
+    Bad,
+    /// A guard was on: the results are not trustworthy: 4.
+    Untrusted,
+    /// Stopped before the end: 130.
+    Interrupted,
+}
+
+impl Summary {
+    /// The largest number of hosts that are counted one by one.
+    pub const MOST_HOSTS: usize = 10_000;
+
+    /// The summary of a check that begins at `now`.
+    pub fn new(now: Instant) -> Self {
+        Self {
+            resumed: false,
+            known: 0,
+            urls: 0,
+            references: 0,
+            classes: [0; Class::ALL.len()],
+            causes: BTreeMap::new(),
+            hosts: BTreeMap::new(),
+            further_hosts: HostTally::default(),
+            failing: 0,
+            warned: 0,
+            in_baseline: 0,
+            failing_recently: 0,
+            redirected: 0,
+            moved: 0,
+            reused: 0,
+            unsupported: 0,
+            excluded: 0,
+            problems: 0,
+            guards: 0,
+            requests: 0,
+            elapsed: Duration::ZERO,
+            ending: Ending::Finished,
+            stats: Stats::new(now),
+        }
+    }
+
+    /// The number of reported URLs of this class.
+    pub fn count(&self, class: Class) -> u64 {
+        self.classes[class as usize]
+    }
+
+    /// What the check says on the whole.
+    pub fn outcome(&self) -> Outcome {
+        if self.ending == Ending::Stopped {
+            Outcome::Interrupted
+        } else if self.count(Class::Void) > 0 || self.guards > 0 {
+            Outcome::Untrusted
+        } else if self.failing > 0 || self.problems > 0 || self.ending == Ending::Failed {
+            Outcome::Bad
+        } else {
+            Outcome::Good
+        }
+    }
+
+    /// The mean over the elapsed time.
+    pub fn requests_per_second(&self) -> u64 {
+        let micros = self.elapsed.as_micros().max(1);
+        let rate = u128::from(self.requests) * 1_000_000 / micros;
+        u64::try_from(rate).unwrap_or(u64::MAX)
+    }
+}
+
+impl HostTally {
+    /// The number of URLs of this class.
+    pub fn count(&self, class: Class) -> u64 {
+        self.classes[class as usize]
+    }
+}
+
+impl Outcome {
+    /// The exit status of the command.
+    pub fn exit_status(self) -> u8 {
+        match self {
+            Self::Good => 0,
+            Self::Bad => 1,
+            Self::Untrusted => 4,
+            Self::Interrupted => 130,
+        }
+    }
+}
