@@ -1,4 +1,4 @@
-//! The charts of the HTML report, as SVG: statuses by host, and latency and answers over time.
+//! The charts of the HTML reports, as SVG: bars with shares, and latency and answers over time.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -24,33 +24,53 @@ pub(super) fn statuses(hosts: &[HostStats]) -> Markup {
     let mut hosts: Vec<_> = hosts.iter().filter(|host| host.requests > 0).collect();
     hosts.sort_by_key(|host| Reverse(host.requests));
     hosts.truncate(BARS);
-    let names: Vec<_> = hosts.iter().map(|host| tail(&host.name, 38)).collect();
+    let count = |host: &HostStats, digit: usize| match digit {
+        0 => host.statuses[0] + host.statuses[1] + host.statuses[6] + host.failures,
+        digit => host.statuses[digit],
+    };
+    let bars = hosts.into_iter().map(|host| Bar {
+        name: &host.name,
+        parts: CLASSES.map(|(digit, ..)| count(host, digit)).to_vec(),
+        whole: host.requests,
+    });
+    let parts = CLASSES.map(|(_, name, class)| (name, class));
+    shares("Status by host", &parts, &bars.collect::<Vec<_>>())
+}
+
+/// A bar of a chart of shares.
+pub(super) struct Bar<'a> {
+    pub(super) name: &'a str,
+    /// The numbers of the parts, in the order of the legend.
+    pub(super) parts: Vec<u64>,
+    /// The number that the whole width stands for; shown at the end.
+    pub(super) whole: u64,
+}
+
+/// A bar for each name: the shares of the parts. `legend` has the labels and the CSS classes of the parts.
+pub(super) fn shares(label: &str, legend: &[(&str, &str)], bars: &[Bar<'_>]) -> Markup {
+    let names: Vec<_> = bars.iter().map(|bar| tail(bar.name, 38)).collect();
     let longest = names.iter().map(|name| name.chars().count()).max();
     let left = longest.unwrap_or(0) * 7 + 10;
     html! {
-        svg viewBox={ "0 0 1000 " (hosts.len() * 30 + 26) } role="img" aria-label="Status by host" {
-            @for (i, (_, name, class)) in CLASSES.iter().enumerate() {
-                (legend(left + i * 70, class, name))
+        svg viewBox={ "0 0 1000 " (bars.len() * 30 + 26) } role="img" aria-label=(label) {
+            @for (i, (name, class)) in legend.iter().enumerate() {
+                (square(left + i * 70, class, name))
             }
-            @for (i, (host, name)) in hosts.iter().zip(&names).enumerate() {
+            @for (i, (bar, name)) in bars.iter().zip(&names).enumerate() {
                 text.end x=(left - 10) y=(26 + i * 30 + 15) { (name) }
-                (bar(host, left as f64, 26 + i * 30))
+                (share(bar, legend, left as f64, 26 + i * 30))
             }
         }
     }
 }
 
-/// The bar of one host, and the number of its requests.
-fn bar(host: &HostStats, left: f64, y: usize) -> Markup {
+/// One bar, and the number that it stands for.
+fn share(bar: &Bar<'_>, legend: &[(&str, &str)], left: f64, y: usize) -> Markup {
     let mut x = left;
     let mut parts = Vec::new();
-    for (digit, name, class) in CLASSES {
-        let count = match digit {
-            0 => host.statuses[0] + host.statuses[1] + host.statuses[6] + host.failures,
-            digit => host.statuses[digit],
-        };
+    for (&count, (name, class)) in bar.parts.iter().zip(legend) {
         if count > 0 {
-            let width = (count as f64 / host.requests as f64 * (920.0 - left)).max(1.5);
+            let width = (count as f64 / bar.whole.max(1) as f64 * (920.0 - left)).max(1.5);
             parts.push((name, class, count, x, width));
             x += width;
         }
@@ -62,7 +82,7 @@ fn bar(host: &HostStats, left: f64, y: usize) -> Markup {
                 rect class=(class) x=(px(x)) y=(y) width=(px(width)) height="21" {}
             }
         }
-        text x=(px(x + 7.0)) y=(y + 15) { (thousands(host.requests)) }
+        text x=(px(x + 7.0)) y=(y + 15) { (thousands(bar.whole)) }
     }
 }
 
@@ -153,8 +173,8 @@ pub(super) fn answers(timeline: &Timeline) -> Option<Markup> {
                 (frame.rule(value, &text(value)))
             }
             (frame.times(timeline.width()))
-            (legend(70, "s2", "answers"))
-            (legend(150, "s5", "failed"))
+            (square(70, "s2", "answers"))
+            (square(150, "s5", "failed"))
             @for (i, slot) in slots.iter().enumerate() {
                 @for (count, class, what) in [(slot.answers, "s2", "answers"), (slot.failed, "s5", "failed")] {
                     @if count > 0 {
@@ -181,7 +201,7 @@ fn step_of(least: f64) -> f64 {
 }
 
 /// A coloured square and the name of what is drawn in this colour.
-fn legend(x: usize, class: &str, name: &str) -> Markup {
+fn square(x: usize, class: &str, name: &str) -> Markup {
     html! {
         rect class=(class) x=(x) y="2" width="12" height="12" rx="2" {}
         text x=(x + 17) y="12.5" { (name) }
@@ -263,7 +283,7 @@ impl Frame {
     }
 }
 
-/// At most the last `most` characters of a host's name.
+/// At most the last `most` characters of a name.
 fn tail(text: &str, most: usize) -> String {
     let text = terminal::neutralise(text);
     let length = text.chars().count();
@@ -280,5 +300,5 @@ const TIME_STEPS: [f64; 12] = [
 ];
 const DAY: f64 = 86400.0;
 
-/// The largest number of hosts in the chart of statuses.
+/// The largest number of bars in a chart of shares.
 pub(super) const BARS: usize = 20;

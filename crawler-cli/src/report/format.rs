@@ -147,7 +147,7 @@ fn csv(found: &Found<'_>, out: &mut Vec<u8>) {
 
 /// A text as a CSV cell. Line ends are escaped, so a record is one line. An apostrophe precedes text that a spreadsheet
 /// would evaluate as a formula.
-fn csv_text(text: &str) -> String {
+pub(super) fn csv_text(text: &str) -> String {
     let mut text = terminal::neutralise(text).into_owned();
     if text.starts_with(['=', '+', '-', '@']) {
         text.insert(0, '\'');

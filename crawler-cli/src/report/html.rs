@@ -6,19 +6,19 @@ use std::collections::BinaryHeap;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 
 use super::charts::{self, BARS};
 use super::describe;
+use super::page::{self, chart, hosts_table, link, rows_table, section};
 use super::sizes::Sizes;
 use super::statistics::{
-    Spent, by_slowness, classes_text, connections_text, count, latency_text, size_text, span_text,
-    summary_text, thousands,
+    Spent, classes_text, connections_text, count, latency_text, size_text, span_text, summary_text,
+    thousands,
 };
 use super::treemap::treemap;
-use crate::crawl::stats::{HostStats, Stats};
+use crate::crawl::stats::HostStats;
 use crate::find::download::DownloadCounts;
 use crate::find::{Ending, Follow, Found, Summary, Unread};
 use crate::terminal;
@@ -85,34 +85,18 @@ impl Page {
     /// `made` is the time of the report, as text.
     fn html(&self, summary: &Summary, made: &str) -> String {
         let title = title(summary.stats.hosts());
-        let page = html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'";
-                    meta name="color-scheme" content="light dark";
-                    title { (title) }
-                    style { (PreEscaped(STYLE.replace('\n', " "))) }
-                }
-                body {
-                    main {
-                        header {
-                            h1 { (title) }
-                            p { (state(summary)) " · crawler-cli find " (env!("CARGO_PKG_VERSION")) " · " (made) }
-                        }
-                        @if summary.resumed {
-                            p { "An earlier run was continued. Charts, latencies, hosts, files and URLs are those of the last run." }
-                        }
-                        (tiles(summary))
-                        (self.charts(summary))
-                        (self.tables(summary))
-                    }
-                }
-            }
+        let about = html! {
+            (state(summary)) " · crawler-cli find " (env!("CARGO_PKG_VERSION")) " · " (made)
         };
-        page.into_string()
+        let body = html! {
+            @if summary.resumed {
+                p { "An earlier run was continued. Charts, latencies, hosts, files and URLs are those of the last run." }
+            }
+            (tiles(summary))
+            (self.charts(summary))
+            (self.tables(summary))
+        };
+        page::document(&title, &about, &body)
     }
 
     fn charts(&self, summary: &Summary) -> Markup {
@@ -208,24 +192,6 @@ impl Page {
     }
 }
 
-fn section(heading: &str, note: &str, content: Markup) -> Markup {
-    html! {
-        section {
-            h2 { (heading) }
-            @if !note.is_empty() { p { (note) } }
-            div.scroll { (content) }
-        }
-    }
-}
-
-/// A section with a chart, or with the text `nothing` if `svg` is `None`.
-fn chart(heading: &str, note: &str, nothing: &str, svg: Option<Markup>) -> Markup {
-    match svg {
-        Some(svg) => section(heading, note, svg),
-        None => html! { section { h2 { (heading) } p { (nothing) } } },
-    }
-}
-
 /// The most important numbers, in large print.
 fn tiles(summary: &Summary) -> Markup {
     let (counts, stats) = (&summary.counts, &summary.stats);
@@ -250,13 +216,7 @@ fn tiles(summary: &Summary) -> Markup {
         ("P95", at(0.95), None),
         ("P99", at(0.99), None),
     ];
-    html! {
-        section.tiles {
-            @for (name, value, class) in tiles {
-                div class=[class] { b { (value) } span { (name) } }
-            }
-        }
-    }
+    page::tiles(&tiles)
 }
 
 fn title(hosts: &[HostStats]) -> String {
@@ -293,7 +253,10 @@ fn summary_table(summary: &Summary) -> Markup {
         ),
         ("Latency", latency_text(stats.latency())),
         ("Connections", connections_text(stats.connections())),
-        ("Time", Spent::of(summary).text(summary.elapsed)),
+        (
+            "Time",
+            Spent::new(summary.elapsed, stats).text(summary.elapsed),
+        ),
     ];
     if !stats.failed().is_empty() {
         let failed = classes_text(stats.failed());
@@ -328,75 +291,6 @@ fn downloads_table(downloads: &DownloadCounts) -> Markup {
     rows_table(&rows)
 }
 
-/// A table with one row for each name and value.
-fn rows_table(rows: &[(&str, String)]) -> Markup {
-    html! {
-        table {
-            tbody {
-                @for (name, value) in rows {
-                    tr { th { (name) } td { (terminal::neutralise(value)) } }
-                }
-            }
-        }
-    }
-}
-
-fn hosts_table(stats: &Stats) -> Markup {
-    let more = stats.hosts().len().saturating_sub(MOST_HOSTS);
-    let columns = [
-        "Requests", "Received", "Mean", "P50", "P95", "P99", "Longest", "Opened", "Reused",
-    ];
-    html! {
-        table.hosts {
-            thead { tr { th { "Host" } @for column in columns { th.n { (column) } } } }
-            tbody {
-                @for host in by_slowness(stats.hosts()).take(MOST_HOSTS) {
-                    tr {
-                        td { (terminal::neutralise(&host.name)) }
-                        @for cell in host_cells(host) { td.n { (cell) } }
-                    }
-                }
-            }
-        }
-        @if more > 0 { p { "And " (thousands(more as u64)) " faster ones." } }
-    }
-}
-
-/// The numbers of a host, in the order of the columns of [`hosts_table`].
-fn host_cells(host: &HostStats) -> [String; 9] {
-    // A host that never answered has no times.
-    let time = |span: Option<Duration>| {
-        let span = span.filter(|_| host.answers > 0);
-        span.map_or_else(|| "–".to_owned(), span_text)
-    };
-    let at = |q| time(host.latency().map(|latency| latency.quantile(q)));
-    [
-        thousands(host.requests),
-        size_text(host.bytes),
-        time(Some(host.mean())),
-        at(0.5),
-        at(0.95),
-        at(0.99),
-        time(Some(host.slowest)),
-        thousands(host.opened),
-        thousands(host.reused),
-    ]
-}
-
-/// A URL, as a link if its scheme is http or https.
-fn link(url: &str) -> Markup {
-    let text = terminal::neutralise(url);
-    html! {
-        @if url.starts_with("http://") || url.starts_with("https://") {
-            a href=(text) rel="noreferrer" { (text) }
-        } @else {
-            (text)
-        }
-    }
-}
-
-const STYLE: &str = include_str!("page.css");
-
 /// The largest number of files or directories with an entry of their own in the tree map.
 const MOST_APART: usize = 20_000;
 
@@ -406,34 +300,13 @@ const LARGEST: usize = 15;
 /// The largest number of rows in the table of unread URLs.
 const MOST_UNREAD: usize = 1000;
 
-/// The largest number of rows in the table of hosts.
-const MOST_HOSTS: usize = 50;
-
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
-    use html5gum::Token;
+    use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::crawl::stats::{Connection, Exchange};
+    use crate::crawl::stats::{Connection, Exchange, Stats};
     use crate::find::{Cause, Counts, Kind, SizeRange};
-
-    /// Asserts that the page has no syntax error and that every opened tag is closed in order.
-    fn assert_well_formed(html: &str) {
-        let mut open: Vec<Vec<u8>> = Vec::new();
-        for token in html5gum::Tokenizer::new(html) {
-            let Ok(token) = token;
-            match token {
-                Token::StartTag(tag) if tag.name.as_slice() == b"meta" || tag.self_closing => {}
-                Token::StartTag(tag) => open.push(tag.name.to_vec()),
-                Token::EndTag(tag) => assert_eq!(open.pop().as_deref(), Some(tag.name.as_slice())),
-                Token::Error(error) => panic!("{error:?}"),
-                _ => {}
-            }
-        }
-        assert!(open.is_empty(), "{open:?}");
-    }
 
     fn found(url: &str, size: Option<u64>) -> Found<'_> {
         Found {
@@ -514,7 +387,7 @@ mod tests {
             ..DownloadCounts::default()
         };
         let html = page.html(&summary, "today");
-        assert_well_formed(&html);
+        page::assert_well_formed(&html);
         for part in [
             "<h1>http://h and 1 more</h1>",
             "<b>1,234</b><span>found</span>",
@@ -550,13 +423,13 @@ mod tests {
         let mut nothing = summary(&[]);
         nothing.counts.unread = 0;
         let html = page.html(&nothing, "today");
-        assert_well_formed(&html);
+        page::assert_well_formed(&html);
         assert!(html.contains("Everything was read.") && html.contains("No answers."));
         assert!(html.contains("<h2>Files by directory</h2>") && !html.contains("Downloads"));
         assert!(!html.contains("earlier run"));
         nothing.resumed = true;
         let html = page.html(&nothing, "today");
-        assert_well_formed(&html);
+        page::assert_well_formed(&html);
         assert!(html.contains("An earlier run was continued."));
         nothing.ending = Ending::Stopped;
         assert!(

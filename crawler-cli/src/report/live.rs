@@ -1,4 +1,4 @@
-//! The live view: lines on standard error that show the progress of a search. They are redrawn in place and removed at
+//! The live view: lines on standard error that show the progress of a crawl. They are redrawn in place and removed at
 //! the end.
 
 use std::io::{self, Write as _};
@@ -23,6 +23,67 @@ pub(crate) enum Progress {
     Never,
     /// One line if standard error is a terminal, nothing otherwise.
     Line,
+}
+
+/// The progress that a live view shows.
+pub(crate) trait Viewed {
+    fn stats(&self) -> &Stats;
+    fn elapsed(&self) -> Duration;
+    /// Requests so far.
+    fn requests(&self) -> u64;
+    /// The first line of the view, as parts, without the time.
+    fn counts(&self) -> Vec<String>;
+    /// The progress as parts of one line.
+    fn line(&self) -> Vec<String>;
+    /// Further lines of the view.
+    fn lines(&self) -> Vec<Vec<String>> {
+        Vec::new()
+    }
+}
+
+impl Viewed for Summary {
+    fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+
+    fn requests(&self) -> u64 {
+        self.counts.requests
+    }
+
+    fn counts(&self) -> Vec<String> {
+        vec![
+            directories(self),
+            count(self.counts.files, "file", "files"),
+            format!("{} found", thousands(self.matched)),
+            format!("{} unread", thousands(self.counts.unread)),
+        ]
+    }
+
+    fn line(&self) -> Vec<String> {
+        let mut parts = vec![
+            directories(self),
+            count(self.counts.files, "file", "files"),
+            format!("{} found", thousands(self.matched)),
+            format!("{} requests/s", thousands(self.requests_per_second())),
+            format!("{} unread", thousands(self.counts.unread)),
+        ];
+        parts.extend(downloads(self).into_iter().flatten());
+        parts
+    }
+
+    fn lines(&self) -> Vec<Vec<String>> {
+        downloads(self).into_iter().collect()
+    }
+}
+
+/// The line of the downloads, if files are downloaded.
+fn downloads(summary: &Summary) -> Option<Vec<String>> {
+    let downloads = &summary.downloads;
+    (downloads.wanted > 0).then(|| labelled("downloads", downloads_progress(downloads)))
 }
 
 /// The live view.
@@ -60,9 +121,9 @@ impl Live {
         self.screen.is_there()
     }
 
-    pub(crate) fn draw(&mut self, summary: &Summary, now: Instant) {
+    pub(crate) fn draw(&mut self, summary: &impl Viewed, now: Instant) {
         let plain = !self.screen.is_there();
-        if plain && self.mode != Progress::Always || !plain && summary.elapsed < FIRST {
+        if plain && self.mode != Progress::Always || !plain && summary.elapsed() < FIRST {
             return;
         }
         let pause = if plain { PLAIN_PAUSE } else { REDRAW };
@@ -73,7 +134,7 @@ impl Live {
         self.drawn_at = Some(now);
         self.speed.sample(summary, now);
         if plain {
-            let line = progress(summary).join(SEPARATOR);
+            let line = summary.line().join(SEPARATOR);
             // An error on standard error cannot be reported anywhere.
             let _ = writeln!(io::stderr(), "{line}");
             return;
@@ -83,11 +144,11 @@ impl Live {
         let width = width.saturating_sub(4);
         let lines = match self.mode {
             Progress::Line => vec![cut(
-                &progress(summary).join(SEPARATOR),
+                &summary.line().join(SEPARATOR),
                 width - LEAD.min(width),
             )],
             _ => {
-                let waiting = waiting(&summary.stats, now);
+                let waiting = waiting(summary.stats(), now);
                 self.has_waited |= waiting.is_some();
                 let waiting = waiting.or_else(|| self.has_waited.then(|| vec!["–".to_owned()]));
                 fit(&view(summary, &self.speed, waiting), width, height)
@@ -99,25 +160,6 @@ impl Live {
     pub(crate) fn finish(&mut self) {
         self.screen.clear();
     }
-}
-
-/// The progress as parts of one line.
-fn progress(summary: &Summary) -> Vec<String> {
-    let counts = &summary.counts;
-    let mut parts = vec![
-        directories(summary),
-        count(counts.files, "file", "files"),
-        format!("{} found", thousands(summary.matched)),
-        format!("{} requests/s", thousands(summary.requests_per_second())),
-        format!("{} unread", thousands(counts.unread)),
-    ];
-    if summary.downloads.wanted > 0 {
-        parts.extend(labelled(
-            "downloads",
-            downloads_progress(&summary.downloads),
-        ));
-    }
-    parts
 }
 
 /// Directories (or pages) read, and all that are known.
@@ -137,12 +179,12 @@ struct Speed {
 }
 
 impl Speed {
-    fn sample(&mut self, summary: &Summary, now: Instant) {
-        let (requests, bytes) = (summary.counts.requests, summary.stats.bytes());
+    fn sample(&mut self, summary: &impl Viewed, now: Instant) {
+        let (requests, bytes) = (summary.requests(), summary.stats().bytes());
         let (since, earlier) = match self.last {
             Some((at, requests, bytes)) => (now.saturating_duration_since(at), (requests, bytes)),
             // The first measurement counts from the start of the search.
-            None => (summary.elapsed, (0, 0)),
+            None => (summary.elapsed(), (0, 0)),
         };
         if self.last.is_some() && since < SAMPLE {
             return;
@@ -157,15 +199,11 @@ impl Speed {
 }
 
 /// The lines of the view. Each consists of parts; a long line is broken between parts.
-fn view(summary: &Summary, speed: &Speed, waiting: Option<Vec<String>>) -> Vec<Vec<String>> {
-    let (counts, stats) = (&summary.counts, &summary.stats);
-    let mut lines = vec![vec![
-        directories(summary),
-        count(counts.files, "file", "files"),
-        format!("{} found", thousands(summary.matched)),
-        format!("{} unread", thousands(counts.unread)),
-        clock_text(summary.elapsed),
-    ]];
+fn view(summary: &impl Viewed, speed: &Speed, waiting: Option<Vec<String>>) -> Vec<Vec<String>> {
+    let stats = summary.stats();
+    let mut first = summary.counts();
+    first.push(clock_text(summary.elapsed()));
+    let mut lines = vec![first];
     let mut speeds = vec![
         format!("{} requests/s", thousands(speed.requests as u64)),
         format!("{}/s", size_text(speed.bytes as u64)),
@@ -176,12 +214,7 @@ fn view(summary: &Summary, speed: &Speed, waiting: Option<Vec<String>>) -> Vec<V
         speeds.push(format!("latency P50 {} P95 {}", at(0.5), at(0.95)));
     }
     lines.push(speeds);
-    if summary.downloads.wanted > 0 {
-        lines.push(labelled(
-            "downloads",
-            downloads_progress(&summary.downloads),
-        ));
-    }
+    lines.extend(summary.lines());
     if let Some(waiting) = waiting {
         lines.push(labelled("waiting", waiting));
     }

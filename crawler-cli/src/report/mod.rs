@@ -10,6 +10,7 @@ mod charts;
 mod format;
 mod html;
 mod live;
+mod page;
 mod screen;
 mod sizes;
 mod statistics;
@@ -138,7 +139,7 @@ impl Report {
             // Counted in the summary.
             Event::Downloaded(_) => {}
             Event::StateFailed(error) => self.message(&format!("--state {error}")),
-            Event::Progress(summary) => self.live.draw(summary, Instant::now()),
+            Event::Progress(summary) => self.live.draw(*summary, Instant::now()),
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::crawl::stats::{Class, HostStats, Latency};
+use crate::crawl::stats::{Class, HostStats, Latency, Stats};
 use crate::find::download::DownloadCounts;
 use crate::find::{Ending, Follow, Summary};
 
@@ -52,7 +52,7 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
 pub(super) fn summary_json(summary: &Summary) -> String {
     let (counts, stats) = (&summary.counts, &summary.stats);
     let (opened, reused) = stats.connections();
-    let spent = Spent::of(summary);
+    let spent = Spent::new(summary.elapsed, stats);
     let hosts: Vec<Value> = stats.hosts().iter().map(host_json).collect();
     let value = json!({ "summary": {
         "complete": summary.is_complete(),
@@ -72,8 +72,8 @@ pub(super) fn summary_json(summary: &Summary) -> String {
         "requests": counts.requests,
         "retries": counts.retries,
         "unread": counts.unread,
-        "unread_by_class": classes(stats.unread()),
-        "failed_attempts_by_class": classes(stats.failed()),
+        "unread_by_class": class_counts(stats.unread()),
+        "failed_attempts_by_class": class_counts(stats.failed()),
         "bytes": stats.bytes(),
         "seconds": summary.elapsed.as_secs_f64(),
         "seconds_waiting_for_hosts": spent.hosts.as_secs_f64(),
@@ -150,7 +150,7 @@ pub(super) fn downloads_progress(downloads: &DownloadCounts) -> Vec<String> {
     parts
 }
 
-fn host_json(host: &HostStats) -> Value {
+pub(super) fn host_json(host: &HostStats) -> Value {
     json!({
         "host": host.name,
         "requests": host.requests,
@@ -165,12 +165,12 @@ fn host_json(host: &HostStats) -> Value {
     })
 }
 
-fn latency_json(latency: &Latency) -> Value {
+pub(super) fn latency_json(latency: &Latency) -> Value {
     let at = |q| latency.quantile(q).as_secs_f64();
     json!({ "p50": at(0.5), "p95": at(0.95), "p99": at(0.99), "max": latency.max().as_secs_f64() })
 }
 
-fn classes(classes: &BTreeMap<Class, u64>) -> Value {
+pub(super) fn class_counts(classes: &BTreeMap<Class, u64>) -> Value {
     let entries = classes.iter();
     let entries = entries.map(|(class, &count)| (class.to_string(), Value::from(count)));
     Value::Object(entries.collect())
@@ -198,7 +198,8 @@ pub(super) fn report_text(summary: &Summary) -> String {
     if summary.downloads.wanted > 0 {
         line("downloads", &downloads_text(&summary.downloads));
     }
-    line("time", &Spent::of(summary).text(summary.elapsed));
+    let spent = Spent::new(summary.elapsed, stats);
+    line("time", &spent.text(summary.elapsed));
     for (name, classes) in [("failed", stats.failed()), ("unread", stats.unread())] {
         if !classes.is_empty() {
             line(name, &classes_text(classes));
@@ -233,7 +234,7 @@ pub(super) fn by_slowness(hosts: &[HostStats]) -> impl Iterator<Item = &HostStat
     hosts.into_iter()
 }
 
-/// What the search spent its time on.
+/// What a crawl spent its time on.
 pub(super) struct Spent {
     /// Waiting for answers: requests were in flight and nothing was there to read.
     pub(super) hosts: Duration,
@@ -244,10 +245,10 @@ pub(super) struct Spent {
 }
 
 impl Spent {
-    pub(super) fn of(summary: &Summary) -> Self {
-        let (held, cpu) = (summary.stats.held(), summary.stats.cpu());
+    pub(super) fn new(elapsed: Duration, stats: &Stats) -> Self {
+        let (held, cpu) = (stats.held(), stats.cpu());
         Self {
-            hosts: summary.elapsed.saturating_sub(held + cpu),
+            hosts: elapsed.saturating_sub(held + cpu),
             held,
             cpu,
         }
