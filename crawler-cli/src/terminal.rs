@@ -2,7 +2,7 @@
 //! colours or reverse the text; they become visible escapes.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::io::Write as _;
 
 /// `text` with an escape such as `\u{1b}` in place of every character that a terminal would act on.
 pub fn neutralise(text: &str) -> Cow<'_, str> {
@@ -54,16 +54,38 @@ pub fn neutralise_bytes(text: &[u8], keep: Keep) -> Vec<u8> {
 
 /// `text` as a JSON string with its quotes. Characters that a terminal would act on are escaped too.
 pub fn json_string(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    for c in serde_json::Value::from(text).to_string().chars() {
-        if acts_on_terminal(c) {
-            // All of them are in the basic plane, so four digits suffice. Writing to a String cannot fail.
-            let _ = write!(out, "\\u{:04x}", u32::from(c));
-        } else {
-            out.push(c);
+    let mut out = Vec::with_capacity(text.len() + 2);
+    push_json_string(&mut out, text);
+    // Only whole characters and ASCII were copied.
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Appends `text` as [`json_string`] writes it.
+pub(crate) fn push_json_string(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    // Most texts are plain ASCII and are copied whole.
+    let is_plain = |&byte: &u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+    let plain = text
+        .as_bytes()
+        .iter()
+        .take_while(|byte| is_plain(byte))
+        .count();
+    out.extend_from_slice(&text.as_bytes()[..plain]);
+    for c in text[plain..].chars() {
+        match c {
+            '"' => out.extend_from_slice(b"\\\""),
+            '\\' => out.extend_from_slice(b"\\\\"),
+            '\n' => out.extend_from_slice(b"\\n"),
+            '\r' => out.extend_from_slice(b"\\r"),
+            '\t' => out.extend_from_slice(b"\\t"),
+            c if acts_on_terminal(c) => {
+                // All of them are in the basic plane, so four digits suffice. Writing to memory does not fail.
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
         }
     }
-    out
+    out.push(b'"');
 }
 
 /// C0 and C1 controls, DEL, line and paragraph separators, and marks that change the direction of text.

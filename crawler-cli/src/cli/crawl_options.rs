@@ -17,7 +17,24 @@ use crate::find::USER_AGENT;
 
 /// The arguments of a command that crawls.
 pub(crate) trait Crawls: 'static {
+    const TEXTS: CrawlTexts;
+
     fn crawl(&mut self) -> &mut CrawlOptions;
+}
+
+/// What the texts about the options say differently for each command.
+pub(crate) struct CrawlTexts {
+    /// The defaults of `--rate`, `--patience`, `--retries`, `-j` and `--timeout`.
+    pub(crate) rate: &'static str,
+    pub(crate) patience: &'static str,
+    pub(crate) retries: &'static str,
+    pub(crate) connections: &'static str,
+    pub(crate) timeout: &'static str,
+    /// The full descriptions of `--robots`, `--patience`, `--retries` and `--allow-private`.
+    pub(crate) about_robots: &'static str,
+    pub(crate) about_patience: &'static str,
+    pub(crate) about_retries: &'static str,
+    pub(crate) about_allow_private: &'static str,
 }
 
 /// What the options say about how to crawl.
@@ -34,7 +51,8 @@ pub(crate) struct CrawlOptions {
 #[derive(Clone, Debug)]
 pub(crate) enum CrawlSetting {
     Robots(bool),
-    Rate(Rate),
+    /// `None`: no limit.
+    Rate(Option<Rate>),
     MinDelay(Duration),
     PerAddress,
     Patience(Duration),
@@ -106,14 +124,16 @@ impl<A: Crawls> CrawlRows<A> {
             set(args, CrawlSetting::Robots(on_or_off(value)?))
         })
         .short("whether robots.txt is obeyed")
-        .long("Whether the robots.txt of each host (RFC 9309) is read first and obeyed, with its Crawl-delay. URLs that it disallows are reported on standard error. Switch it off for mirrors that are meant to be read by programs.")
+        .long(A::TEXTS.about_robots)
         .default("on"),
         Opt::text(&["--rate"], &[any("N")], |args: &mut A, value| {
-            set(args, CrawlSetting::Rate(Rate::per_second(number::<NonZeroU64>(value)?)))
+            let rate = NonZeroU64::new(number(value)?);
+            set(args, CrawlSetting::Rate(rate.map(Rate::per_second)))
         })
-        .short("requests per second to one host")
-        .long("The largest number of requests per second to one host, evenly spread. Without this option only the number of connections limits the rate."),
-        Opt::text(&["--min-delay"], &[any("SECONDS")], |args: &mut A, value| {
+        .short("requests per second to one host; 0: no limit")
+        .long("The largest number of requests per second to one host, evenly spread. 0: only the number of connections limits the rate.")
+        .default(A::TEXTS.rate),
+        Opt::text(&["--min-delay"], &[any("TIME")], |args: &mut A, value| {
             set(args, CrawlSetting::MinDelay(seconds(value)?))
         })
         .short("shortest time between two requests to one host")
@@ -121,12 +141,12 @@ impl<A: Crawls> CrawlRows<A> {
         Opt::flag(&["--per-address"], |args: &mut A| args.crawl().add(CrawlSetting::PerAddress))
             .short("treat hosts with the same address as one host")
             .long("Treat hosts with the same address as one host: connections, rates, delays and the pauses that a server asks for are counted together, because the hosts are most likely one machine. The first request to a host is sent alone, because its connection shows the address. Hosts that are reached through a proxy are never grouped."),
-        Opt::text(&["--patience"], &[any("SECONDS")], |args: &mut A, value| {
+        Opt::text(&["--patience"], &[any("TIME")], |args: &mut A, value| {
             set(args, CrawlSetting::Patience(seconds(value)?))
         })
         .short("longest time for all attempts at one URL")
-        .long("The longest time from the first request for a URL to its last retry. While a host answers 429 or 503, its URLs are retried for this time, with any number of attempts. A Retry-After is never shortened: a URL for which the server asks for a longer wait is given up at once and reported. A host that answers 4 URLs so, and no other URL in between, is given up. So is a host that answers nothing but 429 and 503 for this time.")
-        .default("900"),
+        .long(A::TEXTS.about_patience)
+        .default(A::TEXTS.patience),
         Opt::text(&["-A", "--user-agent"], &[any("TEXT")], |args: &mut A, value| {
             if value.is_empty() || value.bytes().any(|byte| byte.is_ascii_control()) {
                 return Err("not a text for a header".to_owned());
@@ -143,26 +163,30 @@ impl<A: Crawls> CrawlRows<A> {
             set(args, CrawlSetting::Retries(number(value)?))
         })
         .short("retries after a failure")
-        .long("How many times a URL is requested again after a transport error, an incomplete listing or a 5xx status; see --retry-on. After status 410, which caches answer for some time while they are purged, it is requested at most twice more, each time after 2.5 to 5 seconds. A host that asks for a pause by 429 or 503 gets it, and such answers do not count, until --patience is over; but a URL that gets such answers again and again while other URLs of the host do not has failed. A host that was never reached is given up after at most 3 retries.")
-        .default("9"),
+        .long(A::TEXTS.about_retries)
+        .default(A::TEXTS.retries),
+        Opt::text(&["--retry-delay"], &[any("TIME")], |args: &mut A, value| {
+            set(args, CrawlSetting::FirstPause(seconds(value)?))
+        })
+        .short("pause before the first retry")
+        .long("The pause before the first retry. It doubles with each further retry, up to --retry-max-delay. A random part of up to one half is taken off each pause, so that hosts that failed together are not requested together.")
+        .default("0.5"),
+        Opt::text(&["--retry-max-delay"], &[any("TIME")], |args: &mut A, value| {
+            set(args, CrawlSetting::LongestPause(seconds(value)?))
+        })
+        .short("longest pause between two retries")
+        .long("The longest pause between two retries, if --retry-delay is not longer. A Retry-After of a server is never shortened. A host that answers 429 or 503 without Retry-After gets pauses of up to 60 seconds, or of this time if it is longer.")
+        .default("2"),
+    ];
+
+    /// Not for checks, whose verdicts say what is asked again.
+    pub(crate) const RETRY_ON: &'static [Opt<A>] = &[
         Opt::text(&["--retry-on"], &[any("LIST")], |args: &mut A, value| {
             set(args, CrawlSetting::RetryOn(classes(value)?))
         })
         .short("failures after which a URL is requested again")
         .long("The failures after which a URL is requested again, separated by commas: timeout (also status 408), dns, connect, tls, proxy, broken (the connection was lost), incomplete (the body ended too early), throttled (429 and 503), 5xx (other 5xx statuses), 410; or all, or none. A failure that cannot pass is final in any case: a name that does not exist, a certificate that is not trusted, or an answer that is not HTTP.")
         .default("all"),
-        Opt::text(&["--retry-delay"], &[any("SECONDS")], |args: &mut A, value| {
-            set(args, CrawlSetting::FirstPause(seconds(value)?))
-        })
-        .short("pause before the first retry")
-        .long("The pause before the first retry. It doubles with each further retry, up to --retry-max-delay. A random part of up to one half is taken off each pause, so that hosts that failed together are not requested together.")
-        .default("0.5"),
-        Opt::text(&["--retry-max-delay"], &[any("SECONDS")], |args: &mut A, value| {
-            set(args, CrawlSetting::LongestPause(seconds(value)?))
-        })
-        .short("longest pause between two retries")
-        .long("The longest pause between two retries, if --retry-delay is not longer. A Retry-After of a server is never shortened. A host that answers 429 or 503 without Retry-After gets pauses of up to 60 seconds, or of this time if it is longer.")
-        .default("2"),
     ];
 
     pub(crate) const CONNECTIONS: &'static [Opt<A>] = &[
@@ -171,32 +195,32 @@ impl<A: Crawls> CrawlRows<A> {
         })
         .short("connections to one host")
         .long("The largest number of connections to one host, and of requests to it at the same time. All hosts together have at most 900 connections, or N if N is larger.")
-        .default("8"),
-        Opt::text(&["--timeout"], &[any("SECONDS")], |args: &mut A, value| {
+        .default(A::TEXTS.connections),
+        Opt::text(&["--timeout"], &[any("TIME")], |args: &mut A, value| {
             set(args, CrawlSetting::Timeout(seconds(value)?))
         })
         .short("longest time for one request")
         .long("The longest time for one request, from its start to the end of the answer. The times of --connect-timeout and --handshake-timeout are part of it.")
-        .default("30"),
-        Opt::text(&["--connect-timeout"], &[any("SECONDS")], |args: &mut A, value| {
+        .default(A::TEXTS.timeout),
+        Opt::text(&["--connect-timeout"], &[any("TIME")], |args: &mut A, value| {
             set(args, CrawlSetting::ConnectTimeout(seconds(value)?))
         })
         .short("longest time to connect")
         .long("The longest time to connect to a server or proxy. The lookup of its name may take 10 seconds before.")
         .default("10"),
-        Opt::text(&["--handshake-timeout"], &[any("SECONDS")], |args: &mut A, value| {
+        Opt::text(&["--handshake-timeout"], &[any("TIME")], |args: &mut A, value| {
             set(args, CrawlSetting::HandshakeTimeout(seconds(value)?))
         })
         .short("longest time for a TLS or proxy handshake")
         .long("The longest time for the handshakes of a new connection: TLS, and those of a proxy.")
         .default("10"),
-        Opt::text(&["--idle-timeout"], &[any("SECONDS")], |args: &mut A, value| {
+        Opt::text(&["--idle-timeout"], &[any("TIME")], |args: &mut A, value| {
             set(args, CrawlSetting::IdleTimeout(seconds(value)?))
         })
         .short("how long an unused connection is kept")
         .long("How long a connection without a request is kept open for the next request.")
         .default("4"),
-        Opt::text(&["--keepalive-time"], &[any("SECONDS")], |args: &mut A, value| {
+        Opt::text(&["--keepalive-time"], &[any("TIME")], |args: &mut A, value| {
             set(args, CrawlSetting::KeepAlive(seconds(value)?))
         })
         .short("send TCP keep-alive probes after this time")
@@ -211,7 +235,7 @@ impl<A: Crawls> CrawlRows<A> {
             args.crawl().add(CrawlSetting::AllowPrivate);
         })
         .short("let redirects lead to private addresses")
-        .long("Connect to private addresses too. Without this option, loopback addresses, private addresses and others that are not public are used only if a start or a proxy has them, whatever redirects or name servers say."),
+        .long(A::TEXTS.about_allow_private),
     ];
 
     pub(crate) const TLS: &'static [Opt<A>] = &[

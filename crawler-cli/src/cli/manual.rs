@@ -48,6 +48,12 @@ impl Manual {
     }
 }
 
+/// What a `TIME` in the texts is.
+pub(crate) const TIMES: (&str, &str) = (
+    "Times",
+    "A TIME is a number, perhaps with a fraction, and a unit: ms, s, m, h or d. Without a unit, it is in seconds.",
+);
+
 fn section<A>(section: &Section<A>) -> (&'static str, Vec<Row>) {
     let options = section.options.iter().copied().flatten();
     (section.heading, options.map(|option| option.row).collect())

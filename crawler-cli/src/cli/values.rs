@@ -11,14 +11,24 @@ pub(crate) fn number<T: FromStr>(value: &str) -> Result<T, String> {
     parsed.ok_or_else(|| "not a number that fits here".to_owned())
 }
 
-/// Seconds with an optional fraction, more than 0 and at most a day.
+/// A time, more than 0 and at most a day: a number with an optional fraction and an optional unit, `ms`, `s`, `m`, `h`
+/// or `d`. Without a unit: seconds.
 pub(crate) fn seconds(value: &str) -> Result<Duration, String> {
-    let span = value
-        .parse()
-        .ok()
-        .and_then(|s| Duration::try_from_secs_f64(s).ok());
-    let sensible = span.filter(|span| !span.is_zero() && *span <= LONGEST_TIME);
-    sensible.ok_or_else(|| "not a sensible number of seconds".to_owned())
+    let sensible = parsed_span(value).filter(|span| !span.is_zero() && *span <= DAY);
+    sensible.ok_or_else(|| "not a sensible time".to_owned())
+}
+
+fn parsed_span(value: &str) -> Option<Duration> {
+    let number = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &value[number.len()..] {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "d" => 86400.0,
+        _ => return None,
+    };
+    Duration::try_from_secs_f64(number.parse::<f64>().ok()? * unit).ok()
 }
 
 /// A number with an optional K, M or G (powers of 1024).
@@ -42,11 +52,35 @@ pub(crate) fn on_or_off(value: &str) -> Result<bool, String> {
     }
 }
 
-const LONGEST_TIME: Duration = Duration::from_secs(24 * 60 * 60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_have_units() {
+        for (value, millis) in [
+            ("0", 0),
+            ("1.5", 1500),
+            ("500ms", 500),
+            ("0.25s", 250),
+            ("2m", 120_000),
+            ("12h", 43_200_000),
+            ("3d", 259_200_000),
+        ] {
+            assert_eq!(
+                parsed_span(value),
+                Some(Duration::from_millis(millis)),
+                "{value}"
+            );
+        }
+        for value in ["", "d", "-1", "1w", "1 s", "1h30m", "inf", "nan", "\u{b5}s"] {
+            assert!(parsed_span(value).is_none(), "{value}");
+        }
+        assert_eq!(seconds("90s"), Ok(Duration::from_secs(90)));
+        assert!(seconds("0").is_err() && seconds("0ms").is_err() && seconds("25h").is_err());
+    }
 
     #[test]
     fn sizes_have_units() {

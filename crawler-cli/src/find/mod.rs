@@ -295,9 +295,9 @@ impl Find {
         self
     }
 
-    /// The largest rate of requests to one host. Default: no limit.
-    pub fn rate(mut self, rate: Rate) -> Self {
-        self.policy.host.rate = Some(rate);
+    /// The largest rate of requests to one host; `None`: no limit. Default: no limit.
+    pub fn rate(mut self, rate: impl Into<Option<Rate>>) -> Self {
+        self.policy.host.rate = rate.into();
         self
     }
 

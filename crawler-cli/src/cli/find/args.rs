@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use super::{options, wfind};
-use crate::cli::crawl_options::{CrawlOptions, CrawlSetting, Crawls};
+use crate::cli::crawl_options::{CrawlOptions, CrawlSetting, CrawlTexts, Crawls};
 use crate::cli::option::{Section, Show};
 use crate::cli::parse::{CommandLine, Syntax, UsageError, parse, text};
 use crate::find::Find;
@@ -172,6 +172,18 @@ impl CommandLine for Args {
 }
 
 impl Crawls for Args {
+    const TEXTS: CrawlTexts = CrawlTexts {
+        rate: "0",
+        patience: "900",
+        retries: "9",
+        connections: "8",
+        timeout: "30",
+        about_robots: "Whether the robots.txt of each host (RFC 9309) is read first and obeyed, with its Crawl-delay. URLs that it disallows are reported on standard error. Switch it off for mirrors that are meant to be read by programs.",
+        about_patience: "The longest time from the first request for a URL to its last retry. While a host answers 429 or 503, its URLs are retried for this time, with any number of attempts. A Retry-After is never shortened: a URL for which the server asks for a longer wait is given up at once and reported. A host that answers 4 URLs so, and no other URL in between, is given up. So is a host that answers nothing but 429 and 503 for this time.",
+        about_retries: "How many times a URL is requested again after a transport error, an incomplete listing or a 5xx status; see --retry-on. After status 410, which caches answer for some time while they are purged, it is requested at most twice more, each time after 2.5 to 5 seconds. A host that asks for a pause by 429 or 503 gets it, and such answers do not count, until --patience is over; but a URL that gets such answers again and again while other URLs of the host do not has failed. A host that was never reached is given up after at most 3 retries.",
+        about_allow_private: "Connect to private addresses too. Without this option, loopback addresses, private addresses and others that are not public are used only if a start or a proxy has them, whatever redirects or name servers say.",
+    };
+
     fn crawl(&mut self) -> &mut CrawlOptions {
         &mut self.crawl
     }
@@ -240,11 +252,11 @@ mod tests {
             (&["http://h/", "-j0"], "-j 0: not a number that fits here"),
             (
                 &["http://h/", "--timeout", "0"],
-                "--timeout 0: not a sensible number of seconds",
+                "--timeout 0: not a sensible time",
             ),
             (
                 &["http://h/", "--timeout=nan"],
-                "--timeout nan: not a sensible number of seconds",
+                "--timeout nan: not a sensible time",
             ),
             (
                 &["http://h/", "--retries", "9999999999"],

@@ -1,12 +1,13 @@
 //! The texts about `crawler-cli find`.
 
 use super::args::Args;
-use crate::cli::manual::Manual;
+use crate::cli::manual::{Manual, TIMES};
 
 pub(crate) fn manual() -> Manual {
     Manual {
         usage: "URL... [EXPRESSION] [OPTION...]",
         description: DESCRIPTION,
+        notes: &[TIMES],
         statuses: STATUSES,
         examples: EXAMPLES,
         see_also: &["find", "wget", "curl"],

@@ -34,7 +34,11 @@ pub(super) const TABLE: &[Section<Args>] = &[
     },
     Section {
         heading: "Politeness and retries",
-        options: &[CrawlRows::POLITENESS, CrawlRows::RETRIES],
+        options: &[
+            CrawlRows::POLITENESS,
+            CrawlRows::RETRIES,
+            CrawlRows::RETRY_ON,
+        ],
     },
     Section {
         heading: "Network",
