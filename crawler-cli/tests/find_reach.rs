@@ -16,9 +16,11 @@ use flate2::write::GzEncoder;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
 };
-use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::PrivatePkcs8KeyDer;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoClientAuth, WebPkiClientVerifier};
+use rustls::{RootCertStore, ServerConfig};
 use tempfile::NamedTempFile;
 
 /// A certificate authority that is trusted only with `--cacert`.
@@ -43,6 +45,19 @@ impl Authority {
 
     /// The TLS configuration of a server with a certificate for this host.
     fn server(&self, host: &str) -> Arc<ServerConfig> {
+        self.server_with(host, Arc::new(NoClientAuth))
+    }
+
+    /// The same, for a server that asks for client certificates of this authority.
+    fn asking_server(&self, host: &str) -> Arc<ServerConfig> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.0.der().clone()).expect("a certificate");
+        let provider = Arc::new(ring::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        self.server_with(host, verifier.build().expect("a verifier"))
+    }
+
+    fn server_with(&self, host: &str, clients: Arc<dyn ClientCertVerifier>) -> Arc<ServerConfig> {
         let params = CertificateParams::new(vec![host.to_owned()]).expect("a host");
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.0).expect("a certificate");
@@ -50,7 +65,7 @@ impl Authority {
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .expect("known versions")
-            .with_no_client_auth()
+            .with_client_cert_verifier(clients)
             .with_single_cert(vec![certificate.der().clone()], key.into());
         Arc::new(config.expect("they fit"))
     }
@@ -508,4 +523,129 @@ fn hosts_of_one_address_take_turns() {
             "{hosts:?}"
         );
     }
+}
+
+/// Whether each head has this line.
+fn all_have(heads: &[String], line: &str) -> bool {
+    !heads.is_empty()
+        && heads
+            .iter()
+            .all(|head| head.contains(&format!("\r\n{line}\r\n")))
+}
+
+#[test]
+fn headers_credentials_and_cookies_never_leave_their_hosts() {
+    let other = Script::start(small_tree);
+    let elsewhere = other.url("/pub/");
+    let redirect = format!("Location: {elsewhere}\r\n");
+    let own = Script::start(move |request| match request {
+        "GET /pub/" => page(&["a/", "moved/"]),
+        "GET /pub/moved/" => response(302, &redirect, ""),
+        _ => page(&[]),
+    });
+    let start = own.url("/pub/");
+    let named = format!("{}", other.address);
+    let output = find(&[
+        &start,
+        "--links",
+        "page",
+        "--span-hosts",
+        "-H",
+        "Accept: text/x",
+        "-u",
+        "me:secret",
+        "-b",
+        "a=1",
+        "-b",
+        "b=2",
+        "--for",
+        &named,
+        "-H",
+        "X-Other: yes",
+    ]);
+    let heads = own.heads();
+    assert!(heads.len() >= 3, "{heads:?} {}", stderr(&output));
+    let basic = "Authorization: Basic bWU6c2VjcmV0";
+    for line in ["Accept: text/x", basic, "Cookie: a=1; b=2"] {
+        assert!(all_have(&heads, line), "{line}: {heads:?}");
+    }
+    assert!(
+        heads
+            .iter()
+            .all(|head| head.matches("Accept: ").count() == 1),
+        "{heads:?}"
+    );
+    let heads = other.heads();
+    assert!(all_have(&heads, "X-Other: yes"), "{heads:?}");
+    for word in ["text/x", "Authorization", "Cookie"] {
+        assert!(
+            !heads.iter().any(|head| head.contains(word)),
+            "{word}: {heads:?}"
+        );
+    }
+}
+
+#[test]
+fn a_client_certificate_is_for_its_hosts_alone() {
+    let authority = Authority::new("test authority");
+    let key = KeyPair::generate().expect("a key");
+    let params = CertificateParams::new(vec!["client".to_owned()]).expect("a name");
+    let certificate = params.signed_by(&key, &authority.0).expect("a certificate");
+    let mut client = NamedTempFile::new().expect("a file");
+    let pem = certificate.pem() + &key.serialize_pem();
+    client.write_all(pem.as_bytes()).expect("written");
+    let server = Script::start_tls(authority.asking_server("127.0.0.1"), small_tree);
+    let (ca, url) = (authority.file(), server.url("/pub/"));
+    let search =
+        |more: &[&str]| find(&[&[&url, "--retries", "0", "--cacert", path_of(&ca)], more].concat());
+    let output = search(&["--cert", path_of(&client)]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(lines(&output.stdout), all_of(&url));
+    let other = search(&["--for", "127.0.0.1:1", "--cert", path_of(&client)]);
+    assert_eq!(other.status.code(), Some(1), "{}", stderr(&other));
+    let missing = search(&["--cert", "/no/such.pem"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(
+        stderr(&missing).contains("/no/such.pem"),
+        "{}",
+        stderr(&missing)
+    );
+    let alone = search(&["--key", path_of(&client)]);
+    assert_eq!(alone.status.code(), Some(2));
+}
+
+#[test]
+fn cookies_of_servers_go_back_to_them_alone() {
+    let other = Script::start(small_tree);
+    let link = other.url("/pub/");
+    let own = Script::start(move |request| match request {
+        "GET /pub/" => response(200, "Set-Cookie: c=3\r\n", index(&["a/", &link])),
+        _ => page(&[]),
+    });
+    let options = [
+        "--links",
+        "page",
+        "--span-hosts",
+        "-j",
+        "1",
+        "-b",
+        "/dev/null",
+        "-b",
+        "a=1",
+    ];
+    // Ports do not tell cookies apart (RFC 6265 §8.5), so this host has another name.
+    let start = own.url("/pub/").replace("127.0.0.1", "localhost");
+    find(&[&[&start[..]], &options[..]].concat());
+    let heads = own.heads();
+    assert!(
+        heads
+            .iter()
+            .any(|head| head.contains("\r\nCookie: a=1; c=3\r\n")),
+        "{heads:?}"
+    );
+    let heads = other.heads();
+    assert!(
+        !heads.is_empty() && !heads.iter().any(|head| head.contains("Cookie")),
+        "{heads:?}"
+    );
 }

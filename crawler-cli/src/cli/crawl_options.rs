@@ -7,11 +7,13 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use courser::{PemOrDer, Proxies, Rate, TlsConfig, TlsRoots};
+use courser::{CookieJar, PemOrDer, Proxies, Rate, TlsConfig, TlsRoots};
 
+use super::identity_options::IdentityOptions;
 use super::option::{Opt, any, file, one_of};
 use super::parse::UsageError;
 use super::values::{bytes, number, on_or_off, seconds};
+use crate::crawl::identity::Identities;
 use crate::crawl::policy::RetryClass;
 use crate::find::USER_AGENT;
 
@@ -45,6 +47,7 @@ pub(crate) struct CrawlOptions {
     tls: TlsConfig,
     proxy: Option<String>,
     no_proxy: Option<String>,
+    pub(super) identity: IdentityOptions,
 }
 
 /// One setting of a crawl.
@@ -70,6 +73,8 @@ pub(crate) enum CrawlSetting {
     MaxBody(u64),
     AllowPrivate,
     Tls(TlsConfig),
+    Identities(Identities),
+    Cookies(CookieJar),
     Proxies(Proxies),
 }
 
@@ -81,7 +86,7 @@ impl CrawlOptions {
     /// All settings. `var` is the environment.
     ///
     /// # Errors
-    /// A file of certificates cannot be read, or a proxy is none.
+    /// A file of certificates cannot be read, a proxy is none, or an identity cannot be sent.
     pub(crate) fn settings(
         self,
         var: impl Fn(&str) -> Option<String>,
@@ -89,7 +94,10 @@ impl CrawlOptions {
         // The client would report the error too, but once for each start.
         self.tls.build()?;
         let proxies = proxies(self.proxy.as_deref(), self.no_proxy.as_deref(), var)?;
+        let (identities, jar) = self.identity.build(&self.tls)?;
         let mut settings = self.settings;
+        settings.push(CrawlSetting::Identities(identities));
+        settings.extend(jar.map(CrawlSetting::Cookies));
         settings.push(CrawlSetting::Tls(self.tls));
         settings.push(CrawlSetting::Proxies(proxies));
         Ok(settings)

@@ -12,6 +12,7 @@ mod demo;
 pub mod find;
 pub mod get;
 mod help;
+mod identity_options;
 mod man;
 mod manual;
 mod option;

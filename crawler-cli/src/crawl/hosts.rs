@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use url::{Position, Url};
 
+use super::identity::{Identities, Identity};
+
 /// The hosts of a crawl, each with the work to be done there.
 #[derive(Debug)]
 pub struct Hosts<W> {
@@ -12,6 +14,7 @@ pub struct Hosts<W> {
     free: Vec<HostId>,
     /// By the URL of the root of the host.
     by_root: HashMap<Url, HostId>,
+    identities: Identities,
 }
 
 /// The index of a host in its crawl. The id of a host that was removed is used again.
@@ -27,6 +30,8 @@ pub(super) struct Host<W> {
     pub(super) base: String,
     /// Whether requests to the host go through a proxy.
     pub(super) is_proxied: bool,
+    /// What requests to the host carry.
+    pub(super) identity: Identity,
     /// Calls to the host in the client.
     pub(super) in_flight: usize,
     /// The index of the host in the statistics.
@@ -39,11 +44,20 @@ impl<W> Default for Hosts<W> {
             all: Vec::new(),
             free: Vec::new(),
             by_root: HashMap::new(),
+            identities: Identities::default(),
         }
     }
 }
 
 impl<W> Hosts<W> {
+    /// No hosts. Those that are added get these identities.
+    pub fn new(identities: Identities) -> Self {
+        Self {
+            identities,
+            ..Self::default()
+        }
+    }
+
     /// Adds a host. `root` is the URL of its root, `stats` its index in the statistics.
     pub fn add(&mut self, root: Url, is_proxied: bool, stats: usize, work: W) -> HostId {
         let host = Host {
@@ -51,6 +65,7 @@ impl<W> Hosts<W> {
             base: root[..Position::BeforePath].to_owned(),
             root: root.clone(),
             is_proxied,
+            identity: self.identities.of(&root),
             in_flight: 0,
             stats,
         };

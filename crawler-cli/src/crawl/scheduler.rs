@@ -179,13 +179,15 @@ impl<W: HostWork> Scheduler<W> {
                 self.calls.give_back(request, response);
                 return has_sent;
             };
+            let identity = &self.hosts.host(host).identity;
+            identity.write(&mut request);
             let mut call = Call::new(request, response)
                 .tag(tag(host, submission.id))
                 .streaming(submission.streaming);
             if let Some(timeouts) = submission.timeouts {
                 call = call.timeouts(timeouts);
             }
-            self.calls.submit(call);
+            self.calls.submit(identity.sign(call));
             let entry = self.hosts.host(host);
             entry.in_flight += 1;
             W::stats(shared).handle_sent(entry.stats);

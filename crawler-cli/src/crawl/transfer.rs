@@ -3,10 +3,13 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use courser::{Client, Codings, Config, HickoryResolver, HostConfig, Proxies, Timeouts, TlsConfig};
+use courser::{
+    Client, Codings, Config, CookieJar, HickoryResolver, HostConfig, Proxies, Timeouts, TlsConfig,
+};
 use url::Url;
 
 use super::addresses::Guard;
+use super::identity::Identities;
 
 /// The network settings of a crawl.
 #[derive(Clone, Debug)]
@@ -34,6 +37,10 @@ pub(crate) struct Transfer {
     pub(crate) per_address: bool,
     pub(crate) tls: TlsConfig,
     pub(crate) proxies: Proxies,
+    /// What only certain hosts get.
+    pub(crate) identities: Identities,
+    /// Cookies of servers are kept in this jar and sent back. Default: none.
+    pub(crate) cookies: Option<CookieJar>,
 }
 
 impl Default for Transfer {
@@ -52,6 +59,8 @@ impl Default for Transfer {
             per_address: false,
             tls: TlsConfig::default(),
             proxies: Proxies::none(),
+            identities: Identities::default(),
+            cookies: None,
         }
     }
 }
@@ -79,6 +88,7 @@ impl Transfer {
                 ..HostConfig::default()
             },
             proxies: self.proxies.clone(),
+            cookies: self.cookies.clone(),
             ..Config::default()
         };
         if let Some(idle) = self.idle {

@@ -38,7 +38,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use courser::{Proxies, Rate, TlsConfig};
+use courser::{CookieJar, Proxies, Rate, TlsConfig};
 use url::{Position, Url};
 
 mod cause;
@@ -63,6 +63,7 @@ pub mod state;
 mod summary;
 mod visitor;
 
+use crate::crawl::identity::Identities;
 use crate::crawl::policy::RetryClass;
 pub use crate::crawl::policy::{HostPolicy, RetryPolicy};
 use crate::crawl::random::fresh_seed;
@@ -329,6 +330,20 @@ impl Find {
         self
     }
 
+    /// What only certain hosts get: header fields, credentials, a client certificate. Identities for
+    /// [given](crate::crawl::identity::IdentityHosts::Given) hosts go to the hosts of the starts and sitemaps. Default:
+    /// none.
+    pub fn identities(mut self, identities: Identities) -> Self {
+        self.transfer.identities = identities;
+        self
+    }
+
+    /// Keeps the cookies of servers in this jar, and sends them back. Default: cookies are ignored.
+    pub fn cookies(mut self, jar: CookieJar) -> Self {
+        self.transfer.cookies = Some(jar);
+        self
+    }
+
     /// The proxies. Default: none; the environment is not read.
     pub fn proxies(mut self, proxies: Proxies) -> Self {
         self.transfer.proxies = proxies;
@@ -426,6 +441,9 @@ impl Find {
         self.policy.host.seed.get_or_insert_with(fresh_seed);
         let mut expression = self.expression;
         let mut events = Events::new(reporter, state, self.policy.follow);
+        for start in self.starts.iter().chain(&self.sitemaps) {
+            self.transfer.identities.give(start);
+        }
         let resolved = reference::resolve(&mut expression, &self.transfer, &self.policy);
         let actor = match resolved.and_then(|()| Actor::open(&expression)) {
             Ok(actor) => actor,

@@ -12,6 +12,8 @@ use super::cause::Cause;
 use super::expr::{ActError, Expression, Reference};
 use super::policy::Policy;
 use crate::crawl::failure::FailureScope;
+use crate::crawl::identity::Identities;
+use crate::crawl::origin::root_of;
 use crate::crawl::politeness::Politeness;
 use crate::crawl::retry::{Decision, Failed, Others, decide};
 use crate::crawl::retry_queue::Attempts;
@@ -48,7 +50,7 @@ pub(super) fn resolve(
                 client.insert(opened.map_err(|error| failed(Box::new(error)))?)
             }
         };
-        let seconds = last_modified(client, url.clone(), policy).map_err(failed)?;
+        let seconds = last_modified(client, url.clone(), transfer, policy).map_err(failed)?;
         expression.resolve(index, seconds);
     }
     Ok(())
@@ -57,7 +59,12 @@ pub(super) fn resolve(
 type Reason = Box<dyn Error + Send + Sync>;
 
 /// Asks the server, with the retries and redirects that the policy allows.
-fn last_modified(client: &mut Client, url: Url, policy: &Policy) -> Result<i64, Reason> {
+fn last_modified(
+    client: &mut Client,
+    url: Url,
+    transfer: &Transfer,
+    policy: &Policy,
+) -> Result<i64, Reason> {
     let mut question = Question {
         url,
         method: Method::Head,
@@ -66,7 +73,7 @@ fn last_modified(client: &mut Client, url: Url, policy: &Policy) -> Result<i64, 
     let (mut attempts, mut redirects) = (Attempts::default(), 0);
     loop {
         attempts.handle_sent(Instant::now());
-        let (failed, reason) = match question.ask(client) {
+        let (failed, reason) = match question.ask(client, &transfer.identities) {
             Answer::Changed(seconds) => return Ok(seconds),
             Answer::Never(reason) => return Err(reason),
             Answer::Otherwise(_) if redirects >= policy.limits.redirects => {
@@ -116,7 +123,7 @@ enum Answer {
 }
 
 impl Question {
-    fn ask(&self, client: &mut Client) -> Answer {
+    fn ask(&self, client: &mut Client, identities: &Identities) -> Answer {
         let mut request = Request::get(self.url.as_str());
         request.decode(Codings::none());
         match self.method {
@@ -127,6 +134,7 @@ impl Question {
                 request.header("Range", "bytes=0-0");
             }
         }
+        identities.of(&root_of(&self.url)).write(&mut request);
         let mut response = Response::new();
         if let Err(error) = client.call(&mut request, &mut response) {
             let failed = Failed::new(Class::of_error(&error), FailureScope::of(&error));

@@ -75,7 +75,7 @@ pub(super) fn search<'r>(mut plan: Plan<'_>, run: Run<'r>) -> Run<'r> {
 
 /// Creates the hosts of the starts.
 fn hosts_of_starts(plan: &Plan<'_>, shared: &mut Shared<'_>) -> Hosts<Host> {
-    let mut hosts = Hosts::default();
+    let mut hosts = Hosts::new(plan.transfer.identities.clone());
     let target = |url: &Url| url[Position::BeforePath..Position::AfterQuery].to_owned();
     for start in plan.starts {
         let host = host_of(&mut hosts, start, plan, shared);

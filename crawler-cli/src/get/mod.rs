@@ -62,6 +62,8 @@ use rate::Pacer;
 use transfer::Session;
 use write_out::WriteOut;
 
+use crate::crawl::cookie_file;
+
 /// Transfers the URLs and returns curl's exit code for the last transfer.
 pub(crate) fn run(args: LowArgs) -> ExitCode {
     let exit = match HiArgs::new(args) {
@@ -119,7 +121,7 @@ fn transfer_all(args: &HiArgs) -> Exit {
 /// `-c`: saved after each transfer, so that an interrupted command loses little.
 fn save_cookies(path: &Path, jar: &CookieJar) -> Result<(), Failure> {
     let mut sink = Sink::new(Some(path.as_os_str()));
-    sink.write(cookies::saved(jar).as_bytes())
+    sink.write(cookie_file::saved(jar).as_bytes())
 }
 
 fn write_out(format: &WriteOut, facts: &Facts) -> Result<(), Failure> {

@@ -214,6 +214,37 @@ impl Request {
         self.header(name, value)
     }
 
+    /// Removes all header lines with this name, in any case. Without an own `User-Agent`, that of the client is sent.
+    ///
+    /// ```
+    /// use courser::Request;
+    ///
+    /// let mut request = Request::get("http://a.example/");
+    /// request.header("Accept", "text/html");
+    /// request.remove_header("accept").header("Accept", "*/*");
+    /// ```
+    pub fn remove_header(&mut self, name: &str) -> &mut Self {
+        self.invalidate();
+        if name.eq_ignore_ascii_case("host") {
+            self.0.host = None;
+        } else if name.eq_ignore_ascii_case("user-agent") {
+            self.0.user_agent = UserAgent::Default;
+        } else {
+            remove_lines(&mut self.0.fields, name);
+            let is = |header: &str| name.eq_ignore_ascii_case(header);
+            self.0.close &= !is("connection");
+            self.0.upgrade &= !is("upgrade");
+            self.0.authorization &= !is("authorization");
+            self.0.proxy_authorization &= !is(PROXY_AUTHORIZATION);
+            if is("accept-encoding") || is("range") {
+                let fields = &self.0.fields;
+                self.0.has_coding_header =
+                    has_line(fields, "accept-encoding") || has_line(fields, "range");
+            }
+        }
+        self
+    }
+
     /// Sends no `User-Agent`.
     pub fn no_user_agent(&mut self) -> &mut Self {
         self.invalidate().0.user_agent = UserAgent::None;
@@ -1097,6 +1128,28 @@ fn push_line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// The header lines, each with its CRLF.
+fn lines(fields: &[u8]) -> impl Iterator<Item = &[u8]> {
+    fields.split_inclusive(|byte| *byte == b'\n')
+}
+
+fn is_named(line: &[u8], name: &str) -> bool {
+    let colon = line.iter().position(|byte| *byte == b':');
+    colon.is_some_and(|colon| line[..colon].eq_ignore_ascii_case(name.as_bytes()))
+}
+
+fn has_line(fields: &[u8], name: &str) -> bool {
+    lines(fields).any(|line| is_named(line, name))
+}
+
+#[cold]
+fn remove_lines(fields: &mut Vec<u8>, name: &str) {
+    if has_line(fields, name) {
+        let kept = lines(fields).filter(|line| !is_named(line, name));
+        *fields = kept.flatten().copied().collect();
+    }
+}
+
 fn check_field(name: &str, value: &[u8], name_part: Part, value_part: Part) -> Result<(), Invalid> {
     check_token(name.as_bytes(), name_part)?;
     check_value(value, value_part)
@@ -1151,6 +1204,24 @@ const CHUNK_SIZE_LINE: usize = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn removed_headers_leave_nothing_behind() {
+        let mut request = Request::get("/");
+        request.header("Accept", "a").header("Range", "bytes=0-0");
+        request.header("accept", "b").header("Accepted", "c");
+        request
+            .header("Connection", "close")
+            .header("User-Agent", "own");
+        for name in ["ACCEPT", "range", "connection", "user-agent", "absent"] {
+            request.remove_header(name);
+        }
+        assert_eq!(request.0.fields, b"Accepted: c\r\n");
+        assert!(!request.0.close && !request.0.has_coding_header);
+        request.header("Range", "r").header("Accept-Encoding", "x");
+        assert!(request.remove_header("range").0.has_coding_header);
+        assert!(!request.remove_header("accept-encoding").0.has_coding_header);
+    }
 
     #[test]
     fn headers_that_carry_credentials() {

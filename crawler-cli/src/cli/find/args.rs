@@ -211,6 +211,8 @@ pub(super) fn with(find: Find, setting: CrawlSetting) -> Find {
         CrawlSetting::MaxBody(bytes) => find.max_body(bytes),
         CrawlSetting::AllowPrivate => find.allow_private(),
         CrawlSetting::Tls(tls) => find.tls(tls),
+        CrawlSetting::Identities(identities) => find.identities(identities),
+        CrawlSetting::Cookies(jar) => find.cookies(jar),
         CrawlSetting::Proxies(proxies) => find.proxies(proxies),
     }
 }

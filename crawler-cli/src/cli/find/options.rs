@@ -10,6 +10,7 @@ use std::path::Path;
 use super::args::Args;
 use super::expression_words::{ACTIONS, DEPTHS, OPERATORS, TESTS};
 use crate::cli::crawl_options::CrawlRows;
+use crate::cli::identity_options::IdentityRows;
 use crate::cli::option::{Opt, Section, Set, Show, any, file, one_of};
 use crate::find::scope::Pattern;
 use crate::find::{Find, Follow};
@@ -48,6 +49,10 @@ pub(super) const TABLE: &[Section<Args>] = &[
             CrawlRows::TLS,
             CrawlRows::PROXIES,
         ],
+    },
+    Section {
+        heading: "What certain hosts get",
+        options: &[IdentityRows::ALL],
     },
     Section {
         heading: "Output",
