@@ -48,6 +48,14 @@ pub enum Next {
 }
 
 impl Batches {
+    pub(super) fn new(files: Receiver<Receiver<Batch>>, stop: Arc<AtomicBool>) -> Self {
+        Self {
+            files,
+            current: None,
+            stop,
+        }
+    }
+
     /// The next batch. Waits for it for no longer than `wait`, which may be zero.
     pub fn next(&mut self, wait: Duration) -> Next {
         let deadline = Instant::now() + wait;

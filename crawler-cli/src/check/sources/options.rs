@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use url::Url;
 
+use super::Originals;
 use crate::check::select::Selection;
 
 /// How sources are read.
@@ -26,11 +27,11 @@ pub struct SourceOptions {
     pub hidden: bool,
     /// Whether `.gitignore`, `.ignore` and git's own exclude files are obeyed in folders. Default: yes.
     pub ignore_files: bool,
-    /// The longest document in bytes, unpacked. Default: 256 MiB. Lists of URLs, JSON lines and CSV have no limit: for
-    /// them, it is the limit of a single line or record.
+    /// The longest document in bytes, unpacked. Default: 256 MiB. Plain text, lists of URLs, JSON lines and CSV are read
+    /// piece by piece and have no limit.
     pub max_size: u64,
-    /// Whether what [`fix`](crate::check::fix) needs is kept: the fingerprint of each file that was read.
-    pub fixable: bool,
+    /// Where the fingerprints of files are kept, for [`fix`](crate::check::fix). Default: nowhere.
+    pub originals: Option<Originals>,
 }
 
 impl Default for SourceOptions {
@@ -44,7 +45,7 @@ impl Default for SourceOptions {
             hidden: false,
             ignore_files: true,
             max_size: 256 << 20,
-            fixable: false,
+            originals: None,
         }
     }
 }

@@ -1,0 +1,285 @@
+//! JSON lines: one object in each line, with a URL in one of its fields. `crawler-cli find --json` writes these; the
+//! line with its summary is ignored.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+
+use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::ProblemKind;
+use super::open::Source;
+use super::outlet::{Outlet, Place};
+use super::records::{LONGEST_RECORD, Lines, column};
+use super::resolve::Resolver;
+
+/// Reads the URLs in `field`: the name of a field, or names of nested fields with dots between them. A field may hold a
+/// list of URLs.
+pub(super) fn read(
+    reader: Source,
+    max_size: u64,
+    field: &str,
+    resolver: &Resolver,
+    outlet: &mut Outlet,
+) -> io::Result<()> {
+    let names: Vec<&str> = field.split('.').collect();
+    let mut lines = Lines::new(reader, LONGEST_RECORD, max_size);
+    while let Some((number, line)) = lines.next(outlet)? {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        match urls(line, &names) {
+            Ok(found) if found.urls.is_empty() && found.is_summary => {}
+            Ok(found) if found.urls.is_empty() => {
+                let detail = format!("no field {field}");
+                outlet.line_problem(number, ProblemKind::Malformed, detail);
+            }
+            Ok(found) => {
+                for url in found.urls {
+                    let at = position(line, &url).unwrap_or(0);
+                    let place = Place {
+                        line: number,
+                        column: column(line, at),
+                        text: "",
+                    };
+                    outlet.add(place, resolver.absolute(url.trim()));
+                }
+            }
+            Err(error) => outlet.line_problem(number, ProblemKind::Malformed, error),
+        }
+    }
+    outlet.end_of_lines();
+    Ok(())
+}
+
+/// What a line holds.
+#[derive(Default)]
+struct Found<'l> {
+    urls: Vec<Cow<'l, str>>,
+    /// The line is the summary of a search or a check.
+    is_summary: bool,
+}
+
+fn urls<'l>(line: &'l [u8], names: &[&str]) -> Result<Found<'l>, String> {
+    let mut found = Found::default();
+    let mut json = serde_json::Deserializer::from_slice(line);
+    let field = Field {
+        names,
+        depth: 0,
+        found: &mut found,
+    };
+    let read = field.deserialize(&mut json).and_then(|()| json.end());
+    match read {
+        Ok(()) => Ok(found),
+        Err(error) if error.is_data() => {
+            let text = error.to_string();
+            let place = format!(" at line {} column {}", error.line(), error.column());
+            Err(text.strip_suffix(&place).unwrap_or(&text).to_owned())
+        }
+        Err(error) => Err(format!("not JSON: wrong at column {}", error.column())),
+    }
+}
+
+/// Where the text of a string begins in a line.
+fn position(line: &[u8], url: &str) -> Option<usize> {
+    if let Some(offset) = offset(line, url) {
+        return Some(offset + url.len() - url.trim_start().len());
+    }
+    // The string has escapes. Whatever string of the line says the same is as good.
+    let mut at = 0;
+    loop {
+        let start = at + memchr::memchr(b'"', &line[at..])? + 1;
+        let mut end = start;
+        while *line.get(end)? != b'"' {
+            end += if line[end] == b'\\' { 2 } else { 1 };
+        }
+        let text = serde_json::from_slice::<String>(line.get(start - 1..=end)?).ok()?;
+        if text == url {
+            return Some(start);
+        }
+        at = end + 1;
+    }
+}
+
+/// Where `part` begins in `whole`, if it is a part of the same memory.
+fn offset(whole: &[u8], part: &str) -> Option<usize> {
+    let offset = part.as_ptr().addr().checked_sub(whole.as_ptr().addr())?;
+    (offset + part.len() <= whole.len()).then_some(offset)
+}
+
+/// Reads one value: `depth` of the names lead to it.
+struct Field<'f, 'l> {
+    names: &'f [&'f str],
+    depth: usize,
+    found: &'f mut Found<'l>,
+}
+
+impl<'l> DeserializeSeed<'l> for Field<'_, 'l> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'l>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'l> Visitor<'l> for Field<'_, 'l> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.names.get(self.depth.wrapping_sub(1)) {
+            None => f.write_str("a JSON object"),
+            Some(name) if self.depth < self.names.len() => {
+                write!(f, "an object in the field {name}")
+            }
+            Some(name) => write!(f, "a URL in the field {name}"),
+        }
+    }
+
+    fn visit_map<M: MapAccess<'l>>(self, mut map: M) -> Result<(), M::Error> {
+        let Some(&wanted) = self.names.get(self.depth) else {
+            return Err(de::Error::invalid_type(de::Unexpected::Map, &self));
+        };
+        while let Some(Name(name)) = map.next_key()? {
+            if name == wanted {
+                map.next_value_seed(Field {
+                    names: self.names,
+                    depth: self.depth + 1,
+                    found: self.found,
+                })?;
+            } else {
+                self.found.is_summary |= self.depth == 0 && name == "summary";
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_seq<S: SeqAccess<'l>>(self, mut seq: S) -> Result<(), S::Error> {
+        if self.depth < self.names.len() {
+            return Err(de::Error::invalid_type(de::Unexpected::Seq, &self));
+        }
+        loop {
+            let element = Field {
+                names: self.names,
+                depth: self.depth,
+                found: self.found,
+            };
+            if seq.next_element_seed(element)?.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, text: &'l str) -> Result<(), E> {
+        self.text(Cow::Borrowed(text))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<(), E> {
+        self.text(Cow::Owned(text.to_owned()))
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<(), E> {
+        match self.depth {
+            0 => Err(E::invalid_type(de::Unexpected::Unit, &self)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<'l> Field<'_, 'l> {
+    fn text<E: de::Error>(self, text: Cow<'l, str>) -> Result<(), E> {
+        if self.depth < self.names.len() {
+            return Err(E::invalid_type(de::Unexpected::Str(&text), &self));
+        }
+        if !text.trim().is_empty() {
+            self.found.urls.push(text);
+        }
+        Ok(())
+    }
+}
+
+/// The name of a field, without a copy if it has no escapes.
+struct Name<'l>(Cow<'l, str>);
+
+impl<'l> de::Deserialize<'l> for Name<'l> {
+    fn deserialize<D: Deserializer<'l>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'l> Visitor<'l> for Reader {
+            type Value = Name<'l>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'l str) -> Result<Name<'l>, E> {
+                Ok(Name(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Name<'l>, E> {
+                Ok(Name(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Reader)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str, field: &str) -> Result<Vec<(String, u32)>, String> {
+        let names: Vec<&str> = field.split('.').collect();
+        let found = urls(line.as_bytes(), &names)?;
+        let place = |url: &Cow<'_, str>| {
+            let at = position(line.as_bytes(), url).expect("it is there");
+            (url.trim().to_owned(), column(line.as_bytes(), at))
+        };
+        Ok(found.urls.iter().map(place).collect())
+    }
+
+    #[test]
+    fn urls_are_found_with_their_columns() {
+        let one = |url: &str, column| Ok(vec![(url.to_owned(), column)]);
+        assert_eq!(read(r#"{"url":"http://x/"}"#, "url"), one("http://x/", 9));
+        assert_eq!(
+            read(r#"{"é":1, "url": " http://x/"}"#, "url"),
+            one("http://x/", 18)
+        );
+        assert_eq!(read(r#"{"a":{"url":0},"url":"u"}"#, "url"), one("u", 23));
+        assert_eq!(read(r#"{"a":"A","b":{"c":"B"}}"#, "b.c"), one("B", 20));
+        let escaped = r#"{"a":"\"","url":"http:\/\/x\/?a&b"}"#;
+        assert_eq!(read(escaped, "url"), one("http://x/?a&b", 18));
+        let several = vec![("u".to_owned(), 10), ("v".to_owned(), 14)];
+        assert_eq!(read(r#"{"url":["u","v"]}"#, "url"), Ok(several));
+        for nothing in [r#"{"a":1}"#, r#"{"url":null}"#, r#"{"url":""}"#, "{}"] {
+            assert_eq!(read(nothing, "url"), Ok(vec![]), "{nothing}");
+        }
+    }
+
+    #[test]
+    fn wrong_lines_are_described() {
+        let table = [
+            ("{\"url\":\"http", "url", "not JSON: wrong at column 12"),
+            ("http://x/", "url", "not JSON: wrong at column 1"),
+            (r#"{"url":"a"} b"#, "url", "not JSON: wrong at column 13"),
+            (
+                "7",
+                "url",
+                "invalid type: integer `7`, expected a JSON object",
+            ),
+            (
+                r#"{"url":7}"#,
+                "url",
+                "invalid type: integer `7`, expected a URL in the field url",
+            ),
+            (
+                r#"{"a":"b"}"#,
+                "a.b",
+                "invalid type: string \"b\", expected an object in the field a",
+            ),
+        ];
+        for (line, field, error) in table {
+            assert_eq!(read(line, field), Err(error.to_owned()), "{line}");
+        }
+    }
+}

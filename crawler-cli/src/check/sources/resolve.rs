@@ -1,0 +1,187 @@
+//! What a link means: a URL to ask, a file on the disk, or nothing that can be checked.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use url::{ParseError, Url};
+
+use super::disk::Disk;
+use super::{SourceOptions, Target};
+use crate::check::select::Selection;
+use crate::check::{Cause, Verdict};
+
+/// Resolves links. All threads share one.
+pub(super) struct Resolver {
+    base_url: Option<Url>,
+    /// The URL of the folder that links beginning with `/` start from.
+    root: Option<Url>,
+    selection: Arc<Selection>,
+    disk: Disk,
+}
+
+/// What relative links of a document are relative to.
+#[derive(Clone, Debug)]
+pub(super) struct Base {
+    url: Url,
+    /// Whether `--root-dir` applies: the document names no other site as its base.
+    is_own: bool,
+}
+
+/// What a link means.
+#[derive(Debug)]
+pub(super) enum Resolved {
+    /// Its spelling and its target.
+    Checked(Box<str>, Target),
+    /// Its scheme is not checked.
+    Unsupported,
+    /// It is left out by the selection.
+    Excluded,
+}
+
+impl Resolver {
+    pub(super) fn new(options: &SourceOptions) -> Self {
+        let root = options.root_dir.as_deref().and_then(|folder| {
+            let folder = std::path::absolute(folder).ok()?;
+            Url::from_directory_path(folder).ok()
+        });
+        Self {
+            base_url: options.base_url.clone(),
+            root,
+            selection: options.selection.clone(),
+            disk: Disk::new(options.fragments, options.max_size),
+        }
+    }
+
+    pub(super) fn base_of_file(&self, path: &Path) -> io::Result<Base> {
+        let file = Url::from_file_path(std::path::absolute(path)?);
+        self.base(file)
+    }
+
+    /// What is read from standard input has no path: its links are relative to the working folder.
+    pub(super) fn base_of_stdin(&self) -> io::Result<Base> {
+        let folder = Url::from_directory_path(std::path::absolute(".")?);
+        self.base(folder)
+    }
+
+    fn base(&self, document: Result<Url, ()>) -> io::Result<Base> {
+        let own = document.map_err(|()| io::Error::from(io::ErrorKind::InvalidFilename));
+        Ok(Base {
+            url: match &self.base_url {
+                Some(url) => url.clone(),
+                None => own?,
+            },
+            is_own: true,
+        })
+    }
+
+    /// The base of a document that names this one itself.
+    pub(super) fn within(&self, base: &Base, href: Option<&str>) -> Base {
+        let Some(href) = href else {
+            return base.clone();
+        };
+        match self.join(href, base) {
+            // As browsers do: such a base is ignored.
+            Err(_) => base.clone(),
+            Ok(url) if url.cannot_be_a_base() => base.clone(),
+            Ok(url) => Base {
+                is_own: url.scheme() == base.url.scheme() && url.host() == base.url.host(),
+                url,
+            },
+        }
+    }
+
+    /// What a URL means that has no base.
+    pub(super) fn absolute(&self, text: &str) -> Resolved {
+        if is_unsupported(text) {
+            return Resolved::Unsupported;
+        }
+        match Url::parse(text) {
+            Ok(url) => self.select(text.into(), url),
+            Err(error) => self.invalid(text, &error),
+        }
+    }
+
+    /// What a link of a document means.
+    pub(super) fn resolve(&self, text: &str, base: &Base) -> Resolved {
+        if is_unsupported(text) {
+            return Resolved::Unsupported;
+        }
+        match Url::parse(text) {
+            Ok(url) => self.select(text.into(), url),
+            Err(ParseError::RelativeUrlWithoutBase) => match self.join(text, base) {
+                Ok(url) => self.select(url.as_str().into(), url),
+                Err(error) => self.invalid(text, &error),
+            },
+            Err(error) => self.invalid(text, &error),
+        }
+    }
+
+    /// Joins a link to its base.
+    fn join(&self, text: &str, base: &Base) -> Result<Url, ParseError> {
+        let is_separator = |c: char| c == '/' || c == '\\';
+        let text = text.trim();
+        let below = text.strip_prefix(is_separator);
+        match (below, &self.root) {
+            // A host without a scheme. That of the document would be `file`.
+            (Some(rest), _) if rest.starts_with(is_separator) && base.url.scheme() == "file" => {
+                Url::parse(&format!("https:{text}"))
+            }
+            (Some(rest), Some(root)) if !rest.starts_with(is_separator) && base.is_own => {
+                root.join(&format!("./{rest}"))
+            }
+            _ => base.url.join(text),
+        }
+    }
+
+    fn select(&self, spelling: Box<str>, url: Url) -> Resolved {
+        let is_file = url.scheme() == "file";
+        if !is_file && !is_web(&url) {
+            return Resolved::Unsupported;
+        }
+        let url = match self.selection.remapped(url) {
+            Ok(url) => url,
+            Err(error) => return invalid(spelling, error.to_string()),
+        };
+        if !self.selection.checks(&url) {
+            return Resolved::Excluded;
+        }
+        match url.scheme() {
+            "http" | "https" => Resolved::Checked(spelling, Target::Ask(url)),
+            "file" => {
+                let (verdict, detail) = self.disk.judge(&url);
+                Resolved::Checked(spelling, Target::Local(verdict, detail))
+            }
+            _ => Resolved::Unsupported,
+        }
+    }
+
+    fn invalid(&self, text: &str, error: &ParseError) -> Resolved {
+        match self.selection.checks_text(text) {
+            true => invalid(text.into(), format!("not a valid URL: {error}")),
+            false => Resolved::Excluded,
+        }
+    }
+}
+
+fn invalid(spelling: Box<str>, detail: String) -> Resolved {
+    let verdict = Verdict::Failed(Cause::InvalidUrl);
+    Resolved::Checked(spelling, Target::Local(verdict, Some(detail)))
+}
+
+fn is_web(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https")
+}
+
+/// Whether a text begins with a scheme that is not checked. Spares the parsing of long `data:` URLs.
+fn is_unsupported(text: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    let Some((scheme, _)) = text.split_once(|c| !is_part(c)) else {
+        return false;
+    };
+    text[scheme.len()..].starts_with(':')
+        && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && !["http", "https", "file"]
+            .iter()
+            .any(|known| scheme.eq_ignore_ascii_case(known))
+}

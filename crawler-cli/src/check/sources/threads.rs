@@ -1,0 +1,289 @@
+//! The threads that read sources. One finds the files, some read them; each file has a channel of its own, and the
+//! channels are taken in order.
+
+use std::fs::File;
+use std::io;
+use std::num::NonZeroUsize;
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+use super::open::{Content, Kind, Opened};
+use super::outlet::Outlet;
+use super::resolve::{Base, Resolver};
+use super::{Batch, Batches, Input, List, Original, Originals, ProblemKind, SourceOptions};
+use super::{csv, document, json, list, walk};
+use crate::check::links::Format;
+
+/// Begins to read the inputs.
+///
+/// ```
+/// use std::ffi::OsStr;
+/// use std::time::Duration;
+/// use crawler_cli::check::sources::{Input, Next, SourceOptions, start};
+///
+/// # let folder = std::env::temp_dir().join(format!("courser-doc-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// std::fs::write(folder.join("a.md"), "See [b](https://example.com/b).")?;
+/// let input = Input::from_argument(folder.as_os_str())?;
+/// let mut batches = start(vec![input], SourceOptions::default());
+/// let mut found = Vec::new();
+/// loop {
+///     match batches.next(Duration::from_secs(1)) {
+///         Next::Batch(batch) => found.extend(batch.occurrences),
+///         Next::Nothing => {}
+///         Next::End => break,
+///     }
+/// }
+/// assert_eq!(&*found[0].spelling, "https://example.com/b");
+/// assert_eq!(found[0].reference.column, Some(5));
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn start(inputs: Vec<Input>, options: SourceOptions) -> Batches {
+    let stop = Arc::new(AtomicBool::new(false));
+    let (files, of_files) = bounded(FILES);
+    let (jobs, of_jobs) = bounded(FILES);
+    let dispatcher = Dispatcher {
+        files,
+        jobs,
+        stop: stop.clone(),
+        hidden: options.hidden,
+        ignore_files: options.ignore_files,
+    };
+    let reader = Arc::new(Reader {
+        resolver: Resolver::new(&options),
+        field: options.field,
+        max_size: options.max_size,
+        originals: options.originals,
+        stop: stop.clone(),
+    });
+    let is_simple = matches!(inputs.as_slice(), [Input::Page { .. } | Input::List(_)]);
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let readers = if is_simple { 1 } else { cores.min(READERS) };
+    for _ in 0..readers {
+        let (reader, jobs) = (reader.clone(), of_jobs.clone());
+        thread::spawn(move || reader.work(&jobs));
+    }
+    thread::spawn(move || dispatcher.work(inputs));
+    Batches::new(of_files, stop)
+}
+
+/// What is read, and where its batches go.
+struct Job {
+    source: Arc<str>,
+    what: What,
+    batches: Sender<Batch>,
+}
+
+enum What {
+    /// A file that was found in a folder.
+    Found(PathBuf, Kind),
+    /// A file that was named.
+    Named(PathBuf),
+    Stdin,
+    List(List),
+}
+
+/// Finds the files of all inputs.
+struct Dispatcher {
+    files: Sender<Receiver<Batch>>,
+    jobs: Sender<Job>,
+    stop: Arc<AtomicBool>,
+    hidden: bool,
+    ignore_files: bool,
+}
+
+/// Nobody wants further batches.
+pub(super) struct Stopped;
+
+impl Dispatcher {
+    fn work(&self, inputs: Vec<Input>) {
+        for input in inputs {
+            if self.input(input).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn input(&self, input: Input) -> Result<(), Stopped> {
+        match input {
+            Input::Page { spelling, url } => self.batch(Batch {
+                page: Some((spelling, url)),
+                ..Batch::default()
+            }),
+            Input::Stdin => self.job("-".into(), What::Stdin),
+            Input::List(list) => {
+                let source = match &list {
+                    List::File(path) => path.to_string_lossy().into(),
+                    List::Stdin => "-".into(),
+                };
+                self.job(source, What::List(list))
+            }
+            Input::Path(path) if path.is_dir() => {
+                for found in walk::files(&path, self.hidden, self.ignore_files) {
+                    match found {
+                        Ok((path, kind)) => {
+                            self.job(path.to_string_lossy().into(), What::Found(path, kind))?;
+                        }
+                        Err(problem) => self.batch(Batch {
+                            problems: vec![problem],
+                            ..Batch::default()
+                        })?,
+                    }
+                }
+                Ok(())
+            }
+            Input::Path(path) => self.job(path.to_string_lossy().into(), What::Named(path)),
+        }
+    }
+
+    /// Has a source read.
+    fn job(&self, source: Arc<str>, what: What) -> Result<(), Stopped> {
+        let (batches, of_batches) = bounded(BATCHES);
+        self.file(of_batches)?;
+        let job = Job {
+            source,
+            what,
+            batches,
+        };
+        self.jobs.send(job).map_err(|_| Stopped)
+    }
+
+    /// Gives a batch that needs no reading.
+    fn batch(&self, batch: Batch) -> Result<(), Stopped> {
+        let (batches, of_batches) = bounded(1);
+        // There is room for one, and the receiver is here.
+        let _ = batches.send(batch);
+        self.file(of_batches)
+    }
+
+    fn file(&self, batches: Receiver<Batch>) -> Result<(), Stopped> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Stopped);
+        }
+        self.files.send(batches).map_err(|_| Stopped)
+    }
+}
+
+/// Reads sources. All threads that read share one.
+struct Reader {
+    resolver: Resolver,
+    field: Option<String>,
+    max_size: u64,
+    originals: Option<Originals>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Reader {
+    fn work(&self, jobs: &Receiver<Job>) {
+        for job in jobs {
+            let mut outlet = Outlet::new(job.source, job.batches, self.stop.clone());
+            match self.read(job.what, &mut outlet) {
+                Ok(()) => {}
+                Err(error) if document::is_damaged(&error) => {
+                    document::report_damage(&error, &mut outlet);
+                }
+                Err(error) => {
+                    let detail = format!("cannot be read: {error}");
+                    outlet.problem(None, ProblemKind::Unreadable, detail);
+                }
+            }
+            outlet.flush();
+        }
+    }
+
+    fn read(&self, what: What, outlet: &mut Outlet) -> io::Result<()> {
+        match what {
+            What::Found(path, kind) => self.file(path, Some(kind), outlet),
+            What::Named(path) => {
+                let kind = Kind::of_path(&path);
+                self.file(path, kind, outlet)
+            }
+            What::Stdin => {
+                let opened = Opened::new(stdin()?)?;
+                let base = self.resolver.base_of_stdin()?;
+                self.content(opened, None, &base, outlet).map(|_| ())
+            }
+            What::List(list) => {
+                let file = match list {
+                    List::File(path) => File::open(path)?,
+                    List::Stdin => stdin()?,
+                };
+                list::read(
+                    Opened::new(file)?.reader,
+                    self.max_size,
+                    &self.resolver,
+                    outlet,
+                )
+            }
+        }
+    }
+
+    fn file(&self, path: PathBuf, kind: Option<Kind>, outlet: &mut Outlet) -> io::Result<()> {
+        let opened = Opened::new(File::open(&path)?)?;
+        let is_packed = opened.is_packed;
+        let base = self.resolver.base_of_file(&path)?;
+        let Some((format, hash)) = self.content(opened, kind, &base, outlet)? else {
+            return Ok(());
+        };
+        if let Some(originals) = &self.originals
+            && !is_packed
+        {
+            let original = Original { path, format, hash };
+            originals.keep(outlet.source(), original);
+        }
+        Ok(())
+    }
+
+    /// Reads a document or records. Returns the format and the fingerprint of a document.
+    fn content(
+        &self,
+        opened: Opened,
+        kind: Option<Kind>,
+        base: &Base,
+        outlet: &mut Outlet,
+    ) -> io::Result<Option<(Format, u128)>> {
+        let Content { kind, reader } = opened.content(kind)?;
+        match kind {
+            Kind::Document(format) => {
+                let reading = document::Reading {
+                    format,
+                    max_size: self.max_size,
+                    resolver: &self.resolver,
+                    base,
+                };
+                let hash = reading.read(reader, outlet)?;
+                Ok(hash.map(|hash| (format, hash)))
+            }
+            Kind::JsonLines => {
+                let field = self.field.as_deref().unwrap_or(DEFAULT_FIELD);
+                json::read(reader, self.max_size, field, &self.resolver, outlet)?;
+                Ok(None)
+            }
+            Kind::Csv => {
+                let field = self.field.as_deref();
+                csv::read(reader, self.max_size, field, &self.resolver, outlet)?;
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Standard input without a buffer that others share.
+fn stdin() -> io::Result<File> {
+    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
+}
+
+/// Files that are found but whose batches are not taken yet.
+const FILES: usize = 16;
+/// Batches of one file that wait to be taken.
+const BATCHES: usize = 2;
+/// Most threads that read.
+const READERS: usize = 8;
+/// The field of JSON lines, and the column of CSV, that has the URL.
+pub(super) const DEFAULT_FIELD: &str = "url";
