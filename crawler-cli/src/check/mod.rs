@@ -7,6 +7,7 @@
 mod baseline;
 mod checker;
 mod event;
+pub mod fix;
 pub mod guard;
 pub mod host;
 pub mod life;
