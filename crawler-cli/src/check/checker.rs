@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use courser::{Proxies, Rate, Statuses, TlsConfig};
+use courser::{CookieJar, Proxies, Rate, Statuses, TlsConfig};
 use regex::Regex;
 use url::Url;
 
@@ -18,6 +18,7 @@ use super::run;
 use super::select::{Remap, Selection};
 use super::sources::{Input, SourceOptions};
 use super::summary::Summary;
+use crate::crawl::identity::Identities;
 use crate::crawl::random::fresh_seed;
 use crate::crawl::reporter::{Callback, Reporter, Reports};
 use crate::crawl::transfer::Transfer;
@@ -155,6 +156,11 @@ impl Checker {
     /// Runs the check on this thread, and reports to `reporter`.
     pub fn run_with(mut self, reporter: &mut dyn Reporter<Self>) -> Summary {
         self.policy.host.seed.get_or_insert_with(fresh_seed);
+        for input in &self.inputs {
+            if let Input::Page { url, .. } = input {
+                self.transfer.identities.give(url);
+            }
+        }
         self.sources.selection = Arc::new(self.selection);
         run::run(
             &run::Plan {
@@ -468,6 +474,20 @@ impl Checker {
     /// The TLS settings, such as trusted authorities. Default: the authorities that are compiled in.
     pub fn tls(mut self, tls: TlsConfig) -> Self {
         self.transfer.tls = tls;
+        self
+    }
+
+    /// What only certain hosts get: header fields, credentials, a client certificate. Identities for
+    /// [given](crate::crawl::identity::IdentityHosts::Given) hosts go to the hosts of the pages that are inputs. Default:
+    /// none.
+    pub fn identities(mut self, identities: Identities) -> Self {
+        self.transfer.identities = identities;
+        self
+    }
+
+    /// Keeps the cookies of servers in this jar, and sends them back. Default: cookies are ignored.
+    pub fn cookies(mut self, jar: CookieJar) -> Self {
+        self.transfer.cookies = Some(jar);
         self
     }
 

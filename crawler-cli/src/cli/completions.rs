@@ -108,7 +108,16 @@ fn bash() -> String {
         }
         let options = options(manual).flat_map(names);
         let words: Vec<_> = options.chain(manual.operands.iter().copied()).collect();
-        let _ = writeln!(text, "            *) words='{}' ;;", words.join(" "));
+        let _ = writeln!(text, "            *) words='{}'", words.join(" "));
+        if manual.takes_files {
+            text.push_str(
+                "                if [[ $cur != -* ]]; then\n                    \
+                 compopt -o filenames 2>/dev/null\n                    \
+                 mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n                    \
+                 return\n                fi\n",
+            );
+        }
+        text.push_str("                ;;\n");
         let _ = writeln!(text, "            esac ;;");
     }
     text.push_str(
@@ -148,6 +157,7 @@ fn zsh() -> String {
             }
         }
         let operands = match manual.operands {
+            [] if manual.takes_files => "*:file:_files".to_owned(),
             [] => "*:URL: ".to_owned(),
             operands => format!("*:shell:({})", operands.join(" ")),
         };
@@ -197,6 +207,9 @@ fn fish() -> String {
                 }
             }
             let _ = writeln!(text, "{line} -d {}", quoted(row.short));
+        }
+        if manual.takes_files {
+            let _ = writeln!(text, "{seen} -F");
         }
         for operand in manual.operands {
             let _ = writeln!(text, "{seen} -a {operand}");

@@ -23,6 +23,8 @@ pub(crate) struct Manual {
     pub(crate) see_also: &'static [&'static str],
     /// The operands that a shell can offer.
     pub(crate) operands: &'static [&'static str],
+    /// Whether operands can be files.
+    pub(crate) takes_files: bool,
 }
 
 impl Manual {
@@ -39,6 +41,7 @@ impl Manual {
             examples: &[],
             see_also: &[],
             operands: &[],
+            takes_files: false,
         }
     }
 

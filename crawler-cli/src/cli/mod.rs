@@ -6,17 +6,20 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+pub mod check;
 mod completions;
 mod crawl_options;
 mod demo;
 pub mod find;
 pub mod get;
 mod help;
+mod help_rows;
 mod identity_options;
 mod man;
 mod manual;
 mod option;
 mod parse;
+mod signals;
 mod values;
 
 use crate::terminal;
@@ -34,6 +37,7 @@ pub fn main(mut args: Vec<OsString>) -> ExitCode {
     match command.to_str() {
         Some("get") => get::main(args),
         Some("find") => find::main(args),
+        Some("check") => check::main(args),
         Some("demo") => demo::main(args),
         Some("completions") => completions::main(args),
         Some("help" | "-h" | "--help") => print(&overview(), FAILED),
@@ -48,10 +52,11 @@ pub fn main(mut args: Vec<OsString>) -> ExitCode {
 }
 
 /// The manuals of all commands.
-fn manuals() -> [Manual; 4] {
+fn manuals() -> [Manual; 5] {
     [
         get::manual(),
         find::manual(),
+        check::manual(),
         demo::manual(),
         completions::manual(),
     ]
@@ -60,7 +65,7 @@ fn manuals() -> [Manual; 4] {
 /// `crawler-cli --help`: the commands.
 fn overview() -> String {
     let mut text = String::from(
-        "Finds and fetches files over HTTP.\n\nUsage: crawler-cli COMMAND [ARGUMENT...]\n\n",
+        "Finds, fetches and checks files over HTTP.\n\nUsage: crawler-cli COMMAND [ARGUMENT...]\n\n",
     );
     for Manual { name, about, .. } in manuals() {
         // Writing to a string does not fail.

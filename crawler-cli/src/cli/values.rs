@@ -11,11 +11,17 @@ pub(crate) fn number<T: FromStr>(value: &str) -> Result<T, String> {
     parsed.ok_or_else(|| "not a number that fits here".to_owned())
 }
 
-/// A time, more than 0 and at most a day: a number with an optional fraction and an optional unit, `ms`, `s`, `m`, `h`
-/// or `d`. Without a unit: seconds.
+/// A time with an optional unit, more than 0 and at most a day; see [`span`].
 pub(crate) fn seconds(value: &str) -> Result<Duration, String> {
     let sensible = parsed_span(value).filter(|span| !span.is_zero() && *span <= DAY);
     sensible.ok_or_else(|| "not a sensible time".to_owned())
+}
+
+/// A time, perhaps 0, at most 100 years: a number with an optional fraction and an optional unit, `ms`, `s`, `m`, `h` or
+/// `d`. Without a unit: seconds.
+pub(crate) fn span(value: &str) -> Result<Duration, String> {
+    let span = parsed_span(value).filter(|span| *span <= DAY * 36_525);
+    span.ok_or_else(|| "not a time such as 90, 500ms, 12h or 3d".to_owned())
 }
 
 fn parsed_span(value: &str) -> Option<Duration> {
@@ -69,14 +75,12 @@ mod tests {
             ("12h", 43_200_000),
             ("3d", 259_200_000),
         ] {
-            assert_eq!(
-                parsed_span(value),
-                Some(Duration::from_millis(millis)),
-                "{value}"
-            );
+            assert_eq!(span(value), Ok(Duration::from_millis(millis)), "{value}");
         }
-        for value in ["", "d", "-1", "1w", "1 s", "1h30m", "inf", "nan", "\u{b5}s"] {
-            assert!(parsed_span(value).is_none(), "{value}");
+        for value in [
+            "", "d", "-1", "1w", "1 s", "1h30m", "inf", "nan", "40000d", "\u{b5}s",
+        ] {
+            assert!(span(value).is_err(), "{value}");
         }
         assert_eq!(seconds("90s"), Ok(Duration::from_secs(90)));
         assert!(seconds("0").is_err() && seconds("0ms").is_err() && seconds("25h").is_err());

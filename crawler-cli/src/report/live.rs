@@ -25,6 +25,22 @@ pub(crate) enum Progress {
     Line,
 }
 
+impl Progress {
+    pub(crate) const NAMES: &[&str] = &["auto", "always", "never", "line"];
+
+    /// # Errors
+    /// Nothing has this name.
+    pub(crate) fn named(name: &str) -> Result<Self, String> {
+        Ok(match name {
+            "auto" => Self::Auto,
+            "always" => Self::Always,
+            "never" => Self::Never,
+            "line" => Self::Line,
+            _ => return Err("neither auto, always, never nor line".to_owned()),
+        })
+    }
+}
+
 /// The progress that a live view shows.
 pub(crate) trait Viewed {
     fn stats(&self) -> &Stats;

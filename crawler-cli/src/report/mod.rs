@@ -1,4 +1,6 @@
-//! Shows a search. Standard output has the results; standard error has unread URLs, a live view (on a terminal) and a
+//! Reports of commands: [`Report`] is that of a search, [`check::CheckReport`] that of a check.
+//!
+//! Of a search, standard output has the results; standard error has unread URLs, a live view (on a terminal) and a
 //! summary. The files of this folder format; [`Report`] decides what is written when.
 
 use std::io::{self, IsTerminal as _, Write as _};
@@ -7,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 mod charts;
+pub(crate) mod check;
 mod format;
 mod html;
 mod live;
@@ -53,6 +56,24 @@ pub(crate) enum SummaryFormat {
     Json,
     /// The same object in this file.
     JsonFile(PathBuf),
+}
+
+impl SummaryFormat {
+    pub(crate) const NAMES: &[&str] = &["text", "json", "none"];
+
+    /// # Errors
+    /// No format has this name.
+    pub(crate) fn named(name: &str) -> Result<Self, String> {
+        Ok(match name {
+            "text" => Self::Text,
+            "json" => Self::Json,
+            "none" => Self::Nothing,
+            _ => match name.strip_prefix("json:") {
+                Some(file) if !file.is_empty() => Self::JsonFile(file.into()),
+                _ => return Err("neither text, json, json:FILE nor none".to_owned()),
+            },
+        })
+    }
 }
 
 /// Shows the events of one search.

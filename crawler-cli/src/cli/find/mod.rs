@@ -3,15 +3,12 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
-
+use crate::cli::signals::{INTERRUPTED, interrupt_flag};
 use crate::cli::{self, USAGE};
 use crate::crawl::reporter::{Reporter, Results};
 use crate::find::{Ending, Event, Find, State, StateError, Summary};
@@ -132,18 +129,5 @@ impl Reporter<Find> for Interruptible<'_> {
     }
 }
 
-/// Set by the first SIGINT or SIGTERM; the second ends the process at once.
-fn interrupt_flag() -> io::Result<Arc<AtomicBool>> {
-    let flag = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        let code = i32::from(INTERRUPTED);
-        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&flag))?;
-        signal_hook::flag::register(signal, Arc::clone(&flag))?;
-    }
-    Ok(flag)
-}
-
 /// Some URL could not be read, some action failed, or the results could not be written.
 const UNREAD: u8 = 1;
-/// 128 + SIGINT, as in shells.
-const INTERRUPTED: u8 = 130;

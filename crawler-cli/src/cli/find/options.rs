@@ -10,8 +10,9 @@ use std::path::Path;
 use super::args::Args;
 use super::expression_words::{ACTIONS, DEPTHS, OPERATORS, TESTS};
 use crate::cli::crawl_options::CrawlRows;
+use crate::cli::help_rows::HelpRows;
 use crate::cli::identity_options::IdentityRows;
-use crate::cli::option::{Opt, Section, Set, Show, any, file, one_of};
+use crate::cli::option::{Opt, Section, Set, any, file, one_of};
 use crate::find::scope::Pattern;
 use crate::find::{Find, Follow};
 use crate::report::{Format, Progress, SummaryFormat};
@@ -64,7 +65,7 @@ pub(super) const TABLE: &[Section<Args>] = &[
     },
     Section {
         heading: "Other options",
-        options: &[OTHER],
+        options: &[OTHER, HelpRows::ALL],
     },
 ];
 
@@ -183,29 +184,15 @@ const OUTPUT: &[Opt<Args>] = &[
 ];
 
 const REPORT: &[Opt<Args>] = &[
-    Opt::text(&["--progress"], &[one_of("WHEN", &["auto", "always", "never", "line"])], |args: &mut Args, value| {
-        args.output.progress = match value {
-            "auto" => Progress::Auto,
-            "always" => Progress::Always,
-            "never" => Progress::Never,
-            "line" => Progress::Line,
-            _ => return Err("neither auto, always, never nor line".to_owned()),
-        };
+    Opt::text(&["--progress"], &[one_of("WHEN", Progress::NAMES)], |args: &mut Args, value| {
+        args.output.progress = Progress::named(value)?;
         Ok(())
     })
     .short("live view: auto, always, never or line")
     .long("Whether to show a live view of the search. auto: some lines at the bottom of the terminal, if standard error is a terminal. line: one line there. always: the same as auto, and also one line in each second if standard error is not a terminal. never: no live view. Commands of -exec write to the terminal too; with them, and with -fprint /dev/stderr, there is a live view only for always.")
     .default("auto"),
-    Opt::text(&["--summary"], &[one_of("FORMAT", &["text", "json", "none"])], |args: &mut Args, value| {
-        args.output.summary = match value {
-            "text" => SummaryFormat::Text,
-            "json" => SummaryFormat::Json,
-            "none" => SummaryFormat::Nothing,
-            _ => match value.strip_prefix("json:") {
-                Some(file) if !file.is_empty() => SummaryFormat::JsonFile(file.into()),
-                _ => return Err("neither text, json, json:FILE nor none".to_owned()),
-            },
-        };
+    Opt::text(&["--summary"], &[one_of("FORMAT", SummaryFormat::NAMES)], |args: &mut Args, value| {
+        args.output.summary = SummaryFormat::named(value)?;
         Ok(())
     })
     .short("at the end: text, json, json:FILE or none")
@@ -239,21 +226,6 @@ const OTHER: &[Opt<Args>] = &[
     }))
     .short("read the rest as flags of wfind")
     .long("Read all arguments after this option as the URL and the flags of wfind, with their meaning there. Options such as --json go before it. --compat wfind --help lists the flags."),
-    Opt::show(&["-h"], Show::ShortHelp)
-        .short("an overview")
-        .long("Print an overview with one line for each option."),
-    Opt::show(&["--help", "-help"], Show::LongHelp)
-        .short("the full help")
-        .long("Print this help."),
-    Opt::show(&["--man"], Show::Man)
-        .short("the man page, for man -l -")
-        .long("Print the man page as roff: crawler-cli find --man | man -l -"),
-    Opt::show(&["--version", "-version"], Show::Version)
-        .short("the version")
-        .long("Print the version."),
-    Opt::new(&["--"], &[], Set::Operands)
-        .short("only URLs follow")
-        .long("Read all arguments after this one as URLs."),
 ];
 
 /// `--starts-from`

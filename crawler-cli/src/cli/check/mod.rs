@@ -1,0 +1,109 @@
+//! `crawler-cli check`: arguments, exit statuses and signals. The check is in [`Checker`], its
+//! output in `report::check`.
+
+use std::env;
+use std::ffi::OsString;
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::check::{Checker, Event, Outcome, Summary};
+use crate::cli::signals::{INTERRUPTED, interrupt_flag};
+use crate::cli::{self, USAGE};
+use crate::crawl::reporter::{Reporter, Results};
+use crate::report::check::CheckReport;
+use crate::store::StoreError;
+
+mod args;
+mod manual;
+mod options;
+
+use args::{Check, Request};
+pub(super) use manual::manual;
+
+/// Runs the command with the arguments that follow its name.
+pub fn main(args: Vec<OsString>) -> ExitCode {
+    let var = |name: &str| Some(env::var_os(name)?.to_string_lossy().into_owned());
+    match args::read(args, var) {
+        Ok(Request::Show(show)) => cli::show(show, &manual(), BAD),
+        Ok(Request::Check(check)) => run(*check),
+        Err(error) => cli::wrong_usage("check", &error),
+    }
+}
+
+fn run(check: Check) -> ExitCode {
+    let Check { checker, output } = check;
+    let interrupted = match interrupt_flag() {
+        Ok(flag) => flag,
+        Err(error) => {
+            eprintln!("crawler-cli check: cannot watch for signals: {error}");
+            return ExitCode::from(BAD);
+        }
+    };
+    let report = match CheckReport::new(output) {
+        Ok(report) => report,
+        Err(message) => {
+            eprintln!("crawler-cli check: {message}");
+            return ExitCode::from(USAGE);
+        }
+    };
+    let mut report = Interruptible {
+        report,
+        interrupted: &interrupted,
+    };
+    let summary = checker.run_with(&mut report);
+    let written = report.report.close(&summary);
+    let status = exit_status(&summary, interrupted.load(Ordering::Relaxed));
+    match written {
+        // Nothing is lost silently.
+        Err(()) if status == 0 => ExitCode::from(BAD),
+        _ => ExitCode::from(status),
+    }
+}
+
+/// The exit status of a check. `interrupted`: a signal has come.
+fn exit_status(summary: &Summary, interrupted: bool) -> u8 {
+    match summary.outcome() {
+        Outcome::Interrupted if interrupted => INTERRUPTED,
+        // The reader of the output has what it wants.
+        Outcome::Interrupted if summary.failing > 0 || summary.problems > 0 => BAD,
+        Outcome::Interrupted => 0,
+        outcome => outcome.exit_status(),
+    }
+}
+
+/// A report that ends the check when nobody reads the results any more or a signal came.
+struct Interruptible<'i> {
+    report: CheckReport,
+    interrupted: &'i AtomicBool,
+}
+
+impl Reporter<Checker> for Interruptible<'_> {
+    fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        self.report.event(event)?;
+        let may_end = matches!(event, Event::Progress(_));
+        match may_end && (self.report.is_over() || self.interrupted.load(Ordering::Relaxed)) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    fn results(&mut self) -> Option<Results<'_>> {
+        self.report.results()
+    }
+
+    fn write(&mut self) {
+        self.report.write();
+    }
+
+    fn reject(&mut self, error: StoreError) {
+        self.report.reject(error);
+    }
+
+    fn finish(&mut self, summary: &Summary) {
+        self.report.finish(summary);
+    }
+}
+
+/// Something is broken, could not be read, or could not be written.
+const BAD: u8 = 1;

@@ -1,0 +1,21 @@
+//! SIGINT and SIGTERM: the first asks a run to end, the second ends the process.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+/// Set by the first SIGINT or SIGTERM; the second ends the process at once.
+pub(super) fn interrupt_flag() -> io::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        let code = i32::from(INTERRUPTED);
+        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&flag))?;
+        signal_hook::flag::register(signal, Arc::clone(&flag))?;
+    }
+    Ok(flag)
+}
+
+/// The exit status after a signal: 128 + SIGINT, as in shells.
+pub(super) const INTERRUPTED: u8 = 130;

@@ -1,0 +1,239 @@
+//! What a person should look at, kept until the end of the check: reports for persons are grouped by source, and a source
+//! comes back at any time. The amount is bounded; what is beyond the bound is only counted.
+
+use std::sync::Arc;
+
+use super::reason::reason;
+use crate::check::{Checked, Redirects, Standing};
+
+/// In which part of a report a URL is listed, in the order of the parts.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Part {
+    /// A person has to mend it.
+    Broken,
+    /// The answers say nothing about it.
+    Unjudged,
+    /// It is broken, but this was known or is too new to count.
+    Excused,
+    /// It is good after redirects.
+    Redirected,
+}
+
+impl Part {
+    pub(super) const ALL: [Self; 4] = [
+        Self::Broken,
+        Self::Unjudged,
+        Self::Excused,
+        Self::Redirected,
+    ];
+
+    /// The part for a URL; `None` if there is nothing to look at.
+    pub(super) fn of(checked: &Checked, redirects: Redirects) -> Option<Self> {
+        let is_good = checked.verdict.cause().is_none();
+        match checked.standing {
+            Standing::Fails if is_good => Some(Self::Redirected),
+            Standing::Fails => Some(Self::Broken),
+            Standing::Warns | Standing::Untrusted => Some(Self::Unjudged),
+            Standing::InBaseline | Standing::FailsRecently => Some(Self::Excused),
+            Standing::Passes => {
+                let is_listed = !checked.redirects.is_empty() && redirects != Redirects::Ignore;
+                (is_good && is_listed).then_some(Self::Redirected)
+            }
+        }
+    }
+
+    pub(super) fn heading(self) -> &'static str {
+        match self {
+            Self::Broken => "Broken",
+            Self::Unjudged => "Not judged",
+            Self::Excused => "Broken, but not counted",
+            Self::Redirected => "Redirected",
+        }
+    }
+}
+
+/// A URL and what the reports for persons say about it.
+pub(super) struct Judged<'a> {
+    pub(super) checked: &'a Checked,
+    /// `None` if there is nothing to look at.
+    pub(super) part: Option<Part>,
+    /// Why the URL is not good, or where it leads; empty if there is nothing to look at.
+    pub(super) reason: String,
+}
+
+impl<'a> Judged<'a> {
+    pub(super) fn new(checked: &'a Checked, redirects: Redirects) -> Self {
+        let part = Part::of(checked, redirects);
+        let mut reason = part.map_or_else(String::new, |_| reason(checked));
+        match checked.standing {
+            Standing::InBaseline => reason.push_str(" (known: in the baseline)"),
+            Standing::FailsRecently => reason.push_str(" (not for long enough: --fail-after)"),
+            _ => {}
+        }
+        Self {
+            checked,
+            part,
+            reason,
+        }
+    }
+}
+
+/// One place that refers to a URL.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) source: Arc<str>,
+    pub(super) line: Option<u32>,
+    pub(super) column: Option<u32>,
+    pub(super) url: Arc<str>,
+    pub(super) reason: Arc<str>,
+}
+
+impl Place {
+    /// `12:5`; empty if the line is not known.
+    pub(super) fn position(&self) -> String {
+        match (self.line, self.column) {
+            (Some(line), Some(column)) => format!("{line}:{column}"),
+            (Some(line), None) => line.to_string(),
+            (None, _) => String::new(),
+        }
+    }
+}
+
+/// The places of one part.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Places {
+    kept: Vec<Place>,
+    /// The texts of what is kept, in bytes.
+    bytes: usize,
+    /// Places that are not kept.
+    more: u64,
+    /// URLs, kept or not.
+    urls: u64,
+}
+
+impl Places {
+    fn add(&mut self, checked: &Checked, reason: &str) {
+        self.urls += 1;
+        let (url, reason): (Arc<str>, Arc<str>) = (checked.url.as_str().into(), reason.into());
+        self.bytes += url.len() + reason.len();
+        for reference in &checked.references {
+            self.push(Place {
+                source: Arc::clone(&reference.source),
+                line: reference.line,
+                column: reference.column,
+                url: Arc::clone(&url),
+                reason: Arc::clone(&reason),
+            });
+        }
+        if checked.references.is_empty() {
+            self.push(Place {
+                source: "".into(),
+                line: None,
+                column: None,
+                url,
+                reason,
+            });
+        }
+    }
+
+    fn push(&mut self, place: Place) {
+        if self.kept.len() < MOST_PLACES && self.bytes < MOST_BYTES {
+            // A source is usually shared by many places; this counts the text of each as its own.
+            self.bytes += place.source.len();
+            self.kept.push(place);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// By source and position.
+    fn sort(&mut self) {
+        self.kept.sort_by(|a, b| {
+            let key = |place: &Place| (place.line, place.column);
+            let by_source = a.source.cmp(&b.source);
+            by_source
+                .then_with(|| key(a).cmp(&key(b)))
+                .then_with(|| a.url.cmp(&b.url))
+        });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.urls == 0
+    }
+
+    /// URLs, also those of which no place is kept.
+    pub(super) fn urls(&self) -> u64 {
+        self.urls
+    }
+
+    /// Places, also those that are not kept.
+    pub(super) fn all(&self) -> u64 {
+        self.kept.len() as u64 + self.more
+    }
+
+    /// Places that are not kept.
+    pub(super) fn more(&self) -> u64 {
+        self.more
+    }
+
+    /// The places that are kept, in groups with the same source.
+    pub(super) fn by_source(&self) -> impl Iterator<Item = &[Place]> {
+        self.kept.chunk_by(|a, b| a.source == b.source)
+    }
+}
+
+/// All parts, and the problems with sources.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Findings {
+    parts: [Places; Part::ALL.len()],
+    problems: Vec<String>,
+    more_problems: u64,
+}
+
+impl Findings {
+    pub(super) fn add(&mut self, judged: &Judged<'_>) {
+        if let Some(part) = judged.part {
+            self.parts[part as usize].add(judged.checked, &judged.reason);
+        }
+    }
+
+    pub(super) fn add_problem(&mut self, text: &str) {
+        if self.problems.len() < MOST_PROBLEMS {
+            self.problems.push(text.to_owned());
+        } else {
+            self.more_problems += 1;
+        }
+    }
+
+    /// Puts the places in order. No more are added after this.
+    pub(super) fn sort(&mut self) {
+        self.parts.iter_mut().for_each(Places::sort);
+    }
+
+    pub(super) fn part(&self, part: Part) -> &Places {
+        &self.parts[part as usize]
+    }
+
+    /// The problems with sources, and the number of further ones.
+    pub(super) fn problems(&self) -> (&[String], u64) {
+        (&self.problems, self.more_problems)
+    }
+}
+
+/// How a source is shown.
+pub(super) fn source_name(source: &str) -> &str {
+    match source {
+        "" => "given on the command line",
+        "-" => "standard input",
+        source => source,
+    }
+}
+
+/// The largest number of places of one part that are kept.
+const MOST_PLACES: usize = 20_000;
+
+/// The largest size of the texts of one part that are kept.
+const MOST_BYTES: usize = 4 << 20;
+
+/// The largest number of problems with sources that are kept.
+const MOST_PROBLEMS: usize = 1000;

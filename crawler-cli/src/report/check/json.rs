@@ -1,0 +1,153 @@
+//! `--json`: one object for each URL, on a line of its own. A field that is not known is absent.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::fmt::temporal::DateTimePrinter;
+
+use crate::check::{Checked, Redirect, Reference};
+use crate::terminal::push_json_string;
+
+/// Appends the line of a URL.
+pub(super) fn write(checked: &Checked, out: &mut Vec<u8>) {
+    let mut fields = Fields::open(out);
+    fields.text("url", &checked.url);
+    fields.text("class", checked.verdict.class().name());
+    if let Some(cause) = checked.verdict.cause() {
+        fields.text("cause", &cause.name());
+    }
+    if let Some(status) = checked.status {
+        fields.number("status", status);
+    }
+    if let Some(method) = checked.method {
+        fields.text("method", method);
+    }
+    if let Some(state) = checked.state {
+        fields.text("state", state.name());
+    }
+    if let Some(url) = &checked.moved_to {
+        fields.text("moved_to", url);
+    }
+    if let Some(url) = &checked.final_url {
+        fields.text("final_url", url);
+    }
+    fields.list("redirects", &checked.redirects, redirect);
+    fields.number("attempts", checked.attempts);
+    if let Some(latency) = checked.latency {
+        fields.number("latency_ms", Millis(latency));
+    }
+    if let Some(address) = checked.address {
+        // An address has no character to escape.
+        fields.quoted("address", address);
+    }
+    if let Some(at) = checked.checked_at {
+        fields.quoted("checked_at", rfc3339(at));
+    }
+    fields.list("refs", &checked.references, reference);
+    fields.close();
+    out.push(b'\n');
+}
+
+fn redirect(redirect: &Redirect, out: &mut Vec<u8>) {
+    let mut fields = Fields::open(out);
+    fields.number("status", redirect.status);
+    fields.text("url", &redirect.url);
+    fields.close();
+}
+
+fn reference(reference: &Reference, out: &mut Vec<u8>) {
+    let mut fields = Fields::open(out);
+    fields.text("source", &reference.source);
+    if let Some(line) = reference.line {
+        fields.number("line", line);
+    }
+    if let Some(column) = reference.column {
+        fields.number("column", column);
+    }
+    fields.text("text", &reference.text);
+    fields.close();
+}
+
+/// The fields of one object. No tree of values is built: a run may write millions of lines.
+struct Fields<'o> {
+    out: &'o mut Vec<u8>,
+    is_empty: bool,
+}
+
+impl<'o> Fields<'o> {
+    fn open(out: &'o mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Self {
+            out,
+            is_empty: true,
+        }
+    }
+
+    fn name(&mut self, name: &str) {
+        self.out
+            .extend_from_slice(if self.is_empty { b"\"" } else { b",\"" });
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\":");
+        self.is_empty = false;
+    }
+
+    fn text(&mut self, name: &str, text: &str) {
+        self.name(name);
+        push_json_string(self.out, text);
+    }
+
+    /// A value whose text needs no escapes, in quotes.
+    fn quoted(&mut self, name: &str, value: impl std::fmt::Display) {
+        self.name(name);
+        // Writing to memory does not fail.
+        let _ = write!(self.out, "\"{value}\"");
+    }
+
+    fn number(&mut self, name: &str, number: impl std::fmt::Display) {
+        self.name(name);
+        let _ = write!(self.out, "{number}");
+    }
+
+    fn list<T>(&mut self, name: &str, items: &[T], write: fn(&T, &mut Vec<u8>)) {
+        self.name(name);
+        self.out.push(b'[');
+        for (i, item) in items.iter().enumerate() {
+            if i > 0 {
+                self.out.push(b',');
+            }
+            write(item, self.out);
+        }
+        self.out.push(b']');
+    }
+
+    fn close(self) {
+        self.out.push(b'}');
+    }
+}
+
+/// A time span in milliseconds, with microseconds as the fraction.
+pub(super) struct Millis(pub(super) Duration);
+
+impl std::fmt::Display for Millis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let micros = self.0.as_micros();
+        let (whole, rest) = (micros / 1000, micros % 1000);
+        write!(f, "{whole}")?;
+        if rest == 0 {
+            return Ok(());
+        }
+        f.write_char('.')?;
+        f.write_str(format!("{rest:03}").trim_end_matches('0'))
+    }
+}
+
+/// A time in RFC 3339, to the millisecond.
+pub(super) fn rfc3339(at: Timestamp) -> String {
+    let mut text = String::with_capacity(24);
+    let printer = DateTimePrinter::new().precision(Some(3));
+    // Writing to a string does not fail.
+    let _ = printer.print_timestamp(&at, &mut text);
+    text
+}

@@ -1,0 +1,490 @@
+//! Shows a check. The files of this folder write one kind of report each; [`CheckReport`] decides what is written where
+//! and when.
+//!
+//! JSON lines, CSV, SARIF, JUnit and annotations are written as results come. Reports for persons (text, HTML, Markdown)
+//! are written at the end, because they are grouped.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::Instant;
+
+mod csv;
+mod figures;
+mod findings;
+mod github;
+mod html;
+mod json;
+mod junit;
+mod live;
+mod markdown;
+mod reason;
+mod sarif;
+mod sink;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use super::live::{Live, Progress};
+use super::{SummaryFormat, describe};
+use crate::check::{Checked, Checker, Event, Redirects, Summary};
+use crate::crawl::reporter::{Reporter, Results};
+use crate::store::StoreError;
+use crate::terminal;
+use findings::{Findings, Judged};
+use html::Sources;
+use junit::Junit;
+use sarif::Sarif;
+use sink::Sink;
+use text::Colours;
+
+/// How a check is shown.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    /// `--json`: one object for each URL on standard output.
+    pub(crate) json: bool,
+    /// `--report KIND FILE`
+    pub(crate) reports: Vec<(Kind, PathBuf)>,
+    /// `None`: text on standard error, unless the text report is on standard output and has the same figures.
+    pub(crate) summary: Option<SummaryFormat>,
+    pub(crate) progress: Progress,
+    /// Which redirects are listed.
+    pub(crate) redirects: Redirects,
+    /// What is checked, in a few words.
+    pub(crate) title: String,
+}
+
+/// The kind of a report.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Kind {
+    Text,
+    Html,
+    Junit,
+    Sarif,
+    Csv,
+    Markdown,
+    Github,
+}
+
+impl Kind {
+    pub(crate) const NAMES: &[&str] = &[
+        "text", "html", "junit", "sarif", "csv", "markdown", "github",
+    ];
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "text" => Self::Text,
+            "html" => Self::Html,
+            "junit" => Self::Junit,
+            "sarif" => Self::Sarif,
+            "csv" => Self::Csv,
+            "markdown" => Self::Markdown,
+            "github" => Self::Github,
+            _ => return None,
+        })
+    }
+
+    /// Whether the report consists of lines that may stand beside those of others.
+    fn shares_output(self) -> bool {
+        matches!(self, Self::Text | Self::Github)
+    }
+}
+
+impl Options {
+    /// What goes to standard output.
+    fn on_stdout(&self) -> impl Iterator<Item = Kind> {
+        let reports = self
+            .reports
+            .iter()
+            .filter(|(_, path)| path.as_os_str() == "-");
+        reports.map(|&(kind, _)| kind)
+    }
+
+    /// Whether the text report is on standard output without being asked for.
+    fn has_default_text(&self) -> bool {
+        !self.json && self.on_stdout().all(|kind| kind == Kind::Github)
+    }
+
+    /// Whether standard output has the text report.
+    fn shows_text(&self) -> bool {
+        self.has_default_text() || self.on_stdout().any(|kind| kind == Kind::Text)
+    }
+
+    /// # Errors
+    /// Two reports would mix in one file.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let stdout: Vec<_> = self.on_stdout().collect();
+        let apart = stdout.iter().filter(|kind| !kind.shares_output()).count();
+        if self.json && !stdout.is_empty() {
+            return Err("--json and --report would both write to standard output".to_owned());
+        }
+        if apart > 0 && stdout.len() > 1 {
+            return Err("two reports would mix on standard output".to_owned());
+        }
+        if apart > 0 && self.summary == Some(SummaryFormat::Json) {
+            return Err(
+                "--summary json and --report would both write to standard output".to_owned(),
+            );
+        }
+        let summary = match &self.summary {
+            Some(SummaryFormat::JsonFile(path)) => Some(path),
+            _ => None,
+        };
+        let mut files: Vec<_> = self.reports.iter().map(|(_, path)| path).collect();
+        files.extend(summary);
+        files.retain(|path| path.as_os_str() != "-");
+        files.sort();
+        match files.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(format!("two reports for one file: {}", pair[0].display())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Shows the events of one check.
+#[derive(Debug)]
+pub(crate) struct CheckReport {
+    outputs: Vec<Output>,
+    /// What reports at the end are made from.
+    findings: Option<Findings>,
+    sources: Option<Sources>,
+    summary: SummaryFormat,
+    /// The file of `--summary json:FILE`, which is created at the start.
+    summary_file: Option<Sink>,
+    redirects: Redirects,
+    title: String,
+    /// Messages not yet written.
+    messages: Vec<u8>,
+    /// Problems with sources are named on standard error: no text report names them on standard output.
+    tells_problems: bool,
+    live: Live,
+    /// Results and the live view share one terminal.
+    shared_terminal: bool,
+}
+
+/// One report and where it goes.
+#[derive(Debug)]
+struct Output {
+    sink: Sink,
+    format: Format,
+}
+
+#[derive(Debug)]
+enum Format {
+    Json,
+    Csv,
+    Github,
+    Sarif(Sarif),
+    Junit(Box<Junit>),
+    Text(Colours),
+    Html,
+    Markdown,
+}
+
+impl CheckReport {
+    /// # Errors
+    /// A file cannot be written. The message names the file.
+    pub(crate) fn new(options: Options) -> Result<Self, String> {
+        let mut outputs = Vec::new();
+        if options.json {
+            outputs.push(Output::new(Format::Json, Sink::stdout()));
+        }
+        for (kind, path) in &options.reports {
+            let named = |error: io::Error| format!("{}: {error}", super::shown(path));
+            let sink = Sink::create(path).map_err(named)?;
+            let format = Format::new(*kind, &sink).map_err(named)?;
+            outputs.push(Output::new(format, sink));
+        }
+        if options.has_default_text() {
+            let sink = Sink::stdout();
+            outputs.push(Output::new(Format::Text(colours(&sink)), sink));
+        }
+        let shows_text = options.shows_text();
+        let summary = options.summary.unwrap_or(match shows_text {
+            true => SummaryFormat::Nothing,
+            false => SummaryFormat::Text,
+        });
+        let summary_file = match &summary {
+            SummaryFormat::JsonFile(path) => {
+                let named = |error: io::Error| format!("{}: {error}", super::shown(path));
+                Some(Sink::create(path).map_err(named)?)
+            }
+            _ => None,
+        };
+        let ends = |output: &Output| {
+            matches!(
+                output.format,
+                Format::Text(_) | Format::Html | Format::Markdown | Format::Sarif(_)
+            )
+        };
+        let is_html = |output: &Output| matches!(output.format, Format::Html);
+        let live = Live::new(options.progress);
+        Ok(Self {
+            findings: outputs.iter().any(ends).then(Findings::default),
+            sources: outputs.iter().any(is_html).then(Sources::default),
+            outputs,
+            summary,
+            summary_file,
+            redirects: options.redirects,
+            title: options.title,
+            messages: Vec::new(),
+            tells_problems: !shows_text,
+            shared_terminal: live.is_shown() && io::stdout().is_terminal(),
+            live,
+        })
+    }
+
+    /// Whether the reader of standard output has closed the pipe: further output is pointless.
+    pub(crate) fn is_over(&self) -> bool {
+        self.outputs.iter().any(|output| output.sink.is_closed())
+    }
+
+    fn checked(&mut self, checked: &Checked) {
+        let judged = match self.outputs.as_slice() {
+            // Nothing else is needed for each of millions of lines.
+            [
+                Output {
+                    format: Format::Json,
+                    ..
+                },
+            ] => Judged {
+                checked,
+                part: None,
+                reason: String::new(),
+            },
+            _ => Judged::new(checked, self.redirects),
+        };
+        if let Some(findings) = &mut self.findings {
+            findings.add(&judged);
+        }
+        if let Some(sources) = &mut self.sources {
+            sources.add(&judged);
+        }
+        for output in &mut self.outputs {
+            output.add(&judged);
+        }
+        self.relieve();
+    }
+
+    fn problem(&mut self, text: &str) {
+        if let Some(findings) = &mut self.findings {
+            findings.add_problem(text);
+        }
+        for output in &mut self.outputs {
+            output.add_problem(text);
+        }
+        if self.tells_problems {
+            self.message(text);
+        }
+    }
+
+    fn message(&mut self, text: &str) {
+        let text = format!("crawler-cli check: {text}");
+        self.messages
+            .extend_from_slice(terminal::neutralise(&text).as_bytes());
+        self.messages.push(b'\n');
+    }
+
+    /// Writes what has become large. On a terminal, everything waits for the next moment without work.
+    fn relieve(&mut self) {
+        if !self.shared_terminal {
+            self.outputs
+                .iter_mut()
+                .for_each(|output| output.sink.relieve());
+        }
+    }
+
+    /// Writes what is waiting.
+    fn flush(&mut self) {
+        let Self {
+            outputs,
+            messages,
+            live,
+            ..
+        } = self;
+        let is_shown = |output: &Output| output.sink.is_stdout() && output.sink.is_waiting();
+        let mixes = self.shared_terminal && outputs.iter().any(is_shown);
+        let mut write = || {
+            // An error on standard error cannot be reported anywhere.
+            let _ = io::stderr().write_all(messages);
+            outputs.iter_mut().for_each(|output| output.sink.flush());
+        };
+        if mixes || !messages.is_empty() {
+            live.suspend(write);
+        } else {
+            write();
+        }
+        self.messages.clear();
+    }
+
+    /// Writes the reports that are made at the end, and the summary.
+    ///
+    /// # Errors
+    /// Something could not be written: each failure was reported on standard error. A reader that closed the pipe is not
+    /// an error.
+    pub(crate) fn close(mut self, summary: &Summary) -> Result<(), ()> {
+        self.flush();
+        self.live.finish();
+        let mut findings = self.findings.unwrap_or_default();
+        findings.sort();
+        let end = End {
+            title: &self.title,
+            findings,
+            sources: self.sources.unwrap_or_default(),
+            summary,
+        };
+        let mut outcome = Ok(());
+        for output in self.outputs {
+            outcome = outcome.and(told(output.close(&end)));
+        }
+        let mut stdout = Sink::stdout();
+        match &self.summary {
+            SummaryFormat::Nothing => {}
+            SummaryFormat::Text => {
+                let lines = figures::lines(summary).join("\n") + "\n";
+                // An error on standard error cannot be reported anywhere.
+                let _ = io::stderr().write_all(lines.as_bytes());
+            }
+            SummaryFormat::Json | SummaryFormat::JsonFile(_) => {
+                let sink = self.summary_file.as_mut().unwrap_or(&mut stdout);
+                sink.buffer()
+                    .extend_from_slice(figures::json(summary).as_bytes());
+            }
+        }
+        for sink in self.summary_file.into_iter().chain([stdout]) {
+            outcome = outcome.and(told(sink.close()));
+        }
+        outcome
+    }
+}
+
+impl Reporter<Checker> for CheckReport {
+    fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        match event {
+            Event::Checked(checked) => self.checked(checked),
+            Event::Problem(problem) => self.problem(&problem.to_string()),
+            Event::Guard(change) => {
+                let state = if change.is_on { "on" } else { "off" };
+                let about = change.host.as_deref().unwrap_or("the own network");
+                self.message(&format!("guard {state}: {about}: {}", change.detail));
+            }
+            Event::StateFailed(error) => self.message(&format!("--state {}", describe(*error))),
+            Event::NetworkFailed(error) => self.message(&describe(*error)),
+            Event::Progress(summary) => self.live.draw(*summary, Instant::now()),
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Nothing of the results is kept with the state: an interrupted check reports everything again.
+    fn results(&mut self) -> Option<Results<'_>> {
+        Some(Results::default())
+    }
+
+    fn write(&mut self) {
+        self.flush();
+    }
+
+    fn reject(&mut self, error: StoreError) {
+        self.message(&format!("--state {}", describe(&error)));
+        self.flush();
+    }
+
+    fn finish(&mut self, _: &Summary) {}
+}
+
+/// What reports at the end are made from.
+struct End<'a> {
+    title: &'a str,
+    findings: Findings,
+    sources: Sources,
+    summary: &'a Summary,
+}
+
+impl Format {
+    fn new(kind: Kind, sink: &Sink) -> io::Result<Self> {
+        Ok(match kind {
+            Kind::Text => Self::Text(colours(sink)),
+            Kind::Html => Self::Html,
+            Kind::Junit => Self::Junit(Box::new(Junit::new()?)),
+            Kind::Sarif => Self::Sarif(Sarif::new(std::env::current_dir()?)),
+            Kind::Csv => Self::Csv,
+            Kind::Markdown => Self::Markdown,
+            Kind::Github => Self::Github,
+        })
+    }
+}
+
+impl Output {
+    fn new(format: Format, mut sink: Sink) -> Self {
+        match &format {
+            Format::Csv => csv::header(sink.buffer()),
+            Format::Sarif(_) => Sarif::begin(sink.buffer()),
+            _ => {}
+        }
+        Self { sink, format }
+    }
+
+    fn add(&mut self, judged: &Judged<'_>) {
+        let out = self.sink.buffer();
+        match &mut self.format {
+            Format::Json => json::write(judged.checked, out),
+            Format::Csv => csv::write(judged.checked, out),
+            Format::Github => github::write(judged, out),
+            Format::Sarif(sarif) => sarif.add(judged, out),
+            Format::Junit(junit) => junit.add(judged),
+            Format::Text(_) | Format::Html | Format::Markdown => {}
+        }
+    }
+
+    fn add_problem(&mut self, text: &str) {
+        match &mut self.format {
+            Format::Github => github::problem(text, self.sink.buffer()),
+            Format::Junit(junit) => junit.add_problem(text),
+            _ => {}
+        }
+    }
+
+    /// Writes the end of the report.
+    fn close(self, end: &End<'_>) -> Result<(), String> {
+        let Self { mut sink, format } = self;
+        let &End {
+            title,
+            ref findings,
+            ref sources,
+            summary,
+        } = end;
+        let now = jiff::Timestamp::now();
+        let text = match format {
+            Format::Json | Format::Csv | Format::Github => String::new(),
+            Format::Sarif(sarif) => {
+                sarif.finish(findings, summary, sink.buffer());
+                String::new()
+            }
+            Format::Junit(junit) => {
+                let now = now.strftime("%Y-%m-%dT%H:%M:%S").to_string();
+                let written = junit.finish(summary, &now, &mut sink);
+                written.map_err(|error| format!("junit: {error}"))?;
+                String::new()
+            }
+            Format::Text(colours) => text::report(findings, summary, &colours),
+            Format::Markdown => markdown::report(findings, summary),
+            Format::Html => {
+                let now = now.strftime("%Y-%m-%d %H:%M UTC").to_string();
+                html::page(title, findings, sources, summary, &now)
+            }
+        };
+        sink.buffer().extend_from_slice(text.as_bytes());
+        sink.close()
+    }
+}
+
+/// Colours if the sink is a terminal that wants them.
+fn colours(sink: &Sink) -> Colours {
+    Colours::new(sink.is_stdout() && io::stdout().is_terminal() && console::colors_enabled())
+}
+
+/// Reports an error on standard error.
+fn told(written: Result<(), String>) -> Result<(), ()> {
+    written.map_err(|error| eprintln!("crawler-cli check: cannot write {error}"))
+}

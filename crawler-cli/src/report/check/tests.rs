@@ -1,0 +1,681 @@
+//! What the reports say, byte by byte.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::IpAddr;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use super::*;
+use crate::check::sources::{Problem, ProblemKind};
+use crate::check::{Cause, Class, Ending, HostTally, Redirect, Reference, Standing, Verdict};
+
+/// A URL that was asked once, with no place that refers to it.
+fn checked(url: &str, verdict: Verdict) -> Checked {
+    let standing = match verdict.class() {
+        Class::Ok => Standing::Passes,
+        Class::Unknown => Standing::Warns,
+        Class::Void => Standing::Untrusted,
+        Class::Negative | Class::Network | Class::Soft => Standing::Fails,
+    };
+    Checked {
+        url: url.to_owned(),
+        verdict,
+        detail: None,
+        status: None,
+        method: None,
+        state: None,
+        moved_to: None,
+        final_url: None,
+        redirects: Vec::new(),
+        attempts: 1,
+        latency: None,
+        address: None,
+        checked_at: None,
+        standing,
+        reused: false,
+        references: Vec::new(),
+    }
+}
+
+fn place(source: &str, line: u32, column: u32, text: &str) -> Reference {
+    Reference {
+        source: source.into(),
+        line: Some(line),
+        column: Some(column),
+        text: text.to_owned(),
+    }
+}
+
+fn at(mut checked: Checked, references: &[Reference]) -> Checked {
+    checked.references = references.to_vec();
+    checked
+}
+
+/// One URL of each kind, with what is hard to write: escapes, several places, names with blanks.
+fn samples() -> Vec<Checked> {
+    let mut gone = checked("https://h.example/gone", Verdict::Failed(Cause::Status404));
+    gone.status = Some(404);
+    gone.method = Some("GET");
+    gone.latency = Some(Duration::from_micros(12_340));
+    gone.address = Some(IpAddr::from([192, 0, 2, 7]));
+    gone.checked_at = Some(Timestamp::from_millisecond(1_789_000_000_250).expect("a time"));
+    let mut expired = checked("https://old.example/", Verdict::Failed(Cause::TlsExpired));
+    expired.detail = Some("certificate expired 3 days ago".to_owned());
+    expired.attempts = 4;
+    let mut blocked = checked(
+        "https://b.example/?a=1&b=2",
+        Verdict::Failed(Cause::Blocked),
+    );
+    blocked.status = Some(403);
+    let mut moved = checked("http://m.example/", Verdict::Ok);
+    moved.status = Some(200);
+    moved.redirects = vec![Redirect {
+        status: 301,
+        url: "https://m.example/".to_owned(),
+    }];
+    moved.moved_to = Some("https://m.example/".to_owned());
+    moved.final_url.clone_from(&moved.moved_to);
+    let mut known = checked("https://k.example/", Verdict::Failed(Cause::Status5xx(503)));
+    known.status = Some(503);
+    known.standing = Standing::InBaseline;
+    let bad = "ht!tp://\u{1b}[31m\"<x>|\u{202e},=1+1";
+    let mut invalid = checked(bad, Verdict::Failed(Cause::InvalidUrl));
+    invalid.attempts = 0;
+    invalid.detail = Some("not a valid URL: relative URL without a base".to_owned());
+    vec![
+        at(
+            gone,
+            &[
+                place("docs/b c.md", 12, 5, "the \"old\" page"),
+                place("docs/a.md", 3, 1, ""),
+                place("docs/b c.md", 2, 40, "x"),
+            ],
+        ),
+        at(expired, &[place("docs/a.md", 9, 2, "é🦀")]),
+        at(blocked, &[place("https://site.example/page", 7, 3, "b")]),
+        at(moved, &[place("docs/a.md", 1, 1, "m")]),
+        at(known, &[place("-", 4, 1, "")]),
+        at(invalid, &[place("docs/a.md", 10, 2, "=cmd")]),
+        checked("https://fine.example/", Verdict::Ok),
+    ]
+}
+
+fn summary(samples: &[Checked]) -> Summary {
+    let mut summary = Summary::new(Instant::now());
+    summary.urls = samples.len() as u64;
+    summary.known = summary.urls;
+    summary.requests = 9;
+    summary.elapsed = Duration::from_millis(1500);
+    summary.in_baseline = 1;
+    summary.redirected = 1;
+    summary.failing = 3;
+    summary.problems = 1;
+    for checked in samples {
+        let class = checked.verdict.class() as usize;
+        summary.classes[class] += 1;
+        summary.references += checked.references.len() as u64;
+        if let Some(cause) = checked.verdict.cause() {
+            *summary.causes.entry(cause).or_default() += 1;
+        }
+        let host = summary.hosts.entry("https://h.example".to_owned());
+        host.or_default().classes[class] += 1;
+    }
+    summary
+}
+
+fn problem() -> Problem {
+    Problem {
+        source: "docs/cut.xml".into(),
+        line: Some(3),
+        kind: ProblemKind::Cut,
+        detail: "the sitemap is cut".to_owned(),
+    }
+}
+
+/// What a report says about these URLs.
+fn written(kind: Kind, samples: &[Checked]) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("report");
+    let options = Options {
+        json: true,
+        reports: vec![(kind, path.clone())],
+        summary: Some(SummaryFormat::Nothing),
+        progress: Progress::Never,
+        title: "Links of docs".to_owned(),
+        ..Options::default()
+    };
+    let mut report = CheckReport::new(options).expect("can be written");
+    // Standard output belongs to the tests.
+    report.outputs.retain(|output| !output.sink.is_stdout());
+    report.tells_problems = false;
+    for checked in samples {
+        assert_eq!(
+            report.event(&Event::Checked(checked)),
+            ControlFlow::Continue(())
+        );
+    }
+    let _ = report.event(&Event::Problem(&problem()));
+    assert_eq!(report.close(&summary(samples)), Ok(()));
+    fs::read_to_string(path).expect("UTF-8")
+}
+
+fn json_line(checked: &Checked) -> String {
+    let mut line = Vec::new();
+    json::write(checked, &mut line);
+    String::from_utf8(line).expect("UTF-8")
+}
+
+#[test]
+fn json_has_the_fields_in_order_and_leaves_out_what_is_not_known() {
+    let lines: String = samples().iter().map(json_line).collect();
+    let expected = r#"{"url":"https://h.example/gone","class":"neg","cause":"status_404","status":404,"method":"GET","redirects":[],"attempts":1,"latency_ms":12.34,"address":"192.0.2.7","checked_at":"2026-09-10T00:26:40.250Z","refs":[{"source":"docs/b c.md","line":12,"column":5,"text":"the \"old\" page"},{"source":"docs/a.md","line":3,"column":1,"text":""},{"source":"docs/b c.md","line":2,"column":40,"text":"x"}]}
+{"url":"https://old.example/","class":"net","cause":"tls_expired","redirects":[],"attempts":4,"refs":[{"source":"docs/a.md","line":9,"column":2,"text":"é🦀"}]}
+{"url":"https://b.example/?a=1&b=2","class":"unk","cause":"blocked","status":403,"redirects":[],"attempts":1,"refs":[{"source":"https://site.example/page","line":7,"column":3,"text":"b"}]}
+{"url":"http://m.example/","class":"ok","status":200,"moved_to":"https://m.example/","final_url":"https://m.example/","redirects":[{"status":301,"url":"https://m.example/"}],"attempts":1,"refs":[{"source":"docs/a.md","line":1,"column":1,"text":"m"}]}
+{"url":"https://k.example/","class":"net","cause":"status_503","status":503,"redirects":[],"attempts":1,"refs":[{"source":"-","line":4,"column":1,"text":""}]}
+{"url":"ht!tp://\u001b[31m\"<x>|\u202e,=1+1","class":"soft","cause":"invalid_url","redirects":[],"attempts":0,"refs":[{"source":"docs/a.md","line":10,"column":2,"text":"=cmd"}]}
+{"url":"https://fine.example/","class":"ok","redirects":[],"attempts":1,"refs":[]}
+"#;
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn json_has_all_fields_of_a_url_with_a_state() {
+    let mut checked = samples().swap_remove(3);
+    checked.state = Some(crate::check::life::State::Alive);
+    checked.method = Some("HEAD");
+    checked.latency = Some(Duration::from_millis(2));
+    checked.address = Some("2001:db8::1".parse().expect("an address"));
+    checked.checked_at = Some(Timestamp::UNIX_EPOCH);
+    let value: serde_json::Value = serde_json::from_str(&json_line(&checked)).expect("JSON");
+    assert_eq!(value["state"], "ALIVE");
+    assert_eq!(value["latency_ms"], 2);
+    assert_eq!(value["address"], "2001:db8::1");
+    assert_eq!(value["checked_at"], "1970-01-01T00:00:00.000Z");
+    let line = json_line(&checked);
+    let order = [
+        "url",
+        "class",
+        "status",
+        "method",
+        "state",
+        "moved_to",
+        "final_url",
+        "redirects",
+        "attempts",
+        "latency_ms",
+        "address",
+        "checked_at",
+        "refs",
+    ];
+    let places: Vec<_> = order
+        .iter()
+        .map(|name| line.find(&format!("\"{name}\":")))
+        .collect();
+    assert!(
+        places.iter().all(Option::is_some) && places.is_sorted(),
+        "{line}"
+    );
+}
+
+proptest::proptest! {
+    #[test]
+    fn json_gives_back_any_text(url: String, text: String) {
+        let line = json_line(&at(checked(&url, Verdict::Ok), &[place(&url, 1, 1, &text)]));
+        let value: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!(&value["url"], &url);
+        assert_eq!(&value["refs"][0]["text"], &text);
+        assert_eq!(line.matches('\n').count(), 1);
+    }
+}
+
+#[test]
+fn text_begins_with_what_is_broken() {
+    let text = written(Kind::Text, &samples());
+    let expected = "\
+Broken: 3 URLs at 5 places
+
+docs/a.md
+   3:1  https://h.example/gone – 404 Not Found
+   9:2  https://old.example/ – certificate expired 3 days ago
+  10:2  ht!tp://\\u{1b}[31m\"<x>|\\u{202e},=1+1 – not a valid URL: relative URL without a base
+
+docs/b c.md
+  2:40  https://h.example/gone – 404 Not Found
+  12:5  https://h.example/gone – 404 Not Found
+
+Not read
+
+  docs/cut.xml:3: the sitemap is cut
+
+Not judged: 1 URL at 1 place
+
+https://site.example/page
+  7:3  https://b.example/?a=1&b=2 – 403 Forbidden: the server refuses programs
+
+Broken, but not counted: 1 URL at 1 place
+
+standard input
+  4:1  https://k.example/ – 503 Service Unavailable (known: in the baseline)
+
+Redirected: 1 URL at 1 place
+
+docs/a.md
+  1:1  http://m.example/ – moved permanently to https://m.example/
+
+7 URLs at 8 places: 2 good, 3 BROKEN, 1 in the baseline, 1 not judged, 1 redirected; 1 source NOT READ
+causes: 1 × status_404, 1 × tls_expired, 1 × status_503, 1 × blocked, 1 × invalid_url
+9 requests in 1.50 s (6/s), 0 B received
+";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn a_good_check_has_only_figures() {
+    let mut summary = Summary::new(Instant::now());
+    summary.urls = 1;
+    summary.known = 1;
+    summary.references = 2;
+    summary.classes[0] = 1;
+    let text = text::report(&Findings::default(), &summary, &Colours::new(false));
+    assert_eq!(
+        text,
+        "1 URL at 2 places: 1 good\n0 requests in 0 µs (0/s), 0 B received\n"
+    );
+    summary.ending = Ending::Stopped;
+    summary.known = 5;
+    let text = text::report(&Findings::default(), &summary, &Colours::new(false));
+    assert!(
+        text.starts_with("1 URL at 2 places: 1 good; STOPPED early, 4 URLs left\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn redirects_are_listed_unless_they_are_ignored() {
+    let moved = &samples()[3];
+    for (redirects, standing, part) in [
+        (
+            Redirects::Report,
+            Standing::Passes,
+            Some(findings::Part::Redirected),
+        ),
+        (
+            Redirects::Fail,
+            Standing::Fails,
+            Some(findings::Part::Redirected),
+        ),
+        (Redirects::Ignore, Standing::Passes, None),
+    ] {
+        let mut moved = moved.clone();
+        moved.standing = standing;
+        assert_eq!(findings::Part::of(&moved, redirects), part, "{redirects:?}");
+    }
+    let mut blocked = samples()[2].clone();
+    blocked.standing = Standing::Passes;
+    assert_eq!(findings::Part::of(&blocked, Redirects::Report), None);
+}
+
+#[test]
+fn lists_for_persons_are_bounded() {
+    let mut findings = Findings::default();
+    for i in 0..30_000 {
+        let url = format!("https://h.example/{i}");
+        let gone = checked(&url, Verdict::Failed(Cause::Status404));
+        let gone = at(gone, &[place("a.md", i, 1, "")]);
+        findings.add(&Judged::new(&gone, Redirects::Report));
+    }
+    findings.sort();
+    let text = text::report(
+        &findings,
+        &Summary::new(Instant::now()),
+        &Colours::new(false),
+    );
+    assert!(text.starts_with("Broken: 30,000 URLs at 30,000 places\n"));
+    assert!(text.contains("... and at 10,000 more places, which --json and --report csv name\n"));
+    assert_eq!(text.matches("404 Not Found").count(), 20_000);
+    let markdown = markdown::report(&findings, &Summary::new(Instant::now()));
+    assert!(markdown.len() < 1 << 20, "{}", markdown.len());
+    assert!(markdown.contains("more places."));
+    let page = html::page(
+        "t",
+        &findings,
+        &Sources::default(),
+        &Summary::new(Instant::now()),
+        "now",
+    );
+    assert!(page.contains("And at 28,000 more places."));
+}
+
+#[test]
+fn words_say_why() {
+    let words = |cause, status: Option<u16>, detail: Option<&str>| {
+        let mut checked = checked("http://h/", Verdict::Failed(cause));
+        checked.status = status;
+        checked.detail = detail.map(str::to_owned);
+        reason::reason(&checked)
+    };
+    for (cause, status, detail, expected) in [
+        (Cause::Status410, Some(410), None, "410 Gone"),
+        (Cause::Status5xx(599), Some(599), None, "status 599"),
+        (
+            Cause::Status4xx(418),
+            Some(418),
+            Some("I'm a teapot"),
+            "status 418: I'm a teapot",
+        ),
+        (
+            Cause::Auth,
+            Some(401),
+            None,
+            "401 Unauthorized: asks for credentials",
+        ),
+        (
+            Cause::Blocked,
+            Some(999),
+            None,
+            "status 999: the server refuses programs",
+        ),
+        (
+            Cause::Blocked,
+            Some(200),
+            Some("a challenge page"),
+            "a challenge page",
+        ),
+        (
+            Cause::DnsNxdomain,
+            None,
+            None,
+            "there is no host with this name",
+        ),
+        (
+            Cause::Robots,
+            None,
+            None,
+            "robots.txt disallows the request",
+        ),
+    ] {
+        assert_eq!(words(cause, status, detail), expected);
+    }
+    let mut far = samples().swap_remove(0);
+    far.final_url = Some("http://other/".to_owned());
+    assert_eq!(
+        reason::reason(&far),
+        "redirected to http://other/: 404 Not Found"
+    );
+    let mut chain = samples().swap_remove(3);
+    chain.moved_to = None;
+    chain.redirects.push(Redirect {
+        status: 302,
+        url: "https://m.example/home".to_owned(),
+    });
+    assert_eq!(
+        reason::reason(&chain),
+        "redirected to https://m.example/home (2 redirects)"
+    );
+    let void = checked("http://h/", Verdict::Void(Some(Cause::Refused)));
+    assert_eq!(
+        reason::reason(&void),
+        "not judged: the network of this machine seemed to fail (the connection was refused)"
+    );
+}
+
+#[test]
+fn a_csv_reader_gets_a_row_for_each_place() {
+    let text = written(Kind::Csv, &samples());
+    let mut reader = ::csv::Reader::from_reader(text.as_bytes());
+    let header: Vec<_> = reader
+        .headers()
+        .expect("a header")
+        .iter()
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(header[..4], ["url", "class", "cause", "reason"]);
+    let column = |name: &str| header.iter().position(|n| n == name).expect(name);
+    let rows: Vec<_> = reader.records().map(|row| row.expect("valid")).collect();
+    assert_eq!(rows.len(), 9);
+    assert_eq!(text.matches("\r\n").count(), 10);
+    let cell = |row: usize, name: &str| rows[row][column(name)].to_owned();
+    assert_eq!(cell(0, "source"), "docs/b c.md");
+    assert_eq!(
+        (cell(0, "line"), cell(0, "column")),
+        ("12".into(), "5".into())
+    );
+    assert_eq!(cell(0, "text"), "the \"old\" page");
+    assert_eq!(cell(0, "latency_ms"), "12.34");
+    assert_eq!(cell(5, "redirects"), "301 https://m.example/");
+    assert_eq!(cell(6, "reason"), "503 Service Unavailable");
+    // What a spreadsheet would read as a formula, and what a terminal would act on.
+    assert_eq!(cell(6, "source"), "'-");
+    assert_eq!(cell(7, "text"), "'=cmd");
+    assert!(cell(7, "url").starts_with("ht!tp://\\u{1b}[31m"));
+    assert_eq!(cell(8, "source"), "");
+}
+
+#[test]
+fn github_gets_one_command_for_each_place() {
+    let mut odd = checked("https://h.example/100%", Verdict::Failed(Cause::Status410));
+    odd = at(odd, &[place("a,b:c%\n.md", 1, 2, "")]);
+    let mut samples = samples();
+    samples.push(odd);
+    let text = written(Kind::Github, &samples);
+    let expected = "\
+::error file=docs/b c.md,line=12,col=5,title=status_404::https://h.example/gone: 404 Not Found
+::error file=docs/a.md,line=3,col=1,title=status_404::https://h.example/gone: 404 Not Found
+::error file=docs/b c.md,line=2,col=40,title=status_404::https://h.example/gone: 404 Not Found
+::error file=docs/a.md,line=9,col=2,title=tls_expired::https://old.example/: certificate expired 3 days ago
+::warning title=blocked::https://b.example/?a=1&b=2: 403 Forbidden: the server refuses programs (in https://site.example/page, line 7)
+::notice file=docs/a.md,line=1,col=1,title=redirected::http://m.example/: moved permanently to https://m.example/
+::warning title=status_503::https://k.example/: 503 Service Unavailable (known: in the baseline) (in -, line 4)
+::error file=docs/a.md,line=10,col=2,title=invalid_url::ht!tp://\\u{1b}[31m\"<x>|\\u{202e},=1+1: not a valid URL: relative URL without a base
+::error file=a%2Cb%3Ac%25%0A.md,line=1,col=2,title=status_410::https://h.example/100%25: 410 Gone
+::error title=not read::docs/cut.xml:3: the sitemap is cut
+";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn junit_counts_its_cases() {
+    let text = written(Kind::Junit, &samples());
+    let text = regex::Regex::new("timestamp=\"[0-9T:-]*\"")
+        .expect("valid")
+        .replace(&text, "");
+    let expected = r#"<?xml version="1.0" encoding="UTF-8"?>
+<testsuites name="crawler-cli check" tests="10" failures="5" errors="1" skipped="2" time="1.500">
+  <testsuite name="links" tests="10" failures="5" errors="1" skipped="2" time="1.500" >
+    <testcase name="https://h.example/gone" classname="docs/b c.md" file="docs/b c.md" time="0.012">
+      <failure type="status_404" message="404 Not Found">
+docs/b c.md:12:5: 404 Not Found
+</failure>
+    </testcase>
+"#;
+    assert!(text.starts_with(expected), "{text}");
+    // Quick to see: every tag is closed, in order, and the counts are right.
+    let mut reader = quick_xml::Reader::from_str(&text);
+    let mut counts: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+    loop {
+        use quick_xml::events::Event as Xml;
+        match reader.read_event().expect("well-formed") {
+            Xml::Eof => break,
+            Xml::Start(tag) | Xml::Empty(tag) => {
+                assert!(tag.attributes().all(|attribute| attribute.is_ok()));
+                *counts.entry(tag.name().as_ref().to_vec()).or_default() += 1;
+            }
+            _ => {}
+        }
+    }
+    let count = |name: &str| counts.get(name.as_bytes()).copied().unwrap_or(0);
+    assert_eq!((count("testcase"), count("failure")), (10, 5));
+    assert_eq!((count("error"), count("skipped")), (1, 2));
+}
+
+#[test]
+fn sarif_is_valid_and_names_no_page_as_an_artifact() {
+    let mut samples = samples();
+    let outside = checked("https://h.example/out", Verdict::Failed(Cause::Status410));
+    let absolute = std::env::temp_dir().join("x y.md");
+    samples.push(at(
+        outside,
+        &[
+            place("../up.md", 1, 1, ""),
+            place(&absolute.to_string_lossy(), 2, 2, ""),
+            place("./docs/../docs/é#.md", 3, 3, ""),
+            Reference {
+                source: Arc::from("docs/whole.md"),
+                line: None,
+                column: None,
+                text: String::new(),
+            },
+        ],
+    ));
+    let text = written(Kind::Sarif, &samples);
+    let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_valid_sarif(&value);
+    let run = &value["runs"][0];
+    assert_eq!(run["columnKind"], "unicodeCodePoints");
+    let results = run["results"].as_array().expect("results");
+    assert_eq!(results.len(), 12);
+    let rules = run["tool"]["driver"]["rules"].as_array().expect("rules");
+    for result in results {
+        let rule = result["ruleIndex"].as_u64().expect("an index");
+        let rule = &rules[usize::try_from(rule).expect("small")];
+        assert_eq!(rule["id"], result["ruleId"]);
+    }
+    let uris = results.iter().filter_map(|result| {
+        result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].as_str()
+    });
+    let uris: Vec<_> = uris.collect();
+    assert!(uris.contains(&"docs/b%20c.md"), "{uris:?}");
+    assert!(
+        uris.iter()
+            .any(|uri| uri.starts_with("file:///") && uri.ends_with("x%20y.md"))
+    );
+    assert!(
+        uris.iter()
+            .any(|uri| uri.starts_with("file:///") && uri.ends_with("up.md"))
+    );
+    assert!(uris.iter().all(|uri| !uri.starts_with("http")));
+    let region = &results[0]["locations"][0]["physicalLocation"]["region"];
+    assert_eq!(
+        region,
+        &serde_json::json!({ "startLine": 12, "startColumn": 5 })
+    );
+    let blocked = &results[4]["locations"][0];
+    assert_eq!(
+        blocked["logicalLocations"][0]["fullyQualifiedName"],
+        "https://site.example/page"
+    );
+    assert!(blocked.get("physicalLocation").is_none());
+    assert_eq!(results[4]["level"], "warning");
+    assert_eq!(
+        results[6]["suppressions"][0]["justification"],
+        "in the baseline"
+    );
+    assert_valid_sarif(&serde_json::from_str(&written(Kind::Sarif, &[])).expect("JSON"));
+}
+
+fn assert_valid_sarif(value: &serde_json::Value) {
+    assert_eq!(sarif_error(value), None);
+    // The schema does find errors.
+    let mut wrong = value.clone();
+    wrong["runs"][0]["columnKind"] = "columns".into();
+    assert!(sarif_error(&wrong).is_some());
+}
+
+/// By the schema of SARIF 2.1.0 (OASIS).
+fn sarif_error(value: &serde_json::Value) -> Option<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/sarif-schema-2.1.0.json");
+    let schema = serde_json::from_slice(&fs::read(path).expect("the schema")).expect("JSON");
+    let mut compiler = boon::Compiler::new();
+    compiler.enable_format_assertions();
+    compiler
+        .add_resource("http://localhost/sarif.json", schema)
+        .expect("a schema");
+    let mut schemas = boon::Schemas::new();
+    let index = compiler
+        .compile("http://localhost/sarif.json", &mut schemas)
+        .expect("a schema");
+    let error = schemas.validate(value, index).err()?;
+    Some(format!("{error:#}"))
+}
+
+#[test]
+fn markdown_has_tables_in_which_nothing_is_active() {
+    let text = written(Kind::Markdown, &samples());
+    for row in [
+        "### Broken: 3 URLs at 5 places\n",
+        "| docs/a.md:3:1 | <https://h.example/gone> | 404 Not Found |\n",
+        "| docs/a.md:10:2 | ht\\!tp://\\\\u{1b}\\[31m\"\\<x\\>\\|\\\\u{202e},=1+1 | not a valid URL",
+        "- docs/cut.xml:3: the sitemap is cut\n",
+        "| standard input:4:1 | <https://k.example/> |",
+        "| docs/a.md:1:1 | <http://m.example/> | moved permanently to https://m.example/ |\n",
+    ] {
+        assert!(text.contains(row), "{row}\n{text}");
+    }
+}
+
+#[test]
+fn the_page_is_well_formed_and_has_all_tables() {
+    let text = written(Kind::Html, &samples());
+    crate::report::page::assert_well_formed(&text);
+    for part in [
+        "<h1>Links of docs</h1>",
+        "<b>3</b><span>broken</span>",
+        "<h2>Broken: 3</h2>",
+        "<td class=\"n\">12:5</td><td><a href=\"https://h.example/gone\"",
+        "<h2>Not judged: 1</h2>",
+        "<h2>By cause</h2>",
+        "<h2>By host</h2>",
+        "<h2>By source</h2>",
+        "certificate expired 3 days ago",
+        "docs/cut.xml:3: the sitemap is cut",
+        "<h2>Verdicts by source</h2>",
+    ] {
+        assert!(text.contains(part), "{part}");
+    }
+    for part in [
+        "<script", "<img", "src=", "url(", "@import", "<link", "\u{1b}",
+    ] {
+        assert!(!text.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn the_summary_is_one_object() {
+    let samples = samples();
+    let text = figures::json(&summary(&samples));
+    assert_eq!(text.matches('\n').count(), 1);
+    let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let summary = &value["summary"];
+    assert_eq!(summary["complete"], true);
+    assert_eq!(summary["exit_status"], 1);
+    assert_eq!(summary["classes"]["neg"], 1);
+    assert_eq!(summary["causes"]["status_503"], 1);
+    assert_eq!(summary["urls_by_host"]["https://h.example"]["ok"], 2);
+    assert_eq!(HostTally::default().classes.len(), Class::ALL.len());
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_named_before_the_check() {
+    for (report, summary) in [
+        (Some("/no/such/folder/x"), None),
+        (None, Some("/no/such/folder/y")),
+    ] {
+        let options = Options {
+            reports: report
+                .map(|path| (Kind::Html, path.into()))
+                .into_iter()
+                .collect(),
+            summary: summary.map(|path| SummaryFormat::JsonFile(path.into())),
+            ..Options::default()
+        };
+        let message = CheckReport::new(options).expect_err("no such folder");
+        let path = report.or(summary).expect("one of them");
+        assert!(message.starts_with(path), "{message}");
+    }
+}
