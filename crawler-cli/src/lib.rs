@@ -10,6 +10,7 @@ pub mod demo;
 pub mod find;
 pub mod get;
 pub mod glossary;
+mod markup;
 mod report;
 pub mod store;
 pub mod terminal;

@@ -4,7 +4,7 @@
 //! it stands, and about anchors and the title if the visitor wants them. Links stream: nothing is kept for a link that
 //! was told. Relative URLs are given as written; [`Document::base`] is what they are relative to.
 //!
-//! ```no_run
+//! ```
 //! use crawler_cli::check::links::{Document, Format, Link};
 //!
 //! let document = Document::new(Format::Markdown, b"See\n[the *guide*](guide.md).", None);
@@ -19,7 +19,8 @@
 //! Comments switch links off, where a format has comments: `<!-- crawler-check-disable -->` up to
 //! `<!-- crawler-check-enable -->` or the end, `<!-- crawler-check-disable-next-line -->`, and
 //! `<!-- crawler-check-disable-line -->` for the line of the comment itself. `markdown-link-check-` in place of
-//! `crawler-check-` means the same. CSS has these in `/* */`; plain text has no comments.
+//! `crawler-check-` means the same. HTML and Markdown have these comments; CSS has them in `/* */`. They
+//! mean nothing in XML and in plain text.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -27,6 +28,20 @@ use std::fmt;
 use std::ops::Range;
 
 mod anchors;
+mod bare;
+mod css;
+mod encoding;
+mod heading;
+mod html;
+mod markdown;
+mod output;
+mod place;
+mod switch;
+mod xml;
+
+use css::CssItem;
+use html::{HtmlState, Piece};
+use output::{Found, Output};
 
 pub use anchors::{Anchors, Fragment};
 
@@ -122,6 +137,38 @@ pub enum Syntax {
     Plain,
 }
 
+impl Syntax {
+    /// The URL as it has to be written in [`Link::span`]. The URL is one that a URL parser gave: it has no blanks.
+    ///
+    /// ```
+    /// use crawler_cli::check::links::Syntax;
+    ///
+    /// assert_eq!(Syntax::Markup.write("http://h/?a&b"), "http://h/?a&amp;b");
+    /// assert_eq!(Syntax::Markdown.write("http://h/a)"), "http://h/a\\)");
+    /// ```
+    pub fn write(self, url: &str) -> String {
+        let mut written = String::with_capacity(url.len());
+        for char in url.chars() {
+            match (self, char) {
+                (Self::Markup, '&') => written.push_str("&amp;"),
+                (Self::Markup, '"') => written.push_str("&quot;"),
+                (Self::Markup, '\'') => written.push_str("&#39;"),
+                (Self::Markup, '<') => written.push_str("&lt;"),
+                (Self::Markup, '>') => written.push_str("&gt;"),
+                // Ends a cell of a table, even if it is escaped.
+                (Self::Markdown, '|') => written.push_str("%7C"),
+                (Self::Markdown, '(' | ')' | '<' | '>' | '\\' | '&')
+                | (Self::Css, '(' | ')' | '"' | '\'' | '\\') => {
+                    written.push('\\');
+                    written.push(char);
+                }
+                _ => written.push(char),
+            }
+        }
+        written
+    }
+}
+
 /// Longest [`Link::text`] in bytes.
 pub const TEXT_BYTES: usize = 1024;
 
@@ -161,10 +208,9 @@ pub struct Document<'d> {
 impl<'d> Document<'d> {
     /// Takes bytes in this format. The encoding is that of the byte order mark, else `charset` (the label in
     /// `Content-Type`), else what the document declares, else UTF-8. UTF-8 is not copied; other encodings are.
-    /// Bytes that are wrong in the encoding become U+FFFD.
-    pub fn new(format: Format, bytes: &'d [u8], _charset: Option<&str>) -> Self {
-        let text = String::from_utf8_lossy(bytes);
-        let offset = matches!(text, Cow::Borrowed(_)).then_some(0);
+    /// Bytes that are wrong in the encoding become U+FFFD. An unknown label counts as none.
+    pub fn new(format: Format, bytes: &'d [u8], charset: Option<&str>) -> Self {
+        let (text, offset) = encoding::text(format, bytes, charset);
         Self {
             format,
             text,
@@ -172,10 +218,13 @@ impl<'d> Document<'d> {
         }
     }
 
-    /// The URL of the first `<base href>`, as written: relative URLs of the document are relative to this URL, which is
+    /// The URL of the first `<base href>`, decoded: relative URLs of the document are relative to this URL, which is
     /// relative to that of the document. `None` for formats without such an element.
     pub fn base(&self) -> Option<String> {
-        None
+        match self.format {
+            Format::Html => html::base(&self.text),
+            _ => None,
+        }
     }
 
     /// Tells the visitor what the document holds.
@@ -183,8 +232,58 @@ impl<'d> Document<'d> {
     /// # Errors
     /// The document is [`Format::Xml`], and it is cut or malformed. The links before that place were told.
     pub fn read(&self, visitor: &mut impl Visitor) -> Result<(), XmlError> {
-        let _ = (self.format, &self.text, self.offset, visitor.is_done());
-        Ok(())
+        let mut output = Output::new(&self.text, self.offset, visitor);
+        let mut result = Ok(());
+        match self.format {
+            Format::Markdown => markdown::read(&self.text, &mut output),
+            Format::Html => {
+                let piece = Piece {
+                    html: &self.text,
+                    parts: &[(0, 0)],
+                    in_markdown: false,
+                };
+                html::read(&piece, &mut HtmlState::default(), &mut output);
+            }
+            Format::Css => self.css(&mut output),
+            Format::Xml => result = xml::read(&self.text, &mut output),
+            Format::Text => self.plain_text(&mut output),
+        }
+        output.flush();
+        result
+    }
+
+    fn css<V: Visitor>(&self, output: &mut Output<'_, '_, V>) {
+        css::read(&self.text, &mut |item| match item {
+            CssItem::Url(span, url) => output.link(
+                Found {
+                    at: span.start,
+                    url,
+                    span: Some(span),
+                    syntax: Syntax::Css,
+                    kind: Kind::Embedded,
+                },
+                "",
+            ),
+            CssItem::Comment(range) => output.comment(&self.text[range.clone()], range.end),
+        });
+    }
+
+    fn plain_text<V: Visitor>(&self, output: &mut Output<'_, '_, V>) {
+        for span in bare::urls(&self.text) {
+            if output.is_done() {
+                break;
+            }
+            output.link(
+                Found {
+                    at: span.start,
+                    url: Cow::Borrowed(&self.text[span.clone()]),
+                    span: Some(span),
+                    syntax: Syntax::Plain,
+                    kind: Kind::Document,
+                },
+                "",
+            );
+        }
     }
 }
 
@@ -225,3 +324,6 @@ impl fmt::Display for XmlError {
 }
 
 impl Error for XmlError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,497 @@
+//! Links of Markdown: CommonMark with the extensions of GitHub, by pulldown-cmark. Raw HTML is read as HTML.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use memchr::memmem;
+use pulldown_cmark::{CowStr, Event, LinkType, OffsetIter, Options, Parser, Tag, TagEnd};
+
+use crate::markup::references::{self, Context};
+
+use super::bare;
+use super::heading::Slugs;
+use super::html::{self, HtmlState, Piece};
+use super::output::{Found, OpenLink, Output};
+use super::{Kind, Syntax, Visitor};
+
+/// Reads a document.
+pub(super) fn read<V: Visitor>(text: &str, output: &mut Output<'_, '_, V>) {
+    let start = front_matter(text);
+    let mut events = Parser::new_ext(&text[start..], EXTENSIONS).into_offset_iter();
+    let mut reader = MarkdownReader {
+        text,
+        start,
+        output,
+        html: HtmlState::default(),
+        block: None,
+        ends: Vec::new(),
+        links: Vec::new(),
+        images: 0,
+        in_code: false,
+        inner_end: start,
+        bare_end: 0,
+        heading: None,
+        slugs: Slugs::default(),
+    };
+    while let Some((event, range)) = events.next() {
+        if reader.output.is_done() {
+            break;
+        }
+        let range = range.start + start..range.end + start;
+        reader.event(event, range, &events);
+    }
+}
+
+/// What GitHub reads.
+const EXTENSIONS: Options = Options::ENABLE_TABLES
+    .union(Options::ENABLE_FOOTNOTES)
+    .union(Options::ENABLE_STRIKETHROUGH)
+    .union(Options::ENABLE_TASKLISTS)
+    .union(Options::ENABLE_HEADING_ATTRIBUTES)
+    .union(Options::ENABLE_GFM);
+
+/// The length of the metadata at the start of a document: YAML between `---`, or TOML between `+++`.
+fn front_matter(text: &str) -> usize {
+    let fence = ["---", "+++"]
+        .into_iter()
+        .find(|fence| text.starts_with(fence));
+    let Some(fence) = fence else {
+        return 0;
+    };
+    let mut lines = text.split_inclusive('\n');
+    let mut length = match lines.next() {
+        Some(first) if first.trim_end() == fence => first.len(),
+        _ => return 0,
+    };
+    for line in lines {
+        length += line.len();
+        let line = line.trim_end();
+        if line == fence || (fence == "---" && line == "...") {
+            return length;
+        }
+    }
+    0
+}
+
+struct MarkdownReader<'d, 's, 't, 'v, V> {
+    text: &'d str,
+    /// Where the parser's text begins in `text`.
+    start: usize,
+    output: &'s mut Output<'t, 'v, V>,
+    html: HtmlState,
+    /// The block of raw HTML that is read.
+    block: Option<Block>,
+    /// Where the open elements end.
+    ends: Vec<usize>,
+    /// The open links and images.
+    links: Vec<OpenReference>,
+    /// How many of these are images.
+    images: usize,
+    in_code: bool,
+    /// Where the last event inside of the innermost link ends.
+    inner_end: usize,
+    /// Where the last bare URL ends.
+    bare_end: usize,
+    /// The text of the heading that is read.
+    heading: Option<String>,
+    slugs: Slugs,
+}
+
+/// A link or an image whose text is read.
+struct OpenReference {
+    /// `None` if the link is not wanted.
+    link: Option<OpenLink>,
+    /// The URL is written behind the text, and is this one when decoded.
+    inline: Option<String>,
+}
+
+/// A block of raw HTML. In a quote or a list it stands in several parts.
+#[derive(Default)]
+struct Block {
+    parts: Vec<Range<usize>>,
+}
+
+impl<'d, V: Visitor> MarkdownReader<'d, '_, '_, '_, V> {
+    fn event(&mut self, event: Event<'_>, range: Range<usize>, events: &OffsetIter<'_>) {
+        match event {
+            Event::Start(tag) => {
+                self.ends.push(range.end);
+                self.open(tag, range, events);
+                return;
+            }
+            Event::End(tag) => {
+                self.ends.pop();
+                self.close(tag, range.clone());
+            }
+            Event::Text(text) if !self.in_code => self.words(&text, range.clone()),
+            Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
+                self.plain(&text);
+            }
+            Event::SoftBreak | Event::HardBreak => {
+                self.output.text(" ");
+                if let Some(heading) = &mut self.heading {
+                    heading.push('\n');
+                }
+            }
+            Event::Html(_) => {
+                if let Some(block) = &mut self.block {
+                    block.push(range.clone());
+                }
+            }
+            Event::InlineHtml(html) => self.inline_html(&html, range.clone()),
+            Event::FootnoteReference(label) => self.anchor(&format!("fnref-{label}")),
+            _ => {}
+        }
+        self.inner_end = range.end;
+    }
+
+    fn open(&mut self, tag: Tag<'_>, range: Range<usize>, events: &OffsetIter<'_>) {
+        self.inner_end = range.start;
+        match tag {
+            Tag::Link {
+                link_type,
+                dest_url,
+                id,
+                ..
+            } => {
+                self.inner_end += 1;
+                self.reference(link_type, dest_url, &id, Kind::Document, range, events);
+            }
+            Tag::Image {
+                link_type,
+                dest_url,
+                id,
+                ..
+            } => {
+                self.inner_end += 2;
+                self.images += 1;
+                self.reference(link_type, dest_url, &id, Kind::Embedded, range, events);
+            }
+            Tag::CodeBlock(_) | Tag::MetadataBlock(_) => self.in_code = true,
+            Tag::HtmlBlock => self.block = Some(Block::default()),
+            Tag::Heading { id, .. } => {
+                self.heading = Some(String::new());
+                if let Some(id) = id {
+                    self.anchor(&id);
+                }
+            }
+            Tag::FootnoteDefinition(label) => self.anchor(&format!("fn-{label}")),
+            _ => {}
+        }
+    }
+
+    fn close(&mut self, tag: TagEnd, range: Range<usize>) {
+        match tag {
+            TagEnd::Link => self.end_reference(range),
+            TagEnd::Image => {
+                self.images -= 1;
+                self.end_reference(range);
+            }
+            TagEnd::CodeBlock | TagEnd::MetadataBlock(_) => self.in_code = false,
+            TagEnd::HtmlBlock => {
+                if let Some(block) = self.block.take() {
+                    self.html_block(&block);
+                }
+            }
+            TagEnd::Heading(_) => {
+                self.html.end(self.output);
+                if let Some(heading) = self.heading.take()
+                    && self.output.visitor.wants_anchors()
+                {
+                    let slug = self.slugs.of(&heading);
+                    self.output.visitor.anchor(&slug);
+                }
+            }
+            TagEnd::Paragraph | TagEnd::TableCell | TagEnd::Item => self.html.end(self.output),
+            _ => {}
+        }
+    }
+
+    fn anchor(&mut self, anchor: &str) {
+        if self.output.visitor.wants_anchors() {
+            self.output.visitor.anchor(anchor);
+        }
+    }
+
+    fn reference(
+        &mut self,
+        link_type: LinkType,
+        url: CowStr<'_>,
+        id: &str,
+        kind: Kind,
+        range: Range<usize>,
+        events: &OffsetIter<'_>,
+    ) {
+        let inside = range.start + 1..range.end.saturating_sub(1).max(range.start + 1);
+        let (url, span) = match link_type {
+            LinkType::Autolink => (url, Some(inside)),
+            LinkType::Email => (format!("mailto:{url}").into(), None),
+            LinkType::Inline => (url, None),
+            _ => {
+                let definition = events.reference_definitions().get(id);
+                let span = definition.and_then(|definition| {
+                    let span = definition.span.start + self.start..definition.span.end + self.start;
+                    self.defined(span, &url)
+                });
+                (url, span)
+            }
+        };
+        let inline = (link_type == LinkType::Inline).then(|| url.to_string());
+        let link = self.output.begin(Found {
+            at: range.start,
+            url: Cow::Borrowed(&url),
+            span,
+            syntax: match link_type {
+                LinkType::Autolink => Syntax::Plain,
+                _ => Syntax::Markdown,
+            },
+            kind,
+        });
+        self.links.push(OpenReference { link, inline });
+    }
+
+    fn end_reference(&mut self, range: Range<usize>) {
+        let Some(OpenReference { link, inline }) = self.links.pop() else {
+            return;
+        };
+        if let Some(link) = link {
+            let span = inline.and_then(|url| {
+                let start = self.inner_end.max(range.start);
+                let rest = self.text.get(start..range.end)?;
+                let behind = start + memmem::find(rest.as_bytes(), b"](")? + 2;
+                self.destination(behind..range.end, &url)
+            });
+            self.output.end(link, span);
+        }
+    }
+
+    /// Where the destination of a definition stands.
+    fn defined(&self, definition: Range<usize>, url: &str) -> Option<Range<usize>> {
+        let text = self.text.get(definition.clone())?;
+        let mut ends = memmem::find_iter(text.as_bytes(), b"]:");
+        ends.find_map(|end| self.destination(definition.start + end + 2..definition.end, url))
+    }
+
+    /// The destination at the start of a range, if it is this URL when decoded (CommonMark §6.3).
+    fn destination(&self, range: Range<usize>, url: &str) -> Option<Range<usize>> {
+        let rest = self.text.get(range.clone())?;
+        let trimmed = rest.trim_ascii_start();
+        let start = range.start + rest.len() - trimmed.len();
+        let (start, raw) = match trimmed.strip_prefix('<') {
+            Some(inside) => (start + 1, until(inside, |char| char == '>')),
+            None => {
+                let mut depth = 0_usize;
+                let is_end = |char: char| {
+                    match char {
+                        '(' => depth += 1,
+                        ')' if depth == 0 => return true,
+                        ')' => depth -= 1,
+                        _ => {}
+                    }
+                    char.is_ascii_whitespace()
+                };
+                (start, until(trimmed, is_end))
+            }
+        };
+        (unescaped(raw) == url).then_some(start..start + raw.len())
+    }
+
+    /// Text that is no markup.
+    fn plain(&mut self, text: &str) {
+        self.output.text(text);
+        if let Some(heading) = &mut self.heading
+            && self.images == 0
+        {
+            heading.push_str(text);
+        }
+    }
+
+    /// Text, which can hold bare URLs (GFM §6.9).
+    fn words(&mut self, text: &str, range: Range<usize>) {
+        if self.block.is_some() {
+            return;
+        }
+        self.plain(text);
+        if !self.links.is_empty() || self.html.is_open() {
+            return;
+        }
+        let from = range.start.max(self.bare_end);
+        if from >= range.end {
+            return;
+        }
+        let end = self
+            .ends
+            .last()
+            .map_or(range.end, |&end| end.max(range.end));
+        let mut from = from;
+        while let Some(found) = next_bare(self.text, from..range.end, end) {
+            from = found.end;
+            self.bare_end = found.end;
+            let raw = &self.text[found.clone()];
+            let url = unescaped(raw);
+            let is_www = is_www(raw);
+            let url = match is_www {
+                true => Cow::Owned(format!("http://{url}")),
+                false => url,
+            };
+            self.output.link(
+                Found {
+                    at: found.start,
+                    url,
+                    span: Some(found.clone()).filter(|_| !is_www),
+                    syntax: Syntax::Plain,
+                    kind: Kind::Document,
+                },
+                raw,
+            );
+            if from >= range.end {
+                break;
+            }
+        }
+    }
+
+    /// Raw HTML between text. Where a line of a quote begins inside, the parser has removed its `>`.
+    fn inline_html(&mut self, html: &str, range: Range<usize>) {
+        let mut at = range.start;
+        let mut parts = Vec::new();
+        let mut copied = 0;
+        for line in html.split_inclusive('\n') {
+            let rest = &self.text[at..range.end];
+            at += rest.find(line).unwrap_or(0);
+            parts.push((copied, at));
+            copied += line.len();
+            at = (at + line.len()).min(range.end);
+        }
+        self.piece(html, &parts);
+    }
+
+    /// A block of raw HTML.
+    fn html_block(&mut self, block: &Block) {
+        let (mut html, mut parts) = (String::new(), Vec::new());
+        match block.parts.as_slice() {
+            [range] => self.piece(&self.text[range.clone()], &[(0, range.start)]),
+            ranges => {
+                for range in ranges {
+                    parts.push((html.len(), range.start));
+                    html.push_str(&self.text[range.clone()]);
+                }
+                self.piece(&html, &parts);
+            }
+        }
+    }
+
+    fn piece(&mut self, html: &str, parts: &[(usize, usize)]) {
+        if !parts.is_empty() {
+            let piece = Piece {
+                html,
+                parts,
+                in_markdown: true,
+            };
+            html::read(&piece, &mut self.html, self.output);
+        }
+    }
+}
+
+impl Block {
+    fn push(&mut self, range: Range<usize>) {
+        match self.parts.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => self.parts.push(range),
+        }
+    }
+}
+
+/// The first bare URL that begins in `range`. The URL can go on behind the range, up to `end`: what is no text for the
+/// parser, such as `_`, can be a part of the URL.
+fn next_bare(text: &str, range: Range<usize>, end: usize) -> Option<Range<usize>> {
+    let inside = text.get(range.clone())?;
+    let absolute = bare::next(inside, 0).map(|found| range.start + found.start);
+    let www = next_www(text, range);
+    let start = match (absolute, www) {
+        (Some(absolute), Some(www)) => absolute.min(www),
+        (absolute, www) => absolute.or(www)?,
+    };
+    let rest = text.get(start..end)?;
+    let scheme = memmem::find(rest.as_bytes(), b"://").filter(|_| Some(start) == absolute);
+    let host = scheme.map_or(0, |at| at + 3);
+    let mut length = host + bare::length_in_markdown(&rest[host..]);
+    // Brackets that begin a link are no part of the URL.
+    if let Some(link) = memmem::find(&rest.as_bytes()[..length], b"](") {
+        let bracket = rest[..link].rfind('[');
+        length = bracket.unwrap_or(link);
+    }
+    Some(start..start + length)
+}
+
+/// Where `www.` begins a word that is a host (GFM §6.9).
+fn next_www(text: &str, range: Range<usize>) -> Option<usize> {
+    let inside = &text.as_bytes()[range.clone()];
+    let mut found = memmem::find_iter(inside, b"www.").map(|at| range.start + at);
+    found.find(|&at| {
+        let before = text[..at].chars().next_back();
+        let is_start =
+            before.is_none_or(|before| before.is_whitespace() || "*_~(".contains(before));
+        let rest = &text[at + 4..];
+        is_start && rest.starts_with(|char: char| char.is_alphanumeric())
+    })
+}
+
+fn is_www(raw: &str) -> bool {
+    raw.starts_with("www.")
+}
+
+/// The text up to the first character that `is_end` and is not escaped.
+fn until(text: &str, mut is_end: impl FnMut(char) -> bool) -> &str {
+    let mut is_escaped = false;
+    let end = text.find(|char: char| {
+        if is_escaped {
+            is_escaped = false;
+            return char.is_ascii_whitespace();
+        }
+        is_escaped = char == '\\';
+        !is_escaped && is_end(char)
+    });
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// Decodes backslash escapes and character references (CommonMark §2.4 and §2.5).
+fn unescaped(raw: &str) -> Cow<'_, str> {
+    if !raw.contains(['\\', '&']) {
+        return Cow::Borrowed(raw);
+    }
+    let mut decoded = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(at) = rest.find(['\\', '&']) {
+        decoded.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let next = rest[1..].chars().next();
+        if rest.starts_with('\\')
+            && let Some(escaped) = next.filter(char::is_ascii_punctuation)
+        {
+            decoded.push(escaped);
+            rest = &rest[2..];
+            continue;
+        }
+        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'#';
+        let name = rest
+            .bytes()
+            .skip(1)
+            .take(REFERENCE)
+            .take_while(is_name)
+            .count();
+        let length = 1 + name;
+        if rest.starts_with('&') && rest[length..].starts_with(';') {
+            let reference = references::decode(&rest.as_bytes()[..=length], Some(Context::Text));
+            decoded.push_str(&String::from_utf8_lossy(&reference));
+            rest = &rest[length + 1..];
+        } else {
+            decoded.push_str(&rest[..1]);
+            rest = &rest[1..];
+        }
+    }
+    decoded.push_str(rest);
+    Cow::Owned(decoded)
+}
+
+/// More than the longest name of an entity.
+const REFERENCE: usize = 40;

@@ -1,0 +1,706 @@
+//! Documents and their links: `line:column url "text"`. Every link that can be edited is edited, and read again.
+
+use super::*;
+
+/// Records what it is told.
+#[derive(Default)]
+struct Recorder {
+    links: Vec<Link<'static>>,
+    anchors: Vec<String>,
+    titles: Vec<String>,
+}
+
+impl Visitor for Recorder {
+    fn link(&mut self, link: Link<'_>) {
+        self.links.push(Link {
+            url: Cow::Owned(link.url.into_owned()),
+            text: Cow::Owned(link.text.into_owned()),
+            span: link.span,
+            syntax: link.syntax,
+            line: link.line,
+            column: link.column,
+            kind: link.kind,
+        });
+    }
+
+    fn wants_anchors(&self) -> bool {
+        true
+    }
+
+    fn anchor(&mut self, anchor: &str) {
+        self.anchors.push(anchor.to_owned());
+    }
+
+    fn title(&mut self, title: &str) {
+        self.titles.push(title.to_owned());
+    }
+}
+
+fn read(format: Format, bytes: &[u8]) -> Recorder {
+    let mut recorder = Recorder::default();
+    let _ = Document::new(format, bytes, None).read(&mut recorder);
+    recorder
+}
+
+fn shown(links: &[Link<'_>]) -> Vec<String> {
+    let shown = links.iter().map(|link| {
+        let text = match link.text.is_empty() {
+            true => String::new(),
+            false => format!(" {:?}", link.text),
+        };
+        format!("{}:{} {}{text}", link.line, link.column, link.url)
+    });
+    shown.collect()
+}
+
+/// Replaces each URL by another one, and checks that only this URL changes.
+fn edit(format: Format, bytes: &[u8], links: &[Link<'_>]) {
+    for url in ["https://new.example/a?b=1&c=(d)&copy;'e", "x"] {
+        for link in links {
+            let Some(span) = link.span.clone() else {
+                continue;
+            };
+            let mut edited = bytes[..span.start].to_vec();
+            // Bare URLs are known by their scheme, and end before some characters.
+            let url = match link.syntax {
+                Syntax::Plain => "https://new.example/a",
+                _ => url,
+            };
+            edited.extend_from_slice(link.syntax.write(url).as_bytes());
+            edited.extend_from_slice(&bytes[span.end..]);
+            let again = read(format, &edited).links;
+            assert_eq!(again.len(), links.len(), "{:?} {url}", link);
+            for (old, new) in links.iter().zip(&again) {
+                let wanted = match old.span == link.span {
+                    true => url,
+                    false => &old.url,
+                };
+                assert_eq!(new.url, wanted, "{link:?}");
+            }
+        }
+    }
+}
+
+#[track_caller]
+fn check(format: Format, document: &str, expected: &[&str]) {
+    let links = read(format, document.as_bytes()).links;
+    assert_eq!(shown(&links), expected, "{document}");
+    edit(format, document.as_bytes(), &links);
+    let uneditable = links.iter().filter(|link| link.span.is_none());
+    let known = ["mailto:", "http://www.", "in-"];
+    for link in uneditable {
+        assert!(
+            known.iter().any(|known| link.url.contains(known)),
+            "{link:?} cannot be edited"
+        );
+    }
+}
+
+#[test]
+fn html() {
+    let check = |document, expected: &[&str]| check(Format::Html, document, expected);
+    check("<a href=\"x\">a  <b>b</b>\n c</a>", &["1:10 x \"a b c\""]);
+    check(
+        "<A HREF = 'x'>a</A ><a\nhref=y>é</a>",
+        &["1:12 x \"a\"", "2:6 y \"é\""],
+    );
+    check("<p>é<a class=c href=\" x&amp;y \t\">", &["1:22 x&y"]);
+    check("<a href='x' href='y'>1</a>", &["1:10 x \"1\""]);
+    check(
+        "<a href=1>a<a href=2>b</a>c</a>",
+        &["1:9 1 \"a\"", "1:20 2 \"b\""],
+    );
+    check(
+        "<a href=1><img src=i alt='an image'> b</a>",
+        &["1:9 1 \"an image b\"", "1:20 i \"an image\""],
+    );
+    check(
+        "<img src=a srcset='b 1x, c 2x'>",
+        &["1:10 a", "1:20 b", "1:20 c"],
+    );
+    check(
+        "<picture><source srcset=b></picture><video poster=p src=v></video>",
+        &["1:25 b", "1:51 p", "1:57 v"],
+    );
+    check(
+        "<link rel=stylesheet href=s><link rel='dns-prefetch' href=//n><link rel=preconnect href=//n>",
+        &["1:27 s"],
+    );
+    check(
+        "<script src=s>document.write('<a href=no>')</script><a href=x></a>",
+        &["1:13 s", "1:61 x"],
+    );
+    check(
+        "<meta http-equiv=Refresh content=\"3; url='in-quotes'\"><meta name=x content='0;url=no'>",
+        &["1:35 in-quotes"],
+    );
+    check(
+        "<template><a href=no><template></template><img src=no></template><a href=x>",
+        &["1:74 x"],
+    );
+    check(
+        "<!-- <a href=no> --><form action=no><button formaction=no></form><base href=no>",
+        &[],
+    );
+    check(
+        "<noscript><img src=x></noscript><object data=o></object><embed src=e><iframe src=f></iframe>",
+        &["1:20 x", "1:46 o", "1:68 e", "1:82 f"],
+    );
+    check(
+        "<input src=no><input type=image src=i alt=go><track src=t><area href=a alt=A>",
+        &["1:37 i \"go\"", "1:57 t", "1:70 a \"A\""],
+    );
+    check(
+        "<svg><use xlink:href='i.svg#a'/><image href=j /><a xlink:href=k>t</a></svg><blockquote cite=q>",
+        &["1:23 i.svg#a", "1:45 j", "1:63 k \"t\"", "1:93 q"],
+    );
+    check(
+        "<style>a { background: url(x.png) } /* url(no) */ @import 'y.css';</style>",
+        &["1:28 x.png", "1:60 y.css"],
+    );
+    check(
+        "<p style=\"background:url(&quot;in-style.png&quot;)\"><p style='a:url(in-style)'>",
+        &["1:11 in-style.png", "1:63 in-style"],
+    );
+    check(
+        "<title><a href=no></title><textarea><a href=no></textarea><xmp><a href=no></xmp><a href=x>",
+        &["1:89 x"],
+    );
+    check("<a href=x>a", &["1:9 x \"a\""]);
+    check("<a href=x", &[]);
+    check("<a href=\"x", &[]);
+    check("<a href=''></a><a href></a><a href=' '></a><a>", &[]);
+    check("a\r\nb\rc<a href=x></a>", &["3:10 x"]);
+    check(
+        "<a href=x>a<br>b<script>no</script></a>",
+        &["1:9 x \"a b\""],
+    );
+    check(
+        "<table background=b><td background=c>",
+        &["1:19 b", "1:36 c"],
+    );
+    check(
+        "<a href=mailto:a@b>m</a><a href='javascript:x()'>j</a>",
+        &["1:9 mailto:a@b \"m\"", "1:34 javascript:x() \"j\""],
+    );
+}
+
+#[test]
+fn markdown() {
+    let check = |document, expected: &[&str]| check(Format::Markdown, document, expected);
+    check("a [b *c*](d)", &["1:3 d \"b c\""]);
+    check(
+        "é [b](<d e> 'title') ![i](j)",
+        &["1:3 d e \"b\"", "1:22 j \"i\""],
+    );
+    check(
+        "[![alt](i.png)](x)",
+        &["1:1 x \"alt\"", "1:2 i.png \"alt\""],
+    );
+    check(
+        "[a][r] [r][] [r] ![b][r]\n\n[r]: u 'title'",
+        &["1:1 u \"a\"", "1:8 u \"r\"", "1:14 u \"r\"", "1:18 u \"b\""],
+    );
+    check("[a][missing] [missing]\n\n[unused]: u", &[]);
+    check(
+        "<https://a.example/> <a@b.example>",
+        &[
+            "1:1 https://a.example/ \"https://a.example/\"",
+            "1:22 mailto:a@b.example \"a@b.example\"",
+        ],
+    );
+    check(
+        "See https://a.example/b_c_d, (http://b.example/x(y)). www.c.example",
+        &[
+            "1:5 https://a.example/b_c_d \"https://a.example/b_c_d\"",
+            "1:31 http://b.example/x(y) \"http://b.example/x(y)\"",
+            "1:55 http://www.c.example \"www.c.example\"",
+        ],
+    );
+    check(
+        "**https://a.example/** _https://b.example_ https://c.example/_d_ https://e.example/a\\_b",
+        &[
+            "1:3 https://a.example/ \"https://a.example/\"",
+            "1:25 https://b.example \"https://b.example\"",
+            "1:44 https://c.example/_d \"https://c.example/_d\"",
+            "1:66 https://e.example/a_b \"https://e.example/a\\\\_b\"",
+        ],
+    );
+    check(
+        "https://a.example/?b=1&amp;c=2",
+        &["1:1 https://a.example/?b=1&c=2 \"https://a.example/?b=1&amp;c=2\""],
+    );
+    check("`[a](b) https://no.example` ``<https://no.example>``", &[]);
+    check(
+        "```\n[a](b) https://no.example\n```\n\n    [a](b) https://no.example\n\n[c](d)",
+        &["7:1 d \"c\""],
+    );
+    check(
+        "<!-- [a](b) https://no.example\n\n[c](d) -->\n\n[e](f)",
+        &["5:1 f \"e\""],
+    );
+    check(
+        "| a | b |\n|---|---|\n| [c](d) |https://e.example|",
+        &[
+            "3:3 d \"c\"",
+            "3:11 https://e.example \"https://e.example\"",
+        ],
+    );
+    check("a[^1]\n\n[^1]: see [b](c)", &["3:11 c \"b\""]);
+    check(
+        "> [a](b)\n> <a\n> href='c'>d</a>",
+        &["1:3 b \"a\"", "3:9 c \"d\""],
+    );
+    check(
+        "- x\n  <div><a href='c'>d</a>\n  <img src='e'></div>",
+        &["2:17 c \"d\"", "3:13 e"],
+    );
+    check(
+        "<div>\n<a href=\"x\">text</a>\n</div>\n\n[y](z)",
+        &["2:10 x \"text\"", "5:1 z \"y\""],
+    );
+    check(
+        "a <a href='x'>*b* `c` https://no.example</a> [d](e)",
+        &["1:12 x \"b c https://no.example\"", "1:46 e \"d\""],
+    );
+    check(
+        "<a href=in-x><img src=in-y></a> <a href='z'>",
+        &["1:9 in-x", "1:23 in-y", "1:42 z"],
+    );
+    check(
+        "---\nurl: https://no.example\n---\n[a](b)",
+        &["4:1 b \"a\""],
+    );
+    check(
+        "+++\nurl = 'https://no.example'\n+++\n[a](b)",
+        &["4:1 b \"a\""],
+    );
+    check(
+        "a\n\n---\n\nhttps://a.example\n\n---\n",
+        &["5:1 https://a.example \"https://a.example\""],
+    );
+    check(
+        "[a](b\\)c) [d](e&amp;f) [g](h(i))",
+        &["1:1 b)c \"a\"", "1:11 e&f \"d\"", "1:24 h(i) \"g\""],
+    );
+    check("[a\nb](c)\r\n[d](e)", &["1:1 c \"a b\"", "3:1 e \"d\""]);
+    check("[a]()  [b](#x)", &["1:8 #x \"b\""]);
+    check(
+        "\\[a](b) \\https://a.example",
+        &["1:10 https://a.example \"https://a.example\""],
+    );
+    check(
+        "[https://a.example](https://b.example)",
+        &["1:1 https://b.example \"https://a.example\""],
+    );
+    check(
+        "# [a](b) https://c.example",
+        &[
+            "1:3 b \"a\"",
+            "1:10 https://c.example \"https://c.example\"",
+        ],
+    );
+    check("1. [a]\n\n   [a]: b\n", &["1:4 b \"a\""]);
+    check(
+        "see https://a.example/[b](c)",
+        &[
+            "1:5 https://a.example/ \"https://a.example/\"",
+            "1:23 c \"b\"",
+        ],
+    );
+}
+
+#[test]
+fn css() {
+    let check = |document, expected: &[&str]| check(Format::Css, document, expected);
+    check(
+        "a { b: url(c) url( \"d\" ) URL('e') }",
+        &["1:12 c", "1:21 d", "1:31 e"],
+    );
+    check(
+        "@charset \"no\"; @import 'a'; @IMPORT \"b\" screen; @import url(c) layer(d);",
+        &["1:25 a", "1:38 b", "1:61 c"],
+    );
+    check(
+        "/* url(no) */ a::before { content: \"url(no)\"; b: url(\"c(d)\") }",
+        &["1:55 c(d)"],
+    );
+    check(
+        "@namespace url(http://no); @namespace x 'no'; a{b:url(#no);c:my-url(no) murl(no)}",
+        &[],
+    );
+    check(
+        "a{b:url(c\\(d\\).png) url(\"e\\66 g\") url(h\\\n)}",
+        &["1:9 c(d).png", "1:26 efg", "1:39 h"],
+    );
+    check(
+        "a{b:url(a b) url(a\"b) url()}\n/*é*/ c{d:url(e",
+        &["2:15 e"],
+    );
+    check("a{b:url('c\n);d:url(e)}", &["1:10 c", "2:9 e"]);
+    check(
+        "@font-face{src:url(f.woff2)format(\"woff2\"),url(data:x)}",
+        &["1:20 f.woff2", "1:48 data:x"],
+    );
+    check("a{b:url(\\", &["1:9 \u{FFFD}"][..0]);
+}
+
+#[test]
+fn xml() {
+    let check = |document, expected: &[&str]| check(Format::Xml, document, expected);
+    check(
+        "<?xml version='1.0'?>\n<urlset><url><loc> http://h/a?b&amp;c\n</loc><lastmod>2024</lastmod></url>\
+        <url><loc><![CDATA[http://h/d]]></loc><image:image><image:loc>http://h/i</image:loc></image:image>\
+        <xhtml:link rel='alternate' hreflang='de' href='http://h/de'/></url></urlset> <!-- http://no -->",
+        &[
+            "2:20 http://h/a?b&c",
+            "3:55 http://h/d",
+            "3:98 http://h/i",
+            "3:182 http://h/de",
+        ],
+    );
+    check(
+        "<sitemapindex><sitemap><loc>http://h/1.xml.gz</loc></sitemap></sitemapindex>",
+        &["1:29 http://h/1.xml.gz"],
+    );
+    check(
+        "<urlset><url><loc>http://h/?a&b=1</loc></url></urlset>",
+        &["1:19 http://h/?a&b=1"],
+    );
+    check(
+        "<rss><channel><link>http://h/</link><atom:link href='http://h/f'/><item><link>http://h/1</link>\
+        <enclosure url='http://h/e.mp3'/><guid>http://no</guid></item></channel></rss>",
+        &[
+            "1:21 http://h/",
+            "1:54 http://h/f",
+            "1:79 http://h/1",
+            "1:112 http://h/e.mp3",
+        ],
+    );
+    check(
+        "<feed xmlns='http://no'><link href='http://h/'/><entry><content src='http://h/c'/></entry></feed>",
+        &["1:37 http://h/", "1:70 http://h/c"],
+    );
+    check("<project><url>http://no</url></project>", &[]);
+}
+
+#[test]
+fn a_cut_sitemap_gives_the_links_before_and_an_error() {
+    let sitemap =
+        "<urlset>\n<url><loc>http://h/a</loc></url>\n<url><loc>http://h/b</loc></url>\n</urlset>";
+    let read = |document: &str| {
+        let mut recorder = Recorder::default();
+        let result = Document::new(Format::Xml, document.as_bytes(), None).read(&mut recorder);
+        (recorder.links.len(), result)
+    };
+    assert_eq!(read(sitemap), (2, Ok(())));
+    for cut in 0..sitemap.len() - 1 {
+        let (links, result) = read(&sitemap[..cut]);
+        let whole = sitemap[..cut].matches("</loc>").count();
+        assert_eq!(links, whole, "{cut}");
+        assert_eq!(
+            result.map_err(|error| error.fault),
+            Err(XmlFault::Cut),
+            "{cut}"
+        );
+    }
+    let (links, result) = read("<urlset><url><loc>http://h/a</loc></url>\n<url></wrong></urlset>");
+    let error = result.expect_err("malformed");
+    assert_eq!(
+        (links, error.line, error.fault),
+        (1, 2, XmlFault::Malformed)
+    );
+    assert_eq!(
+        error.to_string(),
+        "the XML document is malformed (line 2, column 6)"
+    );
+    let (_, result) = read("<urlset><url><loc>&nosuch;</loc></url></urlset>");
+    assert_eq!(result.map_err(|error| error.fault), Err(XmlFault::Entity));
+    let (_, result) = read(&"<urlset>".repeat(300));
+    assert_eq!(result.map_err(|error| error.fault), Err(XmlFault::TooDeep));
+}
+
+#[test]
+fn plain_text() {
+    check(
+        Format::Text,
+        "see http://a.example/b.\n\u{202e}\u{301}é https://c.example",
+        &["1:5 http://a.example/b", "2:5 https://c.example"],
+    );
+    check(
+        Format::Text,
+        "http://a.example\rhttp://b.example\r\n\tftp://c.example www.no.example [a](b)",
+        &[
+            "1:1 http://a.example",
+            "2:1 http://b.example",
+            "3:2 ftp://c.example",
+        ],
+    );
+}
+
+#[test]
+fn comments_switch_links_off() {
+    for tool in ["markdown-link-check", "crawler-check"] {
+        let document = "[a](a)\n<!-- T-disable -->\n[b](b) <img src=b>\n<!-- T-enable -->\n[c](c) <!-- T-disable-line --> [d](d)\n\
+            <!-- T-disable-next-line -->\n[e](e)\n[f](f)\n\n```\n<!-- T-disable -->\n```\n[g](g)\n\n[h](h)\n<!--T-disable-->\n[i](i)";
+        check(
+            Format::Markdown,
+            &document.replace('T', tool),
+            &["1:1 a \"a\"", "8:1 f \"f\"", "13:1 g \"g\"", "15:1 h \"h\""],
+        );
+        let document = "<a href=a></a><!-- T-disable --><a href=b></a>\n<!-- T-enable --><a href=c></a>\n\
+            <!-- T-disable-next-line -->\n<a href=d></a>\n<a href=e></a>\n<a href=f></a><!-- T-disable-line -->";
+        let links = read(Format::Html, document.replace('T', tool).as_bytes()).links;
+        let urls: Vec<&str> = links.iter().map(|link| &*link.url).collect();
+        assert_eq!(urls, ["a", "c", "e"]);
+        let document = "a{b:url(a)}/* T-disable */c{d:url(b)}/* T-enable */e{f:url(c)}";
+        let links = read(Format::Css, document.replace('T', tool).as_bytes()).links;
+        let urls: Vec<&str> = links.iter().map(|link| &*link.url).collect();
+        assert_eq!(urls, ["a", "c"]);
+    }
+}
+
+#[test]
+fn anchors_and_titles() {
+    let recorder = read(Format::Html, b"<title>A &amp;\n b</title><p id=x><a name='y z'></a><a id=i name=n><svg><title>no</title></svg><p name=no>\
+        <template><p id=no></template><!-- id=no -->");
+    assert_eq!(recorder.anchors, ["x", "y z", "i", "n"]);
+    assert_eq!(recorder.titles, ["A & b"]);
+    let recorder = read(Format::Markdown, "# Getting *Started* `now`!\n\nSetext\n---\n\n## Getting Started now\n\n### A [link](x) ![image](y)\n\n\
+        #### Named {#id .class}\n\n<a name=\"raw\"></a><div id='d'>\n\n[^n]: foot\n\n## B <a id=inner></a>\n\nx[^n] ~~\n\n```\n# no\n```\n".as_bytes());
+    assert_eq!(
+        recorder.anchors,
+        [
+            "getting-started-now",
+            "setext",
+            "getting-started-now-1",
+            "a-link-",
+            "id",
+            "named",
+            "raw",
+            "d",
+            "fn-n",
+            "inner",
+            "b-",
+            "fnref-n",
+        ]
+    );
+}
+
+#[test]
+fn the_base_is_the_first_one() {
+    let base = |html: &str| Document::new(Format::Html, html.as_bytes(), None).base();
+    assert_eq!(
+        base("<BASE target=x><base href=' /a&amp;b '><base href=c>").as_deref(),
+        Some("/a&b")
+    );
+    assert_eq!(
+        base("<!-- <base href=a> --><template><base href=b></template><basefont href=c>"),
+        None
+    );
+    assert_eq!(
+        Document::new(Format::Markdown, b"<base href=a>", None).base(),
+        None
+    );
+}
+
+#[test]
+fn kinds() {
+    let kinds = |format, document: &str| {
+        let links = read(format, document.as_bytes()).links;
+        links.iter().map(|link| link.kind).collect::<Vec<_>>()
+    };
+    use Kind::{Document, Embedded, Sitemap};
+    assert_eq!(
+        kinds(
+            Format::Html,
+            "<a href=a><area href=a><iframe src=a></iframe><link rel=next href=a><link rel='shortcut icon' href=a><img src=a>\
+        <meta http-equiv=refresh content='0;a'>"
+        ),
+        [
+            Document, Document, Document, Document, Embedded, Embedded, Document
+        ][..]
+    );
+    assert_eq!(
+        kinds(Format::Markdown, "[a](b) ![c](d)"),
+        [Document, Embedded]
+    );
+    assert_eq!(
+        kinds(
+            Format::Xml,
+            "<sitemapindex><sitemap><loc>a</loc></sitemap></sitemapindex>"
+        ),
+        [Sitemap]
+    );
+}
+
+#[test]
+fn encodings() {
+    let urls = |format, bytes: &[u8], charset| {
+        let mut found = Vec::new();
+        let document = Document::new(format, bytes, charset);
+        let result = document.read(&mut |link: Link<'_>| {
+            found.push(format!(
+                "{}:{} {} {}",
+                link.line,
+                link.column,
+                link.url,
+                link.span.is_some()
+            ))
+        });
+        assert_eq!(result, Ok(()));
+        found
+    };
+    let utf16 = |text: &str| -> Vec<u8> {
+        let units = text.encode_utf16().flat_map(u16::to_le_bytes);
+        [0xFF, 0xFE].into_iter().chain(units).collect()
+    };
+    assert_eq!(
+        urls(Format::Html, b"\xEF\xBB\xBF<a href=x>", None),
+        ["1:9 x true"]
+    );
+    assert_eq!(
+        urls(
+            Format::Html,
+            &utf16("\u{1F600}\n\u{1F600}<a href=\u{e9}>"),
+            None
+        ),
+        ["2:10 \u{e9} false"]
+    );
+    assert_eq!(
+        urls(Format::Text, b"\xE9\xE9 http://h/\xE9", Some("iso-8859-1")),
+        ["1:4 http://h/\u{e9} false"]
+    );
+    assert_eq!(
+        urls(Format::Text, b"\xE9\xE9 http://h/", Some("no such label")),
+        ["1:4 http://h/ false"]
+    );
+    assert_eq!(
+        urls(
+            Format::Html,
+            b"<meta charset=windows-1252><a href=\xE9>",
+            None
+        ),
+        ["1:36 \u{e9} false"]
+    );
+    assert_eq!(
+        urls(
+            Format::Html,
+            b"<meta http-equiv=Content-Type content='text/html; charset=koi8-r'><a href=\xC1>",
+            None
+        ),
+        ["1:75 \u{430} false"]
+    );
+    assert_eq!(
+        urls(Format::Html, b"<meta charset=utf-16><a href=x>", None),
+        ["1:30 x true"]
+    );
+    assert_eq!(
+        urls(Format::Css, b"@charset \"latin1\"; a{b:url(\xE9)}", None),
+        ["1:28 \u{e9} false"]
+    );
+    assert_eq!(urls(Format::Xml, b"<?xml version='1.0' encoding='latin1'?><urlset><url><loc>http://h/\xE9</loc></url></urlset>", None),
+        ["1:58 http://h/\u{e9} false"]);
+    assert_eq!(
+        urls(Format::Html, b"\xF0\x9F<a href=\xFFx\0y>", None),
+        ["1:10 \u{FFFD}x\u{FFFD}y false"]
+    );
+    // The span is that in the bytes, behind the mark.
+    let mut span = None;
+    let document = Document::new(Format::Text, b"\xEF\xBB\xBFhttp://h/", None);
+    assert_eq!(
+        document.read(&mut |link: Link<'_>| span = link.span),
+        Ok(())
+    );
+    assert_eq!(span, Some(3..12));
+}
+
+#[test]
+fn hostile_documents_end_soon() {
+    let many = |text: &str| text.repeat(50_000);
+    for document in [
+        "[",
+        "![",
+        "> ",
+        ">",
+        "<a href=x ",
+        "<",
+        "<!-- --!",
+        "<!--",
+        "&",
+        "&#",
+        "(",
+        "*",
+        "_",
+        "`",
+        "`a",
+        "<div>",
+        "<template>",
+        "<svg>",
+        "[a](",
+        "[a][",
+        "http://a(",
+        "www.",
+        "<a href=\"",
+        "<script><!--",
+        "</script",
+        "<a href=x>",
+        "url(",
+        "@import",
+        "/*",
+        "\\",
+        "|",
+        "- ",
+        "<loc>",
+        "&amp;",
+        "\0",
+        "\u{202e}",
+        "\r",
+        "~",
+        "<style>",
+        "# a\n",
+        "[a]: b\n",
+        "[^a]: b\n",
+        "|-|\n",
+        "<b style='(",
+        "data:\"",
+        "{",
+    ] {
+        let document = many(document);
+        for format in [
+            Format::Markdown,
+            Format::Html,
+            Format::Css,
+            Format::Xml,
+            Format::Text,
+        ] {
+            let started = std::time::Instant::now();
+            let _ = read(format, document.as_bytes());
+            let took = started.elapsed();
+            // Quadratic time would be minutes.
+            assert!(
+                took < std::time::Duration::from_secs(20),
+                "{format:?} {:?} {took:?}",
+                &document[..8]
+            );
+        }
+    }
+    let long = format!(
+        "<a href=\"{}\"></a><a href=y>{}</a>",
+        "x".repeat(1 << 20),
+        "y ".repeat(1 << 20)
+    );
+    let links = read(Format::Html, long.as_bytes()).links;
+    assert_eq!((links.len(), links[0].url.len()), (2, 1 << 20));
+    assert_eq!(links[1].text, "y ".repeat(TEXT_BYTES / 2).trim_end());
+}
+
+#[test]
+fn what_is_held_is_bounded_and_nothing_is_lost() {
+    let open = format!("<a href=first>{}", "<img src=i>".repeat(1000));
+    let links = read(Format::Html, open.as_bytes()).links;
+    assert_eq!(links.len(), 1001);
+    assert_eq!(links[0].url, "first");
+    let nested = format!("{}a{}", "![".repeat(1000), "](i)".repeat(1000));
+    assert_eq!(read(Format::Markdown, nested.as_bytes()).links.len(), 1000);
+}
