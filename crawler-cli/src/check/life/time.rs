@@ -14,6 +14,11 @@ pub(crate) fn after(at: Timestamp, by: Duration) -> Timestamp {
     at.checked_add(by).unwrap_or(Timestamp::MAX)
 }
 
+/// An earlier point in time; the first possible one if there is none so early.
+pub(crate) fn before(at: Timestamp, by: Duration) -> Timestamp {
+    at.checked_sub(by).unwrap_or(Timestamp::MIN)
+}
+
 /// Without fractions of milliseconds, as the store keeps times.
 pub(crate) fn to_millis(at: Timestamp) -> Timestamp {
     Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at)
