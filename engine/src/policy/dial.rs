@@ -108,6 +108,8 @@ pub(crate) struct Race {
     next_at: Time,
     /// How many attempts were ended because there was no room for more.
     replaced: usize,
+    /// The machine had no descriptor for the last attempt, and no attempt of this race has ended since.
+    refused: bool,
     delay: Duration,
 }
 
@@ -134,12 +136,16 @@ impl Race {
             running: 0,
             next_at: now,
             replaced: 0,
+            refused: false,
         }
     }
 
     /// `room`: another connection may be opened in addition to those of this race. Without room, the slowest attempt is
-    /// replaced and tried again later, each round with twice the time, so that a slow address is reached, too.
+    /// replaced and tried again later, each round with twice the time, so that a slow address is reached, too. There is
+    /// no room either while the machine has no descriptor for another attempt: the running ones may have taken the last
+    /// descriptors.
     pub(crate) fn poll(&mut self, now: Time, room: bool) -> RaceStep {
+        let room = room && !self.refused;
         match self.running {
             0 if self.queue.is_empty() => return RaceStep::Lost,
             0 => {}
@@ -155,10 +161,12 @@ impl Race {
         };
         self.running += 1;
         let round = (self.replaced / self.addresses).min(MOST_ROUNDS) as u32;
+        self.refused = false;
         // Attempts that replace one another need some time each, whatever the delay.
+        let in_turn = !room || self.replaced > 0;
         let delay = self
             .delay
-            .max(if room { Duration::ZERO } else { LEAST_TURN });
+            .max(if in_turn { LEAST_TURN } else { Duration::ZERO });
         self.next_at = later(now, delay.saturating_mul(1 << round));
         RaceStep::Begin(address)
     }
@@ -166,18 +174,22 @@ impl Race {
     /// A running attempt failed: the next one may begin at once.
     pub(crate) fn handle_failed(&mut self, now: Time) {
         self.running -= 1;
+        self.refused = false;
         self.next_at = now;
     }
 
-    /// An attempt has not begun: this machine has no descriptor for it. Its address is the next one again.
+    /// An attempt has not begun: this machine has no descriptor for it. Its address is the next one again, once an
+    /// attempt has ended or the delay has passed.
     pub(crate) fn handle_refused(&mut self, address: Address) {
         self.running -= 1;
+        self.refused = true;
         self.queue.push_front(address);
     }
 
     /// A running attempt was replaced.
     pub(crate) fn handle_replaced(&mut self, address: Address) {
         self.running -= 1;
+        self.refused = false;
         self.replaced += 1;
         self.queue.push_back(address);
     }
@@ -277,6 +289,30 @@ mod tests {
     }
 
     #[test]
+    fn without_a_descriptor_the_slowest_gives_way_after_the_delay() {
+        let (mut now, all) = (Time::now(), addresses(3));
+        let delay = Duration::from_millis(250);
+        let mut race = Race::new(now, all.clone(), delay);
+        let begin = |n: usize| RaceStep::Begin(all[n].clone());
+        assert_eq!(race.poll(now, true), begin(0));
+        now = now + delay;
+        // The first attempt may still succeed, so it is not ended at once.
+        assert_eq!(race.poll(now, true), begin(1));
+        race.handle_refused(all[1].clone());
+        assert_eq!(race.poll(now, true), RaceStep::Wait(Some(now + delay)));
+        now = now + delay;
+        assert_eq!(race.poll(now, true), RaceStep::Replace);
+        race.handle_replaced(all[0].clone());
+        assert_eq!(race.poll(now, true), begin(1));
+        // An attempt that fails leaves its descriptor.
+        now = now + delay;
+        assert_eq!(race.poll(now, true), begin(2));
+        race.handle_refused(all[2].clone());
+        race.handle_failed(now);
+        assert_eq!(race.poll(now, true), begin(2));
+    }
+
+    #[test]
     fn without_room_the_slowest_gives_way_with_growing_patience() {
         let (mut now, all) = (Time::now(), addresses(2));
         let delay = Duration::from_millis(250);
@@ -289,6 +325,18 @@ mod tests {
             assert_eq!(race.poll(now, false), RaceStep::Replace);
             race.handle_replaced(all[attempt].clone());
         }
+        // Not even without a delay is an attempt replaced as soon as it has begun.
+        let mut race = Race::new(now, addresses(3), Duration::ZERO);
+        let mut steps = 0;
+        let wait = loop {
+            match race.poll(now, race.running < 2) {
+                RaceStep::Begin(_) => steps += 1,
+                RaceStep::Replace => race.handle_replaced(all[0].clone()),
+                step => break step,
+            }
+            assert!(steps < 10, "attempts replace one another without a pause");
+        };
+        assert_eq!(wait, RaceStep::Wait(Some(now + LEAST_TURN)));
         // A single address is not replaced.
         let mut race = Race::new(now, addresses(1), delay);
         assert!(matches!(race.poll(now, false), RaceStep::Begin(_)));

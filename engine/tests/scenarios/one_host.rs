@@ -286,6 +286,38 @@ fn refusing_and_black_holed_addresses_are_skipped() {
     }
 }
 
+/// Attempts that hang have taken all descriptors, and the next address answers.
+#[test]
+fn without_a_descriptor_for_the_next_address_a_slow_one_gives_way() {
+    let (net, server) = (SimNet::new(1), HttpServer::default());
+    let mut silent = Link::default();
+    silent.faults.black_hole = Probability::ALWAYS;
+    net.listen(place(1), silent.clone(), server.clone());
+    net.listen(place(2), silent, server.clone());
+    net.listen(place(3), Link::default(), server.clone());
+    net.set_descriptors(2);
+    let upstream = Upstream::tcp([1, 2, 3].map(|n| ([10, 0, 0, n], 80).into()));
+    let config = HostConfig {
+        random_start: false,
+        // Longer than the pauses after which openings are tried again.
+        attempt_delay: 600 * MS,
+        timeouts: Timeouts {
+            connect: None,
+            ..Timeouts::default()
+        },
+        ..HostConfig::default()
+    };
+    let mut client = HostClient::with_net(upstream, config, net.clone()).unwrap();
+    let began = net.now();
+    let report = client
+        .call(&mut Request::get("/"), &mut Response::new())
+        .unwrap();
+    assert_eq!(report.remote(), Some(&place(3)));
+    let took = net.now() - began;
+    assert!(took < 2_000 * MS, "{took:?}");
+    assert_eq!(client.counters().open, net.open_streams());
+}
+
 #[test]
 fn without_any_connection_a_shortage_fails_the_call_after_a_second() {
     let config = HostConfig {
