@@ -2,7 +2,8 @@
 //!
 //! A shortage is no failure of a host. It acts as a limit on connections: no more than the client had at that time,
 //! until a pause is over. So a connection that ends makes room for another one, and a pause that grows keeps the client
-//! from trying all the time. A client without any connection waits for [`MOST_ALONE`]. Then its calls fail.
+//! from trying all the time. A client without any connection waits for [`MOST_ALONE`], and for [`LEAST_TRIES`]. Then its
+//! calls fail.
 
 use std::time::Duration;
 
@@ -18,7 +19,14 @@ pub(crate) struct Scarcity {
     pause: Duration,
     last: Option<Time>,
     /// Since when each shortage has met a client without connections.
-    alone_since: Option<Time>,
+    alone: Option<Alone>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Alone {
+    since: Time,
+    /// How often a connection could not be opened.
+    tries: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,10 +50,10 @@ impl Scarcity {
     pub(crate) fn note(&mut self, now: Time, shortage: Shortage, open: usize) -> AfterShortage {
         let is_new = self.last.is_none_or(|last| later(last, FORGOTTEN) < now);
         if is_new || open > 0 {
-            self.alone_since = None;
+            self.alone = None;
         }
         self.last = Some(now);
-        if open == 0 && later(*self.alone_since.get_or_insert(now), MOST_ALONE) <= now {
+        if open == 0 && self.alone_for_too_long(now) {
             self.current = None;
             return AfterShortage::Fail;
         }
@@ -69,10 +77,21 @@ impl Scarcity {
         AfterShortage::Wait(running.is_none().then_some(until))
     }
 
+    /// Counts a shortage that has met a client without connections.
+    fn alone_for_too_long(&mut self, now: Time) -> bool {
+        let none = Alone {
+            since: now,
+            tries: 0,
+        };
+        let alone = self.alone.get_or_insert(none);
+        alone.tries = alone.tries.saturating_add(1);
+        alone.tries >= LEAST_TRIES && later(alone.since, MOST_ALONE) <= now
+    }
+
     /// A socket could be made for a connection.
     #[inline]
     pub(crate) fn note_opened(&mut self) {
-        self.alone_since = None;
+        self.alone = None;
     }
 
     /// The most connections that the client may have.
@@ -107,6 +126,10 @@ const FORGOTTEN: Duration = Duration::from_secs(2);
 
 /// How long a client without any connection waits for a descriptor.
 const MOST_ALONE: Duration = Duration::from_secs(1);
+
+/// How often a client without any connection tries at least: a rate, or a caller that is busy, may leave more than
+/// [`MOST_ALONE`] between two tries.
+const LEAST_TRIES: u32 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -158,6 +181,15 @@ mod tests {
             "{waited:?}"
         );
         // The other calls that wait fail now, too, and the first one of a later shortage waits again.
+        assert_eq!(scarcity.note(now, NONE_LEFT, 0), AfterShortage::Fail);
+        now = now + 2 * FORGOTTEN;
+        assert_ne!(scarcity.note(now, NONE_LEFT, 0), AfterShortage::Fail);
+        // Rare tries: time alone does not count.
+        for _ in 1..LEAST_TRIES - 1 {
+            now = now + MOST_ALONE;
+            assert_ne!(scarcity.note(now, NONE_LEFT, 0), AfterShortage::Fail);
+        }
+        now = now + MOST_ALONE;
         assert_eq!(scarcity.note(now, NONE_LEFT, 0), AfterShortage::Fail);
         now = now + 2 * FORGOTTEN;
         assert_ne!(scarcity.note(now, NONE_LEFT, 0), AfterShortage::Fail);
