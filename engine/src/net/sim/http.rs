@@ -48,7 +48,8 @@ pub struct ReceivedRequest {
     pub id: u64,
     /// Head and body arrived completely.
     pub whole: bool,
-    /// Processed, but not answered, because the connection ended with an answer before ([`Behaviour::reads_on`]).
+    /// Not answered, because the connection ended with an answer before, and processed if `whole`
+    /// ([`Behaviour::reads_on`]).
     pub ignored: bool,
 }
 
@@ -504,15 +505,16 @@ impl Conversation {
         self.watch_idle(peer, behaviour.idle);
     }
 
-    /// Processes the requests that have come completely, without answers.
+    /// Takes the requests that have come, without answers.
     fn process_silently(&mut self, peer: &Peer<'_>, journal: &mut Vec<ReceivedRequest>) {
         while let Some(head) = self.take_head() {
             let mut request = Request::parse(&head, peer, journal);
-            if !request.take_body(&mut self.buffer) {
+            let received = &mut journal[request.entry];
+            received.ignored = true;
+            received.whole = request.take_body(&mut self.buffer);
+            if !received.whole {
                 return;
             }
-            let received = &mut journal[request.entry];
-            (received.whole, received.ignored) = (true, true);
         }
     }
 
