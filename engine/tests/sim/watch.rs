@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use courser::net::Net as _;
-use courser::net::sim::{SimNet, Trace};
+use courser::net::sim::{Entry, SimNet, Trace};
 use courser::proto::ProxyFault;
 use courser::{
     Address, BalanceConfig, BreakerConfig, BreakerState, CallId, DnsError, Error, ErrorKind,
@@ -133,7 +133,8 @@ struct Watch {
     calls: BTreeMap<CallId, Call>,
     /// How many entries of the trace were printed, if all are to be.
     told: Option<usize>,
-    /// Length of the trace when an attempt began on a connection that had been used before.
+    /// Length of the trace when an attempt had begun on a connection that had been used before. The last entries are the
+    /// first writes of the attempt.
     starts: Vec<usize>,
 }
 
@@ -615,19 +616,18 @@ impl Watch {
     /// A connection that the peer had closed, or on which it had sent unrequested bytes, is not used again.
     fn check_connections(&self) {
         let trace = self.net.trace();
-        let mut starts = self.starts.iter().copied().peekable();
+        let starts = self.starts.iter().map(|end| first_write(&trace, *end));
+        let mut starts = starts.peekable();
         let (mut ended, mut unread) = (BTreeSet::new(), BTreeSet::new());
         for (at, entry) in trace.iter().enumerate() {
             let connection = entry.connection;
             while starts.next_if(|start| *start == at).is_some() {
-                // Its first action is to send.
-                let sends = matches!(entry.what, Trace::Write(_));
                 assert!(
-                    !sends || !ended.contains(&connection),
+                    !ended.contains(&connection),
                     "connection {connection} had been ended by the peer"
                 );
                 assert!(
-                    !sends || !unread.contains(&connection),
+                    !unread.contains(&connection),
                     "connection {connection} had something to say"
                 );
             }
@@ -650,6 +650,17 @@ impl Watch {
             }
         }
     }
+}
+
+/// The first of the writes to one connection that end before entry `end`.
+fn first_write(trace: &[Entry], end: usize) -> usize {
+    let connection = trace[end - 1].connection;
+    let others = trace[..end].iter().rposition(|entry| {
+        !matches!(entry.what, Trace::Write(_)) || entry.connection != connection
+    });
+    let first = others.map_or(0, |at| at + 1);
+    assert!(first < end, "an attempt begins with a write");
+    first
 }
 
 /// Whether the lookup failed in this program, and no name server has answered.
