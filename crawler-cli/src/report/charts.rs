@@ -54,7 +54,8 @@ pub(super) fn shares(label: &str, legend: &[(&str, &str)], bars: &[Bar<'_>]) -> 
     html! {
         svg viewBox={ "0 0 1000 " (bars.len() * 30 + 26) } role="img" aria-label=(label) {
             @for (i, (name, class)) in legend.iter().enumerate() {
-                (square(left + i * 70, class, name))
+                @let before: usize = legend[..i].iter().map(|(name, _)| name.chars().count() * 7 + 40).sum();
+                (square(left + before, class, name))
             }
             @for (i, (bar, name)) in bars.iter().zip(&names).enumerate() {
                 text.end x=(left - 10) y=(26 + i * 30 + 15) { (name) }

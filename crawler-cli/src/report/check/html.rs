@@ -84,6 +84,7 @@ pub(super) fn page(
             p { "An earlier run was continued. Charts and latencies are those of the last run." }
         }
         (tiles(summary))
+        @if !summary.causes.is_empty() { (section("By cause", "", causes_table(summary))) }
         (findings_sections(findings, summary))
         (charts(summary, sources))
         (tables(summary, sources))
@@ -161,7 +162,7 @@ fn places_table(places: &Places) -> Markup {
     let mut left = MOST_ROWS;
     html! {
         table {
-            thead { tr { th { "Line" } th { "URL" } th { "Reason" } } }
+            thead { tr { th.n { "Line" } th { "URL" } th { "Reason" } } }
             @for group in groups {
                 @let rows = &group[..group.len().min(left)];
                 @let () = left -= rows.len();
@@ -294,7 +295,6 @@ fn tables(summary: &Summary, sources: &Sources) -> Markup {
         rows.push(("Attempts that failed", classes_text(stats.failed())));
     }
     html! {
-        @if !summary.causes.is_empty() { (section("By cause", "", causes_table(summary))) }
         @if !summary.hosts.is_empty() { (section("By host", "", verdicts_table(summary))) }
         @if !sources.of.is_empty() { (section("By source", "Numbers of places.", sources_table(sources))) }
         (section("Summary", "", rows_table(&rows)))

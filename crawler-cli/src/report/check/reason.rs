@@ -14,12 +14,10 @@ pub(super) fn reason(checked: &Checked) -> String {
             format!("not judged: the network of this machine seemed to fail ({seen})")
         }
     };
-    match (&checked.verdict, checked.final_url.as_deref()) {
-        // The last answer was that of another URL.
-        (Verdict::Failed(_) | Verdict::Void(Some(_)), Some(url)) => {
-            format!("redirected to {url}: {words}")
-        }
-        _ => words,
+    match (checked.verdict.cause(), checked.final_url.as_deref()) {
+        // The words say it already, or the last answer was that of the URL itself.
+        (Some(Cause::RedirectedToRoot) | None, _) | (_, None) => words,
+        (Some(_), Some(url)) => format!("{words} (redirected to {url})"),
     }
 }
 

@@ -406,7 +406,7 @@ fn words_say_why() {
     far.final_url = Some("http://other/".to_owned());
     assert_eq!(
         reason::reason(&far),
-        "redirected to http://other/: 404 Not Found"
+        "404 Not Found (redirected to http://other/)"
     );
     let mut chain = samples().swap_remove(3);
     chain.moved_to = None;
