@@ -69,6 +69,16 @@ pub struct AnyHost {
     cookie: Vec<u8>,
 }
 
+/// What a host has beside its URL: by the client's settings, or by those of its calls.
+struct Own {
+    proxy: Option<Arc<Proxy>>,
+    /// The server gets no `Proxy-Authorization`.
+    withholds: bool,
+    tls: TlsIdentity,
+    /// Which addresses may be connected to, if the calls say so.
+    allowed: Option<Arc<AddressPolicy>>,
+}
+
 impl Client {
     /// A client on the operating system's network, with the resolver of `HickoryResolver::system`, or
     /// [`SystemResolver`](crate::SystemResolver) in a build without the feature `hickory`.
@@ -155,9 +165,9 @@ impl<N: Net> Client<N> {
         Ok(client)
     }
 
-    /// The number of hosts that the client keeps, where a host is a scheme, host name, port, proxy and TLS identity.
-    /// The client keeps hosts with calls or connections, and for 10 s more up to 1,024 unused hosts; a host with an
-    /// open breaker is kept until 10 s after the breaker may close.
+    /// The number of hosts that the client keeps, where a host is a scheme, host name, port, proxy, TLS identity and
+    /// address policy. The client keeps hosts with calls or connections, and for 10 s more up to 1,024 unused hosts; a
+    /// host with an open breaker is kept until 10 s after the breaker may close.
     pub fn hosts(&self) -> usize {
         self.host_count()
     }
@@ -173,7 +183,9 @@ impl Router for AnyHost {
         own: Option<&Overrides>,
         hosts: &mut Hosts,
     ) -> Result<HostKey, ErrorKind> {
-        let usual = own.is_none_or(|own| own.proxies.is_none() && own.tls.is_none());
+        let usual = own.is_none_or(|own| {
+            own.proxies.is_none() && own.tls.is_none() && own.addresses.is_none()
+        });
         if usual && !self.adds_cookies(own) {
             // The request may have cookies from another client's jar.
             #[cfg(feature = "cookies")]
@@ -204,7 +216,8 @@ impl Router for AnyHost {
         let withholds = self.proxies.any() || proxies.is_some_and(Proxies::any);
         let tls = own.and_then(|own| own.tls.as_ref());
         let tls = tls.filter(|_| url.scheme() == Scheme::Https);
-        // The host keeps the proxy and the identity, so no other value can have these addresses in memory.
+        let allowed = own.and_then(|own| own.addresses.as_ref());
+        // The host keeps the proxy, the identity and the policy, so no other value can have these addresses in memory.
         if let Some(proxy) = proxy {
             self.name.push(b'p');
             self.name
@@ -217,11 +230,22 @@ impl Router for AnyHost {
             self.name.push(b't');
             self.name.extend_from_slice(&tls.address().to_ne_bytes());
         }
+        if let Some(allowed) = allowed {
+            self.name.push(b'a');
+            self.name
+                .extend_from_slice(&(Arc::as_ptr(allowed) as usize).to_ne_bytes());
+        }
         let host = match self.hosts.get(&*self.name) {
             Some(&host) => host,
             None => {
                 let tls = tls.unwrap_or(&self.tls).clone();
-                let host = self.insert_host(&url, proxy.cloned(), withholds, tls, hosts)?;
+                let own = Own {
+                    proxy: proxy.cloned(),
+                    withholds,
+                    tls,
+                    allowed: allowed.cloned(),
+                };
+                let host = self.insert_host(&url, own, hosts)?;
                 self.hosts.insert(self.name.as_slice().into(), host);
                 host
             }
@@ -299,15 +323,19 @@ impl AnyHost {
         }
     }
 
-    /// Makes the host of a URL. With `withholds`, its server gets no `Proxy-Authorization`.
+    /// Makes the host of a URL.
     fn insert_host(
         &self,
         url: &Url<'_>,
-        proxy: Option<Arc<Proxy>>,
-        withholds: bool,
-        tls: TlsIdentity,
+        own: Own,
         hosts: &mut Hosts,
     ) -> Result<HostKey, ErrorKind> {
+        let Own {
+            proxy,
+            withholds,
+            tls,
+            allowed,
+        } = own;
         let mut authority = Vec::new();
         url.push_authority(&mut authority);
         let user_agent = self.user_agent.as_deref();
@@ -324,7 +352,8 @@ impl AnyHost {
         let mut socks_target = None;
         let mut asks_proxy = false;
         if let Some(proxy) = &proxy {
-            self.check_behind(proxy, to_host)?;
+            let allowed = allowed.as_deref().unwrap_or(&self.addresses);
+            check_behind(allowed, proxy, to_host)?;
             if proxy.kind() == ProxyKind::Https {
                 steps.push(Step::ProxyTls(self.proxy_tls.clone(), proxy.host().into()));
             }
@@ -370,24 +399,10 @@ impl AnyHost {
         let route = Route {
             socks_target,
             proxy,
+            allowed,
             ..Route::new(addresses, steps.into())
         };
         Ok(hosts.insert(name, defaults, route))
-    }
-
-    /// Refuses a server that the proxy would connect to, if the policy denies the server's address or its name. The
-    /// addresses of names that are looked up here are checked when they are known.
-    fn check_behind(&self, proxy: &Proxy, host: &str) -> Result<(), ErrorKind> {
-        match literal(host) {
-            Some(ips) => match ips.iter().find(|ip| !self.addresses.allows(**ip)) {
-                Some(&denied) => Err(ErrorKind::Denied(denied)),
-                None => Ok(()),
-            },
-            None if proxy.kind() == ProxyKind::Socks5 || self.addresses.allows_unresolved() => {
-                Ok(())
-            }
-            None => Err(ErrorKind::DeniedName(host.into())),
-        }
     }
 
     /// The Unix socket to connect to for a URL, if there is a rule.
@@ -408,6 +423,19 @@ impl AnyHost {
         let port = rule.to_port.unwrap_or(url.port());
         let own = port == url.port() && bare(host).eq_ignore_ascii_case(bare(url.host()));
         (!own).then_some((host, port))
+    }
+}
+
+/// Refuses a server that the proxy would connect to, if the policy denies the server's address or its name. The
+/// addresses of names that are looked up here are checked when they are known.
+fn check_behind(allowed: &AddressPolicy, proxy: &Proxy, host: &str) -> Result<(), ErrorKind> {
+    match literal(host) {
+        Some(ips) => match ips.iter().find(|ip| !allowed.allows(**ip)) {
+            Some(&denied) => Err(ErrorKind::Denied(denied)),
+            None => Ok(()),
+        },
+        None if proxy.kind() == ProxyKind::Socks5 || allowed.allows_unresolved() => Ok(()),
+        None => Err(ErrorKind::DeniedName(host.into())),
     }
 }
 

@@ -519,7 +519,8 @@ impl Connector {
         let order = names.order(addresses, host.route.openings.unwrap_or_default(), &last);
         let first = order.first().copied();
         let mut left: Vec<IpAddr> = order.into_iter().rev().collect();
-        left.retain(|ip| self.allowed.allows(*ip));
+        let allowed = host.route.allowed.as_deref().unwrap_or(&self.allowed);
+        left.retain(|ip| allowed.allows(*ip));
         match (left.pop(), first) {
             (Some(ip), _) => {
                 opening.socks_address = Some(ip);

@@ -31,6 +31,7 @@ mod throttle;
 mod trace;
 mod upstream;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use admission::AddressState;
@@ -56,7 +57,7 @@ pub use upstream::Upstream;
 use crate::error::Error;
 use crate::net::Address;
 use crate::net::tls::{TlsIdentity, TlsInfo};
-use crate::policy::{Proxies, Redirects, Retry, Timeouts};
+use crate::policy::{AddressPolicy, Proxies, Redirects, Retry, Timeouts};
 use crate::proto::{Limits, Request, Response};
 use crate::reactor::{CallKey, Overrides, Timestamps};
 use crate::time::Time;
@@ -172,6 +173,26 @@ impl Call {
     /// with calls that have a clone of the same identity.
     pub fn tls(mut self, identity: TlsIdentity) -> Self {
         self.own().tls = Some(identity);
+        self
+    }
+
+    /// Which addresses of servers may be connected to, instead of [`HostConfig::addresses`]. Only for [`Client`]: other
+    /// clients refuse the call. The call shares connections only with calls that have a clone of the same `Arc`.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use courser::{AddressPolicy, Call, Client, Config, ErrorKind, Request, Response};
+    ///
+    /// let public = Arc::new(AddressPolicy::deny_private());
+    /// let request = Request::get("http://127.0.0.1:1/");
+    /// let mut client = Client::new(Config::default())?;
+    /// client.submit(Call::new(request, Response::new()).addresses(public));
+    /// let done = client.wait(None)?.expect("a completion");
+    /// assert!(matches!(done.outcome.unwrap_err().kind(), ErrorKind::Denied(_)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn addresses(mut self, allowed: Arc<AddressPolicy>) -> Self {
+        self.own().addresses = Some(allowed);
         self
     }
 

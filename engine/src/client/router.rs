@@ -56,6 +56,9 @@ fn check_overrides(own: &Overrides) -> Result<(), Misuse> {
             proxies: Some(_), ..
         } => "proxies of a call",
         Overrides {
+            addresses: Some(_), ..
+        } => "an address policy of a call",
+        Overrides {
             redirects: Some(_), ..
         } => "redirects of a call",
         _ => return Ok(()),

@@ -20,8 +20,8 @@
 //!
 //! # Where a request goes
 //!
-//! - **Host**: one entry of a client: scheme, host name, port, proxy and TLS identity, together with a pool. A
-//!   [`HostClient`](crate::HostClient) that balances its calls has one host for each address of its upstream.
+//! - **Host**: one entry of a client: scheme, host name, port, proxy, TLS identity and address policy, together with a
+//!   pool. A [`HostClient`](crate::HostClient) that balances its calls has one host for each address of its upstream.
 //! - **Upstream**: what a [`HostClient`](crate::HostClient) speaks to: one or several addresses that serve the same, given
 //!   as they are or by a name. See [`Upstream`](crate::Upstream).
 //! - **Tunnel**: a connection to a server through a proxy, made by CONNECT (RFC 9110 §9.3.6) or by SOCKS.

@@ -1,7 +1,9 @@
 //! The settings that hold for one call instead of the client's settings.
 
+use std::sync::Arc;
+
 use crate::net::tls::TlsIdentity;
-use crate::policy::{Proxies, Redirects, Retry, Timeouts};
+use crate::policy::{AddressPolicy, Proxies, Redirects, Retry, Timeouts};
 use crate::proto::Limits;
 
 #[derive(Clone, Debug, Default)]
@@ -12,6 +14,7 @@ pub(crate) struct Overrides {
     pub(crate) redirects: Option<Redirects>,
     pub(crate) proxies: Option<Proxies>,
     pub(crate) tls: Option<TlsIdentity>,
+    pub(crate) addresses: Option<Arc<AddressPolicy>>,
     #[cfg(feature = "cookies")]
     pub(crate) without_cookies: bool,
 }

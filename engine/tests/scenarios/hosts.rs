@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use courser::net::sim::{
@@ -13,8 +14,8 @@ use courser::net::sim::{
 };
 use courser::net::{Address, Net as _};
 use courser::{
-    Answer, Call, Client, Config, DnsConfig, DnsError, ErrorKind, HostConfig, Phase, Redirects,
-    Request, Response, Sent, TimeLimit, Timeouts,
+    AddressPolicy, Answer, Call, Client, Config, DnsConfig, DnsError, ErrorKind, HostConfig, Phase,
+    Redirects, Request, Response, Sent, TimeLimit, Timeouts,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -113,6 +114,32 @@ fn a_name_with_its_last_dot_is_found() {
     let began = net.now();
     client.get("http://1.sim./", &mut Response::new()).unwrap();
     assert_eq!(net.now() - began, 4 * MS);
+}
+
+/// The trap: a connection to a private address is open already, for calls that may use it.
+#[test]
+fn calls_with_an_address_policy_of_their_own_share_no_connection_with_others() {
+    let net = SimNet::new(1);
+    net.listen(place(1), Link::default(), Script(ok));
+    let resolver = numbered(&net);
+    let mut client = Client::with_net(Config::default(), net.clone(), resolver).unwrap();
+    client.get("http://1.sim/", &mut Response::new()).unwrap();
+    let mut call = |allowed: &Arc<AddressPolicy>| {
+        let call = Call::new(Request::get("http://1.sim/"), Response::new());
+        client.submit(call.addresses(Arc::clone(allowed)));
+        client.wait(None).unwrap().unwrap()
+    };
+    let public = Arc::new(AddressPolicy::deny_private());
+    for _ in 0..2 {
+        let error = call(&public).outcome.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Denied(denied) if *denied == ip(1)));
+    }
+    let all = Arc::new(AddressPolicy::allow_all());
+    assert_eq!(
+        [(); 3].map(|()| call(&all).report.reused()),
+        [false, true, true]
+    );
+    assert!(!call(&Arc::new(AddressPolicy::allow_all())).report.reused());
 }
 
 /// Resolves names by the script, with times in milliseconds, and counts the questions for each name.

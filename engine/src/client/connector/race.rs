@@ -57,9 +57,10 @@ impl Connector {
             let before = running.len();
             let room = !host.pool.is_full();
             let has_handshakes = !host.route.handshakes.is_empty();
+            let own = host.route.allowed.clone();
             let allowed = match host.route.proxy {
                 Some(_) => &self.allowed_proxies,
-                None => &self.allowed,
+                None => own.as_deref().unwrap_or(&self.allowed),
             };
             match race.poll(now, room && !cx.hosts.is_full()) {
                 RaceStep::Begin(address) => {

@@ -15,8 +15,8 @@ use crate::address::Address;
 use crate::error::{ErrorKind, Shortage};
 use crate::policy::queue::{Queue, Ticket};
 use crate::policy::{
-    AfterShortage, Breaker, Counters, Latencies, Pool, PoolConfig, Proxy, RetryAccount,
-    ThrottleConfig, later,
+    AddressPolicy, AfterShortage, Breaker, Counters, Latencies, Pool, PoolConfig, Proxy,
+    RetryAccount, ThrottleConfig, later,
 };
 use crate::proto::Defaults;
 use crate::reactor::{CallKey, ConnKey, HostKey, OpeningKey, Slab, Step, of};
@@ -71,6 +71,8 @@ pub(crate) struct Route {
     pub(crate) socks_target: Option<(Box<str>, u16)>,
     /// Kept because the address of this value in memory is part of the host's name.
     pub(crate) proxy: Option<Arc<Proxy>>,
+    /// Which addresses of the server may be connected to; `None`: those that the client allows. Kept for the same reason.
+    pub(crate) allowed: Option<Arc<AddressPolicy>>,
     /// Counts the openings, perhaps from a random number on: each opening starts with the next address. `None` before the
     /// first opening.
     pub(crate) openings: Option<usize>,
@@ -84,6 +86,7 @@ impl Route {
             handshakes,
             socks_target: None,
             proxy: None,
+            allowed: None,
             openings: None,
         }
     }
