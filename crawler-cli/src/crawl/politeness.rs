@@ -252,6 +252,11 @@ impl Politeness {
         self.absences >= most
     }
 
+    /// No request may be sent until this time, for a reason that says nothing about how many requests the host accepts.
+    pub fn handle_pause(&mut self, until: Instant) {
+        self.pause(until);
+    }
+
     /// A request was sent to another host of the same address group.
     pub fn handle_neighbour_sent(&mut self, now: Instant) {
         // Time passes for the limits of this host even if it sends nothing.

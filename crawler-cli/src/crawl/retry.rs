@@ -17,23 +17,27 @@ pub struct Failed {
     pub class: Class,
     /// What the failure says about further attempts.
     pub scope: FailureScope,
+    /// Whether the host refused the request because it wants fewer requests.
+    pub is_refusal: bool,
     /// The wait in `Retry-After`.
     pub retry_after: Option<Duration>,
 }
 
 impl Failed {
-    /// A failure without a `Retry-After`.
+    /// A failure that is no refusal.
     pub fn new(class: Class, scope: FailureScope) -> Self {
         Self {
             class,
             scope,
+            is_refusal: false,
             retry_after: None,
         }
     }
 
-    /// A status that may be temporary, with the `Retry-After` and `Date` of the response.
+    /// A status that may be temporary, with the `Retry-After` and `Date` of the response. 429 and 503 are refusals.
     pub fn of_status(status: u16, retry_after: Option<&[u8]>, date: Option<&[u8]>) -> Self {
         Self {
+            is_refusal: matches!(status, 429 | 503),
             retry_after: retry_after.and_then(|value| politeness::retry_after(value, date)),
             ..Self::new(Class::Status(status), FailureScope::Request)
         }
@@ -81,9 +85,7 @@ pub fn decide(
     host: &mut Politeness,
 ) -> Decision {
     match failed.scope {
-        _ if matches!(failed.class, Class::Status(429 | 503)) => {
-            throttled(now, failed, attempts, others, host)
-        }
+        _ if failed.is_refusal => throttled(now, failed, attempts, others, host),
         FailureScope::Final => Decision::GiveUp(Reason::Failure),
         FailureScope::Request => back_off(now, failed, attempts, host),
         FailureScope::HostFinal if !host.has_replied() => Decision::GiveUpHost(Reason::Failure),

@@ -55,6 +55,11 @@ impl<T> RetryQueue<T> {
         self.ready.pop_back()
     }
 
+    /// Removes the ready task with this index among [`ready`](Self::ready), and returns it.
+    pub fn remove_ready(&mut self, at: usize) -> Option<T> {
+        self.ready.remove(at)
+    }
+
     /// The next ready task for which `holds` is true.
     pub fn pop_ready_where(&mut self, holds: impl Fn(&T) -> bool) -> Option<T> {
         let at = self.ready.iter().rposition(holds)?;
@@ -68,7 +73,7 @@ impl<T> RetryQueue<T> {
     }
 
     /// The ready tasks, the last one first.
-    pub fn ready(&self) -> impl ExactSizeIterator<Item = &T> {
+    pub fn ready(&self) -> impl ExactSizeIterator<Item = &T> + DoubleEndedIterator {
         self.ready.iter()
     }
 
@@ -133,6 +138,11 @@ impl Attempts {
         self.sent_at = Some(now);
     }
 
+    /// A further request of the same attempt was sent.
+    pub fn handle_continued(&mut self, now: Instant) {
+        self.sent_at = Some(now);
+    }
+
     /// The host refused the request. Returns the time of the previous refusal.
     pub fn handle_throttled(&mut self, now: Instant) -> Option<Instant> {
         self.throttles += 1;
@@ -164,6 +174,11 @@ impl Attempts {
     /// The number of refusals.
     pub fn throttles(&self) -> u32 {
         self.throttles
+    }
+
+    /// When the first request was sent.
+    pub fn first_sent_at(&self) -> Option<Instant> {
+        self.first_sent_at
     }
 
     /// When the last request was sent.

@@ -187,6 +187,9 @@ impl<W: HostWork> Scheduler<W> {
             if let Some(timeouts) = submission.timeouts {
                 call = call.timeouts(timeouts);
             }
+            if let Some(addresses) = submission.addresses {
+                call = call.addresses(addresses);
+            }
             self.calls.submit(identity.sign(call));
             let entry = self.hosts.host(host);
             entry.in_flight += 1;
@@ -260,6 +263,7 @@ impl<W: HostWork> Scheduler<W> {
         let path = done.request.target().strip_prefix(base.as_str());
         let exchange = exchange(&done.report, path == Some("/robots.txt"));
         let calls = &mut self.calls;
+        work.handle_report(id, &done.report);
         let is_over = match (done.outcome, done.body) {
             (Ok(()), Some(call)) => {
                 let wanted = work.handle_head(now, id, &done.response, shared);

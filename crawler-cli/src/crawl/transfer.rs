@@ -4,7 +4,8 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use courser::{
-    Client, Codings, Config, CookieJar, HickoryResolver, HostConfig, Proxies, Timeouts, TlsConfig,
+    AdaptiveTimeout, BreakerConfig, Client, Codings, Config, CookieJar, HickoryResolver,
+    HostConfig, Proxies, Timeouts, TlsConfig,
 };
 use url::Url;
 
@@ -33,6 +34,10 @@ pub(crate) struct Transfer {
     pub(crate) user_agent: String,
     /// Whether the private addresses of any host may be connected to.
     pub(crate) allow_private: bool,
+    /// The limit of the wait for an answer that follows the usual wait for the host. Default: none.
+    pub(crate) adaptive: Option<AdaptiveTimeout>,
+    /// When a host that fails gets no requests for a while. Default: never.
+    pub(crate) breaker: Option<BreakerConfig>,
     /// Whether the hosts of one address are limited together.
     pub(crate) per_address: bool,
     pub(crate) tls: TlsConfig,
@@ -56,6 +61,8 @@ impl Default for Transfer {
             max_body: 64 << 20,
             user_agent: USER_AGENT.to_owned(),
             allow_private: false,
+            adaptive: None,
+            breaker: None,
             per_address: false,
             tls: TlsConfig::default(),
             proxies: Proxies::none(),
@@ -85,6 +92,8 @@ impl Transfer {
                 codings: Codings::all(),
                 user_agent: Some(self.user_agent.clone()),
                 tls: self.tls.clone(),
+                adaptive: self.adaptive,
+                breaker: self.breaker.clone(),
                 ..HostConfig::default()
             },
             proxies: self.proxies.clone(),

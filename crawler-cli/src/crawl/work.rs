@@ -5,9 +5,10 @@
 //! `handle_failure`. A request with a streamed body is answered by one `handle_head`; if its body is wanted,
 //! `handle_data` for each part and one `handle_end` follow, or `handle_failure` at any point.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use courser::{Error, Request, Response, Timeouts};
+use courser::{AddressPolicy, Error, Report, Request, Response, Timeouts};
 
 use super::calls::Calls;
 use super::politeness::Politeness;
@@ -32,6 +33,9 @@ pub trait HostWork {
     /// When to call [`poll_request`](Self::poll_request) again after it returned `None`, if no answer comes before.
     /// `None`: only an answer can change anything.
     fn poll_timeout(&mut self, now: Instant, shared: &Self::Shared<'_>) -> Option<Instant>;
+
+    /// How the exchange went whose reply, failure or head is handled next.
+    fn handle_report(&mut self, _id: RequestId, _report: &Report) {}
 
     /// A complete response arrived.
     fn handle_reply(
@@ -82,6 +86,8 @@ pub struct Submission {
     pub id: RequestId,
     /// Replaces the client's timeouts.
     pub timeouts: Option<Timeouts>,
+    /// Replaces the client's rules for the addresses of servers.
+    pub addresses: Option<Arc<AddressPolicy>>,
     /// Whether the body is passed on while it arrives.
     pub streaming: bool,
 }

@@ -131,6 +131,7 @@ impl Host {
         Some(Submission {
             id: RequestId(fetch.id.0),
             timeouts: None,
+            addresses: None,
             streaming: false,
         })
     }
@@ -172,6 +173,7 @@ impl Host {
                 between_bytes: patience,
                 ..Timeouts::none()
             }),
+            addresses: None,
             streaming: get.method == "GET",
         };
         files.under_way += 1;
