@@ -6,6 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use url::Url;
 
+use super::host::UrlCheck;
+use super::links::{Anchors, Format, Kind};
 use super::record::Redirect;
 use super::verdict::Verdict;
 
@@ -121,23 +123,48 @@ impl Want {
     }
 }
 
-/// What was found in the body of an answer.
-#[derive(Clone, Debug, Default)]
+/// What was found in the body of a good answer.
+#[derive(Clone, Debug)]
 pub struct Page {
-    /// The names that fragments can refer to, if [`Want::anchors`] asked for them and the media type has them.
-    pub anchors: Option<Vec<String>>,
+    /// What relative links are relative to: the URL of the answer, or the page's `<base href>`.
+    pub base: Url,
+    /// The format; `None` if links and anchors of such a body cannot be read.
+    pub format: Option<Format>,
+    /// What fragments can refer to, if [`Want::anchors`] asked for them and there is a format.
+    pub anchors: Option<Anchors>,
+    /// The links, if [`Want::links`] asked for them. At most [`LIMIT`](Self::LIMIT).
+    pub links: Vec<PageLink>,
+    /// Why links may be missing, in words: the body or the number of links exceeded a limit, or the body is malformed.
+    pub problem: Option<String>,
+}
+
+impl Page {
+    /// The most links of one page.
+    pub const LIMIT: usize = 100_000;
+}
+
+/// A link of a page.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PageLink {
+    /// The URL as the page has it, to be resolved against [`Page::base`].
+    pub url: Box<str>,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column in Unicode code points, from 1.
+    pub column: u32,
+    /// The text of the link; empty if there is none.
+    pub text: Box<str>,
+    /// What the link is for.
+    pub kind: Kind,
 }
 
 /// A redirect that leads to another host, whose work goes on with the URL.
 #[derive(Debug)]
-pub struct Hop {
-    /// Where the redirect leads: without a fragment.
-    url: Url,
-}
+pub struct Hop(pub(super) Box<UrlCheck>);
 
 impl Hop {
     /// Where the redirect leads, without a fragment. [`root_of`](crate::crawl::origin::root_of) names the host.
     pub fn url(&self) -> &Url {
-        &self.url
+        self.0.url()
     }
 }

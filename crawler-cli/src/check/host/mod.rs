@@ -2,40 +2,112 @@
 //!
 //! The [`Scheduler`](crate::crawl::scheduler::Scheduler) drives the work of all hosts. The caller feeds each [`Host`]
 //! with tasks while it has [room](Host::room), takes outcomes and hops from [`Shared`], and passes each hop to the host
-//! where it leads.
+//! where it leads. The client's own rules allow all addresses; calls for URLs that may not reach private addresses have
+//! rules of their own.
+//!
+//! Invariants: each task has one outcome. Until two HEAD verdicts of the host are known, at most two URLs are asked by
+//! HEAD at a time. An attempt at a URL takes at most three requests, redirects apart.
 
+mod body;
+mod breaker;
+mod control;
+mod fetch;
+mod judge;
+mod page;
 mod policy;
+mod reply;
+mod robots;
 mod shared;
+mod special;
+#[cfg(test)]
+mod tests;
+mod trial;
+mod url_check;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use courser::{Codings, Error, ErrorKind, Report, Request, Response, TimeLimit, Timeouts};
+use url::{Position, Url};
+
+use self::breaker::BreakerWatch;
+use self::control::Control;
+use self::fetch::{Fetch, InFlight};
+use self::reply::Reply;
+use self::robots::{RobotsFetch, RobotsStage};
+use self::trial::Trial;
+use super::task::{Hop, Reach, Task};
+use super::verdict::{Cause, HeadFacts, HeadFault, Verdict};
+use crate::crawl::calls::Calls;
+use crate::crawl::politeness::Politeness;
+use crate::crawl::random::seed_of_host;
+use crate::crawl::retry_queue::RetryQueue;
+use crate::crawl::stats::{Reason, Stats, Waiting};
+use crate::crawl::work::{Body, HostWork, RequestId, Submission};
 
 pub use policy::{HeadUse, Policy};
 pub use shared::Shared;
-
-use std::sync::Arc;
-
-use url::Url;
-
-use super::task::{Hop, Task};
-use crate::crawl::retry_queue::RetryQueue;
+pub(in crate::check) use url_check::UrlCheck;
 
 /// The work at one host.
 #[derive(Debug)]
 pub struct Host {
     root: Url,
+    /// The proxy for the host, without credentials.
+    proxy: Option<String>,
     policy: Arc<Policy>,
-    queue: RetryQueue<Task>,
-    hops: Vec<Hop>,
+    /// First in, first out; but the next request of an attempt goes before all others.
+    queue: RetryQueue<Fetch>,
+    in_flight: InFlight,
+    politeness: Politeness,
+    robots: RobotsStage,
+    /// Tasks and hops so far.
+    added: u64,
+    trial: Trial,
+    control: Control,
+    breaker: BreakerWatch,
+    given_up: Option<GivenUp>,
+}
+
+/// Why a host was given up: what is said about its URLs that were not asked.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct GivenUp {
+    /// The cause of the failure that ended the work.
+    pub cause: Cause,
+    /// The cause in words.
+    pub detail: String,
 }
 
 impl Host {
     /// The work at the host with this root URL, without tasks. `proxy`: the proxy for the host, without credentials.
     pub fn new(root: Url, proxy: Option<String>, policy: Arc<Policy>) -> Self {
-        let _ = proxy;
+        let mut own = policy.host.clone();
+        let seed = own.seed.map(|seed| seed_of_host(seed, root.as_str()));
+        own.seed = seed;
         Self {
+            politeness: Politeness::new(&own),
             root,
+            proxy,
             policy,
             queue: RetryQueue::default(),
-            hops: Vec::new(),
+            in_flight: InFlight::default(),
+            robots: RobotsStage::NotNeeded,
+            added: 0,
+            trial: Trial::default(),
+            control: Control::default(),
+            breaker: BreakerWatch::default(),
+            given_up: None,
         }
+    }
+
+    /// Believes what an earlier run has learned about HEAD at the host.
+    pub fn believe(&mut self, fault: HeadFault) {
+        self.trial = Trial::new(HeadFacts::learned(fault));
+    }
+
+    /// Why the host is not asked by HEAD; `None` if HEAD is used.
+    pub fn head_fault(&self) -> Option<HeadFault> {
+        self.trial.facts().fault()
     }
 
     /// The URL of the host's root.
@@ -43,24 +115,331 @@ impl Host {
         &self.root
     }
 
-    /// The settings.
-    pub fn policy(&self) -> &Policy {
-        &self.policy
-    }
-
     /// How many further tasks the host has room for. Hops always find room.
     pub fn room(&self) -> usize {
-        QUEUE.saturating_sub(self.queue.len() + self.hops.len())
+        let waiting = self.queue.len() + self.control.waiting();
+        QUEUE.saturating_sub(waiting)
+    }
+
+    /// Why the host was given up. Further tasks get this as their outcome at once.
+    pub fn given_up(&self) -> Option<&GivenUp> {
+        self.given_up.as_ref()
     }
 
     /// Adds a URL of this host. Its outcome comes at once if the host was given up.
-    pub fn add_task(&mut self, task: Task, _shared: &mut Shared) {
-        self.queue.push_last(task);
+    pub fn add_task(&mut self, task: Task, shared: &mut Shared) {
+        let check = UrlCheck::new(task, &self.policy);
+        self.add(Box::new(check), shared);
     }
 
-    /// Adds a URL of another host that was redirected to this host.
-    pub fn add_hop(&mut self, hop: Hop, _shared: &mut Shared) {
-        self.hops.push(hop);
+    /// Adds a URL that a redirect of another host leads to.
+    pub fn add_hop(&mut self, hop: Hop, shared: &mut Shared) {
+        self.add(hop.0, shared);
+    }
+
+    fn add(&mut self, mut check: Box<UrlCheck>, shared: &mut Shared) {
+        if let Some(given_up) = &self.given_up {
+            let verdict = Verdict::Failed(given_up.cause);
+            let detail = Some(given_up.detail.clone());
+            check.forget_answer();
+            shared.outcomes.push(check.outcome(verdict, detail));
+            return;
+        }
+        self.added += 1;
+        let needs_robots = self.added > 1 || !check.task.given;
+        if needs_robots && self.robots == RobotsStage::NotNeeded {
+            self.robots = match self.policy.host.robots {
+                true => RobotsStage::Wanted,
+                false => RobotsStage::Known,
+            };
+        }
+        self.queue.push_last(Fetch::Url(check));
+    }
+
+    /// What holds the next request back at `now`, if something waits.
+    pub fn waiting(&mut self, now: Instant) -> Option<Waiting> {
+        let until = self.breaker.until().filter(|until| *until > now);
+        if self.queue.is_empty() {
+            return None;
+        }
+        let paused = until.map(|until| Waiting {
+            reason: Reason::BackOff,
+            until,
+        });
+        let is_ready = self.has_ready();
+        paused.or_else(|| self.politeness.waiting(now, is_ready))
+    }
+}
+
+/// The choice of the next request.
+impl Host {
+    /// Whether a ready request may be sent, apart from politeness.
+    fn may_begin(&self, fetch: &Fetch) -> bool {
+        let Fetch::Url(check) = fetch else {
+            return true;
+        };
+        let may_ask = match self.robots {
+            RobotsStage::NotNeeded | RobotsStage::Known => true,
+            RobotsStage::Wanted | RobotsStage::Asked => check.goes_on,
+            RobotsStage::Failing => check.goes_on || check.task.given,
+        };
+        may_ask && (check.is_on_trial || !check.uses_head() || !self.trial.is_full())
+    }
+
+    /// Whether all ready requests may be sent, apart from politeness: the usual case.
+    fn is_free(&self) -> bool {
+        let knows_robots = matches!(self.robots, RobotsStage::NotNeeded | RobotsStage::Known);
+        knows_robots && !self.trial.is_full()
+    }
+
+    fn has_ready(&self) -> bool {
+        self.robots == RobotsStage::Wanted
+            || match self.is_free() {
+                true => self.queue.ready().len() > 0,
+                false => self.queue.ready().any(|fetch| self.may_begin(fetch)),
+            }
+    }
+
+    fn pop_ready(&mut self) -> Option<Fetch> {
+        if self.is_free() {
+            return self.queue.pop_ready();
+        }
+        let at = self
+            .queue
+            .ready()
+            .rposition(|fetch| self.may_begin(fetch))?;
+        self.queue.remove_ready(at)
+    }
+
+    fn next(&mut self, now: Instant, shared: &mut Shared) -> Option<Fetch> {
+        if self.robots == RobotsStage::Wanted {
+            self.robots = RobotsStage::Asked;
+            return Some(Fetch::Robots(Box::new(RobotsFetch::new())));
+        }
+        loop {
+            // Postponed requests go first: the time for their retries is limited.
+            let fetch = match self.breaker.wants_new() {
+                true => self.pop_ready().or_else(|| self.queue.pop_due(now)),
+                false => self.queue.pop_due(now).or_else(|| self.pop_ready()),
+            };
+            match fetch? {
+                Fetch::Url(check) if self.is_disallowed(&check) => {
+                    let detail = "robots.txt disallows the URL".to_owned();
+                    let verdict = Verdict::Failed(Cause::Robots);
+                    self.report(check, verdict, Some(detail), shared);
+                }
+                fetch => return Some(fetch),
+            }
+        }
+    }
+
+    /// Whether robots.txt forbids the URL. It has no say about URLs that were given.
+    fn is_disallowed(&self, check: &UrlCheck) -> bool {
+        let target = &check.url()[Position::BeforePath..Position::AfterQuery];
+        !check.task.given && !self.politeness.is_allowed(target)
+    }
+
+    /// Writes the head of a request into an empty request.
+    fn write(
+        &mut self,
+        now: Instant,
+        fetch: &mut Fetch,
+        request: &mut Request,
+        shared: &Shared,
+    ) -> Submission {
+        let mut submission = Submission {
+            id: RequestId(0),
+            timeouts: None,
+            addresses: None,
+            streaming: true,
+        };
+        let (target, accept) = match fetch {
+            Fetch::Url(check) => {
+                self.trial.begin(check);
+                if check.is_new() && self.control.needs_body(check.url()) {
+                    check.compare_body();
+                }
+                let ask = check.attempt.begin_request(self.trial.facts());
+                check.write(now, ask, request);
+                submission.streaming = ask.method() == "GET";
+                submission.timeouts = check.is_slow.then(|| self.own_timeouts());
+                if check.reach == Reach::Public && !self.policy.allow_private {
+                    submission.addresses = Some(Arc::clone(&shared.public));
+                }
+                return submission;
+            }
+            Fetch::Robots(robots) => (&robots.target, "text/plain,*/*;q=0.1"),
+            Fetch::Control(control) => (&control.target, "text/html,*/*;q=0.8"),
+        };
+        let base = &self.root[..Position::BeforePath];
+        request.set_method("GET");
+        request.set_target(&format!("{base}{target}"));
+        request.header("Accept", accept);
+        request.decode(Codings::all());
+        fetch.attempts().handle_sent(now);
+        submission
+    }
+
+    /// The time limits for a URL for which the usual wait of the host was too short.
+    fn own_timeouts(&self) -> Timeouts {
+        let all = Some(self.policy.timeout);
+        Timeouts {
+            total: all,
+            total_streamed: all,
+            first_byte: all,
+            ..Timeouts::none()
+        }
+    }
+}
+
+impl HostWork for Host {
+    type Shared<'s> = Shared;
+
+    fn stats(shared: &mut Shared) -> &mut Stats {
+        &mut shared.stats
+    }
+
+    fn poll_request(
+        &mut self,
+        now: Instant,
+        request: &mut Request,
+        shared: &mut Shared,
+    ) -> Option<Submission> {
+        let in_flight = self.in_flight.len();
+        if !self.breaker.may_send(now, in_flight) || !self.politeness.may_send(now) {
+            return None;
+        }
+        let mut fetch = self.next(now, shared)?;
+        self.politeness.handle_sent(now);
+        let submission = self.write(now, &mut fetch, request, shared);
+        Some(Submission {
+            id: self.in_flight.insert(fetch),
+            ..submission
+        })
+    }
+
+    fn poll_timeout(&mut self, now: Instant, _: &Shared) -> Option<Instant> {
+        let breaker = self.breaker.until();
+        if !self.politeness.has_room() || breaker.is_some() && self.in_flight.len() > 0 {
+            return None;
+        }
+        let due = match self.has_ready() {
+            true => now,
+            false => self.queue.next_due()?,
+        };
+        let held = self.politeness.next_at(now);
+        held.into_iter().chain(breaker).chain([due]).max()
+    }
+
+    fn handle_report(&mut self, id: RequestId, report: &Report) {
+        if let Some(Fetch::Url(check)) = self.in_flight.get(id) {
+            check.handle_report(report, self.proxy.is_some());
+        }
+    }
+
+    fn handle_reply(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        response: &Response,
+        shared: &mut Shared,
+        _: &mut Calls,
+    ) {
+        // A response that was not streamed, or whose body is empty.
+        if self.handle_head(now, id, response, shared) == Body::Wanted
+            && self.handle_data(id, response.body(), shared) == Body::Wanted
+        {
+            self.handle_end(now, id, shared);
+        }
+    }
+
+    fn handle_failure(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        error: Error,
+        shared: &mut Shared,
+        _: &mut Calls,
+    ) {
+        let Some(mut fetch) = self.in_flight.remove(id) else {
+            return;
+        };
+        self.politeness.handle_over();
+        if let ErrorKind::BreakerOpen(until) = *error.kind() {
+            return self.breaker_open(now, fetch, until, shared);
+        }
+        if let (Fetch::Url(check), ErrorKind::Timeout(TimeLimit::Adaptive)) =
+            (&mut fetch, error.kind())
+        {
+            check.is_slow = true;
+        }
+        self.request_failed(now, fetch, &error, shared);
+    }
+
+    fn handle_head(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        response: &Response,
+        shared: &mut Shared,
+    ) -> Body {
+        let Some(fetch) = self.in_flight.get(id) else {
+            return Body::Unwanted;
+        };
+        let reply = Reply::of(response, &self.policy);
+        if !reply.answer.is_throttling() {
+            self.politeness.handle_answer(now);
+            self.breaker.handle_answer(response.status());
+        }
+        if fetch.wants(&reply) {
+            return Body::Wanted;
+        }
+        if let Some(fetch) = self.in_flight.remove(id) {
+            self.politeness.handle_over();
+            match fetch {
+                Fetch::Url(check) => self.answered(now, check, &reply, shared),
+                Fetch::Robots(robots) => {
+                    self.robots_answered(now, *robots, response, &reply, shared)
+                }
+                Fetch::Control(control) => self.control_answered(&control, response, shared),
+            }
+        }
+        Body::Unwanted
+    }
+
+    fn handle_data(&mut self, id: RequestId, bytes: &[u8], shared: &mut Shared) -> Body {
+        let Some(start) = self.in_flight.get(id).and_then(Fetch::body) else {
+            return Body::Unwanted;
+        };
+        if start.add(bytes) {
+            return Body::Wanted;
+        }
+        // What is left is not needed.
+        self.handle_end(Instant::now(), id, shared);
+        Body::Unwanted
+    }
+
+    fn handle_end(&mut self, now: Instant, id: RequestId, shared: &mut Shared) {
+        let Some(fetch) = self.in_flight.remove(id) else {
+            return;
+        };
+        self.politeness.handle_over();
+        match fetch {
+            Fetch::Url(check) => self.body_read(now, check, shared),
+            Fetch::Robots(robots) => self.robots_read(&robots),
+            Fetch::Control(control) => {
+                let page = control.page(&self.root);
+                self.control_known(page, shared);
+            }
+        }
+    }
+
+    fn politeness(&mut self) -> &mut Politeness {
+        &mut self.politeness
+    }
+
+    fn is_done(&self) -> bool {
+        self.queue.is_empty() && self.in_flight.len() == 0 && self.control.waiting() == 0
     }
 }
 

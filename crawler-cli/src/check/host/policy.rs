@@ -3,7 +3,7 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
-use courser::{Rate, Statuses};
+use courser::{AdaptiveTimeout, BreakerConfig, Rate, Statuses};
 
 use crate::crawl::policy::{HostPolicy, RetryPolicy};
 
@@ -28,11 +28,41 @@ pub struct Policy {
     pub redirects: u32,
     /// Whether pages are compared with the one that the host sends for paths that do not exist. Default no.
     pub soft_404: bool,
+    /// The limit for one request in all. Default 20 s.
+    pub timeout: Duration,
     /// The most bytes of a body that is read for its links or anchors. Default 64 MiB.
     pub max_body: u64,
     /// Whether redirects and links of public pages may lead to private addresses. Default no.
     pub allow_private: bool,
 }
+
+impl Policy {
+    /// How long the client waits for an answer: three times the usual wait for the host, between 1 s and the timeout. A
+    /// URL that needs longer gets the whole timeout in its next attempts.
+    pub fn adaptive(&self) -> AdaptiveTimeout {
+        AdaptiveTimeout {
+            min: SHORTEST_WAIT.min(self.timeout),
+            max: self.timeout,
+            ..AdaptiveTimeout::default()
+        }
+    }
+
+    /// When the client leaves a host alone for a while: if four of five requests fail. 503 does not count, because with
+    /// `Retry-After` the status asks for a pause.
+    pub fn breaker() -> BreakerConfig {
+        BreakerConfig {
+            failure_ratio: 0.8,
+            statuses: Statuses::none()
+                .and(500..=500)
+                .and(502..=502)
+                .and(504..=504),
+            ..BreakerConfig::default()
+        }
+    }
+}
+
+/// The shortest limit of the wait for an answer that follows from the usual wait.
+const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Whether URLs are asked by HEAD first.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -61,6 +91,7 @@ impl Default for Policy {
             accept: Statuses::none(),
             redirects: 10,
             soft_404: false,
+            timeout: Duration::from_secs(20),
             max_body: 64 << 20,
             allow_private: false,
         }

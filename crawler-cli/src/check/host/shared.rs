@@ -1,6 +1,9 @@
 //! What the work at all hosts shares: the statistics, and what the hosts hand to the caller.
 
 use std::mem;
+use std::sync::Arc;
+
+use courser::AddressPolicy;
 
 use crate::check::task::{Hop, Outcome};
 use crate::crawl::stats::Stats;
@@ -10,8 +13,10 @@ use crate::crawl::stats::Stats;
 pub struct Shared {
     /// The statistics of the run.
     pub stats: Stats,
-    outcomes: Vec<Outcome>,
-    hops: Vec<Hop>,
+    pub(super) outcomes: Vec<Outcome>,
+    pub(super) hops: Vec<Hop>,
+    /// One value for all calls that may dial only public addresses, so that they share connections.
+    pub(super) public: Arc<AddressPolicy>,
 }
 
 impl Shared {
@@ -21,6 +26,7 @@ impl Shared {
             stats,
             outcomes: Vec::new(),
             hops: Vec::new(),
+            public: Arc::new(AddressPolicy::deny_private()),
         }
     }
 

@@ -1,5 +1,40 @@
-//! What an answer or a failure says about a URL. Pure: no clock, no network.
+//! What an answer or a failure says about a URL, and which request comes next. Pure: no clock, no network.
+//!
+//! [`Attempt`] is one attempt at a URL: HEAD first, and every negative answer confirmed by GET. [`HeadFacts`] remembers how
+//! a host treats HEAD. [`Chain`] follows redirects. [`Failure`] names the errors of the engine.
+//!
+//! ```
+//! use crawler_cli::check::verdict::{Answer, Ask, Attempt, Cause, Evidence, HeadFacts, Step, Verdict};
+//!
+//! let facts = HeadFacts::default();
+//! let mut attempt = Attempt::new(Ask::Head);
+//! assert_eq!(attempt.begin_request(&facts), Ask::Head);
+//! // A server that answers HEAD with 404 may still have the page.
+//! assert_eq!(attempt.handle(Evidence::Answer(Answer::of_status(404))), Step::Confirm);
+//! assert_eq!(attempt.begin_request(&facts), Ask::FirstByte);
+//! assert_eq!(attempt.handle(Evidence::Answer(Answer::of_status(206))), Step::Judged(Verdict::Ok));
+//!
+//! // A timeout ends the attempt; the next attempt uses GET.
+//! let mut attempt = Attempt::new(Ask::Head);
+//! attempt.begin_request(&facts);
+//! let timeout = Evidence::Failure(Cause::FirstByteTimeout);
+//! assert_eq!(attempt.handle(timeout), Step::Failed(Cause::FirstByteTimeout));
+//! attempt.begin_again();
+//! assert_eq!(attempt.begin_request(&facts), Ask::FirstByte);
+//! ```
 
+mod attempt;
 mod cause;
+mod challenge;
+mod failure;
+mod head_facts;
+mod redirect;
+mod soft;
 
+pub use attempt::{Answer, Ask, Attempt, Evidence, HeadVerdict, MOST_REQUESTS, Step};
 pub use cause::{Cause, Class, Verdict};
+pub use challenge::{blocked_by, is_challenge_page};
+pub use failure::Failure;
+pub use head_facts::{HEAD_FACTS_LAST, HeadFacts, HeadFault};
+pub use redirect::{Chain, NotFollowed, is_home, is_redirect};
+pub use soft::Fingerprint;

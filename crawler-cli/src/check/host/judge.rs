@@ -1,0 +1,362 @@
+//! What follows from the answers and failures about URLs: verdicts, confirming requests, redirects, retries.
+
+use std::time::Instant;
+
+use courser::Error;
+
+use super::body::{AnswerBody, BodyUse};
+use super::control::Comparison;
+use super::fetch::Fetch;
+use super::reply::Reply;
+use super::{GivenUp, Host, Shared, UrlCheck, page};
+use crate::check::task::{Hop, Reach};
+use crate::check::verdict::{
+    Answer, Cause, Class, Evidence, Failure, Fingerprint, Step, Verdict, is_challenge_page,
+};
+use crate::crawl::failure::{FailureScope, is_opening};
+use crate::crawl::origin::same_host;
+use crate::crawl::retry::{Decision, Failed, Others, Reason, decide, is_stuck};
+use crate::crawl::robots::Robots;
+use crate::crawl::stats;
+
+/// Answers and failures.
+impl Host {
+    /// The head of an answer decides.
+    pub(super) fn answered(
+        &mut self,
+        now: Instant,
+        mut check: Box<UrlCheck>,
+        reply: &Reply<'_>,
+        shared: &mut Shared,
+    ) {
+        check.handle_status(reply.answer.status);
+        let step = check.attempt.handle(Evidence::Answer(reply.answer));
+        match step {
+            Step::Parked => {
+                let detail = match reply.retry_after {
+                    Some(wait) => format!("asks to wait {} s", wait.as_secs()),
+                    None => "asks for fewer requests".to_owned(),
+                };
+                let failed = reply.failed();
+                self.failed(now, check, failed, Cause::Throttled, Some(detail), shared);
+            }
+            Step::Redirected => self.redirected(check, reply, shared),
+            step => self.decided(now, check, step, reply.blocked_by.clone(), shared),
+        }
+    }
+
+    /// The body of an answer was read, or as much of it as is needed.
+    pub(super) fn body_read(
+        &mut self,
+        now: Instant,
+        mut check: Box<UrlCheck>,
+        shared: &mut Shared,
+    ) {
+        let Some(body) = check.body.take() else {
+            return;
+        };
+        check.handle_status(body.status);
+        let mut answer = Answer::of_status(body.status);
+        answer.is_accepted = self.policy.accept.contains(body.status);
+        match body.purpose {
+            BodyUse::Challenge => answer.is_blocked = is_challenge_page(body.start.bytes()),
+            BodyUse::Page => self.read_page(&mut check, &body),
+        }
+        let detail = answer.is_blocked.then(|| "a challenge page".to_owned());
+        let step = check.attempt.handle(Evidence::Answer(answer));
+        self.decided(now, check, step, detail, shared);
+    }
+
+    fn read_page(&self, check: &mut UrlCheck, body: &AnswerBody) {
+        if self.policy.soft_404 {
+            let print = Fingerprint::of(check.url(), body.start.excerpt());
+            check.fingerprint = Some(print);
+        }
+        if check.task.want.body() {
+            let page = page::read(check.url(), check.task.want, body);
+            check.page = Some(Box::new(page));
+        }
+    }
+
+    /// A request failed without a complete answer.
+    pub(super) fn request_failed(
+        &mut self,
+        now: Instant,
+        fetch: Fetch,
+        error: &Error,
+        shared: &mut Shared,
+    ) {
+        let failure = self.failure(error);
+        let failed = Failed::new(failure.class, failure.scope);
+        if failure.cause.class() == Class::Network {
+            self.breaker.handle_failure(failure.cause, &failure.detail);
+        }
+        let mut check = match fetch {
+            Fetch::Url(check) => check,
+            Fetch::Robots(robots) => {
+                return self.robots_failed(now, robots, failed, &failure, shared);
+            }
+            Fetch::Control(_) => return self.control_failed(shared),
+        };
+        let body = check.body.as_ref();
+        if body.is_some_and(|body| body.purpose == BodyUse::Challenge) {
+            // The status alone decides.
+            return self.body_read(now, check, shared);
+        }
+        check.body = None;
+        match check.attempt.handle(Evidence::Failure(failure.cause)) {
+            // The engine asked the name servers; whether they are asked again depends on what is known of the host.
+            Step::Judged(Verdict::Failed(Cause::DnsNxdomain)) | Step::Failed(_) => {
+                let detail = Some(failure.detail);
+                self.failed(now, check, failed, failure.cause, detail, shared);
+            }
+            step => self.decided(now, check, step, Some(failure.detail), shared),
+        }
+    }
+
+    fn failure(&self, error: &Error) -> Failure {
+        let mut failure = Failure::of(error);
+        if let Some(proxy) = self.proxy.as_ref().filter(|_| is_opening(error.phase())) {
+            failure.detail = format!("through {proxy}: {}", failure.detail);
+        }
+        failure
+    }
+
+    fn decided(
+        &mut self,
+        now: Instant,
+        mut check: Box<UrlCheck>,
+        step: Step,
+        detail: Option<String>,
+        shared: &mut Shared,
+    ) {
+        match step {
+            Step::Confirm => {
+                self.trial.note(&mut check);
+                check.goes_on = true;
+                self.queue.push_next(Fetch::Url(check));
+            }
+            Step::Judged(Verdict::Ok) => self.good(check, shared),
+            Step::Judged(verdict) => self.report(check, verdict, detail, shared),
+            Step::Failed(cause) => {
+                let class = match cause {
+                    Cause::Status5xx(status) => stats::Class::Status(status),
+                    _ => stats::Class::Broken,
+                };
+                let failed = Failed::new(class, FailureScope::Request);
+                self.failed(now, check, failed, cause, detail, shared);
+            }
+            // Only the head of an answer leads to these.
+            Step::Parked | Step::Redirected => {
+                self.report(check, Verdict::Failed(Cause::Protocol), detail, shared);
+            }
+        }
+    }
+
+    /// The last answer is good. With soft-404 detection the page may still be the one for paths that do not exist.
+    fn good(&mut self, mut check: Box<UrlCheck>, shared: &mut Shared) {
+        if check.attempt.is_range_refused() {
+            self.trial.note_range_refused();
+        }
+        self.trial.end(&mut check);
+        let verdict = check.good();
+        if verdict != Verdict::Ok || !self.policy.soft_404 {
+            return self.report(check, verdict, None, shared);
+        }
+        match self.control.compare(&check) {
+            Comparison::Own => self.report(check, Verdict::Ok, None, shared),
+            Comparison::ControlPage => {
+                let detail = "the host sends this page for paths that do not exist".to_owned();
+                let verdict = Verdict::Failed(Cause::Soft404);
+                self.report(check, verdict, Some(detail), shared);
+            }
+            Comparison::NeedsBody => {
+                check.compare_body();
+                check.goes_on = true;
+                self.queue.push_next(Fetch::Url(check));
+            }
+            Comparison::NeedsControl => {
+                let random = self.politeness.random_number();
+                if let Some(control) = self.control.hold(check, random) {
+                    self.queue.push_next(Fetch::Control(control));
+                }
+            }
+        }
+    }
+
+    /// The control request has an answer, or will have none.
+    pub(super) fn compare_waiting(&mut self, waiting: Vec<UrlCheck>, shared: &mut Shared) {
+        for check in waiting {
+            self.good(Box::new(check), shared);
+        }
+    }
+
+    fn redirected(&mut self, mut check: Box<UrlCheck>, reply: &Reply<'_>, shared: &mut Shared) {
+        if check.attempt.is_range_refused() {
+            self.trial.note_range_refused();
+        }
+        self.trial.end(&mut check);
+        let (status, limit) = (reply.answer.status, self.policy.redirects);
+        let followed = check.chain().follow(status, reply.location, limit);
+        if let Err(error) = followed {
+            let verdict = Verdict::Failed(error.cause());
+            return self.report(check, verdict, Some(error.to_string()), shared);
+        }
+        if !check.is_private() {
+            check.reach = Reach::Public;
+        }
+        check.go_to_redirect();
+        match same_host(check.url(), &self.root) {
+            true => self.queue.push_next(Fetch::Url(check)),
+            false => shared.hops.push(Hop(check)),
+        }
+    }
+
+    /// Ends the check of a URL.
+    pub(super) fn report(
+        &mut self,
+        mut check: Box<UrlCheck>,
+        verdict: Verdict,
+        detail: Option<String>,
+        shared: &mut Shared,
+    ) {
+        self.trial.end(&mut check);
+        shared.outcomes.push(check.outcome(verdict, detail));
+    }
+}
+
+/// Retries, and hosts that are given up.
+impl Host {
+    /// An attempt has failed, or the host asks for fewer requests.
+    fn failed(
+        &mut self,
+        now: Instant,
+        mut check: Box<UrlCheck>,
+        failed: Failed,
+        cause: Cause,
+        detail: Option<String>,
+        shared: &mut Shared,
+    ) {
+        if !failed.is_refusal {
+            check.attempt.begin_again();
+        }
+        let verdict = Verdict::Failed(cause);
+        let others = self.others(&check);
+        match decide(
+            now,
+            failed,
+            &mut check.attempts,
+            others,
+            &mut self.politeness,
+        ) {
+            Decision::RetryAt(due) if self.given_up.is_none() => {
+                self.queue.postpone(due, Fetch::Url(check));
+            }
+            Decision::RetryAt(_) => self.report(check, verdict, detail, shared),
+            Decision::GiveUp(reason) => {
+                let detail = self.because(reason, detail);
+                self.report(check, verdict, detail, shared);
+            }
+            Decision::GiveUpHost(reason) => {
+                let detail = self.because(reason, detail);
+                self.report(check, verdict, detail.clone(), shared);
+                self.give_up(cause, detail, shared);
+            }
+        }
+    }
+
+    fn because(&self, reason: Reason, detail: Option<String>) -> Option<String> {
+        let patience = self.policy.host.retry.patience.as_secs_f64();
+        match reason {
+            Reason::Failure => detail,
+            Reason::LongWait(wait) => Some(format!(
+                "asks to wait {} s, longer than the patience of {patience} s",
+                wait.as_secs()
+            )),
+            Reason::OnlyRefusals => Some(format!(
+                "asked for fewer requests, and for nothing else within the patience of {patience} s"
+            )),
+        }
+    }
+
+    /// What is known about all other URLs, if this one is stuck.
+    fn others(&self, check: &UrlCheck) -> Others {
+        if !is_stuck(&check.attempts) {
+            return Others::default();
+        }
+        let postponed = || self.queue.postponed().filter_map(Fetch::url_attempts);
+        let in_flight = self.in_flight.iter().filter_map(Fetch::url_attempts);
+        Others {
+            any_throttled: postponed().any(|attempts| attempts.throttles() > 0),
+            all_stuck: !self.has_ready() && in_flight.chain(postponed()).all(is_stuck),
+        }
+    }
+
+    /// Gives up everything that waits.
+    pub(super) fn give_up(&mut self, cause: Cause, detail: Option<String>, shared: &mut Shared) {
+        let detail = match detail {
+            Some(detail) => format!("not asked, because the host was given up: {detail}"),
+            None => "not asked, because the host was given up".to_owned(),
+        };
+        self.given_up = Some(GivenUp {
+            cause,
+            detail: detail.clone(),
+        });
+        self.robots = super::RobotsStage::Known;
+        if self.politeness.awaits_robots() {
+            self.politeness.obey(Robots::disallow_all());
+        }
+        for fetch in self.queue.take_all() {
+            if let Fetch::Url(check) = fetch {
+                let verdict = Verdict::Failed(cause);
+                self.report(check, verdict, Some(detail.clone()), shared);
+            }
+        }
+        // Their own answers were good.
+        self.control_failed(shared);
+    }
+
+    /// The client's breaker refused a request, which was not sent. It waits, unless the host fails too long.
+    pub(super) fn breaker_open(
+        &mut self,
+        now: Instant,
+        mut fetch: Fetch,
+        until: Instant,
+        shared: &mut Shared,
+    ) {
+        let is_new = match &mut fetch {
+            Fetch::Url(check) => {
+                check.take_back();
+                check.is_new()
+            }
+            Fetch::Robots(_) | Fetch::Control(_) => {
+                fetch.attempts().discount();
+                fetch.attempts().made() == 0
+            }
+        };
+        let is_too_often = self.breaker.handle_open(now, until);
+        if !self.politeness.has_replied() || is_new && is_too_often {
+            let (cause, detail) = self.breaker.failure();
+            self.queue.push_next(fetch);
+            return self.give_up(cause, detail, shared);
+        }
+        let until = self.breaker.until().unwrap_or(until);
+        self.politeness.handle_pause(until);
+        match fetch {
+            Fetch::Url(check) if !is_new && self.is_impatient(&check, until) => {
+                let (cause, detail) = self.breaker.failure();
+                self.report(check, Verdict::Failed(cause), detail, shared);
+            }
+            fetch if is_new => self.queue.push_next(fetch),
+            fetch => self.queue.postpone(until, fetch),
+        }
+    }
+
+    /// Whether the patience with a URL ends before this time.
+    fn is_impatient(&self, check: &UrlCheck, at: Instant) -> bool {
+        let patience = self.policy.host.retry.patience;
+        let first = check.attempts.first_sent_at();
+        let end = first.and_then(|first| first.checked_add(patience));
+        end.is_some_and(|end| at > end)
+    }
+}

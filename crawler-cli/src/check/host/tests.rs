@@ -1,0 +1,912 @@
+//! Checks of scripted servers over loopback connections, driven by the scheduler as a run drives it.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use courser::Statuses;
+
+use super::*;
+use crate::check::task::{Outcome, UrlId, Want};
+use crate::crawl::hosts::{HostId, Hosts};
+use crate::crawl::origin::root_of;
+use crate::crawl::scheduler::Scheduler;
+use crate::crawl::transfer::Transfer;
+
+/// What a server does with a request.
+enum Reaction {
+    /// Sends these bytes. The connection stays open.
+    Send(Vec<u8>),
+    /// Sends these bytes and closes the connection.
+    Close(Vec<u8>),
+    /// Resets the connection.
+    Reset,
+    /// Sends nothing.
+    Hang,
+    /// Sends these bytes, then this part again and again.
+    Endless(Vec<u8>, &'static [u8]),
+}
+
+use Reaction::{Close, Endless, Hang, Reset, Send};
+
+/// A request, as a server sees it.
+struct Asked<'a> {
+    method: &'a str,
+    path: &'a str,
+    is_ranged: bool,
+    /// How often the path was asked before.
+    before: usize,
+}
+
+impl Asked<'_> {
+    fn is_head(&self) -> bool {
+        self.method == "HEAD"
+    }
+}
+
+/// A server on a free port of this machine.
+struct Server {
+    root: String,
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    fn start(react: impl Fn(&Asked<'_>) -> Reaction + Sync + std::marker::Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let root = format!("http://{}", listener.local_addr().expect("an address"));
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let (shared_log, react) = (Arc::clone(&log), Arc::new(react));
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (log, react) = (Arc::clone(&shared_log), Arc::clone(&react));
+                thread::spawn(move || serve(stream, &log, &*react));
+            }
+        });
+        Self { root, log }
+    }
+
+    fn url(&self, path: &str) -> Url {
+        format!("{}{path}", self.root).parse().expect("a URL")
+    }
+
+    /// The methods of the requests for a path; `GET*` with a range.
+    fn requests(&self, path: &str) -> Vec<String> {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_path = log.iter().filter_map(|line| line.split_once(' '));
+        of_path
+            .filter(|(_, target)| *target == path)
+            .map(|(method, _)| method.to_owned())
+            .collect()
+    }
+
+    fn count(&self) -> usize {
+        self.log
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
+    }
+}
+
+fn serve(stream: TcpStream, log: &Mutex<Vec<String>>, react: &dyn Fn(&Asked<'_>) -> Reaction) {
+    let mut reader = BufReader::new(stream.try_clone().expect("another descriptor"));
+    let mut stream = stream;
+    loop {
+        let mut head = String::new();
+        while reader.read_line(&mut head).is_ok_and(|n| n > 0) && !head.ends_with("\r\n\r\n") {}
+        let mut words = head.split(' ');
+        let (Some(method), Some(path)) = (words.next(), words.next()) else {
+            return;
+        };
+        let is_ranged = head
+            .to_ascii_lowercase()
+            .contains("\r\nrange: bytes=0-0\r\n");
+        let mark = if is_ranged { "*" } else { "" };
+        let line = format!("{method}{mark} {path}");
+        let before = {
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            let of_path = log
+                .iter()
+                .filter(|line| line.ends_with(&format!(" {path}")));
+            let before = of_path.count();
+            log.push(line);
+            before
+        };
+        let asked = Asked {
+            method,
+            path,
+            is_ranged,
+            before,
+        };
+        match react(&asked) {
+            Send(bytes) if stream.write_all(&bytes).is_ok() => {}
+            Send(_) => return,
+            Close(bytes) => return drop(stream.write_all(&bytes)),
+            Reset => {
+                let _ = socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+                return;
+            }
+            Hang => return drop(reader.read(&mut [0])),
+            Endless(bytes, part) => {
+                let mut sent = stream.write_all(&bytes);
+                while sent.is_ok() {
+                    sent = stream.write_all(part);
+                }
+                return;
+            }
+        }
+    }
+}
+
+/// An answer with this status and these header fields, and a short body unless the request was HEAD.
+fn answer(asked: &Asked<'_>, status: u16, headers: &str) -> Reaction {
+    let body = if asked.is_head() { "" } else { "12345678" };
+    Send(format!("HTTP/1.1 {status} X\r\nContent-Length: 8\r\n{headers}\r\n{body}").into_bytes())
+}
+
+/// A page with this text.
+fn html(asked: &Asked<'_>, status: u16, text: &str) -> Reaction {
+    let length = text.len();
+    let body = if asked.is_head() { "" } else { text };
+    let head =
+        format!("HTTP/1.1 {status} X\r\nContent-Type: text/html\r\nContent-Length: {length}");
+    Send(format!("{head}\r\n\r\n{body}").into_bytes())
+}
+
+/// Quick retries, and no other limits.
+fn policy() -> Policy {
+    let mut policy = Policy::default();
+    policy.host.rate = None;
+    policy.host.retry.first_pause = Duration::from_millis(1);
+    policy.host.robots = false;
+    policy.timeout = Duration::from_secs(20);
+    policy
+}
+
+/// The outcomes of these tasks, in their order.
+fn check(policy: Policy, tasks: Vec<Task>) -> Vec<Outcome> {
+    Run::new(policy, 4).check(tasks)
+}
+
+/// The outcome of one URL that was given.
+fn check_one(policy: Policy, url: Url) -> Outcome {
+    let mut all = check(policy, vec![Task::given(UrlId(0), url)]);
+    all.pop().expect("one outcome")
+}
+
+/// The URLs of these paths, as given.
+fn given(server: &Server, paths: &[&str]) -> Vec<Task> {
+    let ids = 0..;
+    ids.zip(paths)
+        .map(|(id, path)| Task::given(UrlId(id), server.url(path)))
+        .collect()
+}
+
+/// A small run.
+struct Run {
+    policy: Arc<Policy>,
+    scheduler: Scheduler<Host>,
+    shared: Shared,
+}
+
+impl Run {
+    fn new(policy: Policy, connections: usize) -> Self {
+        let transfer = Transfer {
+            connections: NonZeroUsize::new(connections).expect("not 0"),
+            timeout: policy.timeout,
+            adaptive: Some(policy.adaptive()),
+            breaker: Some(Policy::breaker()),
+            allow_private: true,
+            ..Transfer::default()
+        };
+        let client = transfer.client(&[]).expect("a client");
+        let scheduler = Scheduler::new(Hosts::default(), client, &transfer, &policy.host);
+        Self {
+            policy: Arc::new(policy),
+            scheduler,
+            shared: Shared::new(Stats::new(Instant::now())),
+        }
+    }
+
+    fn host_of(&mut self, url: &Url) -> HostId {
+        let root = root_of(url);
+        if let Some(host) = self.scheduler.hosts().at(&root) {
+            return host;
+        }
+        let host = Host::new(root.clone(), None, Arc::clone(&self.policy));
+        let stats = self.shared.stats.add_host(root.as_str());
+        self.scheduler.hosts().add(root, false, stats, host)
+    }
+
+    fn check(&mut self, tasks: Vec<Task>) -> Vec<Outcome> {
+        let count = tasks.len();
+        let mut outcomes = Vec::new();
+        let mut tasks = tasks.into_iter().peekable();
+        let began = Instant::now();
+        while outcomes.len() < count {
+            while let Some(task) = tasks.peek() {
+                let host = self.host_of(&task.url.clone());
+                let (work, _) = self.scheduler.work_and_calls(host);
+                if work.room() == 0 {
+                    break;
+                }
+                let task = tasks.next().expect("the task");
+                work.add_task(task, &mut self.shared);
+            }
+            self.scheduler.submit_all(&mut self.shared);
+            let wait = Duration::from_millis(20);
+            let handled = self.scheduler.handle_next(wait, &mut self.shared);
+            handled.expect("the client works");
+            self.scheduler.read_bodies(&mut self.shared);
+            for hop in self.shared.take_hops() {
+                let host = self.host_of(hop.url());
+                let (work, _) = self.scheduler.work_and_calls(host);
+                work.add_hop(hop, &mut self.shared);
+            }
+            outcomes.extend(self.shared.take_outcomes());
+            let late = began.elapsed() > Duration::from_secs(60);
+            assert!(!late, "{} of {count} after a minute", outcomes.len());
+        }
+        assert!(self.scheduler.hosts().works().all(HostWork::is_done));
+        outcomes.sort_by_key(|outcome| outcome.id);
+        outcomes
+    }
+}
+
+fn causes(outcomes: &[Outcome]) -> Vec<&'static str> {
+    let name = |outcome: &Outcome| match outcome.verdict.cause() {
+        None => "ok",
+        Some(Cause::Status404) => "status_404",
+        Some(Cause::Status410) => "status_410",
+        Some(Cause::Robots) => "robots",
+        Some(Cause::Throttled) => "throttled",
+        Some(Cause::Soft404) => "soft_404",
+        Some(Cause::PrivateAddress) => "private_address",
+        Some(Cause::Refused) => "refused",
+        Some(other) => panic!("{other:?}: {:?}", outcome.detail),
+    };
+    outcomes.iter().map(name).collect()
+}
+
+/// One row: what the server does, the cause, and the requests for the first URL of a host.
+type Way = (
+    &'static str,
+    fn(&Asked<'_>) -> Reaction,
+    Option<Cause>,
+    &'static [&'static str],
+);
+
+/// Twenty ways of treating HEAD wrongly, and two right ones.
+const WAYS: &[Way] = &[
+    ("right", |a| answer(a, 200, ""), None, &["HEAD"]),
+    (
+        "gone",
+        |a| answer(a, 410, ""),
+        Some(Cause::Status410),
+        &["HEAD", "GET*"],
+    ),
+    (
+        "405",
+        |a| {
+            if a.is_head() {
+                answer(a, 405, "")
+            } else {
+                answer(a, 200, "")
+            }
+        },
+        None,
+        &["HEAD", "GET*"],
+    ),
+    (
+        "501",
+        |a| {
+            if a.is_head() {
+                answer(a, 501, "")
+            } else {
+                answer(a, 206, "")
+            }
+        },
+        None,
+        &["HEAD", "GET*"],
+    ),
+    (
+        "403",
+        |a| {
+            if a.is_head() {
+                answer(a, 403, "")
+            } else {
+                answer(a, 200, "")
+            }
+        },
+        None,
+        &["HEAD", "GET*"],
+    ),
+    (
+        "404",
+        |a| {
+            if a.is_head() {
+                answer(a, 404, "")
+            } else {
+                answer(a, 200, "")
+            }
+        },
+        None,
+        &["HEAD", "GET*"],
+    ),
+    (
+        "410",
+        |a| {
+            if a.is_head() {
+                answer(a, 410, "")
+            } else {
+                answer(a, 200, "")
+            }
+        },
+        None,
+        &["HEAD", "GET*"],
+    ),
+    (
+        "500",
+        |a| {
+            if a.is_head() {
+                answer(a, 500, "")
+            } else {
+                answer(a, 200, "")
+            }
+        },
+        None,
+        &["HEAD", "GET*"],
+    ),
+    (
+        "reset",
+        |a| {
+            if a.is_head() {
+                Reset
+            } else {
+                answer(a, 200, "")
+            }
+        },
+        None,
+        &["HEAD", "GET*"],
+    ),
+    (
+        "end",
+        |a| {
+            if a.is_head() {
+                Close(Vec::new())
+            } else {
+                answer(a, 200, "")
+            }
+        },
+        None,
+        &["HEAD", "GET*"],
+    ),
+    (
+        "cut head",
+        |a| {
+            if a.is_head() {
+                Close(b"HTTP/1.1 200 OK\r\nCont".to_vec())
+            } else {
+                answer(a, 200, "")
+            }
+        },
+        None,
+        &["HEAD", "GET*"],
+    ),
+    (
+        "garbage",
+        |a| {
+            if a.is_head() {
+                Close(b"SSH-2.0-OpenSSH\r\n".to_vec())
+            } else {
+                answer(a, 200, "")
+            }
+        },
+        None,
+        &["HEAD", "GET*"],
+    ),
+    (
+        "body after HEAD",
+        |_| Send(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n12345678".to_vec()),
+        None,
+        &["HEAD"],
+    ),
+    (
+        "hang",
+        |a| {
+            if a.is_head() {
+                Hang
+            } else {
+                answer(a, 200, "")
+            }
+        },
+        None,
+        &["HEAD", "GET*"],
+    ),
+    (
+        "416",
+        |a| {
+            if a.is_head() {
+                answer(a, 404, "")
+            } else {
+                answer(a, 416, "")
+            }
+        },
+        None,
+        &["HEAD", "GET*"],
+    ),
+    (
+        "refused range",
+        |a| {
+            if a.is_head() || a.is_ranged {
+                answer(a, 400, "")
+            } else {
+                answer(a, 200, "")
+            }
+        },
+        None,
+        &["HEAD", "GET*", "GET"],
+    ),
+    (
+        "endless body",
+        |a| {
+            if a.is_head() {
+                answer(a, 405, "")
+            } else {
+                Endless(b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), &[b'x'; 4096])
+            }
+        },
+        None,
+        &["HEAD", "GET*"],
+    ),
+    (
+        "999",
+        |a| answer(a, 999, ""),
+        Some(Cause::Blocked),
+        &["HEAD", "GET*"],
+    ),
+    (
+        "429 once",
+        |a| {
+            if a.before == 0 {
+                answer(a, 429, "Retry-After: 1\r\n")
+            } else {
+                answer(a, 200, "")
+            }
+        },
+        None,
+        &["HEAD", "HEAD"],
+    ),
+    (
+        "503 once",
+        |a| {
+            if a.before == 0 {
+                answer(a, 503, "Retry-After: 1\r\n")
+            } else {
+                answer(a, 200, "")
+            }
+        },
+        None,
+        &["HEAD", "HEAD"],
+    ),
+    (
+        "to good",
+        |a| {
+            if a.path == "/good" {
+                answer(a, 200, "")
+            } else {
+                answer(a, 302, "Location: /good\r\n")
+            }
+        },
+        None,
+        &["HEAD"],
+    ),
+    (
+        "to dead",
+        |a| {
+            if a.path == "/dead" {
+                answer(a, 404, "")
+            } else {
+                answer(a, 302, "Location: /dead\r\n")
+            }
+        },
+        Some(Cause::Status404),
+        &["HEAD"],
+    ),
+    (
+        "loop",
+        |a| answer(a, 302, "Location: /0\r\n"),
+        Some(Cause::RedirectLoop),
+        &["HEAD"],
+    ),
+    (
+        "503 for ever",
+        |a| answer(a, 503, "Retry-After: 86400\r\n"),
+        Some(Cause::Throttled),
+        &["HEAD"],
+    ),
+];
+
+#[test]
+#[rustfmt::skip]
+fn servers_that_treat_head_wrongly_get_the_right_verdict() {
+    for (name, react, cause, requests) in WAYS {
+        let server = Server::start(react);
+        let mut policy = policy();
+        if *name == "hang" {
+            policy.timeout = Duration::from_millis(400);
+        }
+        let outcome = check_one(policy, server.url("/0"));
+        assert_eq!(outcome.verdict.cause(), *cause, "{name}: {outcome:?}");
+        assert_eq!(server.requests("/0"), *requests, "{name}");
+        let attempts = if *name == "hang" { 2 } else { 1 };
+        assert_eq!(outcome.attempts, attempts, "{name}");
+        let is_private = Some(true) == outcome.address.map(|ip| ip.is_loopback());
+        assert!(is_private && outcome.is_private, "{name}: {outcome:?}");
+    }
+}
+
+#[test]
+fn what_two_urls_show_holds_for_the_rest() {
+    for (name, react, cause, _) in WAYS {
+        let is_learned = [
+            "40", "41", "50", "reset", "end", "cut", "garb", "refused", "endless",
+        ]
+        .iter()
+        .any(|start| name.starts_with(start));
+        if !is_learned || *name == "503 for ever" || *name == "416" || *name == "503 once" {
+            continue;
+        }
+        let server = Server::start(react);
+        let paths: Vec<String> = (0..40).map(|n| format!("/{n}")).collect();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let mut run = Run::new(policy(), 4);
+        let outcomes = run.check(given(&server, &paths));
+        for outcome in &outcomes {
+            assert_eq!(outcome.verdict.cause(), *cause, "{name}: {outcome:?}");
+        }
+        let host = run.scheduler.hosts().works().next().expect("the host");
+        assert!(host.head_fault().is_some(), "{name}");
+        // Two URLs with two requests each, three if ranges are refused; the others with one.
+        let most = if *name == "refused range" { 44 } else { 42 };
+        assert_eq!(server.count(), most, "{name}");
+    }
+}
+
+#[test]
+fn one_request_where_head_answers_and_two_for_what_is_gone() {
+    let server = Server::start(|asked| match asked.path.ends_with('7') {
+        true => answer(asked, 404, ""),
+        false => answer(asked, 200, ""),
+    });
+    let paths: Vec<String> = (0..1000).map(|n| format!("/{n}")).collect();
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+    let outcomes = Run::new(policy(), 16).check(given(&server, &paths));
+    let bad = outcomes.iter().filter(|it| it.verdict != Verdict::Ok);
+    assert!(
+        bad.clone()
+            .all(|it| it.verdict.cause() == Some(Cause::Status404))
+    );
+    assert_eq!(bad.count(), 100);
+    assert_eq!(server.count(), 1100);
+}
+
+#[test]
+fn only_two_urls_are_under_way_until_head_is_known() {
+    let most = Arc::new(Mutex::new((0usize, 0usize)));
+    let counted = Arc::clone(&most);
+    let server = Server::start(move |asked| {
+        {
+            let mut counts = counted.lock().expect("no panic");
+            counts.0 += 1;
+            counts.1 = counts.1.max(counts.0);
+        }
+        // Long enough that others would come meanwhile.
+        if asked.is_head() {
+            thread::sleep(Duration::from_millis(30));
+        }
+        let reaction = answer(asked, if asked.is_head() { 405 } else { 200 }, "");
+        counted.lock().expect("no panic").0 -= 1;
+        reaction
+    });
+    let paths: Vec<String> = (0..20).map(|n| format!("/{n}")).collect();
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+    Run::new(policy(), 16).check(given(&server, &paths));
+    let heads: usize = paths
+        .iter()
+        .map(|path| {
+            server
+                .requests(path)
+                .iter()
+                .filter(|it| *it == "HEAD")
+                .count()
+        })
+        .sum();
+    assert_eq!(heads, 2);
+}
+
+/// 12 % of the requests fail at random; the verdicts are those of a server that never fails.
+#[test]
+fn random_failures_change_no_verdict() {
+    let random = Mutex::new(crate::crawl::random::Random::new(12));
+    let server = Server::start(move |asked| {
+        let number = random.lock().expect("no panic").next_number();
+        match (number % 100, asked.path.len() % 3) {
+            (0..4, _) => Reset,
+            (4..8, _) => answer(asked, 500, ""),
+            (8..12, _) => Close(Vec::new()),
+            (_, 0) => answer(asked, 404, ""),
+            _ => answer(asked, 200, ""),
+        }
+    });
+    let paths: Vec<String> = (0..300)
+        .map(|n| format!("/{}", "x".repeat(n + 1)))
+        .collect();
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+    let mut policy = policy();
+    policy.host.retry.attempts = NonZeroU32::new(8).expect("not 0");
+    let outcomes = Run::new(policy, 8).check(given(&server, &paths));
+    for (path, outcome) in paths.iter().zip(&outcomes) {
+        let expected = (path.len() % 3 == 0).then_some(Cause::Status404);
+        assert_eq!(outcome.verdict.cause(), expected, "{path}: {outcome:?}");
+    }
+}
+
+#[test]
+fn redirects_are_followed_to_other_hosts_and_reported_whole() {
+    let end = Server::start(|asked| match asked.path {
+        "/end" => answer(asked, 200, ""),
+        _ => answer(asked, 404, ""),
+    });
+    let to = end.root.clone();
+    let start = Server::start(move |asked| {
+        let location = match asked.path {
+            "/a" => format!("Location: /b#part\r\n"),
+            "/b" => format!("Location: {to}/end\r\n"),
+            _ => format!("Location: {to}/none\r\n"),
+        };
+        answer(
+            asked,
+            if asked.path == "/gone" { 302 } else { 301 },
+            &location,
+        )
+    });
+    let outcomes = check(policy(), given(&start, &["/a", "/gone"]));
+    let good = &outcomes[0];
+    assert_eq!(good.verdict, Verdict::Ok);
+    let urls: Vec<&str> = good.redirects.iter().map(|it| it.url.as_str()).collect();
+    let last = end.url("/end").to_string();
+    assert_eq!(urls, [start.url("/b#part").as_str(), &last]);
+    assert_eq!(good.moved_to.as_deref(), Some(&*last));
+    assert_eq!(good.final_url.as_deref(), Some(&*last));
+    assert_eq!(good.fragment.as_deref(), Some("part"));
+    let gone = &outcomes[1];
+    assert_eq!(gone.verdict, Verdict::Failed(Cause::Status404));
+    assert_eq!((gone.status, gone.moved_to.as_deref()), (Some(404), None));
+    assert_eq!(gone.redirects.len(), 1);
+}
+
+#[test]
+fn a_wait_beyond_the_patience_ends_a_url_at_once_and_no_other() {
+    let server = Server::start(|asked| match asked.path {
+        "/later" => answer(asked, 429, "Retry-After: 86400\r\n"),
+        _ => answer(asked, 200, ""),
+    });
+    let outcomes = check(policy(), given(&server, &["/a", "/later", "/b", "/c"]));
+    assert_eq!(causes(&outcomes), ["ok", "throttled", "ok", "ok"]);
+    let detail = outcomes[1].detail.as_deref();
+    assert_eq!(
+        detail,
+        Some("asks to wait 86400 s, longer than the patience of 60 s")
+    );
+    assert_eq!(server.requests("/later"), ["HEAD"]);
+}
+
+#[test]
+fn a_host_that_is_away_is_given_up_with_all_its_urls() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    drop(listener);
+    let tasks = (0..50).map(|id| {
+        let url = format!("http://{address}/{id}").parse().expect("a URL");
+        Task::given(UrlId(id), url)
+    });
+    let outcomes = check(policy(), tasks.collect());
+    assert_eq!(causes(&outcomes), ["refused"; 50]);
+    let not_asked = outcomes.last().expect("an outcome");
+    let detail = not_asked.detail.as_deref().expect("a reason");
+    assert!(detail.starts_with("not asked, because the host was given up: connecting failed"));
+    assert_eq!((not_asked.attempts, not_asked.method), (0, None));
+}
+
+#[test]
+fn what_is_gone_never_ends_the_work_at_a_host() {
+    for status in [404, 410, 403] {
+        let server = Server::start(move |asked| match asked.path {
+            "/99" => answer(asked, 200, ""),
+            _ => answer(asked, status, ""),
+        });
+        let paths: Vec<String> = (0..100).map(|n| format!("/{n}")).collect();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let outcomes = check(policy(), given(&server, &paths));
+        assert!(outcomes.iter().all(|outcome| outcome.attempts == 1));
+        assert_eq!(outcomes[99].verdict, Verdict::Ok);
+    }
+}
+
+#[test]
+fn a_public_page_leads_to_no_private_address() {
+    let server = Server::start(|asked| answer(asked, 200, ""));
+    let tasks = |reach| {
+        vec![
+            Task::found(UrlId(0), server.url("/found"), reach),
+            Task::given(UrlId(1), server.url("/given")),
+            Task::found(UrlId(2), server.url("/again"), reach),
+        ]
+    };
+    let outcomes = check(policy(), tasks(Reach::Public));
+    assert_eq!(
+        causes(&outcomes),
+        ["private_address", "ok", "private_address"]
+    );
+    assert_eq!(
+        outcomes[0].detail.as_deref(),
+        Some("127.0.0.1 is a private address")
+    );
+    assert_eq!(server.count(), 1);
+    assert_eq!(causes(&check(policy(), tasks(Reach::Any))), ["ok"; 3]);
+    let allowed = Policy {
+        allow_private: true,
+        ..policy()
+    };
+    assert_eq!(causes(&check(allowed, tasks(Reach::Public))), ["ok"; 3]);
+}
+
+#[test]
+fn robots_txt_has_a_say_only_about_what_was_found() {
+    let server = Server::start(|asked| match asked.path {
+        "/robots.txt" => html(asked, 200, "User-agent: *\nDisallow: /private"),
+        _ => answer(asked, 200, ""),
+    });
+    let mut policy = policy();
+    policy.host.robots = true;
+    let tasks = vec![
+        Task::given(UrlId(0), server.url("/private/given")),
+        Task::found(UrlId(1), server.url("/private/found"), Reach::Any),
+        Task::found(UrlId(2), server.url("/found"), Reach::Any),
+    ];
+    let outcomes = check(policy.clone(), tasks);
+    assert_eq!(causes(&outcomes), ["ok", "robots", "ok"]);
+    assert_eq!(server.requests("/robots.txt"), ["GET"]);
+    assert_eq!(server.requests("/private/found"), [""; 0]);
+    // One URL alone needs no rules.
+    let alone = Server::start(|asked| answer(asked, 200, ""));
+    assert_eq!(check_one(policy, alone.url("/")).verdict, Verdict::Ok);
+    assert_eq!(alone.count(), 1);
+}
+
+#[test]
+fn pages_that_equal_the_control_page_are_soft_404() {
+    let server = Server::start(|asked| match asked.path {
+        "/" | "/index.html" => html(asked, 200, "<title>Sorry</title> nothing here"),
+        "/real" => html(asked, 200, "<title>Real</title> a page"),
+        _ => html(asked, 200, "<title>Sorry</title> nothing here"),
+    });
+    let mut policy = policy();
+    let paths = ["/", "/real", "/lost", "/lost/too", "/index.html"];
+    assert_eq!(
+        causes(&check(policy.clone(), given(&server, &paths))),
+        ["ok"; 5]
+    );
+    policy.soft_404 = true;
+    let before = server.count();
+    let outcomes = check(policy.clone(), given(&server, &paths));
+    assert_eq!(
+        causes(&outcomes),
+        ["ok", "ok", "soft_404", "soft_404", "ok"]
+    );
+    // HEAD for the home pages and for those that came first; a GET for the three others; one control request.
+    assert!(server.count() - before <= 2 + 3 * 2 + 1);
+    // A host that tells the truth costs one request more.
+    let honest = Server::start(|asked| match asked.path.len() {
+        0..10 => answer(asked, 200, ""),
+        _ => answer(asked, 404, ""),
+    });
+    let outcomes = check(policy, given(&honest, &["/a", "/b", "/c", "/d"]));
+    assert_eq!(causes(&outcomes), ["ok"; 4]);
+    assert_eq!(honest.count(), 5);
+}
+
+#[test]
+fn pages_are_read_for_links_and_anchors() {
+    let server = Server::start(|asked| match asked.path {
+        "/page" => html(asked, 200, "<a id=\"x\" href=\"/a\">A</a>"),
+        "/cut" => Close(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n<a href".to_vec()),
+        "/file" => Endless(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n".to_vec(),
+            &[b' '; 4096],
+        ),
+        "/empty" => Send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec()),
+        _ => answer(asked, 404, ""),
+    });
+    let mut policy = policy();
+    policy.max_body = 100_000;
+    let want = Want {
+        links: true,
+        anchors: true,
+    };
+    let tasks = given(&server, &["/page", "/cut", "/file", "/empty", "/none"]);
+    let tasks = tasks.into_iter().map(|task| Task { want, ..task });
+    let outcomes = check(policy, tasks.collect());
+    let causes: Vec<Option<Cause>> = outcomes.iter().map(|it| it.verdict.cause()).collect();
+    let (truncated, gone) = (Some(Cause::Truncated), Some(Cause::Status404));
+    assert_eq!(causes, [None, truncated, None, None, gone]);
+    let page = outcomes[0].page.as_ref().expect("a page");
+    assert!(page.format.is_some() && page.anchors.is_some() && page.problem.is_none());
+    let long = outcomes[2].page.as_ref().expect("a page");
+    let problem = long.problem.as_deref();
+    assert_eq!(problem, Some("only the first 100000 bytes were read"));
+    assert!(outcomes[3].page.is_some() && outcomes[4].page.is_none());
+    assert_eq!(server.requests("/page"), ["GET"]);
+    assert_eq!(server.requests("/cut").len(), 4);
+}
+
+#[test]
+fn statuses_can_be_accepted_and_head_can_be_switched_off() {
+    let server = Server::start(|asked| match asked.path {
+        "/403" => answer(asked, 403, ""),
+        _ => answer(asked, 200, ""),
+    });
+    let accepting = Policy {
+        accept: Statuses::none().and(403..=403),
+        ..policy()
+    };
+    let outcome = check_one(accepting, server.url("/403"));
+    assert_eq!((outcome.verdict, outcome.status), (Verdict::Ok, Some(403)));
+    let never = Policy {
+        head: HeadUse::Never,
+        ..policy()
+    };
+    let outcome = check_one(never, server.url("/a"));
+    assert_eq!(
+        (outcome.verdict, outcome.method),
+        (Verdict::Ok, Some("GET"))
+    );
+    assert_eq!(server.requests("/a"), ["GET*"]);
+}
+
+#[test]
+fn challenges_are_blocked_and_not_broken() {
+    let server = Server::start(|asked| match asked.path {
+        "/header" => answer(asked, 503, "cf-mitigated: challenge\r\n"),
+        "/page" => html(asked, 503, "<script>window._cf_chl_opt={}</script>"),
+        _ => answer(asked, 200, ""),
+    });
+    let outcomes = check(policy(), given(&server, &["/header", "/page", "/"]));
+    for outcome in &outcomes[..2] {
+        assert_eq!(outcome.verdict.cause(), Some(Cause::Blocked), "{outcome:?}");
+    }
+    assert_eq!(
+        outcomes[0].detail.as_deref(),
+        Some("cf-mitigated: challenge")
+    );
+    assert_eq!(server.requests("/page"), ["HEAD", "GET*", "GET"]);
+}
+
+#[test]
+fn learned_facts_of_an_earlier_run_are_believed() {
+    let server = Server::start(|asked| answer(asked, 200, ""));
+    let mut run = Run::new(policy(), 4);
+    let host = run.host_of(&server.url("/"));
+    run.scheduler
+        .work_and_calls(host)
+        .0
+        .believe(HeadFault::NoHead);
+    run.check(given(&server, &["/a"]));
+    assert_eq!(server.requests("/a"), ["GET*"]);
+    let counts: HashMap<HostId, usize> = HashMap::from([(host, server.count())]);
+    assert_eq!(counts[&host], 1);
+}

@@ -1,0 +1,268 @@
+//! The check of one URL: its requests so far, its redirects and its last answer.
+
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use courser::{Address, AddressPolicy, Codings, Report, Request};
+use jiff::Timestamp;
+use url::Url;
+
+use super::body::{AnswerBody, BodyStart, BodyUse, EXCERPT};
+use super::policy::{HeadUse, Policy};
+use super::reply::Reply;
+use crate::check::record::Redirect;
+use crate::check::task::{Outcome, Page, Reach, Task};
+use crate::check::verdict::{Ask, Attempt, Chain, Fingerprint, Verdict};
+use crate::crawl::retry_queue::Attempts;
+
+/// The check of one URL.
+#[derive(Debug)]
+pub(in crate::check) struct UrlCheck {
+    pub(super) task: Task,
+    /// Which addresses may be dialled for the URL to be asked now.
+    pub(super) reach: Reach,
+    pub(super) attempt: Attempt,
+    pub(super) attempts: Attempts,
+    /// `None` without redirects.
+    chain: Option<Box<Chain>>,
+    /// The next request belongs to the attempt that has begun.
+    pub(super) goes_on: bool,
+    /// Whether the HEAD verdict of the URL is awaited: [`Trial`](super::trial::Trial).
+    pub(super) is_on_trial: bool,
+    /// Whether the usual wait of the host was too short for the URL.
+    pub(super) is_slow: bool,
+    /// Whether the body is compared with the control page of the host.
+    is_compared: bool,
+    /// The most bytes of a body that is read.
+    max_body: u64,
+    pub(super) fingerprint: Option<Fingerprint>,
+    /// The body that is being read.
+    pub(super) body: Option<Box<AnswerBody>>,
+    pub(super) page: Option<Box<Page>>,
+    last: LastAnswer,
+}
+
+/// The last answer or failure.
+#[derive(Clone, Copy, Debug, Default)]
+struct LastAnswer {
+    status: Option<u16>,
+    method: Option<&'static str>,
+    latency: Option<Duration>,
+    address: Option<IpAddr>,
+    is_private: bool,
+}
+
+impl UrlCheck {
+    pub(super) fn new(task: Task, policy: &Policy) -> Self {
+        let first = match policy.head {
+            _ if task.want.body() => Ask::Get,
+            HeadUse::Auto => Ask::Head,
+            HeadUse::Never => Ask::FirstByte,
+        };
+        Self {
+            reach: task.reach,
+            attempt: Attempt::new(first),
+            attempts: Attempts::default(),
+            chain: None,
+            goes_on: false,
+            is_on_trial: false,
+            is_slow: false,
+            is_compared: false,
+            max_body: policy.max_body,
+            fingerprint: None,
+            body: None,
+            page: None,
+            last: LastAnswer::default(),
+            task,
+        }
+    }
+
+    /// The URL to ask now.
+    pub(in crate::check) fn url(&self) -> &Url {
+        match &self.chain {
+            Some(chain) => chain.url(),
+            None => &self.task.url,
+        }
+    }
+
+    /// The redirects so far, to add another.
+    pub(super) fn chain(&mut self) -> &mut Chain {
+        let new = || Box::new(Chain::new(&self.task.url));
+        self.chain.get_or_insert_with(new)
+    }
+
+    /// The verdict if the last answer is good.
+    pub(super) fn good(&self) -> Verdict {
+        let chain = self.chain.as_ref();
+        chain.map_or(Verdict::Ok, |chain| chain.verdict())
+    }
+
+    /// Whether the URL would be asked by HEAD next.
+    pub(super) fn uses_head(&self) -> bool {
+        self.attempt.ask() == Ask::Head
+    }
+
+    /// Whether the URL was not asked yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.last.method.is_none()
+    }
+
+    /// Whether the body of a good answer is needed.
+    pub(super) fn wants_body(&self) -> bool {
+        self.task.want.body() || self.is_compared
+    }
+
+    /// Asks by GET, to compare the body with the control page.
+    pub(super) fn compare_body(&mut self) {
+        self.is_compared = true;
+        self.attempt = Attempt::new(Ask::Get);
+    }
+
+    /// Whether the body was compared, or will be.
+    pub(super) fn is_compared(&self) -> bool {
+        self.is_compared
+    }
+
+    /// Whether the body of the answer with this head is wanted. Then it is expected.
+    pub(super) fn expect_body(&mut self, reply: &Reply<'_>) -> bool {
+        let status = reply.answer.status;
+        let may_be_challenge = matches!(status, 202 | 500..=599)
+            && !reply.answer.is_throttling()
+            && !reply.answer.is_accepted
+            && !reply.answer.is_blocked;
+        let purpose = match self.attempt.ask() {
+            Ask::Get if self.wants_body() && matches!(status, 200..=299) => BodyUse::Page,
+            Ask::Get if may_be_challenge => BodyUse::Challenge,
+            _ => return false,
+        };
+        let limit = match purpose {
+            BodyUse::Page if self.task.want.body() => self.max_body,
+            _ => EXCERPT,
+        };
+        self.body = Some(Box::new(AnswerBody {
+            purpose,
+            start: BodyStart::new(limit),
+            status,
+            content_type: reply.content_type(),
+        }));
+        true
+    }
+
+    /// Prepares the request for the URL of the last redirect. It has the method of the one before (RFC 9110 §15.4).
+    pub(super) fn go_to_redirect(&mut self) {
+        let first = match self.attempt.ask() {
+            Ask::Head => Ask::Head,
+            _ if self.wants_body() => Ask::Get,
+            _ => Ask::FirstByte,
+        };
+        self.attempt = Attempt::new(first);
+        self.fingerprint = None;
+        self.goes_on = true;
+    }
+
+    /// Whether the last answer came from a private address.
+    pub(super) fn is_private(&self) -> bool {
+        self.last.is_private
+    }
+
+    /// Begins a request: writes its head into an empty request.
+    pub(super) fn write(&mut self, now: Instant, ask: Ask, request: &mut Request) {
+        match self.goes_on {
+            true => self.attempts.handle_continued(now),
+            false => self.attempts.handle_sent(now),
+        }
+        self.goes_on = false;
+        self.last = LastAnswer {
+            method: Some(ask.method()),
+            ..LastAnswer::default()
+        };
+        request.set_method(ask.method());
+        request.set_target(self.url().as_str());
+        if self.wants_body() {
+            request.header("Accept", "text/html,*/*;q=0.8");
+            request.decode(Codings::all());
+            return;
+        }
+        request.header("Accept", "*/*");
+        request.decode(Codings::none());
+        if ask == Ask::FirstByte {
+            request.header("Range", "bytes=0-0");
+        }
+    }
+
+    /// The request has ended, or the head of its response arrived.
+    pub(super) fn handle_report(&mut self, report: &Report, behind_proxy: bool) {
+        let address = report.remote().and_then(Address::ip);
+        self.last.latency = Some(report.timings().total);
+        self.last.address = address.filter(|_| !behind_proxy);
+        self.last.is_private = match (behind_proxy, address) {
+            (false, Some(ip)) => is_private(ip),
+            // Only a literal address tells where the proxy went.
+            _ => is_private_literal(self.url()),
+        };
+    }
+
+    /// An answer arrived.
+    pub(super) fn handle_status(&mut self, status: u16) {
+        self.last.status = Some(status);
+    }
+
+    /// The last answer is not that of the URL to be asked now.
+    pub(super) fn forget_answer(&mut self) {
+        self.last = LastAnswer::default();
+    }
+
+    /// The request did not reach the host, and does not count.
+    pub(super) fn take_back(&mut self) {
+        self.attempts.discount();
+        self.attempt.take_back();
+        if self.attempts.made() == 0 {
+            self.attempts = Attempts::default();
+            self.last = LastAnswer::default();
+        }
+    }
+
+    /// The outcome.
+    pub(super) fn outcome(self, verdict: Verdict, detail: Option<String>) -> Outcome {
+        let is_good = verdict == Verdict::Ok;
+        let chain = self.chain.as_deref();
+        let redirects: Vec<Redirect> = chain.map_or_else(Vec::new, |it| it.redirects().to_vec());
+        let was_asked = self.last.method.is_some();
+        let final_url = chain.filter(|chain| !chain.redirects().is_empty());
+        Outcome {
+            id: self.task.id,
+            verdict,
+            detail,
+            status: self.last.status,
+            method: self.last.method,
+            moved_to: chain
+                .filter(|_| is_good)
+                .and_then(Chain::moved_to)
+                .map(str::to_owned),
+            final_url: final_url.map(|chain| String::from(chain.url().clone())),
+            fragment: chain.and_then(Chain::fragment).map(str::to_owned),
+            redirects,
+            attempts: self.attempts.made().max(u32::from(was_asked)),
+            latency: self.last.latency,
+            address: self.last.address,
+            is_private: self.last.is_private,
+            checked_at: was_asked.then(Timestamp::now),
+            page: self.page.filter(|_| is_good),
+        }
+    }
+}
+
+/// Whether an address is not public.
+fn is_private(ip: IpAddr) -> bool {
+    !AddressPolicy::deny_private().allows(ip)
+}
+
+/// Whether the host of a URL is a private address, or a name of this machine.
+fn is_private_literal(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Ipv4(ip)) => is_private(ip.into()),
+        Some(url::Host::Ipv6(ip)) => is_private(ip.into()),
+        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
+    }
+}

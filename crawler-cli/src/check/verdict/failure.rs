@@ -1,0 +1,293 @@
+//! Names the errors of the engine.
+
+use std::error::Error as _;
+use std::io;
+
+use courser::proto::ProxyFault;
+use courser::{DnsError, Error, ErrorKind, LimitExceeded, PeerFault, Phase, TlsFault};
+
+use super::cause::Cause;
+use crate::crawl::failure::FailureScope;
+use crate::crawl::stats;
+
+/// A request without a complete answer.
+///
+/// ```
+/// use crawler_cli::check::verdict::{Cause, Failure};
+///
+/// let mut response = courser::Response::new();
+/// let client = courser::Client::new(courser::Config::default());
+/// let error = client?.get("http://127.0.0.1:1/", &mut response).unwrap_err();
+/// let failure = Failure::of(&error);
+/// assert_eq!(failure.cause, Cause::Refused);
+/// assert!(failure.detail.starts_with("connecting failed: Connection refused"));
+/// # Ok::<(), courser::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The cause.
+    pub cause: Cause,
+    /// The cause in words: `certificate expired 3 days ago`.
+    pub detail: String,
+    /// What the failure says about further attempts.
+    pub scope: FailureScope,
+    /// The class of the failure for statistics and retries.
+    pub class: stats::Class,
+    /// Whether this machine is at fault, and not the host: no descriptor left, no route to any network, a resolver that
+    /// cannot be used.
+    pub is_local: bool,
+}
+
+impl Failure {
+    /// What an error of the engine means.
+    pub fn of(error: &Error) -> Self {
+        Self {
+            cause: cause(error),
+            detail: detail(error),
+            scope: FailureScope::of(error),
+            class: stats::Class::of_error(error),
+            is_local: is_local(error),
+        }
+    }
+}
+
+fn cause(error: &Error) -> Cause {
+    match error.kind() {
+        ErrorKind::Timeout(_) => timeout(error.phase()),
+        ErrorKind::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => Cause::Refused,
+        ErrorKind::Io(_) => match error.phase() {
+            // No way to the host: also a connection that could not be made.
+            Phase::Queue | Phase::Resolve | Phase::Connect => Cause::Refused,
+            Phase::Tls => Cause::Tls,
+            _ => Cause::Reset,
+        },
+        ErrorKind::Tls(fault) => tls(fault),
+        ErrorKind::Dns(error) | ErrorKind::Proxy(ProxyFault::Name(error)) => dns(error),
+        ErrorKind::Peer(PeerFault::Empty) => Cause::Reset,
+        ErrorKind::Peer(PeerFault::Truncated) => Cause::Truncated,
+        ErrorKind::Peer(_) | ErrorKind::Location { .. } => Cause::Protocol,
+        // This program was busy: its limit says nothing about the answer.
+        ErrorKind::Limit(LimitExceeded::HeldBytes(_)) | ErrorKind::Shortage(_) => Cause::Timeout,
+        ErrorKind::Limit(_) => Cause::Protocol,
+        ErrorKind::Proxy(fault) => proxy(fault),
+        ErrorKind::Denied(_) | ErrorKind::DeniedName(_) => Cause::PrivateAddress,
+        ErrorKind::Misuse(_) => Cause::InvalidUrl,
+        // Neither happens to a request of a check, apart from a breaker, whose last failure is known.
+        _ => Cause::Reset,
+    }
+}
+
+/// The time limit that ended a call in this phase.
+fn timeout(phase: Phase) -> Cause {
+    match phase {
+        Phase::Resolve => Cause::DnsServfail,
+        Phase::Connect | Phase::Proxy | Phase::Tls => Cause::ConnectTimeout,
+        Phase::FirstByte => Cause::FirstByteTimeout,
+        // Waiting for a connection, sending, or receiving the rest.
+        _ => Cause::Timeout,
+    }
+}
+
+fn tls(fault: &TlsFault) -> Cause {
+    match fault {
+        TlsFault::Expired { .. } | TlsFault::NotYetValid { .. } => Cause::TlsExpired,
+        TlsFault::WrongName { .. } | TlsFault::ServerName(_) => Cause::TlsName,
+        TlsFault::UnknownIssuer
+        | TlsFault::Revoked
+        | TlsFault::RevocationUnknown
+        | TlsFault::CrlExpired { .. }
+        | TlsFault::BadCertificate(_) => Cause::TlsUntrusted,
+        TlsFault::Truncated => Cause::Truncated,
+        _ => Cause::Tls,
+    }
+}
+
+fn dns(error: &DnsError) -> Cause {
+    match error {
+        DnsError::NotFound => Cause::DnsNxdomain,
+        DnsError::InvalidName => Cause::InvalidUrl,
+        // A name without addresses exists, so that this is not final.
+        _ => Cause::DnsServfail,
+    }
+}
+
+fn proxy(fault: &ProxyFault) -> Cause {
+    match fault {
+        ProxyFault::Status(407) | ProxyFault::Credentials | ProxyFault::NoMethod => Cause::Auth,
+        ProxyFault::Status(status @ 500..=599) => Cause::Status5xx(*status),
+        ProxyFault::Closed => Cause::Reset,
+        ProxyFault::Status(_) | ProxyFault::Socks(_) => Cause::Refused,
+        _ => Cause::Protocol,
+    }
+}
+
+/// The cause in words, with the system's error behind it.
+fn detail(error: &Error) -> String {
+    let text = match error.kind() {
+        ErrorKind::Denied(ip) => format!("{ip} is a private address"),
+        ErrorKind::DeniedName(name) => {
+            format!("only the proxy can look up {name}, so its address cannot be checked")
+        }
+        _ => error.to_string(),
+    };
+    let text = match error.kind() {
+        ErrorKind::Tls(_) => text.strip_prefix("a ").unwrap_or(&text),
+        _ => &text,
+    };
+    match error.source() {
+        Some(source) => format!("{text}: {source}"),
+        None => text.to_owned(),
+    }
+}
+
+fn is_local(error: &Error) -> bool {
+    match error.kind() {
+        ErrorKind::Shortage(_) | ErrorKind::Limit(LimitExceeded::HeldBytes(_)) => true,
+        ErrorKind::Dns(error) => matches!(
+            error,
+            DnsError::QueueFull(_)
+                | DnsError::NotAsked
+                | DnsError::Shortage(_)
+                | DnsError::Config(_)
+                | DnsError::Unanswered
+        ),
+        ErrorKind::Io(io) => matches!(
+            io.kind(),
+            io::ErrorKind::NetworkUnreachable
+                | io::ErrorKind::NetworkDown
+                | io::ErrorKind::AddrNotAvailable
+                | io::ErrorKind::PermissionDenied
+        ),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+    use std::thread;
+    use std::time::Duration;
+
+    use courser::{Client, Config, HostConfig, Response, Timeouts};
+
+    use super::*;
+
+    #[test]
+    fn faults_of_certificates_are_told_apart() {
+        let day = Duration::from_secs(86_400);
+        for (fault, expected) in [
+            (TlsFault::Expired { ago: day }, Cause::TlsExpired),
+            (TlsFault::NotYetValid { ahead: day }, Cause::TlsExpired),
+            (
+                TlsFault::WrongName {
+                    expected: "a".into(),
+                    presented: Vec::new(),
+                },
+                Cause::TlsName,
+            ),
+            (TlsFault::UnknownIssuer, Cause::TlsUntrusted),
+            (
+                TlsFault::BadCertificate("self-signed".into()),
+                Cause::TlsUntrusted,
+            ),
+            (TlsFault::NotTls, Cause::Tls),
+            (TlsFault::HandshakeEof, Cause::Tls),
+            (TlsFault::Truncated, Cause::Truncated),
+        ] {
+            assert_eq!(tls(&fault), expected, "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_name_that_does_not_exist_is_negative() {
+        for (error, expected) in [
+            (DnsError::NotFound, Cause::DnsNxdomain),
+            (DnsError::NoAddresses, Cause::DnsServfail),
+            (DnsError::ServerFailure(2), Cause::DnsServfail),
+            (DnsError::Timeout, Cause::DnsServfail),
+            (DnsError::NotAsked, Cause::DnsServfail),
+            (DnsError::InvalidName, Cause::InvalidUrl),
+        ] {
+            assert_eq!(dns(&error), expected, "{error:?}");
+        }
+    }
+
+    #[test]
+    fn proxies_and_phases() {
+        for (fault, expected) in [
+            (ProxyFault::Status(407), Cause::Auth),
+            (ProxyFault::Status(502), Cause::Status5xx(502)),
+            (ProxyFault::Status(403), Cause::Refused),
+            (ProxyFault::Closed, Cause::Reset),
+            (ProxyFault::NotSocks5(72), Cause::Protocol),
+            (ProxyFault::Name(DnsError::NotFound), Cause::Protocol),
+        ] {
+            assert_eq!(proxy(&fault), expected, "{fault:?}");
+        }
+        for (phase, expected) in [
+            (Phase::Resolve, Cause::DnsServfail),
+            (Phase::Connect, Cause::ConnectTimeout),
+            (Phase::Tls, Cause::ConnectTimeout),
+            (Phase::FirstByte, Cause::FirstByteTimeout),
+            (Phase::Head, Cause::Timeout),
+            (Phase::Body, Cause::Timeout),
+        ] {
+            assert_eq!(timeout(phase), expected, "{phase:?}");
+        }
+    }
+
+    /// The failure of a request to a server that answers with these bytes and closes the connection, or answers nothing.
+    fn failure(answer: Option<&'static [u8]>) -> Failure {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("http://{}/", listener.local_addr().expect("an address"));
+        let server = thread::spawn(move || {
+            for stream in listener.incoming().take(2) {
+                let mut stream = stream.expect("a connection");
+                let _ = stream.read(&mut [0; 4096]);
+                match answer {
+                    Some(answer) => stream.write_all(answer).expect("sent"),
+                    None => drop(stream.read(&mut [0; 1])),
+                }
+                if answer != Some(b"") {
+                    break;
+                }
+            }
+        });
+        let host = HostConfig {
+            timeouts: Timeouts {
+                total: Some(Duration::from_millis(300)),
+                ..Timeouts::default()
+            },
+            ..HostConfig::default()
+        };
+        let config = Config {
+            host,
+            ..Config::default()
+        };
+        let mut client = Client::new(config).expect("a client");
+        let error = client
+            .get(&url, &mut Response::new())
+            .expect_err("no answer");
+        drop(server);
+        Failure::of(&error)
+    }
+
+    #[test]
+    fn what_servers_do_instead_of_answering() {
+        for (answer, expected) in [
+            (Some(&b""[..]), Cause::Reset),
+            (Some(b"SSH-2.0-x\r\n\r\n"), Cause::Protocol),
+            (Some(b"HTTP/1.1 200 OK\r\nContent-Le"), Cause::Truncated),
+            (
+                Some(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"),
+                Cause::Truncated,
+            ),
+            (None, Cause::FirstByteTimeout),
+        ] {
+            let failure = failure(answer);
+            assert_eq!(failure.cause, expected, "{answer:?}: {}", failure.detail);
+            assert!(!failure.is_local && !failure.detail.is_empty());
+        }
+    }
+}

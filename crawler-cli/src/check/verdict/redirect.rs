@@ -1,0 +1,401 @@
+//! Redirects: where they lead (RFC 9110 §15.4, §10.2.2), loops, and what they mean for the verdict.
+
+use std::fmt;
+
+use url::{Position, Url};
+
+use super::cause::{Cause, Verdict};
+use crate::check::record::Redirect;
+
+/// The redirects that were followed from a URL.
+///
+/// ```
+/// use crawler_cli::check::verdict::{Cause, Chain, Verdict};
+///
+/// let start = "http://example.com/old/page#part".parse()?;
+/// let mut chain = Chain::new(&start);
+/// chain.follow(301, Some(b"/new/page"), 10).expect("a redirect");
+/// assert_eq!(chain.moved_to(), Some("http://example.com/new/page"));
+/// chain.follow(302, Some(b"/"), 10).expect("a redirect");
+/// assert_eq!(chain.moved_to(), None);
+/// // A page that leads to the root of a host is gone.
+/// assert_eq!(chain.verdict(), Verdict::Failed(Cause::RedirectedToRoot));
+/// # Ok::<(), url::ParseError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Chain {
+    start: Url,
+    /// The URL of the last redirect, without fragment.
+    url: Url,
+    redirects: Vec<Redirect>,
+    is_permanent: bool,
+    /// Whether a redirect led from a page to the root of a host.
+    to_root: bool,
+    fragment: Option<String>,
+}
+
+/// Why a redirect was not followed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum NotFollowed {
+    /// There is no `Location`.
+    NoLocation,
+    /// `Location` has this value, which leads to no http or https URL.
+    BadLocation(String),
+    /// The redirect leads to this URL, which was asked before.
+    Loop(String),
+    /// There were so many redirects already.
+    TooMany(u32),
+}
+
+impl NotFollowed {
+    /// The cause of the verdict.
+    pub fn cause(&self) -> Cause {
+        match self {
+            Self::NoLocation | Self::BadLocation(_) => Cause::Protocol,
+            Self::Loop(_) => Cause::RedirectLoop,
+            Self::TooMany(_) => Cause::TooManyRedirects,
+        }
+    }
+}
+
+impl fmt::Display for NotFollowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoLocation => f.write_str("redirects without Location"),
+            Self::BadLocation(value) => {
+                write!(
+                    f,
+                    "redirects to {value:?}, which is no usable http or https URL"
+                )
+            }
+            Self::Loop(url) => write!(f, "redirects to {url} again"),
+            Self::TooMany(limit) => write!(f, "more than {limit} redirects"),
+        }
+    }
+}
+
+impl Chain {
+    /// No redirects yet.
+    pub fn new(start: &Url) -> Self {
+        let mut start = start.clone();
+        start.set_fragment(None);
+        Self {
+            url: start.clone(),
+            start,
+            redirects: Vec::new(),
+            is_permanent: true,
+            to_root: false,
+            fragment: None,
+        }
+    }
+
+    /// Follows a redirect: the answer with this status and this `Location` to the URL of the chain. At most `limit`
+    /// redirects are followed. Returns the URL to ask, without fragment.
+    ///
+    /// # Errors
+    /// The redirect cannot be followed, or is not to be followed. A redirect that closes a loop becomes part of the
+    /// chain.
+    pub fn follow(
+        &mut self,
+        status: u16,
+        location: Option<&[u8]>,
+        limit: u32,
+    ) -> Result<&Url, NotFollowed> {
+        let location = location.ok_or(NotFollowed::NoLocation)?;
+        let bad = || NotFollowed::BadLocation(excerpt(location));
+        let mut to = join(&self.url, location).ok_or_else(bad)?;
+        let fragment = to.fragment().map(str::to_owned);
+        let spelling = String::from(to.clone());
+        to.set_fragment(None);
+        let is_known = to == self.start || self.redirects.iter().any(|old| leads_to(old, &to));
+        if !is_known && self.redirects.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
+            return Err(NotFollowed::TooMany(limit));
+        }
+        self.redirects.push(Redirect {
+            status,
+            url: spelling,
+        });
+        if is_known {
+            return Err(NotFollowed::Loop(to.into()));
+        }
+        self.is_permanent &= matches!(status, 301 | 308);
+        self.to_root |= is_root(&to) && !may_become_root(&self.url);
+        self.fragment = fragment.or(self.fragment.take());
+        self.url = to;
+        Ok(&self.url)
+    }
+
+    /// The URL to ask, without fragment.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// The redirects, in order.
+    pub fn redirects(&self) -> &[Redirect] {
+        &self.redirects
+    }
+
+    /// The verdict if the last answer is good.
+    pub fn verdict(&self) -> Verdict {
+        match self.to_root {
+            true => Verdict::Failed(Cause::RedirectedToRoot),
+            false => Verdict::Ok,
+        }
+    }
+
+    /// Where the URL has moved to, if all redirects were permanent and the last answer is good. With the fragment of the
+    /// last redirect that names one.
+    pub fn moved_to(&self) -> Option<&str> {
+        let last = self.redirects.last()?;
+        self.is_permanent.then_some(&*last.url)
+    }
+
+    /// The fragment of the last redirect that names one. Takes the place of the fragment of the first URL.
+    pub fn fragment(&self) -> Option<&str> {
+        self.fragment.as_deref()
+    }
+}
+
+/// Whether a status is that of a redirect that is followed. 300 leaves the choice to the user; 305 and 306 are
+/// withdrawn (RFC 9110 §15.4).
+pub fn is_redirect(status: u16) -> bool {
+    matches!(status, 301 | 302 | 303 | 307 | 308)
+}
+
+/// Whether a URL is the home page of its host, by its path.
+pub fn is_home(url: &Url) -> bool {
+    let path = url.path().trim_matches('/').to_ascii_lowercase();
+    let name = path.rsplit_once('.').map_or(&*path, |(name, _)| name);
+    let is_page = matches!(name, "" | "index" | "default" | "home");
+    is_page && url.query().is_none() || is_language(&path)
+}
+
+/// Whether a redirect from this URL to the root of a host loses nothing: from the home page, and from a page where users
+/// log in or out.
+fn may_become_root(url: &Url) -> bool {
+    let last = url.path().trim_end_matches('/').rsplit('/').next();
+    let last = last.unwrap_or_default().to_ascii_lowercase();
+    let name = last.split('.').next().unwrap_or_default();
+    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    let is_login = matches!(
+        &*plain,
+        "login" | "logon" | "signin" | "logout" | "logoff" | "signout" | "auth" | "sso"
+    );
+    is_root(url) || is_home(url) || is_login
+}
+
+fn is_root(url: &Url) -> bool {
+    matches!(url.path(), "" | "/") && url.query().is_none()
+}
+
+/// Whether a path is only a language: `en`, `pt-br`.
+fn is_language(path: &str) -> bool {
+    let parts: Vec<&str> = path.split(['-', '_']).collect();
+    let is_short = |part: &&str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_lowercase());
+    parts.len() <= 2 && parts.iter().all(is_short)
+}
+
+fn leads_to(redirect: &Redirect, url: &Url) -> bool {
+    let without = redirect.url.split('#').next();
+    without == Some(&url[..Position::AfterQuery])
+}
+
+/// The URL to which `Location` leads. Bytes that are not UTF-8 are percent-encoded.
+fn join(base: &Url, location: &[u8]) -> Option<Url> {
+    if location.len() > LONGEST {
+        return None;
+    }
+    let url = match std::str::from_utf8(location) {
+        Ok(text) => base.join(text),
+        Err(_) => {
+            let encoded: String = location
+                .iter()
+                .map(|&byte| match byte.is_ascii() {
+                    true => char::from(byte).to_string(),
+                    false => format!("%{byte:02X}"),
+                })
+                .collect();
+            base.join(&encoded)
+        }
+    };
+    let url = url.ok()?;
+    (matches!(url.scheme(), "http" | "https") && url.as_str().len() <= LONGEST).then_some(url)
+}
+
+/// The beginning of a value, for messages.
+fn excerpt(value: &[u8]) -> String {
+    let text = String::from_utf8_lossy(value);
+    let mut start: String = text.chars().take(SHOWN).collect();
+    if start.len() < text.len() {
+        start.push('…');
+    }
+    start
+}
+
+/// The longest URL, in bytes, to which a redirect is followed.
+const LONGEST: usize = 8 * 1024;
+
+/// The most characters of a `Location` in a message.
+const SHOWN: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        text.parse().expect("a URL")
+    }
+
+    /// The chain after these redirects.
+    fn chain(start: &str, redirects: &[(u16, &str)]) -> Chain {
+        let mut chain = Chain::new(&url(start));
+        for (status, location) in redirects {
+            chain
+                .follow(*status, Some(location.as_bytes()), 10)
+                .expect("a redirect");
+        }
+        chain
+    }
+
+    #[test]
+    fn permanent_only_if_all_were() {
+        let moved = |redirects: &[(u16, &str)]| {
+            let chain = chain("http://a/x/y", redirects);
+            chain.moved_to().map(str::to_owned)
+        };
+        assert_eq!(moved(&[]), None);
+        assert_eq!(moved(&[(301, "/b")]).as_deref(), Some("http://a/b"));
+        let across = [(301, "https://b/"), (308, "c#d")];
+        assert_eq!(moved(&across).as_deref(), Some("https://b/c#d"));
+        for temporary in [302, 303, 307] {
+            assert_eq!(moved(&[(301, "/b"), (temporary, "/c")]), None);
+            assert_eq!(moved(&[(temporary, "/b"), (301, "/c")]), None);
+        }
+    }
+
+    #[test]
+    fn the_last_fragment_counts() {
+        let fragment = |redirects: &[(u16, &str)]| {
+            let chain = chain("http://a/x#start", redirects);
+            assert_eq!(chain.url().fragment(), None);
+            chain.fragment().map(str::to_owned)
+        };
+        assert_eq!(fragment(&[(302, "/b")]), None);
+        assert_eq!(fragment(&[(302, "/b#one")]).as_deref(), Some("one"));
+        let inherited = [(302, "/b#one"), (302, "/c")];
+        assert_eq!(fragment(&inherited).as_deref(), Some("one"));
+        let replaced = [(302, "/b#one"), (302, "/c#two")];
+        assert_eq!(fragment(&replaced).as_deref(), Some("two"));
+    }
+
+    #[test]
+    fn loops_and_too_many_end_the_chain() {
+        let mut to_itself = chain("http://a/x", &[]);
+        let again = to_itself.follow(302, Some(b"/x#other"), 10);
+        assert_eq!(again, Err(NotFollowed::Loop("http://a/x".into())));
+        let mut ring = chain("http://a/x", &[(301, "/y"), (301, "http://b/")]);
+        let again = ring.follow(301, Some(b"http://a/y"), 10);
+        assert_eq!(
+            again.map_err(|error| error.cause()),
+            Err(Cause::RedirectLoop)
+        );
+        assert_eq!(ring.redirects().len(), 3);
+        let mut long = Chain::new(&url("http://a/0"));
+        for n in 1..=10 {
+            long.follow(302, Some(format!("/{n}").as_bytes()), 10)
+                .expect("within the limit");
+        }
+        let more = long.follow(302, Some(b"/11"), 10);
+        assert_eq!(more, Err(NotFollowed::TooMany(10)));
+        assert_eq!((long.redirects().len(), long.url().path()), (10, "/10"));
+        assert_eq!(
+            Chain::new(&url("http://a/")).follow(302, Some(b"/b"), 0),
+            Err(NotFollowed::TooMany(0))
+        );
+    }
+
+    #[test]
+    fn location_is_read_as_browsers_read_it() {
+        let to = |location: &[u8]| {
+            let mut chain = Chain::new(&url("http://a/b/c?d"));
+            let followed = chain.follow(302, Some(location), 10);
+            followed
+                .map(|url| url.as_str().to_owned())
+                .map_err(|error| error.cause())
+        };
+        for (location, expected) in [
+            (&b"../e"[..], "http://a/e"),
+            (b"//f/g", "http://f/g"),
+            (b" https://f/a b ", "https://f/a%20b"),
+            (b"?q", "http://a/b/c?q"),
+            (b"/\xe9", "http://a/%E9"),
+            ("/é".as_bytes(), "http://a/%C3%A9"),
+        ] {
+            assert_eq!(to(location).as_deref(), Ok(expected));
+        }
+        for location in [
+            &b"http://"[..],
+            b"ftp://f/",
+            b"javascript:alert(1)",
+            b"http://a:x/",
+        ] {
+            assert_eq!(to(location), Err(Cause::Protocol));
+        }
+        assert_eq!(to(&vec![b'a'; LONGEST + 1]), Err(Cause::Protocol));
+        let none = Chain::new(&url("http://a/"))
+            .follow(302, None, 10)
+            .map(|_| ());
+        assert_eq!(none, Err(NotFollowed::NoLocation));
+    }
+
+    #[test]
+    fn a_page_that_becomes_the_root_is_gone() {
+        let to_root = Verdict::Failed(Cause::RedirectedToRoot);
+        for (start, redirects, expected) in [
+            ("http://a/deep/page", &[(302, "/")][..], to_root),
+            ("http://a/page.html", &[(301, "https://b/")], to_root),
+            ("http://a/p?id=7", &[(301, "/")], to_root),
+            (
+                "http://a/x/y",
+                &[(301, "https://a/x/y"), (302, "/")],
+                to_root,
+            ),
+            ("http://a/x/y", &[(302, "/"), (302, "/en/start")], to_root),
+            // From root to root: another scheme, another name.
+            ("http://a/", &[(301, "https://a/")], Verdict::Ok),
+            ("http://a/", &[(301, "https://www.a/")], Verdict::Ok),
+            ("http://a/index.html", &[(301, "/")], Verdict::Ok),
+            ("http://a/en/", &[(302, "/")], Verdict::Ok),
+            ("http://a/pt-BR", &[(302, "/")], Verdict::Ok),
+            // To where users log in, and back.
+            (
+                "http://a/account",
+                &[(302, "/login?next=/account")],
+                Verdict::Ok,
+            ),
+            ("http://a/users/sign_in", &[(302, "/")], Verdict::Ok),
+            ("http://a/logout.php", &[(302, "/")], Verdict::Ok),
+            // Not the root.
+            ("http://a/x", &[(302, "/y/")], Verdict::Ok),
+            ("http://a/x", &[(302, "/?page=x")], Verdict::Ok),
+        ] {
+            assert_eq!(chain(start, redirects).verdict(), expected, "{start}");
+        }
+    }
+
+    #[test]
+    fn home_pages() {
+        for home in [
+            "http://a/",
+            "http://a",
+            "http://a/index.php",
+            "http://a/Default.aspx",
+            "http://a/en-us/",
+        ] {
+            assert!(is_home(&url(home)), "{home}");
+        }
+        for page in ["http://a/b", "http://a/index.php?page=3", "http://a/en/b"] {
+            assert!(!is_home(&url(page)), "{page}");
+        }
+    }
+}
