@@ -87,6 +87,9 @@ impl Host {
         shared: &mut Shared,
     ) {
         let failure = self.failure(error);
+        if let Some(sign) = failure.local_sign {
+            shared.note_sign(sign);
+        }
         let failed = Failed::new(failure.class, failure.scope);
         if failure.cause.class() == Class::Network {
             self.breaker.handle_failure(failure.cause, &failure.detail);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use courser::AddressPolicy;
 
+use crate::check::guard::LocalSign;
 use crate::check::task::{Hop, Outcome};
 use crate::crawl::stats::Stats;
 
@@ -15,6 +16,7 @@ pub struct Shared {
     pub stats: Stats,
     pub(super) outcomes: Vec<Outcome>,
     pub(super) hops: Vec<Hop>,
+    signs: Vec<LocalSign>,
     /// One value for all calls that may dial only public addresses, so that they share connections.
     pub(super) public: Arc<AddressPolicy>,
 }
@@ -26,6 +28,7 @@ impl Shared {
             stats,
             outcomes: Vec::new(),
             hops: Vec::new(),
+            signs: Vec::new(),
             public: Arc::new(AddressPolicy::deny_private()),
         }
     }
@@ -39,5 +42,16 @@ impl Shared {
     /// The redirects since the last call that lead to other hosts.
     pub fn take_hops(&mut self) -> Vec<Hop> {
         mem::take(&mut self.hops)
+    }
+
+    /// The signs since the last call that this machine or its network is at fault, each once.
+    pub fn take_signs(&mut self) -> Vec<LocalSign> {
+        mem::take(&mut self.signs)
+    }
+
+    pub(super) fn note_sign(&mut self, sign: LocalSign) {
+        if !self.signs.contains(&sign) {
+            self.signs.push(sign);
+        }
     }
 }

@@ -664,7 +664,7 @@ fn redirects_are_followed_to_other_hosts_and_reported_whole() {
     let to = end.root.clone();
     let start = Server::start(move |asked| {
         let location = match asked.path {
-            "/a" => format!("Location: /b#part\r\n"),
+            "/a" => "Location: /b#part\r\n".to_owned(),
             "/b" => format!("Location: {to}/end\r\n"),
             _ => format!("Location: {to}/none\r\n"),
         };
@@ -845,7 +845,10 @@ fn pages_are_read_for_links_and_anchors() {
     let (truncated, gone) = (Some(Cause::Truncated), Some(Cause::Status404));
     assert_eq!(causes, [None, truncated, None, None, gone]);
     let page = outcomes[0].page.as_ref().expect("a page");
-    assert!(page.format.is_some() && page.anchors.is_some() && page.problem.is_none());
+    let links: Vec<(&str, u32)> = page.links.iter().map(|it| (&*it.url, it.column)).collect();
+    assert_eq!((links, page.problem.as_deref()), (vec![("/a", 17)], None));
+    let anchors = page.anchors.as_ref().expect("anchors");
+    assert!(anchors.has("x") && !anchors.has("y"));
     let long = outcomes[2].page.as_ref().expect("a page");
     let problem = long.problem.as_deref();
     assert_eq!(problem, Some("only the first 100000 bytes were read"));

@@ -7,6 +7,7 @@ use courser::proto::ProxyFault;
 use courser::{DnsError, Error, ErrorKind, LimitExceeded, PeerFault, Phase, TlsFault};
 
 use super::cause::Cause;
+use crate::check::guard::LocalSign;
 use crate::crawl::failure::FailureScope;
 use crate::crawl::stats;
 
@@ -33,9 +34,8 @@ pub struct Failure {
     pub scope: FailureScope,
     /// The class of the failure for statistics and retries.
     pub class: stats::Class,
-    /// Whether this machine is at fault, and not the host: no descriptor left, no route to any network, a resolver that
-    /// cannot be used.
-    pub is_local: bool,
+    /// The sign that this machine or its network is at fault, and not the host.
+    pub local_sign: Option<LocalSign>,
 }
 
 impl Failure {
@@ -46,7 +46,7 @@ impl Failure {
             detail: detail(error),
             scope: FailureScope::of(error),
             class: stats::Class::of_error(error),
-            is_local: is_local(error),
+            local_sign: local_sign(error),
         }
     }
 }
@@ -140,25 +140,21 @@ fn detail(error: &Error) -> String {
     }
 }
 
-fn is_local(error: &Error) -> bool {
+fn local_sign(error: &Error) -> Option<LocalSign> {
     match error.kind() {
-        ErrorKind::Shortage(_) | ErrorKind::Limit(LimitExceeded::HeldBytes(_)) => true,
-        ErrorKind::Dns(error) => matches!(
-            error,
-            DnsError::QueueFull(_)
-                | DnsError::NotAsked
-                | DnsError::Shortage(_)
-                | DnsError::Config(_)
-                | DnsError::Unanswered
-        ),
-        ErrorKind::Io(io) => matches!(
-            io.kind(),
-            io::ErrorKind::NetworkUnreachable
-                | io::ErrorKind::NetworkDown
-                | io::ErrorKind::AddrNotAvailable
-                | io::ErrorKind::PermissionDenied
-        ),
-        _ => false,
+        ErrorKind::Shortage(_) | ErrorKind::Dns(DnsError::Shortage(_)) => {
+            Some(LocalSign::TooManyFiles)
+        }
+        ErrorKind::Dns(DnsError::Config(_) | DnsError::Unanswered | DnsError::Resolver(_)) => {
+            Some(LocalSign::ResolverUnreachable)
+        }
+        ErrorKind::Io(io) => match io.kind() {
+            io::ErrorKind::NetworkUnreachable | io::ErrorKind::NetworkDown => {
+                Some(LocalSign::NetworkUnreachable)
+            }
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -287,7 +283,7 @@ mod tests {
         ] {
             let failure = failure(answer);
             assert_eq!(failure.cause, expected, "{answer:?}: {}", failure.detail);
-            assert!(!failure.is_local && !failure.detail.is_empty());
+            assert!(failure.local_sign.is_none() && !failure.detail.is_empty());
         }
     }
 }
