@@ -1,6 +1,8 @@
 //! Hosts and what is known about them.
 
-use jiff::{SignedDuration, Timestamp};
+use std::time::Duration;
+
+use jiff::Timestamp;
 
 /// The number of a host in a store.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -28,7 +30,8 @@ pub struct HostFacts {
     pub answered_at: Option<Timestamp>,
     /// The last control: a request whose answer says whether the host works at all.
     pub control: Option<Control>,
-    /// The longest negative episodes of the host's URLs that cleared, oldest first. At most 256 are kept.
+    /// The negative episodes of the host's URLs that were cleared, oldest first: what
+    /// [`Cleared`](crate::check::life::Cleared) keeps.
     pub episodes: Vec<Episode>,
 }
 
@@ -47,5 +50,5 @@ pub struct Episode {
     /// When the URL was good again.
     pub ended: Timestamp,
     /// How long it had been negative; kept to the millisecond.
-    pub length: SignedDuration,
+    pub length: Duration,
 }

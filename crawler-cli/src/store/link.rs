@@ -19,6 +19,9 @@ pub struct Link {
     pub target: Target,
     /// The place.
     pub reference: Reference,
+    /// Whether the place is in a fetched page. An interrupted run fetches no page again, so it keeps such links; the
+    /// others are added again.
+    pub is_in_page: bool,
 }
 
 /// What a link leads to.
@@ -75,6 +78,17 @@ pub struct Added {
     pub new_hosts: Vec<Host>,
     /// How many entries joined the queues of hosts, by host.
     pub queued: Vec<(HostId, u32)>,
-    /// Links to URLs that are judged already in this run, or need not be asked: their indices in the batch.
-    pub judged: Vec<(usize, UrlId, LinkId)>,
+    /// Links to URLs that are judged already in this run, or need not be asked.
+    pub judged: Vec<JudgedLink>,
+}
+
+/// A link to a URL that is judged already.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct JudgedLink {
+    /// The index of the link in the batch; among those of all pages of the batch, if pages contributed them.
+    pub index: usize,
+    /// The URL.
+    pub id: UrlId,
+    /// The spelling.
+    pub link: LinkId,
 }

@@ -1,6 +1,6 @@
 //! Keeps what is known about URLs: their hosts, answers, lives, references and changes of state.
 //!
-//! [`Store`] is what an engine can do; SQLite is the embedded engine, with a file or without.
+//! [`Store`] is what an engine can do; [`Sqlite`](sqlite::Sqlite) is the embedded engine, with a file or without.
 //! A store serves one *run* at a time: one check of a list of URLs, from [`Store::begin_run`] to [`Store::end_run`].
 //!
 //! - [`Store::add`] takes links in the order in which they are found. Each URL becomes one row and waits once in the
@@ -10,15 +10,21 @@
 //!   life and its changes of state. To complete an entry again changes nothing.
 //! - [`Store::records`] reads what is to be reported, in the order of the links.
 //!
-//! All methods that change something are one transaction each. After an error nothing of the batch is stored.
+//! All methods that change something are one transaction each: what is complete is kept if the process is killed, and
+//! after an error nothing of the batch is stored. A power failure may take back what was added since the last completion,
+//! since an interrupted run reads its sources again.
 
 mod answer;
 mod error;
+pub(crate) mod file;
 mod host;
 mod link;
 mod queue;
 mod record;
 mod run;
+pub mod sqlite;
+#[cfg(test)]
+pub(crate) mod suite;
 
 use std::ops::ControlFlow;
 
@@ -27,9 +33,9 @@ use jiff::Timestamp;
 pub use answer::Answer;
 pub use error::{StoreError, StoreErrorKind};
 pub use host::{Control, Episode, Host, HostFacts, HostId};
-pub use link::{Added, Demand, Link, Target, UrlId};
+pub use link::{Added, Demand, JudgedLink, Link, Target, UrlId};
 pub use queue::{Change, Completed, EntryId, Past, Queued};
-pub use record::{Cursor, Event, LinkId, Record, Selection, UrlHistory};
+pub use record::{Counts, Cursor, Event, LinkId, Record, Selection, UrlHistory};
 pub use run::Run;
 
 /// What an engine that keeps URLs can do.
@@ -70,11 +76,12 @@ pub trait Store: Send {
         limit: usize,
     ) -> Result<Vec<Queued>, StoreError>;
 
-    /// Stores answers, and removes their entries from the queues. Entries that are not in a queue are ignored.
+    /// Stores answers, removes their entries from the queues, and adds the links of pages. Entries that are not in a
+    /// queue are ignored. A URL from which more is wanted by now than was met is queued again.
     ///
     /// # Errors
     /// The store cannot be read or written.
-    fn complete(&mut self, completed: &[Completed]) -> Result<(), StoreError>;
+    fn complete(&mut self, completed: &[Completed]) -> Result<Added, StoreError>;
 
     /// The hosts with entries in their queues, in the order in which the hosts were first seen.
     ///
@@ -112,6 +119,21 @@ pub trait Store: Send {
         urls: &[UrlId],
         visit: &mut dyn FnMut(Record) -> ControlFlow<()>,
     ) -> Result<(), StoreError>;
+
+    /// The record of one spelling; `None` if the run has no such spelling.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn record(&mut self, link: LinkId) -> Result<Option<Record>, StoreError>;
+
+    /// Whether the links of a URL in a queue are wanted: further links may come from such URLs.
+    fn has_pages_left(&self) -> bool;
+
+    /// Counts the URLs of the run.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn counts(&mut self) -> Result<Counts, StoreError>;
 
     /// What is known about a URL, in the run or before it; `None` if it was never added. A fragment is ignored.
     ///

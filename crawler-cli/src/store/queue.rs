@@ -4,7 +4,8 @@ use jiff::Timestamp;
 
 use super::answer::Answer;
 use super::host::HostId;
-use super::link::{Demand, UrlId};
+use super::link::{Demand, Link, UrlId};
+use crate::check::life::{Record as Life, State};
 
 /// The number of an entry in the queue of a host. Later entries have larger numbers; no number is used twice.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -37,6 +38,8 @@ pub struct Queued {
 pub struct Past {
     /// The last answer.
     pub answer: Answer,
+    /// Its life until then; `None` for a verdict without life.
+    pub life: Option<Life>,
     /// Whether the answer was given in this run; a further link wants more from the URL.
     pub in_this_run: bool,
 }
@@ -52,12 +55,30 @@ pub struct Completed {
     pub id: UrlId,
     /// What the answer met.
     pub demand: Demand,
-    /// The answer; `None` if the earlier one is still good enough.
-    pub answer: Option<Answer>,
+    /// The answer, and the URL's life after it; `None` if the earlier ones are still good enough.
+    pub judged: Option<(Answer, Option<Life>)>,
     /// The URL's changes of state, in order.
     pub changes: Vec<Change>,
+    /// The links of the page, if they are wanted.
+    pub links: Vec<Link>,
     /// The names of elements, if they are wanted: in the caller's encoding.
     pub anchors: Option<Box<[u8]>>,
+}
+
+impl Completed {
+    /// An answer to everything that was wanted, without life, changes or links.
+    pub fn new(queued: &Queued, answer: Answer) -> Self {
+        Self {
+            entry: queued.entry,
+            host: queued.host,
+            id: queued.id,
+            demand: queued.demand,
+            judged: Some((answer, None)),
+            changes: Vec::new(),
+            links: Vec::new(),
+            anchors: None,
+        }
+    }
 }
 
 /// A change of a URL's state.
@@ -65,6 +86,10 @@ pub struct Completed {
 pub struct Change {
     /// When.
     pub at: Timestamp,
+    /// The state before.
+    pub from: State,
+    /// The state after.
+    pub to: State,
     /// The status of the answer.
     pub status: Option<u16>,
     /// Why, in words.

@@ -1,11 +1,14 @@
 //! What is read for reports.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
 use super::answer::Answer;
 use super::host::HostId;
 use super::link::UrlId;
-use crate::check::Reference;
+use crate::check::life::{Record as Life, State};
+use crate::check::{Class, Reference};
 
 /// The number of a distinct spelling of a URL in a run. Spellings that are found later have larger numbers.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -40,6 +43,10 @@ pub struct Record {
     pub spelling: String,
     /// What was answered in this run; `None` if it is not judged.
     pub answer: Option<Answer>,
+    /// The URL's life after the answer; `None` for what is never asked.
+    pub life: Option<Life>,
+    /// Whether the answer is that of an earlier run, which was still good enough.
+    pub is_reused: bool,
     /// The names of the page's elements as they were stored, if the spelling has a fragment.
     pub anchors: Option<Vec<u8>>,
     /// The places, in the order in which they were found.
@@ -55,6 +62,8 @@ pub struct UrlHistory {
     pub url: String,
     /// The last answer.
     pub answer: Option<Answer>,
+    /// Its life until then.
+    pub life: Option<Life>,
     /// Its changes of state, oldest first: at most the last 100.
     pub events: Vec<Event>,
 }
@@ -77,8 +86,23 @@ pub struct Event {
     pub at: Timestamp,
     /// The URL.
     pub url: String,
+    /// The state before: that after the URL's previous change.
+    pub from: State,
+    /// The state after.
+    pub to: State,
     /// The status of the answer.
     pub status: Option<u16>,
     /// Why, in words.
     pub why: String,
+}
+
+/// How many URLs of a run have which verdict and state.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Counts {
+    /// URLs by the classes of their verdicts.
+    pub classes: BTreeMap<Class, u64>,
+    /// URLs by their states; what is never asked has none.
+    pub states: BTreeMap<State, u64>,
+    /// URLs that are to be asked.
+    pub queued: u64,
 }

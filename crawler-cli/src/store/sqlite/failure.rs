@@ -1,0 +1,59 @@
+//! What fails inside of the engine, before the file is named.
+
+use std::path::Path;
+
+use rusqlite::ErrorCode;
+
+use crate::store::{StoreError, StoreErrorKind};
+
+/// Why something could not be read or written.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Sql(rusqlite::Error),
+    /// A value that was not written like this.
+    Damaged(String),
+    /// Another database.
+    Foreign,
+    /// A store of this version; the newest one that is known.
+    Newer(i64, i64),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<rusqlite::types::FromSqlError> for Failure {
+    fn from(error: rusqlite::types::FromSqlError) -> Self {
+        Self::Sql(error.into())
+    }
+}
+
+impl Failure {
+    /// The error for the store in this file.
+    pub(super) fn at(self, path: &Path) -> StoreError {
+        StoreError::new(path, self.kind())
+    }
+
+    fn kind(self) -> StoreErrorKind {
+        let error = match self {
+            Self::Damaged(what) => return StoreErrorKind::Damaged(what),
+            Self::Foreign => return StoreErrorKind::Foreign,
+            Self::Newer(version, known) => return StoreErrorKind::Newer(version, known),
+            Self::Sql(error) => error,
+        };
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                StoreErrorKind::InUse(None)
+            }
+            Some(ErrorCode::DiskFull) => StoreErrorKind::Full,
+            Some(ErrorCode::ReadOnly) => StoreErrorKind::ReadOnly,
+            Some(ErrorCode::NotADatabase) => StoreErrorKind::Foreign,
+            Some(ErrorCode::DatabaseCorrupt) => StoreErrorKind::Damaged(error.to_string()),
+            Some(_) => StoreErrorKind::Database(error.to_string()),
+            // Not from SQLite, but about what was read: a missing table, a value of another type.
+            None => StoreErrorKind::Damaged(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Finds URLs by their text.
+//!
+//! The hashes of URLs come in random order. In a table that is larger than the cache, each of them would read and write
+//! a page of its own. So new hashes are collected in memory first, and go to the table in the order of their numbers:
+//! with each batch that is added, as many of the oldest as it brings, from where the last batch stopped. Each page
+//! then takes several of them at once.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _};
+use xxhash_rust::xxh3::xxh3_128;
+
+/// The hashes of URLs, in memory and in the table `url_key`.
+#[derive(Debug)]
+pub(super) struct Keys {
+    /// Those that are not in the table yet, with the numbers of their URLs.
+    recent: BTreeMap<i64, i64>,
+    /// Whether the table has any.
+    has_table: bool,
+    /// Where the next batch that goes to the table begins.
+    next: i64,
+    /// The last URL when `next` was at the first number: when `next` is there again, all up to this one are in the table.
+    covered: i64,
+    /// All URLs up to this one are in the table.
+    keyed: i64,
+    least: usize,
+}
+
+impl Keys {
+    /// Opens the keys of a store with URLs up to `last`, of which those up to `keyed` are in the table.
+    pub(super) fn load(db: &Connection, keyed: i64, last: i64) -> rusqlite::Result<Self> {
+        let has_table = db.query_row("SELECT EXISTS (SELECT 1 FROM url_key)", [], |row| {
+            row.get(0)
+        })?;
+        let mut keys = Self {
+            recent: BTreeMap::new(),
+            has_table,
+            next: i64::MIN,
+            covered: last,
+            keyed,
+            least: LEAST,
+        };
+        let mut lookup = Lookup::prepare(db)?;
+        let mut urls = db.prepare("SELECT url, text FROM url WHERE url > ?1 ORDER BY url")?;
+        let mut urls = urls.query([keyed])?;
+        while let Some(row) = urls.next()? {
+            let (url, text) = (row.get(0)?, row.get_ref(1)?.as_str()?);
+            keys.restore(&mut lookup, url, key_of(text))?;
+        }
+        Ok(keys)
+    }
+
+    /// Inserts a URL that may be in the table already.
+    fn restore(&mut self, lookup: &mut Lookup<'_>, url: i64, key: i64) -> rusqlite::Result<()> {
+        let mut key = key;
+        loop {
+            match self.get(lookup, key)? {
+                Some(other) if other != url => key = key.wrapping_add(1),
+                Some(_) => return Ok(()),
+                None => {
+                    self.recent.insert(key, url);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// The URL with this key.
+    pub(super) fn get(&self, lookup: &mut Lookup<'_>, key: i64) -> rusqlite::Result<Option<i64>> {
+        if let Some(&url) = self.recent.get(&key) {
+            return Ok(Some(url));
+        }
+        if !self.has_table {
+            return Ok(None);
+        }
+        lookup.0.query_row([key], |row| row.get(0)).optional()
+    }
+
+    /// Adds a URL under a key that is free.
+    pub(super) fn insert(&mut self, key: i64, url: i64) {
+        self.recent.insert(key, url);
+    }
+
+    /// All URLs up to this one are in the table.
+    pub(super) fn keyed(&self) -> i64 {
+        self.keyed
+    }
+
+    /// Moves keys to the table if there are too many in memory. `last` is the last URL.
+    pub(super) fn flush(&mut self, db: &Connection, last: i64) -> rusqlite::Result<()> {
+        let known = usize::try_from(last).unwrap_or(usize::MAX);
+        let limit = (known / SHARE).clamp(self.least, MOST);
+        let mut excess = self.recent.len().saturating_sub(limit);
+        if excess == 0 {
+            return Ok(());
+        }
+        let mut insert =
+            db.prepare_cached("INSERT OR REPLACE INTO url_key (key, url) VALUES (?1, ?2)")?;
+        self.has_table = true;
+        while excess > 0 {
+            let from = (Bound::Included(self.next), Bound::Unbounded);
+            let batch: Vec<(i64, i64)> = self
+                .recent
+                .range(from)
+                .take(excess)
+                .map(|(&key, &url)| (key, url))
+                .collect();
+            for &(key, url) in &batch {
+                insert.execute([key, url])?;
+                self.recent.remove(&key);
+            }
+            excess -= batch.len();
+            match batch.last().and_then(|&(key, _)| key.checked_add(1)) {
+                Some(next) => self.next = next,
+                None => {
+                    (self.keyed, self.covered) = (self.covered, last);
+                    self.next = i64::MIN;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps few keys in memory, so that tests reach the table.
+    #[cfg(test)]
+    pub(super) fn keep_few(&mut self) {
+        self.least = 8;
+    }
+}
+
+/// At most this share of all URLs is in memory: each page of the table then takes some 30 keys at once.
+const SHARE: usize = 16;
+/// A store with fewer URLs has no table.
+const LEAST: usize = 1 << 16;
+/// The memory for keys, some 25 bytes each, has a limit.
+const MOST: usize = 1 << 20;
+
+/// The statement that reads the table.
+pub(super) struct Lookup<'c>(CachedStatement<'c>);
+
+impl<'c> Lookup<'c> {
+    pub(super) fn prepare(db: &'c Connection) -> rusqlite::Result<Self> {
+        let query = "SELECT url FROM url_key WHERE key = ?1";
+        Ok(Self(db.prepare_cached(query)?))
+    }
+}
+
+/// Where the search for a URL begins: the first 64 bits of its hash. Other URLs may have the same.
+pub(super) fn key_of(text: &str) -> i64 {
+    (xxh3_128(text.as_bytes()) >> 64) as i64
+}

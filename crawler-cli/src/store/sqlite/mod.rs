@@ -1,0 +1,280 @@
+//! The embedded engine: SQLite, in a file or without one.
+
+mod codec;
+mod failure;
+mod keys;
+mod memory;
+mod open;
+mod read;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use rusqlite::Connection;
+
+use super::file::FileLock;
+use super::{
+    Added, Completed, Counts, Cursor, EntryId, Event, Host, HostFacts, HostId, Link, LinkId,
+    Queued, Record, Run, Selection, Store, StoreError, StoreErrorKind, UrlHistory, UrlId,
+};
+use failure::Failure;
+use memory::Memory;
+
+/// The SQLite engine.
+///
+/// ```
+/// use std::ops::ControlFlow;
+///
+/// use crawler_cli::check::{Reference, Verdict};
+/// use crawler_cli::store::sqlite::Sqlite;
+/// use crawler_cli::store::{Answer, Completed, Demand, EntryId, Link, LinkId, Selection, Store, Target};
+/// use jiff::Timestamp;
+/// use url::Url;
+///
+/// let mut store = Sqlite::temporary()?;
+/// store.begin_run("one page", Timestamp::UNIX_EPOCH)?;
+/// let url = Url::parse("https://example.com/page")?;
+/// let link = Link {
+///     spelling: url.as_str().into(),
+///     target: Target::Ask(url, Demand::default()),
+///     reference: Reference { source: "urls.txt".into(), line: Some(1), column: Some(1), text: String::new() },
+///     is_in_page: false,
+/// };
+/// let added = store.add(&[link])?;
+/// let host = &added.new_hosts[0];
+/// assert_eq!(host.root, "https://example.com/");
+///
+/// let queued = store.take(host.id, EntryId::START, 10)?;
+/// let completed: Vec<Completed> = queued
+///     .into_iter()
+///     .map(|queued| Completed::new(&queued, Answer::of(Verdict::Ok)))
+///     .collect();
+/// store.complete(&completed)?;
+///
+/// let mut urls = Vec::new();
+/// store.records(LinkId::START, Selection::Judged, &mut |record| {
+///     urls.push(record.spelling);
+///     ControlFlow::Continue(())
+/// })?;
+/// assert_eq!(urls, ["https://example.com/page"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Sqlite {
+    /// Empty if there is no file.
+    path: PathBuf,
+    db: Connection,
+    memory: Memory,
+    /// The number of the run; 0 before the first one.
+    run: i64,
+    /// How durable the next transaction is.
+    durability: Durability,
+    /// Whether a change failed and could not be undone.
+    is_broken: bool,
+    /// After `db`: the lock ends when the database is closed.
+    _lock: Option<FileLock>,
+}
+
+/// How durable a transaction is when it was committed. In any case it is complete or not there at all, and kept if the
+/// process is killed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Durability {
+    /// A power failure may take it back: links of sources, which are read again when the run goes on.
+    Lazy,
+    /// It is on the disk.
+    Synced,
+}
+
+impl Sqlite {
+    /// Opens or creates a store in a file, and keeps the file for this process.
+    ///
+    /// # Errors
+    /// The file cannot be read or written, is in use by another process, is no store or that of a newer version, or is on
+    /// a network file system.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let lock = FileLock::take(path).map_err(|error| StoreError::new(path, error.into()))?;
+        let opened = open::file(path).and_then(|db| Ok((Memory::load(&db)?, db)));
+        let (memory, db) = opened.map_err(|failure| failure.at(path))?;
+        Ok(Self {
+            path: path.to_owned(),
+            db,
+            memory,
+            run: 0,
+            durability: Durability::Synced,
+            is_broken: false,
+            _lock: Some(lock),
+        })
+    }
+
+    /// A store that ends with this value. What does not fit in its cache of 8 MiB is in a temporary file without a name,
+    /// in the folder that `SQLITE_TMPDIR` or `TMPDIR` names.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn temporary() -> Result<Self, StoreError> {
+        let opened = open::temporary().and_then(|db| Ok((Memory::load(&db)?, db)));
+        let (memory, db) = opened.map_err(|failure| failure.at(Path::new("")))?;
+        Ok(Self {
+            path: PathBuf::new(),
+            db,
+            memory,
+            run: 0,
+            durability: Durability::Synced,
+            is_broken: false,
+            _lock: None,
+        })
+    }
+
+    /// Changes the store in one transaction.
+    fn change<T>(
+        &mut self,
+        durability: Durability,
+        change: impl FnOnce(&Connection, &mut Memory) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        if self.is_broken {
+            return Err(StoreError::new(&self.path, StoreErrorKind::Broken));
+        }
+        let synced = self.set_durability(durability);
+        let changed = synced.and_then(|()| self.transaction(change));
+        changed.map_err(|failure| {
+            self.undo();
+            failure.at(&self.path)
+        })
+    }
+
+    fn set_durability(&mut self, durability: Durability) -> Result<(), Failure> {
+        let has_file = !self.path.as_os_str().is_empty();
+        if has_file && self.durability != durability {
+            let level = match durability {
+                Durability::Lazy => "NORMAL",
+                Durability::Synced => "FULL",
+            };
+            self.db.pragma_update(None, "synchronous", level)?;
+            self.durability = durability;
+        }
+        Ok(())
+    }
+
+    fn transaction<T>(
+        &mut self,
+        change: impl FnOnce(&Connection, &mut Memory) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let value = change(&self.db, &mut self.memory)?;
+        self.memory.save(&self.db)?;
+        self.db.prepare_cached("COMMIT")?.execute([])?;
+        self.memory.commit();
+        Ok(value)
+    }
+
+    /// After a change that failed: goes back to what is stored.
+    fn undo(&mut self) {
+        // Some errors have rolled the transaction back already.
+        if !self.db.is_autocommit() {
+            self.is_broken |= self.db.execute_batch("ROLLBACK").is_err();
+        }
+        // Without a file there is no journal to roll back.
+        self.is_broken |= self.path.as_os_str().is_empty();
+        self.is_broken |= self.memory.reload(&self.db).is_err();
+    }
+
+    fn read<T>(&self, read: Result<T, Failure>) -> Result<T, StoreError> {
+        read.map_err(|failure| failure.at(&self.path))
+    }
+}
+
+impl Store for Sqlite {
+    fn begin_run(&mut self, identity: &str, now: Timestamp) -> Result<Run, StoreError> {
+        let run = self.change(Durability::Synced, |db, memory| {
+            write::begin_run(db, memory, identity, now)
+        })?;
+        self.run = run.number;
+        Ok(run)
+    }
+
+    fn end_run(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        let run = self.run;
+        self.change(Durability::Synced, |db, _| write::end_run(db, run, now))
+    }
+
+    fn add(&mut self, links: &[Link]) -> Result<Added, StoreError> {
+        let run = self.run;
+        self.change(Durability::Lazy, |db, memory| {
+            write::add(db, memory, run, links)
+        })
+    }
+
+    fn take(
+        &mut self,
+        host: HostId,
+        after: EntryId,
+        limit: usize,
+    ) -> Result<Vec<Queued>, StoreError> {
+        self.read(read::take(&self.db, self.run, host, after, limit))
+    }
+
+    fn complete(&mut self, completed: &[Completed]) -> Result<Added, StoreError> {
+        let run = self.run;
+        self.change(Durability::Synced, |db, memory| {
+            write::complete(db, memory, run, completed)
+        })
+    }
+
+    fn waiting_hosts(
+        &mut self,
+        visit: &mut dyn FnMut(Host) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.read(read::waiting_hosts(&self.db, visit))
+    }
+
+    fn save_hosts(&mut self, hosts: &[(HostId, HostFacts)]) -> Result<(), StoreError> {
+        self.change(Durability::Lazy, |db, _| write::save_hosts(db, hosts))
+    }
+
+    fn records(
+        &mut self,
+        after: LinkId,
+        selection: Selection,
+        visit: &mut dyn FnMut(Record) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        let read = read::records(&self.db, self.run, after, selection, visit);
+        self.read(read)
+    }
+
+    fn records_of(
+        &mut self,
+        urls: &[UrlId],
+        visit: &mut dyn FnMut(Record) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.read(read::records_of(&self.db, self.run, urls, visit))
+    }
+
+    fn record(&mut self, link: LinkId) -> Result<Option<Record>, StoreError> {
+        self.read(read::record(&self.db, self.run, link))
+    }
+
+    fn has_pages_left(&self) -> bool {
+        self.memory.pages_left > 0
+    }
+
+    fn counts(&mut self) -> Result<Counts, StoreError> {
+        self.read(read::counts(&self.db, self.run))
+    }
+
+    fn history(&mut self, url: &str) -> Result<Option<UrlHistory>, StoreError> {
+        self.read(read::history(&self.db, &self.memory, url))
+    }
+
+    fn events(
+        &mut self,
+        after: Cursor,
+        visit: &mut dyn FnMut(Event) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.read(read::events(&self.db, after, visit))
+    }
+}

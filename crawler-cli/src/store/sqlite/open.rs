@@ -1,0 +1,88 @@
+//! Opens databases.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::failure::Failure;
+use super::schema::{APPLICATION, MIGRATIONS, VERSION};
+use crate::store::StoreErrorKind;
+use crate::store::file::FileError;
+
+/// The size of the write-ahead log, in pages, from which on it is copied to the database: 32 MiB.
+const CHECKPOINT: i64 = 4096;
+/// The memory for pages, in KiB.
+const CACHE: i64 = 8 * 1024;
+/// What the write-ahead log shrinks to, in bytes, when it was larger.
+const LOG: i64 = 64 << 20;
+
+impl From<FileError> for StoreErrorKind {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::Io(error) => Self::Io(error),
+            FileError::InUse(process) => Self::InUse(process),
+            FileError::NetworkFileSystem(kind) => Self::NetworkFileSystem(kind),
+        }
+    }
+}
+
+/// Opens the database in a file that exists, and may be empty.
+pub(super) fn file(path: &Path) -> Result<Connection, Failure> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags)?;
+    // Readers hold the file only for moments.
+    db.busy_timeout(Duration::from_secs(5))?;
+    db.pragma_update(None, "page_size", 8192)?;
+    let version = version(&db)?;
+    db.pragma_update(None, "journal_mode", "WAL")?;
+    db.pragma_update(None, "synchronous", "FULL")?;
+    db.pragma_update(None, "journal_size_limit", LOG)?;
+    db.pragma_update(None, "wal_autocheckpoint", CHECKPOINT)?;
+    prepare(&db, version)?;
+    Ok(db)
+}
+
+/// A database without a name, which is removed when it is closed.
+pub(super) fn temporary() -> Result<Connection, Failure> {
+    let db = Connection::open("")?;
+    db.pragma_update(None, "page_size", 8192)?;
+    db.pragma_update(None, "journal_mode", "OFF")?;
+    db.pragma_update(None, "synchronous", "OFF")?;
+    prepare(&db, 0)?;
+    Ok(db)
+}
+
+fn prepare(db: &Connection, version: i64) -> Result<(), Failure> {
+    db.pragma_update(None, "cache_size", -CACHE)?;
+    db.set_prepared_statement_cache_capacity(64);
+    migrate(db, version)
+}
+
+/// The version of the store, 0 if the database is empty.
+fn version(db: &Connection) -> Result<i64, Failure> {
+    let number = |name: &str| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    match (number("application_id")?, number("user_version")?) {
+        (0, 0) if tables == 0 => Ok(0),
+        (APPLICATION, version @ 1..=VERSION) => Ok(version),
+        (APPLICATION, version) if version > VERSION => Err(Failure::Newer(version, VERSION)),
+        _ => Err(Failure::Foreign),
+    }
+}
+
+/// Applies the migrations after this version, each in a transaction with the number of its version.
+fn migrate(db: &Connection, version: i64) -> Result<(), Failure> {
+    let done = usize::try_from(version).unwrap_or(0);
+    for (index, migration) in MIGRATIONS.iter().enumerate().skip(done) {
+        let version = index + 1;
+        db.execute_batch(&format!(
+            "BEGIN IMMEDIATE;
+            {migration}
+            PRAGMA application_id = {APPLICATION};
+            PRAGMA user_version = {version};
+            COMMIT;"
+        ))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,400 @@
+//! What reads the store.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params};
+
+use super::codec::{self, ANSWER_COLUMNS, StoredAnswer};
+use super::failure::Failure;
+use super::keys::{Lookup, key_of};
+use super::memory::Memory;
+use crate::check::{Class, Reference};
+use crate::store::{
+    Control, Counts, Cursor, Demand, EntryId, Event, Host, HostFacts, HostId, LinkId, Past, Queued,
+    Record, Selection, UrlHistory, UrlId,
+};
+
+pub(super) fn take(
+    db: &Connection,
+    run: i64,
+    host: HostId,
+    after: EntryId,
+    limit: usize,
+) -> Result<Vec<Queued>, Failure> {
+    let query = format!(
+        "SELECT q.entry, q.url, u.text, u.demand, {ANSWER_COLUMNS} FROM queue q CROSS JOIN url u ON u.url = q.url \
+         LEFT JOIN answer a ON a.url = q.url WHERE q.host = ?1 AND q.entry > ?2 ORDER BY q.entry LIMIT ?3"
+    );
+    let mut query = db.prepare_cached(&query)?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut rows = query.query([host.0, after.0, limit])?;
+    let mut queued = Vec::new();
+    while let Some(row) = rows.next()? {
+        let past = codec::answer(row, 4)?.map(|stored| Past {
+            in_this_run: stored.run == run,
+            answer: stored.answer,
+            life: stored.life,
+        });
+        queued.push(Queued {
+            entry: EntryId(row.get(0)?),
+            host,
+            id: UrlId(row.get(1)?),
+            url: row.get(2)?,
+            demand: codec::demand(row.get(3)?)?,
+            past,
+        });
+    }
+    Ok(queued)
+}
+
+const HOST_COLUMNS: &str =
+    "host, root, no_head_until, head_lies_until, answered_at, control_at, control_status, episodes";
+
+pub(super) fn waiting_hosts(
+    db: &Connection,
+    visit: &mut dyn FnMut(Host) -> ControlFlow<()>,
+) -> Result<(), Failure> {
+    let query = format!(
+        "SELECT {HOST_COLUMNS} FROM host WHERE host IN (SELECT host FROM queue) ORDER BY host"
+    );
+    let mut query = db.prepare_cached(&query)?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        if visit(host_of(row)?).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn host(db: &Connection, number: i64) -> Result<Option<Host>, Failure> {
+    let query = format!("SELECT {HOST_COLUMNS} FROM host WHERE host = ?1");
+    let mut query = db.prepare_cached(&query)?;
+    let mut rows = query.query([number])?;
+    let row = rows.next()?;
+    row.map(host_of).transpose()
+}
+
+fn host_of(row: &Row<'_>) -> Result<Host, Failure> {
+    let control = match codec::optional_time(row.get(5)?)? {
+        Some(at) => Some(Control {
+            at,
+            status: row.get(6)?,
+        }),
+        None => None,
+    };
+    Ok(Host {
+        id: HostId(row.get(0)?),
+        root: row.get(1)?,
+        facts: HostFacts {
+            no_head_until: codec::optional_time(row.get(2)?)?,
+            head_lies_until: codec::optional_time(row.get(3)?)?,
+            answered_at: codec::optional_time(row.get(4)?)?,
+            control,
+            episodes: codec::episodes(codec::text(row, 7)?)?,
+        },
+    })
+}
+
+/// The columns that [`Records::record`] reads.
+fn record_query(condition: &str) -> String {
+    format!(
+        "SELECT l.link, l.url, u.host, coalesce(l.spelling, u.text), l.source, l.line, l.col, l.text, {ANSWER_COLUMNS} \
+         FROM link l CROSS JOIN url u ON u.url = l.url LEFT JOIN answer a ON a.url = l.url AND a.run = ?1 \
+         WHERE {condition} ORDER BY l.link"
+    )
+}
+
+pub(super) fn records(
+    db: &Connection,
+    run: i64,
+    after: LinkId,
+    selection: Selection,
+    visit: &mut dyn FnMut(Record) -> ControlFlow<()>,
+) -> Result<(), Failure> {
+    let condition = match selection {
+        Selection::All => "l.link > ?2",
+        Selection::Judged => "l.link > ?2 AND a.url IS NOT NULL",
+        Selection::Unjudged => "l.link > ?2 AND a.url IS NULL",
+    };
+    let mut query = db.prepare_cached(&record_query(condition))?;
+    let mut records = Records::prepare(db)?;
+    let mut rows = query.query([run, after.0])?;
+    while let Some(row) = rows.next()? {
+        if visit(records.record(row)?).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn records_of(
+    db: &Connection,
+    run: i64,
+    urls: &[UrlId],
+    visit: &mut dyn FnMut(Record) -> ControlFlow<()>,
+) -> Result<(), Failure> {
+    let mut first = db.prepare_cached("SELECT link FROM url WHERE url = ?1")?;
+    let mut by_link = db.prepare_cached(&record_query("l.link = ?2 AND l.url = ?3"))?;
+    let mut extra =
+        db.prepare_cached(&record_query("l.extra = 1 AND l.url = ?2 AND l.link <> ?3"))?;
+    let mut records = Records::prepare(db)?;
+    for url in urls {
+        let link: Option<i64> = first.query_row([url.0], |row| row.get(0)).optional()?;
+        let Some(link) = link else { continue };
+        for (query, numbers) in [
+            (&mut by_link, [run, link, url.0]),
+            (&mut extra, [run, url.0, link]),
+        ] {
+            let mut rows = query.query(numbers)?;
+            while let Some(row) = rows.next()? {
+                if visit(records.record(row)?).is_break() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn record(db: &Connection, run: i64, link: LinkId) -> Result<Option<Record>, Failure> {
+    let mut query = db.prepare_cached(&record_query("l.link = ?2"))?;
+    let mut rows = query.query([run, link.0])?;
+    match rows.next()? {
+        Some(row) => Records::prepare(db)?.record(row).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// How many URLs in queues have this demand.
+pub(super) fn queued_with(db: &Connection, demand: Demand) -> Result<u64, Failure> {
+    let query =
+        "SELECT count(*) FROM queue q CROSS JOIN url u ON u.url = q.url WHERE u.demand & ?1 = ?1";
+    let demand = codec::demand_number(demand);
+    let number = db.query_row(query, [demand], |row| row.get(0))?;
+    Ok(codec::count(number))
+}
+
+/// Reads records.
+struct Records<'c> {
+    db: &'c Connection,
+    /// Further places, if there are any.
+    places: Option<CachedStatement<'c>>,
+    names: Names<'c>,
+}
+
+impl<'c> Records<'c> {
+    fn prepare(db: &'c Connection) -> Result<Self, Failure> {
+        let any: bool = db
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM place)")?
+            .query_row([], |row| row.get(0))?;
+        let places = "SELECT source, line, col, text FROM place WHERE link = ?1 ORDER BY place";
+        Ok(Self {
+            db,
+            places: any.then(|| db.prepare_cached(places)).transpose()?,
+            names: Names::prepare(db)?,
+        })
+    }
+
+    fn record(&mut self, row: &Row<'_>) -> Result<Record, Failure> {
+        let (link, url): (i64, i64) = (row.get(0)?, row.get(1)?);
+        let spelling: String = row.get(3)?;
+        let stored = codec::answer(row, 8)?;
+        let anchors = match spelling.contains('#') {
+            true => self.anchors(url)?,
+            false => None,
+        };
+        let (answer, life, is_reused) = match stored {
+            Some(StoredAnswer {
+                answer,
+                life,
+                is_reused,
+                ..
+            }) => (Some(answer), life, is_reused),
+            None => (None, None, false),
+        };
+        let host: Option<i64> = row.get(2)?;
+        Ok(Record {
+            link: LinkId(link),
+            id: UrlId(url),
+            host: host.map(HostId),
+            spelling,
+            answer,
+            life,
+            is_reused,
+            anchors,
+            references: self.references(link, row)?,
+        })
+    }
+
+    fn references(&mut self, link: i64, row: &Row<'_>) -> Result<Vec<Reference>, Failure> {
+        let mut references = vec![self.names.reference(row, 4)?];
+        if let Some(places) = &mut self.places {
+            let mut rows = places.query([link])?;
+            while let Some(row) = rows.next()? {
+                references.push(self.names.reference(row, 0)?);
+            }
+        }
+        Ok(references)
+    }
+
+    fn anchors(&self, url: i64) -> Result<Option<Vec<u8>>, Failure> {
+        let mut query = self
+            .db
+            .prepare_cached("SELECT names FROM anchors WHERE url = ?1")?;
+        Ok(query.query_row([url], |row| row.get(0)).optional()?)
+    }
+}
+
+/// The names of sources, those that were read lately.
+struct Names<'c> {
+    query: CachedStatement<'c>,
+    known: HashMap<i64, Arc<str>>,
+}
+
+impl<'c> Names<'c> {
+    /// How many names are kept in memory.
+    const MOST: usize = 4096;
+
+    fn prepare(db: &'c Connection) -> Result<Self, Failure> {
+        Ok(Self {
+            query: db.prepare_cached("SELECT name FROM source WHERE source = ?1")?,
+            known: HashMap::new(),
+        })
+    }
+
+    /// Reads the source, line, column and text from this column on.
+    fn reference(&mut self, row: &Row<'_>, from: usize) -> Result<Reference, Failure> {
+        Ok(Reference {
+            source: self.name(row.get(from)?)?,
+            line: row.get(from + 1)?,
+            column: row.get(from + 2)?,
+            text: row.get(from + 3)?,
+        })
+    }
+
+    fn name(&mut self, source: i64) -> Result<Arc<str>, Failure> {
+        if let Some(name) = self.known.get(&source) {
+            return Ok(Arc::clone(name));
+        }
+        let name: Arc<str> = self.query.query_row([source], |row| row.get(0))?;
+        if self.known.len() >= Self::MOST {
+            self.known.clear();
+        }
+        self.known.insert(source, Arc::clone(&name));
+        Ok(name)
+    }
+}
+
+pub(super) fn counts(db: &Connection, run: i64) -> Result<Counts, Failure> {
+    let mut counts = Counts::default();
+    let query = "SELECT class, state, count(*) FROM answer WHERE run = ?1 GROUP BY class, state";
+    let mut query = db.prepare_cached(query)?;
+    let mut rows = query.query([run])?;
+    while let Some(row) = rows.next()? {
+        let count = codec::count(row.get(2)?);
+        let name = codec::text(row, 0)?.unwrap_or_default();
+        let class = Class::ALL.into_iter().find(|class| class.name() == name);
+        let class = class.ok_or_else(|| Failure::Damaged(format!("class {name}")))?;
+        *counts.classes.entry(class).or_default() += count;
+        if let Some(state) = codec::text(row, 1)? {
+            *counts.states.entry(codec::state(state)?).or_default() += count;
+        }
+    }
+    let queued = "SELECT count(*) FROM queue";
+    counts.queued = codec::count(db.query_row(queued, [], |row| row.get(0))?);
+    Ok(counts)
+}
+
+pub(super) fn history(
+    db: &Connection,
+    memory: &Memory,
+    url: &str,
+) -> Result<Option<UrlHistory>, Failure> {
+    let text = url.split('#').next().unwrap_or(url);
+    let Some(id) = find(db, memory, text)? else {
+        return Ok(None);
+    };
+    let query = format!("SELECT {ANSWER_COLUMNS} FROM answer a WHERE a.url = ?1");
+    let mut query = db.prepare_cached(&query)?;
+    let mut rows = query.query([id])?;
+    let stored = match rows.next()? {
+        Some(row) => codec::answer(row, 0)?,
+        None => None,
+    };
+    let (answer, life) = stored.map_or((None, None), |stored| (Some(stored.answer), stored.life));
+    Ok(Some(UrlHistory {
+        id: UrlId(id),
+        url: text.to_owned(),
+        answer,
+        life,
+        events: last_events(db, id)?,
+    }))
+}
+
+/// The URL that is asked and has this text.
+fn find(db: &Connection, memory: &Memory, text: &str) -> Result<Option<i64>, Failure> {
+    let mut lookup = Lookup::prepare(db)?;
+    let mut is_same =
+        db.prepare_cached("SELECT 1 FROM url WHERE url = ?1 AND text = ?2 AND host IS NOT NULL")?;
+    let mut key = key_of(text);
+    while let Some(url) = memory.keys.get(&mut lookup, key)? {
+        if is_same.exists(params![url, text])? {
+            return Ok(Some(url));
+        }
+        key = key.wrapping_add(1);
+    }
+    Ok(None)
+}
+
+/// How many events of a URL are read.
+const EVENTS: i64 = 100;
+
+fn event_query(condition: &str) -> String {
+    format!(
+        "SELECT e.cursor, e.at, u.text, e.from_state, e.to_state, e.status, e.why \
+         FROM event e CROSS JOIN url u ON u.url = e.url WHERE {condition}"
+    )
+}
+
+fn last_events(db: &Connection, url: i64) -> Result<Vec<Event>, Failure> {
+    let query = event_query("e.url = ?1 ORDER BY e.cursor DESC LIMIT ?2");
+    let mut query = db.prepare_cached(&query)?;
+    let mut rows = query.query([url, EVENTS])?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next()? {
+        events.push(event(row)?);
+    }
+    events.reverse();
+    Ok(events)
+}
+
+pub(super) fn events(
+    db: &Connection,
+    after: Cursor,
+    visit: &mut dyn FnMut(Event) -> ControlFlow<()>,
+) -> Result<(), Failure> {
+    let mut query = db.prepare_cached(&event_query("e.cursor > ?1 ORDER BY e.cursor"))?;
+    let mut rows = query.query([after.0])?;
+    while let Some(row) = rows.next()? {
+        if visit(event(row)?).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn event(row: &Row<'_>) -> Result<Event, Failure> {
+    let state = |column| codec::state(codec::text(row, column)?.unwrap_or_default());
+    Ok(Event {
+        cursor: Cursor(row.get(0)?),
+        at: codec::time(row.get(1)?)?,
+        url: row.get(2)?,
+        from: state(3)?,
+        to: state(4)?,
+        status: row.get(5)?,
+        why: row.get(6)?,
+    })
+}

@@ -1,0 +1,214 @@
+//! Tests of the trait. Each engine runs all of them: `suite!(MyEngine)`.
+
+mod kill;
+mod model;
+mod runs;
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use url::Url;
+
+use super::*;
+use crate::check::life::{Record as Life, State};
+use crate::check::{Cause, Class, Redirect, Reference, Verdict};
+
+pub(crate) use kill::{Durable, child, kills};
+pub(crate) use model::agrees_with_the_model;
+pub(crate) use runs::*;
+
+/// A place where stores of one engine are.
+pub(crate) trait Engine {
+    /// The engine.
+    type Store: Store;
+
+    /// An empty place.
+    fn new() -> Self;
+
+    /// Opens the store there; after it was closed, the same one again.
+    fn open(&self) -> Self::Store;
+}
+
+/// The tests of an engine.
+macro_rules! suite {
+    ($engine:ty: $($test:ident)*) => {
+        $(#[test]
+        fn $test() {
+            $crate::store::suite::$test::<$engine>();
+        })*
+    };
+    ($engine:ty) => {
+        $crate::store::suite::suite! { $engine:
+            each_url_is_queued_once
+            a_queue_is_read_from_any_entry
+            what_is_completed_is_never_completed_again
+            answers_are_read_as_they_were_written
+            spellings_are_records_of_their_own
+            late_links_to_judged_urls_are_told
+            a_further_demand_asks_again
+            a_demand_that_grows_while_a_url_is_asked_is_met_later
+            what_is_local_is_judged_at_once
+            the_next_run_knows_the_past
+            links_of_earlier_runs_are_forgotten
+            pages_bring_links
+            hosts_keep_what_was_learned
+            events_have_cursors
+            records_stop_and_go_on
+            long_and_odd_texts_are_kept
+            agrees_with_the_model
+        }
+    };
+    (durable $engine:ty) => {
+        $crate::store::suite::suite! { $engine }
+        $crate::store::suite::suite! { $engine:
+            an_interrupted_run_goes_on
+            an_interrupted_run_keeps_the_links_of_pages
+            another_identity_is_another_run
+            kills
+        }
+    };
+}
+pub(crate) use suite;
+
+/// A time: some seconds after a fixed one.
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_760_000_000 + seconds).expect("in range")
+}
+
+fn link_to(url: &str, line: u32) -> Link {
+    wanted_link(
+        url,
+        line,
+        Demand {
+            given: true,
+            ..Demand::default()
+        },
+    )
+}
+
+fn wanted_link(url: &str, line: u32, demand: Demand) -> Link {
+    Link {
+        spelling: url.into(),
+        target: Target::Ask(Url::parse(url).expect("a URL"), demand),
+        reference: place("urls.txt", line),
+        is_in_page: false,
+    }
+}
+
+fn local_link(spelling: &str, line: u32, cause: Cause) -> Link {
+    Link {
+        target: Target::Local(Verdict::Failed(cause), Some("no such file".to_owned())),
+        ..spelled(link_to("http://a/", line), spelling)
+    }
+}
+
+fn spelled(link: Link, spelling: &str) -> Link {
+    Link {
+        spelling: spelling.into(),
+        ..link
+    }
+}
+
+fn in_page(link: Link, page: &str) -> Link {
+    let reference = Reference {
+        source: page.into(),
+        ..link.reference
+    };
+    Link {
+        reference,
+        is_in_page: true,
+        ..link
+    }
+}
+
+fn place(source: &str, line: u32) -> Reference {
+    Reference {
+        source: source.into(),
+        line: Some(line),
+        column: Some(1),
+        text: String::new(),
+    }
+}
+
+fn status(number: u16) -> Answer {
+    let verdict = match number {
+        404 => Verdict::Failed(Cause::Status404),
+        500..=599 => Verdict::Failed(Cause::Status5xx(number)),
+        _ => Verdict::Ok,
+    };
+    Answer {
+        status: Some(number),
+        ..Answer::of(verdict)
+    }
+}
+
+/// All records that the selection has: spelling, status, lines of the places.
+fn records(store: &mut impl Store, selection: Selection) -> Vec<(String, Option<u16>, Vec<u32>)> {
+    let mut all = Vec::new();
+    let visit = &mut |record: Record| {
+        all.push(summary(record));
+        ControlFlow::Continue(())
+    };
+    store
+        .records(LinkId::START, selection, visit)
+        .expect("readable");
+    all
+}
+
+fn summary(record: Record) -> (String, Option<u16>, Vec<u32>) {
+    let lines = record
+        .references
+        .iter()
+        .filter_map(|reference| reference.line);
+    let status = record.answer.and_then(|answer| answer.status);
+    (record.spelling, status, lines.collect())
+}
+
+fn events(store: &mut impl Store, after: Cursor) -> Vec<Event> {
+    let mut all = Vec::new();
+    let visit = &mut |event| {
+        all.push(event);
+        ControlFlow::Continue(())
+    };
+    store.events(after, visit).expect("readable");
+    all
+}
+
+fn waiting(store: &mut impl Store) -> Vec<Host> {
+    let mut all = Vec::new();
+    let visit = &mut |host| {
+        all.push(host);
+        ControlFlow::Continue(())
+    };
+    store.waiting_hosts(visit).expect("readable");
+    all
+}
+
+/// All entries of all hosts that wait.
+fn queued(store: &mut impl Store) -> Vec<Queued> {
+    let hosts = waiting(store);
+    let take = |host: &Host| store.take(host.id, EntryId::START, 1000).expect("readable");
+    hosts.iter().flat_map(take).collect()
+}
+
+fn queued_urls(store: &mut impl Store) -> Vec<String> {
+    queued(store).into_iter().map(|queued| queued.url).collect()
+}
+
+/// Answers all entries with this status.
+fn answer_all(store: &mut impl Store, number: u16) {
+    let completed = queued(store);
+    let completed: Vec<Completed> = completed
+        .iter()
+        .map(|queued| Completed::new(queued, status(number)))
+        .collect();
+    store.complete(&completed).expect("written");
+}
+
+fn begun<E: Engine>() -> (E, E::Store) {
+    let engine = E::new();
+    let mut store = engine.open();
+    store.begin_run("test", at(0)).expect("written");
+    (engine, store)
+}
