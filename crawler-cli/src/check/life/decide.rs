@@ -86,7 +86,7 @@ impl Rules {
         Decision {
             transition: self.transition(now, record, from, why),
             due,
-            is_to_prune: self.is_to_prune(now, record, verdict),
+            is_to_prune: context.guard.is_none() && self.is_to_prune(now, record, verdict),
             cleared,
         }
     }

@@ -62,3 +62,6 @@ pub use record::{Answer, Answers, Record, RecordError};
 pub use rules::{Flapping, GoneRule, Profile, Resurrect, Rules};
 pub use schedule::{Intervals, Ladder, Reconcile};
 pub use states::{Flag, PruneWait, State, Transition, Why};
+
+#[cfg(test)]
+mod tests;
