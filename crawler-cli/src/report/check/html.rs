@@ -266,10 +266,13 @@ fn by_source(sources: &Sources) -> Markup {
 
 /// The hosts, those with the most broken URLs first.
 fn worst_hosts(summary: &Summary) -> Vec<(&str, &HostTally)> {
-    let mut hosts: Vec<_> = summary
-        .hosts
-        .iter()
-        .map(|(name, tally)| (name.as_str(), tally))
+    let name = |host| match host {
+        "" => "files, and what is no URL",
+        host => host,
+    };
+    let hosts = summary.hosts.iter();
+    let mut hosts: Vec<_> = hosts
+        .map(|(host, tally)| (name(host.as_str()), tally))
         .collect();
     hosts.sort_by_key(|(_, tally)| {
         let bad = [Class::Negative, Class::Network, Class::Soft];
