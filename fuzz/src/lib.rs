@@ -1,5 +1,5 @@
-//! Fuzz targets: the protocol core, whole clients on the simulated network, and the parser of listings. Each target is
-//! a function that panics if a property does not hold.
+//! Fuzz targets: the protocol core, whole clients on the simulated network, and the parsers of listings and links. Each target
+//! is a function that panics if a property does not hold.
 //!
 //! `fuzz/run 600` runs all targets with libFuzzer; a single one runs with
 //! `cargo +nightly fuzz run --fuzz-dir fuzz --features libfuzzer response`. The tests of this package run the committed
@@ -8,6 +8,7 @@
 mod coding;
 mod exchange;
 mod fields;
+mod links;
 mod listing;
 mod pipeline;
 mod url;
@@ -15,6 +16,7 @@ mod url;
 pub use coding::coding;
 pub use exchange::exchange;
 pub use fields::fields;
+pub use links::links;
 pub use listing::listing;
 pub use pipeline::pipeline;
 pub use url::{cookies, proxy, url};

@@ -66,6 +66,11 @@ fn exchange() {
 }
 
 #[test]
+fn links() {
+    replay("links", fuzz::links);
+}
+
+#[test]
 fn listing() {
     replay("listing", fuzz::listing);
 }
@@ -196,6 +201,30 @@ proptest! {
         page in "(<a href=\"|<A HREF='|\">x</a>|'>|<base href=|/|\\.|%2[eEfF]|%00|%[0-9a-f]{2}|&amp;|\\?C=N|#|[a-c]|http://h|:|\\\\|<script>|</html>|\\PC){0,30}",
     ) {
         fuzz::listing(&[&choice[..], page.as_bytes()].concat());
+    }
+
+    #[test]
+    fn documents_near_markdown(
+        choice in 0u8..4,
+        text in "(\\[|\\]|\\(|\\)|!|<|>|\n|\r\n|\n\n|> |- |    |`|\\*|_|\\\\|&amp;|&|\\||\\|-\\|\n|# |---\n|https://|www\\.|a\\.b|\\[a\\]: |\\[\\^1\\]|<a href='x'>|</a>|<img src=i>|<!-- |-->|crawler-check-disable|é|\\PC){0,30}",
+    ) {
+        fuzz::links(&[&[0, choice][..], text.as_bytes()].concat());
+    }
+
+    #[test]
+    fn documents_near_html(
+        choice in 0u8..4,
+        text in "(<a href=\"|<A HREF='|<a href=|<img src=| srcset='|\"|'|>|</a>|<base href=|<style>|</style>|url\\(|\\)|@import '|/\\*|\\*/|style=\"|<template>|</template>|<meta http-equiv=refresh content='|0;url=|&amp;|&quot;|&#|<!-- |-->|crawler-check-disable|-line|<svg>|<title>|<script|/>|\n|\r|,| |x|é|\\PC){0,30}",
+    ) {
+        fuzz::links(&[&[1, choice][..], text.as_bytes()].concat());
+    }
+
+    #[test]
+    fn documents_near_css_xml_and_text(
+        choice in (2u8..5, 0u8..4),
+        text in "(url\\(|\\)|\"|'|@import |@namespace|/\\*|\\*/|\\\\|\n|;|\\{|<urlset>|<url>|<loc>|</loc>|</url>|</urlset>|<!\\[CDATA\\[|\\]\\]>|&amp;|&x;|&|<link href='|'/>|<feed>|<rss>|http://|https://a|\\(|\\[|\\]|\\.|,|é|\\PC){0,30}",
+    ) {
+        fuzz::links(&[&[choice.0, choice.1][..], text.as_bytes()].concat());
     }
 
     #[test]

@@ -323,30 +323,29 @@ impl<'d, V: Visitor> MarkdownReader<'d, '_, '_, '_, V> {
             .ends
             .last()
             .map_or(range.end, |&end| end.max(range.end));
-        let mut from = from;
-        while let Some(found) = next_bare(self.text, from..range.end, end) {
-            from = found.end;
+        let mut starts = BareStarts::new(self.text, from..range.end);
+        while let Some(start) = starts.next(self.bare_end) {
+            let found = start..start + bare_length(&self.text[start..end]);
             self.bare_end = found.end;
             let raw = &self.text[found.clone()];
-            let url = unescaped(raw);
+            if raw.ends_with("://") {
+                continue;
+            }
             let is_www = is_www(raw);
             let url = match is_www {
-                true => Cow::Owned(format!("http://{url}")),
-                false => url,
+                true => Cow::Owned(format!("http://{}", unescaped(raw))),
+                false => unescaped(raw),
             };
             self.output.link(
                 Found {
                     at: found.start,
                     url,
-                    span: Some(found.clone()).filter(|_| !is_www),
+                    span: Some(found).filter(|_| !is_www),
                     syntax: Syntax::Plain,
                     kind: Kind::Document,
                 },
                 raw,
             );
-            if from >= range.end {
-                break;
-            }
         }
     }
 
@@ -401,26 +400,60 @@ impl Block {
     }
 }
 
-/// The first bare URL that begins in `range`. The URL can go on behind the range, up to `end`: what is no text for the
-/// parser, such as `_`, can be a part of the URL.
-fn next_bare(text: &str, range: Range<usize>, end: usize) -> Option<Range<usize>> {
-    let inside = text.get(range.clone())?;
-    let absolute = bare::next(inside, 0).map(|found| range.start + found.start);
-    let www = next_www(text, range);
-    let start = match (absolute, www) {
-        (Some(absolute), Some(www)) => absolute.min(www),
-        (absolute, www) => absolute.or(www)?,
-    };
-    let rest = text.get(start..end)?;
-    let scheme = memmem::find(rest.as_bytes(), b"://").filter(|_| Some(start) == absolute);
-    let host = scheme.map_or(0, |at| at + 3);
-    let mut length = host + bare::length_in_markdown(&rest[host..]);
-    // Brackets that begin a link are no part of the URL.
-    if let Some(link) = memmem::find(&rest.as_bytes()[..length], b"](") {
-        let bracket = rest[..link].rfind('[');
-        length = bracket.unwrap_or(link);
+/// Where bare URLs begin in a range of the text.
+struct BareStarts<'t> {
+    text: &'t str,
+    range: Range<usize>,
+    /// The next URL with a scheme, and the next one with `www.`. Each is searched for only when it is passed.
+    absolute: Option<usize>,
+    www: Option<usize>,
+}
+
+impl<'t> BareStarts<'t> {
+    fn new(text: &'t str, range: Range<usize>) -> Self {
+        Self {
+            text,
+            absolute: next_absolute(text, range.clone()),
+            www: next_www(text, range.clone()),
+            range,
+        }
     }
-    Some(start..start + length)
+
+    /// The next start that is not before `from`.
+    fn next(&mut self, from: usize) -> Option<usize> {
+        let rest = from.max(self.range.start)..self.range.end;
+        if rest.start >= rest.end {
+            return None;
+        }
+        if self.absolute.is_some_and(|start| start < from) {
+            self.absolute = next_absolute(self.text, rest.clone());
+        }
+        if self.www.is_some_and(|start| start < from) {
+            self.www = next_www(self.text, rest);
+        }
+        match (self.absolute, self.www) {
+            (Some(absolute), Some(www)) => Some(absolute.min(www)),
+            (absolute, www) => absolute.or(www),
+        }
+    }
+}
+
+/// The length of the bare URL that the text begins with. What is no text for the parser, such as `_`, can be a part of
+/// the URL.
+fn bare_length(text: &str) -> usize {
+    let scheme = text.find(':').filter(|_| !is_www(text));
+    let host = scheme.map_or(0, |colon| colon + "://".len());
+    let length = bare::length_in_markdown(&text[host..]);
+    // Brackets that begin a link are no part of the URL.
+    let rest = &text[host..host + length];
+    let link = memmem::find(rest.as_bytes(), b"](");
+    let bracket = link.map(|link| rest[..link].rfind('[').unwrap_or(link));
+    host + bracket.unwrap_or(length)
+}
+
+fn next_absolute(text: &str, range: Range<usize>) -> Option<usize> {
+    let inside = text.get(range.clone())?;
+    bare::next(inside, 0).map(|found| range.start + found.start)
 }
 
 /// Where `www.` begins a word that is a host (GFM §6.9).

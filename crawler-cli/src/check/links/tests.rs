@@ -640,6 +640,8 @@ fn hostile_documents_end_soon() {
         "[a](",
         "[a][",
         "http://a(",
+        "http://a ",
+        "www.a ",
         "www.",
         "<a href=\"",
         "<script><!--",

@@ -1,0 +1,4 @@
+//! libFuzzer's door to [`fuzz::links`].
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::links(data));
