@@ -314,6 +314,12 @@ impl Checker {
         self
     }
 
+    /// Reports certificates that end within this many days, as `tls_expired`. Default: only those that have expired.
+    pub fn cert_days(mut self, days: u32) -> Self {
+        self.policy.cert_days = Some(days);
+        self
+    }
+
     /// What redirects of good URLs mean. Default [`Redirects::Report`].
     pub fn redirects(mut self, redirects: Redirects) -> Self {
         self.tolerance.redirects = redirects;

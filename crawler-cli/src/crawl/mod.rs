@@ -6,6 +6,7 @@ pub mod addresses;
 mod agenda;
 pub(crate) mod allowance;
 pub mod calls;
+pub(crate) mod certificate;
 pub(crate) mod cookie_file;
 pub mod failure;
 pub mod hosts;

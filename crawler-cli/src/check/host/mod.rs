@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use courser::{Codings, Error, ErrorKind, Report, Request, Response, TimeLimit, Timeouts};
+use jiff::Timestamp;
 use url::{Position, Url};
 
 use self::breaker::BreakerWatch;
@@ -39,6 +40,7 @@ use self::trial::Trial;
 use super::task::{Hop, Reach, Task};
 use super::verdict::{Cause, HeadFacts, HeadFault, Verdict};
 use crate::crawl::calls::Calls;
+use crate::crawl::certificate::{self, CertificateEnds};
 use crate::crawl::politeness::Politeness;
 use crate::crawl::random::seed_of_host;
 use crate::crawl::retry_queue::RetryQueue;
@@ -66,6 +68,7 @@ pub struct Host {
     trial: Trial,
     control: Control,
     breaker: BreakerWatch,
+    certificates: CertificateEnds,
     given_up: Option<GivenUp>,
 }
 
@@ -96,6 +99,7 @@ impl Host {
             trial: Trial::default(),
             control: Control::default(),
             breaker: BreakerWatch::default(),
+            certificates: CertificateEnds::default(),
             given_up: None,
         }
     }
@@ -334,6 +338,12 @@ impl HostWork for Host {
     fn handle_report(&mut self, id: RequestId, report: &Report) {
         if let Some(Fetch::Url(check)) = self.in_flight.get(id) {
             check.handle_report(report, self.proxy.is_some());
+            if let (Some(days), Some(tls)) = (self.policy.cert_days, report.tls())
+                && let Some(end) = self.certificates.first_end(&tls.certificates)
+                && let Some(warning) = certificate::warning(end, Timestamp::now(), days)
+            {
+                check.handle_expiry(warning);
+            }
         }
     }
 

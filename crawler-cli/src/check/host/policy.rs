@@ -28,6 +28,9 @@ pub struct Policy {
     pub redirects: u32,
     /// Whether pages are compared with the one that the host sends for paths that do not exist. Default no.
     pub soft_404: bool,
+    /// Within how many days the end of a server's certificate is reported, as `tls_expired`. Default: only when the
+    /// certificate has expired.
+    pub cert_days: Option<u32>,
     /// The limit for one request in all. Default 20 s.
     pub timeout: Duration,
     /// The most bytes of a body that is read for its links or anchors. Default 64 MiB.
@@ -87,6 +90,7 @@ impl Default for Policy {
                 rate: NonZeroU64::new(10).map(Rate::per_second),
                 ..HostPolicy::default()
             },
+            cert_days: None,
             head: HeadUse::default(),
             accept: Statuses::none(),
             redirects: 10,

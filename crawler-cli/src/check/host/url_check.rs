@@ -12,7 +12,7 @@ use super::policy::{HeadUse, Policy};
 use super::reply::Reply;
 use crate::check::record::Redirect;
 use crate::check::task::{Outcome, Page, Reach, Task};
-use crate::check::verdict::{Ask, Attempt, Chain, Fingerprint, Verdict};
+use crate::check::verdict::{Ask, Attempt, Cause, Chain, Fingerprint, Verdict};
 use crate::crawl::retry_queue::Attempts;
 
 /// The check of one URL.
@@ -40,6 +40,8 @@ pub(in crate::check) struct UrlCheck {
     pub(super) body: Option<Box<AnswerBody>>,
     pub(super) page: Option<Box<Page>>,
     last: LastAnswer,
+    /// A certificate of the URL or of its redirects ends soon.
+    expiry: Option<String>,
 }
 
 /// The last answer or failure.
@@ -73,6 +75,7 @@ impl UrlCheck {
             body: None,
             page: None,
             last: LastAnswer::default(),
+            expiry: None,
             task,
         }
     }
@@ -202,6 +205,11 @@ impl UrlCheck {
         };
     }
 
+    /// A certificate of the server ends soon. `warning` says when.
+    pub(super) fn handle_expiry(&mut self, warning: String) {
+        self.expiry = Some(warning);
+    }
+
     /// An answer arrived.
     pub(super) fn handle_status(&mut self, status: u16) {
         self.last.status = Some(status);
@@ -229,6 +237,10 @@ impl UrlCheck {
         let redirects: Vec<Redirect> = chain.map_or_else(Vec::new, |it| it.redirects().to_vec());
         let was_asked = self.last.method.is_some();
         let final_url = chain.filter(|chain| !chain.redirects().is_empty());
+        let (verdict, detail) = match self.expiry {
+            Some(warning) if is_good => (Verdict::Failed(Cause::TlsExpired), Some(warning)),
+            _ => (verdict, detail),
+        };
         Outcome {
             id: self.task.id,
             verdict,

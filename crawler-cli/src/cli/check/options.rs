@@ -201,6 +201,13 @@ const GOOD: &[Opt<Args>] = &[
     .short("URLs that cannot be judged: ignore, warn or fail")
     .long("What URLs mean that could not be judged (class unk), because the server refuses programs, asks for credentials or for fewer requests. ignore: nothing. warn: reports list them. fail: the exit status is 1, too.")
     .default("warn"),
+    Opt::text(&["--cert-days"], &[any("N")], |args: &mut Args, value| {
+        let days = number(value)?;
+        args.checker(|checker| checker.cert_days(days));
+        Ok(())
+    })
+        .short("certificates that end within N days are failures")
+        .long("Report an https URL as not good (tls_expired) if a certificate of its server, or of a server that redirected there, ends within N days. Without this option, only certificates that have ended are failures."),
     Opt::flag(&["--soft-404"], |args: &mut Args| args.checker(Checker::soft_404))
         .short("find pages that say 200 but mean 404")
         .long("Compare each page with the one that its host sends for a path that does not exist. This costs at most two more requests for each host."),
