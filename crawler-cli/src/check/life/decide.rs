@@ -442,18 +442,29 @@ impl Step<'_> {
             .max()
             .unwrap_or_else(|| rules.recheck_404.step(record.step));
         let due = around(self.now, step, SHARE_OF_STEPS, self.random);
-        // A check that comes a little too early to be independent waits until it is.
-        let latest = after(self.now, step.saturating_add(step / 5));
-        match self
-            .record
-            .evidence
-            .gap_from
-            .map(|from| after(from, rules.gap()))
-        {
-            Some(independent) if kinds.contains(Negative::NotFound) && independent <= latest => {
-                due.max(independent)
-            }
-            _ => due,
+        match kinds.contains(Negative::NotFound) {
+            true => self.in_time_for_gaps(due, after(self.now, step.saturating_add(step / 5))),
+            false => due,
+        }
+    }
+
+    /// A check that comes a little too early to be independent waits until it is. The second independent verdict comes
+    /// within the span, so that the third comes one check later at most.
+    fn in_time_for_gaps(&self, due: Timestamp, latest: Timestamp) -> Timestamp {
+        let (rules, evidence) = (self.rules, &self.record.evidence);
+        let (Some(from), Some(first)) = (evidence.gap_from, evidence.negatives.first) else {
+            return due;
+        };
+        let independent = after(from, rules.gap());
+        let due = if independent <= latest {
+            due.max(independent)
+        } else {
+            due
+        };
+        let in_span = after(first, rules.gone_404.span);
+        match evidence.gaps == 0 && in_span > self.now {
+            true => due.min(in_span),
+            false => due,
         }
     }
 

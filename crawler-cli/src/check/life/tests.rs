@@ -631,6 +631,24 @@ fn checks_follow_the_ladder_of_their_cause() {
 }
 
 #[test]
+fn a_check_out_of_turn_does_not_delay_the_independent_ones() {
+    for seed in 0..100 {
+        let mut story = Story::new(Rules::default())
+            .follow("0 404 SUSPECT\n 1h 404 SUSPECT\n 2h 404 SUSPECT\n 3h 404 SUSPECT");
+        story.random = Random::new(seed);
+        let mut now = story.answer(at("71h"), "404").due;
+        assert!((at("72h")..=at("6d")).contains(&now));
+        while story.record.state() != State::Gone {
+            assert!(
+                now <= time::after(at("6d"), span("72h") * 6 / 5),
+                "seed {seed}"
+            );
+            now = story.answer(now, "404").due;
+        }
+    }
+}
+
+#[test]
 fn what_is_alive_is_asked_less_and_less_often_and_soon_after_a_recovery() {
     let mut story = Story::new(Rules::default());
     let first = story.answer(at("0"), "ok").due;
