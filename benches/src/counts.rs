@@ -19,8 +19,8 @@ use crate::process::{Served, cores, installed, load, under};
 /// Counts the costs of a request.
 #[derive(clap::Parser, Debug)]
 pub struct Args {
-    /// Requests n of the shorter run
-    #[arg(short = 'n', long, default_value_t = 5000, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Requests n of the shorter run; with few, the counts vary with the load of the machine
+    #[arg(short = 'n', long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
     requests: u64,
 
     /// The path to request, one of the paths of `serve`
