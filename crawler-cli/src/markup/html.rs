@@ -2,7 +2,7 @@
 //!
 //! The tokeniser jumps from tag to tag and lends slices of the page with their places. The stream is the one that
 //! html5gum gives; html5gum cannot say where the raw value of an attribute stands, and reads text byte by byte. Tests
-//! and a fuzz target compare the two. Scripting is off: the content of `<noscript>` is markup.
+//! compare the two. Scripting is off: the content of `<noscript>` is markup.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -1,9 +1,10 @@
-//! Links of HTML, by the tokens of `markup`. Which attributes are links: HTML, index of attributes.
+//! Links of HTML, by the tokens and the table of links in `markup`.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::markup::html::{self, Raw, Sink};
+use crate::markup::links::{Element, Form, StartTag, candidates, refreshed};
 
 use super::css::{self, CssItem};
 use super::output::{Found, OpenLink, Output, collapsed, cut};
@@ -72,8 +73,7 @@ pub(super) fn read<V: Visitor>(
         wants_anchors: output.visitor.wants_anchors(),
         state,
         output,
-        element: Element::Other,
-        attributes: Vec::new(),
+        tag: StartTag::default(),
         content: Content::Shown,
         templates: 0,
     };
@@ -140,9 +140,7 @@ struct LinkSink<'p, 's, 't, 'v, V> {
     wants_anchors: bool,
     state: &'s mut HtmlState,
     output: &'s mut Output<'t, 'v, V>,
-    element: Element,
-    /// The attributes of the start tag that mean something, each once.
-    attributes: Vec<(Attribute, Raw<'p>)>,
+    tag: StartTag<'p>,
     content: Content,
     /// How many `<template>` are open. Their content is no part of the page.
     templates: u32,
@@ -158,21 +156,15 @@ enum Content {
 
 impl<'p, V: Visitor> Sink<'p> for LinkSink<'p, '_, '_, '_, V> {
     fn open(&mut self, name: &[u8]) {
-        self.element = Element::of(name);
-        self.attributes.clear();
+        self.tag.begin(name);
     }
 
     fn attribute(&mut self, name: &[u8], value: Raw<'p>) {
-        let Some(attribute) = Attribute::of(name) else {
-            return;
-        };
-        if self.attributes.iter().all(|(seen, _)| *seen != attribute) {
-            self.attributes.push((attribute, value));
-        }
+        self.tag.attribute(name, value);
     }
 
     fn opened(&mut self) {
-        match self.element {
+        match self.tag.element() {
             Element::Template => self.templates += 1,
             Element::Script => self.content = Content::Script,
             Element::Style => self.content = Content::Style,
@@ -182,10 +174,10 @@ impl<'p, V: Visitor> Sink<'p> for LinkSink<'p, '_, '_, '_, V> {
             Element::Break => self.output.text(" "),
             _ => {}
         }
-        if self.templates == 0 && !self.attributes.is_empty() {
-            let attributes = std::mem::take(&mut self.attributes);
-            self.tag(&attributes);
-            self.attributes = attributes;
+        if self.templates == 0 && self.tag.has_attributes() {
+            let tag = std::mem::take(&mut self.tag);
+            self.tag(&tag);
+            self.tag = tag;
         }
     }
 
@@ -234,45 +226,28 @@ impl<'p, V: Visitor> Sink<'p> for LinkSink<'p, '_, '_, '_, V> {
 
 impl<V: Visitor> LinkSink<'_, '_, '_, '_, V> {
     /// Reads a start tag.
-    fn tag(&mut self, attributes: &[(Attribute, Raw<'_>)]) {
-        let value = |wanted| {
-            let mut attributes = attributes.iter();
-            attributes.find_map(|(attribute, value)| (*attribute == wanted).then_some(*value))
-        };
+    fn tag(&mut self, tag: &StartTag<'_>) {
         if self.wants_anchors {
-            let name = value(Attribute::Name).filter(|_| self.element == Element::Anchor);
-            for anchor in [value(Attribute::Id), name].into_iter().flatten() {
+            for anchor in tag.anchors() {
                 self.output.visitor.anchor(&decoded(anchor));
             }
         }
-        let rel = value(Attribute::Rel).filter(|_| self.element == Element::Link);
-        let rel = Relation::of(rel);
-        for &(attribute, raw) in attributes {
-            let Some((kind, form)) = self.element.url(attribute) else {
-                continue;
+        for reference in tag.references() {
+            let raw = reference.value;
+            let kind = match reference.is_embedded {
+                true => Kind::Embedded,
+                false => Kind::Document,
             };
-            let kind = match rel {
-                Relation::Hint => continue,
-                Relation::Part => Kind::Embedded,
-                Relation::Document => kind,
-            };
-            match form {
-                Form::Url if self.element == Element::Anchor => self.anchor(raw),
-                Form::Url => self.url(raw, kind, value(Attribute::Alt)),
+            match reference.form {
+                Form::Url if tag.element() == Element::Anchor => self.anchor(raw),
+                Form::Url => self.url(raw, kind, tag.alternative()),
                 Form::Candidates => self.candidates(raw),
-                Form::Refresh if is_refresh(value(Attribute::HttpEquiv)) => self.refresh(raw),
-                Form::Image if is_image(value(Attribute::Type)) => {
-                    self.url(raw, kind, value(Attribute::Alt));
-                }
+                Form::Refresh => self.refresh(raw),
                 Form::Style => self.style(raw),
-                Form::Refresh | Form::Image => {}
             }
         }
-        if self.element == Element::Image
-            && value(Attribute::Src).is_none()
-            && let Some(alt) = value(Attribute::Alt)
-        {
-            self.output.text(&decoded(alt));
+        if let Some(alternative) = tag.only_text() {
+            self.output.text(&decoded(alternative));
         }
     }
 
@@ -300,7 +275,7 @@ impl<V: Visitor> LinkSink<'_, '_, '_, '_, V> {
     fn candidates(&mut self, raw: Raw<'_>) {
         let value = decoded(raw);
         let is_exact = matches!(value, Cow::Borrowed(_));
-        for candidate in candidates(&value) {
+        for candidate in candidates(value.as_bytes()) {
             let span = raw.at + candidate.start..raw.at + candidate.end;
             self.output.link(
                 Found {
@@ -318,7 +293,7 @@ impl<V: Visitor> LinkSink<'_, '_, '_, '_, V> {
     fn refresh(&mut self, raw: Raw<'_>) {
         let value = decoded(raw);
         let is_exact = matches!(value, Cow::Borrowed(_));
-        let Some(range) = refreshed(&value) else {
+        let Some(range) = refreshed(value.as_bytes()) else {
             return;
         };
         // A quote in a new URL would end the URL.
@@ -393,302 +368,10 @@ impl<V: Visitor> LinkSink<'_, '_, '_, '_, V> {
     }
 }
 
-/// The elements that mean something here.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Element {
-    Anchor,
-    Area,
-    Body,
-    /// Begins a new line, so that the words around it are two.
-    Break,
-    Embed,
-    Frame,
-    Image,
-    Input,
-    Link,
-    Media,
-    Meta,
-    Object,
-    Quote,
-    Script,
-    Style,
-    SvgImage,
-    Template,
-    Title,
-    Other,
-}
-
-impl Element {
-    fn of(name: &[u8]) -> Self {
-        match name {
-            b"a" => Self::Anchor,
-            b"area" => Self::Area,
-            b"body" | b"table" | b"td" | b"th" => Self::Body,
-            b"br" | b"div" | b"li" | b"p" | b"tr" | b"h1" | b"h2" | b"h3" | b"h4" | b"h5"
-            | b"h6" => Self::Break,
-            b"embed" | b"track" => Self::Embed,
-            b"iframe" | b"frame" => Self::Frame,
-            b"img" => Self::Image,
-            b"input" => Self::Input,
-            b"link" => Self::Link,
-            b"audio" | b"source" | b"video" => Self::Media,
-            b"meta" => Self::Meta,
-            b"object" => Self::Object,
-            b"blockquote" | b"del" | b"ins" | b"q" => Self::Quote,
-            b"script" => Self::Script,
-            b"style" => Self::Style,
-            b"feimage" | b"image" | b"use" => Self::SvgImage,
-            b"template" => Self::Template,
-            b"title" => Self::Title,
-            _ => Self::Other,
-        }
-    }
-
-    /// What an attribute of this element refers to, and in which form.
-    fn url(self, attribute: Attribute) -> Option<(Kind, Form)> {
-        Some(match (self, attribute) {
-            (_, Attribute::Style) => (Kind::Embedded, Form::Style),
-            (Self::Anchor, Attribute::Href | Attribute::XlinkHref)
-            | (Self::Area | Self::Link, Attribute::Href)
-            | (Self::Frame, Attribute::Src)
-            | (Self::Quote, Attribute::Cite) => (Kind::Document, Form::Url),
-            (Self::Meta, Attribute::Content) => (Kind::Document, Form::Refresh),
-            (Self::Input, Attribute::Src) => (Kind::Embedded, Form::Image),
-            (Self::Embed | Self::Image | Self::Media | Self::Script, Attribute::Src)
-            | (Self::Media, Attribute::Poster)
-            | (Self::Object, Attribute::Data)
-            | (Self::Body, Attribute::Background)
-            | (Self::SvgImage, Attribute::Href | Attribute::XlinkHref) => {
-                (Kind::Embedded, Form::Url)
-            }
-            (Self::Image | Self::Media, Attribute::Srcset)
-            | (Self::Link, Attribute::ImageSrcset) => (Kind::Embedded, Form::Candidates),
-            _ => return None,
-        })
-    }
-}
-
-/// How URLs are written in an attribute.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Form {
-    Url,
-    /// A URL of an image, if the element is an image.
-    Image,
-    Candidates,
-    Refresh,
-    Style,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Attribute {
-    Alt,
-    Background,
-    Cite,
-    Content,
-    Data,
-    Href,
-    HttpEquiv,
-    Id,
-    ImageSrcset,
-    Name,
-    Poster,
-    Rel,
-    Src,
-    Srcset,
-    Style,
-    Type,
-    XlinkHref,
-}
-
-impl Attribute {
-    fn of(name: &[u8]) -> Option<Self> {
-        Some(match name {
-            b"alt" => Self::Alt,
-            b"background" => Self::Background,
-            b"cite" => Self::Cite,
-            b"content" => Self::Content,
-            b"data" => Self::Data,
-            b"href" => Self::Href,
-            b"http-equiv" => Self::HttpEquiv,
-            b"id" => Self::Id,
-            b"imagesrcset" => Self::ImageSrcset,
-            b"name" => Self::Name,
-            b"poster" => Self::Poster,
-            b"rel" => Self::Rel,
-            b"src" => Self::Src,
-            b"srcset" => Self::Srcset,
-            b"style" => Self::Style,
-            b"type" => Self::Type,
-            b"xlink:href" => Self::XlinkHref,
-            _ => return None,
-        })
-    }
-}
-
-/// What `<link rel>` says about its target.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Relation {
-    Document,
-    /// A part of this page.
-    Part,
-    /// A host to connect to, and nothing to fetch.
-    Hint,
-}
-
-impl Relation {
-    fn of(rel: Option<Raw<'_>>) -> Self {
-        let Some(rel) = rel else {
-            return Self::Document;
-        };
-        let is = |wanted: &[&str]| {
-            let mut words = rel.bytes.split(u8::is_ascii_whitespace);
-            words.any(|word| {
-                wanted
-                    .iter()
-                    .any(|wanted| word.eq_ignore_ascii_case(wanted.as_bytes()))
-            })
-        };
-        if is(&["preconnect", "dns-prefetch"]) {
-            Self::Hint
-        } else if is(&PARTS) {
-            Self::Part
-        } else {
-            Self::Document
-        }
-    }
-}
-
-/// Relations of `<link rel>` that name a part of the page.
-const PARTS: [&str; 9] = [
-    "stylesheet",
-    "icon",
-    "apple-touch-icon",
-    "mask-icon",
-    "manifest",
-    "preload",
-    "modulepreload",
-    "prefetch",
-    "prerender",
-];
-
-fn is_refresh(http_equiv: Option<Raw<'_>>) -> bool {
-    http_equiv.is_some_and(|value| value.bytes.trim_ascii().eq_ignore_ascii_case(b"refresh"))
-}
-
-fn is_image(input_type: Option<Raw<'_>>) -> bool {
-    input_type.is_some_and(|value| value.bytes.trim_ascii().eq_ignore_ascii_case(b"image"))
-}
-
 /// The decoded text. A piece is cut only at ASCII characters, so that its slices are whole.
 fn decoded(raw: Raw<'_>) -> Cow<'_, str> {
     match raw.decode() {
         Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
         Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
-    }
-}
-
-/// Where the URLs of a `srcset` stand. The descriptor after each URL is skipped.
-fn candidates(value: &str) -> impl Iterator<Item = Range<usize>> {
-    let bytes = value.as_bytes();
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let is_between = |byte: &u8| byte.is_ascii_whitespace() || *byte == b',';
-        let start = at + bytes[at..].iter().position(|byte| !is_between(byte))?;
-        let length = bytes[start..].iter().position(u8::is_ascii_whitespace);
-        let end = length.map_or(bytes.len(), |length| start + length);
-        let url = bytes[start..end].trim_ascii_end();
-        at = end;
-        if let Some(bare) = url.strip_suffix(b",") {
-            let commas = bare.iter().rev().take_while(|&&byte| byte == b',').count();
-            return Some(start..start + bare.len() - commas);
-        }
-        // Commas in parentheses are a part of the descriptor.
-        let mut depth = 0_usize;
-        let is_end = |byte: &u8| {
-            match byte {
-                b'(' => depth += 1,
-                b')' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            *byte == b',' && depth == 0
-        };
-        let length = bytes[end..].iter().position(is_end);
-        at = length.map_or(bytes.len(), |length| end + length);
-        Some(start..end)
-    })
-}
-
-/// Where the URL stands in the `content` of `http-equiv=refresh`: `5; url=next` (HTML §4.2.5.3).
-fn refreshed(content: &str) -> Option<Range<usize>> {
-    let is_between = |char: char| char.is_ascii_whitespace() || matches!(char, ';' | ',');
-    let trimmed = content.trim_start();
-    let (time, behind) = trimmed.split_at(trimmed.find(is_between)?);
-    let is_time = time
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let behind = behind.trim_start_matches(is_between);
-    let mut rest = behind;
-    if let Some(word) = rest.get(..3)
-        && word.eq_ignore_ascii_case("url")
-        && let Some(value) = rest[3..].trim_start().strip_prefix('=')
-    {
-        rest = value.trim_start();
-    }
-    let mut url = rest.trim_end();
-    let quote = rest
-        .chars()
-        .next()
-        .filter(|first| matches!(first, '"' | '\''));
-    if let Some(quote) = quote {
-        url = rest[1..].split(quote).next().unwrap_or("");
-        rest = &rest[1..];
-    }
-    let start = content.len() - rest.len();
-    (is_time && !url.is_empty()).then_some(start..start + url.len())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_url_of_a_refresh_is_found() {
-        for (content, url) in [
-            ("0;url=a", Some("a")),
-            ("3; URL=\"next.html\"", Some("next.html")),
-            ("0, 'b c' d", Some("b c")),
-            (" 5;a", Some("a")),
-            ("5;a", Some("a")),
-            ("5 a", Some("a")),
-            ("0;url = https://h/x ", Some("https://h/x")),
-            ("5", None),
-            ("5;", None),
-            ("x;url=a", None),
-            ("0;url='", None),
-        ] {
-            assert_eq!(
-                refreshed(content).map(|range| &content[range]),
-                url,
-                "{content}"
-            );
-        }
-    }
-
-    #[test]
-    fn candidates_are_separated_by_commas_and_blanks() {
-        for (value, urls) in [
-            ("a.png 1x, b.png 2x,c.png", &["a.png", "b.png", "c.png"][..]),
-            ("x,y.webp 100w", &["x,y.webp"]),
-            (" , a.png,, b.png , ", &["a.png", "b.png"]),
-            ("a (x,y) 1x, b", &["a", "b"]),
-            (
-                "data:image/png;base64,AA== 1x, b",
-                &["data:image/png;base64,AA==", "b"],
-            ),
-            ("", &[]),
-        ] {
-            let found: Vec<&str> = candidates(value).map(|range| &value[range]).collect();
-            assert_eq!(found, urls, "{value}");
-        }
     }
 }

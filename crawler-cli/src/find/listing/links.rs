@@ -1,4 +1,4 @@
-//! All links of an HTML page, for a crawl that follows pages and not only directories. The tokenising is in `tokens`.
+//! All links of an HTML page, for a crawl that follows pages and not only directories.
 
 use std::collections::HashMap;
 use std::collections::hash_map::{Entry, RandomState};
@@ -7,8 +7,9 @@ use std::hash::BuildHasher as _;
 use url::Url;
 
 use super::children::as_reference;
-use super::tokens::{self, Events};
 use super::{PageError, PageLimits};
+use crate::markup::html::{self, Raw, Sink};
+use crate::markup::links::{Form, StartTag, candidates, refreshed};
 
 /// The links of a page.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -52,11 +53,7 @@ const PAGES: [&str; 14] = [
 /// The page has more links than [`PageLimits::links`], or more bytes of URLs than [`PageLimits::all_urls_bytes`].
 pub fn links(body: &[u8], page: &Url, limits: PageLimits) -> Result<Links, PageError> {
     let mut collector = LinkCollector::new(page, limits);
-    if tokens::scan(body, &mut collector).is_err() {
-        collector = LinkCollector::new(page, limits);
-        tokens::read(body, &mut collector);
-    }
-    collector.end_tag();
+    html::read(body, &mut collector);
     if collector.count > limits.links {
         return Err(PageError::TooManyLinks);
     }
@@ -66,14 +63,15 @@ pub fn links(body: &[u8], page: &Url, limits: PageLimits) -> Result<Links, PageE
     Ok(collector.links)
 }
 
-struct LinkCollector<'a> {
+struct LinkCollector<'a, 'd> {
     page: &'a Url,
     base: Option<Url>,
     limits: PageLimits,
     count: usize,
-    tag: LinkTag,
-    /// The source inside a `<noscript>` that is still open.
-    noscript: Option<Vec<u8>>,
+    tag: StartTag<'d>,
+    /// The `href` of the `<base>` whose start tag is read.
+    base_href: Option<Raw<'d>>,
+    in_base: bool,
     /// Bytes of all URLs so far.
     bytes: usize,
     /// Index of each URL in `links`. The key is a pair of hashes of the URL.
@@ -82,55 +80,16 @@ struct LinkCollector<'a> {
     links: Links,
 }
 
-/// The start tag whose attributes are read.
-#[derive(Default)]
-struct LinkTag {
-    /// The attribute that holds a URL in this element. Empty: none.
-    url_attribute: &'static [u8],
-    /// The references found so far, as they are written.
-    references: Vec<Vec<u8>>,
-    is_base: bool,
-    is_embedded: bool,
-    is_link: bool,
-    /// `rel=preconnect` or `dns-prefetch`: names a host to connect to, and nothing to fetch.
-    is_hint: bool,
-    is_meta: bool,
-    /// `<meta http-equiv=refresh>`
-    is_refresh: bool,
-}
-
-impl LinkTag {
-    fn new(name: &[u8]) -> Self {
-        Self {
-            url_attribute: match name {
-                b"a" | b"area" | b"base" | b"link" => b"href",
-                b"img" | b"script" | b"iframe" | b"frame" | b"source" | b"video" | b"audio"
-                | b"embed" | b"track" | b"input" => b"src",
-                b"object" => b"data",
-                b"meta" => b"content",
-                _ => b"",
-            },
-            is_base: name == b"base",
-            is_embedded: !matches!(
-                name,
-                b"a" | b"area" | b"iframe" | b"frame" | b"meta" | b"link"
-            ),
-            is_link: name == b"link",
-            is_meta: name == b"meta",
-            ..Self::default()
-        }
-    }
-}
-
-impl<'a> LinkCollector<'a> {
+impl<'a, 'd> LinkCollector<'a, 'd> {
     fn new(page: &'a Url, limits: PageLimits) -> Self {
         Self {
             page,
             base: None,
             limits,
             count: 0,
-            tag: LinkTag::default(),
-            noscript: None,
+            tag: StartTag::default(),
+            base_href: None,
+            in_base: false,
             bytes: 0,
             seen: HashMap::new(),
             hashers: [RandomState::new(), RandomState::new()],
@@ -138,31 +97,27 @@ impl<'a> LinkCollector<'a> {
         }
     }
 
-    /// Adds the references of the tag, once all its attributes are known.
-    fn end_tag(&mut self) {
-        let tag = std::mem::take(&mut self.tag);
-        if tag.is_base {
-            if let Some(reference) = tag.references.first()
-                && self.base.is_none()
-            {
-                self.base = self.page.join(&as_reference(reference)).ok();
+    fn reference(&mut self, value: &[u8], form: Form, is_embedded: bool) {
+        match form {
+            Form::Url if !value.is_empty() => self.counted(value, is_embedded),
+            Form::Candidates => {
+                for candidate in candidates(value) {
+                    self.counted(&value[candidate], is_embedded);
+                }
             }
-            return;
-        }
-        if tag.is_hint || (tag.is_meta && !tag.is_refresh) {
-            return;
-        }
-        for reference in &tag.references {
-            let reference = match tag.is_meta {
-                true => refreshed(reference),
-                false => Some(reference.as_slice()),
-            };
-            self.count += 1;
-            if let Some(reference) = reference
-                && !self.is_full()
-            {
-                self.link(reference, tag.is_embedded);
+            Form::Refresh => {
+                if let Some(url) = refreshed(value) {
+                    self.counted(&value[url], is_embedded);
+                }
             }
+            Form::Url | Form::Style => {}
+        }
+    }
+
+    fn counted(&mut self, reference: &[u8], is_embedded: bool) {
+        self.count += 1;
+        if !self.is_full() {
+            self.link(reference, is_embedded);
         }
     }
 
@@ -192,118 +147,53 @@ impl<'a> LinkCollector<'a> {
     }
 }
 
-impl Events for LinkCollector<'_> {
-    fn open(&mut self, name: &[u8]) {
-        self.end_tag();
-        self.tag = LinkTag::new(name);
-        if name == b"noscript" {
-            self.noscript = Some(Vec::new());
-        }
-    }
-
-    fn attribute(&mut self, name: &[u8], value: &[u8]) {
-        let tag = &mut self.tag;
-        match name {
-            _ if name == tag.url_attribute => tag.references.push(value.to_vec()),
-            b"srcset" if tag.url_attribute == b"src" => tag.references.extend(candidates(value)),
-            b"poster" if tag.url_attribute == b"src" => tag.references.push(value.to_vec()),
-            b"http-equiv" => tag.is_refresh = value.eq_ignore_ascii_case(b"refresh"),
-            b"rel" => {
-                let words = value.split(u8::is_ascii_whitespace);
-                let is = |wanted: &[&str]| {
-                    let mut words = words.clone();
-                    words.any(|word| {
-                        wanted
-                            .iter()
-                            .any(|wanted| word.eq_ignore_ascii_case(wanted.as_bytes()))
-                    })
-                };
-                tag.is_hint |= is(&["preconnect", "dns-prefetch"]);
-                tag.is_embedded |= tag.is_link && is(&EMBEDDED);
-            }
-            _ => {}
-        }
-    }
-
-    fn close(&mut self, name: &[u8]) {
-        if name == b"noscript"
-            && let Some(source) = self.noscript.take()
-        {
-            self.end_tag();
-            tokens::read(&source, self);
-            self.end_tag();
-            self.noscript = None;
-        }
-    }
-
-    fn wants_text(&self) -> bool {
-        self.noscript.is_some()
-    }
-
-    fn text(&mut self, text: &[u8]) {
-        if let Some(source) = &mut self.noscript {
-            source.extend_from_slice(text);
-        }
-    }
-
+impl LinkCollector<'_, '_> {
     fn is_full(&self) -> bool {
         self.count > self.limits.links || self.bytes > self.limits.all_urls_bytes
     }
 }
 
-/// Relations of `<link rel>` that name a part of the page.
-const EMBEDDED: [&str; 9] = [
-    "stylesheet",
-    "icon",
-    "apple-touch-icon",
-    "mask-icon",
-    "manifest",
-    "preload",
-    "modulepreload",
-    "prefetch",
-    "prerender",
-];
-
-/// The URLs of the images that `srcset` offers (HTML §4.8.4.2.1). The descriptor after each URL is skipped.
-fn candidates(value: &[u8]) -> Vec<Vec<u8>> {
-    let is_between = |byte: &u8| byte.is_ascii_whitespace() || *byte == b',';
-    let mut found = Vec::new();
-    let mut rest = value;
-    while let Some(start) = rest.iter().position(|byte| !is_between(byte)) {
-        rest = &rest[start..];
-        let end = rest.iter().position(u8::is_ascii_whitespace);
-        let (url, behind) = rest.split_at(end.unwrap_or(rest.len()));
-        let bare = url.strip_suffix(b",");
-        found.push(bare.unwrap_or(url).to_vec());
-        rest = match bare {
-            Some(_) => behind,
-            None => {
-                &behind[behind
-                    .iter()
-                    .position(|&byte| byte == b',')
-                    .unwrap_or(behind.len())..]
-            }
-        };
+impl<'d> Sink<'d> for LinkCollector<'_, 'd> {
+    fn open(&mut self, name: &[u8]) {
+        self.tag.begin(name);
+        self.in_base = name == b"base";
+        self.base_href = None;
     }
-    found
-}
 
-/// The URL in the `content` of `http-equiv=refresh`: `5; url=next`.
-fn refreshed(content: &[u8]) -> Option<&[u8]> {
-    let (_, rest) = content.split_at(content.iter().position(|byte| b";,".contains(byte))? + 1);
-    let rest = rest.trim_ascii();
-    let rest = match rest.get(..3) {
-        Some(word) if word.eq_ignore_ascii_case(b"url") => {
-            let rest = rest[3..].trim_ascii_start();
-            rest.strip_prefix(b"=")?.trim_ascii()
+    fn attribute(&mut self, name: &[u8], value: Raw<'d>) {
+        if self.in_base && name == b"href" {
+            self.base_href.get_or_insert(value);
         }
-        _ => rest,
-    };
-    let quoted = [b'"', b'\''].into_iter().find_map(|quote| {
-        let rest = rest.strip_prefix(&[quote])?;
-        rest.split(|&byte| byte == quote).next()
-    });
-    Some(quoted.unwrap_or(rest)).filter(|url| !url.is_empty())
+        self.tag.attribute(name, value);
+    }
+
+    fn opened(&mut self) {
+        if let Some(base) = self.base_href
+            && self.base.is_none()
+        {
+            self.base = self.page.join(&as_reference(&base.decode())).ok();
+        }
+        let tag = std::mem::take(&mut self.tag);
+        for reference in tag.references() {
+            let value = reference.value.decode();
+            self.reference(&value, reference.form, reference.is_embedded);
+        }
+        self.tag = tag;
+    }
+
+    fn close(&mut self, _: &[u8]) {}
+
+    fn wants_text(&self) -> bool {
+        false
+    }
+
+    fn text(&mut self, _: Raw<'d>) {}
+
+    fn comment(&mut self, _: Raw<'d>) {}
+
+    fn is_done(&self) -> bool {
+        self.is_full()
+    }
 }
 
 #[cfg(test)]
@@ -382,20 +272,6 @@ mod tests {
                 "http://h/after",
             ]
         );
-        for (content, url) in [
-            ("0;url=a", Some("a")),
-            ("0, 'b c' d", Some("b c")),
-            ("5;a", Some("a")),
-            ("5", None),
-            ("5;", None),
-            ("5; url a", None),
-        ] {
-            assert_eq!(
-                refreshed(content.as_bytes()),
-                url.map(str::as_bytes),
-                "{content}"
-            );
-        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use url::Url;
 
 use super::range::{ListedTime, SizeRange};
+use crate::markup;
 use children::Children;
 use rows::Rows;
 use serde::{Deserialize, Serialize};
@@ -26,7 +27,6 @@ mod shape;
 mod sitemap;
 mod size;
 mod time;
-mod tokens;
 mod xml;
 
 pub use header::next_link;
@@ -207,41 +207,18 @@ pub fn parse(
             Ok(listing)
         }
         Format::Xml => xml::read(body, page, limits),
-        Format::Html => parse_html(body, page, limits, Tokeniser::Plain),
+        Format::Html => parse_html(body, page, limits),
     }
 }
 
-/// [`parse`] for HTML only, and only with the browser tokeniser. Tests compare the plain tokeniser with it.
-#[doc(hidden)]
-pub fn parse_as_browsers_do(
-    body: &[u8],
-    page: &Url,
-    limits: PageLimits,
-) -> Result<Listing, PageError> {
-    parse_html(body, page, limits, Tokeniser::Browser)
-}
-
-fn parse_html(
-    body: &[u8],
-    page: &Url,
-    limits: PageLimits,
-    tokeniser: Tokeniser,
-) -> Result<Listing, PageError> {
+fn parse_html(body: &[u8], page: &Url, limits: PageLimits) -> Result<Listing, PageError> {
     let shape = Shape::of_html(body);
-    if let Some(listing) = html(body, shape, page, limits, tokeniser)? {
+    if let Some(listing) = html(body, shape, page, limits)? {
         return Ok(listing);
     }
     // The page only resembles a page of that server. Any row fits the generic shape.
-    let any = html(body, Shape::Generic, page, limits, tokeniser)?;
+    let any = html(body, Shape::Generic, page, limits)?;
     any.ok_or(PageError::NotAListing)
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Tokeniser {
-    /// [`tokens::scan`]; [`tokens::read`] if the page is not plain.
-    Plain,
-    /// [`tokens::read`], which reads HTML as browsers do.
-    Browser,
 }
 
 /// Whether a page of this `Content-Type` may be a listing.
@@ -303,13 +280,9 @@ fn html(
     shape: Shape,
     page: &Url,
     limits: PageLimits,
-    tokeniser: Tokeniser,
 ) -> Result<Option<Listing>, PageError> {
     let mut rows = Rows::new(shape, page, limits);
-    if tokeniser == Tokeniser::Browser || tokens::scan(body, &mut rows).is_err() {
-        rows = Rows::new(shape, page, limits);
-        tokens::read(body, &mut rows);
-    }
+    markup::html::read(body, &mut rows);
     if rows.links > limits.links {
         return Err(PageError::TooManyLinks);
     }

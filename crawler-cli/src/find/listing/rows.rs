@@ -11,9 +11,9 @@ use super::children::Children;
 use super::shape::Shape;
 use super::size::Style;
 use super::time::{self, DateOrder, ParsedTime, SlashedDate};
-use super::tokens::Events;
 use super::{EntryKind, PageLimits};
 use crate::find::range::{ListedTime, SizeRange};
+use crate::markup::html::{Raw, Sink};
 
 /// Collects the rows of a page from its tags, attributes and texts.
 pub(super) struct Rows<'a> {
@@ -208,7 +208,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-impl Events for Rows<'_> {
+impl<'d> Sink<'d> for Rows<'_> {
     fn open(&mut self, name: &[u8]) {
         self.href.clear();
         self.is_next = false;
@@ -240,7 +240,11 @@ impl Events for Rows<'_> {
         }
     }
 
-    fn attribute(&mut self, name: &[u8], value: &[u8]) {
+    fn attribute(&mut self, name: &[u8], value: Raw<'d>) {
+        if self.tag == Tag::Other || value.bytes.is_empty() {
+            return;
+        }
+        let value = &*value.decode();
         match (self.tag, name) {
             (Tag::Anchor, b"href") => {
                 self.keep_href(value);
@@ -272,6 +276,8 @@ impl Events for Rows<'_> {
         }
     }
 
+    fn opened(&mut self) {}
+
     fn close(&mut self, name: &[u8]) {
         match name {
             b"a" => {
@@ -296,7 +302,19 @@ impl Events for Rows<'_> {
         !self.hidden && !self.in_anchor
     }
 
-    fn text(&mut self, mut text: &[u8]) {
+    fn text(&mut self, text: Raw<'d>) {
+        self.words(&text.decode());
+    }
+
+    fn comment(&mut self, _: Raw<'d>) {}
+
+    fn is_done(&self) -> bool {
+        self.is_full()
+    }
+}
+
+impl Rows<'_> {
+    fn words(&mut self, mut text: &[u8]) {
         if self.in_pre {
             while let Some(end) = memchr(b'\n', text) {
                 if self.row.anchor.is_some() {
@@ -312,9 +330,7 @@ impl Events for Rows<'_> {
     fn is_full(&self) -> bool {
         self.links > self.limits.links
     }
-}
 
-impl Rows<'_> {
     fn keep_href(&mut self, value: &[u8]) {
         if self.href.is_empty() {
             self.href.extend_from_slice(value);
