@@ -28,12 +28,28 @@ use crate::store::StoreError;
 /// A check: its inputs and its settings.
 ///
 /// ```
+/// use std::ffi::OsStr;
 /// use std::ops::ControlFlow;
 ///
-/// use crawler_cli::check::{Checker, Outcome};
+/// use crawler_cli::check::sources::Input;
+/// use crawler_cli::check::{Checker, Event, Outcome};
+/// use crawler_cli::demo::server::Server;
 ///
-/// let summary = Checker::new().run(|_| ControlFlow::Continue(()));
+/// let mirror = Server::start()?;
+/// let page = format!("{}SIGs/", mirror.url());
+/// let mut urls = Vec::new();
+/// let summary = Checker::new()
+///     .input(Input::from_argument(OsStr::new(&page))?)
+///     .rate(None)
+///     .run(|event| {
+///         if let Event::Checked(checked) = event {
+///             urls.push(checked.url.clone());
+///         }
+///         ControlFlow::Continue(())
+///     });
+/// assert!(urls.contains(&page) && urls.len() > 1);
 /// assert_eq!(summary.outcome(), Outcome::Good);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Checker {
@@ -54,8 +70,6 @@ pub(super) struct Reach {
     pub(super) depth: u32,
     /// Where pages deeper than the inputs may be.
     pub(super) scope: Scope,
-    /// Whether sitemaps of the site are read, too.
-    pub(super) sitemaps: bool,
 }
 
 /// Which verdicts make a check fail.
@@ -122,12 +136,13 @@ impl Checker {
             reach: Reach {
                 depth: 0,
                 scope: Scope::new(),
-                sitemaps: false,
             },
             transfer: Transfer {
                 connections: NonZeroUsize::new(4).unwrap_or(NonZeroUsize::MIN),
-                timeout: Duration::from_secs(20),
+                timeout: policy.timeout,
                 max_body: policy.max_body,
+                // The work at each host tells which of its calls may dial private addresses.
+                allow_private: true,
                 ..Transfer::default()
             },
             policy,
@@ -162,8 +177,10 @@ impl Checker {
             }
         }
         self.sources.selection = Arc::new(self.selection);
+        self.transfer.adaptive = Some(self.policy.adaptive());
+        self.transfer.breaker = Some(Policy::breaker());
         run::run(
-            &run::Plan {
+            run::Plan {
                 inputs: self.inputs,
                 sources: self.sources,
                 reach: self.reach,
@@ -198,10 +215,9 @@ impl Checker {
         self
     }
 
-    /// Reads all pages in the scope, at any [depth](Self::depth), and the sitemaps of their hosts.
+    /// Reads all pages in the scope, at any [depth](Self::depth).
     pub fn recursive(mut self) -> Self {
         self.reach.depth = u32::MAX;
-        self.reach.sitemaps = true;
         self
     }
 
@@ -396,6 +412,7 @@ impl Checker {
 
     /// The limit for one request in all. Default 20 s.
     pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.policy.timeout = timeout;
         self.transfer.timeout = timeout;
         self
     }

@@ -20,7 +20,7 @@ pub enum Event<'a> {
     /// The state could not be saved. The check ends.
     StateFailed(&'a StoreError),
     /// The network cannot be used at all: the TLS settings are wrong, or the operating system refuses. The check ends.
-    NetworkFailed(&'a courser::Error),
+    NetworkFailed(&'a (dyn std::error::Error + 'static)),
     /// The check has no more work for now and is about to wait: the time to show progress and to write out what was
     /// gathered. Comes at least ten times a second, and once at the end.
     Progress(&'a Summary),

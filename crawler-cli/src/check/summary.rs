@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use super::record::{Checked, Standing};
 use super::verdict::{Cause, Class};
 use crate::crawl::stats::Stats;
 
@@ -21,7 +22,8 @@ pub struct Summary {
     pub classes: [u64; Class::ALL.len()],
     /// Reported URLs that are not good, by cause. Void ones are counted with the cause that was seen.
     pub causes: BTreeMap<Cause, u64>,
-    /// Reported URLs by host (scheme and authority), for the first [`MOST_HOSTS`](Self::MOST_HOSTS) hosts.
+    /// Reported URLs by host (scheme and authority; empty for files and for what is no URL), for the first
+    /// [`MOST_HOSTS`](Self::MOST_HOSTS) hosts.
     pub hosts: BTreeMap<String, HostTally>,
     /// Reported URLs of further hosts.
     pub further_hosts: HostTally,
@@ -119,6 +121,43 @@ impl Summary {
             ending: Ending::Finished,
             stats: Stats::new(now),
         }
+    }
+
+    /// Counts a URL that is reported.
+    pub(super) fn add(&mut self, checked: &Checked) {
+        let class = checked.verdict.class();
+        self.urls += 1;
+        self.references += checked.references.len() as u64;
+        self.classes[class as usize] += 1;
+        if let Some(cause) = checked.verdict.cause() {
+            *self.causes.entry(cause).or_default() += 1;
+        }
+        self.host_of(&checked.url).classes[class as usize] += 1;
+        match checked.standing {
+            Standing::Fails => self.failing += 1,
+            Standing::Warns => self.warned += 1,
+            Standing::InBaseline => self.in_baseline += 1,
+            Standing::FailsRecently => self.failing_recently += 1,
+            Standing::Passes | Standing::Untrusted => {}
+        }
+        self.redirected += u64::from(!checked.redirects.is_empty());
+        self.moved += u64::from(checked.moved_to.is_some());
+        self.reused += u64::from(checked.reused);
+    }
+
+    /// The tally of the host of a URL. What is not asked over the network is counted together.
+    fn host_of(&mut self, url: &str) -> &mut HostTally {
+        let end = url.split_once("://").and_then(|(scheme, rest)| {
+            let is_web =
+                scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+            let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+            is_web.then_some(scheme.len() + 3 + end)
+        });
+        let host = url[..end.unwrap_or(0)].to_ascii_lowercase();
+        if self.hosts.len() >= Self::MOST_HOSTS && !self.hosts.contains_key(&host) {
+            return &mut self.further_hosts;
+        }
+        self.hosts.entry(host).or_default()
     }
 
     /// The number of reported URLs of this class.

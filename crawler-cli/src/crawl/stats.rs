@@ -202,6 +202,11 @@ impl Stats {
         self.hosts.iter().map(|host| host.in_flight).sum()
     }
 
+    /// Requests sent in this run.
+    pub fn requests(&self) -> u64 {
+        self.hosts.iter().map(|host| host.requests).sum()
+    }
+
     /// Connections opened, and requests on reused connections.
     pub fn connections(&self) -> (u64, u64) {
         let of_each = self.hosts.iter().map(|host| (host.opened, host.reused));

@@ -116,6 +116,30 @@ impl Anchors {
         }
     }
 
+    /// The anchors as bytes, for a store.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let flags = u8::from(self.ignores_case) | (u8::from(self.is_complete) << 1);
+        let hashes = self.hashes.iter().flat_map(|hash| hash.to_le_bytes());
+        std::iter::once(flags).chain(hashes).collect()
+    }
+
+    /// The anchors of which these are the bytes; `None` if the bytes are wrong.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (flags, hashes) = bytes.split_first()?;
+        let (hashes, rest) = hashes.as_chunks();
+        if *flags > 3 || !rest.is_empty() {
+            return None;
+        }
+        Some(Self {
+            ignores_case: flags & 1 != 0,
+            hashes: hashes
+                .iter()
+                .map(|hash| u64::from_le_bytes(*hash))
+                .collect(),
+            is_complete: flags & 2 != 0,
+        })
+    }
+
     fn hash(&self, name: &str) -> u64 {
         match self.ignores_case {
             true => xxh3_64(name.to_lowercase().as_bytes()),

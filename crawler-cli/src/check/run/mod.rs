@@ -1,14 +1,54 @@
-//! A running check.
+//! A running check: joins the sources, the store, the work at the hosts and the reporter.
+//!
+//! Threads read the sources ([`sources`](super::sources)), feed what they refer to to the store, and keep the store
+//! ([`keeper`]). This one asks: it takes the URLs of each host from the keeper, gives them to the work at the host, and
+//! returns what was answered. What the keeper has stored is reported.
 
-use std::time::Instant;
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use courser::proto;
+use jiff::Timestamp;
+use url::{Position, Url};
 
 use super::checker::{Checker, Keeping, Reach, Tolerance};
 use super::event::Event;
-use super::host::Policy;
-use super::sources::{Input, SourceOptions};
-use super::summary::{Ending, Summary};
+use super::guard::{self, Guard};
+use super::host::{Host, Policy, Shared};
+use super::life::{Held, Rules};
+use super::sources::{self, Input, List, SourceOptions};
+use super::summary::Summary;
+use super::task::{self, Hop, Outcome, Task, Want};
+use super::verdict::{Cause, Verdict};
+use crate::crawl::hosts::{HostId as WorkId, Hosts};
+use crate::crawl::origin::root_of;
 use crate::crawl::reporter::Reporter;
+use crate::crawl::scheduler::Scheduler;
+use crate::crawl::stats::Stats;
 use crate::crawl::transfer::Transfer;
+use crate::crawl::work::HostWork as _;
+use crate::store::sqlite::Sqlite;
+use crate::store::{Answer, Completed, Demand, HostId, Queued, StoreError};
+
+mod anchors;
+mod feeder;
+mod fleet;
+mod guards;
+mod judge;
+mod keeper;
+mod lives;
+mod output;
+mod pages;
+
+use fleet::{Fleet, Take};
+use guards::{Asked, Guards, Rulings};
+use judge::Judge;
+use keeper::{Command, Keeper, Reply};
+use lives::Lives;
+use output::Output;
+use pages::Pages;
 
 /// What to check, and how.
 #[derive(Debug)]
@@ -23,14 +63,644 @@ pub(super) struct Plan {
 }
 
 /// Runs a check.
-pub(super) fn run(plan: &Plan, reporter: &mut dyn Reporter<Checker>) -> Summary {
-    let _ = (&plan.inputs, &plan.sources, &plan.policy, &plan.reach);
-    let _ = (&plan.tolerance, &plan.keeping);
-    let mut summary = Summary::new(Instant::now());
-    if let Err(error) = plan.transfer.client(&[]) {
-        let _ = reporter.event(&Event::NetworkFailed(&error));
-        summary.ending = Ending::Failed;
-    }
-    reporter.finish(&summary);
-    summary
+pub(super) fn run(plan: Plan, reporter: &mut dyn Reporter<Checker>) -> Summary {
+    let mut output = Output::new(reporter);
+    let client = match plan.transfer.client(&[]) {
+        Ok(client) => client,
+        Err(error) => {
+            output.failed(&Event::NetworkFailed(&error));
+            return output.finish(Stats::new(Instant::now()));
+        }
+    };
+    let keeper = match keeper(&plan) {
+        Ok(keeper) => keeper,
+        Err(error) => {
+            output.failed(&Event::StateFailed(&error));
+            return output.finish(Stats::new(Instant::now()));
+        }
+    };
+    let is_kept = plan.keeping.state.is_some();
+    let scheduler = Scheduler::new(Hosts::default(), client, &plan.transfer, &plan.policy.host);
+    let mut run = Run {
+        scheduler,
+        shared: Shared::new(Stats::new(Instant::now())),
+        keeper,
+        fleet: Fleet::default(),
+        tasks: HashMap::new(),
+        guards: Guards::new(is_kept),
+        outage: Outage::No,
+        lives: is_kept.then(|| {
+            let seed = plan.policy.host.seed.unwrap_or_default();
+            Lives::new(rules(&plan), seed, plan.keeping.max_age)
+        }),
+        pages: Pages::new(plan.reach, &plan.inputs, &plan.sources),
+        policy: Arc::new(plan.policy),
+        transfer: plan.transfer,
+        output,
+        most_hosts: MOST_HOSTS,
+        is_done: false,
+    };
+    run.run();
+    drop(run.keeper);
+    run.output.finish(run.shared.stats)
 }
+
+/// Starts the threads that read the sources and keep the store.
+fn keeper(plan: &Plan) -> Result<Keeper, StoreError> {
+    let store = match &plan.keeping.state {
+        Some(path) => Sqlite::open(path)?,
+        None => Sqlite::temporary()?,
+    };
+    let is_page = |input: &Input| matches!(input, Input::Page { .. });
+    let is_pipe = |input: &Input| matches!(input, Input::List(List::Stdin));
+    let fragments = plan.sources.fragments;
+    let settings = keeper::Settings {
+        identity: identity(plan),
+        judge: Judge {
+            tolerance: plan.tolerance.clone(),
+            fragments,
+            rules: plan.keeping.state.as_ref().map(|_| rules(plan)),
+        },
+        has_pages: plan.inputs.iter().any(is_page),
+        at_once: plan.inputs.iter().any(is_pipe),
+    };
+    let batches = sources::start(plan.inputs.clone(), plan.sources.clone());
+    let fed = feeder::feed(batches, fragments);
+    Ok(Keeper::start(store, fed, settings))
+}
+
+/// The rules of lives.
+fn rules(plan: &Plan) -> Rules {
+    let fail_after = plan.tolerance.fail_after;
+    Rules {
+        fail_after: Some(fail_after).filter(|time| !time.is_zero()),
+        ..plan.keeping.profile.rules()
+    }
+}
+
+/// What is checked: an interrupted check is continued only by one of the same.
+fn identity(plan: &Plan) -> String {
+    let sources = &plan.sources;
+    format!(
+        "{:?} depth {} fragments {} base {:?} root {:?} field {:?} {:?}",
+        plan.inputs,
+        plan.reach.depth,
+        sources.fragments,
+        sources.base_url.as_ref().map(Url::as_str),
+        sources.root_dir,
+        sources.field,
+        sources.selection,
+    )
+}
+
+/// The state of a running check.
+struct Run<'r> {
+    scheduler: Scheduler<Host>,
+    shared: Shared,
+    keeper: Keeper,
+    fleet: Fleet,
+    /// The URLs that works have.
+    tasks: HashMap<task::UrlId, Queued>,
+    guards: Guards,
+    outage: Outage,
+    /// `None`: no state is kept.
+    lives: Option<Lives>,
+    pages: Pages,
+    policy: Arc<Policy>,
+    transfer: Transfer,
+    output: Output<'r>,
+    /// The number of works at which those without anything to do are removed.
+    most_hosts: usize,
+    /// Whether everything is reported.
+    is_done: bool,
+}
+
+/// Whether the own network fails.
+#[derive(Clone, Copy, Debug)]
+enum Outage {
+    No,
+    /// Since then. `is_cleared`: the works of all hosts were removed, with what they have learned meanwhile.
+    Since {
+        began: Instant,
+        is_cleared: bool,
+    },
+    /// For longer than the patience: what is left is void.
+    GivenUp,
+}
+
+impl Run<'_> {
+    fn run(&mut self) {
+        loop {
+            while let Some(reply) = self.keeper.next() {
+                self.handle(reply);
+            }
+            self.ask();
+            self.output.update(Instant::now(), &mut self.shared.stats);
+            if self.is_done || self.output.is_over() {
+                return;
+            }
+            if let Err(error) = self.wait() {
+                return self.output.failed(&Event::NetworkFailed(&error));
+            }
+        }
+    }
+
+    /// Sends what may be sent, and passes on the outcomes that come without an answer.
+    fn ask(&mut self) {
+        match self.outage {
+            Outage::Since { began, is_cleared } => self.sit_out(began, is_cleared),
+            Outage::No | Outage::GivenUp => self.scheduler.submit_all(&mut self.shared),
+        }
+        self.collect();
+        let mut rulings = Rulings::default();
+        self.guards.handle_time(Timestamp::now(), &mut rulings);
+        if self.tasks.is_empty() && self.fleet.is_idle() {
+            self.guards.handle_idle(&mut rulings);
+        }
+        self.rule(rulings);
+    }
+
+    /// Waits until an answer arrives, a host may be asked, or the keeper says something. Then handles the answers that are
+    /// there, at most one per connection.
+    fn wait(&mut self) -> io::Result<()> {
+        let now = Instant::now();
+        // While calls end before an outage is sat out, no host may be asked.
+        let due = match self.outage {
+            Outage::Since {
+                is_cleared: false, ..
+            } => None,
+            _ => self.scheduler.poll_timeout(now),
+        };
+        let until_due = due.map(|due| due.saturating_duration_since(now));
+        let mut timeout = until_due.map_or(LONGEST_WAIT, |wait| wait.min(LONGEST_WAIT));
+        if self.scheduler.has_more() {
+            timeout = Duration::ZERO;
+        }
+        if self.scheduler.is_idle() {
+            if let Some(reply) = self.keeper.wait(timeout) {
+                self.handle(reply);
+            }
+            return Ok(());
+        }
+        if self.fleet.is_taking() {
+            timeout = timeout.min(LONGEST_READ);
+        }
+        for _ in 0..self.scheduler.in_flight() {
+            let Some(host) = self.scheduler.handle_next(timeout, &mut self.shared)? else {
+                break;
+            };
+            self.collect();
+            if matches!(self.outage, Outage::No) {
+                self.scheduler.submit_near(host, &mut self.shared);
+            }
+            timeout = Duration::ZERO;
+        }
+        self.scheduler.read_bodies(&mut self.shared);
+        Ok(())
+    }
+
+    fn handle(&mut self, reply: Reply) {
+        match reply {
+            Reply::Began { is_resumed } => self.output.summary.resumed = is_resumed,
+            Reply::Hosts(hosts) => {
+                for host in hosts {
+                    if host.facts.answered_at.is_some() && self.fleet.note_answer(host.id) {
+                        self.guards.note_answering();
+                    }
+                    self.fleet.add_facts(host.id, host.facts);
+                    self.fleet.handle_queued(host.id);
+                }
+                self.activate();
+            }
+            Reply::Queued(queued) => {
+                for (host, count) in queued {
+                    self.output.summary.known += u64::from(count);
+                    self.fleet.handle_queued(host);
+                    self.take(host);
+                }
+                self.activate();
+            }
+            Reply::Taken {
+                host,
+                limit,
+                queued,
+            } => {
+                self.fleet.handle_taken(host, limit, queued);
+                self.fill(host);
+            }
+            Reply::Source {
+                problems,
+                unsupported,
+                excluded,
+            } => {
+                for problem in &problems {
+                    self.output.problem(problem);
+                }
+                self.output.summary.unsupported += unsupported;
+                self.output.summary.excluded += excluded;
+            }
+            Reply::Judged(judged) => {
+                for checked in &judged {
+                    self.output.checked(checked);
+                }
+            }
+            Reply::Done => self.is_done = true,
+            Reply::Failed(error) => self.output.failed(&Event::StateFailed(&error)),
+        }
+    }
+}
+
+/// From the store to the works.
+impl Run<'_> {
+    /// Begins to work on further hosts.
+    fn activate(&mut self) {
+        while let Some(take) = self.fleet.activate() {
+            self.send(take);
+        }
+    }
+
+    fn take(&mut self, host: HostId) {
+        if let Some(take) = self.fleet.take(host) {
+            self.send(take);
+        }
+    }
+
+    fn send(&mut self, Take { host, after, limit }: Take) {
+        self.keeper.send(Command::Take { host, after, limit });
+    }
+
+    /// Gives URLs of a host to its work, as many as it has room for.
+    fn fill(&mut self, host: HostId) {
+        if !matches!(self.outage, Outage::Since { .. }) {
+            let mut completed = Vec::new();
+            while self.give(host, &mut completed) {}
+            self.complete(completed);
+        }
+        self.take(host);
+        let work = self.fleet.work(host);
+        if self.fleet.rest(host) {
+            self.handle_rest(host, work);
+        }
+    }
+
+    /// Gives the next URL of a host to its work, unless there is nothing to ask. Returns whether to go on.
+    fn give(&mut self, host: HostId, completed: &mut Vec<Completed>) -> bool {
+        let Some(next) = self.fleet.peek(host) else {
+            return false;
+        };
+        let is_void = matches!(self.outage, Outage::GivenUp);
+        let lives = self.lives.as_ref();
+        let is_fresh = lives.is_some_and(|lives| lives.is_fresh(Timestamp::now(), next));
+        let url = match Url::parse(&next.url) {
+            Ok(url) if !is_void && !is_fresh => url,
+            // The store has only what was parsed before.
+            _ => {
+                if let Some(queued) = self.fleet.begin(host) {
+                    self.fleet.end(host);
+                    completed.push(match is_fresh {
+                        true => reuse(queued),
+                        false => {
+                            let asked = self.guards.give_up(queued);
+                            self.completed(asked, None)
+                        }
+                    });
+                }
+                return true;
+            }
+        };
+        let work = self.work_of_host(host, &url);
+        if self.scheduler.hosts().work(work).room() == 0 {
+            return false;
+        }
+        self.begin(host, url, work);
+        true
+    }
+
+    fn work_of_host(&mut self, host: HostId, url: &Url) -> WorkId {
+        if let Some(work) = self.fleet.work(host) {
+            return work;
+        }
+        let work = self.work_of(root_of(url));
+        self.fleet.set_work(host, work);
+        let facts = self.fleet.facts(host);
+        if let Some(fault) = facts.and_then(|facts| lives::head_fault(Timestamp::now(), facts)) {
+            self.scheduler.hosts().work(work).believe(fault);
+        }
+        work
+    }
+
+    fn begin(&mut self, host: HostId, url: Url, work: WorkId) {
+        let Some(queued) = self.fleet.begin(host) else {
+            return;
+        };
+        let task = task(&queued, url);
+        self.tasks.insert(task.id, queued);
+        let (work, _) = self.scheduler.work_and_calls(work);
+        work.add_task(task, &mut self.shared);
+    }
+
+    /// The work at the host with this root URL; created if it is new.
+    fn work_of(&mut self, root: Url) -> WorkId {
+        if let Some(work) = self.scheduler.hosts().at(&root) {
+            return work;
+        }
+        if self.scheduler.hosts().len() >= self.most_hosts {
+            self.remove_works();
+        }
+        let proxied = proto::Url::parse(root.as_str()).ok();
+        let proxy = proxied.and_then(|url| self.transfer.proxies.pick(&url));
+        let proxy = proxy.map(ToString::to_string);
+        let stats = self.shared.stats.add_host(&root[..Position::BeforePath]);
+        let is_proxied = proxy.is_some();
+        let work = Host::new(root.clone(), proxy, Arc::clone(&self.policy));
+        self.scheduler.hosts().add(root, is_proxied, stats, work)
+    }
+
+    /// Removes the works that have nothing to do.
+    fn remove_works(&mut self) {
+        let ids: Vec<WorkId> = self.scheduler.hosts().ids().collect();
+        for id in ids {
+            if !self.fleet.uses(id) && self.scheduler.hosts().work(id).is_done() {
+                self.scheduler.remove(id);
+            }
+        }
+        // Not again before many others have come.
+        self.most_hosts = MOST_HOSTS.max(self.scheduler.hosts().len() * 2);
+    }
+}
+
+/// From the works to the store.
+impl Run<'_> {
+    /// Passes on what the works have to say.
+    fn collect(&mut self) {
+        for hop in self.shared.take_hops() {
+            self.hand_over(hop);
+        }
+        let (outcomes, signs) = (self.shared.take_outcomes(), self.shared.take_signs());
+        if outcomes.is_empty() && signs.is_empty() {
+            return;
+        }
+        let now = Timestamp::now();
+        let mut rulings = Rulings::default();
+        for sign in signs {
+            self.guards.handle_sign(now, sign, &mut rulings);
+        }
+        let mut hosts = Vec::new();
+        for outcome in outcomes {
+            let Some(queued) = self.tasks.remove(&outcome.id) else {
+                continue;
+            };
+            let host = queued.host;
+            self.fleet.end(host);
+            if hosts.last() != Some(&host) {
+                hosts.push(host);
+            }
+            let has_answered = self.fleet.has_answered(host);
+            if guard::Reach::of(outcome.verdict) == Some(guard::Reach::Answered)
+                && self.fleet.note_answer(host)
+            {
+                self.guards.note_answering();
+            }
+            let asked = Asked { queued, outcome };
+            self.guards.handle(now, asked, has_answered, &mut rulings);
+        }
+        self.rule(rulings);
+        for host in hosts {
+            self.fill(host);
+        }
+        self.activate();
+    }
+
+    /// Passes a redirect to the work at the host where it leads.
+    fn hand_over(&mut self, hop: Hop) {
+        let work = self.work_of(root_of(hop.url()));
+        let (work, _) = self.scheduler.work_and_calls(work);
+        work.add_hop(hop, &mut self.shared);
+    }
+
+    /// A host has no URL left: what was held back about it is believed, and what was learned is kept. `work`: the work that
+    /// it used.
+    fn handle_rest(&mut self, host: HostId, work: Option<WorkId>) {
+        let mut rulings = Rulings::default();
+        self.guards.handle_rest(host, &mut rulings);
+        self.rule(rulings);
+        if self.lives.is_none() {
+            return;
+        }
+        if let Some(fault) = work.and_then(|work| self.scheduler.hosts().work(work).head_fault()) {
+            lives::note_head_fault(Timestamp::now(), fault, self.fleet.facts_mut(host));
+        }
+        if let Some(facts) = self.fleet.facts(host) {
+            let facts = vec![(host, facts.clone())];
+            self.keeper.send(Command::SaveHosts(facts));
+        }
+    }
+
+    /// Does what the guards have ruled.
+    fn rule(&mut self, rulings: Rulings) {
+        for change in &rulings.changes {
+            self.output.guard(change);
+            if change.guard == Guard::OwnNetwork && change.is_on {
+                self.outage = Outage::Since {
+                    began: Instant::now(),
+                    is_cleared: false,
+                };
+            }
+        }
+        for queued in rulings.again {
+            self.fleet.put_back(queued);
+        }
+        let believed = rulings.believed.into_iter();
+        let completed = believed.map(|(asked, held)| self.completed(asked, held));
+        let completed = completed.collect();
+        self.complete(completed);
+    }
+
+    fn complete(&mut self, completed: Vec<Completed>) {
+        if !completed.is_empty() {
+            self.keeper.send(Command::Complete(completed));
+        }
+    }
+
+    /// What is to be stored about a URL that was asked.
+    fn completed(&mut self, asked: Asked, held: Option<Held>) -> Completed {
+        let Asked {
+            queued,
+            mut outcome,
+        } = asked;
+        let page = outcome.page.take();
+        let found = page.as_deref();
+        let found = found.map(|page| self.pages.links(&queued, &outcome, page));
+        let found = found.unwrap_or_default();
+        self.output.summary.unsupported += found.unsupported;
+        self.output.summary.excluded += found.excluded;
+        if let Some(problem) = &found.problem {
+            self.output.problem(problem);
+        }
+        let anchors = page.as_ref().and_then(|page| page.anchors.as_ref());
+        let fragment = outcome.fragment.as_deref();
+        let anchors = anchors.map(|anchors| anchors::encode(anchors, fragment));
+        let answer = answer(outcome);
+        let decided = self.lives.as_mut().map(|lives| {
+            let facts = self.fleet.facts_mut(queued.host);
+            lives.decide(Timestamp::now(), &queued, &answer, held, facts)
+        });
+        let (life, changes) = decided.unzip();
+        Completed {
+            demand: met(queued.demand, answer.verdict),
+            entry: queued.entry,
+            host: queued.host,
+            id: queued.id,
+            judged: Some((answer, life)),
+            changes: changes.unwrap_or_default(),
+            links: found.links,
+            anchors,
+        }
+    }
+}
+
+/// While the own network fails.
+impl Run<'_> {
+    /// Asks nothing but rounds, until the network works again or the patience ends.
+    fn sit_out(&mut self, began: Instant, is_cleared: bool) {
+        let now = Timestamp::now();
+        if !is_cleared {
+            // Calls that are in flight end first.
+            if self.scheduler.is_idle() {
+                self.clear();
+                self.outage = Outage::Since {
+                    began,
+                    is_cleared: true,
+                };
+            }
+            return;
+        }
+        let mut rulings = Rulings::default();
+        let is_over = self.guards.end_round(now, &mut rulings);
+        self.rule(rulings);
+        if is_over {
+            self.clear();
+            self.go_on(Outage::No);
+        } else if began.elapsed() >= self.policy.host.retry.patience {
+            self.clear();
+            self.go_on(Outage::GivenUp);
+        } else if self.guards.until_round(now) == Some(Duration::ZERO) {
+            self.begin_round();
+        }
+        self.scheduler.submit_all(&mut self.shared);
+    }
+
+    /// Removes all works with their tasks, which are to be asked again.
+    fn clear(&mut self) {
+        let ids: Vec<WorkId> = self.scheduler.hosts().ids().collect();
+        for id in ids {
+            self.scheduler.remove(id);
+        }
+        self.fleet.forget_works();
+        for (_, queued) in self.tasks.drain() {
+            self.fleet.end(queued.host);
+            self.fleet.put_back(queued);
+        }
+    }
+
+    fn go_on(&mut self, outage: Outage) {
+        self.outage = outage;
+        for host in self.fleet.active() {
+            self.fill(host);
+        }
+        self.activate();
+    }
+
+    /// Asks one URL of some of the hosts that failed.
+    fn begin_round(&mut self) {
+        let mut hosts = self.guards.hosts_to_ask();
+        hosts.extend(self.fleet.active());
+        let mut urls = Vec::new();
+        for host in hosts {
+            let next = self.fleet.peek(host);
+            let Some(url) = next.and_then(|next| Url::parse(&next.url).ok()) else {
+                continue;
+            };
+            if self.fleet.work(host).is_some() {
+                continue;
+            }
+            urls.extend(next.map(|next| next.id.0));
+            let work = self.work_of_host(host, &url);
+            self.begin(host, url, work);
+            if urls.len() >= ASKED_IN_ROUND {
+                break;
+            }
+        }
+        self.guards.begin_round(urls);
+    }
+}
+
+/// What an answer has met: only robots.txt and private addresses depend on who names the URL.
+fn met(demand: Demand, verdict: Verdict) -> Demand {
+    let depends = matches!(verdict.cause(), Some(Cause::Robots | Cause::PrivateAddress));
+    Demand {
+        given: demand.given || !depends,
+        private: demand.private || !depends,
+        ..demand
+    }
+}
+
+/// The last answer is good enough.
+fn reuse(queued: Queued) -> Completed {
+    Completed {
+        entry: queued.entry,
+        host: queued.host,
+        id: queued.id,
+        demand: queued.demand,
+        judged: None,
+        changes: Vec::new(),
+        links: Vec::new(),
+        anchors: None,
+    }
+}
+
+/// The task for a URL of the store.
+fn task(queued: &Queued, url: Url) -> Task {
+    let demand = queued.demand;
+    Task {
+        id: task::UrlId(queued.id.0.unsigned_abs()),
+        url,
+        given: demand.given,
+        reach: match demand.private {
+            true => task::Reach::Any,
+            false => task::Reach::Public,
+        },
+        want: Want {
+            links: demand.links,
+            anchors: demand.anchors,
+        },
+    }
+}
+
+fn answer(outcome: Outcome) -> Answer {
+    Answer {
+        verdict: outcome.verdict,
+        detail: outcome.detail,
+        status: outcome.status,
+        method: outcome.method,
+        moved_to: outcome.moved_to,
+        final_url: outcome.final_url,
+        redirects: outcome.redirects,
+        attempts: outcome.attempts,
+        latency: outcome.latency,
+        address: outcome.address,
+        checked_at: outcome.checked_at,
+    }
+}
+
+/// URLs that are asked in a round.
+const ASKED_IN_ROUND: usize = 5;
+
+/// Works in memory, of hosts that are worked on and of others.
+const MOST_HOSTS: usize = 4_000;
+
+/// The longest time between two updates of progress, and until a stop is noticed.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
+
+/// The longest wait for answers while URLs are being read from the store.
+const LONGEST_READ: Duration = Duration::from_millis(1);

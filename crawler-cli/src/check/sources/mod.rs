@@ -35,4 +35,5 @@ pub use occurrence::{Occurrence, Problem, ProblemKind, Target};
 pub use options::SourceOptions;
 pub(super) use originals::Original;
 pub use originals::Originals;
+pub(super) use resolve::is_unsupported;
 pub use threads::start;

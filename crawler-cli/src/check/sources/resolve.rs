@@ -174,7 +174,7 @@ fn is_web(url: &Url) -> bool {
 }
 
 /// Whether a text begins with a scheme that is not checked. Spares the parsing of long `data:` URLs.
-fn is_unsupported(text: &str) -> bool {
+pub(crate) fn is_unsupported(text: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
     let Some((scheme, _)) = text.split_once(|c| !is_part(c)) else {
         return false;

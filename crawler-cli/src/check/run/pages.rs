@@ -1,0 +1,179 @@
+//! The links of fetched pages: which of them are checked, and which are read in turn.
+
+use std::sync::Arc;
+
+use url::{ParseError, Url};
+
+use crate::check::checker::Reach;
+use crate::check::links::Kind;
+use crate::check::record::Reference;
+use crate::check::select::Selection;
+use crate::check::sources::{Input, Problem, ProblemKind, SourceOptions, is_unsupported};
+use crate::check::task::{Outcome, Page, PageLink};
+use crate::check::verdict::{Cause, Verdict};
+use crate::store::{Demand, Link, Queued, Target};
+
+/// Decides about the links of pages.
+#[derive(Debug)]
+pub(super) struct Pages {
+    reach: Reach,
+    selection: Arc<Selection>,
+    fragments: bool,
+}
+
+/// What a page refers to.
+#[derive(Debug, Default)]
+pub(super) struct PageLinks {
+    pub(super) links: Vec<Link>,
+    /// Links with schemes that are not checked.
+    pub(super) unsupported: u64,
+    /// Links that the selection left out.
+    pub(super) excluded: u64,
+    /// Why links may be missing.
+    pub(super) problem: Option<Problem>,
+}
+
+/// What a link of a page means.
+enum Resolved {
+    Ask(Box<str>, Url),
+    Invalid(String),
+    Unsupported,
+    Excluded,
+}
+
+impl Pages {
+    pub(super) fn new(mut reach: Reach, inputs: &[Input], sources: &SourceOptions) -> Self {
+        for input in inputs {
+            if let Input::Page { url, .. } = input {
+                reach.scope.start(url);
+            }
+        }
+        Self {
+            reach,
+            selection: Arc::clone(&sources.selection),
+            fragments: sources.fragments,
+        }
+    }
+
+    /// What the page of a URL refers to.
+    pub(super) fn links(&self, queued: &Queued, outcome: &Outcome, page: &Page) -> PageLinks {
+        let mut found = PageLinks::default();
+        let is_input = queued.demand.given && queued.demand.depth == 0;
+        let url = outcome.final_url.as_deref().unwrap_or(&queued.url);
+        if !queued.demand.links || !(is_input || self.is_in_scope(url)) {
+            return found;
+        }
+        let source: Arc<str> = queued.url.as_str().into();
+        if let Some(detail) = &page.problem {
+            found.problem = Some(Problem {
+                source: Arc::clone(&source),
+                line: None,
+                kind: ProblemKind::Cut,
+                detail: detail.clone(),
+            });
+        }
+        for link in &page.links {
+            let target = match self.resolve(&link.url, &page.base) {
+                Resolved::Ask(spelling, url) => {
+                    let demand = self.demand(queued, outcome, link.kind, &spelling, &url);
+                    (spelling, Target::Ask(url, demand))
+                }
+                Resolved::Invalid(detail) => {
+                    let verdict = Verdict::Failed(Cause::InvalidUrl);
+                    (link.url.clone(), Target::Local(verdict, Some(detail)))
+                }
+                Resolved::Unsupported => {
+                    found.unsupported += 1;
+                    continue;
+                }
+                Resolved::Excluded => {
+                    found.excluded += 1;
+                    continue;
+                }
+            };
+            found.links.push(Link {
+                spelling: target.0,
+                target: target.1,
+                reference: reference(&source, link),
+                is_in_page: true,
+            });
+        }
+        found
+    }
+
+    /// What is wanted from a URL that a page refers to.
+    fn demand(
+        &self,
+        page: &Queued,
+        outcome: &Outcome,
+        kind: Kind,
+        spelling: &str,
+        url: &Url,
+    ) -> Demand {
+        // A list of sitemaps is one sitemap in many parts.
+        let depth = match kind {
+            Kind::Sitemap => page.demand.depth,
+            Kind::Document | Kind::Embedded => page.demand.depth.saturating_add(1),
+        };
+        let is_near = u32::from(depth) <= self.reach.depth;
+        let links = kind != Kind::Embedded && is_near && self.reach.scope.judge(url).is_ok();
+        Demand {
+            given: false,
+            private: outcome.is_private,
+            anchors: self.fragments && (links || spelling.contains('#')),
+            links,
+            // Without a limit, it does not matter which way is the shortest.
+            depth: match self.reach.depth {
+                u32::MAX => 0,
+                _ => depth,
+            },
+        }
+    }
+
+    fn is_in_scope(&self, url: &str) -> bool {
+        Url::parse(url).is_ok_and(|url| self.reach.scope.judge(&url).is_ok())
+    }
+
+    fn resolve(&self, text: &str, base: &Url) -> Resolved {
+        if is_unsupported(text) {
+            return Resolved::Unsupported;
+        }
+        match Url::parse(text) {
+            Ok(url) => self.select(text.into(), url),
+            Err(ParseError::RelativeUrlWithoutBase) => match base.join(text) {
+                Ok(url) => self.select(url.as_str().into(), url),
+                Err(error) => self.invalid(text, &error),
+            },
+            Err(error) => self.invalid(text, &error),
+        }
+    }
+
+    fn select(&self, spelling: Box<str>, url: Url) -> Resolved {
+        let url = match self.selection.remapped(url) {
+            Ok(url) => url,
+            Err(error) => return Resolved::Invalid(error.to_string()),
+        };
+        match url.scheme() {
+            "http" | "https" if self.selection.checks(&url) => Resolved::Ask(spelling, url),
+            "http" | "https" => Resolved::Excluded,
+            // The files of another machine.
+            _ => Resolved::Unsupported,
+        }
+    }
+
+    fn invalid(&self, text: &str, error: &ParseError) -> Resolved {
+        match self.selection.checks_text(text) {
+            true => Resolved::Invalid(format!("not a valid URL: {error}")),
+            false => Resolved::Excluded,
+        }
+    }
+}
+
+fn reference(source: &Arc<str>, link: &PageLink) -> Reference {
+    Reference {
+        source: Arc::clone(source),
+        line: Some(link.line),
+        column: Some(link.column),
+        text: link.text.to_string(),
+    }
+}

@@ -1,0 +1,455 @@
+//! Checks as a program runs them: sources, hosts, store and reports together.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use common::{Answer, Script, response};
+use crawler_cli::check::guard::Guard;
+use crawler_cli::check::life::State;
+use crawler_cli::check::sources::{Input, List};
+use crawler_cli::check::{
+    Baseline, Cause, Checked, Checker, Class, Event, Outcome, Standing, Summary, Verdict,
+};
+use tempfile::TempDir;
+
+/// What a check reported.
+struct Report {
+    /// In the order in which they came.
+    checked: Vec<Checked>,
+    problems: Vec<String>,
+    guards: Vec<(Guard, bool)>,
+    summary: Summary,
+}
+
+impl Report {
+    /// The only record of a URL.
+    fn of(&self, url: &str) -> &Checked {
+        let found: Vec<_> = self.checked.iter().filter(|it| it.url == url).collect();
+        assert_eq!(found.len(), 1, "{url} in {:?}", self.urls());
+        found[0]
+    }
+
+    fn urls(&self) -> Vec<&str> {
+        self.checked.iter().map(|it| it.url.as_str()).collect()
+    }
+
+    /// Verdicts by URL.
+    fn verdicts(&self) -> BTreeMap<&str, Verdict> {
+        let all = self.checked.iter();
+        let all = all.map(|it| (it.url.as_str(), it.verdict));
+        let verdicts: BTreeMap<_, _> = all.collect();
+        assert_eq!(verdicts.len(), self.checked.len(), "a URL came twice");
+        verdicts
+    }
+}
+
+fn run(checker: Checker) -> Report {
+    run_until(checker, |_| false)
+}
+
+/// Runs a check that is stopped at the first record for which `stop` is true.
+fn run_until(checker: Checker, stop: impl Fn(&Checked) -> bool) -> Report {
+    let (mut checked, mut problems, mut guards) = (Vec::new(), Vec::new(), Vec::new());
+    let summary = checker.run(|event| {
+        match event {
+            Event::Checked(it) => {
+                checked.push(it.clone());
+                if stop(it) {
+                    return ControlFlow::Break(());
+                }
+            }
+            Event::Problem(problem) => problems.push(problem.to_string()),
+            Event::Guard(change) => guards.push((change.guard, change.is_on)),
+            Event::StateFailed(error) => panic!("{error}"),
+            Event::NetworkFailed(error) => panic!("{error}"),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    });
+    Report {
+        checked,
+        problems,
+        guards,
+        summary,
+    }
+}
+
+/// A check as fast as possible, without robots.txt.
+fn checker() -> Checker {
+    Checker::new().rate(None).robots(false).seed(1)
+}
+
+fn input(argument: &str) -> Input {
+    Input::from_argument(OsStr::new(argument)).expect("an input")
+}
+
+/// A folder with a list of URLs.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, text).expect("written");
+        path
+    }
+
+    fn list(&self, urls: &[String]) -> Input {
+        Input::List(List::File(self.write("urls.txt", &urls.join("\n"))))
+    }
+}
+
+fn ok(request: &str) -> Vec<u8> {
+    match request.split_once(' ') {
+        Some((_, path)) if path.contains("missing") => response(404, "", ""),
+        Some((_, path)) if path.contains("gone") => response(410, "", ""),
+        _ => response(200, "", ""),
+    }
+}
+
+fn html(body: &str) -> Vec<u8> {
+    response(200, "Content-Type: text/html\r\n", body)
+}
+
+#[test]
+fn each_url_is_asked_once_and_reported_for_every_place() {
+    let server = Script::start(ok);
+    let folder = Folder::new();
+    let (good, gone) = (server.url("/good"), server.url("/gone"));
+    let urls = [&good, &gone, &good, "no url", &good].map(|url| url.to_owned());
+    let report = run(checker().input(folder.list(&urls)));
+    assert_eq!(report.checked.len(), 3);
+    let good = report.of(&good);
+    assert_eq!((good.verdict, good.status), (Verdict::Ok, Some(200)));
+    let lines: Vec<_> = good.references.iter().map(|place| place.line).collect();
+    assert_eq!(lines, [Some(1), Some(3), Some(5)]);
+    assert_eq!(good.state, None);
+    let gone = report.of(&gone);
+    assert_eq!(gone.verdict, Verdict::Failed(Cause::Status410));
+    assert_eq!(gone.standing, Standing::Fails);
+    let wrong = report.of("no url");
+    assert_eq!(wrong.verdict, Verdict::Failed(Cause::InvalidUrl));
+    assert_eq!(wrong.attempts, 0);
+    let asked = server.requests();
+    let of_good = asked.iter().filter(|request| request.ends_with("/good"));
+    assert_eq!(of_good.count(), 1, "{asked:?}");
+    let summary = &report.summary;
+    assert_eq!((summary.urls, summary.references), (3, 5));
+    assert_eq!(summary.count(Class::Ok), 1);
+    assert_eq!((summary.failing, summary.problems), (2, 0));
+    assert_eq!(summary.outcome(), Outcome::Bad);
+}
+
+#[test]
+fn a_page_is_checked_with_its_links_and_no_deeper() {
+    let server = Script::start(|request: &str| match request {
+        "GET /a/" => html("<a href=\"b\">B</a> <a href='/c/missing'>C</a> <a href=\"mailto:x@y\">"),
+        "GET /a/b" | "HEAD /a/b" => html("<a href=\"deeper\">"),
+        other => ok(other),
+    });
+    let page = server.url("/a/");
+    let report = run(checker().input(input(&page)));
+    let (b, c) = (server.url("/a/b"), server.url("/c/missing"));
+    let expected = [
+        (page.as_str(), Verdict::Ok),
+        (&b, Verdict::Ok),
+        (&c, Verdict::Failed(Cause::Status404)),
+    ];
+    assert_eq!(report.verdicts(), expected.into());
+    let place = &report.of(&c).references[0];
+    assert_eq!((&*place.source, place.line), (page.as_str(), Some(1)));
+    assert_eq!(report.summary.unsupported, 1);
+}
+
+#[test]
+fn recursion_stays_in_the_scope_and_checks_what_is_outside() {
+    let elsewhere = Script::start(|_: &str| html("<a href=\"/unseen\">"));
+    let outside = elsewhere.url("/x");
+    let pages = {
+        let outside = outside.clone();
+        move |request: &str| match request.split_once(' ') {
+            Some((_, "/a/")) => html(&format!("<a href=\"b\"> <a href=\"{outside}\">")),
+            Some((_, "/a/b")) => html("<a href=\"c\"> <a href=\"/above\">"),
+            Some((_, "/a/c")) => html("<a href=\"d\"> <a href=\"/a/\">"),
+            Some((_, "/above")) => html("<a href=\"/unseen\">"),
+            _ => ok(request),
+        }
+    };
+    let server = Script::start(pages);
+    let start = server.url("/a/");
+    let found = |checker: Checker| {
+        let report = run(checker.input(input(&start)));
+        let mut urls: Vec<String> = report.urls().iter().map(|&url| url.to_owned()).collect();
+        urls.sort();
+        urls
+    };
+    let expected = |paths: &[&str]| {
+        let mut urls: Vec<String> = paths.iter().map(|path| server.url(path)).collect();
+        urls.push(outside.clone());
+        urls.sort();
+        urls
+    };
+    let one = ["/a/", "/a/b", "/a/c", "/above"];
+    assert_eq!(found(checker().depth(1)), expected(&one));
+    let all = ["/a/", "/a/b", "/a/c", "/a/d", "/above"];
+    assert_eq!(found(checker().recursive()), expected(&all));
+}
+
+#[test]
+fn fragments_name_elements() {
+    let server = Script::start(|request: &str| match request.split_once(' ') {
+        Some((_, "/page")) => html("<p id=\"there\">"),
+        _ => ok(request),
+    });
+    let folder = Folder::new();
+    let urls = ["/page#there", "/page#nowhere", "/page"].map(|path| server.url(path));
+    let report = run(checker().fragments().input(folder.list(&urls)));
+    let missing = Verdict::Failed(Cause::FragmentMissing);
+    let expected = [
+        (&urls[0], Verdict::Ok),
+        (&urls[1], missing),
+        (&urls[2], Verdict::Ok),
+    ];
+    let expected = expected.map(|(url, verdict)| (url.as_str(), verdict));
+    assert_eq!(report.verdicts(), expected.into());
+    let report = run(checker().input(folder.list(&urls)));
+    assert_eq!(report.summary.count(Class::Ok), 3);
+}
+
+#[test]
+fn known_failures_are_tolerated() {
+    let server = Script::start(ok);
+    let folder = Folder::new();
+    let urls = ["/gone", "/missing"].map(|path| server.url(path));
+    let known = format!("{{\"url\":\"{}\",\"class\":\"neg\"}}\n", urls[0]);
+    let baseline = Baseline::read(known.as_bytes()).expect("JSON lines");
+    let checker = || checker().baseline(baseline.clone());
+    let report = run(checker().input(folder.list(&urls)));
+    assert_eq!(report.of(&urls[0]).standing, Standing::InBaseline);
+    assert_eq!(report.of(&urls[1]).standing, Standing::Fails);
+    assert_eq!(report.summary.outcome(), Outcome::Bad);
+    let report = run(checker().input(folder.list(&urls[..1])));
+    assert_eq!(report.summary.outcome(), Outcome::Good);
+}
+
+#[test]
+fn what_was_good_lately_is_not_asked_again() {
+    let server = Script::start(ok);
+    let folder = Folder::new();
+    let urls = ["/good", "/gone"].map(|path| server.url(path));
+    let state = folder.path("state");
+    let checker = || checker().state(&state).input(folder.list(&urls));
+    let report = run(checker());
+    assert_eq!(report.of(&urls[0]).state, Some(State::Alive));
+    assert_eq!(report.of(&urls[1]).state, Some(State::Broken));
+    let before = server.requests().len();
+    let report = run(checker().max_age(Duration::from_secs(3600)));
+    assert!(report.of(&urls[0]).reused && report.of(&urls[0]).status == Some(200));
+    assert!(!report.of(&urls[1]).reused);
+    let asked = server.requests().split_off(before);
+    assert!(
+        asked.iter().all(|request| request.ends_with("/gone")),
+        "{asked:?}"
+    );
+    let report = run(checker());
+    assert!(!report.of(&urls[0]).reused);
+}
+
+#[test]
+fn a_failure_counts_only_after_the_time_that_fail_after_gives() {
+    let is_gone = Arc::new(AtomicBool::new(false));
+    let gone = Arc::clone(&is_gone);
+    let server = Script::start(move |_: &str| match gone.load(Ordering::SeqCst) {
+        true => response(404, "", ""),
+        false => response(200, "", ""),
+    });
+    let folder = Folder::new();
+    let urls = [server.url("/page")];
+    let state = folder.path("state");
+    let outcome = |fail_after| {
+        let checker = checker().state(&state).fail_after(fail_after);
+        let report = run(checker.input(folder.list(&urls)));
+        (report.of(&urls[0]).standing, report.summary.outcome())
+    };
+    let days = Duration::from_secs(3 * 86_400);
+    assert_eq!(outcome(days), (Standing::Passes, Outcome::Good));
+    is_gone.store(true, Ordering::SeqCst);
+    assert_eq!(outcome(days), (Standing::FailsRecently, Outcome::Good));
+    // Any time after the first failure.
+    let moment = Duration::from_millis(1);
+    assert_eq!(outcome(moment), (Standing::Fails, Outcome::Bad));
+    is_gone.store(false, Ordering::SeqCst);
+    assert_eq!(outcome(days), (Standing::Passes, Outcome::Good));
+}
+
+#[test]
+fn an_interrupted_check_is_continued() {
+    let server = Script::start(ok);
+    let folder = Folder::new();
+    let urls: Vec<String> = (0..200).map(|n| server.url(&format!("/{n}"))).collect();
+    let state = folder.path("state");
+    let checker = || checker().state(&state).input(folder.list(&urls));
+    let stopped = run_until(checker(), |_| true);
+    assert_eq!(stopped.checked.len(), 1);
+    assert_eq!(stopped.summary.outcome(), Outcome::Interrupted);
+    let report = run(checker());
+    assert!(report.summary.resumed);
+    assert_eq!(report.verdicts().len(), urls.len());
+    // What was in flight when the check stopped may have been asked twice.
+    let mut asked = server.requests();
+    let all = asked.len();
+    asked.sort();
+    asked.dedup();
+    assert_eq!(asked.len(), urls.len());
+    assert!(all <= urls.len() + 4, "{all}");
+    // The next check is a new one.
+    assert!(!run(checker()).summary.resumed);
+}
+
+#[test]
+fn a_failure_of_the_own_network_is_not_the_fault_of_urls() {
+    const HOSTS: usize = 24;
+    let is_cut = Arc::new(AtomicBool::new(false));
+    let answered = Arc::new(AtomicUsize::new(0));
+    let servers: Vec<Script> = (0..HOSTS)
+        .map(|_| {
+            let (cut, answered) = (Arc::clone(&is_cut), Arc::clone(&answered));
+            Script::start(move |request: &str| -> Answer {
+                // Once all hosts have answered, the cable is cut.
+                if request.ends_with("/1") {
+                    if answered.fetch_add(1, Ordering::SeqCst) + 1 == HOSTS {
+                        cut.store(true, Ordering::SeqCst);
+                    }
+                    return ok(request).into();
+                }
+                while !cut.load(Ordering::SeqCst) {
+                    std::thread::yield_now();
+                }
+                Answer::Reset
+            })
+        })
+        .collect();
+    let folder = Folder::new();
+    let first = servers.iter().map(|server| server.url("/1"));
+    let second = servers.iter().map(|server| server.url("/2"));
+    let urls: Vec<String> = first.chain(second).collect();
+    let one = std::num::NonZeroUsize::MIN;
+    let checker = checker()
+        .connections(one)
+        .retries(0)
+        .patience(Duration::ZERO);
+    let report = run(checker.input(folder.list(&urls)));
+    assert_eq!(report.verdicts().len(), urls.len());
+    assert_eq!(report.guards, [(Guard::OwnNetwork, true)]);
+    assert_eq!(report.summary.count(Class::Network), 0);
+    assert!(report.summary.count(Class::Void) > 0);
+    assert_eq!(report.summary.outcome(), Outcome::Untrusted);
+}
+
+#[test]
+fn a_list_of_dead_hosts_is_a_list_of_dead_hosts() {
+    let servers: Vec<Script> = (0..24)
+        .map(|_| Script::start(|_: &str| Answer::Reset))
+        .collect();
+    let folder = Folder::new();
+    let urls: Vec<String> = servers.iter().map(|server| server.url("/")).collect();
+    let report = run(checker().retries(0).input(folder.list(&urls)));
+    assert_eq!(report.summary.count(Class::Network), 24);
+    assert_eq!(report.summary.outcome(), Outcome::Bad);
+}
+
+#[test]
+fn a_host_that_turns_negative_as_a_whole_is_held() {
+    let is_purged = Arc::new(AtomicBool::new(false));
+    let purged = Arc::clone(&is_purged);
+    let server = Script::start(move |request: &str| {
+        let hit = purged.load(Ordering::SeqCst) && request.ends_with('3');
+        match hit {
+            true => response(410, "", ""),
+            false => ok(request),
+        }
+    });
+    let folder = Folder::new();
+    let urls: Vec<String> = (0..100).map(|n| server.url(&format!("/{n}"))).collect();
+    let state = folder.path("state");
+    let checker = || checker().state(&state).input(folder.list(&urls));
+    assert_eq!(run(checker()).summary.outcome(), Outcome::Good);
+    is_purged.store(true, Ordering::SeqCst);
+    let report = run(checker());
+    assert_eq!(report.guards, [(Guard::HostFlip, true)]);
+    assert_eq!(report.summary.count(Class::Void), 10);
+    let held = report.of(&urls[13]);
+    assert_eq!(held.verdict, Verdict::Void(Some(Cause::Status410)));
+    assert_eq!(held.state, Some(State::Quarantined));
+    assert_eq!(report.summary.outcome(), Outcome::Untrusted);
+    is_purged.store(false, Ordering::SeqCst);
+    let report = run(checker());
+    assert_eq!(report.summary.outcome(), Outcome::Good);
+    assert_eq!(report.of(&urls[13]).state, Some(State::Alive));
+}
+
+#[test]
+fn single_pages_that_go_are_no_flip() {
+    let is_gone = Arc::new(AtomicBool::new(false));
+    let gone = Arc::clone(&is_gone);
+    let server = Script::start(move |request: &str| {
+        match gone.load(Ordering::SeqCst) && request.ends_with("/7") {
+            true => response(404, "", ""),
+            false => ok(request),
+        }
+    });
+    let folder = Folder::new();
+    let urls: Vec<String> = (0..100).map(|n| server.url(&format!("/{n}"))).collect();
+    let state = folder.path("state");
+    let checker = || checker().state(&state).input(folder.list(&urls));
+    run(checker());
+    is_gone.store(true, Ordering::SeqCst);
+    let report = run(checker());
+    assert!(report.guards.is_empty());
+    assert_eq!(report.of(&urls[7]).state, Some(State::Broken));
+    assert_eq!(report.summary.outcome(), Outcome::Bad);
+}
+
+#[test]
+fn many_hosts_are_worked_on_in_turns() {
+    let server = Script::start(ok);
+    let folder = Folder::new();
+    // Names below localhost are loopback addresses.
+    let port = server.address.port();
+    let urls: Vec<String> = (0..300)
+        .flat_map(|n| {
+            [1, 2].map(|page| format!("http://127.0.{}.{}:{port}/{page}", n / 250, n % 250 + 1))
+        })
+        .collect();
+    let report = run(checker().input(folder.list(&urls)));
+    let verdicts = report.verdicts();
+    assert_eq!(verdicts.len(), urls.len());
+    // The server listens at one of the addresses.
+    assert_eq!(report.summary.count(Class::Ok), 2);
+    assert_eq!(report.summary.count(Class::Network), 598);
+}
+
+#[test]
+fn sources_that_cannot_be_read_are_reported() {
+    let folder = Folder::new();
+    let path = folder.write("cut.xml", "<?xml version=\"1.0\"?><urlset><url><loc>x");
+    let report = run(checker().input(Input::Path(path)));
+    assert_eq!(report.problems.len(), 1, "{:?}", report.problems);
+    assert_eq!(report.summary.outcome(), Outcome::Bad);
+    let path: &Path = Path::new("/nonexistent");
+    assert!(Input::from_argument(path.as_os_str()).is_err());
+}
