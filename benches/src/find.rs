@@ -19,11 +19,12 @@ mod mirror;
 mod nginx;
 mod tree;
 
-use client::{Finder, Found};
+pub(crate) use client::Finder;
+use client::Found;
 pub use client::{PeakArgs, peak};
 use mirror::{Faults, Mirror, Shape};
-use nginx::Server;
-use tree::Tree;
+pub(crate) use nginx::Server;
+pub(crate) use tree::Tree;
 
 /// Measures crawler-cli find in cases with a bar each, and compares it with wrk and other installed programs.
 #[derive(clap::Parser, Debug)]

@@ -6,6 +6,7 @@
 //! every client.
 
 pub mod alloc;
+pub mod check;
 pub mod compare;
 pub mod counts;
 pub mod find;

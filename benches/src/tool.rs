@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::{compare, counts, find, limit, load, memory, scale, serve, soak};
+use crate::{check, compare, counts, find, limit, load, memory, scale, serve, soak};
 
 /// Runs the tool `name` with the arguments of the program, or the tool that the first argument names.
 ///
@@ -38,6 +38,7 @@ fn run(name: &str, args: Vec<OsString>) -> Result<ExitCode, Box<dyn Error>> {
         "limit" => limit::run(&limit::Args::parse_from(args))?,
         "load" => return load::run(&load::Args::parse_from(args)),
         "compare" => compare::run(&compare::Args::parse_from(args))?,
+        "check" => return check::run(&check::Args::parse_from(args)),
         "find" => return find::run(&find::Args::parse_from(args)),
         "find-peak" => return find::peak(&find::PeakArgs::parse_from(args)),
         "memory" => return memory::run(&memory::Args::parse_from(args)),
@@ -51,7 +52,8 @@ fn run(name: &str, args: Vec<OsString>) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
+    "check",
     "serve",
     "limit",
     "load",

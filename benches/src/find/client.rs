@@ -15,7 +15,7 @@ use crate::compare::sample::wrk_numbers;
 use crate::process::{installed, spawn_on, tool};
 
 /// Runs clients on one core.
-pub(super) struct Finder {
+pub(crate) struct Finder {
     program: PathBuf,
     core: usize,
     peak: tempfile::NamedTempFile,
@@ -46,7 +46,7 @@ impl Found {
 pub(super) const PEERS: [&str; 2] = ["rclone", "wget2"];
 
 impl Finder {
-    pub(super) fn new(core: usize) -> Result<Self, Box<dyn Error>> {
+    pub(crate) fn new(core: usize) -> Result<Self, Box<dyn Error>> {
         Ok(Self {
             program: super::finder()?,
             core,
@@ -83,23 +83,8 @@ impl Finder {
         connections: usize,
     ) -> Result<(Found, usize), Box<dyn Error>> {
         let began = Instant::now();
-        let mut child = self.spawn(url, arguments, connections)?;
-        let mut lines = 0;
-        let mut reader = BufReader::with_capacity(1 << 20, child.stdout.take().ok_or("no pipe")?);
-        loop {
-            let bytes = reader.fill_buf()?;
-            if bytes.is_empty() {
-                break;
-            }
-            lines += memchr::memchr_iter(b'\n', bytes).count();
-            let length = bytes.len();
-            reader.consume(length);
-        }
-        let output = child.wait_with_output()?;
-        if !output.status.success() {
-            let errors = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("crawler-cli: {}: {errors}", output.status).into());
-        }
+        let child = self.spawn(url, arguments, connections)?;
+        let lines = count_lines(child)?;
         let found = Found {
             output: Vec::new(),
             seconds: began.elapsed().as_secs_f64(),
@@ -114,8 +99,7 @@ impl Finder {
         arguments: &[&str],
         connections: usize,
     ) -> Result<Child, Box<dyn Error>> {
-        let mut command = tool("find-peak")?;
-        command.arg(self.peak.path()).arg(&self.program);
+        let mut command = self.measured(&self.program)?;
         command.args(["find", url, "--robots=off", "-j"]);
         command.arg(connections.to_string()).args(arguments);
         command
@@ -125,12 +109,28 @@ impl Finder {
         Ok(spawn_on(self.core, &mut command)?)
     }
 
-    fn peak(&self) -> Result<u64, Box<dyn Error>> {
+    /// A command that runs a program and records its [memory](Self::peak).
+    pub(crate) fn measured(&self, program: &Path) -> Result<Command, Box<dyn Error>> {
+        let mut command = tool("find-peak")?;
+        command.arg(self.peak.path()).arg(program);
+        Ok(command)
+    }
+
+    /// Runs `crawler-cli`. Returns the number of lines of its output, and its memory in KiB.
+    pub(crate) fn run(&self, arguments: &[String]) -> Result<(usize, u64), Box<dyn Error>> {
+        let mut command = self.measured(&self.program)?;
+        command.args(arguments).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let lines = count_lines(spawn_on(self.core, &mut command)?)?;
+        Ok((lines, self.peak()?))
+    }
+
+    pub(crate) fn peak(&self) -> Result<u64, Box<dyn Error>> {
         Ok(fs::read_to_string(self.peak.path())?.trim().parse()?)
     }
 
     /// The bound: the seconds that wrk needs for all listings at its rate.
-    pub(super) fn bound(
+    pub(crate) fn bound(
         &self,
         url: &str,
         paths: &[String],
@@ -187,6 +187,27 @@ impl Finder {
         spawn_on(self.core, &mut command)?.wait()?;
         Ok(Some(began.elapsed().as_secs_f64()))
     }
+}
+
+/// Counts the lines that a run of `crawler-cli` prints.
+fn count_lines(mut child: Child) -> Result<usize, Box<dyn Error>> {
+    let mut lines = 0;
+    let mut reader = BufReader::with_capacity(1 << 20, child.stdout.take().ok_or("no pipe")?);
+    loop {
+        let bytes = reader.fill_buf()?;
+        if bytes.is_empty() {
+            break;
+        }
+        lines += memchr::memchr_iter(b'\n', bytes).count();
+        let length = bytes.len();
+        reader.consume(length);
+    }
+    let output = child.wait_with_output()?;
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("crawler-cli: {}: {errors}", output.status).into());
+    }
+    Ok(lines)
 }
 
 /// Runs another program and records its highest resident memory.

@@ -15,15 +15,15 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::process::{installed, spawn_on};
 
 /// A running nginx. It stops when dropped.
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
-    pub(super) url: String,
+    pub(crate) url: String,
     log: PathBuf,
 }
 
 /// The counts from the log.
-pub(super) struct Log {
-    pub(super) requests: usize,
+pub(crate) struct Log {
+    pub(crate) requests: usize,
     /// Connections with at least one request.
     pub(super) connections: usize,
 }
@@ -34,7 +34,7 @@ pub(super) const RATE: u32 = 300;
 impl Server {
     /// Starts nginx. `directives` are those of the requested location. They can continue at `@listing`, and limit with
     /// the zones `connections` and `requests`.
-    pub(super) fn start(
+    pub(crate) fn start(
         place: &Path,
         root: &Path,
         directives: &str,
@@ -92,7 +92,7 @@ impl Server {
     }
 
     /// Empties the log after the requests of the last client were written to it.
-    pub(super) fn forget(&self) -> Result<(), Box<dyn Error>> {
+    pub(crate) fn forget(&self) -> Result<(), Box<dyn Error>> {
         self.log()?;
         fs::OpenOptions::new()
             .write(true)
@@ -102,7 +102,7 @@ impl Server {
     }
 
     /// The counts from the log, after all requests were written to it.
-    pub(super) fn log(&self) -> Result<Log, Box<dyn Error>> {
+    pub(crate) fn log(&self) -> Result<Log, Box<dyn Error>> {
         let mut last = None;
         loop {
             thread::sleep(Duration::from_millis(1200)); // nginx flushes the log every second

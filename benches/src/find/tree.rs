@@ -7,16 +7,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Directories and files on disk.
-pub(super) struct Tree {
+pub(crate) struct Tree {
     root: PathBuf,
     /// Paths of all directories, with a `/` at the end.
     directories: Vec<String>,
+    files: Vec<String>,
     /// Paths of the wanted files, in the form of find(1).
     wanted: BTreeSet<String>,
 }
 
 impl Tree {
-    pub(super) fn plant(
+    pub(crate) fn plant(
         place: &Path,
         directories: usize,
         files: usize,
@@ -33,13 +34,15 @@ impl Tree {
             fs::create_dir(root.join(&path[1..]))?;
             paths.push(path);
         }
+        let mut planted = Vec::with_capacity(files);
         for number in 0..files {
             let directory = &paths[number % paths.len()];
             let name = match number % 645 {
                 0 => format!("wanted-{number}.xml"),
                 _ => format!("file-{number}.bin"),
             };
-            fs::write(root.join(&directory[1..]).join(name), b"x")?;
+            fs::write(root.join(&directory[1..]).join(&name), b"x")?;
+            planted.push(format!("{directory}{name}"));
         }
         let find = Command::new("find")
             .arg(&root)
@@ -49,12 +52,18 @@ impl Tree {
         Ok(Self {
             root,
             directories: paths,
+            files: planted,
             wanted: wanted.lines().map(str::to_owned).collect(),
         })
     }
 
-    pub(super) fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// The paths of all files, as in URLs.
+    pub(crate) fn files(&self) -> Vec<String> {
+        self.files.clone()
     }
 
     pub(super) fn directories(&self) -> &[String] {

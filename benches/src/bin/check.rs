@@ -1,0 +1,5 @@
+//! See [`benches::check`].
+
+fn main() -> std::process::ExitCode {
+    benches::tool::main("check")
+}
