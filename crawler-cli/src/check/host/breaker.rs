@@ -9,8 +9,8 @@ use crate::check::verdict::Cause;
 pub(super) struct BreakerWatch {
     /// Until when the breaker is open. Stays set until an answer closes the breaker: then one request is sent at a time.
     until: Option<Instant>,
-    /// How often the breaker has opened since the last good answer.
-    openings: u32,
+    /// When the breaker opened first after the last good answer.
+    since: Option<Instant>,
     /// The last failure that counted.
     failure: Option<(Cause, Option<String>)>,
 }
@@ -38,7 +38,7 @@ impl BreakerWatch {
             500..=599 => self.failure = Some((Cause::Status5xx(status), None)),
             _ => {
                 self.until = None;
-                self.openings = 0;
+                self.since = None;
             }
         }
     }
@@ -48,14 +48,14 @@ impl BreakerWatch {
         self.failure = Some((cause, Some(detail.to_owned())));
     }
 
-    /// The breaker refused a request. Returns whether the breaker has opened so often that the host is given up.
-    pub(super) fn handle_open(&mut self, now: Instant, until: Instant) -> bool {
+    /// The breaker refused a request, until this time. Returns whether the host fails for longer than the patience.
+    pub(super) fn handle_open(&mut self, now: Instant, until: Instant, patience: Duration) -> bool {
         // A half-open breaker that lets no further call through says `now`.
-        if until > now && self.until.is_none_or(|before| before < until) {
-            self.openings += 1;
-        }
-        self.until = self.until.max(Some(until.max(now + SHORTEST_PAUSE)));
-        self.openings >= MOST_OPENINGS
+        let until = until.max(now + SHORTEST_PAUSE);
+        self.until = self.until.max(Some(until));
+        let since = *self.since.get_or_insert(now);
+        let end = since.checked_add(patience);
+        end.is_some_and(|end| until > end)
     }
 
     /// The failure that opened the breaker.
@@ -68,9 +68,6 @@ impl BreakerWatch {
 /// The shortest pause after a request that the breaker refused.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 
-/// How often the breaker may open without a good answer between. By the engine's defaults the pauses take 35 s in all.
-const MOST_OPENINGS: u32 = 4;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,7 +78,7 @@ mod tests {
         let second = Duration::from_secs(1);
         assert!(watch.may_send(now, 64) && !watch.wants_new());
         watch.handle_failure(Cause::Reset, "reset");
-        assert!(!watch.handle_open(now, now + second * 5));
+        assert!(!watch.handle_open(now, now + second * 5, second * 60));
         assert!(!watch.may_send(now + second * 4, 0));
         assert!(watch.may_send(now + second * 5, 0) && !watch.may_send(now + second * 5, 1));
         watch.handle_answer(502);
@@ -92,16 +89,19 @@ mod tests {
     }
 
     #[test]
-    fn a_breaker_that_opens_again_and_again_gives_the_host_up() {
+    fn a_host_that_fails_longer_than_the_patience_is_given_up() {
         let (mut watch, mut now) = (BreakerWatch::default(), Instant::now());
-        for pause in [5, 10, 20, 40] {
+        let patience = Duration::from_secs(60);
+        for (pause, given_up) in [(5, false), (10, false), (20, false), (40, true)] {
             let until = now + Duration::from_secs(pause);
-            // All calls in flight are refused, which counts once.
-            let given_up = [(); 8].map(|()| watch.handle_open(now, until));
-            assert_eq!(given_up, [pause == 40; 8]);
+            // All calls in flight are refused.
+            for _ in 0..8 {
+                assert_eq!(watch.handle_open(now, until, patience), given_up);
+            }
             now = until;
-            // The half-open breaker lets one call through.
-            watch.handle_open(now, now);
         }
+        watch.handle_answer(200);
+        assert!(!watch.handle_open(now, now + patience, patience));
+        assert!(!watch.handle_open(now, now, Duration::MAX));
     }
 }

@@ -337,8 +337,9 @@ impl Host {
                 fetch.attempts().made() == 0
             }
         };
-        let is_too_often = self.breaker.handle_open(now, until);
-        if !self.politeness.has_replied() || is_new && is_too_often {
+        let patience = self.policy.host.retry.patience;
+        let is_too_long = self.breaker.handle_open(now, until, patience);
+        if !self.politeness.has_replied() || is_new && is_too_long {
             let (cause, detail) = self.breaker.failure();
             self.queue.push_next(fetch);
             return self.give_up(cause, detail, shared);

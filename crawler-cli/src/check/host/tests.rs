@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use courser::Statuses;
+use courser::{BreakerConfig, Statuses};
 
 use super::*;
 use crate::check::task::{Outcome, UrlId, Want};
@@ -198,7 +199,11 @@ impl Run {
             connections: NonZeroUsize::new(connections).expect("not 0"),
             timeout: policy.timeout,
             adaptive: Some(policy.adaptive()),
-            breaker: Some(Policy::breaker()),
+            breaker: Some(BreakerConfig {
+                open_for: Duration::from_millis(20),
+                max_open_for: Duration::from_millis(50),
+                ..Policy::breaker()
+            }),
             allow_private: true,
             ..Transfer::default()
         };
@@ -720,6 +725,49 @@ fn a_host_that_is_away_is_given_up_with_all_its_urls() {
     let detail = not_asked.detail.as_deref().expect("a reason");
     assert!(detail.starts_with("not asked, because the host was given up: connecting failed"));
     assert_eq!((not_asked.attempts, not_asked.method), (0, None));
+}
+
+#[test]
+fn a_host_that_fails_for_longer_than_the_patience_is_given_up() {
+    for broken in [true, false] {
+        let server = Server::start(move |asked| match asked.path {
+            "/0" | "/1" => answer(asked, 200, ""),
+            _ if broken => Reset,
+            _ => answer(asked, 500, ""),
+        });
+        let paths: Vec<String> = (0..100).map(|n| format!("/{n}")).collect();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let mut policy = policy();
+        policy.host.retry.patience = Duration::from_millis(100);
+        let outcomes = check(policy, given(&server, &paths));
+        let cause = match broken {
+            true => Cause::Reset,
+            false => Cause::Status5xx(500),
+        };
+        let of_others = outcomes[2..].iter().map(|outcome| outcome.verdict);
+        let others: Vec<Verdict> = of_others.collect();
+        assert_eq!(others, [Verdict::Failed(cause); 98]);
+        let last = &outcomes[99];
+        assert_eq!((last.attempts, last.method), (0, None));
+        let detail = last.detail.as_deref().expect("a reason");
+        assert!(detail.starts_with("not asked, because the host was given up"));
+    }
+}
+
+/// The breaker opens, and then the host works again.
+#[test]
+fn a_pause_of_the_breaker_is_no_verdict() {
+    let count = AtomicUsize::new(0);
+    let server = Server::start(move |asked| match count.fetch_add(1, Ordering::SeqCst) {
+        2..40 => Reset,
+        _ => answer(asked, 200, ""),
+    });
+    let paths: Vec<String> = (0..100).map(|n| format!("/{n}")).collect();
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+    let mut policy = policy();
+    policy.host.retry.attempts = NonZeroU32::new(100).expect("not 0");
+    let outcomes = check(policy, given(&server, &paths));
+    assert_eq!(causes(&outcomes), ["ok"; 100]);
 }
 
 #[test]
