@@ -12,6 +12,7 @@ pub mod counts;
 pub mod find;
 pub mod interrupt;
 pub mod limit;
+pub mod links;
 pub mod load;
 pub mod measure;
 pub mod memory;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::{check, compare, counts, find, limit, load, memory, scale, serve, soak};
+use crate::{check, compare, counts, find, limit, links, load, memory, scale, serve, soak};
 
 /// Runs the tool `name` with the arguments of the program, or the tool that the first argument names.
 ///
@@ -41,6 +41,8 @@ fn run(name: &str, args: Vec<OsString>) -> Result<ExitCode, Box<dyn Error>> {
         "check" => return check::run(&check::Args::parse_from(args)),
         "find" => return find::run(&find::Args::parse_from(args)),
         "find-peak" => return find::peak(&find::PeakArgs::parse_from(args)),
+        "links" => return links::run(&links::Args::parse_from(args)),
+        "links-dump" => links::dump(&links::DumpArgs::parse_from(args))?,
         "memory" => return memory::run(&memory::Args::parse_from(args)),
         "counts" => return counts::run(&counts::Args::parse_from(args)),
         "scale" => return scale::run(&scale::Args::parse_from(args)),
@@ -52,7 +54,7 @@ fn run(name: &str, args: Vec<OsString>) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 15] = [
     "check",
     "serve",
     "limit",
@@ -61,6 +63,8 @@ const NAMES: [&str; 13] = [
     "counts",
     "find",
     "find-peak",
+    "links",
+    "links-dump",
     "memory",
     "scale",
     "scale-step",

@@ -1,0 +1,5 @@
+//! See [`benches::links`].
+
+fn main() -> std::process::ExitCode {
+    benches::tool::main("links")
+}
