@@ -5,11 +5,14 @@
 //! with each batch that is added, as many of the oldest as it brings, from where the last batch stopped. Each page
 //! then takes several of them at once.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _};
 use xxhash_rust::xxh3::xxh3_128;
+
+use super::filter::Filter;
 
 /// The hashes of URLs, in memory and in the table `url_key`.
 #[derive(Debug)]
@@ -18,6 +21,10 @@ pub(super) struct Keys {
     recent: BTreeMap<i64, i64>,
     /// Whether the table has any.
     has_table: bool,
+    /// What is in the table, when it was asked often enough for what is not.
+    filter: Option<Filter>,
+    /// How often it was.
+    misses: Cell<usize>,
     /// Where the next batch that goes to the table begins.
     next: i64,
     /// The last URL when `next` was at the first number: when `next` is there again, all up to this one are in the table.
@@ -36,6 +43,8 @@ impl Keys {
         let mut keys = Self {
             recent: BTreeMap::new(),
             has_table,
+            filter: None,
+            misses: Cell::new(0),
             next: i64::MIN,
             covered: last,
             keyed,
@@ -71,10 +80,17 @@ impl Keys {
         if let Some(&url) = self.recent.get(&key) {
             return Ok(Some(url));
         }
-        if !self.has_table {
+        let may_have = self
+            .filter
+            .as_ref()
+            .is_none_or(|filter| filter.may_have(key));
+        if !self.has_table || !may_have {
             return Ok(None);
         }
-        lookup.0.query_row([key], |row| row.get(0)).optional()
+        let url = lookup.0.query_row([key], |row| row.get(0)).optional()?;
+        self.misses
+            .set(self.misses.get() + usize::from(url.is_none()));
+        Ok(url)
     }
 
     /// Adds a URL under a key that is free.
@@ -98,6 +114,7 @@ impl Keys {
         let mut insert =
             db.prepare_cached("INSERT OR REPLACE INTO url_key (key, url) VALUES (?1, ?2)")?;
         self.has_table = true;
+        self.filter_table(db, known - self.recent.len().min(known))?;
         while excess > 0 {
             let from = (Bound::Included(self.next), Bound::Unbounded);
             let batch: Vec<(i64, i64)> = self
@@ -109,6 +126,9 @@ impl Keys {
             for &(key, url) in &batch {
                 insert.execute([key, url])?;
                 self.recent.remove(&key);
+                if let Some(filter) = &mut self.filter {
+                    filter.insert(key);
+                }
             }
             excess -= batch.len();
             match batch.last().and_then(|&(key, _)| key.checked_add(1)) {
@@ -119,6 +139,26 @@ impl Keys {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Makes the filter if the table, of this many keys, is asked too often without need, and a larger one if the filter
+    /// is full.
+    fn filter_table(&mut self, db: &Connection, count: usize) -> rusqlite::Result<()> {
+        let is_useful = match &self.filter {
+            Some(filter) => filter.is_full(),
+            None => self.misses.get() > count / 4,
+        };
+        if !is_useful {
+            return Ok(());
+        }
+        let mut filter = Filter::with_room(count.saturating_mul(2));
+        let mut keys = db.prepare("SELECT key FROM url_key")?;
+        let mut keys = keys.query([])?;
+        while let Some(row) = keys.next()? {
+            filter.insert(row.get(0)?);
+        }
+        self.filter = Some(filter);
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 mod codec;
 mod failure;
+mod filter;
 mod keys;
 mod memory;
 mod open;
