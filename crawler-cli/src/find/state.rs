@@ -6,9 +6,7 @@
 //! what the output file lacks. If the output is not a file, that cannot be known: the results of the last iteration may
 //! be written twice.
 
-use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, fs};
@@ -20,6 +18,7 @@ use super::download::{self, Downloads, Wanted};
 use super::host_crawl::{Change, HostCrawl, KeptCrawl, ListingProgress, Snapshot};
 use super::range::{SizeRange, TimeRange};
 use super::summary::Tally;
+use crate::store::file::{FileError, FileLock};
 
 /// The state of a search, in an open database.
 #[derive(Debug)]
@@ -34,6 +33,8 @@ pub struct State {
     has_failed: bool,
     /// The numbers of this iteration, as JSON.
     tally: Option<String>,
+    /// After `db`: the lock ends when the database is closed.
+    lock: FileLock,
 }
 
 impl State {
@@ -44,16 +45,9 @@ impl State {
     pub fn open(path: &Path, identity: &str) -> Result<Self, StateError> {
         let wrong = |kind| StateError::new(path, kind);
         let sql = |error| StateError::new(path, StateErrorKind::Sqlite(error));
-        // Readable for the user only: URLs can be secret.
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(path);
-        file.map_err(|error| wrong(StateErrorKind::Io(error)))?;
+        let lock = FileLock::take(path).map_err(|error| wrong(StateErrorKind::File(error)))?;
         let db = Connection::open(path).map_err(sql)?;
-        // A search that uses the file holds its lock until the end, and then removes the file.
+        // Nobody else reads the file before the search is over and removes the file.
         db.busy_timeout(Duration::ZERO).map_err(sql)?;
         db.pragma_update(None, "locking_mode", "EXCLUSIVE")
             .map_err(sql)?;
@@ -97,6 +91,7 @@ impl State {
             in_transaction: false,
             has_failed: false,
             tally: None,
+            lock,
         })
     }
 
@@ -468,9 +463,11 @@ impl State {
     /// # Errors
     /// The file cannot be removed.
     pub fn remove(self) -> Result<(), StateError> {
-        let path = self.path;
-        drop(self.db);
-        fs::remove_file(&path).map_err(|error| StateError::new(&path, StateErrorKind::Io(error)))
+        let Self { path, db, lock, .. } = self;
+        drop(db);
+        let removed = fs::remove_file(&path);
+        drop(lock);
+        removed.map_err(|error| StateError::new(&path, StateErrorKind::Io(error)))
     }
 
     fn sql(&self, error: rusqlite::Error) -> StateError {
@@ -488,6 +485,7 @@ pub struct StateError {
 #[derive(Debug)]
 enum StateErrorKind {
     Io(io::Error),
+    File(FileError),
     Sqlite(rusqlite::Error),
     Foreign,
     OtherSearch(String),
@@ -509,6 +507,8 @@ impl fmt::Display for StateError {
         write!(f, "{}: ", self.path.display())?;
         match &self.kind {
             StateErrorKind::Io(error) => error.fmt(f),
+            StateErrorKind::File(FileError::InUse(_)) => f.write_str("another search is using it"),
+            StateErrorKind::File(error) => error.fmt(f),
             StateErrorKind::Sqlite(error)
                 if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) =>
             {

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::file::FileError;
+
 /// Why a store cannot be opened, read or written.
 #[derive(Debug)]
 pub struct StoreError {
@@ -66,19 +68,13 @@ impl fmt::Display for StoreError {
         }
         match &self.kind {
             StoreErrorKind::Io(error) => error.fmt(f),
-            StoreErrorKind::InUse(Some(process)) => write!(f, "process {process} is using it"),
-            StoreErrorKind::InUse(None) => f.write_str("another process is using it"),
+            StoreErrorKind::InUse(process) => FileError::InUse(*process).fmt(f),
             StoreErrorKind::Foreign => f.write_str("not a store of crawler-cli"),
             StoreErrorKind::Newer(version, known) => {
                 let own = "this version of crawler-cli knows versions up to";
                 write!(f, "the store has version {version}, but {own} {known}")
             }
-            StoreErrorKind::NetworkFileSystem(kind) => {
-                write!(
-                    f,
-                    "is on a network file system ({kind}), whose locks cannot be trusted"
-                )
-            }
+            StoreErrorKind::NetworkFileSystem(kind) => FileError::NetworkFileSystem(kind).fmt(f),
             StoreErrorKind::ReadOnly => f.write_str("cannot be written"),
             StoreErrorKind::Full => f.write_str("no space left"),
             StoreErrorKind::Damaged(what) => write!(f, "damaged: {what}"),

@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::{fs, process};
+use std::{fmt, fs, process};
 
 /// The right to use a database: a lock of the operating system on a file beside it, `NAME-lock`, with the number of the
 /// process in it. The lock ends with the process, however that ends. Drop the database first.
@@ -25,6 +25,22 @@ pub(crate) enum FileError {
     InUse(Option<u32>),
     /// It is on a network file system of this kind.
     NetworkFileSystem(&'static str),
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::InUse(Some(process)) => write!(f, "process {process} is using it"),
+            Self::InUse(None) => f.write_str("another process is using it"),
+            Self::NetworkFileSystem(kind) => {
+                write!(
+                    f,
+                    "is on a network file system ({kind}), whose locks cannot be trusted"
+                )
+            }
+        }
+    }
 }
 
 impl From<io::Error> for FileError {
