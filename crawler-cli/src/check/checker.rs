@@ -12,11 +12,12 @@ use url::Url;
 
 use super::baseline::Baseline;
 use super::event::Event;
+use super::fix::Fixer;
 use super::host::{HeadUse, Policy};
 use super::life::Profile;
 use super::run;
 use super::select::{Remap, Selection};
-use super::sources::{Input, SourceOptions};
+use super::sources::{Input, List, SourceOptions};
 use super::summary::Summary;
 use crate::crawl::identity::Identities;
 use crate::crawl::random::fresh_seed;
@@ -160,6 +161,24 @@ impl Checker {
         }
     }
 
+    /// Has the check keep what is needed to edit the files that it reads, and returns what edits them. Call this when all
+    /// else is set.
+    pub fn fixer(&mut self) -> Fixer {
+        let originals = self.sources.originals.get_or_insert_default();
+        Fixer::new(originals).selection(Arc::new(self.selection.clone()))
+    }
+
+    /// A check with the same settings that asks these URLs, and only these, once more: what a redirect says twice is
+    /// confirmed. Nothing is kept.
+    pub fn again(&self, urls: Vec<Box<str>>) -> Self {
+        let mut again = self.clone();
+        again.inputs = vec![Input::List(List::Given(urls.into()))];
+        again.sources.originals = None;
+        again.keeping.state = None;
+        again.tolerance.baseline = None;
+        again
+    }
+
     /// Runs the check on this thread. `on_event` gets each result as soon as it is known. If `on_event` returns `Break`,
     /// the check stops and reports nothing more.
     ///
@@ -294,6 +313,12 @@ impl Checker {
     /// Whether `.gitignore`, `.ignore` and git's own exclude files are obeyed in folders. Default: yes.
     pub fn ignore_files(mut self, obey: bool) -> Self {
         self.sources.ignore_files = obey;
+        self
+    }
+
+    /// The longest document in files, in bytes after unpacking. Default: 256 MiB.
+    pub fn max_size(mut self, bytes: u64) -> Self {
+        self.sources.max_size = bytes;
         self
     }
 

@@ -148,8 +148,11 @@ impl Syntax {
     /// ```
     pub fn write(self, url: &str) -> String {
         let mut written = String::with_capacity(url.len());
-        for char in url.chars() {
+        let is_balanced = has_balanced_parentheses(url);
+        for (at, char) in url.char_indices() {
             match (self, char) {
+                (Self::Markdown, '(' | ')') if is_balanced => written.push(char),
+                (Self::Markdown, '&') if !is_reference(&url[at..]) => written.push(char),
                 (Self::Markup, '&') => written.push_str("&amp;"),
                 (Self::Markup, '"') => written.push_str("&quot;"),
                 (Self::Markup, '\'') => written.push_str("&#39;"),
@@ -167,6 +170,27 @@ impl Syntax {
         }
         written
     }
+}
+
+/// Whether each parenthesis has its partner, so that Markdown reads all as a part of the URL.
+fn has_balanced_parentheses(url: &str) -> bool {
+    let mut depth = 0_usize;
+    for byte in url.bytes() {
+        match byte {
+            b'(' => depth += 1,
+            b')' if depth == 0 => return false,
+            b')' => depth -= 1,
+            _ => {}
+        }
+    }
+    depth == 0
+}
+
+/// Whether Markdown may read a character reference at the start of the text: `&amp;`, `&#38;`.
+fn is_reference(text: &str) -> bool {
+    let name = text.split_once(';').map_or("", |(name, _)| &name[1..]);
+    let name = name.strip_prefix('#').unwrap_or(name);
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Longest [`Link::text`] in bytes.

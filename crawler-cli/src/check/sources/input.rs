@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use url::Url;
 
@@ -32,6 +33,8 @@ pub enum List {
     File(PathBuf),
     /// On standard input.
     Stdin,
+    /// In memory. The source of these URLs is `list`.
+    Given(Arc<[Box<str>]>),
 }
 
 impl Input {

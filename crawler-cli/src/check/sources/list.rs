@@ -31,3 +31,18 @@ pub(super) fn read(
     outlet.end_of_lines();
     Ok(())
 }
+
+/// Adds the URLs of a list in memory.
+pub(super) fn given(urls: &[Box<str>], resolver: &Resolver, outlet: &mut Outlet) {
+    for (line, url) in (1..).zip(urls) {
+        if outlet.is_stopped() {
+            return;
+        }
+        let place = Place {
+            line,
+            column: 1,
+            text: "",
+        };
+        outlet.add(place, resolver.absolute(url));
+    }
+}

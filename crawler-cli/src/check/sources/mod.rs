@@ -37,3 +37,6 @@ pub(super) use originals::Original;
 pub use originals::Originals;
 pub(super) use resolve::is_unsupported;
 pub use threads::start;
+
+#[cfg(test)]
+mod tests;

@@ -47,13 +47,18 @@ impl Lines {
             }
             let detail = format!("the line is longer than {} bytes", self.longest);
             outlet.line_problem(self.number, ProblemKind::TooLong, detail);
-            if length > self.max_size {
+            if self.is_hopeless(length) {
                 let detail = document::too_long(self.max_size);
                 outlet.problem(Some(self.number), ProblemKind::TooLong, detail);
                 return Ok(None);
             }
         }
         Ok(None)
+    }
+
+    /// Whether a line of this length is not worth to be read to its end.
+    fn is_hopeless(&self, length: u64) -> bool {
+        length > self.longest as u64 && length > self.max_size
     }
 
     /// Reads a line, as much as is kept of it. Returns its length; `None` at the end of the source.
@@ -79,7 +84,7 @@ impl Lines {
             self.line.extend_from_slice(&bytes[..part.min(room)]);
             let consumed = end.map_or(part, |end| end + 1);
             self.reader.consume(consumed);
-            if end.is_some() || length > self.max_size || outlet.is_stopped() {
+            if end.is_some() || self.is_hopeless(length) || outlet.is_stopped() {
                 return Ok(Some(length));
             }
         }

@@ -185,3 +185,170 @@ pub(crate) fn is_unsupported(text: &str) -> bool {
             .iter()
             .any(|known| scheme.eq_ignore_ascii_case(known))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a link in the file `/nowhere/docs/a.md` means: `?` for a URL that is asked, `!` and the cause for one that
+    /// is not good.
+    fn meaning(options: SourceOptions, href: Option<&str>, text: &str) -> String {
+        let resolver = Resolver::new(&options);
+        let base = resolver.base_of_file(Path::new("/nowhere/docs/a.md"));
+        let base = resolver.within(&base.expect("a path"), href);
+        match resolver.resolve(text, &base) {
+            Resolved::Unsupported => "unsupported".to_owned(),
+            Resolved::Excluded => "excluded".to_owned(),
+            Resolved::Checked(spelling, Target::Ask(url)) if *spelling == *url.as_str() => {
+                format!("? {url}")
+            }
+            Resolved::Checked(spelling, Target::Ask(url)) => format!("? {url} for {spelling}"),
+            Resolved::Checked(spelling, Target::Local(Verdict::Failed(cause), Some(_))) => {
+                format!("! {spelling} {}", cause.name())
+            }
+            Resolved::Checked(spelling, Target::Local(verdict, _)) => {
+                format!("{verdict:?} {spelling}")
+            }
+        }
+    }
+
+    fn plain(text: &str) -> String {
+        meaning(SourceOptions::default(), None, text)
+    }
+
+    #[test]
+    fn links_of_files_are_asked_or_looked_up() {
+        let table = [
+            ("https://example.com/", "? https://example.com/"),
+            (
+                "HTTP://Example.com/a b",
+                "? http://example.com/a%20b for HTTP://Example.com/a b",
+            ),
+            ("//example.com/x", "? https://example.com/x"),
+            ("b.md", "! file:///nowhere/docs/b.md file_missing"),
+            ("../x/?q#f", "! file:///nowhere/x/?q#f file_missing"),
+            ("/abs", "! file:///abs file_missing"),
+            ("#f", "! file:///nowhere/docs/a.md#f file_missing"),
+            ("file:///no/such", "! file:///no/such file_missing"),
+            ("file:///", "Ok file:///"),
+            ("mailto:a@example.com", "unsupported"),
+            ("TEL:1", "unsupported"),
+            ("javascript:void(0)", "unsupported"),
+            ("java\tscript:void(0)", "unsupported"),
+            ("data:text/plain,a", "unsupported"),
+            ("ftp://example.com/", "unsupported"),
+            ("http://", "! http:// invalid_url"),
+            (
+                "https://exa mple.com/",
+                "! https://exa mple.com/ invalid_url",
+            ),
+            ("http://[::1/", "! http://[::1/ invalid_url"),
+        ];
+        for (link, expected) in table {
+            assert_eq!(plain(link), expected, "{link}");
+        }
+    }
+
+    #[test]
+    fn bases_and_roots_are_respected() {
+        let base = || SourceOptions {
+            base_url: Some(Url::parse("https://example.com/dir/page").expect("valid")),
+            ..SourceOptions::default()
+        };
+        let root = || SourceOptions {
+            root_dir: Some("/no/site".into()),
+            ..SourceOptions::default()
+        };
+        let both = || SourceOptions {
+            root_dir: Some("/no/site/".into()),
+            ..base()
+        };
+        type Options<'o> = &'o dyn Fn() -> SourceOptions;
+        let table: [(Options<'_>, Option<&str>, &str, &str); 14] = [
+            (&base, None, "a", "? https://example.com/dir/a"),
+            (&base, None, "/b", "? https://example.com/b"),
+            (&base, None, "//x.org/b", "? https://x.org/b"),
+            (
+                &root,
+                None,
+                "/b/c?d#e",
+                "! file:///no/site/b/c?d#e file_missing",
+            ),
+            (&root, None, "/a:b", "! file:///no/site/a:b file_missing"),
+            (&root, None, "//x.org/b", "? https://x.org/b"),
+            (&root, None, "b", "! file:///nowhere/docs/b file_missing"),
+            (&both, None, "b", "? https://example.com/dir/b"),
+            (&both, None, "/b", "! file:///no/site/b file_missing"),
+            (&root, Some("http://x.org/y/"), "/b", "? http://x.org/b"),
+            (&root, Some("http://x.org/y/"), "b", "? http://x.org/y/b"),
+            (
+                &root,
+                Some("/y/"),
+                "b",
+                "! file:///no/site/y/b file_missing",
+            ),
+            (
+                &root,
+                Some("mailto:a"),
+                "b",
+                "! file:///nowhere/docs/b file_missing",
+            ),
+            (&base, Some("../z/"), "b", "? https://example.com/z/b"),
+        ];
+        for (options, href, link, expected) in table {
+            assert_eq!(meaning(options(), href, link), expected, "{href:?} {link}");
+        }
+    }
+
+    #[test]
+    fn the_selection_is_applied() {
+        let meaning = |link: &str| {
+            let selection = Selection {
+                exclude: vec![regex::Regex::new("drafts|bad").expect("valid")],
+                remap: vec![
+                    "^https://example.com/ http://127.0.0.1:8000/"
+                        .parse()
+                        .expect("a rule"),
+                    "^https://site.org/ file:///no/such/"
+                        .parse()
+                        .expect("a rule"),
+                    "^https://broken.org/ nothing".parse().expect("a rule"),
+                ],
+                ..Selection::default()
+            };
+            let options = SourceOptions {
+                selection: Arc::new(selection),
+                ..SourceOptions::default()
+            };
+            meaning(options, None, link)
+        };
+        let table = [
+            ("drafts/a.md", "excluded"),
+            ("http://bad host/", "excluded"),
+            (
+                "https://example.com/a",
+                "? http://127.0.0.1:8000/a for https://example.com/a",
+            ),
+            ("https://example.com/drafts", "excluded"),
+            ("https://site.org/a", "! https://site.org/a file_missing"),
+            ("https://broken.org/a", "! https://broken.org/a invalid_url"),
+        ];
+        for (link, expected) in table {
+            assert_eq!(meaning(link), expected, "{link}");
+        }
+    }
+
+    #[test]
+    fn urls_of_lists_have_no_base() {
+        let resolver = Resolver::new(&SourceOptions::default());
+        let meaning = |text: &str| match resolver.absolute(text) {
+            Resolved::Checked(_, Target::Local(verdict, detail)) => (verdict.cause(), detail),
+            other => panic!("{other:?}"),
+        };
+        let why = "not a valid URL: relative URL without a base".to_owned();
+        assert_eq!(
+            meaning("example.com/a"),
+            (Some(Cause::InvalidUrl), Some(why))
+        );
+    }
+}

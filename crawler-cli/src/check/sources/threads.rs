@@ -121,6 +121,7 @@ impl Dispatcher {
                 let source = match &list {
                     List::File(path) => path.to_string_lossy().into(),
                     List::Stdin => "-".into(),
+                    List::Given(_) => "list".into(),
                 };
                 self.job(source, What::List(list))
             }
@@ -213,6 +214,10 @@ impl Reader {
                 let file = match list {
                     List::File(path) => File::open(path)?,
                     List::Stdin => stdin()?,
+                    List::Given(urls) => {
+                        list::given(&urls, &self.resolver, outlet);
+                        return Ok(());
+                    }
                 };
                 list::read(
                     Opened::new(file)?.reader,

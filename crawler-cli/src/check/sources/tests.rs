@@ -1,0 +1,570 @@
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::*;
+use crate::check::{Reference, Verdict};
+
+/// A folder of sources.
+struct Folder(tempfile::TempDir);
+
+/// Everything that sources say.
+#[derive(Debug, Default)]
+struct Said {
+    pages: Vec<String>,
+    occurrences: Vec<Occurrence>,
+    problems: Vec<Problem>,
+    unsupported: u64,
+    excluded: u64,
+}
+
+impl Folder {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = Self(tempfile::tempdir().expect("a folder"));
+        for (name, content) in files {
+            folder.add(name, content.as_bytes());
+        }
+        folder
+    }
+
+    fn add(&self, name: &str, content: &[u8]) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("created");
+        fs::write(path, content).expect("written");
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn read_with(&self, names: &[&str], options: SourceOptions) -> Said {
+        let inputs = names.iter().map(|name| {
+            let input = Input::from_argument(self.path(name).as_os_str());
+            input.expect("it is there")
+        });
+        said(inputs.collect(), options)
+    }
+
+    fn read(&self, names: &[&str]) -> Said {
+        self.read_with(names, SourceOptions::default())
+    }
+
+    fn list(&self, name: &str) -> Said {
+        let input = Input::from_list(self.path(name).as_os_str()).expect("it is there");
+        said(vec![input], SourceOptions::default())
+    }
+
+    /// Texts without the path of the folder.
+    fn shown(&self, text: &str) -> String {
+        text.replace(&self.0.path().display().to_string(), "DIR")
+    }
+
+    /// `source:line:column url`, and the cause if the URL is not good.
+    fn places(&self, said: &Said) -> Vec<String> {
+        let place = |found: &Occurrence| {
+            let Reference {
+                source,
+                line,
+                column,
+                ..
+            } = &found.reference;
+            let (line, column) = (line.expect("a line"), column.expect("a column"));
+            let cause = match &found.target {
+                Target::Local(Verdict::Failed(cause), _) => format!(" {}", cause.name()),
+                _ => String::new(),
+            };
+            self.shown(&format!(
+                "{source}:{line}:{column} {}{cause}",
+                found.spelling
+            ))
+        };
+        said.occurrences.iter().map(place).collect()
+    }
+
+    fn problems(&self, said: &Said) -> Vec<String> {
+        let problems = said.problems.iter();
+        problems
+            .map(|problem| self.shown(&format!("{:?} {problem}", problem.kind)))
+            .collect()
+    }
+}
+
+fn said(inputs: Vec<Input>, options: SourceOptions) -> Said {
+    let mut batches = start(inputs, options);
+    let mut said = Said::default();
+    loop {
+        match batches.next(Duration::from_secs(30)) {
+            Next::Batch(batch) => {
+                assert!(batch.occurrences.len() <= 256);
+                said.pages
+                    .extend(batch.page.map(|(spelling, _)| spelling.into()));
+                said.occurrences.extend(batch.occurrences);
+                said.problems.extend(batch.problems);
+                said.unsupported += batch.unsupported;
+                said.excluded += batch.excluded;
+            }
+            Next::Nothing => panic!("the sources end"),
+            Next::End => return said,
+        }
+    }
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).expect("in memory");
+    encoder.finish().expect("in memory")
+}
+
+#[test]
+fn files_of_folders_come_in_the_order_of_their_names() {
+    let folder = Folder::new(&[
+        ("b.md", "<http://x/b>"),
+        ("a/z.txt", "http://x/az"),
+        ("a/b.html", "<a href=http://x/ab>"),
+        ("c.css", "a{b:url(http://x/c)}"),
+        (
+            "sitemap.xml",
+            "<urlset><url><loc>http://x/s</loc></url></urlset>",
+        ),
+        ("d.jsonl", "{\"url\":\"http://x/d\"}\n"),
+        ("e.csv", "url\nhttp://x/e\n"),
+        ("f.png", "http://x/f"),
+        ("Makefile", "http://x/m"),
+        (".hidden.md", "<http://x/hidden>"),
+        ("ignored.md", "<http://x/ignored>"),
+        (".gitignore", "ignored.md\n"),
+    ]);
+    folder.add("g.md.gz", &gzip(b"[x](http://x/g)"));
+    let plain = [
+        "DIR/a/b.html:1:9 http://x/ab",
+        "DIR/a/z.txt:1:1 http://x/az",
+        "DIR/b.md:1:1 http://x/b",
+        "DIR/c.css:1:9 http://x/c",
+        "DIR/d.jsonl:1:9 http://x/d",
+        "DIR/e.csv:2:1 http://x/e",
+        "DIR/g.md.gz:1:1 http://x/g",
+        "DIR/sitemap.xml:1:19 http://x/s",
+    ];
+    let said = folder.read(&[""]);
+    let places = |said: &Said| {
+        let places = folder.places(said).into_iter();
+        places
+            .map(|place| place.replace("DIR//", "DIR/"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(places(&said), plain);
+    assert_eq!(folder.problems(&said), [""; 0]);
+    let all = SourceOptions {
+        hidden: true,
+        ignore_files: false,
+        ..SourceOptions::default()
+    };
+    let mut more = places(&folder.read_with(&[""], all));
+    more.retain(|place| !plain.contains(&&**place));
+    assert_eq!(
+        more,
+        [
+            "DIR/.hidden.md:1:1 http://x/hidden",
+            "DIR/ignored.md:1:1 http://x/ignored",
+        ]
+    );
+    // The order is that of the inputs, and a file that is named is read in any case.
+    let named = folder.read(&["f.png", "ignored.md", "a"]);
+    let expected = [
+        "DIR/f.png:1:1 http://x/f",
+        "DIR/ignored.md:1:1 http://x/ignored",
+        "DIR/a/b.html:1:9 http://x/ab",
+        "DIR/a/z.txt:1:1 http://x/az",
+    ];
+    assert_eq!(folder.places(&named), expected);
+}
+
+#[test]
+fn sources_are_named_as_given() {
+    for given in [
+        "src/check/sources",
+        "./src/check/sources",
+        "src/check/sources/",
+    ] {
+        let input = Input::from_argument(OsStr::new(given)).expect("it is there");
+        let folder = Path::new(given);
+        assert_eq!(input, Input::Path(folder.to_owned()));
+        // There is no document among them.
+        assert_eq!(walk::files(folder, false, true).count(), 0);
+        let start = given.strip_suffix('/').unwrap_or(given);
+        let named = folder.join("mod.rs").display().to_string();
+        assert_eq!(named, format!("{start}/mod.rs"));
+    }
+}
+
+#[test]
+fn what_is_no_file_is_left_out_of_folders() {
+    let folder = Folder::new(&[("a.md", "<http://x/a>")]);
+    symlink("a.md", folder.path("link.md")).expect("linked");
+    symlink(".", folder.path("loop")).expect("linked");
+    let fifo = folder.path("fifo.md");
+    let fifo = std::process::Command::new("mkfifo").arg(fifo).status();
+    assert!(fifo.expect("mkfifo runs").success());
+    let said = folder.read(&[""]);
+    assert_eq!(said.occurrences.len(), 1, "{said:?}");
+    assert_eq!(folder.problems(&said), [""; 0]);
+}
+
+#[test]
+fn what_cannot_be_read_is_a_problem_and_the_rest_goes_on() {
+    let folder = Folder::new(&[
+        ("a.md", "<http://x/a>"),
+        ("b.md", ""),
+        ("c.md", "<http://x/c>"),
+    ]);
+    let input = |name: &str| Input::Path(folder.path(name));
+    fs::remove_file(folder.path("b.md")).expect("removed");
+    let said = said(
+        vec![input("a.md"), input("b.md"), input("c.md")],
+        SourceOptions::default(),
+    );
+    assert_eq!(said.occurrences.len(), 2);
+    let missing = "cannot be read: No such file or directory (os error 2)";
+    assert_eq!(
+        folder.problems(&said),
+        [format!("Unreadable DIR/b.md: {missing}")]
+    );
+}
+
+#[test]
+fn a_folder_that_cannot_be_read_is_a_problem() {
+    let folder = Folder::new(&[("a.md", "<http://x/a>"), ("sub/b.md", "<http://x/b>")]);
+    let set = |mode| {
+        let permissions = fs::Permissions::from_mode(mode);
+        fs::set_permissions(folder.path("sub"), permissions).expect("permitted");
+    };
+    set(0o000);
+    let is_superuser = fs::read_dir(folder.path("sub")).is_ok();
+    let said = folder.read(&[""]);
+    set(0o700);
+    if is_superuser {
+        assert_eq!(said.occurrences.len(), 2);
+    } else {
+        assert_eq!(said.occurrences.len(), 1);
+        assert!(
+            folder.problems(&said)[0].contains("sub: cannot be read: "),
+            "{said:?}"
+        );
+    }
+}
+
+#[test]
+fn lists_have_a_url_in_each_line() {
+    let list = "\u{feff}http://x/1\r\n\n# comment\n  HTTP://X/a b \t\nnot a url\nmailto:a@x\nhttp://x/last";
+    let folder = Folder::new(&[("urls.txt", list)]);
+    let said = folder.list("urls.txt");
+    let expected = [
+        "DIR/urls.txt:1:1 http://x/1",
+        "DIR/urls.txt:4:3 HTTP://X/a b",
+        "DIR/urls.txt:5:1 not a url invalid_url",
+        "DIR/urls.txt:7:1 http://x/last",
+    ];
+    assert_eq!(folder.places(&said), expected);
+    assert_eq!((said.unsupported, said.excluded), (1, 0));
+    assert!(said.occurrences.iter().all(|found| found.given));
+    let folder = Folder::new(&[]);
+    folder.add("urls.gz", &gzip(list.as_bytes()));
+    assert_eq!(folder.list("urls.gz").occurrences.len(), 4);
+}
+
+#[test]
+fn long_lists_stream() {
+    let folder = Folder::new(&[]);
+    let lines: String = (0..5000).map(|n| format!("http://x/{n}\n")).collect();
+    folder.add("urls.txt", lines.as_bytes());
+    let said = folder.list("urls.txt");
+    let spelled: String = said
+        .occurrences
+        .iter()
+        .map(|found| format!("{}\n", found.spelling))
+        .collect();
+    assert_eq!(spelled, lines);
+    let last = &said.occurrences[4999].reference;
+    assert_eq!((last.line, last.column), (Some(5000), Some(1)));
+}
+
+#[test]
+fn a_line_that_is_too_long_is_a_problem() {
+    let long = "a".repeat(70_000);
+    let folder = Folder::new(&[(
+        "urls.txt",
+        &format!("http://x/1\nhttp://{long}\nhttp://x/3\n"),
+    )]);
+    let said = folder.list("urls.txt");
+    let expected = ["DIR/urls.txt:1:1 http://x/1", "DIR/urls.txt:3:1 http://x/3"];
+    assert_eq!(folder.places(&said), expected);
+    let problem = "TooLong DIR/urls.txt:2: the line is longer than 65536 bytes";
+    assert_eq!(folder.problems(&said), [problem]);
+}
+
+#[test]
+fn lines_that_are_no_json_are_problems() {
+    let lines =
+        "{\"url\":\"http://x/1\"}\n\n{\"url\":\n{\"a\":1}\r\n{\"summary\":{}}\n{\"url\":\"ü b\"}\n";
+    let folder = Folder::new(&[("a.jsonl", lines)]);
+    let said = folder.read(&["a.jsonl"]);
+    let expected = [
+        "DIR/a.jsonl:1:9 http://x/1",
+        "DIR/a.jsonl:6:9 ü b invalid_url",
+    ];
+    assert_eq!(folder.places(&said), expected);
+    let problems = [
+        "Malformed DIR/a.jsonl:3: not JSON: wrong at column 7",
+        "Malformed DIR/a.jsonl:4: no field url",
+    ];
+    assert_eq!(folder.problems(&said), problems);
+}
+
+#[test]
+fn many_wrong_lines_are_counted() {
+    let folder = Folder::new(&[("a.jsonl", &"{}\n".repeat(1000))]);
+    let problems = folder.problems(&folder.read(&["a.jsonl"]));
+    assert_eq!(problems.len(), 101);
+    assert_eq!(
+        problems[100],
+        "Malformed DIR/a.jsonl: 900 more lines are wrong"
+    );
+}
+
+#[test]
+fn fields_can_be_named() {
+    let folder = Folder::new(&[
+        ("a.jsonl", "{\"a\":{\"b\":\"http://x/1\"}}\n"),
+        (
+            "b.csv",
+            "name,\"link\"\nx,http://x/2\n\"multi\nline\", http://x/3\nshort\n,\n",
+        ),
+        ("c.csv", "x,see http://x/4 and http://x/5\n"),
+    ]);
+    let with = |field: &str, name: &str| {
+        let options = SourceOptions {
+            field: Some(field.to_owned()),
+            ..SourceOptions::default()
+        };
+        let said = folder.read_with(&[name], options);
+        (folder.places(&said), folder.problems(&said))
+    };
+    let places = |places: &[&str]| {
+        places
+            .iter()
+            .map(|&place| place.to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        with("a.b", "a.jsonl"),
+        (places(&["DIR/a.jsonl:1:12 http://x/1"]), vec![])
+    );
+    let two = places(&["DIR/b.csv:2:3 http://x/2", "DIR/b.csv:4:8 http://x/3"]);
+    let short = places(&["Malformed DIR/b.csv:5: no column 2"]);
+    assert_eq!(with("link", "b.csv"), (two.clone(), short.clone()));
+    assert_eq!(with("2", "b.csv"), (two, short));
+    let none = places(&["Malformed DIR/b.csv:1: no column nope: there are name, link"]);
+    assert_eq!(with("nope", "b.csv"), (vec![], none));
+    let all = folder.read(&["c.csv"]);
+    let both = ["DIR/c.csv:1:7 http://x/4", "DIR/c.csv:1:22 http://x/5"];
+    assert_eq!(folder.places(&all), both);
+}
+
+#[test]
+fn documents_without_a_name_are_told_by_their_beginning() {
+    let folder = Folder::new(&[
+        ("page", "<!doctype html>\n<a href='http://x/1'>"),
+        ("text", "see http://x/2"),
+        (
+            "map",
+            "<?xml version='1.0'?>\n<urlset><url><loc>http://x/3</loc></url></urlset>",
+        ),
+        ("lines", "{\"url\":\"http://x/4\"}\n"),
+    ]);
+    let said = folder.read(&["page", "text", "map", "lines"]);
+    let expected = [
+        "DIR/page:2:10 http://x/1",
+        "DIR/text:1:5 http://x/2",
+        "DIR/map:2:19 http://x/3",
+        "DIR/lines:1:9 http://x/4",
+    ];
+    assert_eq!(folder.places(&said), expected);
+}
+
+#[test]
+fn long_texts_are_read_piece_by_piece() {
+    let line = format!("é http://x/a {}\n", "b".repeat(50));
+    let folder = Folder::new(&[("a.txt", &line.repeat(10_000))]);
+    let options = SourceOptions {
+        max_size: 1000,
+        ..SourceOptions::default()
+    };
+    let said = folder.read_with(&["a.txt"], options);
+    assert_eq!(folder.problems(&said), [""; 0]);
+    assert_eq!(said.occurrences.len(), 10_000);
+    for (index, found) in said.occurrences.iter().enumerate() {
+        let line = u32::try_from(index + 1).expect("small");
+        let place = (found.reference.line, found.reference.column);
+        assert_eq!(place, (Some(line), Some(3)));
+    }
+}
+
+#[test]
+fn sizes_are_limited() {
+    let folder = Folder::new(&[("a.md", &format!("<http://x/a>{}", " ".repeat(1000)))]);
+    let bomb = gzip(&vec![b'a'; 1 << 20]);
+    folder.add("b.md.gz", &bomb);
+    folder.add("c.txt.gz", &bomb);
+    folder.add("d.jsonl.gz", &gzip(&vec![b'0'; 20 << 20]));
+    folder.add("e.md", b"<http://x/e>");
+    let options = SourceOptions {
+        max_size: 1000,
+        ..SourceOptions::default()
+    };
+    let said = folder.read_with(
+        &["a.md", "b.md.gz", "c.txt.gz", "d.jsonl.gz", "e.md"],
+        options,
+    );
+    assert_eq!(folder.places(&said), ["DIR/e.md:1:1 http://x/e"]);
+    let long = "longer than 1000 bytes (--max-size), not read";
+    let problems = folder.problems(&said);
+    for (problem, name) in problems.iter().zip(["a.md", "b.md.gz", "c.txt.gz"]) {
+        assert_eq!(*problem, format!("TooLong DIR/{name}: {long}"));
+    }
+    let expected = [
+        "TooLong DIR/d.jsonl.gz:1: the line is longer than 16777216 bytes".to_owned(),
+        format!("TooLong DIR/d.jsonl.gz:1: {long}"),
+    ];
+    assert_eq!(problems[3..], expected);
+}
+
+#[test]
+fn cut_data_is_a_problem_and_its_beginning_is_read() {
+    let map: String = (0..1000)
+        .map(|n| format!("<url><loc>http://x/{n}</loc></url>\n"))
+        .collect();
+    let map = format!("<urlset>{map}</urlset>");
+    let folder = Folder::new(&[("a.xml", &map[..map.len() / 2])]);
+    let packed = gzip(map.as_bytes());
+    folder.add("b.xml.gz", &packed[..packed.len() / 2]);
+    folder.add("c.gz", &packed[..packed.len() / 2]);
+    let said = folder.read(&["a.xml", "b.xml.gz"]);
+    let of = |name: &str| {
+        let is_there = |found: &&Occurrence| found.reference.source.ends_with(name);
+        said.occurrences.iter().filter(is_there).count()
+    };
+    assert!(
+        of("a.xml") > 450 && of("b.xml.gz") > 100,
+        "{} {}",
+        of("a.xml"),
+        of("b.xml.gz")
+    );
+    let problems = folder.problems(&said);
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(problems[0].starts_with("Cut DIR/a.xml:"), "{problems:?}");
+    let cut = "Cut DIR/b.xml.gz: the gzip data is cut: only the part before was read";
+    assert_eq!(problems[1], cut);
+    // The checksum does not match.
+    let damaged = [&packed[..packed.len() - 8], &[0; 8]].concat();
+    folder.add("d.txt.gz", &damaged);
+    let problems = folder.problems(&folder.read(&["d.txt.gz"]));
+    assert!(
+        problems[0].starts_with("Cut DIR/d.txt.gz: the gzip data is damaged"),
+        "{problems:?}"
+    );
+    assert_eq!(folder.list("c.gz").problems.len(), 1);
+}
+
+#[test]
+fn links_to_files_are_looked_up() {
+    let text =
+        "[a](b%20c.md?x=1) [b](sub/) [c](none.md) [d](../nowhere) [e](sub/../a.md)\n[f](<b c.md>)";
+    let folder = Folder::new(&[("a.md", text), ("b c.md", ""), ("sub/x.md", "")]);
+    let said = folder.read(&["a.md"]);
+    let expected = [
+        "DIR/a.md:1:1 file://DIR/b%20c.md?x=1",
+        "DIR/a.md:1:19 file://DIR/sub/",
+        "DIR/a.md:1:29 file://DIR/none.md file_missing",
+    ];
+    let places = folder.places(&said);
+    assert_eq!(places[..3], expected);
+    assert!(places[3].ends_with("/nowhere file_missing"), "{places:?}");
+    assert_eq!(places[4], "DIR/a.md:1:58 file://DIR/a.md");
+    assert_eq!(places[5], "DIR/a.md:2:1 file://DIR/b%20c.md");
+}
+
+#[test]
+fn fragments_of_files_are_looked_up() {
+    let folder = Folder::new(&[
+        (
+            "a.md",
+            "# My Heading!\n[a](#my-heading) [b](#none) [c](b.html#id) [d](b.html#no) [e](c.txt#x) [f](b.html#) [g](sub#x)",
+        ),
+        ("b.html", "<p id=id>"),
+        ("c.txt", ""),
+        ("sub/x.md", ""),
+    ]);
+    let missing = |fragments| {
+        let options = SourceOptions {
+            fragments,
+            ..SourceOptions::default()
+        };
+        let mut places = folder.places(&folder.read_with(&["a.md"], options));
+        assert_eq!(places.len(), 7);
+        places.retain(|place| place.ends_with("_missing"));
+        places
+    };
+    assert_eq!(missing(false), [""; 0]);
+    let expected = [
+        "DIR/a.md:2:18 file://DIR/a.md#none fragment_missing",
+        "DIR/a.md:2:44 file://DIR/b.html#no fragment_missing",
+    ];
+    assert_eq!(missing(true), expected);
+}
+
+#[test]
+fn pages_are_passed_on() {
+    let folder = Folder::new(&[("a.md", "<http://x/a>")]);
+    let page = Input::from_argument(OsStr::new("http://x/ page")).expect("a URL");
+    let said = said(
+        vec![page, Input::Path(folder.path("a.md"))],
+        SourceOptions::default(),
+    );
+    assert_eq!(said.pages, ["http://x/ page"]);
+    assert_eq!(said.occurrences.len(), 1);
+}
+
+#[test]
+fn the_reading_can_be_stopped() {
+    let folder = Folder::new(&[("urls.txt", &"http://x/\n".repeat(100_000))]);
+    let input = Input::from_list(folder.path("urls.txt").as_os_str()).expect("it is there");
+    let mut batches = start(vec![input], SourceOptions::default());
+    assert!(matches!(
+        batches.next(Duration::from_secs(30)),
+        Next::Batch(_)
+    ));
+    batches.stop();
+    assert!(matches!(batches.next(Duration::from_secs(30)), Next::End));
+}
+
+#[test]
+fn names_that_are_not_utf_8_are_shown() {
+    let folder = Folder::new(&[]);
+    let path = folder.0.path().join(OsStr::from_bytes(b"\xff.md"));
+    fs::write(&path, "<http://x/a> [b](c.md)").expect("written");
+    let said = folder.read(&[""]);
+    assert_eq!(said.occurrences.len(), 2);
+    assert!(
+        said.occurrences[0]
+            .reference
+            .source
+            .ends_with("\u{fffd}.md")
+    );
+}
