@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 pub mod check;
 mod completions;
+mod config;
 mod crawl_options;
 mod demo;
 pub mod find;
@@ -102,7 +103,8 @@ fn print(text: &str, failed: u8) -> ExitCode {
 
 /// Reports wrong usage of a command.
 fn wrong_usage(command: &str, error: &UsageError) -> ExitCode {
-    let message = terminal::neutralise(&error.0).into_owned();
+    let lines: Vec<_> = error.0.split('\n').map(terminal::neutralise).collect();
+    let message = lines.join("\n");
     eprintln!("crawler-cli {command}: {message}\nTry 'crawler-cli {command} --help'.");
     ExitCode::from(USAGE)
 }

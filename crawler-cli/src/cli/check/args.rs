@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 
 use courser::Statuses;
 
+use super::fix::FixOptions;
 use super::options;
 use crate::check::sources::Input;
 use crate::check::{Baseline, Checker};
+use crate::cli::config;
 use crate::cli::crawl_options::{CrawlOptions, CrawlSetting, CrawlTexts, Crawls};
 use crate::cli::option::{Section, Show};
 use crate::cli::parse::{CommandLine, Syntax, UsageError, parse};
@@ -27,12 +29,16 @@ pub(crate) struct Args {
     /// Whether there is a `--state`, and the first option that needs one.
     pub(super) has_state: bool,
     pub(super) needs_state: Option<&'static str>,
+    /// The file with further options.
+    pub(super) config: Option<PathBuf>,
+    pub(super) fix: FixOptions,
 }
 
 /// A check as the command line describes it.
 pub(super) struct Check {
     pub(super) checker: Checker,
     pub(super) output: Options,
+    pub(super) fix: Option<FixOptions>,
 }
 
 /// What the command line asks for.
@@ -50,12 +56,25 @@ pub(super) fn read(
     var: impl Fn(&str) -> Option<String>,
 ) -> Result<Request, UsageError> {
     let mut args = Args::default();
-    if let Some(show) = parse(&mut args, words)? {
+    if let Some(show) = parse(&mut args, words.clone())? {
         return Ok(Request::Show(show));
+    }
+    if let Some(file) = args.config.take().or_else(own_config) {
+        args = Args::default();
+        config::read(&mut args, &file, &["--config"])?;
+        // What is typed comes last, and wins.
+        parse(&mut args, words)?;
     }
     let settings = std::mem::take(&mut args.crawl).settings(var)?;
     args.checker(|checker| settings.into_iter().fold(checker, with));
     args.finish().map(|check| Request::Check(Box::new(check)))
+}
+
+/// The file with the options of the project that the working folder belongs to.
+fn own_config() -> Option<PathBuf> {
+    let file = Path::new(OWN_CONFIG);
+    // A file that cannot be read is wrong, not absent.
+    file.symlink_metadata().is_ok().then(|| file.to_owned())
 }
 
 impl Args {
@@ -110,6 +129,7 @@ impl Args {
         Ok(Check {
             checker: self.checker,
             output: self.output,
+            fix: self.fix.check().map_err(UsageError)?,
         })
     }
 }
@@ -204,6 +224,9 @@ fn with(checker: Checker, setting: CrawlSetting) -> Checker {
         CrawlSetting::Proxies(proxies) => checker.proxies(proxies),
     }
 }
+
+/// The file whose options hold in its folder.
+const OWN_CONFIG: &str = ".crawler-check.toml";
 
 #[cfg(test)]
 mod tests {

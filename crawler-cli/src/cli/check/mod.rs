@@ -4,6 +4,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,10 +16,12 @@ use crate::report::check::CheckReport;
 use crate::store::StoreError;
 
 mod args;
+mod fix;
 mod manual;
 mod options;
 
 use args::{Check, Request};
+use fix::Fix;
 pub(super) use manual::manual;
 
 /// Runs the command with the arguments that follow its name.
@@ -32,7 +35,22 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
 }
 
 fn run(check: Check) -> ExitCode {
-    let Check { checker, output } = check;
+    let Check {
+        mut checker,
+        output,
+        fix,
+    } = check;
+    let fix = fix.map(|options| {
+        Fix::new(
+            options,
+            &mut checker,
+            output.json
+                || output
+                    .reports
+                    .iter()
+                    .any(|(_, path)| path == Path::new("-")),
+        )
+    });
     let interrupted = match interrupt_flag() {
         Ok(flag) => flag,
         Err(error) => {
@@ -50,15 +68,24 @@ fn run(check: Check) -> ExitCode {
     let mut report = Interruptible {
         report,
         interrupted: &interrupted,
+        fix,
     };
     let summary = checker.run_with(&mut report);
     let written = report.report.close(&summary);
-    let status = exit_status(&summary, interrupted.load(Ordering::Relaxed));
-    match written {
+    // Nothing is edited that a guard doubts or an interrupted check did not judge.
+    let may_fix = matches!(summary.outcome(), Outcome::Good | Outcome::Bad);
+    let fixed = match report.fix {
+        Some(fix) if may_fix => fix.run(&interrupted),
+        _ => true,
+    };
+    let is_interrupted = interrupted.load(Ordering::Relaxed);
+    let status = match exit_status(&summary, is_interrupted) {
         // Nothing is lost silently.
-        Err(()) if status == 0 => ExitCode::from(BAD),
-        _ => ExitCode::from(status),
-    }
+        0 | BAD if !fixed && is_interrupted => INTERRUPTED,
+        0 if !fixed || written.is_err() => BAD,
+        status => status,
+    };
+    ExitCode::from(status)
 }
 
 /// The exit status of a check. `interrupted`: a signal has come.
@@ -76,10 +103,14 @@ fn exit_status(summary: &Summary, interrupted: bool) -> u8 {
 struct Interruptible<'i> {
     report: CheckReport,
     interrupted: &'i AtomicBool,
+    fix: Option<Fix>,
 }
 
 impl Reporter<Checker> for Interruptible<'_> {
     fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        if let (Some(fix), Event::Checked(checked)) = (&mut self.fix, event) {
+            fix.add(checked);
+        }
         self.report.event(event)?;
         let may_end = matches!(event, Event::Progress(_));
         match may_end && (self.report.is_over() || self.interrupted.load(Ordering::Relaxed)) {

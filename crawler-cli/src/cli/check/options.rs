@@ -14,7 +14,7 @@ use crate::cli::crawl_options::CrawlRows;
 use crate::cli::help_rows::HelpRows;
 use crate::cli::identity_options::IdentityRows;
 use crate::cli::option::{Opt, Section, Set, any, file, one_of};
-use crate::cli::values::{number, span};
+use crate::cli::values::{bytes, number, span};
 use crate::report::check::Kind;
 use crate::report::{Progress, SummaryFormat};
 
@@ -48,8 +48,12 @@ pub(super) const TABLE: &[Section<Args>] = &[
         options: &[OUTPUT],
     },
     Section {
+        heading: "Editing files",
+        options: &[FIXES],
+    },
+    Section {
         heading: "Other options",
-        options: &[HelpRows::ALL],
+        options: &[CONFIG, HelpRows::ALL],
     },
 ];
 
@@ -142,6 +146,14 @@ const DOCUMENTS: &[Opt<Args>] = &[
         args.checker(|checker| checker.ignore_files(false));
     })
     .short("read also what .gitignore leaves out"),
+    Opt::text(&["--max-size"], &[any("BYTES")], |args: &mut Args, value| {
+        let bytes = bytes(value)?;
+        args.checker(|checker| checker.max_size(bytes));
+        Ok(())
+    })
+    .short("the longest document in files")
+    .long("The longest document in files, in bytes after unpacking; K, M and G are powers of 1024. Longer ones are reported and not read. Plain text, lists of URLs, JSON lines and CSV are read piece by piece and have no limit.")
+    .default("256M"),
     Opt::flag(&["--fragments"], |args: &mut Args| args.checker(Checker::fragments))
         .short("check that fragments exist")
         .long("Check that pages and files have what the fragments of links name, the part after #. Headings of Markdown have the names that GitHub gives them. The page of a URL with a fragment is always requested by GET."),
@@ -245,6 +257,29 @@ const MEMORY: &[Opt<Args>] = &[
     })
     .short("tolerate what was broken before")
     .long("Tolerate URLs that are broken in this file, the --json output of an earlier check. Reports list them apart."),
+];
+
+const FIXES: &[Opt<Args>] = &[
+    Opt::flag(&["--fix-redirects"], |args: &mut Args| args.fix.is_on = true)
+        .short("write the new URLs of permanent redirects into files")
+        .long("After the check, replace URLs in files by those that they have moved to: if all redirects are permanent (301, 308), the end is good, and asking a second time gives the same. Only the URL changes, nothing else in the file; its fragment stays. Not for new URLs that are the root of a host or of another registrable domain, and not in compressed files, JSON lines and CSV. A file that was changed meanwhile is left alone. What changes is shown as a unified diff: on standard output, or on standard error if standard output has --json or a report."),
+    Opt::flag(&["--dry-run"], |args: &mut Args| args.fix.dry_run = true)
+        .short("with --fix-redirects: show what would change"),
+    Opt::flag(&["--fix-cross-domain"], |args: &mut Args| args.fix.cross_domain = true)
+        .short("with --fix-redirects: also to other domains")
+        .long("With --fix-redirects: write also URLs of another registrable domain, such as example.org in place of www.example.com."),
+    Opt::flag(&["--fix-to-root"], |args: &mut Args| args.fix.to_root = true)
+        .short("with --fix-redirects: also to the root of a host")
+        .long("With --fix-redirects: write also URLs that are the root of a host, in place of URLs that are not."),
+];
+
+const CONFIG: &[Opt<Args>] = &[
+    Opt::bytes(&["--config"], &[file("FILE")], |args: &mut Args, value| {
+        args.config = Some(value.into());
+        Ok(())
+    })
+    .short("read options from this file")
+    .long("Read options from this TOML file. Without this option: from .crawler-check.toml in the working folder, if there is one. The keys are the long names of the options without dashes: timeout = 20, recursive = true, exclude = [\"/drafts/\", \"^http:\"]. A flag takes true or false; an array stands for an option that is given several times; an option with two values takes an array of both, as in report = [\"html\", \"links.html\"], or an array of such arrays. Relative paths are relative to the folder of the file. Options on the command line win over the file; to those that may be repeated, they add."),
 ];
 
 const OUTPUT: &[Opt<Args>] = &[

@@ -1,0 +1,350 @@
+//! Options in a file: TOML whose keys are the long names of options without the dashes. The keys are looked up in the
+//! option table of the command, so that every option can stand in a file.
+//!
+//! A flag takes `true` or `false`, an option with a value takes a text or a number, and an array stands for an option
+//! that is given several times. An option with several values takes an array of these, or an array of such arrays.
+//! Relative paths are relative to the folder of the file.
+
+use std::ffi::OsString;
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::option::{Hint, Opt, Set};
+use super::parse::{CommandLine, UsageError, options, set};
+use crate::terminal;
+
+/// Sets the options that the file at `path` names. `excluded` are long names that make no sense in a file.
+///
+/// # Errors
+/// The file cannot be read, or something in it is wrong: all that is wrong, each with its line and column, one in a
+/// line.
+pub(crate) fn read<A: CommandLine>(
+    args: &mut A,
+    path: &Path,
+    excluded: &[&str],
+) -> Result<(), UsageError> {
+    let name = path.display().to_string();
+    let name = terminal::neutralise(&name);
+    let text = fs::read(path).map_err(|error| UsageError(format!("{name}: {error}")))?;
+    let text = String::from_utf8(text).map_err(|_| UsageError(format!("{name}: not UTF-8")))?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut file = File {
+        args,
+        folder,
+        excluded,
+        errors: Vec::new(),
+    };
+    file.read(&text);
+    let mut errors = file.errors;
+    if errors.is_empty() {
+        return Ok(());
+    }
+    errors.sort();
+    let lines = errors.iter().map(|error| {
+        let Wrong { line, column, why } = error;
+        format!("{name}:{line}:{column}: {}", terminal::neutralise(why))
+    });
+    Err(UsageError(lines.collect::<Vec<_>>().join("\n")))
+}
+
+/// A file that is read.
+struct File<'f, A> {
+    args: &'f mut A,
+    /// Its folder.
+    folder: &'f Path,
+    excluded: &'f [&'f str],
+    errors: Vec<Wrong>,
+}
+
+/// What is wrong at a place.
+#[derive(Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct Wrong {
+    line: usize,
+    column: usize,
+    why: String,
+}
+
+impl<A: CommandLine> File<'_, A> {
+    fn read(&mut self, text: &str) {
+        let (table, errors) = DeTable::parse_recoverable(text);
+        for error in errors {
+            let at = error.span().map_or(0, |span| span.start);
+            self.errors
+                .push(Wrong::new(text, at, error.message().to_owned()));
+        }
+        let malformed: Vec<usize> = self.errors.iter().map(|error| error.line).collect();
+        let mut entries: Vec<_> = table.get_ref().iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        for (key, value) in entries {
+            if let Err((span, why)) = self.entry(key, value) {
+                let wrong = Wrong::new(text, span.start, why);
+                // What is read of a malformed line is a guess.
+                if !malformed.contains(&wrong.line) {
+                    self.errors.push(wrong);
+                }
+            }
+        }
+    }
+
+    fn entry(
+        &mut self,
+        key: &Spanned<impl AsRef<str>>,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<(), (Range<usize>, String)> {
+        let name = key.get_ref().as_ref().replace('_', "-");
+        let Some(option) = self.option(&name) else {
+            let why = self.unknown(key.get_ref().as_ref(), &name);
+            return Err((key.span(), why));
+        };
+        let uses = uses(option, value).map_err(|why| (value.span(), format!("{name}: {why}")))?;
+        for values in uses {
+            let values = self.values(option, values);
+            set(self.args, option, &name, values).map_err(|error| (value.span(), error.0))?;
+        }
+        Ok(())
+    }
+
+    /// The option with this long name.
+    fn option(&self, name: &str) -> Option<&'static Opt<A>> {
+        let long = format!("--{name}");
+        let is_settable = |option: &&Opt<A>| {
+            !self.excluded.contains(&long.as_str())
+                && !matches!(
+                    option.set,
+                    Set::Word | Set::Operands | Set::Show(_) | Set::Rest(_)
+                )
+        };
+        let option = options::<A>().find(|option| option.is_named(long.as_bytes()));
+        option.filter(is_settable)
+    }
+
+    fn unknown(&self, key: &str, name: &str) -> String {
+        let names = options::<A>().flat_map(|option| option.row.names);
+        let names = names.filter_map(|name| name.strip_prefix("--"));
+        let names: Vec<&str> = names.filter(|name| self.option(name).is_some()).collect();
+        match similar::get_close_matches(name, &names, 1, SIMILAR).first() {
+            Some(near) => format!("{key}: there is no such option; did you mean {near}?"),
+            None => format!("{key}: there is no such option"),
+        }
+    }
+
+    /// The values as they would be typed.
+    fn values(&self, option: &Opt<A>, values: Vec<String>) -> Vec<OsString> {
+        let mut kinds = option.row.values.iter();
+        let values = values.into_iter().map(|value| {
+            let is_file = kinds
+                .next()
+                .is_some_and(|kind| matches!(kind.hint, Hint::File));
+            match is_file && value != "-" {
+                true => self.folder.join(value).into(),
+                false => value.into(),
+            }
+        });
+        values.collect()
+    }
+}
+
+impl Wrong {
+    fn new(text: &str, at: usize, why: String) -> Self {
+        let before = String::from_utf8_lossy(&text.as_bytes()[..at.min(text.len())]);
+        let last = before.rsplit('\n').next().unwrap_or_default();
+        Self {
+            line: before.matches('\n').count() + 1,
+            column: last.chars().count() + 1,
+            why,
+        }
+    }
+}
+
+/// The values of each use of the option that a value of TOML stands for.
+fn uses<A>(option: &Opt<A>, value: &Spanned<DeValue<'_>>) -> Result<Vec<Vec<String>>, String> {
+    let value = value.get_ref();
+    if !option.takes_value() {
+        return match (value.as_bool(), &option.set) {
+            (Some(true), _) => Ok(vec![vec![]]),
+            // An option without a value is off unless it is given.
+            (Some(false), _) => Ok(vec![]),
+            (None, _) => Err("neither true nor false".to_owned()),
+        };
+    }
+    let several = option.row.values.len() > 1;
+    let one = |value: &Spanned<DeValue<'_>>| match value.get_ref().as_array() {
+        Some(values) if several => values.iter().map(|value| scalar(value.get_ref())).collect(),
+        _ => scalar(value.get_ref()).map(|text| vec![text]),
+    };
+    match value.as_array() {
+        None => Ok(vec![vec![scalar(value)?]]),
+        Some(values) if several && !values.iter().any(|value| value.get_ref().is_array()) => {
+            let values = values.iter().map(|value| scalar(value.get_ref()));
+            Ok(vec![values.collect::<Result<_, _>>()?])
+        }
+        Some(values) => values.iter().map(one).collect(),
+    }
+}
+
+/// The text of a value.
+fn scalar(value: &DeValue<'_>) -> Result<String, String> {
+    match value {
+        DeValue::String(text) => Ok(text.to_string()),
+        DeValue::Integer(number) if number.radix() == 10 => Ok(number.as_str().to_owned()),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .map(|number| number.to_string())
+            .map_err(|error| error.to_string()),
+        DeValue::Float(number) => Ok(number.as_str().to_owned()),
+        DeValue::Datetime(time) => Ok(time.to_string()),
+        DeValue::Boolean(_) => Err("needs a value, not true or false".to_owned()),
+        DeValue::Array(_) => Err("an array within an array".to_owned()),
+        DeValue::Table(_) => Err("an option, not a table".to_owned()),
+    }
+}
+
+/// How similar a name has to be to be offered, from 0 to 1.
+const SIMILAR: f32 = 0.6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::option::{Section, Show, any, file};
+    use crate::cli::parse::{Syntax, parse};
+
+    #[derive(Debug, Default, Eq, PartialEq)]
+    struct Args {
+        is_fast: bool,
+        number: u32,
+        words: Vec<String>,
+        pairs: Vec<String>,
+        path: String,
+    }
+
+    const OPTIONS: &[Opt<Args>] = &[
+        Opt::flag(&["-f", "--fast"], |args: &mut Args| args.is_fast = true),
+        Opt::text(&["--some-number"], &[any("N")], |args: &mut Args, value| {
+            args.number = value.parse().map_err(|_| "not a number".to_owned())?;
+            Ok(())
+        }),
+        Opt::text(&["--word"], &[any("WORD")], |args: &mut Args, value| {
+            args.words.push(value.to_owned());
+            Ok(())
+        }),
+        Opt::new(
+            &["--pair"],
+            &[any("A"), file("B")],
+            Set::Texts(|args: &mut Args, value, next| {
+                args.pairs.push(format!("{value} {:?}", next()));
+                Ok(())
+            }),
+        ),
+        Opt::bytes(&["--path"], &[file("FILE")], |args: &mut Args, value| {
+            args.path = value.to_string_lossy().into_owned();
+            Ok(())
+        }),
+        Opt::text(&["--config"], &[file("FILE")], |_: &mut Args, _| Ok(())),
+        Opt::show(&["--help"], Show::LongHelp),
+    ];
+
+    impl CommandLine for Args {
+        const SYNTAX: Syntax = Syntax::FIND;
+        const TABLE: &'static [Section<Self>] = &[Section {
+            heading: "Options",
+            options: &[OPTIONS],
+        }];
+
+        fn operand(&mut self, _: OsString) -> Result<(), UsageError> {
+            Ok(())
+        }
+    }
+
+    fn args(text: &str) -> Result<Args, String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("c.toml");
+        fs::write(&path, text).expect("written");
+        let mut args = Args::default();
+        let folder = folder.path().display().to_string();
+        match read(&mut args, &path, &["--config"]) {
+            Ok(()) => {
+                args.path = args.path.replace(&folder, "DIR");
+                let pairs = args.pairs.iter().map(|pair| pair.replace(&folder, "DIR"));
+                args.pairs = pairs.collect();
+                Ok(args)
+            }
+            Err(error) => Err(error.0.replace(&format!("{folder}/"), "")),
+        }
+    }
+
+    #[test]
+    fn keys_are_long_names() {
+        let text = "fast = true\nsome-number = 0x10\nword = [\"a b\", 1.5]\npath = \"x/y\"\n";
+        let expected = Args {
+            is_fast: true,
+            number: 16,
+            words: vec!["a b".to_owned(), "1.5".to_owned()],
+            path: "DIR/x/y".to_owned(),
+            ..Args::default()
+        };
+        assert_eq!(args(text), Ok(expected));
+        let plain = args("fast = false\nsome_number = 1_000\npath = '-'").expect("valid");
+        assert_eq!(
+            (plain.is_fast, plain.number, &*plain.path),
+            (false, 1000, "-")
+        );
+        assert_eq!(args("path = '/x'").expect("valid").path, "/x");
+        assert_eq!(args("# nothing\n"), Ok(Args::default()));
+    }
+
+    #[test]
+    fn several_values_are_arrays() {
+        let pairs = |text: &str| args(text).expect("valid").pairs;
+        assert_eq!(pairs("pair = ['a', 'b']"), ["a Some(\"DIR/b\")"]);
+        assert_eq!(pairs("pair = 'a'"), ["a None"]);
+        let two = pairs("pair = ['a', ['c', '/d']]");
+        assert_eq!(two, ["a None", "c Some(\"/d\")"]);
+    }
+
+    #[test]
+    fn all_errors_are_told_with_their_places() {
+        let text = "'é' = 1\n  some-numbre = 2\nsome-number = 'x'\nfast = 1\nhelp = true\nconfig = 'x'\nword = true\npair = ['a', 'b', 'c']\n[word2]\nx = 1\n";
+        let expected = [
+            "c.toml:1:1: é: there is no such option",
+            "c.toml:2:3: some-numbre: there is no such option; did you mean some-number?",
+            "c.toml:3:15: some-number x: not a number",
+            "c.toml:4:8: fast: neither true nor false",
+            "c.toml:5:1: help: there is no such option",
+            "c.toml:6:1: config: there is no such option",
+            "c.toml:7:8: word: needs a value, not true or false",
+            "c.toml:8:8: pair: too many values",
+            "c.toml:9:2: word2: there is no such option; did you mean word?",
+        ];
+        let errors = args(text).expect_err("wrong");
+        assert_eq!(errors.lines().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn malformed_files_are_refused() {
+        let errors = args("fast = \nsome-number = 1\nword = [\nnope = 1\n").expect_err("wrong");
+        assert!(errors.starts_with("c.toml:1:"), "{errors}");
+        let twice = args("fast = true\nfast = true\n").expect_err("wrong");
+        assert!(twice.starts_with("c.toml:2:1: duplicate key"), "{twice}");
+        let mut args = Args::default();
+        let missing = read(&mut args, Path::new("no/such.toml"), &[]).expect_err("missing");
+        assert!(
+            missing.0.starts_with("no/such.toml: No such file"),
+            "{}",
+            missing.0
+        );
+    }
+
+    #[test]
+    fn the_command_line_comes_after_the_file() {
+        let mut both = args("some-number = 1\nword = 'a'").expect("valid");
+        let words = ["--some-number", "2", "--word", "b"].map(OsString::from);
+        parse(&mut both, words.to_vec()).expect("valid");
+        assert_eq!(
+            (both.number, both.words),
+            (2, vec!["a".to_owned(), "b".to_owned()])
+        );
+    }
+}
