@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::{Answer, Script, response};
+use common::authority::{Authority, path_of};
+use common::{Answer, Script, crawler, response};
 use crawler_cli::check::guard::Guard;
 use crawler_cli::check::life::State;
 use crawler_cli::check::sources::{Input, List};
@@ -452,4 +453,85 @@ fn sources_that_cannot_be_read_are_reported() {
     assert_eq!(report.summary.outcome(), Outcome::Bad);
     let path: &Path = Path::new("/nonexistent");
     assert!(Input::from_argument(path.as_os_str()).is_err());
+}
+
+/// `check` with these arguments: its exit status and its JSON lines.
+fn check_json(args: &[&str]) -> (Option<i32>, Vec<serde_json::Value>) {
+    let output = crawler(&[&["check", "--json", "--rate", "0"], args].concat()).output();
+    let output = output.expect("the program runs");
+    let lines = String::from_utf8(output.stdout).expect("UTF-8");
+    let lines = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"));
+    (output.status.code(), lines.collect())
+}
+
+#[test]
+fn a_certificate_that_ends_soon_is_reported_if_asked_for() {
+    let authority = Authority::new("test authority");
+    let later = jiff::Zoned::now()
+        .date()
+        .tomorrow()
+        .and_then(|day| day.tomorrow())
+        .expect("a day");
+    let later = (
+        i32::from(later.year()),
+        later.month() as u8,
+        later.day() as u8,
+    );
+    let ends_soon = Script::start_tls(authority.server_until("127.0.0.1", later), ok);
+    let lasts = Script::start_tls(authority.server("127.0.0.1"), ok);
+    let ca = authority.file();
+    let urls = [ends_soon.url("/a"), lasts.url("/b")];
+    let [first, second] = urls.each_ref().map(String::as_str);
+    let with =
+        |more: &[&str]| check_json(&[&["--cacert", path_of(&ca), first, second], more].concat());
+    let (code, lines) = with(&[]);
+    assert_eq!((code, lines.len()), (Some(0), 2), "{lines:?}");
+    let (code, lines) = with(&["--cert-days", "14"]);
+    assert_eq!(code, Some(1));
+    let of = |url: &str| {
+        lines
+            .iter()
+            .find(|line| line["url"] == url)
+            .expect("reported")
+    };
+    assert_eq!(of(first)["cause"], "tls_expired");
+    assert_eq!(of(first)["status"], 200);
+    assert_eq!(of(second)["class"], "ok");
+}
+
+#[test]
+fn headers_are_for_their_hosts_alone() {
+    let other = Script::start(ok);
+    let redirect = format!("Location: {}\r\n", other.url("/there"));
+    let own = Script::start(move |request: &str| match request {
+        "HEAD /moved" | "GET /moved" => response(302, &redirect, ""),
+        request => ok(request),
+    });
+    let url = own.url("/moved");
+    let (code, lines) = check_json(&[&url, "-H", "X-Key: secret", "-u", "me:word"]);
+    assert_eq!(code, Some(0), "{lines:?}");
+    let is_signed =
+        |head: &String| head.contains("X-Key: secret") && head.contains("Authorization: Basic");
+    assert!(
+        !own.heads().is_empty() && own.heads().iter().all(is_signed),
+        "{:?}",
+        own.heads()
+    );
+    let leaks = |head: &String| head.contains("X-Key") || head.contains("Authorization");
+    assert!(
+        !other.heads().is_empty() && !other.heads().iter().any(leaks),
+        "{:?}",
+        other.heads()
+    );
+}
+
+#[test]
+fn headers_for_no_host_are_wrong_usage() {
+    let folder = Folder::new();
+    let path = folder.write("a.md", "[x](http://127.0.0.1:9/)");
+    let path = path.to_str().expect("UTF-8");
+    let (code, lines) = check_json(&[path, "-H", "X-Key: secret"]);
+    assert_eq!((code, lines.len()), (Some(2), 0));
 }

@@ -10,66 +10,12 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::authority::{Authority, path_of};
 use common::{Script, crawler, find, index, lines, page, read_head, response, stderr};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
-};
-use rustls::crypto::ring;
-use rustls::pki_types::PrivatePkcs8KeyDer;
-use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{NoClientAuth, WebPkiClientVerifier};
-use rustls::{RootCertStore, ServerConfig};
+use rcgen::{CertificateParams, KeyPair};
 use tempfile::NamedTempFile;
-
-/// A certificate authority that is trusted only with `--cacert`.
-struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    fn new(name: &str) -> Self {
-        let mut params = CertificateParams::new(Vec::new()).expect("no names");
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-        let key = KeyPair::generate().expect("a key");
-        Self(CertifiedIssuer::self_signed(params, key).expect("a certificate"))
-    }
-
-    /// The certificate of the authority, for `--cacert`.
-    fn file(&self) -> NamedTempFile {
-        let mut file = NamedTempFile::new().expect("a file");
-        file.write_all(self.0.pem().as_bytes()).expect("written");
-        file
-    }
-
-    /// The TLS configuration of a server with a certificate for this host.
-    fn server(&self, host: &str) -> Arc<ServerConfig> {
-        self.server_with(host, Arc::new(NoClientAuth))
-    }
-
-    /// The same, for a server that asks for client certificates of this authority.
-    fn asking_server(&self, host: &str) -> Arc<ServerConfig> {
-        let mut roots = RootCertStore::empty();
-        roots.add(self.0.der().clone()).expect("a certificate");
-        let provider = Arc::new(ring::default_provider());
-        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-        self.server_with(host, verifier.build().expect("a verifier"))
-    }
-
-    fn server_with(&self, host: &str, clients: Arc<dyn ClientCertVerifier>) -> Arc<ServerConfig> {
-        let params = CertificateParams::new(vec![host.to_owned()]).expect("a host");
-        let key = KeyPair::generate().expect("a key");
-        let certificate = params.signed_by(&key, &self.0).expect("a certificate");
-        let key = PrivatePkcs8KeyDer::from(key.serialize_der());
-        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .expect("known versions")
-            .with_client_cert_verifier(clients)
-            .with_single_cert(vec![certificate.der().clone()], key.into());
-        Arc::new(config.expect("they fit"))
-    }
-}
 
 fn small_tree(request: &str) -> Vec<u8> {
     match request {
@@ -77,10 +23,6 @@ fn small_tree(request: &str) -> Vec<u8> {
         "GET /pub/a/" => page(&["y.iso"]),
         _ => response(404, "", ""),
     }
-}
-
-fn path_of(file: &NamedTempFile) -> &str {
-    file.path().to_str().expect("UTF-8")
 }
 
 /// The URLs of all entries of `small_tree` below this URL.

@@ -190,10 +190,8 @@ impl Checker {
     /// Runs the check on this thread, and reports to `reporter`.
     pub fn run_with(mut self, reporter: &mut dyn Reporter<Self>) -> Summary {
         self.policy.host.seed.get_or_insert_with(fresh_seed);
-        for input in &self.inputs {
-            if let Input::Page { url, .. } = input {
-                self.transfer.identities.give(url);
-            }
+        for url in pages(&self.inputs) {
+            self.transfer.identities.give(url);
         }
         self.sources.selection = Arc::new(self.selection);
         self.transfer.adaptive = Some(self.policy.adaptive());
@@ -533,6 +531,11 @@ impl Checker {
         self
     }
 
+    /// Whether an identity is for given hosts, and no input is a page.
+    pub(crate) fn has_identity_for_nobody(&self) -> bool {
+        self.transfer.identities.has_given() && pages(&self.inputs).next().is_none()
+    }
+
     /// Keeps the cookies of servers in this jar, and sends them back. Default: cookies are ignored.
     pub fn cookies(mut self, jar: CookieJar) -> Self {
         self.transfer.cookies = Some(jar);
@@ -550,4 +553,11 @@ impl Checker {
         self.policy.host.seed = Some(seed);
         self
     }
+}
+/// The URLs of the pages among the inputs.
+fn pages(inputs: &[Input]) -> impl Iterator<Item = &Url> {
+    inputs.iter().filter_map(|input| match input {
+        Input::Page { url, .. } => Some(url),
+        _ => None,
+    })
 }

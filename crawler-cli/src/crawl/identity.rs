@@ -54,10 +54,10 @@ impl Identities {
         self.given.insert(root_of(url));
     }
 
-    /// Whether an identity is for given hosts, and no host was given.
-    pub fn lacks_given(&self) -> bool {
+    /// Whether an identity is for given hosts.
+    pub fn has_given(&self) -> bool {
         let mut hosts = self.rules.iter().map(|rule| &rule.hosts);
-        self.given.is_empty() && hosts.any(|hosts| *hosts == IdentityHosts::Given)
+        hosts.any(|hosts| *hosts == IdentityHosts::Given)
     }
 
     /// The identity for the host with this root URL.
@@ -393,9 +393,8 @@ mod tests {
         );
         let one = "b.example.org".parse().expect("valid");
         identities.add(IdentityHosts::Matching(one), identity(&[("Accept", "b")]));
-        assert!(identities.lacks_given());
+        assert!(identities.has_given());
         identities.give(&url("https://example.org/docs/"));
-        assert!(!identities.lacks_given());
         let names = |root: &str| format!("{:?}", identities.of(&url(root)));
         assert_eq!(names("https://example.org/"), "[\"Authorization\"]");
         assert_eq!(names("http://example.org/"), "[]");

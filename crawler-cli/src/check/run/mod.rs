@@ -80,7 +80,8 @@ pub(super) fn run(plan: Plan, reporter: &mut dyn Reporter<Checker>) -> Summary {
         }
     };
     let is_kept = plan.keeping.state.is_some();
-    let scheduler = Scheduler::new(Hosts::default(), client, &plan.transfer, &plan.policy.host);
+    let hosts = Hosts::new(plan.transfer.identities.clone());
+    let scheduler = Scheduler::new(hosts, client, &plan.transfer, &plan.policy.host);
     let mut run = Run {
         scheduler,
         shared: Shared::new(Stats::new(Instant::now())),

@@ -112,6 +112,10 @@ impl Args {
             let text = "nothing to check: give a URL, a file, a folder, - or --urls";
             return Err(UsageError(text.to_owned()));
         }
+        if self.checker.has_identity_for_nobody() {
+            let text = "-H, -u, -b and --cert are for the hosts of URLs that are arguments, and there is none; --for names others";
+            return Err(UsageError(text.to_owned()));
+        }
         if let Some(name) = self.needs_state.filter(|_| !self.has_state) {
             return Err(UsageError(format!("{name} needs --state")));
         }
