@@ -1,4 +1,4 @@
-//! `crawler-cli find`: arguments, exit statuses and signals. The search is in [`Find`](crate::find::Find), its output in
+//! `crawler-cli find`: arguments, exit statuses and signals. The search is in [`Find`], its output in
 //! `report`.
 
 use std::env;
