@@ -4,8 +4,10 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -534,4 +536,112 @@ fn headers_for_no_host_are_wrong_usage() {
     let path = path.to_str().expect("UTF-8");
     let (code, lines) = check_json(&[path, "-H", "X-Key: secret"]);
     assert_eq!((code, lines.len()), (Some(2), 0));
+}
+
+/// One request in eight fails: a reset, an error of the server, or an answer that is cut. The verdicts are the same.
+#[test]
+fn random_failures_change_no_verdict() {
+    let numbers = AtomicUsize::new(0);
+    let server = Script::start(move |request: &str| -> Answer {
+        let number = numbers.fetch_add(1, Ordering::SeqCst) as u64;
+        let random = number.wrapping_add(7).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        match random % 100 {
+            0..4 => Answer::Reset,
+            4..8 => response(500, "", "").into(),
+            8..12 => Answer::Bytes(b"HTTP/1.1 200 OK\r\nContent-Le".to_vec()),
+            _ => ok(request).into(),
+        }
+    });
+    let folder = Folder::new();
+    let path = |n: usize| match n % 10 {
+        3 => format!("/missing/{n}"),
+        7 => format!("/gone/{n}"),
+        _ => format!("/{n}"),
+    };
+    let urls: Vec<String> = (0..200).map(|n| server.url(&path(n))).collect();
+    let report = run(checker().input(folder.list(&urls)));
+    for (n, url) in urls.iter().enumerate() {
+        let expected = match n % 10 {
+            3 => Verdict::Failed(Cause::Status404),
+            7 => Verdict::Failed(Cause::Status410),
+            _ => Verdict::Ok,
+        };
+        assert_eq!(report.of(url).verdict, expected, "{url}");
+    }
+    assert_eq!(report.checked.len(), urls.len());
+}
+
+/// A pipe is answered while it is still open. A place that comes after its URL was reported is a line of its own.
+#[test]
+fn a_pipe_is_checked_while_it_is_written() {
+    let server = Script::start(ok);
+    let url = server.url("/good");
+    let mut command = crawler(&["check", "--robots=off", "--json", "--urls", "-"]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program runs");
+    let mut input = child.stdin.take().expect("a pipe");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut next = || {
+        let line = lines.next().expect("a line").expect("UTF-8");
+        serde_json::from_str::<serde_json::Value>(&line).expect("JSON")
+    };
+    for line in 1..=2 {
+        writeln!(input, "{url}").expect("written");
+        let record = next();
+        assert_eq!(
+            (&record["url"], &record["class"]),
+            (&url.as_str().into(), &"ok".into())
+        );
+        let places = record["refs"].as_array().expect("places");
+        assert_eq!(places.len(), 1);
+        assert_eq!(places[0]["line"], line);
+    }
+    drop(input);
+    assert!(child.wait().expect("ends").success());
+    assert_eq!(server.requests().len(), 1);
+}
+
+/// What was asked before `kill -9` is not asked again, but reported.
+#[test]
+fn a_killed_check_is_continued() {
+    let server = Script::start(ok);
+    let folder = Folder::new();
+    let urls: Vec<String> = (0..300).map(|n| server.url(&format!("/{n}"))).collect();
+    folder.list(&urls);
+    let (list, state) = (folder.path("urls.txt"), folder.path("state"));
+    let (list, state) = (list.to_string_lossy(), state.to_string_lossy());
+    let arguments = [
+        "check",
+        "--robots=off",
+        "--json",
+        "--state",
+        &*state,
+        "--urls",
+        &*list,
+    ];
+    let mut child = crawler(&arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program runs");
+    while server.requests().len() < 50 {
+        std::thread::yield_now();
+    }
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    let before = server.requests().len();
+    let output = crawler(&arguments)
+        .arg("--rate=0")
+        .output()
+        .expect("the program runs");
+    assert_eq!(output.status.code(), Some(0), "{}", common::stderr(&output));
+    let lines = common::lines(&output.stdout);
+    assert_eq!(lines.len(), urls.len());
+    // At 10 requests a second, few can have been asked since the last transaction.
+    let again = server.requests().len() - (urls.len() - before) - before;
+    assert!(again <= 10, "{again} of {before} were asked again");
 }

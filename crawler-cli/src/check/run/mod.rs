@@ -79,8 +79,8 @@ pub(super) fn run(plan: Plan, reporter: &mut dyn Reporter<Checker>) -> Summary {
             return output.finish(Stats::new(Instant::now()));
         }
     };
-    let is_kept = plan.keeping.state.is_some();
     let hosts = Hosts::new(plan.transfer.identities.clone());
+    let is_kept = plan.keeping.state.is_some();
     let scheduler = Scheduler::new(hosts, client, &plan.transfer, &plan.policy.host);
     let mut run = Run {
         scheduler,
@@ -88,6 +88,7 @@ pub(super) fn run(plan: Plan, reporter: &mut dyn Reporter<Checker>) -> Summary {
         keeper,
         fleet: Fleet::default(),
         tasks: HashMap::new(),
+        completed: Vec::new(),
         guards: Guards::new(is_kept),
         outage: Outage::No,
         lives: is_kept.then(|| {
@@ -162,6 +163,8 @@ struct Run<'r> {
     fleet: Fleet,
     /// The URLs that works have.
     tasks: HashMap<task::UrlId, Queued>,
+    /// What the keeper gets next.
+    completed: Vec<Completed>,
     guards: Guards,
     outage: Outage,
     /// `None`: no state is kept.
@@ -219,6 +222,10 @@ impl Run<'_> {
             self.guards.handle_idle(&mut rulings);
         }
         self.rule(rulings);
+        if !self.completed.is_empty() {
+            let completed = std::mem::take(&mut self.completed);
+            self.keeper.send(Command::Complete(completed));
+        }
     }
 
     /// Waits until an answer arrives, a host may be asked, or the keeper says something. Then handles the answers that are
@@ -333,9 +340,7 @@ impl Run<'_> {
     /// Gives URLs of a host to its work, as many as it has room for.
     fn fill(&mut self, host: HostId) {
         if !matches!(self.outage, Outage::Since { .. }) {
-            let mut completed = Vec::new();
-            while self.give(host, &mut completed) {}
-            self.complete(completed);
+            while self.give(host) {}
         }
         self.take(host);
         let work = self.fleet.work(host);
@@ -345,7 +350,11 @@ impl Run<'_> {
     }
 
     /// Gives the next URL of a host to its work, unless there is nothing to ask. Returns whether to go on.
-    fn give(&mut self, host: HostId, completed: &mut Vec<Completed>) -> bool {
+    fn give(&mut self, host: HostId) -> bool {
+        let known = self.fleet.work(host);
+        if known.is_some_and(|work| self.scheduler.hosts().work(work).room() == 0) {
+            return false;
+        }
         let Some(next) = self.fleet.peek(host) else {
             return false;
         };
@@ -358,13 +367,14 @@ impl Run<'_> {
             _ => {
                 if let Some(queued) = self.fleet.begin(host) {
                     self.fleet.end(host);
-                    completed.push(match is_fresh {
+                    let completed = match is_fresh {
                         true => reuse(queued),
                         false => {
                             let asked = self.guards.give_up(queued);
                             self.completed(asked, None)
                         }
-                    });
+                    };
+                    self.completed.push(completed);
                 }
                 return true;
             }
@@ -511,15 +521,9 @@ impl Run<'_> {
         for queued in rulings.again {
             self.fleet.put_back(queued);
         }
-        let believed = rulings.believed.into_iter();
-        let completed = believed.map(|(asked, held)| self.completed(asked, held));
-        let completed = completed.collect();
-        self.complete(completed);
-    }
-
-    fn complete(&mut self, completed: Vec<Completed>) {
-        if !completed.is_empty() {
-            self.keeper.send(Command::Complete(completed));
+        for (asked, held) in rulings.believed {
+            let completed = self.completed(asked, held);
+            self.completed.push(completed);
         }
     }
 
