@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::memmem;
-use pulldown_cmark::{CowStr, Event, LinkType, OffsetIter, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{BrokenLink, CowStr, Event, LinkType, Options, Parser, RefDefs, Tag, TagEnd};
 
 use crate::markup::references::{self, Context};
 
@@ -14,13 +14,26 @@ use super::html::{self, HtmlState, Piece};
 use super::output::{Found, OpenLink, Output};
 use super::{Kind, Syntax, Visitor};
 
-/// Reads a document.
+use chunks::{Chunks, Definitions};
+
+mod chunks;
+
+/// Reads a document. A large one is parsed in chunks of whole blocks: the parser needs several times the memory of its
+/// text.
 pub(super) fn read<V: Visitor>(text: &str, output: &mut Output<'_, '_, V>) {
+    read_in_chunks(text, CHUNK, output);
+}
+
+/// Larger documents are parsed in chunks of about this size, in bytes.
+const CHUNK: usize = 4 << 20;
+
+fn read_in_chunks<V: Visitor>(text: &str, size: usize, output: &mut Output<'_, '_, V>) {
     let start = front_matter(text);
-    let mut events = Parser::new_ext(&text[start..], EXTENSIONS).into_offset_iter();
+    let chunks = Chunks::of(text, start, size);
     let mut reader = MarkdownReader {
         text,
         start,
+        definitions: &chunks.definitions,
         output,
         html: HtmlState::default(),
         block: None,
@@ -33,12 +46,8 @@ pub(super) fn read<V: Visitor>(text: &str, output: &mut Output<'_, '_, V>) {
         heading: None,
         slugs: Slugs::default(),
     };
-    while let Some((event, range)) = events.next() {
-        if reader.output.is_done() {
-            break;
-        }
-        let range = range.start + start..range.end + start;
-        reader.event(event, range, &events);
+    for &end in &chunks.ends {
+        reader.chunk(end);
     }
 }
 
@@ -75,8 +84,10 @@ fn front_matter(text: &str) -> usize {
 
 struct MarkdownReader<'d, 's, 't, 'v, V> {
     text: &'d str,
-    /// Where the parser's text begins in `text`.
+    /// Where the chunk that is read begins.
     start: usize,
+    /// The definitions of all chunks.
+    definitions: &'d Definitions,
     output: &'s mut Output<'t, 'v, V>,
     html: HtmlState,
     /// The block of raw HTML that is read.
@@ -112,11 +123,33 @@ struct Block {
 }
 
 impl<'d, V: Visitor> MarkdownReader<'d, '_, '_, '_, V> {
-    fn event(&mut self, event: Event<'_>, range: Range<usize>, events: &OffsetIter<'_>) {
+    /// Reads the chunk that ends here.
+    fn chunk(&mut self, end: usize) {
+        let definitions = self.definitions;
+        // A link to what another chunk defines.
+        let mut elsewhere = |link: BrokenLink<'_>| {
+            let definition = definitions.get(&link.reference)?;
+            Some((definition.url.clone().into(), CowStr::Borrowed("")))
+        };
+        let text = &self.text[self.start..end];
+        let elsewhere = (!definitions.is_empty()).then_some(&mut elsewhere);
+        let parser = Parser::new_with_broken_link_callback(text, EXTENSIONS, elsewhere);
+        let mut events = parser.into_offset_iter();
+        while let Some((event, range)) = events.next() {
+            if self.output.is_done() {
+                break;
+            }
+            let range = range.start + self.start..range.end + self.start;
+            self.event(event, range, events.reference_definitions());
+        }
+        self.start = end;
+    }
+
+    fn event(&mut self, event: Event<'_>, range: Range<usize>, definitions: &RefDefs<'_>) {
         match event {
             Event::Start(tag) => {
                 self.ends.push(range.end);
-                self.open(tag, range, events);
+                self.open(tag, range, definitions);
                 return;
             }
             Event::End(tag) => {
@@ -145,7 +178,7 @@ impl<'d, V: Visitor> MarkdownReader<'d, '_, '_, '_, V> {
         self.inner_end = range.end;
     }
 
-    fn open(&mut self, tag: Tag<'_>, range: Range<usize>, events: &OffsetIter<'_>) {
+    fn open(&mut self, tag: Tag<'_>, range: Range<usize>, definitions: &RefDefs<'_>) {
         self.inner_end = range.start;
         match tag {
             Tag::Link {
@@ -155,7 +188,7 @@ impl<'d, V: Visitor> MarkdownReader<'d, '_, '_, '_, V> {
                 ..
             } => {
                 self.inner_end += 1;
-                self.reference(link_type, dest_url, &id, Kind::Document, range, events);
+                self.reference(link_type, dest_url, &id, Kind::Document, range, definitions);
             }
             Tag::Image {
                 link_type,
@@ -165,7 +198,7 @@ impl<'d, V: Visitor> MarkdownReader<'d, '_, '_, '_, V> {
             } => {
                 self.inner_end += 2;
                 self.images += 1;
-                self.reference(link_type, dest_url, &id, Kind::Embedded, range, events);
+                self.reference(link_type, dest_url, &id, Kind::Embedded, range, definitions);
             }
             Tag::CodeBlock(_) | Tag::MetadataBlock(_) => self.in_code = true,
             Tag::HtmlBlock => self.block = Some(Block::default()),
@@ -220,21 +253,27 @@ impl<'d, V: Visitor> MarkdownReader<'d, '_, '_, '_, V> {
         id: &str,
         kind: Kind,
         range: Range<usize>,
-        events: &OffsetIter<'_>,
+        definitions: &RefDefs<'_>,
     ) {
         let inside = range.start + 1..range.end.saturating_sub(1).max(range.start + 1);
         let (url, span) = match link_type {
             LinkType::Autolink => (url, Some(inside)),
             LinkType::Email => (format!("mailto:{url}").into(), None),
             LinkType::Inline => (url, None),
-            _ => {
-                let definition = events.reference_definitions().get(id);
-                let span = definition.and_then(|definition| {
+            // The first definition counts, and another chunk can have it.
+            _ => match (self.definitions.get(id), definitions.get(id)) {
+                (Some(definition), _) => {
+                    let url = CowStr::from(definition.url.clone());
+                    let span = self.defined(definition.span.clone(), &url);
+                    (url, span)
+                }
+                (None, Some(definition)) => {
                     let span = definition.span.start + self.start..definition.span.end + self.start;
-                    self.defined(span, &url)
-                });
-                (url, span)
-            }
+                    let span = self.defined(span, &url);
+                    (url, span)
+                }
+                (None, None) => (url, None),
+            },
         };
         let inline = (link_type == LinkType::Inline).then(|| url.to_string());
         let link = self.output.begin(Found {
@@ -528,3 +567,62 @@ fn unescaped(raw: &str) -> Cow<'_, str> {
 
 /// More than the longest name of an entity.
 const REFERENCE: usize = 40;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::check::links::Link;
+
+    fn links(text: &str, size: usize) -> Vec<String> {
+        let mut links = Vec::new();
+        let mut visitor = |link: Link<'_>| links.push(format!("{link:?}"));
+        let mut output = Output::new(text, Some(0), &mut visitor);
+        read_in_chunks(text, size, &mut output);
+        output.flush();
+        links
+    }
+
+    fn piece() -> impl Strategy<Value = &'static str> {
+        prop::sample::select(vec![
+            "[a](b)\n",
+            "[r]\n",
+            "[r][R]",
+            "\n\n",
+            "\n",
+            "[r]: u\n",
+            "[R]: v 'w'\n",
+            "    code [r]\n",
+            "```\n",
+            "- i [r]\n",
+            "  more\n",
+            "> q [a](c)\n",
+            "# h [r]\n",
+            "---\n",
+            "<div>\n",
+            "</div>\n",
+            "<!-- ",
+            "-->\n",
+            "https://a.example/x ",
+            "| a | [r] |\n",
+            "|---|---|\n",
+            "[s]:\n",
+            "  <d>\n",
+            "1. x\n",
+            "\t",
+            "<a href='x'>y</a>\n",
+            "word ",
+        ])
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        #[test]
+        fn chunks_have_the_links_of_the_whole(pieces in prop::collection::vec(piece(), 0..40), size in 1_usize..60) {
+            let text = pieces.concat();
+            prop_assert_eq!(links(&text, size), links(&text, usize::MAX), "{}", text);
+        }
+    }
+}
