@@ -17,9 +17,9 @@ impl BodyStart {
         }
     }
 
-    /// Adds a part. Returns whether more is wanted.
-    pub(super) fn add(&mut self, part: &[u8]) -> bool {
-        let room = self.limit - self.bytes.len();
+    /// Adds a part, at most `room` bytes. Returns whether more is wanted.
+    pub(super) fn add(&mut self, part: &[u8], room: usize) -> bool {
+        let room = room.min(self.limit - self.bytes.len());
         self.is_cut = part.len() > room;
         self.bytes.extend_from_slice(&part[..part.len().min(room)]);
         !self.is_cut
@@ -68,10 +68,11 @@ mod tests {
     #[test]
     fn not_more_than_the_limit_is_kept() {
         let mut start = BodyStart::new(5);
-        assert!(start.add(b"abc") && start.add(b"de"));
+        assert!(start.add(b"abc", 3) && start.add(b"de", 9));
         assert!(!start.is_cut());
-        assert!(!start.add(b"f"));
+        assert!(!start.add(b"f", 9));
         assert_eq!((start.bytes(), start.is_cut()), (&b"abcde"[..], true));
-        assert!(!BodyStart::new(0).add(b"a"));
+        assert!(!BodyStart::new(0).add(b"a", 9));
+        assert!(!BodyStart::new(9).add(b"ab", 1));
     }
 }

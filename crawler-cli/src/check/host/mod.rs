@@ -375,6 +375,9 @@ impl HostWork for Host {
             return;
         };
         self.politeness.handle_over();
+        if let Some(body) = fetch.body() {
+            shared.end_body(body);
+        }
         if let ErrorKind::BreakerOpen(until) = *error.kind() {
             return self.breaker_open(now, fetch, until, shared);
         }
@@ -421,7 +424,7 @@ impl HostWork for Host {
         let Some(start) = self.in_flight.get(id).and_then(Fetch::body) else {
             return Body::Unwanted;
         };
-        if start.add(bytes) {
+        if shared.add_to_body(start, bytes) {
             return Body::Wanted;
         }
         // What is left is not needed.
@@ -430,10 +433,13 @@ impl HostWork for Host {
     }
 
     fn handle_end(&mut self, now: Instant, id: RequestId, shared: &mut Shared) {
-        let Some(fetch) = self.in_flight.remove(id) else {
+        let Some(mut fetch) = self.in_flight.remove(id) else {
             return;
         };
         self.politeness.handle_over();
+        if let Some(body) = fetch.body() {
+            shared.end_body(body);
+        }
         match fetch {
             Fetch::Url(check) => self.body_read(now, check, shared),
             Fetch::Robots(robots) => self.robots_read(&robots),

@@ -6,19 +6,32 @@ use super::body::AnswerBody;
 use crate::check::links::{Anchors, Document, Format, Link, Visitor};
 use crate::check::task::{Page, PageLink, Want};
 
-/// Reads what is wanted from the body of the answer for this URL.
-pub(super) fn read(url: &Url, want: Want, body: &AnswerBody) -> Page {
-    let format = match &body.content_type {
+/// The format of the page at this URL; `None` if its body cannot be read. Without a type, a path without an extension is
+/// that of HTML.
+pub(super) fn format(url: &Url, content_type: Option<&str>) -> Option<Format> {
+    let name = url.path().rsplit('/').next().unwrap_or_default();
+    match content_type {
         Some(content_type) => Format::of_type(content_type),
-        None => Format::of_name(url.path()),
-    };
-    let mut page = Page {
+        None if name.contains('.') => Format::of_name(name),
+        None => Some(Format::Html),
+    }
+}
+
+/// A page whose body is not read.
+pub(super) fn unread(url: &Url, format: Option<Format>) -> Page {
+    Page {
         base: url.clone(),
         format,
         anchors: None,
         links: Vec::new(),
         problem: None,
-    };
+    }
+}
+
+/// Reads what is wanted from the body of the answer for this URL.
+pub(super) fn read(url: &Url, want: Want, body: &AnswerBody) -> Page {
+    let format = format(url, body.content_type.as_deref());
+    let mut page = unread(url, format);
     let Some(format) = format else {
         return page;
     };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use courser::AddressPolicy;
 
+use super::body::BodyStart;
 use crate::check::guard::LocalSign;
 use crate::check::task::{Hop, Outcome};
 use crate::crawl::stats::Stats;
@@ -17,6 +18,8 @@ pub struct Shared {
     pub(super) outcomes: Vec<Outcome>,
     pub(super) hops: Vec<Hop>,
     signs: Vec<LocalSign>,
+    /// The bytes of the bodies that are being read.
+    held: usize,
     /// One value for all calls that may dial only public addresses, so that they share connections.
     pub(super) public: Arc<AddressPolicy>,
 }
@@ -29,6 +32,7 @@ impl Shared {
             outcomes: Vec::new(),
             hops: Vec::new(),
             signs: Vec::new(),
+            held: 0,
             public: Arc::new(AddressPolicy::deny_private()),
         }
     }
@@ -49,9 +53,25 @@ impl Shared {
         mem::take(&mut self.signs)
     }
 
+    /// Adds a part to a body. Returns whether more is wanted: not if the bodies that are being read are too long together.
+    pub(super) fn add_to_body(&mut self, body: &mut BodyStart, part: &[u8]) -> bool {
+        let before = body.bytes().len();
+        let goes_on = body.add(part, MOST_HELD - self.held);
+        self.held += body.bytes().len() - before;
+        goes_on
+    }
+
+    /// A body is no longer being read.
+    pub(super) fn end_body(&mut self, body: &BodyStart) {
+        self.held -= body.bytes().len();
+    }
+
     pub(super) fn note_sign(&mut self, sign: LocalSign) {
         if !self.signs.contains(&sign) {
             self.signs.push(sign);
         }
     }
 }
+
+/// The most bytes of all bodies that are being read at a time. What comes beyond is not read.
+const MOST_HELD: usize = 256 << 20;

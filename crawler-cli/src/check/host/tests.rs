@@ -877,6 +877,10 @@ fn pages_are_read_for_links_and_anchors() {
             b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n".to_vec(),
             &[b' '; 4096],
         ),
+        "/disk.iso" => Endless(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/x-cd-image\r\n\r\n".to_vec(),
+            &[b' '; 4096],
+        ),
         "/empty" => Send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec()),
         _ => answer(asked, 404, ""),
     });
@@ -886,12 +890,17 @@ fn pages_are_read_for_links_and_anchors() {
         links: true,
         anchors: true,
     };
-    let tasks = given(&server, &["/page", "/cut", "/file", "/empty", "/none"]);
+    let tasks = given(
+        &server,
+        &["/page", "/cut", "/file", "/empty", "/none", "/disk.iso"],
+    );
     let tasks = tasks.into_iter().map(|task| Task { want, ..task });
     let outcomes = check(policy, tasks.collect());
     let causes: Vec<Option<Cause>> = outcomes.iter().map(|it| it.verdict.cause()).collect();
     let (truncated, gone) = (Some(Cause::Truncated), Some(Cause::Status404));
-    assert_eq!(causes, [None, truncated, None, None, gone]);
+    assert_eq!(causes, [None, truncated, None, None, gone, None]);
+    let disk = outcomes[5].page.as_ref().expect("a page");
+    assert!(disk.format.is_none() && disk.links.is_empty());
     let page = outcomes[0].page.as_ref().expect("a page");
     let links: Vec<(&str, u32)> = page.links.iter().map(|it| (&*it.url, it.column)).collect();
     assert_eq!((links, page.problem.as_deref()), (vec![("/a", 17)], None));

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use url::Url;
 
 use super::body::{AnswerBody, BodyStart, BodyUse, EXCERPT};
+use super::page;
 use super::policy::{HeadUse, Policy};
 use super::reply::Reply;
 use crate::check::record::Redirect;
@@ -138,6 +139,14 @@ impl UrlCheck {
             Ask::Get if may_be_challenge => BodyUse::Challenge,
             _ => return false,
         };
+        let content_type = reply.content_type();
+        if purpose == BodyUse::Page && !self.is_compared {
+            let format = page::format(self.url(), content_type.as_deref());
+            if format.is_none() {
+                self.page = Some(Box::new(page::unread(self.url(), None)));
+                return false;
+            }
+        }
         let limit = match purpose {
             BodyUse::Page if self.task.want.body() => self.max_body,
             _ => EXCERPT,
@@ -146,7 +155,7 @@ impl UrlCheck {
             purpose,
             start: BodyStart::new(limit),
             status,
-            content_type: reply.content_type(),
+            content_type,
         }));
         true
     }
