@@ -4,6 +4,7 @@
 //! The thread that asks never waits for the disk. Its commands are as many as its tasks; what comes back is bounded, so
 //! that a slow reader of the results slows down everything.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -81,6 +82,8 @@ pub(super) struct Settings {
     pub(super) judge: Judge,
     /// Whether the sources have pages, so that places come from answers, too.
     pub(super) has_pages: bool,
+    /// Whether answers are read again after they were reported: by another run, or for further links to their pages.
+    pub(super) needs_answers: bool,
     /// Whether URLs are reported as soon as they are judged, although further places may come.
     pub(super) at_once: bool,
 }
@@ -341,6 +344,10 @@ impl<S: Store> KeeperThread<S> {
     fn flush(&mut self) -> Outcome {
         self.oldest = None;
         let completed = std::mem::take(&mut self.waiting);
+        if self.phase == Phase::Closed && !self.settings.needs_answers {
+            self.left = self.left.saturating_sub(completed.len() as u64);
+            return self.report_unstored(completed);
+        }
         if !completed.is_empty() {
             let added = self.store.complete(&completed)?;
             self.left = self.left.saturating_sub(completed.len() as u64);
@@ -385,6 +392,20 @@ impl<S: Store> KeeperThread<S> {
             self.report_late(added, &links)?;
         }
         Ok(())
+    }
+
+    /// Reports answers that are not stored, because nobody will read them again.
+    fn report_unstored(&mut self, completed: Vec<Completed>) -> Outcome {
+        let ids: Vec<_> = completed.iter().map(|completed| completed.id).collect();
+        let answers = completed.into_iter();
+        let answers = answers.filter_map(|completed| Some((completed.id, completed.judged?.0)));
+        let answers: HashMap<_, _> = answers.collect();
+        let mut found = Found::new(&self.settings.judge, &self.replies);
+        self.store.records_of(&ids, &mut |mut record| {
+            record.answer = answers.get(&record.id).cloned();
+            found.add(record)
+        })?;
+        found.end()
     }
 
     /// Reports new places that refer to URLs which were reported before.

@@ -116,6 +116,7 @@ fn keeper(plan: &Plan) -> Result<Keeper, StoreError> {
     let is_page = |input: &Input| matches!(input, Input::Page { .. });
     let is_pipe = |input: &Input| matches!(input, Input::List(List::Stdin));
     let fragments = plan.sources.fragments;
+    let has_pages = plan.inputs.iter().any(is_page);
     let settings = keeper::Settings {
         identity: identity(plan),
         judge: Judge {
@@ -123,7 +124,8 @@ fn keeper(plan: &Plan) -> Result<Keeper, StoreError> {
             fragments,
             rules: plan.keeping.state.as_ref().map(|_| rules(plan)),
         },
-        has_pages: plan.inputs.iter().any(is_page),
+        has_pages,
+        needs_answers: plan.keeping.state.is_some() || fragments || has_pages,
         at_once: plan.inputs.iter().any(is_pipe),
     };
     let batches = sources::start(plan.inputs.clone(), plan.sources.clone());

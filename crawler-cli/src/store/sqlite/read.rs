@@ -100,10 +100,15 @@ fn host_of(row: &Row<'_>) -> Result<Host, Failure> {
 
 /// The columns that [`Records::record`] reads.
 fn record_query(condition: &str) -> String {
+    let links = "link l CROSS JOIN url u ON u.url = l.url";
+    record_query_from(links, &format!("{condition} ORDER BY l.link"))
+}
+
+/// `links`: a join of links `l` and their URLs `u`.
+fn record_query_from(links: &str, condition: &str) -> String {
     format!(
         "SELECT l.link, l.url, u.host, coalesce(l.spelling, u.text), l.source, l.line, l.col, l.text, {ANSWER_COLUMNS} \
-         FROM link l CROSS JOIN url u ON u.url = l.url LEFT JOIN answer a ON a.url = l.url AND a.run = ?1 \
-         WHERE {condition} ORDER BY l.link"
+         FROM {links} LEFT JOIN answer a ON a.url = l.url AND a.run = ?1 WHERE {condition}"
     )
 }
 
@@ -136,19 +141,17 @@ pub(super) fn records_of(
     urls: &[UrlId],
     visit: &mut dyn FnMut(Record) -> ControlFlow<()>,
 ) -> Result<(), Failure> {
-    let mut first = db.prepare_cached("SELECT link FROM url WHERE url = ?1")?;
-    let mut by_link = db.prepare_cached(&record_query("l.link = ?2 AND l.url = ?3"))?;
-    let mut extra =
-        db.prepare_cached(&record_query("l.extra = 1 AND l.url = ?2 AND l.link <> ?3"))?;
+    let links = "url u CROSS JOIN link l ON l.link = u.link AND l.url = u.url";
+    let mut first = db.prepare_cached(&record_query_from(links, "u.url = ?2"))?;
+    let any_extra: bool = db
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM link WHERE extra = 1)")?
+        .query_row([], |row| row.get(0))?;
+    let extra = any_extra.then(|| db.prepare_cached(&record_query("l.extra = 1 AND l.url = ?2")));
+    let mut extra = extra.transpose()?;
     let mut records = Records::prepare(db)?;
     for url in urls {
-        let link: Option<i64> = first.query_row([url.0], |row| row.get(0)).optional()?;
-        let Some(link) = link else { continue };
-        for (query, numbers) in [
-            (&mut by_link, [run, link, url.0]),
-            (&mut extra, [run, url.0, link]),
-        ] {
-            let mut rows = query.query(numbers)?;
+        for query in [Some(&mut first), extra.as_mut()].into_iter().flatten() {
+            let mut rows = query.query([run, url.0])?;
             while let Some(row) = rows.next()? {
                 if visit(records.record(row)?).is_break() {
                     return Ok(());
