@@ -1,4 +1,4 @@
-//! `crawler-cli check` as a user runs it on files, lists and standard input.
+//! `crawler-cli check` as a user runs it on files, lists and standard input, and what it edits.
 
 mod common;
 
@@ -6,8 +6,10 @@ use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{crawler, stderr};
+use common::{Script, crawler, response, stderr};
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// A working folder.
@@ -26,6 +28,10 @@ impl Folder {
 
     fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).expect("readable")
     }
 
     fn check(&self, args: &[&str]) -> Output {
@@ -48,6 +54,28 @@ impl Folder {
         drop(stdin);
         child.wait_with_output().expect("the program ends")
     }
+}
+
+/// `url class source:line:column`, sorted, of the places in a `--json` output.
+fn places(output: &Output) -> Vec<String> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut places = Vec::new();
+    for line in text.lines() {
+        let value: Value = serde_json::from_str(line).expect("JSON");
+        let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+        for place in value["refs"].as_array().into_iter().flatten() {
+            places.push(format!(
+                "{} {} {}:{}:{}",
+                text(&value["url"]),
+                text(value.get("cause").unwrap_or(&value["class"])),
+                text(&place["source"]),
+                place["line"],
+                place["column"]
+            ));
+        }
+    }
+    places.sort();
+    places
 }
 
 fn usage_error(output: &Output) -> String {
@@ -96,5 +124,184 @@ fn all_errors_of_a_configuration_are_told() {
     assert!(
         error.contains("sub/c.toml:1:1: x: there is no such option"),
         "{error}"
+    );
+}
+
+#[test]
+fn a_configuration_holds_and_the_command_line_wins() {
+    let config = "json = true\nexclude = ['none']\nroot_dir = 'site'\nscheme = \"file\"\n";
+    let text = "[a](/there.md) [b](/none.md) [c](https://example.com/) [d](/lost.md)";
+    let folder = Folder::new(&[
+        ("a.md", text),
+        ("site/there.md", ""),
+        ("other/lost.md", ""),
+        (".crawler-check.toml", config),
+    ]);
+    let base = fs::canonicalize(folder.0.path()).expect("there");
+    let shown = |output: &Output| {
+        let places = places(output).into_iter();
+        let shown = places.map(|place| place.replace(&base.display().to_string(), "DIR"));
+        shown.collect::<Vec<_>>()
+    };
+    let first = folder.check(&["a.md"]);
+    let expected = [
+        "file://DIR/site/lost.md file_missing a.md:1:56",
+        "file://DIR/site/there.md ok a.md:1:1",
+    ];
+    assert_eq!(shown(&first), expected, "{}", stderr(&first));
+    assert_eq!(first.status.code(), Some(1));
+    let second = folder.check(&["a.md", "--root-dir", "other", "--exclude", "there"]);
+    assert_eq!(shown(&second), ["file://DIR/other/lost.md ok a.md:1:56"]);
+    assert_eq!(second.status.code(), Some(0));
+}
+
+#[test]
+fn files_lists_and_standard_input_are_checked() {
+    let server = Script::start(|request: &str| match request.contains("gone") {
+        true => response(410, "", ""),
+        false => response(200, "", ""),
+    });
+    let (ok, gone) = (server.url("/ok"), server.url("/gone"));
+    let page = format!("<p><a href='{ok}'>a</a>\n<a href=\" {gone}\">b</a>");
+    let folder = Folder::new(&[
+        ("docs/a.html", page.as_str()),
+        (
+            "docs/sub/b.md",
+            &format!("[x]({ok}) `{gone}`\n\n[y][r]\n\n[r]: {gone}\n"),
+        ),
+        ("urls.txt", &format!("{ok}\r\nhttp://[bad\n# no\n")),
+        ("found.jsonl", &format!("{{\"url\":\"{ok}\"}}\n")),
+    ]);
+    let json = |args: &[&str], input: &str| {
+        let output = folder.check_with(&[args, &["--json"]].concat(), input.as_bytes());
+        (places(&output), output.status.code())
+    };
+    let expect = |mut places: Vec<String>, status| {
+        places.sort();
+        (places, Some(status))
+    };
+    let docs = vec![
+        format!("{ok} ok docs/a.html:1:13"),
+        format!("{gone} status_410 docs/a.html:2:10"),
+        format!("{ok} ok docs/sub/b.md:1:1"),
+        format!("{gone} status_410 docs/sub/b.md:3:1"),
+    ];
+    assert_eq!(json(&["docs"], ""), expect(docs.clone(), 1));
+    let dotted = docs.iter().map(|place| place.replace(" docs/", " ./docs/"));
+    assert_eq!(json(&["./docs"], ""), expect(dotted.collect(), 1));
+    let list = vec![
+        format!("{ok} ok urls.txt:1:1"),
+        "http://[bad invalid_url urls.txt:2:1".to_owned(),
+    ];
+    assert_eq!(json(&["--urls", "urls.txt"], ""), expect(list, 1));
+    let found = vec![format!("{ok} ok found.jsonl:1:9")];
+    assert_eq!(json(&["found.jsonl"], ""), expect(found, 0));
+    let stdin = vec![format!("{ok} ok -:1:5")];
+    assert_eq!(json(&["-"], &format!("see {ok}.")), expect(stdin, 0));
+    let stdin = vec![format!("{ok} ok -:1:1"), format!("{ok} ok -:2:1")];
+    assert_eq!(
+        json(&["--urls", "-"], &format!("{ok}\n{ok}\n")),
+        expect(stdin, 0)
+    );
+}
+
+#[test]
+fn problems_of_sources_are_told_and_the_rest_is_checked() {
+    let folder = Folder::new(&[
+        ("a.jsonl", "{\"url\":\n"),
+        ("b.xml", "<urlset><url><loc>file:///</loc></url><url>"),
+        ("c.md", "[here](c.md)"),
+    ]);
+    let output = folder.check(&[".", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let places = places(&output);
+    assert_eq!(places.len(), 2, "{places:?}");
+    assert_eq!(places[0], "file:/// ok ./b.xml:1:19");
+    let errors = stderr(&output);
+    for expected in ["./a.jsonl:1: not JSON", "./b.xml:1: "] {
+        assert!(errors.contains(expected), "{errors}");
+    }
+}
+
+#[test]
+fn permanent_redirects_are_written_into_files() {
+    let flips = AtomicUsize::new(0);
+    let server = Script::start(move |request: &str| {
+        let to = |status, url: &str| response(status, &format!("Location: {url}\r\n"), "");
+        let (_, path) = request.split_once(' ').expect("a request");
+        match path {
+            "/moved" => to(301, "/also"),
+            "/also" => to(308, "/new?a=1&b"),
+            "/found" => to(302, "/new"),
+            "/home" => to(301, "/"),
+            "/lost" => to(301, "/none"),
+            "/flips" => to(
+                301,
+                &format!("/new{}", flips.fetch_add(1, Ordering::SeqCst)),
+            ),
+            "/none" => response(404, "", ""),
+            _ => response(200, "", ""),
+        }
+    });
+    let at = |path: &str| server.url(path);
+    let html = |moved: &str| {
+        format!(
+            "<a href='{moved}#f'>a</a>\r\n<a href={}>b</a><a href={}>c</a><a href={}>d</a><a href={}>e</a>\r\n<!-- {} -->",
+            at("/found"),
+            at("/home"),
+            at("/lost"),
+            at("/flips"),
+            at("/moved")
+        )
+    };
+    let text = html(&at("/moved"));
+    let json = format!("{{\"url\":\"{}\"}}\n", at("/moved"));
+    let folder = Folder::new(&[("a.html", text.as_str()), ("b.jsonl", &json)]);
+
+    let dry = folder.check(&[
+        "a.html",
+        "b.jsonl",
+        "--fix-redirects",
+        "--dry-run",
+        "--json",
+    ]);
+    assert_eq!(folder.text("a.html"), text);
+    let diff = stderr(&dry);
+    assert!(
+        diff.contains("--- a.html\n+++ a.html\n@@ -1,3 +1,3 @@\n"),
+        "{diff}"
+    );
+    assert!(
+        diff.contains("1 URLs in 1 files would be replaced"),
+        "{diff}"
+    );
+
+    let output = folder.check(&["a.html", "b.jsonl", "--fix-redirects"]);
+    let new = html(&at("/new?a=1&amp;b"));
+    assert_eq!(folder.text("a.html"), new, "{}", stderr(&output));
+    assert_eq!(folder.text("b.jsonl"), json);
+    assert_eq!(output.status.code(), Some(1), "one link is broken");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        stdout.contains(&format!("-<a href='{}#f'>a</a>\r\n", at("/moved"))),
+        "{stdout}"
+    );
+    let errors = stderr(&output);
+    assert!(
+        errors.contains(&format!("{} stays: it leads to the root", at("/home"))),
+        "{errors}"
+    );
+    assert!(
+        errors.contains(&format!("{} stays: asked again", at("/flips"))),
+        "{errors}"
+    );
+
+    let rooted = folder.check(&["a.html", "--fix-redirects", "--fix-to-root"]);
+    assert!(
+        folder
+            .text("a.html")
+            .contains(&format!("<a href={}>c</a>", at("/"))),
+        "{}",
+        stderr(&rooted)
     );
 }
