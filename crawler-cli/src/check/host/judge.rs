@@ -298,8 +298,8 @@ impl Host {
     /// Gives up everything that waits.
     pub(super) fn give_up(&mut self, cause: Cause, detail: Option<String>, shared: &mut Shared) {
         let detail = match detail {
-            Some(detail) => format!("not asked, because the host was given up: {detail}"),
-            None => "not asked, because the host was given up".to_owned(),
+            Some(detail) => format!("{detail} (the host was given up)"),
+            None => "the host was given up".to_owned(),
         };
         self.given_up = Some(GivenUp {
             cause,

@@ -723,7 +723,7 @@ fn a_host_that_is_away_is_given_up_with_all_its_urls() {
     assert_eq!(causes(&outcomes), ["refused"; 50]);
     let not_asked = outcomes.last().expect("an outcome");
     let detail = not_asked.detail.as_deref().expect("a reason");
-    assert!(detail.starts_with("not asked, because the host was given up: connecting failed"));
+    assert!(detail.starts_with("connecting failed"));
     assert_eq!((not_asked.attempts, not_asked.method), (0, None));
 }
 
@@ -750,7 +750,7 @@ fn a_host_that_fails_for_longer_than_the_patience_is_given_up() {
         let last = &outcomes[99];
         assert_eq!((last.attempts, last.method), (0, None));
         let detail = last.detail.as_deref().expect("a reason");
-        assert!(detail.starts_with("not asked, because the host was given up"));
+        assert!(detail.ends_with("(the host was given up)"));
     }
 }
 
