@@ -213,6 +213,20 @@ fn recursion_stays_in_the_scope_and_checks_what_is_outside() {
 }
 
 #[test]
+fn a_page_with_several_urls_is_read_once() {
+    let server = Script::start(|request: &str| match request.split_once(' ') {
+        Some((_, "/")) => html("<a href=\"/old\"> <a href=\"/docs\"> <a href=\"/docs/\">"),
+        Some((_, "/old" | "/docs")) => response(301, "Location: /docs/\r\n", ""),
+        Some((_, "/docs/")) => html("<a href=\"x\">"),
+        _ => ok(request),
+    });
+    let report = run(checker().input(input(&server.url("/"))).recursive());
+    let references = &report.of(&server.url("/docs/x")).references;
+    let sources: Vec<&str> = references.iter().map(|place| &*place.source).collect();
+    assert_eq!(sources, [server.url("/docs/")]);
+}
+
+#[test]
 fn fragments_name_elements() {
     let server = Script::start(|request: &str| match request.split_once(' ') {
         Some((_, "/page")) => html("<p id=\"there\">"),

@@ -1,8 +1,10 @@
 //! The links of fetched pages: which of them are checked, and which are read in turn.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use url::{ParseError, Url};
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::check::checker::Reach;
 use crate::check::links::Kind;
@@ -19,6 +21,9 @@ pub(super) struct Pages {
     reach: Reach,
     selection: Arc<Selection>,
     fragments: bool,
+    /// The pages that were read: the hash of the URL that answered, and the least depth at which the page was read. A
+    /// page to which several URLs redirect is read once.
+    read: HashMap<u128, u16>,
 }
 
 /// What a page refers to.
@@ -52,18 +57,25 @@ impl Pages {
             reach,
             selection: Arc::clone(&sources.selection),
             fragments: sources.fragments,
+            read: HashMap::new(),
         }
     }
 
     /// What the page of a URL refers to.
-    pub(super) fn links(&self, queued: &Queued, outcome: &Outcome, page: &Page) -> PageLinks {
+    pub(super) fn links(&mut self, queued: &Queued, outcome: &Outcome, page: &Page) -> PageLinks {
         let mut found = PageLinks::default();
         let is_input = queued.demand.given && queued.demand.depth == 0;
         let url = outcome.final_url.as_deref().unwrap_or(&queued.url);
         if !queued.demand.links || !(is_input || self.is_in_scope(url)) {
             return found;
         }
-        let source: Arc<str> = queued.url.as_str().into();
+        if self.was_read(url, queued.demand.depth) {
+            return found;
+        }
+        let source: Arc<str> = match is_input {
+            true => queued.url.as_str().into(),
+            false => url.into(),
+        };
         if let Some(detail) = &page.problem {
             found.problem = Some(Problem {
                 source: Arc::clone(&source),
@@ -99,6 +111,17 @@ impl Pages {
             });
         }
         found
+    }
+
+    /// Whether the page of this URL was read before, at this depth or a smaller one. Notes that it is read now.
+    fn was_read(&mut self, url: &str, depth: u16) -> bool {
+        let least = self
+            .read
+            .entry(xxh3_128(url.as_bytes()))
+            .or_insert(u16::MAX);
+        let was_read = *least <= depth;
+        *least = depth.min(*least);
+        was_read
     }
 
     /// What is wanted from a URL that a page refers to.
