@@ -281,6 +281,23 @@ fn problems_with_sources_are_in_the_report_and_in_the_exit_status() {
 }
 
 #[test]
+fn reports_in_the_folder_that_is_checked_are_no_sources() {
+    let folder = Folder::new();
+    folder.write("a.md", "[b](a.md)\n");
+    // The first check creates the files, the second finds them.
+    for _ in 0..2 {
+        let output = folder.check(&[
+            ".", "--report", "junit", "j.xml", "--report", "html", "h.html", "--report", "csv",
+            "./c.csv", "--json",
+        ]);
+        let lines = objects(&stdout(&output));
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert_eq!(lines.len(), 1);
+        assert_eq!(lines[0]["refs"].as_array().map(Vec::len), Some(1));
+    }
+}
+
+#[test]
 fn nothing_reaches_a_terminal_unescaped() {
     let folder = Folder::new();
     folder.write("urls.txt", "ht!tp://\u{1b}[31m\u{202e}x\n");

@@ -17,7 +17,7 @@ use super::host::{HeadUse, Policy};
 use super::life::Profile;
 use super::run;
 use super::select::{Remap, Selection};
-use super::sources::{Input, List, SourceOptions};
+use super::sources::{FileId, Input, List, SourceOptions};
 use super::summary::Summary;
 use crate::crawl::identity::Identities;
 use crate::crawl::random::fresh_seed;
@@ -299,6 +299,12 @@ impl Checker {
     /// What has the URL in JSON lines and CSV: the name of a field or column. Default `url`.
     pub fn field(mut self, name: &str) -> Self {
         self.sources.field = Some(name.to_owned());
+        self
+    }
+
+    /// Does not read this file in folders: a report that is written there. A file that does not exist is ignored.
+    pub fn leave_out(mut self, file: &Path) -> Self {
+        self.sources.left_out.extend(FileId::of(file));
         self
     }
 

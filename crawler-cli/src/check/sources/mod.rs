@@ -32,7 +32,7 @@ mod walk;
 pub use batches::{Batch, Batches, Next};
 pub use input::{Input, InputError, List};
 pub use occurrence::{Occurrence, Problem, ProblemKind, Target};
-pub use options::SourceOptions;
+pub use options::{FileId, SourceOptions};
 pub(super) use originals::Original;
 pub use originals::Originals;
 pub(super) use resolve::is_unsupported;

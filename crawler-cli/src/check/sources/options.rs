@@ -1,6 +1,7 @@
 //! How sources are read.
 
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use url::Url;
@@ -32,6 +33,26 @@ pub struct SourceOptions {
     pub max_size: u64,
     /// Where the fingerprints of files are kept, for [`fix`](crate::check::fix). Default: nowhere.
     pub originals: Option<Originals>,
+    /// Files that are not read in folders, such as the reports that the check itself writes there. Default: none.
+    pub left_out: Vec<FileId>,
+}
+
+/// A file, whatever the path that leads to it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct FileId {
+    device: u64,
+    number: u64,
+}
+
+impl FileId {
+    /// The file at this path; `None` if there is none that can be looked at.
+    pub fn of(path: &Path) -> Option<Self> {
+        let metadata = path.metadata().ok()?;
+        Some(Self {
+            device: metadata.dev(),
+            number: metadata.ino(),
+        })
+    }
 }
 
 impl Default for SourceOptions {
@@ -46,6 +67,7 @@ impl Default for SourceOptions {
             ignore_files: true,
             max_size: 256 << 20,
             originals: None,
+            left_out: Vec::new(),
         }
     }
 }

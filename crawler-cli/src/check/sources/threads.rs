@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -15,7 +15,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use super::open::{Content, Kind, Opened};
 use super::outlet::Outlet;
 use super::resolve::{Base, Resolver};
-use super::{Batch, Batches, Input, List, Original, Originals, ProblemKind, SourceOptions};
+use super::{Batch, Batches, FileId, Input, List, Original, Originals, ProblemKind, SourceOptions};
 use super::{csv, document, json, list, walk};
 use crate::check::links::Format;
 
@@ -54,6 +54,7 @@ pub fn start(inputs: Vec<Input>, options: SourceOptions) -> Batches {
         stop: stop.clone(),
         hidden: options.hidden,
         ignore_files: options.ignore_files,
+        left_out: options.left_out.clone(),
     };
     let reader = Arc::new(Reader {
         resolver: Resolver::new(&options),
@@ -96,6 +97,7 @@ struct Dispatcher {
     stop: Arc<AtomicBool>,
     hidden: bool,
     ignore_files: bool,
+    left_out: Vec<FileId>,
 }
 
 /// Nobody wants further batches.
@@ -128,6 +130,7 @@ impl Dispatcher {
             Input::Path(path) if path.is_dir() => {
                 for found in walk::files(&path, self.hidden, self.ignore_files) {
                     match found {
+                        Ok((path, _)) if self.is_left_out(&path) => {}
                         Ok((path, kind)) => {
                             self.job(path.to_string_lossy().into(), What::Found(path, kind))?;
                         }
@@ -141,6 +144,12 @@ impl Dispatcher {
             }
             Input::Path(path) => self.job(path.to_string_lossy().into(), What::Named(path)),
         }
+    }
+
+    fn is_left_out(&self, path: &Path) -> bool {
+        // Most checks leave no file out, and need not look at the files twice.
+        !self.left_out.is_empty()
+            && FileId::of(path).is_some_and(|file| self.left_out.contains(&file))
     }
 
     /// Has a source read.

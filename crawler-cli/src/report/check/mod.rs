@@ -111,6 +111,20 @@ impl Options {
         self.has_default_text() || self.on_stdout().any(|kind| kind == Kind::Text)
     }
 
+    /// The files that are written.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let reports = self.reports.iter().map(|(_, path)| path);
+        let summary = match &self.summary {
+            Some(SummaryFormat::JsonFile(path)) => Some(path),
+            _ => None,
+        };
+        let files = reports.chain(summary);
+        files
+            .filter(|path| path.as_os_str() != "-")
+            .cloned()
+            .collect()
+    }
+
     /// # Errors
     /// Two reports would mix in one file.
     pub(crate) fn check(&self) -> Result<(), String> {
@@ -127,13 +141,7 @@ impl Options {
                 "--summary json and --report would both write to standard output".to_owned(),
             );
         }
-        let summary = match &self.summary {
-            Some(SummaryFormat::JsonFile(path)) => Some(path),
-            _ => None,
-        };
-        let mut files: Vec<_> = self.reports.iter().map(|(_, path)| path).collect();
-        files.extend(summary);
-        files.retain(|path| path.as_os_str() != "-");
+        let mut files = self.files();
         files.sort();
         match files.windows(2).find(|pair| pair[0] == pair[1]) {
             Some(pair) => Err(format!("two reports for one file: {}", pair[0].display())),
