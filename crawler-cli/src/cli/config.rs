@@ -1,4 +1,4 @@
-//! Options in a file: TOML whose keys are the long names of options without the dashes. The keys are looked up in the
+//! Options in a file: TOML whose keys are the names of options without the dashes.
 //! option table of the command, so that every option can stand in a file.
 //!
 //! A flag takes `true` or `false`, an option with a value takes a text or a number, and an array stands for an option
@@ -108,9 +108,11 @@ impl<A: CommandLine> File<'_, A> {
         Ok(())
     }
 
-    /// The option with this long name.
+    /// The option with this name: a long one, or the letter of a short one.
     fn option(&self, name: &str) -> Option<&'static Opt<A>> {
-        let long = format!("--{name}");
+        // An option such as -j has no long name.
+        let dashes = if name.len() == 1 { "-" } else { "--" };
+        let long = format!("{dashes}{name}");
         let is_settable = |option: &&Opt<A>| {
             !self.excluded.contains(&long.as_str())
                 && !matches!(
@@ -286,6 +288,7 @@ mod tests {
             ..Args::default()
         };
         assert_eq!(args(text), Ok(expected));
+        assert!(args("f = true").expect("valid").is_fast);
         let plain = args("fast = false\nsome_number = 1_000\npath = '-'").expect("valid");
         assert_eq!(
             (plain.is_fast, plain.number, &*plain.path),

@@ -279,7 +279,7 @@ const CONFIG: &[Opt<Args>] = &[
         Ok(())
     })
     .short("read options from this file")
-    .long("Read options from this TOML file. Without this option: from .crawler-check.toml in the working folder, if there is one. The keys are the long names of the options without dashes: timeout = 20, recursive = true, exclude = [\"/drafts/\", \"^http:\"]. A flag takes true or false; an array stands for an option that is given several times; an option with two values takes an array of both, as in report = [\"html\", \"links.html\"], or an array of such arrays. Relative paths are relative to the folder of the file. Options on the command line win over the file; to those that may be repeated, they add."),
+    .long("Read options from this TOML file. Without this option: from .crawler-check.toml in the working folder, if there is one. The keys are the names of the options without dashes: timeout = 20, j = 8, recursive = true, exclude = [\"/drafts/\", \"^http:\"]. A flag takes true or false; an array stands for an option that is given several times; an option with two values takes an array of both, as in report = [\"html\", \"links.html\"], or an array of such arrays. Relative paths are relative to the folder of the file. Options on the command line win over the file; to those that may be repeated, they add."),
 ];
 
 const OUTPUT: &[Opt<Args>] = &[
