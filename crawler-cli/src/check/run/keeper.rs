@@ -334,10 +334,13 @@ impl<S: Store> KeeperThread<S> {
 
 /// Answers.
 impl<S: Store> KeeperThread<S> {
-    /// Whether it is time to store the answers.
+    /// Whether it is time to store the answers: there are many, they are old, or no other can come before they are stored.
     fn is_due(&self) -> bool {
+        let count = self.waiting.len();
         let is_old = |oldest: Instant| oldest.elapsed() >= GROUP_TIME;
-        self.waiting.len() >= GROUP || self.oldest.is_some_and(is_old)
+        count >= GROUP
+            || (count > 0 && count as u64 >= self.left)
+            || self.oldest.is_some_and(is_old)
     }
 
     /// Stores the answers in one transaction, then reports them.
