@@ -1,8 +1,10 @@
 //! The figures of a check: what it says on the whole, in a few lines or as JSON.
 
+use std::cmp::Reverse;
+
 use serde_json::{Map, Value, json};
 
-use crate::check::{Class, Ending, HostTally, Outcome, Summary};
+use crate::check::{Cause, Class, Ending, HostTally, Outcome, Summary};
 use crate::report::statistics::{
     Spent, class_counts, count, host_json, latency_json, latency_text, size_text, span_text,
     thousands,
@@ -16,11 +18,10 @@ pub(super) fn is_good(summary: &Summary) -> bool {
 /// The verdict on the whole, the costs, and the numbers of each cause.
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
     let mut lines = vec![line(summary)];
-    if !summary.causes.is_empty() {
-        let mut causes: Vec<_> = summary.causes.iter().collect();
-        causes.sort_by_key(|&(_, &n)| std::cmp::Reverse(n));
+    let causes = causes(summary);
+    if !causes.is_empty() {
         let causes = causes.iter();
-        let causes = causes.map(|(cause, n)| format!("{} × {}", thousands(**n), cause.name()));
+        let causes = causes.map(|(cause, n)| format!("{} × {}", thousands(*n), cause.name()));
         lines.push(format!("causes: {}", causes.collect::<Vec<_>>().join(", ")));
     }
     let left_out = left_out(summary);
@@ -102,13 +103,26 @@ pub(super) fn costs(summary: &Summary) -> String {
     text
 }
 
+/// The numbers of URLs by the name of the cause, the largest first. Several statuses share the name `status_4xx`.
+pub(super) fn causes(summary: &Summary) -> Vec<(Cause, u64)> {
+    let mut causes: Vec<(Cause, u64)> = Vec::new();
+    for (&cause, &n) in &summary.causes {
+        match causes.iter_mut().find(|it| it.0.name() == cause.name()) {
+            Some((_, sum)) => *sum += n,
+            None => causes.push((cause, n)),
+        }
+    }
+    causes.sort_by_key(|&(_, n)| Reverse(n));
+    causes
+}
+
 /// `--summary json`: one object on one line.
 pub(super) fn json(summary: &Summary) -> String {
     let stats = &summary.stats;
     let (opened, reused) = stats.connections();
     let spent = Spent::new(summary.elapsed, stats);
-    let causes = summary.causes.iter();
-    let causes = causes.map(|(cause, &n)| (cause.name().into_owned(), Value::from(n)));
+    let causes = causes(summary).into_iter();
+    let causes = causes.map(|(cause, n)| (cause.name().into_owned(), Value::from(n)));
     let hosts: Vec<Value> = stats.hosts().iter().map(host_json).collect();
     let tallies = summary.hosts.iter();
     let tallies = tallies.map(|(host, tally)| (host.clone(), classes(tally)));

@@ -308,13 +308,11 @@ fn tables(summary: &Summary, sources: &Sources) -> Markup {
 }
 
 fn causes_table(summary: &Summary) -> Markup {
-    let mut causes: Vec<_> = summary.causes.iter().collect();
-    causes.sort_by_key(|&(_, &n)| Reverse(n));
     html! {
         table {
             thead { tr { th { "Cause" } th { "Class" } th { "Meaning" } th.n { "URLs" } } }
             tbody {
-                @for (&cause, &n) in causes {
+                @for (cause, n) in figures::causes(summary) {
                     tr {
                         td { (cause.name()) }
                         td { (cause.class().name()) }

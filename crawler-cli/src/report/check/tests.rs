@@ -661,6 +661,21 @@ fn the_summary_is_one_object() {
 }
 
 #[test]
+fn statuses_with_one_name_are_counted_together() {
+    let mut summary = Summary::new(Instant::now());
+    summary.causes.insert(Cause::Status4xx(400), 2);
+    summary.causes.insert(Cause::Status4xx(418), 3);
+    summary.causes.insert(Cause::Reset, 4);
+    let value: serde_json::Value = serde_json::from_str(&figures::json(&summary)).expect("JSON");
+    assert_eq!(value["summary"]["causes"]["status_4xx"], 5);
+    let lines = figures::lines(&summary);
+    assert!(
+        lines.contains(&"causes: 5 × status_4xx, 4 × reset".to_owned()),
+        "{lines:?}"
+    );
+}
+
+#[test]
 fn a_file_that_cannot_be_written_is_named_before_the_check() {
     for (report, summary) in [
         (Some("/no/such/folder/x"), None),
