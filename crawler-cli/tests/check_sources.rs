@@ -93,6 +93,9 @@ fn inputs_that_are_not_there_are_wrong_usage() {
         &["http://[::1/"],
         &["--config", "nope.toml", "a.md"],
         &["a.md", "--root-dir"],
+        &["a.md", "--root-dir", "nope"],
+        &["a.md", "--root-dir", "a.md"],
+        &["a.md", "--scheme", "nope"],
         &[],
     ] {
         let error = usage_error(&folder.check(args));
@@ -119,10 +122,10 @@ fn all_errors_of_a_configuration_are_told() {
     ] {
         assert!(error.contains(expected), "{error}");
     }
-    let named = Folder::new(&[("a.md", ""), ("sub/c.toml", "x = 1")]);
+    let named = Folder::new(&[("a.md", ""), ("sub/c.toml", "nothing = 1")]);
     let error = usage_error(&named.check(&["a.md", "--config", "sub/c.toml"]));
     assert!(
-        error.contains("sub/c.toml:1:1: x: there is no such option"),
+        error.contains("sub/c.toml:1:1: nothing: there is no such option"),
         "{error}"
     );
 }

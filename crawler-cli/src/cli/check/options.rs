@@ -2,6 +2,7 @@
 //! lychee.
 
 use std::ffi::OsStr;
+use std::path::Path;
 
 use regex::Regex;
 use url::Url;
@@ -104,7 +105,11 @@ const SELECTION: &[Opt<Args>] = &[
     .short("do not check URLs that fit")
     .long("Do not check URLs of which a part fits this regular expression, in the syntax of Rust's regex crate. The option may be repeated."),
     Opt::text(&["--scheme"], &[any("NAME")], |args: &mut Args, value| {
-        args.checker(|checker| checker.scheme(value));
+        let scheme = value.to_ascii_lowercase();
+        if !matches!(scheme.as_str(), "http" | "https" | "file") {
+            return Err("neither http, https nor file".into());
+        }
+        args.checker(|checker| checker.scheme(&scheme));
         Ok(())
     })
     .short("check only URLs with this scheme")
@@ -129,7 +134,11 @@ const DOCUMENTS: &[Opt<Args>] = &[
     .short("the base of relative links in files")
     .long("The base of relative links in files. Without this option, relative links are looked up on the disk."),
     Opt::text(&["--root-dir"], &[file("DIR")], |args: &mut Args, value| {
-        args.checker(|checker| checker.root_dir(value.as_ref()));
+        let folder = Path::new(value);
+        if !folder.is_dir() {
+            return Err("no such folder".into());
+        }
+        args.checker(|checker| checker.root_dir(folder));
         Ok(())
     })
     .short("where links in files that begin with / are")
