@@ -217,6 +217,9 @@ fn exit_statuses_say_what_was_asked_for() {
         (&["/good"], &["--nosuch"], 2),
         (&["/good"], &["--report", "html", "no/such/folder.html"], 2),
         (&["/good"], &["--summary", "json:no/such/folder.json"], 2),
+        // A file that is no store, and a folder.
+        (&["/good"], &["--state", "urls.txt"], 2),
+        (&["/good"], &["--state", "."], 2),
     ] {
         let urls: Vec<_> = paths.iter().map(|path| site.url(path)).collect();
         folder.write("urls.txt", &urls.join("\n"));

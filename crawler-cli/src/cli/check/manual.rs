@@ -43,7 +43,7 @@ const STATUSES: &[(&str, &str)] = &[
     ),
     (
         "2",
-        "Wrong usage or configuration; or a report file cannot be created.",
+        "Wrong usage or configuration; or a report file cannot be created, or the file of --state is damaged, in use or cannot be opened.",
     ),
     (
         "4",

@@ -13,7 +13,7 @@ use crate::cli::signals::{INTERRUPTED, interrupt_flag};
 use crate::cli::{self, USAGE};
 use crate::crawl::reporter::{Reporter, Results};
 use crate::report::check::CheckReport;
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreErrorKind};
 
 mod args;
 mod fix;
@@ -74,6 +74,7 @@ fn run(check: Check) -> ExitCode {
         report,
         interrupted: &interrupted,
         fix,
+        state_is_unusable: false,
     };
     let summary = checker.run_with(&mut report);
     let written = report.report.close(&summary);
@@ -88,6 +89,7 @@ fn run(check: Check) -> ExitCode {
         // Nothing is lost silently.
         0 | BAD if !fixed && is_interrupted => INTERRUPTED,
         0 if !fixed || written.is_err() => BAD,
+        BAD if report.state_is_unusable => USAGE,
         status => status,
     };
     ExitCode::from(status)
@@ -104,17 +106,28 @@ fn exit_status(summary: &Summary, interrupted: bool) -> u8 {
     }
 }
 
+/// Whether another file must be given with `--state`. A disk that is full is no fault of the command.
+fn is_unusable(error: &StoreError) -> bool {
+    use StoreErrorKind::{Broken, Database, Full};
+    !matches!(error.kind(), Full | Broken | Database(_))
+}
+
 /// A report that ends the check when nobody reads the results any more or a signal came.
 struct Interruptible<'i> {
     report: CheckReport,
     interrupted: &'i AtomicBool,
     fix: Option<Fix>,
+    /// The file of `--state` is none that this check can use.
+    state_is_unusable: bool,
 }
 
 impl Reporter<Checker> for Interruptible<'_> {
     fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         if let (Some(fix), Event::Checked(checked)) = (&mut self.fix, event) {
             fix.add(checked);
+        }
+        if let Event::StateFailed(error) = event {
+            self.state_is_unusable = is_unusable(error);
         }
         self.report.event(event)?;
         let may_end = matches!(event, Event::Progress(_));
