@@ -3,8 +3,10 @@
 //! <https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions>
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use super::findings::{Judged, Part};
+use crate::check::sources::Problem;
 use crate::check::{Reference, Standing};
 use crate::terminal;
 
@@ -30,8 +32,14 @@ pub(super) fn write(judged: &Judged<'_>, out: &mut Vec<u8>) {
 }
 
 /// A command about a source that could not be read.
-pub(super) fn problem(text: &str, out: &mut Vec<u8>) {
-    annotation(out, "error", None, "not read", text);
+pub(super) fn problem(problem: &Problem, out: &mut Vec<u8>) {
+    let place = Reference {
+        source: Arc::clone(&problem.source),
+        line: problem.line,
+        column: None,
+        text: String::new(),
+    };
+    annotation(out, "error", Some(&place), "not read", &problem.detail);
 }
 
 fn annotation(

@@ -28,6 +28,7 @@ mod tests;
 
 use super::live::{Live, Progress};
 use super::{SummaryFormat, describe};
+use crate::check::sources::Problem;
 use crate::check::{Checked, Checker, Event, Redirects, Summary};
 use crate::crawl::reporter::{Reporter, Results};
 use crate::store::StoreError;
@@ -275,15 +276,16 @@ impl CheckReport {
         self.relieve();
     }
 
-    fn problem(&mut self, text: &str) {
+    fn problem(&mut self, problem: &Problem) {
+        let text = problem.to_string();
         if let Some(findings) = &mut self.findings {
-            findings.add_problem(text);
+            findings.add_problem(&text);
         }
         for output in &mut self.outputs {
-            output.add_problem(text);
+            output.add_problem(problem, &text);
         }
         if self.tells_problems {
-            self.message(text);
+            self.message(&text);
         }
     }
 
@@ -371,7 +373,7 @@ impl Reporter<Checker> for CheckReport {
     fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         match event {
             Event::Checked(checked) => self.checked(checked),
-            Event::Problem(problem) => self.problem(&problem.to_string()),
+            Event::Problem(problem) => self.problem(problem),
             Event::Guard(change) => {
                 let state = if change.is_on { "on" } else { "off" };
                 let about = change.host.as_deref().unwrap_or("the own network");
@@ -445,9 +447,10 @@ impl Output {
         }
     }
 
-    fn add_problem(&mut self, text: &str) {
+    /// `text`: the problem in words, with its place.
+    fn add_problem(&mut self, problem: &Problem, text: &str) {
         match &mut self.format {
-            Format::Github => github::problem(text, self.sink.buffer()),
+            Format::Github => github::problem(problem, self.sink.buffer()),
             Format::Junit(junit) => junit.add_problem(text),
             _ => {}
         }

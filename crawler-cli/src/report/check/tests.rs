@@ -474,7 +474,7 @@ fn github_gets_one_command_for_each_place() {
 ::warning title=status_503::https://k.example/: 503 Service Unavailable (known: in the baseline) (in -, line 4)
 ::error file=docs/a.md,line=10,col=2,title=invalid_url::ht!tp://\\u{1b}[31m\"<x>|\\u{202e},=1+1: not a valid URL: relative URL without a base
 ::error file=a%2Cb%3Ac%25%0A.md,line=1,col=2,title=status_410::https://h.example/100%25: 410 Gone
-::error title=not read::docs/cut.xml:3: the sitemap is cut
+::error file=docs/cut.xml,line=3,title=not read::the sitemap is cut
 ";
     assert_eq!(text, expected);
 }
