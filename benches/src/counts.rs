@@ -146,9 +146,9 @@ struct Bars {
 impl Bars {
     fn of(client: &str) -> Option<Self> {
         let (instructions, system_calls) = match client {
-            "host" => (2_350.0, 2.1),
-            "client" => (2_590.0, 2.1),
-            "pipeline" => (2_510.0, 0.2),
+            "host" => (2_400.0, 2.1),
+            "client" => (2_660.0, 2.1),
+            "pipeline" => (2_560.0, 0.2),
             _ => return None,
         };
         Some(Self {

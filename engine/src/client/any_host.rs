@@ -189,7 +189,7 @@ impl Router for AnyHost {
         if usual && !self.adds_cookies(own) {
             // The request may have cookies from another client's jar.
             #[cfg(feature = "cookies")]
-            request.set_cookies(&[]);
+            request.no_cookies();
             if let Some(host) = self.recent.get(request.encoded_for())
                 && hosts.get(host).is_some()
             {

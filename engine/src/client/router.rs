@@ -99,7 +99,7 @@ impl<S: Sharing> Router for OneHost<S> {
         }
         // The request may have cookies from another client's jar.
         #[cfg(feature = "cookies")]
-        request.set_cookies(&[]);
+        request.no_cookies();
         #[cfg(not(feature = "cookies"))]
         let _ = request;
         Ok(self.host)

@@ -774,6 +774,15 @@ impl Request {
         }
     }
 
+    /// Sends no cookies of a jar.
+    #[cfg(feature = "cookies")]
+    #[inline]
+    pub(crate) fn no_cookies(&mut self) {
+        if !self.0.cookies.is_empty() {
+            self.set_cookies(&[]);
+        }
+    }
+
     #[cfg(feature = "cookies")]
     /// Sends these cookies of a jar in `Cookie`, after the cookies that the caller has set; nothing if they are empty.
     pub(crate) fn set_cookies(&mut self, cookies: &[u8]) {
