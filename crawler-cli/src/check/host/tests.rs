@@ -750,7 +750,7 @@ fn a_host_that_fails_for_longer_than_the_patience_is_given_up() {
         let last = &outcomes[99];
         assert_eq!((last.attempts, last.method), (0, None));
         let detail = last.detail.as_deref().expect("a reason");
-        assert!(detail.ends_with("(the host was given up)"));
+        assert!(detail.contains("the host was given up"));
     }
 }
 

@@ -43,6 +43,8 @@ pub(super) enum Command {
     Complete(Vec<Completed>),
     /// Store what was learned about hosts.
     SaveHosts(Vec<(HostId, HostFacts)>),
+    /// End the run, all of which was reported: [`Reply::Ended`]. A run that is not ended is continued by the next one.
+    End,
 }
 
 /// What the keeper says.
@@ -68,8 +70,10 @@ pub(super) enum Reply {
     },
     /// URLs that are judged.
     Judged(Vec<Checked>),
-    /// The sources have ended, and nothing is left to ask or to report. The run is over.
+    /// The sources have ended, and nothing is left to ask or to report.
     Done,
+    /// The run has ended.
+    Ended,
     /// The store failed. Nothing more is stored.
     Failed(StoreError),
 }
@@ -218,8 +222,12 @@ impl<S: Store> KeeperThread<S> {
                 self.wait(commands)?;
             }
         }
-        self.store.end_run(Timestamp::now())?;
-        self.reply(Reply::Done)
+        self.reply(Reply::Done)?;
+        // Without a command to end, the reports are incomplete.
+        while let Ok(command) = commands.recv() {
+            self.handle(command)?;
+        }
+        Ok(())
     }
 
     fn begin(&mut self) -> Outcome {
@@ -277,6 +285,10 @@ impl<S: Store> KeeperThread<S> {
                 Ok(())
             }
             Command::SaveHosts(hosts) => Ok(self.store.save_hosts(&hosts)?),
+            Command::End => {
+                self.store.end_run(Timestamp::now())?;
+                self.reply(Reply::Ended)
+            }
         }
     }
 

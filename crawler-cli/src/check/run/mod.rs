@@ -177,7 +177,7 @@ struct Run<'r> {
     output: Output<'r>,
     /// The number of works at which those without anything to do are removed.
     most_hosts: usize,
-    /// Whether everything is reported.
+    /// Whether everything is reported, and the store knows.
     is_done: bool,
 }
 
@@ -314,7 +314,9 @@ impl Run<'_> {
                     self.output.checked(checked);
                 }
             }
-            Reply::Done => self.is_done = true,
+            Reply::Done if self.output.is_over() => {}
+            Reply::Done => self.keeper.send(Command::End),
+            Reply::Ended => self.is_done = true,
             Reply::Failed(error) => self.output.failed(&Event::StateFailed(&error)),
         }
     }
