@@ -79,15 +79,19 @@ fn t13_an_early_answer_during_an_upload_is_delivered() {
 #[test]
 fn an_upload_goes_on_after_the_head_of_a_streamed_response() {
     const LENGTH: usize = 16 << 20;
+    // The server reads on when the client has the head, so that the head comes before the whole request was sent.
+    let gate = Gate::new();
     let server = Server::play([connection()
         .head()
         .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n")
+        .wait(&gate)
         .take(LENGTH)
         .send("0\r\n\r\n")
         .always(OK)]);
     let mut client = client(&server);
     let mut request = Request::post("/", vec![b'x'; LENGTH]);
     let mut body = client.open(&mut request, &mut Response::new()).unwrap();
+    gate.open();
     let mut read = String::new();
     body.read_to_string(&mut read).unwrap();
     assert_eq!(read, "hi");
