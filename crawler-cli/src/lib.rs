@@ -14,3 +14,4 @@ mod markup;
 mod report;
 pub mod store;
 pub mod terminal;
+pub mod watch;

@@ -1,0 +1,205 @@
+//! The tables of the configuration that can be there several times. Fields have the names of their keys.
+
+use std::fmt;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use courser::Rate;
+use jiff::tz::TimeZone;
+use url::Url;
+
+use crate::check::host::HeadUse;
+use crate::crawl::identity::{HostPattern, Identity};
+
+/// `[[host]]`: what is different at some hosts. `None`: the key is not set, and `[limits]` holds.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// `match`: the hosts.
+    pub pattern: HostPattern,
+    /// The text of `match`.
+    pub name: String,
+    /// The most connections to the host; `Some(None)`: no limit.
+    pub connections: Option<Option<NonZeroUsize>>,
+    /// The largest rate of requests; `Some(None)`: no limit.
+    pub rate: Option<Option<Rate>>,
+    /// The shortest time between two requests.
+    pub delay: Option<Duration>,
+    /// The limit for one request in all; `Some(None)`: no limit.
+    pub timeout: Option<Option<Duration>>,
+    /// Whether URLs are asked by HEAD first.
+    pub head: Option<HeadUse>,
+    /// Header fields of each request to the host: names and values.
+    pub headers: Vec<(String, String)>,
+    /// A file with the credentials of each request to the host.
+    pub auth_file: Option<PathBuf>,
+    /// The header fields of `headers` and `auth_file`, as they were when the configuration was read.
+    pub identity: Identity,
+}
+
+/// Secrets are compared by the file that has them.
+impl PartialEq for HostConfig {
+    fn eq(&self, other: &Self) -> bool {
+        let settings = |host: &Self| {
+            (
+                host.connections,
+                host.rate,
+                host.delay,
+                host.timeout,
+                host.head,
+            )
+        };
+        self.name == other.name
+            && settings(self) == settings(other)
+            && self.headers == other.headers
+            && self.auth_file == other.auth_file
+    }
+}
+
+/// `[[set]]`: a URL set and where its URLs come from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetConfig {
+    /// The name of the set.
+    pub name: String,
+    /// Its source.
+    pub source: Source,
+    /// The source is read again after this time. Default: `None`, only at the start, on SIGHUP and by schedules.
+    pub reread: Option<Duration>,
+}
+
+/// The source of a URL set.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Source {
+    /// `urls = "FILE"`: a file that lists URLs.
+    File(PathBuf),
+    /// `sitemap = "URL"`: a sitemap, or an index of sitemaps.
+    Sitemap(Url),
+    /// Neither key: what jobs find and operators add.
+    Submitted,
+}
+
+/// `[[schedule]]`: a job at given times.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScheduleConfig {
+    /// The name of the schedule.
+    pub name: String,
+    /// The cron expression: five fields, or six with seconds first, or a nickname such as `@daily`.
+    pub cron: String,
+    /// The zone whose clock the expression means. Default: UTC.
+    pub timezone: TimeZone,
+    /// What happens when a firing is due while the job of the last one runs. Default: forbid.
+    pub overlap: Overlap,
+    /// What happens with firings that the service missed. Default: once.
+    pub catch_up: CatchUp,
+    /// A firing later than this is missed for ever. Default: `None`, no limit.
+    pub starting_deadline: Option<Duration>,
+    /// Firings are moved by a time up to this one, the same for each firing of the schedule. Default: 0.
+    pub jitter: Duration,
+    /// How often a job that fails is tried. Default: 3.
+    pub max_attempts: NonZeroU32,
+    /// The time limit of the job. Default: 1 hour; `None`: no limit.
+    pub timeout: Option<Duration>,
+    /// What is done.
+    pub job: JobConfig,
+}
+
+/// What happens when a firing is due while the job of the last one runs.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Overlap {
+    /// The firing is skipped and counted.
+    #[default]
+    Forbid,
+    /// One firing waits until the job has ended.
+    QueueOne,
+    /// Both run.
+    Allow,
+}
+
+/// What happens with firings that were due while the service did not run.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum CatchUp {
+    /// The job runs once, however many firings were missed.
+    #[default]
+    Once,
+    /// They are counted.
+    Skip,
+}
+
+/// `job` of a schedule.
+#[derive(Clone, Debug, PartialEq)]
+pub enum JobConfig {
+    /// `{ check = "SET" }`: the source of the set is read, and all its URLs are due.
+    Check {
+        /// The set.
+        set: String,
+    },
+    /// `{ find = { start = "URL", args = [...] }, into_set = "SET" }`: what `find` finds becomes the set.
+    Find {
+        /// Where the search starts.
+        start: Url,
+        /// The arguments, as `find` takes them.
+        args: Vec<String>,
+        /// The set that gets the URLs.
+        into_set: String,
+    },
+    /// `{ sitemap = "URL", into_set = "SET" }`: what a sitemap lists becomes the set.
+    Sitemap {
+        /// The sitemap.
+        url: Url,
+        /// The set that gets the URLs.
+        into_set: String,
+    },
+    /// `{ fetch = "FILE", template = "https://…/{}", into = "DIR" }`: a file for each line of a list.
+    Fetch {
+        /// The file with a name in each line.
+        list: PathBuf,
+        /// The URL, with `{}` where the name goes.
+        template: String,
+        /// The folder of the files.
+        into: PathBuf,
+    },
+    /// `{ command = ["PROGRAM", "ARGUMENT", ...], timeout = "1h" }`.
+    Command {
+        /// The program and its arguments; at least the program.
+        command: Vec<String>,
+    },
+}
+
+/// `[[webhook]]`: who is told of changes.
+#[derive(Clone, PartialEq)]
+pub struct WebhookConfig {
+    /// The URL that gets the messages. It may have a secret in its path.
+    pub url: Url,
+    /// The file with the secret that signs messages.
+    pub secret_file: Option<PathBuf>,
+    /// What is told. Default: everything.
+    pub events: Vec<Topic>,
+}
+
+/// The URL alone by its host.
+impl fmt::Debug for WebhookConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebhookConfig")
+            .field("host", &self.url.host_str())
+            .field("secret_file", &self.secret_file)
+            .field("events", &self.events)
+            .finish()
+    }
+}
+
+/// A kind of message of webhooks.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Topic {
+    /// A URL became broken.
+    Broken,
+    /// A URL is gone.
+    Gone,
+    /// A URL was pruned.
+    Pruned,
+    /// A URL that was gone or pruned came back.
+    Resurrected,
+    /// A guard went on or off.
+    Guard,
+    /// A dead letter was written.
+    DeadLetter,
+}

@@ -1,0 +1,182 @@
+//! The tables of the configuration that are there once. Fields have the names of their keys.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use courser::Rate;
+use url::Url;
+
+use crate::check::guard::{BudgetRules, FlipRules, OwnNetworkRules};
+use crate::check::life::{Profile, Rules};
+use crate::crawl::transfer::USER_AGENT;
+
+/// `[store]`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct StoreConfig {
+    /// The SQLite file of `url = "sqlite:FILE"`. Default: `watch.db`.
+    pub file: PathBuf,
+    /// How long a worker keeps a host without a sign of life; for PostgreSQL. Default: 60 s.
+    pub lease: Duration,
+    /// The share of the hosts that this fleet of workers takes: number and count; for PostgreSQL. Default: (1, 1).
+    pub shard: (u32, u32),
+    /// How long a URL in no set keeps its history. Default: 400 days; `None`: for ever.
+    pub keep: Option<Duration>,
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self {
+            file: PathBuf::from("watch.db"),
+            lease: Duration::from_secs(60),
+            shard: (1, 1),
+            keep: Some(400 * DAY),
+        }
+    }
+}
+
+/// `[http]`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct HttpConfig {
+    /// The address to listen at; port 0: any free port. Default: `127.0.0.1:0`.
+    pub listen: SocketAddr,
+    /// The most connections at once. Default: 64.
+    pub connections: NonZeroUsize,
+}
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            connections: NonZeroUsize::new(64).unwrap_or(NonZeroUsize::MIN),
+        }
+    }
+}
+
+/// `[log]`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct LogConfig {
+    /// How log lines look. Default: text.
+    pub format: LogFormat,
+    /// What is logged. Default: info.
+    pub level: LogLevel,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum LogFormat {
+    /// A line of text for each message.
+    #[default]
+    Text,
+    /// A JSON object in a line for each message.
+    Json,
+}
+
+/// The least important messages that are logged.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum LogLevel {
+    /// Failures that need an operator.
+    Error,
+    /// Also what may need one.
+    Warn,
+    /// Also what the service does: starts, reloads, guards, jobs.
+    #[default]
+    Info,
+    /// Also single URLs.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+/// `[limits]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LimitsConfig {
+    /// The most connections of all hosts. Default: 512; `None`: as many as the process may open.
+    pub connections: Option<NonZeroUsize>,
+    /// The most connections to a host. Default: 2; `None`: no limit.
+    pub per_host_connections: Option<NonZeroUsize>,
+    /// The largest rate of requests to a host. Default: 1 a second; `None`: no limit.
+    pub per_host_rate: Option<Rate>,
+    /// The shortest time between two requests to a host. Default: 0.
+    pub per_host_delay: Duration,
+    /// The limit for one request in all. Default: 20 s, or what the [profile](Profile::timeout) says; `None`: no limit.
+    pub timeout: Option<Duration>,
+    /// Whether the wait for an answer is limited by what is usual for the host. Default: yes.
+    pub adaptive: bool,
+    /// The attempts at a URL after failures that can pass, within one check. Default: 3 retries.
+    pub retries: u32,
+    /// The longest wait for a host that asks for a pause; then the URL is due when the pause is over. Default: 60 s;
+    /// `None`: no limit.
+    pub patience: Option<Duration>,
+    /// Whether hosts may have private addresses. Default: no.
+    pub allow_private: bool,
+    /// The `User-Agent` of each request.
+    pub user_agent: String,
+    /// How long the service waits at its end for what is under way. Default: 30 s; `None`: no limit.
+    pub drain_timeout: Option<Duration>,
+}
+
+impl Default for LimitsConfig {
+    fn default() -> Self {
+        Self {
+            connections: NonZeroUsize::new(512),
+            per_host_connections: NonZeroUsize::new(2),
+            per_host_rate: Some(Rate::every(Duration::from_secs(1))),
+            per_host_delay: Duration::ZERO,
+            timeout: Some(Duration::from_secs(20)),
+            adaptive: true,
+            retries: 3,
+            patience: Some(Duration::from_secs(60)),
+            allow_private: false,
+            user_agent: USER_AGENT.to_owned(),
+            drain_timeout: Some(Duration::from_secs(30)),
+        }
+    }
+}
+
+/// `[policy]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PolicyConfig {
+    /// The profile: the values of the keys that are not set.
+    pub profile: Profile,
+    /// The rules that follow from the profile and the keys.
+    pub rules: Rules,
+}
+
+/// `[guard]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GuardConfig {
+    /// When a host is held whose URLs turn negative.
+    pub host_flip: FlipRules,
+    /// When the own network counts as broken.
+    pub self_network: OwnNetworkRules,
+    /// How many URLs may be pruned.
+    pub prune_budget: BudgetRules,
+    /// URLs that answer as long as the own network works. Default: none.
+    pub canaries: Vec<Url>,
+    /// The members of a set that its source may lose in one reading, as a share; a larger loss is refused. Default: 0.5;
+    /// `None`: no limit.
+    pub most_lost: Option<f64>,
+}
+
+impl Default for GuardConfig {
+    fn default() -> Self {
+        Self {
+            host_flip: FlipRules::default(),
+            self_network: OwnNetworkRules::default(),
+            prune_budget: BudgetRules::default(),
+            canaries: Vec::new(),
+            most_lost: Some(0.5),
+        }
+    }
+}
+
+impl LimitsConfig {
+    /// The first attempt and its retries.
+    pub fn attempts(&self) -> NonZeroU32 {
+        NonZeroU32::MIN.saturating_add(self.retries)
+    }
+}
+
+const DAY: Duration = Duration::from_secs(86_400);

@@ -1,0 +1,3 @@
+//! The service that keeps checking: `crawler-cli watch`.
+
+pub mod config;
