@@ -1,6 +1,6 @@
 //! The crawler as a library: everything that the `crawler-cli` command does, callable by other programs.
 //!
-//! [`find`] searches web directory hierarchies, [`check`] tells whether links are good, [`get`] transfers URLs; [`crawl`]
+//! [`find`] searches web directory hierarchies, [`check`] tells whether links are good, [`get`] transfers URLs; [`watch`] keeps watching URLs; [`crawl`]
 //! holds what crawls of many hosts share, [`demo`] the sample mirror and its server.
 
 pub mod check;

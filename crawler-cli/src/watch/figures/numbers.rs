@@ -1,0 +1,159 @@
+//! Counters, gauges and histograms of atomics.
+
+use super::{AtomicU64, Duration, Ordering};
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Zero.
+    pub const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// Adds to the number.
+    pub fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// The number.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A number that is set.
+#[derive(Debug, Default)]
+pub struct Gauge(AtomicU64);
+
+impl Gauge {
+    /// Sets the number.
+    pub fn set(&self, number: u64) {
+        self.0.store(number, Ordering::Relaxed);
+    }
+
+    /// The number.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A share, from 0 to 1.
+#[derive(Debug, Default)]
+pub struct Ratio(AtomicU64);
+
+impl Ratio {
+    /// Sets the share.
+    pub fn set(&self, share: f64) {
+        self.0.store(share.to_bits(), Ordering::Relaxed);
+    }
+
+    /// The share.
+    pub fn get(&self) -> f64 {
+        f64::from_bits(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// Durations in buckets of 1 ms · 2^n, up to 64 s.
+///
+/// ```
+/// use std::time::Duration;
+/// use crawler_cli::watch::figures::Histogram;
+///
+/// let histogram = Histogram::default();
+/// histogram.note(Duration::from_millis(3));
+/// let buckets: Vec<_> = histogram.buckets().filter(|(_, count)| *count > 0).collect();
+/// assert_eq!(buckets, [(Some(Duration::from_millis(4)), 1)]);
+/// assert_eq!((histogram.count(), histogram.sum()), (1, Duration::from_millis(3)));
+/// ```
+#[derive(Debug, Default)]
+pub struct Histogram {
+    /// The last one has everything that is longer.
+    buckets: [Counter; BUCKETS + 1],
+    micros: Counter,
+}
+
+impl Histogram {
+    /// Counts a duration.
+    pub fn note(&self, time: Duration) {
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let millis = micros.div_ceil(1000);
+        // 0 and 1 are in the first bucket, then each one is twice as wide as the one before.
+        let bucket = millis.max(1).next_power_of_two().trailing_zeros() as usize;
+        self.buckets[bucket.min(BUCKETS)].add(1);
+        self.micros.add(micros);
+    }
+
+    /// The upper ends of the buckets (`None`: infinity) with the number of durations in each, which is not cumulative.
+    pub fn buckets(&self) -> impl Iterator<Item = (Option<Duration>, u64)> {
+        self.buckets.iter().enumerate().map(|(index, count)| {
+            let end = (index < BUCKETS).then(|| Duration::from_millis(1 << index));
+            (end, count.get())
+        })
+    }
+
+    /// How many durations were counted.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().map(Counter::get).sum()
+    }
+
+    /// All durations together.
+    pub fn sum(&self) -> Duration {
+        Duration::from_micros(self.micros.get())
+    }
+
+    /// An upper limit of this share of the durations, such as 0.95; zero without any.
+    pub fn quantile(&self, share: f64) -> Duration {
+        // The cast saturates.
+        let wanted = (self.count() as f64 * share).ceil() as u64;
+        let mut seen = 0;
+        for (end, count) in self.buckets() {
+            seen += count;
+            if seen >= wanted {
+                return end.unwrap_or(Duration::MAX);
+            }
+        }
+        Duration::MAX
+    }
+}
+
+/// 1 ms to 2^16 ms.
+const BUCKETS: usize = 17;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_fall_into_the_bucket_whose_end_is_not_below_them() {
+        for (micros, end) in [
+            (0, Some(1)),
+            (1_000, Some(1)),
+            (1_001, Some(2)),
+            (2_000, Some(2)),
+            (65_536_000, Some(65_536)),
+            (65_536_001, None),
+        ] {
+            let histogram = Histogram::default();
+            histogram.note(Duration::from_micros(micros));
+            let found = histogram.buckets().find(|(_, count)| *count == 1);
+            let end = end.map(Duration::from_millis);
+            assert_eq!(found.map(|(end, _)| end), Some(end), "{micros}");
+        }
+    }
+
+    #[test]
+    fn quantiles_are_upper_limits() {
+        let histogram = Histogram::default();
+        for millis in 1..=100 {
+            histogram.note(Duration::from_millis(millis));
+        }
+        assert_eq!(histogram.quantile(0.5), Duration::from_millis(64));
+        assert_eq!(histogram.quantile(0.95), Duration::from_millis(128));
+        assert_eq!(
+            Histogram::default().quantile(0.95),
+            Duration::from_millis(1)
+        );
+    }
+}
