@@ -1,7 +1,7 @@
 //! The crawler as a library: everything that the `crawler-cli` command does, callable by other programs.
 //!
-//! [`find`] searches web directory hierarchies, [`check`] tells whether links are good, [`get`] transfers URLs; [`watch`] keeps watching URLs; [`crawl`]
-//! holds what crawls of many hosts share, [`demo`] the sample mirror and its server.
+//! [`find`] searches web directory hierarchies, [`check`] tells whether links are good, [`watch`] keeps telling,
+//! [`get`] transfers URLs; [`crawl`] holds what crawls of many hosts share, [`demo`] the sample mirror and its server.
 
 pub mod check;
 pub mod cli;

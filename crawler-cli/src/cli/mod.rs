@@ -22,6 +22,7 @@ mod option;
 mod parse;
 mod signals;
 mod values;
+pub mod watch;
 
 use crate::terminal;
 use manual::Manual;
@@ -39,6 +40,7 @@ pub fn main(mut args: Vec<OsString>) -> ExitCode {
         Some("get") => get::main(args),
         Some("find") => find::main(args),
         Some("check") => check::main(args),
+        Some("watch") => watch::main(args),
         Some("demo") => demo::main(args),
         Some("completions") => completions::main(args),
         Some("help" | "-h" | "--help") => print(&overview(), FAILED),
@@ -52,15 +54,12 @@ pub fn main(mut args: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// The manuals of all commands.
-fn manuals() -> [Manual; 5] {
-    [
-        get::manual(),
-        find::manual(),
-        check::manual(),
-        demo::manual(),
-        completions::manual(),
-    ]
+/// The manuals of all commands. Those of verbs are named by two words and follow their command.
+fn manuals() -> Vec<Manual> {
+    let mut manuals = vec![get::manual(), find::manual(), check::manual()];
+    manuals.extend(watch::manuals());
+    manuals.extend([demo::manual(), completions::manual()]);
+    manuals
 }
 
 /// `crawler-cli --help`: the commands.
@@ -68,7 +67,8 @@ fn overview() -> String {
     let mut text = String::from(
         "Finds, fetches and checks files over HTTP.\n\nUsage: crawler-cli COMMAND [ARGUMENT...]\n\n",
     );
-    for Manual { name, about, .. } in manuals() {
+    let is_command = |manual: &Manual| !manual.name.contains(' ');
+    for Manual { name, about, .. } in manuals().into_iter().filter(is_command) {
         // Writing to a string does not fail.
         let _ = writeln!(text, "  {name:<12} {about}");
     }

@@ -1,8 +1,9 @@
 //! Keeps watching URLs: a service that asks each one when it is due, remembers, and says what has changed.
 //!
 //! [`config`] is what the operator writes. [`core`] asks and judges. What it counts, and what the metrics show, are
-//! [`figures`].
+//! [`figures`]. [`control`] is how an operator's command reaches the service.
 
 pub mod config;
+pub mod control;
 pub mod core;
 pub mod figures;

@@ -1,0 +1,94 @@
+//! Questions to the core of the service, and what it is told. The core takes them between two turns of its loop.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+use super::message::{CoreStatus, HoldDeed};
+use crate::store::HostId;
+
+/// What the core is asked or told.
+#[derive(Debug)]
+pub enum CoreMessage {
+    /// How are you? The answer goes into the channel.
+    Status {
+        /// The root URL of a host that is asked about.
+        host: Option<String>,
+        /// Where the answer goes. Nobody may be waiting any more.
+        answer: SyncSender<CoreStatus>,
+    },
+    /// An operator ended the hold of a host.
+    HoldEnded {
+        /// The host.
+        host: HostId,
+        /// How.
+        deed: HoldDeed,
+    },
+    /// The pauses in the store have changed.
+    PausesChanged,
+    /// Something became due, by a command: look into the store.
+    LookAgain,
+}
+
+/// Connects the threads that serve commands with the core. At most 64 messages wait.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use crawler_cli::watch::control::{CoreMessage, CoreStatus, core_channel};
+///
+/// let (handle, inbox) = core_channel();
+/// let core = std::thread::spawn(move || loop {
+///     match inbox.take() {
+///         Some(CoreMessage::Status { answer, .. }) => {
+///             let status = CoreStatus { under_way: 3, ..CoreStatus::default() };
+///             return answer.send(status).is_ok();
+///         }
+///         Some(_) | None => std::thread::yield_now(),
+///     }
+/// });
+/// let status = handle.status(None, Duration::from_secs(10)).expect("the core runs");
+/// assert_eq!(status.under_way, 3);
+/// assert!(core.join().is_ok_and(|was_awaited| was_awaited));
+/// ```
+pub fn core_channel() -> (CoreHandle, CoreInbox) {
+    let (sender, receiver) = sync_channel(MOST_MESSAGES);
+    (CoreHandle { sender }, CoreInbox { receiver })
+}
+
+/// The end of the threads that serve commands.
+#[derive(Clone, Debug)]
+pub struct CoreHandle {
+    sender: SyncSender<CoreMessage>,
+}
+
+impl CoreHandle {
+    /// Asks the core. `None`: it did not answer within `patience`, or has ended.
+    pub fn status(&self, host: Option<String>, patience: Duration) -> Option<CoreStatus> {
+        let (answer, answered) = sync_channel(1);
+        let question = CoreMessage::Status { host, answer };
+        self.sender.try_send(question).ok()?;
+        answered.recv_timeout(patience).ok()
+    }
+
+    /// Tells the core something. `false`: it has ended, or too much waits for it already. What it is told is in the
+    /// store too, and the core finds it there.
+    pub fn tell(&self, message: CoreMessage) -> bool {
+        self.sender.try_send(message).is_ok()
+    }
+}
+
+/// The end of the core.
+#[derive(Debug)]
+pub struct CoreInbox {
+    receiver: Receiver<CoreMessage>,
+}
+
+impl CoreInbox {
+    /// The next message, if there is one. Does not wait.
+    pub fn take(&self) -> Option<CoreMessage> {
+        self.receiver.try_recv().ok()
+    }
+}
+
+/// How many messages wait at most.
+const MOST_MESSAGES: usize = 64;

@@ -1,0 +1,18 @@
+//! How an operator's command reaches the store: through the service that runs on the store, or without one.
+//!
+//! The service listens on a Unix socket beside the store, `FILE-socket`, which only its user may open. A client sends a
+//! [`Command`] as one line of JSON and gets a [`Reply`] as one line; then it may send the next. The service has the
+//! command performed by the thread that writes the store. If no service runs, the client takes the lock of the store
+//! and has the very same function perform the command.
+//!
+//! What only the core of the running service knows, such as the hosts that wait after `Retry-After`, is asked of the
+//! core through [`core_channel`].
+
+mod core;
+mod message;
+
+pub use core::{CoreHandle, CoreInbox, CoreMessage, core_channel};
+pub use message::{
+    Command, CoreStatus, GuardOn, HoldDeed, HostWaits, Letters, LiveStatus, Refusal, RefusalKind,
+    Reply, ScheduleDeed, Scope, StoreCondition, Target, Wait, WaitReason,
+};
