@@ -35,8 +35,62 @@ pub enum StoreErrorKind {
     Damaged(String),
     /// A batch could not be stored before; the store accepts no further changes.
     Broken,
+    /// The disk failed, or the system has run out of something.
+    Disk(String),
     /// Another failure of the database.
     Database(String),
+    /// The program failed while it changed the store; the change was taken back.
+    Panicked(String),
+    /// The thread that writes has ended.
+    Closed,
+    /// The file was written by an older version of the program, and has to be migrated: its version, and the one that is
+    /// needed.
+    Older(i64, i64),
+}
+
+impl StoreErrorKind {
+    /// Whether no change can be stored at the moment, whatever it is: to try again later can help.
+    pub fn is_of_the_whole_store(&self) -> bool {
+        match self {
+            Self::Full
+            | Self::Io(_)
+            | Self::Disk(_)
+            | Self::ReadOnly
+            | Self::InUse(_)
+            | Self::Broken => true,
+            Self::Foreign
+            | Self::Newer(..)
+            | Self::Older(..)
+            | Self::NetworkFileSystem(_)
+            | Self::Damaged(_)
+            | Self::Database(_)
+            | Self::Panicked(_)
+            | Self::Closed => false,
+        }
+    }
+
+    fn duplicate(&self) -> Self {
+        match self {
+            // What is lost is a source that an error of the operating system does not have.
+            Self::Io(error) => Self::Io(match error.raw_os_error() {
+                Some(number) => io::Error::from_raw_os_error(number),
+                None => io::Error::new(error.kind(), error.to_string()),
+            }),
+            Self::InUse(process) => Self::InUse(*process),
+            Self::Foreign => Self::Foreign,
+            Self::Newer(version, known) => Self::Newer(*version, *known),
+            Self::Older(version, needed) => Self::Older(*version, *needed),
+            Self::NetworkFileSystem(kind) => Self::NetworkFileSystem(kind),
+            Self::ReadOnly => Self::ReadOnly,
+            Self::Full => Self::Full,
+            Self::Damaged(what) => Self::Damaged(what.clone()),
+            Self::Broken => Self::Broken,
+            Self::Disk(what) => Self::Disk(what.clone()),
+            Self::Database(what) => Self::Database(what.clone()),
+            Self::Panicked(what) => Self::Panicked(what.clone()),
+            Self::Closed => Self::Closed,
+        }
+    }
 }
 
 impl StoreError {
@@ -53,6 +107,11 @@ impl StoreError {
         &self.path
     }
 
+    /// The same error for another operation that it stops.
+    pub fn duplicate(&self) -> Self {
+        Self::new(&self.path, self.kind.duplicate())
+    }
+
     /// What is wrong.
     pub fn kind(&self) -> &StoreErrorKind {
         &self.kind
@@ -61,7 +120,12 @@ impl StoreError {
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.path.as_os_str().is_empty() {
+        if matches!(
+            self.kind,
+            StoreErrorKind::Closed | StoreErrorKind::Panicked(_)
+        ) {
+            f.write_str("store: ")?;
+        } else if self.path.as_os_str().is_empty() {
             f.write_str("temporary database: ")?;
         } else {
             write!(f, "{}: ", self.path.display())?;
@@ -79,7 +143,15 @@ impl fmt::Display for StoreError {
             StoreErrorKind::Full => f.write_str("no space left"),
             StoreErrorKind::Damaged(what) => write!(f, "damaged: {what}"),
             StoreErrorKind::Broken => f.write_str("an earlier change could not be stored"),
-            StoreErrorKind::Database(what) => f.write_str(what),
+            StoreErrorKind::Disk(what) | StoreErrorKind::Database(what) => f.write_str(what),
+            StoreErrorKind::Panicked(what) => write!(f, "a change failed: {what}"),
+            StoreErrorKind::Closed => f.write_str("has been closed"),
+            StoreErrorKind::Older(version, needed) => {
+                write!(
+                    f,
+                    "the store has version {version}, and has to be migrated to {needed}"
+                )
+            }
         }
     }
 }

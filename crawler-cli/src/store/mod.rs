@@ -18,6 +18,7 @@ mod answer;
 mod error;
 pub(crate) mod file;
 mod host;
+mod jobs;
 mod link;
 mod queue;
 mod record;
@@ -25,6 +26,7 @@ mod run;
 pub mod sqlite;
 #[cfg(test)]
 pub(crate) mod suite;
+mod writer;
 
 use std::ops::ControlFlow;
 
@@ -33,10 +35,20 @@ use jiff::Timestamp;
 pub use answer::Answer;
 pub use error::{StoreError, StoreErrorKind};
 pub use host::{Control, Episode, Host, HostFacts, HostId};
+pub use jobs::{
+    Buried, DeadLetter, DeadLetterFilter, DeadLetterId, Delivered, Delivery, Enqueued, Firing,
+    JobCounts, JobId, JobStore, LAST_EXCHANGE, Message, MessageId, NewDeadLetter, NewJob,
+    NewMessage, POISON, Poisoned, Replayed, ScheduleChange, ScheduleState, Settled, SettledJobs,
+    Settlement, Started, StartedJob, Subject,
+};
 pub use link::{Added, Demand, JudgedLink, Link, Target, UrlId};
 pub use queue::{Change, Completed, EntryId, Past, Queued};
 pub use record::{Counts, Cursor, Event, LinkId, Record, Selection, UrlHistory};
 pub use run::Run;
+pub use writer::{
+    Buckets, Engine, Inline, Nature, Op, StoreHandle, Writer, WriterFigures, WriterSettings,
+    WriterState,
+};
 
 /// What an engine that keeps URLs can do.
 ///

@@ -50,6 +50,12 @@ impl Failure {
             Some(ErrorCode::DiskFull) => StoreErrorKind::Full,
             Some(ErrorCode::ReadOnly) => StoreErrorKind::ReadOnly,
             Some(ErrorCode::NotADatabase) => StoreErrorKind::Foreign,
+            Some(
+                ErrorCode::SystemIoFailure
+                | ErrorCode::CannotOpen
+                | ErrorCode::OutOfMemory
+                | ErrorCode::FileLockingProtocolFailed,
+            ) => StoreErrorKind::Disk(error.to_string()),
             Some(ErrorCode::DatabaseCorrupt) => StoreErrorKind::Damaged(error.to_string()),
             Some(_) => StoreErrorKind::Database(error.to_string()),
             // Not from SQLite, but about what was read: a missing table, a value of another type.
