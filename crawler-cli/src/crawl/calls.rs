@@ -6,11 +6,13 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use courser::net::os::OsNet;
+use courser::net::{Net, Waker};
 use courser::{Call, CallId, Client, Completion, Error, Read, Request, Response};
 
 /// The client of a crawl.
-pub struct Calls {
-    client: Client,
+pub struct Calls<N: Net = OsNet> {
+    client: Client<N>,
     /// Completions that came during [`drive_connections`](Self::drive_connections). Never more than the calls in flight
     /// then, because nothing is submitted meanwhile.
     queued_completions: VecDeque<Completion>,
@@ -18,14 +20,33 @@ pub struct Calls {
     spare: Vec<(Request, Response)>,
 }
 
-impl Calls {
+/// What the work at a host may do with the client while it handles an answer.
+pub trait Drive {
+    /// Waits for this time while connections make progress. Completions are queued.
+    fn drive_connections(&mut self, time: Duration);
+}
+
+impl<N: Net> Calls<N> {
     /// Wraps a client without calls.
-    pub fn new(client: Client) -> Self {
+    pub fn new(client: Client<N>) -> Self {
         Self {
             client,
             queued_completions: VecDeque::new(),
             spare: Vec::new(),
         }
+    }
+
+    /// The monotonic time of the network.
+    pub fn now(&self) -> Instant {
+        self.client.now()
+    }
+
+    /// A handle that ends [`wait_or_wake`](Self::wait_or_wake) early, from any thread.
+    ///
+    /// # Errors
+    /// The system's, when it has no descriptor left.
+    pub fn waker(&mut self) -> io::Result<Waker> {
+        self.client.waker()
     }
 
     /// Calls that the client has not completed, or whose body has not ended.
@@ -66,18 +87,12 @@ impl Calls {
         self.client.wait(Some(timeout))
     }
 
-    /// Waits for this time while connections make progress. Completions are queued.
-    pub fn drive_connections(&mut self, time: Duration) {
-        if self.client.in_flight() == 0 {
-            return thread::sleep(time);
-        }
-        let began = Instant::now();
-        match self.client.wait(Some(time)) {
-            Ok(Some(done)) => self.queued_completions.push_back(done),
-            // A readable body ends the wait at once; the body is read later. An error will be reported by the next
-            // wait.
-            Ok(None) | Err(_) => thread::sleep(time.saturating_sub(began.elapsed())),
-        }
+    /// As [`wait`](Self::wait), but with or without calls in flight, and a [waker](Self::waker) ends the wait.
+    ///
+    /// # Errors
+    /// An error of the operating system. The client cannot be used after it.
+    pub fn wait_or_wake(&mut self, timeout: Duration) -> io::Result<Option<Completion>> {
+        self.client.wait_or_wake(Some(timeout))
     }
 
     /// A call whose body can be read.
@@ -96,5 +111,20 @@ impl Calls {
     /// Drops the rest of a body.
     pub fn cancel(&mut self, call: CallId) {
         self.client.cancel(call);
+    }
+}
+
+impl<N: Net> Drive for Calls<N> {
+    fn drive_connections(&mut self, time: Duration) {
+        if self.client.in_flight() == 0 {
+            return thread::sleep(time);
+        }
+        let began = Instant::now();
+        match self.client.wait(Some(time)) {
+            Ok(Some(done)) => self.queued_completions.push_back(done),
+            // A readable body ends the wait at once; the body is read later. An error will be reported by the next
+            // wait.
+            Ok(None) | Err(_) => thread::sleep(time.saturating_sub(began.elapsed())),
+        }
     }
 }

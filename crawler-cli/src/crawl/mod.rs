@@ -7,6 +7,7 @@ mod agenda;
 pub(crate) mod allowance;
 pub mod calls;
 pub(crate) mod certificate;
+pub mod clock;
 pub(crate) mod cookie_file;
 pub mod failure;
 pub mod hosts;

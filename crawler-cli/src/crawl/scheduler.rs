@@ -8,6 +8,8 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use courser::net::os::OsNet;
+use courser::net::{Net, Waker};
 use courser::{Address, Call, CallId, Client, Completion, Report};
 
 use super::address_groups::AddressGroups;
@@ -21,11 +23,11 @@ use super::transfer::Transfer;
 use super::work::{Body, HostWork, RequestId};
 
 /// The hosts of a crawl and the client that they share.
-pub struct Scheduler<W: HostWork> {
+pub struct Scheduler<W: HostWork, N: Net = OsNet> {
     hosts: Hosts<W>,
     groups: AddressGroups,
     agenda: Agenda,
-    calls: Calls,
+    calls: Calls<N>,
     streams: Streams,
     limits: Limits,
 }
@@ -41,11 +43,11 @@ struct Limits {
     per_address: bool,
 }
 
-impl<W: HostWork> Scheduler<W> {
+impl<W: HostWork, N: Net> Scheduler<W, N> {
     /// A scheduler for these hosts. `client` sends their requests.
     pub(crate) fn new(
         hosts: Hosts<W>,
-        client: Client,
+        client: Client<N>,
         transfer: &Transfer,
         policy: &HostPolicy,
     ) -> Self {
@@ -68,13 +70,26 @@ impl<W: HostWork> Scheduler<W> {
         }
     }
 
+    /// The monotonic time of the network: the time of all decisions of the scheduler and of the work at its hosts.
+    pub fn now(&self) -> Instant {
+        self.calls.now()
+    }
+
+    /// A handle that ends a [`handle_next_or_wake`](Self::handle_next_or_wake) early, from any thread.
+    ///
+    /// # Errors
+    /// The system's, when it has no descriptor left.
+    pub fn waker(&mut self) -> io::Result<Waker> {
+        self.calls.waker()
+    }
+
     /// The hosts. More hosts can be added; their work is added by [`work_and_calls`](Self::work_and_calls).
     pub fn hosts(&mut self) -> &mut Hosts<W> {
         &mut self.hosts
     }
 
     /// The work of one host, and the calls. The host may then have something to send.
-    pub fn work_and_calls(&mut self, host: HostId) -> (&mut W, &mut Calls) {
+    pub fn work_and_calls(&mut self, host: HostId) -> (&mut W, &mut Calls<N>) {
         self.agenda.wake(host);
         (self.hosts.work(host), &mut self.calls)
     }
@@ -114,10 +129,10 @@ impl<W: HostWork> Scheduler<W> {
 }
 
 /// Requests.
-impl<W: HostWork> Scheduler<W> {
+impl<W: HostWork, N: Net> Scheduler<W, N> {
     /// Lets all hosts send what they may: those first that have waited longest for a free connection.
     pub fn submit_all(&mut self, shared: &mut W::Shared<'_>) {
-        self.agenda.handle_time(Instant::now());
+        self.agenda.handle_time(self.now());
         for _ in 0..self.agenda.ready() {
             if self.calls.in_flight() >= self.limits.all {
                 return;
@@ -153,7 +168,7 @@ impl<W: HostWork> Scheduler<W> {
             // Any call that ends makes room.
             self.agenda.wake(host);
         } else if self.has_room(host) {
-            let now = Instant::now();
+            let now = self.now();
             let held = self.groups.held_until(host, now);
             if let Some(due) = self.hosts.work(host).poll_timeout(now, shared) {
                 self.agenda
@@ -166,7 +181,7 @@ impl<W: HostWork> Scheduler<W> {
     fn submit_while_allowed(&mut self, host: HostId, shared: &mut W::Shared<'_>) -> bool {
         let mut has_sent = false;
         while self.has_room(host) {
-            let now = Instant::now();
+            let now = self.now();
             let work = self.hosts.work(host);
             if self.groups.held_until(host, now).is_some() {
                 if work.politeness().held_until(now).is_none() {
@@ -226,7 +241,7 @@ impl<W: HostWork> Scheduler<W> {
 }
 
 /// Completions and bodies.
-impl<W: HostWork> Scheduler<W> {
+impl<W: HostWork, N: Net> Scheduler<W, N> {
     /// Whether a body is known to be readable, so that waiting is unnecessary.
     pub fn has_more(&self) -> bool {
         !self.streams.is_idle()
@@ -251,10 +266,24 @@ impl<W: HostWork> Scheduler<W> {
         Ok(done.map(|done| self.handle(done, shared)))
     }
 
+    /// As [`handle_next`](Self::handle_next), but with or without calls in flight, and until the [`waker`](Self::waker) is
+    /// used. May return earlier.
+    ///
+    /// # Errors
+    /// An error of the operating system. The client cannot be used after it.
+    pub fn handle_next_or_wake(
+        &mut self,
+        timeout: Duration,
+        shared: &mut W::Shared<'_>,
+    ) -> io::Result<Option<HostId>> {
+        let done = self.calls.wait_or_wake(timeout)?;
+        Ok(done.map(|done| self.handle(done, shared)))
+    }
+
     fn handle(&mut self, done: Completion, shared: &mut W::Shared<'_>) -> HostId {
         let (host, id) = untag(done.tag);
         self.note_address(host, &done.report);
-        let now = Instant::now();
+        let now = self.now();
         self.agenda.wake(host);
         let Host {
             work, base, stats, ..
@@ -309,7 +338,7 @@ impl<W: HostWork> Scheduler<W> {
     fn read_body(&mut self, call: CallId, shared: &mut W::Shared<'_>) -> Option<HostId> {
         for _ in 0..BUFFERS_AT_ONCE {
             let (stream, received, progress) = self.streams.read(call, &mut self.calls)?;
-            let (now, host, id) = (Instant::now(), stream.host, stream.id);
+            let (now, host, id) = (self.calls.now(), stream.host, stream.id);
             let Host { work, stats, .. } = self.hosts.host(host);
             let index = *stats;
             if received > 0 {
@@ -318,7 +347,7 @@ impl<W: HostWork> Scheduler<W> {
             let is_wanted = stream.wanted == Body::Wanted;
             match progress {
                 Progress::Data(bytes) => {
-                    stream.wanted = work.handle_data(id, bytes, shared);
+                    stream.wanted = work.handle_data(now, id, bytes, shared);
                     continue;
                 }
                 Progress::Skipped => continue,

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use courser::net::Net;
 use courser::{CallId, Error, Read};
 
 use super::calls::Calls;
@@ -100,7 +101,7 @@ impl Streams {
     }
 
     /// Asks the client for readable bodies. Returns their number.
-    pub(super) fn poll(&mut self, calls: &mut Calls) -> usize {
+    pub(super) fn poll<N: Net>(&mut self, calls: &mut Calls<N>) -> usize {
         while let Some(call) = calls.readable_body() {
             if let Some(stream) = self.all.get_mut(&call)
                 && !stream.is_queued
@@ -128,10 +129,10 @@ impl Streams {
     }
 
     /// Reads once from a body. The number is that of the bytes received.
-    pub(super) fn read(
+    pub(super) fn read<N: Net>(
         &mut self,
         call: CallId,
-        calls: &mut Calls,
+        calls: &mut Calls<N>,
     ) -> Option<(&mut Stream, u64, Progress<'_>)> {
         self.buffer.resize(BUFFER, 0);
         let stream = self.all.get_mut(&call)?;

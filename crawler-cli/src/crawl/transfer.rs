@@ -3,9 +3,10 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use courser::net::Net;
 use courser::{
-    AdaptiveTimeout, BreakerConfig, Client, Codings, Config, CookieJar, HickoryResolver,
-    HostConfig, Proxies, Timeouts, TlsConfig,
+    AdaptiveTimeout, AddressPolicy, BreakerConfig, Client, Codings, Config, CookieJar,
+    HickoryResolver, HostConfig, Proxies, Resolver, Timeouts, TlsConfig,
 };
 use url::Url;
 
@@ -76,6 +77,31 @@ impl Transfer {
     /// Creates the client. Unless all are allowed, private addresses are limited to those of the given URLs. Proxies may
     /// have any address.
     pub(crate) fn client(&self, given: &[Url]) -> Result<Client, courser::Error> {
+        let mut config = self.config();
+        if self.allow_private {
+            return Client::new(config);
+        }
+        let guard = Guard::new(given.iter().filter_map(Url::host));
+        config.host.addresses = guard.policy();
+        Client::with_resolver(config, guard.resolver(HickoryResolver::system()))
+    }
+
+    /// Creates a client on this network, with this resolver. Unless all are allowed, only public addresses are.
+    #[allow(dead_code, reason = "the service of watch is next to use it")]
+    pub(crate) fn client_on<N: Net>(
+        &self,
+        net: N,
+        resolver: impl Resolver + 'static,
+    ) -> Result<Client<N>, courser::Error> {
+        let mut config = self.config();
+        if !self.allow_private {
+            config.host.addresses = AddressPolicy::deny_private();
+        }
+        Client::with_net(config, net, resolver)
+    }
+
+    /// The settings of the client, but for the addresses.
+    fn config(&self) -> Config {
         let within = |phase: Duration| Some(phase.min(self.timeout));
         let mut config = Config {
             max_connections: self.all_connections(),
@@ -108,12 +134,7 @@ impl Transfer {
         }
         config.host.limits.body_bytes = Some(self.max_body);
         config.host.limits.decoded_bytes = Some(self.max_body);
-        if self.allow_private {
-            return Client::new(config);
-        }
-        let guard = Guard::new(given.iter().filter_map(Url::host));
-        config.host.addresses = guard.policy();
-        Client::with_resolver(config, guard.resolver(HickoryResolver::system()))
+        config
     }
 
     /// The engine's default, which most systems allow, without the reserved descriptors; at least the limit of one

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use courser::{AddressPolicy, Error, Report, Request, Response, Timeouts};
 
-use super::calls::Calls;
+use super::calls::Drive;
 use super::politeness::Politeness;
 use super::stats::Stats;
 
@@ -44,7 +44,7 @@ pub trait HostWork {
         id: RequestId,
         response: &Response,
         shared: &mut Self::Shared<'_>,
-        calls: &mut Calls,
+        calls: &mut dyn Drive,
     );
 
     /// A request failed, or a body that is wanted.
@@ -54,7 +54,7 @@ pub trait HostWork {
         id: RequestId,
         error: Error,
         shared: &mut Self::Shared<'_>,
-        calls: &mut Calls,
+        calls: &mut dyn Drive,
     );
 
     /// The head of a response with a streamed body arrived. Returns whether the body is wanted.
@@ -67,7 +67,13 @@ pub trait HostWork {
     ) -> Body;
 
     /// A part of a wanted body arrived. Returns whether the rest is wanted.
-    fn handle_data(&mut self, id: RequestId, bytes: &[u8], shared: &mut Self::Shared<'_>) -> Body;
+    fn handle_data(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        bytes: &[u8],
+        shared: &mut Self::Shared<'_>,
+    ) -> Body;
 
     /// A wanted body has ended.
     fn handle_end(&mut self, now: Instant, id: RequestId, shared: &mut Self::Shared<'_>);

@@ -11,7 +11,7 @@ use super::host_crawl::{Counts, FetchId, FetchKind, HostCrawl, Reply};
 use super::policy::Policy;
 use super::run::Run;
 use super::summary::Ending;
-use crate::crawl::calls::Calls;
+use crate::crawl::calls::Drive;
 use crate::crawl::politeness::Politeness;
 use crate::crawl::stats::Stats;
 use crate::crawl::work::{Body, HostWork, RequestId, Submission};
@@ -241,7 +241,7 @@ impl HostWork for Host {
         id: RequestId,
         response: &Response,
         shared: &mut Shared<'_>,
-        calls: &mut Calls,
+        calls: &mut dyn Drive,
     ) {
         if id.0 & DOWNLOAD != 0 {
             self.handle_head(now, id, response, shared);
@@ -258,7 +258,7 @@ impl HostWork for Host {
         id: RequestId,
         error: Error,
         shared: &mut Shared<'_>,
-        calls: &mut Calls,
+        calls: &mut dyn Drive,
     ) {
         let failure = Failure::of(error, self.proxy.as_deref());
         if id.0 & DOWNLOAD == 0 {
@@ -287,7 +287,13 @@ impl HostWork for Host {
         wanted.unwrap_or(Body::Unwanted)
     }
 
-    fn handle_data(&mut self, id: RequestId, bytes: &[u8], shared: &mut Shared<'_>) -> Body {
+    fn handle_data(
+        &mut self,
+        _: Instant,
+        id: RequestId,
+        bytes: &[u8],
+        shared: &mut Shared<'_>,
+    ) -> Body {
         let wanted = self.download(shared, |downloads, politeness, store, run| {
             let visitor = &mut run.visitor(None);
             downloads.handle_data(download_id(id), bytes, politeness, store, visitor)

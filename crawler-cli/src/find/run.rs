@@ -16,7 +16,7 @@ use super::scope::{Outside, Scope};
 use super::state::{State, StateError};
 use super::summary::{Ending, Summary, Tally};
 use super::visitor::{LinkVerdict, Visitor};
-use crate::crawl::calls::Calls;
+use crate::crawl::calls::Drive;
 use crate::crawl::reporter::Reporter;
 use crate::crawl::stats::Stats;
 
@@ -69,7 +69,10 @@ impl<'r> Run<'r> {
     }
 
     /// The visitor for host crawls. While a command runs, the connections of `calls` make progress.
-    pub(super) fn visitor<'a>(&'a mut self, calls: Option<&'a mut Calls>) -> RunVisitor<'a, 'r> {
+    pub(super) fn visitor<'a>(
+        &'a mut self,
+        calls: Option<&'a mut dyn Drive>,
+    ) -> RunVisitor<'a, 'r> {
         RunVisitor { run: self, calls }
     }
 
@@ -81,7 +84,12 @@ impl<'r> Run<'r> {
         &mut self.events.summary.stats
     }
 
-    fn found(&mut self, found: &Found<'_>, memo: &mut Memo, calls: Option<&mut Calls>) -> Verdict {
+    fn found(
+        &mut self,
+        found: &Found<'_>,
+        memo: &mut Memo,
+        calls: Option<&mut dyn Drive>,
+    ) -> Verdict {
         let is_directory = found.kind == Kind::Directory;
         match self.scope.judge_spelling(found.url, is_directory) {
             Ok(()) => {}
@@ -145,7 +153,7 @@ impl<'r> Run<'r> {
 /// The search as a visitor of host crawls and downloads.
 pub(super) struct RunVisitor<'a, 'r> {
     run: &'a mut Run<'r>,
-    calls: Option<&'a mut Calls>,
+    calls: Option<&'a mut dyn Drive>,
 }
 
 impl Visitor for RunVisitor<'_, '_> {
@@ -153,7 +161,11 @@ impl Visitor for RunVisitor<'_, '_> {
         if self.run.is_over() {
             return Verdict::Quit;
         }
-        self.run.found(found, memo, self.calls.as_deref_mut())
+        let calls = self
+            .calls
+            .as_mut()
+            .map(|calls| &mut **calls as &mut dyn Drive);
+        self.run.found(found, memo, calls)
     }
 
     fn unread(&mut self, unread: Unread<'_>) {
@@ -197,13 +209,13 @@ impl Visitor for RunVisitor<'_, '_> {
 }
 
 /// Performs actions, and turns their effects into events.
-struct Acting<'a, 'r> {
+struct Acting<'a, 'c, 'r> {
     actor: &'a mut Actor,
     events: &'a mut Events<'r>,
-    calls: Option<&'a mut Calls>,
+    calls: Option<&'c mut dyn Drive>,
 }
 
-impl Act for Acting<'_, '_> {
+impl Act for Acting<'_, '_, '_> {
     fn act(&mut self, action: &Action, found: &Found<'_>) -> bool {
         if matches!(action, Action::Run(_)) {
             // The command may write to the same output next. A search that was stopped meanwhile runs no more commands.

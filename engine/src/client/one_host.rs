@@ -109,7 +109,7 @@ impl<N: Net> HostClient<N> {
         let (min_idle, random_start) = (config.min_idle, config.random_start);
         let mut client = Self::assemble(parts, config, bytes, net);
         client.set_names(names)?;
-        let (now, first) = (client.now(), keys[0]);
+        let (now, first) = (client.iteration_time(), keys[0]);
         let mut balance = match upstream.name() {
             Some(_) => Balance::of_name(now, balance, first, min_idle),
             None => Balance::new(now, balance, &upstream.weights(), first, keys),

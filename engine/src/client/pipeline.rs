@@ -210,7 +210,7 @@ impl<N: Net> PipelineClient<N> {
     pub fn pipeline_counters(&self) -> PipelineCounters {
         let pipelines = self.pipelines();
         pipelines.map_or_else(PipelineCounters::default, |pipelines| {
-            pipelines.counters(self.now())
+            pipelines.counters(self.iteration_time())
         })
     }
 }

@@ -29,7 +29,7 @@ mod token;
 
 use std::collections::VecDeque;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use body_memory::BodyMemory;
 pub use call::Hop;
@@ -163,6 +163,11 @@ impl<N: Net, C> Reactor<N, C> {
     /// The time now, where the time of the iteration is not exact enough.
     pub(crate) fn clock(&self) -> Time {
         Time::of(self.net.now()).max(self.now)
+    }
+
+    /// The time of the network, for callers.
+    pub(crate) fn network_time(&self) -> Instant {
+        self.net.now()
     }
 
     /// Reads the clock, for a new iteration. True if so much time has passed since the last poll that peers may have

@@ -39,7 +39,7 @@ use self::robots::{RobotsFetch, RobotsStage};
 use self::trial::Trial;
 use super::task::{Hop, Reach, Task};
 use super::verdict::{Cause, HeadFacts, HeadFault, Verdict};
-use crate::crawl::calls::Calls;
+use crate::crawl::calls::Drive;
 use crate::crawl::certificate::{self, CertificateEnds};
 use crate::crawl::politeness::Politeness;
 use crate::crawl::random::seed_of_host;
@@ -353,11 +353,11 @@ impl HostWork for Host {
         id: RequestId,
         response: &Response,
         shared: &mut Shared,
-        _: &mut Calls,
+        _: &mut dyn Drive,
     ) {
         // A response that was not streamed, or whose body is empty.
         if self.handle_head(now, id, response, shared) == Body::Wanted
-            && self.handle_data(id, response.body(), shared) == Body::Wanted
+            && self.handle_data(now, id, response.body(), shared) == Body::Wanted
         {
             self.handle_end(now, id, shared);
         }
@@ -369,7 +369,7 @@ impl HostWork for Host {
         id: RequestId,
         error: Error,
         shared: &mut Shared,
-        _: &mut Calls,
+        _: &mut dyn Drive,
     ) {
         let Some(mut fetch) = self.in_flight.remove(id) else {
             return;
@@ -420,7 +420,13 @@ impl HostWork for Host {
         Body::Unwanted
     }
 
-    fn handle_data(&mut self, id: RequestId, bytes: &[u8], shared: &mut Shared) -> Body {
+    fn handle_data(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        bytes: &[u8],
+        shared: &mut Shared,
+    ) -> Body {
         let Some(start) = self.in_flight.get(id).and_then(Fetch::body) else {
             return Body::Unwanted;
         };
@@ -428,7 +434,7 @@ impl HostWork for Host {
             return Body::Wanted;
         }
         // What is left is not needed.
-        self.handle_end(Instant::now(), id, shared);
+        self.handle_end(now, id, shared);
         Body::Unwanted
     }
 

@@ -4,6 +4,7 @@ use std::mem;
 use std::sync::Arc;
 
 use courser::AddressPolicy;
+use jiff::Timestamp;
 
 use super::body::BodyStart;
 use crate::check::guard::LocalSign;
@@ -38,8 +39,11 @@ impl Shared {
     }
 
     /// The outcomes since the last call, in the order in which the URLs were judged. They are as many as requests have
-    /// ended, plus the tasks of hosts that were given up.
-    pub fn take_outcomes(&mut self) -> Vec<Outcome> {
+    /// ended, plus the tasks of hosts that were given up. `now` becomes the time of those that were asked.
+    pub fn take_outcomes(&mut self, now: Timestamp) -> Vec<Outcome> {
+        for outcome in &mut self.outcomes {
+            outcome.checked_at = outcome.method.is_some().then_some(now);
+        }
         mem::take(&mut self.outcomes)
     }
 

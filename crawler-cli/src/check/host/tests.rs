@@ -9,7 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use courser::{BreakerConfig, Statuses};
+use courser::net::os::OsNet;
+use courser::net::sim::{HttpServer, Link, SimNet};
+use courser::net::{Address, Net};
+use courser::{BreakerConfig, Client, HickoryResolver, Statuses};
 
 use super::*;
 use crate::check::task::{Outcome, UrlId, Want};
@@ -187,15 +190,21 @@ fn given(server: &Server, paths: &[&str]) -> Vec<Task> {
 }
 
 /// A small run.
-struct Run {
+struct Run<N: Net = OsNet> {
     policy: Arc<Policy>,
-    scheduler: Scheduler<Host>,
+    scheduler: Scheduler<Host, N>,
     shared: Shared,
 }
 
 impl Run {
     fn new(policy: Policy, connections: usize) -> Self {
-        let transfer = Transfer {
+        let transfer = Self::transfer(&policy, connections);
+        let client = transfer.client(&[]).expect("a client");
+        Self::of(policy, &transfer, client)
+    }
+
+    fn transfer(policy: &Policy, connections: usize) -> Transfer {
+        Transfer {
             connections: NonZeroUsize::new(connections).expect("not 0"),
             timeout: policy.timeout,
             adaptive: Some(policy.adaptive()),
@@ -206,9 +215,13 @@ impl Run {
             }),
             allow_private: true,
             ..Transfer::default()
-        };
-        let client = transfer.client(&[]).expect("a client");
-        let scheduler = Scheduler::new(Hosts::default(), client, &transfer, &policy.host);
+        }
+    }
+}
+
+impl<N: Net> Run<N> {
+    fn of(policy: Policy, transfer: &Transfer, client: Client<N>) -> Self {
+        let scheduler = Scheduler::new(Hosts::default(), client, transfer, &policy.host);
         Self {
             policy: Arc::new(policy),
             scheduler,
@@ -243,7 +256,7 @@ impl Run {
             }
             self.scheduler.submit_all(&mut self.shared);
             let wait = Duration::from_millis(20);
-            let handled = self.scheduler.handle_next(wait, &mut self.shared);
+            let handled = self.scheduler.handle_next_or_wake(wait, &mut self.shared);
             handled.expect("the client works");
             self.scheduler.read_bodies(&mut self.shared);
             for hop in self.shared.take_hops() {
@@ -251,7 +264,7 @@ impl Run {
                 let (work, _) = self.scheduler.work_and_calls(host);
                 work.add_hop(hop, &mut self.shared);
             }
-            outcomes.extend(self.shared.take_outcomes());
+            outcomes.extend(self.shared.take_outcomes(Timestamp::now()));
             let late = began.elapsed() > Duration::from_secs(60);
             assert!(!late, "{} of {count} after a minute", outcomes.len());
         }
@@ -969,4 +982,29 @@ fn learned_facts_of_an_earlier_run_are_believed() {
     assert_eq!(server.requests("/a"), ["GET*"]);
     let counts: HashMap<HostId, usize> = HashMap::from([(host, server.count())]);
     assert_eq!(counts[&host], 1);
+}
+
+#[test]
+fn on_a_simulated_network_minutes_of_politeness_take_no_time() {
+    let net = SimNet::new(1);
+    let server = HttpServer::default();
+    let at = Address::Tcp("10.0.0.1:80".parse().expect("an address"));
+    net.listen(at, Link::default(), server.clone());
+    let mut policy = policy();
+    policy.host.min_delay = Duration::from_secs(60);
+    let transfer = Run::transfer(&policy, 4);
+    let resolver = HickoryResolver::system();
+    let client = transfer.client_on(net.clone(), resolver).expect("a client");
+    let (mut run, began) = (Run::of(policy, &transfer, client), net.now());
+    let task = |id| {
+        let url = Url::parse(&format!("http://10.0.0.1/{id}")).expect("a URL");
+        Task::given(UrlId(id), url)
+    };
+    run.check((0..4).map(task).collect());
+    let times: Vec<_> = server.journal().iter().map(|request| request.at).collect();
+    assert!(times.is_sorted_by(|a, b| *b - *a >= Duration::from_secs(60)));
+    // The requests of the checks, confirmations and controls included; the last request may end before its delay.
+    let delays = Duration::from_secs(60 * (times.len() as u64 - 1));
+    let passed = net.now() - began;
+    assert!(passed >= delays && passed < delays + Duration::from_secs(60));
 }

@@ -4,7 +4,6 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use courser::{Address, AddressPolicy, Codings, Report, Request};
-use jiff::Timestamp;
 use url::Url;
 
 use super::body::{AnswerBody, BodyStart, BodyUse, EXCERPT};
@@ -267,7 +266,7 @@ impl UrlCheck {
             latency: self.last.latency,
             address: self.last.address,
             is_private: self.last.is_private,
-            checked_at: was_asked.then(Timestamp::now),
+            checked_at: None,
             page: self.page.filter(|_| is_good),
         }
     }

@@ -451,11 +451,11 @@ impl Run<'_> {
         for hop in self.shared.take_hops() {
             self.hand_over(hop);
         }
-        let (outcomes, signs) = (self.shared.take_outcomes(), self.shared.take_signs());
+        let now = Timestamp::now();
+        let (outcomes, signs) = (self.shared.take_outcomes(now), self.shared.take_signs());
         if outcomes.is_empty() && signs.is_empty() {
             return;
         }
-        let now = Timestamp::now();
         let mut rulings = Rulings::default();
         for sign in signs {
             self.guards.handle_sign(now, sign, &mut rulings);

@@ -14,7 +14,7 @@ mod throttled;
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -189,7 +189,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// The time of the current iteration.
-    pub(in crate::client) fn now(&self) -> Time {
+    pub(in crate::client) fn iteration_time(&self) -> Time {
         self.reactor.now()
     }
 
@@ -257,10 +257,6 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.reactor.call_ref(id.0).is_some_and(|call| {
             call.taken == call.response.body().len() && matches!(call.state, CallState::Ended)
         })
-    }
-
-    pub(crate) fn waker(&mut self) -> io::Result<Waker> {
-        self.reactor.waker()
     }
 
     /// Closes the connection of a call, if the call switched protocols.
@@ -429,6 +425,55 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub fn next_done(&mut self) -> Option<Completion> {
         let key = self.deliveries.next_done()?;
         self.complete(key)
+    }
+
+    /// Waits at most `timeout` (`None`: without limit) for the next completion, with or without calls in flight, until the
+    /// [`waker`](Self::waker) is used. May return `None` earlier. For a thread that also has other work, which other threads
+    /// announce.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use courser::{Client, Config};
+    ///
+    /// let mut client = Client::new(Config::default())?;
+    /// let waker = client.waker()?;
+    /// std::thread::spawn(move || waker.wake());
+    /// // Without a call, `wait` would return at once.
+    /// assert!(client.wait_or_wake(Some(Duration::from_secs(60)))?.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The system's, when it cannot wait for events at all.
+    pub fn wait_or_wake(&mut self, timeout: Option<Duration>) -> io::Result<Option<Completion>> {
+        if let Some(done) = self.next_done() {
+            return Ok(Some(done));
+        }
+        // A wake that comes during the poll before the wait must not be lost.
+        let was_driven = std::mem::replace(&mut self.iteration.is_driven, true);
+        let iterated = self.iterate(timeout.map(WaitLimit::For), |client| {
+            !client.deliveries.is_empty()
+        });
+        self.iteration.is_driven = was_driven;
+        let done = self.next_done();
+        if done.is_none() {
+            iterated?;
+        }
+        Ok(done)
+    }
+
+    /// A handle that ends a [`wait_or_wake`](Self::wait_or_wake) early, from any thread: the running one, or else the next
+    /// one.
+    ///
+    /// # Errors
+    /// The system's, when it has no descriptor left for the first handle.
+    pub fn waker(&mut self) -> io::Result<Waker> {
+        self.reactor.waker()
+    }
+
+    /// The monotonic time of the client's network, which may be simulated.
+    pub fn now(&self) -> Instant {
+        self.reactor.network_time()
     }
 
     /// Maintains the connections for this time, with or without calls in flight: late answers are drained, idle
