@@ -1,7 +1,8 @@
 //! The crawler as a library: everything that the `crawler-cli` command does, callable by other programs.
 //!
 //! [`find`] searches web directory hierarchies, [`check`] tells whether links are good, [`watch`] keeps telling,
-//! [`get`] transfers URLs; [`crawl`] holds what crawls of many hosts share, [`demo`] the sample mirror and its server.
+//! [`get`] transfers URLs; [`crawl`] holds what crawls of many hosts share, [`jobs`] runs work on threads with retries,
+//! [`demo`] the sample mirror and its server.
 
 pub mod check;
 pub mod cli;
@@ -10,6 +11,7 @@ pub mod demo;
 pub mod find;
 pub mod get;
 pub mod glossary;
+pub mod jobs;
 mod markup;
 mod report;
 pub mod store;

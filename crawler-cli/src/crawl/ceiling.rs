@@ -1,0 +1,327 @@
+//! A limit that several pools, schedulers and threads share: how many may be under way at a time, and how many in a
+//! time. A host that allows ten requests a second has one ceiling, whoever asks the host.
+//!
+//! The rate holds at the receiver's side. What is sent later than its permit was taken arrives later; so a permit
+//! counts in its window until the time of the window after the request *ended* (or after [`Permit::arrived`]). A limit that counts from the
+//! start lets requests through that the receiver sees within one window, and that the receiver refuses.
+
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use courser::{Rate, RateLimiter};
+
+use super::cancel::Cancel;
+use super::sync::{Mutex, lock, thread};
+
+/// What a [`Ceiling`] allows. Default: everything.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct CeilingLimits {
+    /// How many may be under way at a time. `None`: no limit.
+    pub concurrency: Option<NonZeroUsize>,
+    /// How many may begin: at most `count` in any window of length `per`, at most `burst` at once and then evenly
+    /// spread. `None`: no limit.
+    pub rate: Option<Rate>,
+}
+
+/// A limit of concurrency and rate that any number of threads share. Clones are the same ceiling.
+///
+/// ```
+/// use std::num::{NonZeroU64, NonZeroUsize};
+/// use std::time::{Duration, Instant};
+/// use crawler_cli::jobs::{Ceiling, CeilingLimits, Until};
+/// use courser::Rate;
+///
+/// let ceiling = Ceiling::new(CeilingLimits {
+///     concurrency: NonZeroUsize::new(2),
+///     rate: Some(Rate::per_second(NonZeroU64::new(10).unwrap())),
+/// });
+/// let (start, step) = (Instant::now(), Duration::from_millis(100));
+/// let first = ceiling.try_acquire(start).unwrap();
+/// // Ten a second are one every tenth of a second.
+/// assert_eq!(ceiling.try_acquire(start).unwrap_err(), Until::Time(start + step));
+/// let second = ceiling.clone().try_acquire(start + step).unwrap();
+/// // Two are under way.
+/// assert_eq!(ceiling.try_acquire(start + step * 2).unwrap_err(), Until::Released);
+/// first.release(start + step * 2);
+/// assert!(ceiling.try_acquire(start + step * 2).is_ok());
+/// # drop(second);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Ceiling(Arc<Mutex<State>>);
+
+/// What an attempt to take a permit has to wait for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Until {
+    /// The rate allows the next one at this time.
+    Time(Instant),
+    /// Somebody must give a permit back.
+    Released,
+}
+
+/// The wait for a permit ended because its [`Cancel`] was set.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Cancelled;
+
+/// The right to do one thing under a [`Ceiling`]. Given back when dropped.
+#[derive(Debug)]
+#[must_use = "a permit that is dropped is given back"]
+pub struct Permit {
+    ceiling: Ceiling,
+    taken_at: Instant,
+    /// Whether the window still counts this permit as under way.
+    is_open: bool,
+}
+
+#[derive(Debug)]
+struct State {
+    limits: CeilingLimits,
+    /// Keeps the burst and spreads the rest.
+    pace: Option<RateLimiter>,
+    window: Option<Window>,
+    under_way: usize,
+    /// Those of them whose request may not have arrived yet.
+    open: usize,
+    /// The threads that wait, in the order of their calls. Only the first one tries.
+    waiting: VecDeque<(u64, thread::Thread)>,
+    next_ticket: u64,
+}
+
+/// Counts what was sent in the last `length`.
+#[derive(Debug)]
+struct Window {
+    most: usize,
+    length: Duration,
+    /// When they arrived at the latest, oldest first.
+    arrived: VecDeque<Instant>,
+}
+
+impl Ceiling {
+    /// A ceiling with these limits.
+    pub fn new(limits: CeilingLimits) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            limits,
+            pace: limits.rate.map(RateLimiter::new),
+            window: limits.rate.and_then(Window::new),
+            under_way: 0,
+            open: 0,
+            waiting: VecDeque::new(),
+            next_ticket: 0,
+        })))
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> CeilingLimits {
+        lock(&self.0).limits
+    }
+
+    /// Replaces the limits, also for those who wait already. What is under way counts on.
+    pub fn set_limits(&self, limits: CeilingLimits) {
+        let mut state = lock(&self.0);
+        if state.limits == limits {
+            return;
+        }
+        state.limits = limits;
+        state.pace = limits.rate.map(RateLimiter::new);
+        let window = limits.rate.and_then(Window::new);
+        let old = std::mem::replace(&mut state.window, window);
+        if let (Some(window), Some(old)) = (&mut state.window, old) {
+            window.arrived = old.arrived;
+        }
+        state.wake_first();
+    }
+
+    /// How many are under way.
+    pub fn under_way(&self) -> usize {
+        lock(&self.0).under_way
+    }
+
+    /// Takes a permit now, or says what to wait for. Never blocks.
+    ///
+    /// # Errors
+    /// The limits do not allow one now.
+    pub fn try_acquire(&self, now: Instant) -> Result<Permit, Until> {
+        lock(&self.0).take(now)?;
+        Ok(self.permit(now))
+    }
+
+    /// Waits for a permit, after those who wait already.
+    ///
+    /// # Errors
+    /// `cancel` was set meanwhile.
+    pub fn acquire(&self, cancel: &Cancel) -> Result<Permit, Cancelled> {
+        if cancel.is_set() {
+            return Err(Cancelled);
+        }
+        let mut place = None;
+        let _watch = cancel.watch();
+        loop {
+            let now = Instant::now();
+            let wait = {
+                let mut state = lock(&self.0);
+                let is_first = match (&place, state.waiting.front()) {
+                    (None, first) => first.is_none(),
+                    (Some(Place { ticket, .. }), Some((first, _))) => ticket == first,
+                    (Some(_), None) => true,
+                };
+                let taken = match is_first {
+                    true => state.take(now),
+                    false => Err(Until::Released),
+                };
+                match taken {
+                    Ok(()) => None,
+                    Err(until) => {
+                        place.get_or_insert_with(|| state.enter(self));
+                        Some(until)
+                    }
+                }
+            };
+            match wait {
+                None => return Ok(self.permit(now)),
+                Some(_) if cancel.is_set() => return Err(Cancelled),
+                Some(Until::Time(at)) => {
+                    thread::park_timeout(at.saturating_duration_since(Instant::now()));
+                }
+                Some(Until::Released) => thread::park(),
+            }
+        }
+    }
+
+    fn permit(&self, now: Instant) -> Permit {
+        Permit {
+            ceiling: self.clone(),
+            taken_at: now,
+            is_open: true,
+        }
+    }
+}
+
+impl Permit {
+    /// Notes that what the permit was for has begun at the receiver, for instance because the head of the response is
+    /// here. From then on the permit counts for the concurrency alone.
+    pub fn arrived(&mut self, now: Instant) {
+        if std::mem::take(&mut self.is_open) {
+            let now = now.max(self.taken_at);
+            let mut state = lock(&self.ceiling.0);
+            state.open = state.open.saturating_sub(1);
+            if let Some(window) = &mut state.window {
+                window.handle_arrived(now);
+            }
+            state.wake_first();
+        }
+    }
+
+    /// Gives the permit back at this time: for callers whose clock is not the system's. To drop the permit is the same
+    /// with the system's clock.
+    pub fn release(mut self, now: Instant) {
+        self.arrived(now);
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.arrived(Instant::now());
+        let mut state = lock(&self.ceiling.0);
+        state.under_way = state.under_way.saturating_sub(1);
+        state.wake_first();
+    }
+}
+
+impl State {
+    fn take(&mut self, now: Instant) -> Result<(), Until> {
+        let most = self
+            .limits
+            .concurrency
+            .map_or(usize::MAX, NonZeroUsize::get);
+        if self.under_way >= most {
+            return Err(Until::Released);
+        }
+        if let Some(window) = &mut self.window {
+            window.room(now, self.open)?;
+        }
+        if let Some(pace) = &mut self.pace {
+            // One is never more than a burst.
+            pace.take(now, 1)
+                .map_err(|at| at.map_or(Until::Released, Until::Time))?;
+        }
+        self.open += 1;
+        self.under_way += 1;
+        Ok(())
+    }
+
+    fn enter<'a>(&mut self, ceiling: &'a Ceiling) -> Place<'a> {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.waiting.push_back((ticket, thread::current()));
+        Place { ceiling, ticket }
+    }
+
+    fn wake_first(&self) {
+        if let Some((_, thread)) = self.waiting.front() {
+            thread.unpark();
+        }
+    }
+}
+
+impl Window {
+    /// `None` if the rate is no limit.
+    fn new(rate: Rate) -> Option<Self> {
+        if rate.per.is_zero() {
+            return None;
+        }
+        // A part of the window with the same part of the count is as strict, and needs less memory.
+        let parts = rate.count.get().div_ceil(LONGEST_WINDOW).max(1);
+        let parts = u32::try_from(parts).unwrap_or(u32::MAX);
+        Some(Self {
+            most: usize::try_from(rate.count.get() / u64::from(parts)).unwrap_or(usize::MAX),
+            length: rate.per / parts,
+            arrived: VecDeque::new(),
+        })
+    }
+
+    /// Whether one more fits beside `open` ones that may not have arrived yet.
+    fn room(&mut self, now: Instant, open: usize) -> Result<(), Until> {
+        while let Some(first) = self.arrived.front() {
+            if now.saturating_duration_since(*first) < self.length {
+                break;
+            }
+            self.arrived.pop_front();
+        }
+        let Some(free) = self.most.checked_sub(open + 1) else {
+            return Err(Until::Released);
+        };
+        match self.arrived.len().checked_sub(free + 1) {
+            None => Ok(()),
+            // With this one, all older ones have left the window.
+            Some(last) => {
+                let at = self.arrived.get(last);
+                let at = at.and_then(|at| at.checked_add(self.length));
+                Err(at.map_or(Until::Released, Until::Time))
+            }
+        }
+    }
+
+    fn handle_arrived(&mut self, now: Instant) {
+        let last = self.arrived.back().copied();
+        self.arrived
+            .push_back(last.map_or(now, |last| last.max(now)));
+    }
+}
+
+/// A place among the waiting threads, given up when dropped.
+struct Place<'a> {
+    ceiling: &'a Ceiling,
+    ticket: u64,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.ceiling.0);
+        state.waiting.retain(|(ticket, _)| *ticket != self.ticket);
+        state.wake_first();
+    }
+}
+
+/// The largest number of times that a window remembers.
+const LONGEST_WINDOW: u64 = 4096;

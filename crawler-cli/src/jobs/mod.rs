@@ -1,0 +1,24 @@
+//! Jobs: worker pools, shared ceilings, retries, dead letters and schedules. Each part can be used alone.
+//!
+//! - [`WorkerPool`] runs jobs in memory: a bounded queue, workers, retries with back-off that hold no worker, a dead
+//!   letter for each job that no further attempt can help.
+//! - [`Ceiling`] limits concurrency and rate. Any number of pools and threads share it.
+//! - [`Cancel`] tells a running job to end.
+//!
+//! A job ends in one of three ways: it is done, it becomes a [`DeadLetter`], or a [`ShutdownReport`] gives it back.
+
+mod crew;
+mod decide;
+mod letter;
+mod pool;
+mod settings;
+mod task;
+
+pub use crate::crawl::cancel::{Cancel, CancelReason};
+pub use crate::crawl::ceiling::{Cancelled, Ceiling, CeilingLimits, Permit, Until};
+pub use letter::{DeadLetter, DeadLetterQueue, DeadLetters, DeadReason};
+pub use pool::{
+    Drain, PoolCounts, Refusal, Refused, ShutdownReport, StuckJob, Unfinished, WorkerPool,
+};
+pub use settings::PoolSettings;
+pub use task::JobError;
