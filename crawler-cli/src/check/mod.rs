@@ -10,6 +10,7 @@ mod event;
 pub mod fix;
 pub mod guard;
 pub mod host;
+pub(crate) mod json;
 pub mod life;
 pub mod links;
 pub mod record;

@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-use super::json::{Millis, rfc3339};
 use super::reason::reason;
+use crate::check::json::{Millis, rfc3339};
 use crate::check::{Checked, Reference, Verdict};
 use crate::report::format::csv_text;
 

@@ -14,7 +14,6 @@ mod figures;
 mod findings;
 mod github;
 mod html;
-mod json;
 mod junit;
 mod live;
 mod markdown;
@@ -28,6 +27,7 @@ mod tests;
 
 use super::live::{Live, Progress};
 use super::{SummaryFormat, describe};
+use crate::check::json;
 use crate::check::sources::Problem;
 use crate::check::{Checked, Checker, Event, Redirects, Summary};
 use crate::crawl::reporter::{Reporter, Results};

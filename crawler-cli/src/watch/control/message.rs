@@ -3,14 +3,16 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::watch::core::Waiting;
+
 /// What is asked of the store, or of the service that runs on it.
 ///
 /// ```
 /// use crawler_cli::watch::control::{Command, Target};
 ///
-/// let command = Command::Recheck { which: Target::Host("example.com".into()), after: None };
+/// let command = Command::Recheck { which: Target::Host("https://example.com/".into()), after: None };
 /// let line = serde_json::to_string(&command)?;
-/// assert_eq!(line, r#"{"command":"recheck","which":{"host":"example.com"}}"#);
+/// assert_eq!(line, r#"{"command":"recheck","which":{"host":"https://example.com/"}}"#);
 /// assert_eq!(serde_json::from_str::<Command>(&line)?, command);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
@@ -30,13 +32,17 @@ pub enum Command {
         /// At most [`MOST_URLS`](Self::MOST_URLS).
         urls: Vec<String>,
     },
-    /// Takes URLs out of a set, or out of all sets. What is in no set is not asked any more. Answer: [`Reply::Count`].
+    /// Takes URLs out of a set, or out of all sets. What is in no set is not asked any more. Some
+    /// thousands at a time, as [`Recheck`](Self::Recheck).
     Remove {
         /// The set; `None`: all sets.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         set: Option<String>,
         /// The URLs.
         which: Target,
+        /// What the last reply said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<i64>,
     },
     /// Makes URLs due now, some thousands at a time. Answer: [`Reply::Count`], with `after` if the command is to be
     /// repeated with it.
@@ -75,8 +81,9 @@ pub enum Command {
     Replay {
         /// Which dead letters.
         letters: Letters,
-        /// Only count them.
-        dry_run: bool,
+        /// What the last reply said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<i64>,
     },
     /// Drops dead letters. Answer: [`Reply::Count`].
     Drop {
@@ -117,7 +124,7 @@ pub struct Letters {
 pub enum Target {
     /// These, at most [`Command::MOST_URLS`].
     Urls(Vec<String>),
-    /// Those of a host: `https://example.com/`, or `example.com` for its hosts of all schemes and ports.
+    /// Those of a host: the URL of its root, `https://example.com/`.
     Host(String),
     /// Those of a set.
     Set(String),
@@ -169,10 +176,12 @@ pub enum Reply {
     Status(Box<LiveStatus>),
     /// URLs were added.
     Added {
-        /// URLs that were not in the set before.
+        /// URLs that were never seen before.
         new: u64,
-        /// URLs that were in the set already.
+        /// URLs that were known.
         known: u64,
+        /// Those of the known that are gone or pruned, and asked only as often as such URLs are.
+        gone: u64,
         /// What was refused: the index of the URL in the command, and why.
         rejected: Vec<(usize, String)>,
     },
@@ -180,6 +189,9 @@ pub enum Reply {
     Count {
         /// The number.
         count: u64,
+        /// How many were passed over, because nothing can be done with them.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        passed: u64,
         /// The command is to be repeated with this, because only a part was done.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<i64>,
@@ -188,6 +200,10 @@ pub enum Reply {
     Done,
     /// Nothing was changed.
     Refused(Refusal),
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Why a command was refused.
@@ -286,48 +302,5 @@ pub struct HostWaits {
     /// Its URLs that were read from the store and wait.
     pub waiting: u64,
     /// Why they wait; empty if the next one is asked at once.
-    pub waits: Vec<Wait>,
-}
-
-/// A reason for which the URLs of a host wait.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Wait {
-    /// The reason.
-    pub reason: WaitReason,
-    /// Until when, if that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub until: Option<Timestamp>,
-    /// More in words, such as the rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
-}
-
-/// Why the URLs of a host wait.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WaitReason {
-    /// The host asked for a pause (`Retry-After`, 429, 503).
-    RetryAfter,
-    /// The rate of the host, or its delay between requests.
-    Rate,
-    /// All connections that the host may have are in use.
-    Connections,
-    /// All connections that the service may have are in use.
-    AllConnections,
-    /// The host failed so often that it is left alone for a while.
-    Breaker,
-    /// The first answers of the host are awaited, before more of its URLs are asked.
-    Trial,
-    /// robots.txt is being fetched, or its delay holds.
-    Robots,
-    /// The host is held by a guard: only samples are asked.
-    Hold,
-    /// An operator paused it.
-    Paused,
-    /// The own network fails.
-    OwnNetwork,
-    /// The store cannot be written.
-    Store,
-    /// The service ends.
-    Draining,
+    pub waits: Vec<Waiting>,
 }

@@ -14,5 +14,5 @@ mod message;
 pub use core::{CoreHandle, CoreInbox, CoreMessage, core_channel};
 pub use message::{
     Command, CoreStatus, GuardOn, HoldDeed, HostWaits, Letters, LiveStatus, Refusal, RefusalKind,
-    Reply, ScheduleDeed, Scope, StoreCondition, Target, Wait, WaitReason,
+    Reply, ScheduleDeed, Scope, StoreCondition, Target,
 };

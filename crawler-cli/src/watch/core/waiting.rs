@@ -1,18 +1,21 @@
 //! Why a host is not asked right now.
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 /// Why a host is not asked right now, and until when.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Waiting {
     /// Why.
     pub reason: Reason,
     /// Until when, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
 }
 
 /// Why a host is not asked right now.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// An operator has paused the service or the host.
     Paused,

@@ -1,4 +1,4 @@
-//! `--json`: one object for each URL, on a line of its own. A field that is not known is absent.
+//! Results as JSON: one object for each URL, on a line of its own. A field that is not known is absent.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -7,12 +7,19 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::fmt::temporal::DateTimePrinter;
 
-use crate::check::{Checked, Redirect, Reference};
+use super::{Checked, Redirect, Reference};
 use crate::terminal::push_json_string;
 
 /// Appends the line of a URL.
-pub(super) fn write(checked: &Checked, out: &mut Vec<u8>) {
+pub(crate) fn write(checked: &Checked, out: &mut Vec<u8>) {
     let mut fields = Fields::open(out);
+    result(checked, &mut fields);
+    fields.close();
+    out.push(b'\n');
+}
+
+/// The fields of a URL that was checked.
+pub(crate) fn result(checked: &Checked, fields: &mut Fields<'_>) {
     fields.text("url", &checked.url);
     fields.text("class", checked.verdict.class().name());
     if let Some(cause) = checked.verdict.cause() {
@@ -46,8 +53,6 @@ pub(super) fn write(checked: &Checked, out: &mut Vec<u8>) {
         fields.quoted("checked_at", rfc3339(at));
     }
     fields.list("refs", &checked.references, reference);
-    fields.close();
-    out.push(b'\n');
 }
 
 fn redirect(redirect: &Redirect, out: &mut Vec<u8>) {
@@ -71,13 +76,14 @@ fn reference(reference: &Reference, out: &mut Vec<u8>) {
 }
 
 /// The fields of one object. No tree of values is built: a run may write millions of lines.
-struct Fields<'o> {
+pub(crate) struct Fields<'o> {
     out: &'o mut Vec<u8>,
     is_empty: bool,
 }
 
 impl<'o> Fields<'o> {
-    fn open(out: &'o mut Vec<u8>) -> Self {
+    /// Begins an object.
+    pub(crate) fn open(out: &'o mut Vec<u8>) -> Self {
         out.push(b'{');
         Self {
             out,
@@ -93,24 +99,27 @@ impl<'o> Fields<'o> {
         self.is_empty = false;
     }
 
-    fn text(&mut self, name: &str, text: &str) {
+    /// A text.
+    pub(crate) fn text(&mut self, name: &str, text: &str) {
         self.name(name);
         push_json_string(self.out, text);
     }
 
     /// A value whose text needs no escapes, in quotes.
-    fn quoted(&mut self, name: &str, value: impl std::fmt::Display) {
+    pub(crate) fn quoted(&mut self, name: &str, value: impl std::fmt::Display) {
         self.name(name);
         // Writing to memory does not fail.
         let _ = write!(self.out, "\"{value}\"");
     }
 
-    fn number(&mut self, name: &str, number: impl std::fmt::Display) {
+    /// A number, `true` or `false`.
+    pub(crate) fn number(&mut self, name: &str, number: impl std::fmt::Display) {
         self.name(name);
         let _ = write!(self.out, "{number}");
     }
 
-    fn list<T>(&mut self, name: &str, items: &[T], write: fn(&T, &mut Vec<u8>)) {
+    /// A list.
+    pub(crate) fn list<T>(&mut self, name: &str, items: &[T], write: fn(&T, &mut Vec<u8>)) {
         self.name(name);
         self.out.push(b'[');
         for (i, item) in items.iter().enumerate() {
@@ -122,13 +131,14 @@ impl<'o> Fields<'o> {
         self.out.push(b']');
     }
 
-    fn close(self) {
+    /// Ends the object.
+    pub(crate) fn close(self) {
         self.out.push(b'}');
     }
 }
 
 /// A time span in milliseconds, with microseconds as the fraction.
-pub(super) struct Millis(pub(super) Duration);
+pub(crate) struct Millis(pub(crate) Duration);
 
 impl std::fmt::Display for Millis {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -144,7 +154,7 @@ impl std::fmt::Display for Millis {
 }
 
 /// A time in RFC 3339, to the millisecond.
-pub(super) fn rfc3339(at: Timestamp) -> String {
+pub(crate) fn rfc3339(at: Timestamp) -> String {
     let mut text = String::with_capacity(24);
     let printer = DateTimePrinter::new().precision(Some(3));
     // Writing to a string does not fail.
