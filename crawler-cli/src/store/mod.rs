@@ -1,7 +1,8 @@
 //! Keeps what is known about URLs: their hosts, answers, lives, references and changes of state.
 //!
-//! [`Store`] is what an engine can do; [`Sqlite`](sqlite::Sqlite) is the embedded engine, with a file or without.
-//! A store serves one *run* at a time: one check of a list of URLs, from [`Store::begin_run`] to [`Store::end_run`].
+//! [`Store`] is what an engine can do for a run, and [`WatchStore`] for URLs that are watched for years;
+//! [`Sqlite`](sqlite::Sqlite) is the embedded engine, with a file or without. A store serves one *run* at a time: one
+//! check of a list of URLs, from [`Store::begin_run`] to [`Store::end_run`].
 //!
 //! - [`Store::add`] takes links in the order in which they are found. Each URL becomes one row and waits once in the
 //!   *queue* of its host, however many links lead to it.
@@ -26,6 +27,7 @@ mod run;
 pub mod sqlite;
 #[cfg(test)]
 pub(crate) mod suite;
+mod watch;
 mod writer;
 
 use std::ops::ControlFlow;
@@ -45,6 +47,12 @@ pub use link::{Added, Demand, JudgedLink, Link, Target, UrlId};
 pub use queue::{Change, Completed, EntryId, Past, Queued};
 pub use record::{Counts, Cursor, Event, LinkId, Record, Selection, UrlHistory};
 pub use run::Run;
+pub use watch::{
+    Amendment, CYCLES, Completion, Cycle, CycleCounts, CycleId, DueId, DueUrl, Guarded, HostDetail,
+    HostHold, Judgement, Lane, Lanes, NOTICES, NewUrl, Notice, NoticeId, Origin, Piece, Reading,
+    Ready, Refused, SetInfo, Submitted, Swept, UrlDetail, WatchCounts, WatchStore, WatchedUrl,
+    Which, aligned,
+};
 pub use writer::{
     Buckets, Engine, Inline, Nature, Op, StoreHandle, Writer, WriterFigures, WriterSettings,
     WriterState,
