@@ -16,4 +16,6 @@ mod markup;
 mod report;
 pub mod store;
 pub mod terminal;
+mod toml_text;
+mod values;
 pub mod watch;

@@ -11,11 +11,12 @@ use std::ops::Range;
 use std::path::Path;
 
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeValue;
 
 use super::option::{Hint, Opt, Set};
 use super::parse::{CommandLine, UsageError, options, set};
 use crate::terminal;
+use crate::toml_text::{self, Position};
 
 /// Sets the options that the file at `path` names. `excluded` are long names that make no sense in a file.
 ///
@@ -45,7 +46,8 @@ pub(crate) fn read<A: CommandLine>(
     }
     errors.sort();
     let lines = errors.iter().map(|error| {
-        let Wrong { line, column, why } = error;
+        let Wrong { place, why } = error;
+        let Position { line, column } = place;
         format!("{name}:{line}:{column}: {}", terminal::neutralise(why))
     });
     Err(UsageError(lines.collect::<Vec<_>>().join("\n")))
@@ -63,28 +65,26 @@ struct File<'f, A> {
 /// What is wrong at a place.
 #[derive(Debug, Eq, Ord, PartialEq, PartialOrd)]
 struct Wrong {
-    line: usize,
-    column: usize,
+    place: Position,
     why: String,
 }
 
 impl<A: CommandLine> File<'_, A> {
     fn read(&mut self, text: &str) {
-        let (table, errors) = DeTable::parse_recoverable(text);
-        for error in errors {
-            let at = error.span().map_or(0, |span| span.start);
-            self.errors
-                .push(Wrong::new(text, at, error.message().to_owned()));
-        }
-        let malformed: Vec<usize> = self.errors.iter().map(|error| error.line).collect();
+        let (table, malformed) = toml_text::parse(text);
+        let lines: Vec<usize> = malformed.iter().map(|(place, _)| place.line).collect();
+        let malformed = malformed
+            .into_iter()
+            .map(|(place, why)| Wrong { place, why });
+        self.errors.extend(malformed);
         let mut entries: Vec<_> = table.get_ref().iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
         for (key, value) in entries {
             if let Err((span, why)) = self.entry(key, value) {
-                let wrong = Wrong::new(text, span.start, why);
+                let place = Position::of(text, span.start);
                 // What is read of a malformed line is a guess.
-                if !malformed.contains(&wrong.line) {
-                    self.errors.push(wrong);
+                if !lines.contains(&place.line) {
+                    self.errors.push(Wrong { place, why });
                 }
             }
         }
@@ -128,7 +128,7 @@ impl<A: CommandLine> File<'_, A> {
         let names = options::<A>().flat_map(|option| option.row.names);
         let names = names.filter_map(|name| name.strip_prefix("--"));
         let names: Vec<&str> = names.filter(|name| self.option(name).is_some()).collect();
-        match similar::get_close_matches(name, &names, 1, SIMILAR).first() {
+        match toml_text::nearest(name, &names) {
             Some(near) => format!("{key}: there is no such option; did you mean {near}?"),
             None => format!("{key}: there is no such option"),
         }
@@ -147,18 +147,6 @@ impl<A: CommandLine> File<'_, A> {
             }
         });
         values.collect()
-    }
-}
-
-impl Wrong {
-    fn new(text: &str, at: usize, why: String) -> Self {
-        let before = String::from_utf8_lossy(&text.as_bytes()[..at.min(text.len())]);
-        let last = before.rsplit('\n').next().unwrap_or_default();
-        Self {
-            line: before.matches('\n').count() + 1,
-            column: last.chars().count() + 1,
-            why,
-        }
     }
 }
 
@@ -203,9 +191,6 @@ fn scalar(value: &DeValue<'_>) -> Result<String, String> {
         DeValue::Table(_) => Err("an option, not a table".to_owned()),
     }
 }
-
-/// How similar a name has to be to be offered, from 0 to 1.
-const SIMILAR: f32 = 0.6;
 
 #[cfg(test)]
 mod tests {

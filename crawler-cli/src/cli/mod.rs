@@ -21,10 +21,9 @@ mod manual;
 mod option;
 mod parse;
 mod signals;
-mod values;
 pub mod watch;
 
-use crate::terminal;
+use crate::{terminal, values};
 use manual::Manual;
 use option::Show;
 use parse::UsageError;

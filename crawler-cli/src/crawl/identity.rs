@@ -178,6 +178,15 @@ enum NamePattern {
 }
 
 impl HostPattern {
+    /// The pattern for all hosts.
+    pub fn any() -> Self {
+        Self {
+            scheme: None,
+            name: NamePattern::Any,
+            port: None,
+        }
+    }
+
     /// Whether the host of this URL fits.
     pub fn matches(&self, url: &Url) -> bool {
         let Some(host) = url.host_str() else {

@@ -25,30 +25,36 @@ pub struct HostConfig {
     pub rate: Option<Option<Rate>>,
     /// The shortest time between two requests.
     pub delay: Option<Duration>,
-    /// The limit for one request in all; `Some(None)`: no limit.
-    pub timeout: Option<Option<Duration>>,
     /// Whether URLs are asked by HEAD first.
     pub head: Option<HeadUse>,
     /// Header fields of each request to the host: names and values.
     pub headers: Vec<(String, String)>,
     /// A file with the credentials of each request to the host.
     pub auth_file: Option<PathBuf>,
-    /// The header fields of `headers` and `auth_file`, as they were when the configuration was read.
+    /// The header fields of `headers` and `auth_file`, as the file was when the configuration was read.
     pub identity: Identity,
+}
+
+impl HostConfig {
+    pub(super) fn unset() -> Self {
+        Self {
+            pattern: HostPattern::any(),
+            name: String::new(),
+            connections: None,
+            rate: None,
+            delay: None,
+            head: None,
+            headers: Vec::new(),
+            auth_file: None,
+            identity: Identity::default(),
+        }
+    }
 }
 
 /// Secrets are compared by the file that has them.
 impl PartialEq for HostConfig {
     fn eq(&self, other: &Self) -> bool {
-        let settings = |host: &Self| {
-            (
-                host.connections,
-                host.rate,
-                host.delay,
-                host.timeout,
-                host.head,
-            )
-        };
+        let settings = |host: &Self| (host.connections, host.rate, host.delay, host.head);
         self.name == other.name
             && settings(self) == settings(other)
             && self.headers == other.headers
@@ -65,6 +71,16 @@ pub struct SetConfig {
     pub source: Source,
     /// The source is read again after this time. Default: `None`, only at the start, on SIGHUP and by schedules.
     pub reread: Option<Duration>,
+}
+
+impl SetConfig {
+    pub(super) fn unset() -> Self {
+        Self {
+            name: String::new(),
+            source: Source::Submitted,
+            reread: None,
+        }
+    }
 }
 
 /// The source of a URL set.
@@ -101,6 +117,25 @@ pub struct ScheduleConfig {
     pub timeout: Option<Duration>,
     /// What is done.
     pub job: JobConfig,
+}
+
+impl ScheduleConfig {
+    pub(super) fn unset() -> Self {
+        Self {
+            name: String::new(),
+            cron: String::new(),
+            timezone: TimeZone::UTC,
+            overlap: Overlap::default(),
+            catch_up: CatchUp::default(),
+            starting_deadline: None,
+            jitter: Duration::ZERO,
+            max_attempts: NonZeroU32::new(3).unwrap_or(NonZeroU32::MIN),
+            timeout: Some(Duration::from_secs(3600)),
+            job: JobConfig::Command {
+                command: Vec::new(),
+            },
+        }
+    }
 }
 
 /// What happens when a firing is due while the job of the last one runs.
@@ -168,19 +203,29 @@ pub enum JobConfig {
 /// `[[webhook]]`: who is told of changes.
 #[derive(Clone, PartialEq)]
 pub struct WebhookConfig {
-    /// The URL that gets the messages. It may have a secret in its path.
-    pub url: Url,
+    /// The URL that gets the messages; always there in a configuration that was read. It may have a secret in its path.
+    pub url: Option<Url>,
     /// The file with the secret that signs messages.
     pub secret_file: Option<PathBuf>,
     /// What is told. Default: everything.
     pub events: Vec<Topic>,
 }
 
+impl WebhookConfig {
+    pub(super) fn unset() -> Self {
+        Self {
+            url: None,
+            secret_file: None,
+            events: Topic::ALL.to_vec(),
+        }
+    }
+}
+
 /// The URL alone by its host.
 impl fmt::Debug for WebhookConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WebhookConfig")
-            .field("host", &self.url.host_str())
+            .field("host", &self.url.as_ref().map(|url| url.host_str()))
             .field("secret_file", &self.secret_file)
             .field("events", &self.events)
             .finish()
@@ -202,4 +247,16 @@ pub enum Topic {
     Guard,
     /// A dead letter was written.
     DeadLetter,
+}
+
+impl Topic {
+    /// All kinds.
+    pub const ALL: [Self; 6] = [
+        Self::Broken,
+        Self::Gone,
+        Self::Pruned,
+        Self::Resurrected,
+        Self::Guard,
+        Self::DeadLetter,
+    ];
 }

@@ -2,18 +2,47 @@
 //!
 //! Times are texts such as `"90s"`, `"15m"` or `"1.5h"` with the units `ms s m h d`. Where a key limits something, 0
 //! means no limit. Relative paths are relative to the folder of the file.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use crawler_cli::watch::config::{Config, Source};
+//!
+//! let text = "[limits]\nper_host_rate = 5\n\n[[set]]\nname = \"docs\"\nurls = \"urls.txt\"\n";
+//! let config = Config::parse(text, Path::new("/etc/courser")).expect("valid");
+//! assert_eq!(config.sets[0].source, Source::File("/etc/courser/urls.txt".into()));
+//!
+//! let errors = Config::parse("[limits]\nper_host_rat = 5\n", Path::new("")).unwrap_err();
+//! assert_eq!(errors[0].to_string(), "2:1: limits.per_host_rat: there is no such key; did you mean per_host_rate?");
+//! ```
 
+mod contradictions;
+mod cron;
 mod entries;
+mod error;
+mod headers;
+mod job;
+mod kinds;
+mod loaded;
+mod reader;
 mod sections;
+mod source;
+mod tables;
+#[cfg(test)]
+mod tests;
 
 pub use entries::{
     CatchUp, HostConfig, JobConfig, Overlap, ScheduleConfig, SetConfig, Source, Topic,
     WebhookConfig,
 };
+pub use error::ConfigError;
+pub use loaded::{Loaded, example};
 pub use sections::{
     GuardConfig, HttpConfig, LimitsConfig, LogConfig, LogFormat, LogLevel, PolicyConfig,
     StoreConfig,
 };
+
+use std::path::Path;
 
 use crate::check::life::Reconcile;
 
@@ -42,4 +71,14 @@ pub struct Config {
     pub schedules: Vec<ScheduleConfig>,
     /// `[[webhook]]`: who is told of changes.
     pub webhooks: Vec<WebhookConfig>,
+}
+
+impl Config {
+    /// Reads the text of a file in `folder`. The environment is not asked.
+    ///
+    /// # Errors
+    /// Everything that is wrong, in the order of the file.
+    pub fn parse(text: &str, folder: &Path) -> Result<Self, Vec<ConfigError>> {
+        Loaded::parse(text, &folder.join("watch.toml"), &[]).map(|loaded| loaded.config)
+    }
 }

@@ -21,6 +21,8 @@ pub struct StoreConfig {
     pub lease: Duration,
     /// The share of the hosts that this fleet of workers takes: number and count; for PostgreSQL. Default: (1, 1).
     pub shard: (u32, u32),
+    /// The file with the password of a PostgreSQL server.
+    pub password_file: Option<PathBuf>,
     /// How long a URL in no set keeps its history. Default: 400 days; `None`: for ever.
     pub keep: Option<Duration>,
 }
@@ -31,6 +33,7 @@ impl Default for StoreConfig {
             file: PathBuf::from("watch.db"),
             lease: Duration::from_secs(60),
             shard: (1, 1),
+            password_file: None,
             keep: Some(400 * DAY),
         }
     }
@@ -104,13 +107,12 @@ pub struct LimitsConfig {
     pub timeout: Option<Duration>,
     /// Whether the wait for an answer is limited by what is usual for the host. Default: yes.
     pub adaptive: bool,
-    /// The attempts at a URL after failures that can pass, within one check. Default: 3 retries.
-    pub retries: u32,
-    /// The longest wait for a host that asks for a pause; then the URL is due when the pause is over. Default: 60 s;
-    /// `None`: no limit.
-    pub patience: Option<Duration>,
+    /// How often a URL is asked within one check, if it fails in a way that can pass. Default: 3.
+    pub attempts: NonZeroU32,
     /// Whether hosts may have private addresses. Default: no.
     pub allow_private: bool,
+    /// Whether the delays of robots.txt are obeyed. Default: yes.
+    pub robots: bool,
     /// The `User-Agent` of each request.
     pub user_agent: String,
     /// How long the service waits at its end for what is under way. Default: 30 s; `None`: no limit.
@@ -126,9 +128,9 @@ impl Default for LimitsConfig {
             per_host_delay: Duration::ZERO,
             timeout: Some(Duration::from_secs(20)),
             adaptive: true,
-            retries: 3,
-            patience: Some(Duration::from_secs(60)),
+            attempts: NonZeroU32::new(3).unwrap_or(NonZeroU32::MIN),
             allow_private: false,
+            robots: true,
             user_agent: USER_AGENT.to_owned(),
             drain_timeout: Some(Duration::from_secs(30)),
         }
@@ -169,13 +171,6 @@ impl Default for GuardConfig {
             canaries: Vec::new(),
             most_lost: Some(0.5),
         }
-    }
-}
-
-impl LimitsConfig {
-    /// The first attempt and its retries.
-    pub fn attempts(&self) -> NonZeroU32 {
-        NonZeroU32::MIN.saturating_add(self.retries)
     }
 }
 

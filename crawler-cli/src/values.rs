@@ -1,4 +1,4 @@
-//! Values of options: numbers, times and sizes. An error says what is wrong with the value without naming it.
+//! Values of options and configurations: numbers, times and sizes. An error says what is wrong with the value without naming it.
 
 use std::str::FromStr;
 use std::time::Duration;

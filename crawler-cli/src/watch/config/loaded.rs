@@ -1,0 +1,184 @@
+//! A configuration with the places of its values, and the texts about it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use super::Config;
+use super::contradictions;
+use super::error::{ConfigError, Place};
+use super::reader::{PREFIX, Reader};
+use super::tables::{Row, TABLES, written};
+use crate::check::life::Profile;
+use crate::terminal;
+
+/// A configuration that was read, with the places of its values.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// What it says.
+    pub config: Config,
+    file: PathBuf,
+    places: BTreeMap<String, Place>,
+}
+
+impl Loaded {
+    /// Reads a file. `variables` are the names and values of the environment; those that begin with `COURSER_WATCH__` take
+    /// the place of keys: `COURSER_WATCH__LIMITS__CONNECTIONS` is `connections` of `[limits]`.
+    ///
+    /// # Errors
+    /// The file cannot be read, or something is wrong: everything that is, one in a line, safe to show on a terminal.
+    pub fn read(file: &Path, variables: &[(String, String)]) -> Result<Self, String> {
+        let name = file.display().to_string();
+        let name = terminal::neutralise(&name);
+        let mut text = String::new();
+        let read =
+            File::open(file).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
+        read.map_err(|error| format!("{name}: {error}"))?;
+        if text.len() as u64 > LONGEST {
+            return Err(format!("{name}: longer than {} MiB", LONGEST >> 20));
+        }
+        Self::parse(&text, file, variables).map_err(|errors| {
+            let errors = errors.iter().map(|error| error.shown(file));
+            errors.collect::<Vec<_>>().join("\n")
+        })
+    }
+
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// Everything that is wrong, in the order of the file.
+    pub fn parse(
+        text: &str,
+        file: &Path,
+        variables: &[(String, String)],
+    ) -> Result<Self, Vec<ConfigError>> {
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let mut reader = Reader::new(text, folder, variables);
+        let mut config = Config::default();
+        config.store.file = folder.join(&config.store.file);
+        let root = reader.root();
+        for table in TABLES {
+            table.read(&mut config, &mut reader, root.get_ref().get(table.name()));
+        }
+        let names: Vec<_> = TABLES.iter().map(|table| table.name()).collect();
+        reader.unknown_tables(root.get_ref(), &names);
+        if let Some(timeout) = config.policy.profile.timeout()
+            && !reader.is_set(TIMEOUT)
+        {
+            config.limits.timeout = Some(timeout);
+        }
+        contradictions::find(&config, &mut reader);
+        let places = reader.finish()?;
+        let file = file.to_owned();
+        Ok(Self {
+            config,
+            file,
+            places,
+        })
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The configuration as TOML. `with_origin`: after each value stands where it comes from. Webhooks are shown by their
+    /// hosts alone: their paths are often secret.
+    pub fn shown(&self, with_origin: bool) -> String {
+        let mut text = String::new();
+        for table in TABLES {
+            for (index, rows) in table.rows(&self.config).iter().enumerate() {
+                let gap = if text.is_empty() { "" } else { "\n" };
+                // Writing to a string does not fail.
+                let _ = writeln!(text, "{gap}{}", written(*table));
+                let path = match table.is_list() {
+                    true => format!("{}[{index}]", table.name()),
+                    false => table.name().to_owned(),
+                };
+                for row in rows {
+                    self.show_row(&mut text, &path, row, with_origin);
+                }
+            }
+        }
+        text
+    }
+
+    fn show_row(&self, text: &mut String, path: &str, row: &Row, with_origin: bool) {
+        let Some(value) = &row.value else {
+            return;
+        };
+        let path = format!("{path}.{}", row.name);
+        let origin = match with_origin {
+            true => format!("  # {}", self.origin(&path)),
+            false => String::new(),
+        };
+        let _ = writeln!(
+            text,
+            "{} = {}{origin}",
+            row.name,
+            terminal::neutralise(value)
+        );
+    }
+
+    /// Where the value of a key comes from: `FILE:LINE:COLUMN`, a variable, the profile, or the default.
+    fn origin(&self, path: &str) -> String {
+        let profile = self.config.policy.profile;
+        if let Some(place) = self.places.get(path) {
+            return place.shown(&self.file);
+        }
+        let is_of_profile = profile != Profile::Default
+            && (path.starts_with("policy.") || (path == TIMEOUT && profile.timeout().is_some()))
+            && value_of(&Config::default(), path) != value_of(&self.config, path);
+        match is_of_profile {
+            true => format!("profile {}", profile.name()),
+            false => "default".to_owned(),
+        }
+    }
+}
+
+/// The value of a key of a table that is there once.
+fn value_of(config: &Config, path: &str) -> Option<String> {
+    let (table, key) = path.split_once('.')?;
+    let table = TABLES.iter().find(|known| known.name() == table)?;
+    let rows = table.rows(config).into_iter().next()?;
+    rows.into_iter().find(|row| row.name == key)?.value
+}
+
+/// A configuration file with all keys, their defaults and what they mean.
+pub fn example() -> String {
+    let mut text = format!(
+        "# The configuration of crawler-cli watch. All keys are optional: those that are set here have their defaults.\n\
+         # Times have the units ms, s, m, h and d. Relative paths are relative to the folder of this file.\n\
+         # A variable such as {PREFIX}LIMITS__CONNECTIONS in the environment takes the place of a key.\n"
+    );
+    for table in TABLES.iter() {
+        let _ = writeln!(text, "\n# {}", table.doc());
+        let defaults = table.rows(&Config::default()).into_iter().next();
+        let is_there = !table.is_list();
+        let mark = if is_there { "" } else { "#" };
+        let _ = writeln!(text, "{mark}{}", written(*table));
+        let rows = match is_there {
+            true => defaults.unwrap_or_default(),
+            false => table.samples(),
+        };
+        for row in &rows {
+            example_row(&mut text, row, is_there);
+        }
+    }
+    text
+}
+
+fn example_row(text: &mut String, row: &Row, is_there: bool) {
+    let needed = if row.is_required { " Required." } else { "" };
+    let _ = writeln!(text, "\n# {}{needed}\n# Allowed: {}.", row.doc, row.allowed);
+    let _ = match (&row.value, is_there) {
+        (Some(value), true) => writeln!(text, "{} = {value}", row.name),
+        _ => writeln!(text, "#{} = {}", row.name, row.sample),
+    };
+}
+
+const TIMEOUT: &str = "limits.timeout";
+/// The longest configuration file, in bytes.
+const LONGEST: u64 = 4 << 20;

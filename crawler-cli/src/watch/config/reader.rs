@@ -1,0 +1,336 @@
+//! Reads tables by their rows of keys. All that is wrong is collected.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{ConfigError, Place};
+use crate::toml_text::{self, Position};
+
+/// One key of a table whose values are collected in `T`.
+pub(super) struct Key<T: 'static> {
+    pub(super) name: &'static str,
+    /// What the key means, in whole sentences.
+    pub(super) doc: &'static str,
+    /// The values that are allowed.
+    pub(super) allowed: &'static str,
+    /// A value for the example, if the key has no default.
+    pub(super) sample: &'static str,
+    pub(super) is_required: bool,
+    pub(super) read: fn(&mut T, &mut Reader<'_>, &Spanned<DeValue<'_>>),
+    /// The value as TOML; `None` if the key is not set.
+    pub(super) show: fn(&T) -> Option<String>,
+}
+
+/// How the values of a key are read and shown.
+pub(super) trait Kind {
+    type Value;
+    /// The values that are allowed, for errors and the example.
+    const ALLOWED: &'static str;
+
+    /// Reads a value. What is wrong goes to the reader.
+    fn read(into: &mut Self::Value, reader: &mut Reader<'_>, value: &Spanned<DeValue<'_>>);
+
+    /// The value as TOML; `None` if the key is not set.
+    fn show(value: &Self::Value) -> Option<String>;
+}
+
+/// A row of a table: the name, the kind, where the value goes, and what the key means.
+macro_rules! key {
+    ($name:literal, $kind:ty, |$t:ident| $field:expr, $doc:literal $(, $flag:ident $value:expr)*) => {
+        Key {
+            $($flag: $value,)*
+            ..Key {
+                name: $name,
+                doc: $doc,
+                allowed: <$kind as Kind>::ALLOWED,
+                sample: "",
+                is_required: false,
+                read: |$t, reader, value| <$kind as Kind>::read(&mut $field, reader, value),
+                show: |$t| <$kind as Kind>::show(&$field),
+            }
+        }
+    };
+}
+pub(super) use key;
+
+/// What is read: the file and the variables of the environment.
+pub(super) struct Reader<'r> {
+    text: &'r str,
+    /// The folder of the file.
+    folder: &'r Path,
+    /// The variables, by table and key.
+    variables: BTreeMap<(String, String), Variable>,
+    /// The names of the tables and keys that are being read.
+    path: Vec<String>,
+    /// The variable that is being read; else the file is.
+    variable: Option<String>,
+    /// Where keys stand, by path.
+    places: BTreeMap<String, Place>,
+    errors: Vec<ConfigError>,
+    /// Lines that are no TOML: what is read of them is a guess.
+    malformed: Vec<usize>,
+}
+
+/// A variable of the environment that stands for a key.
+#[derive(Clone)]
+struct Variable {
+    name: String,
+    text: String,
+}
+
+impl<'r> Reader<'r> {
+    pub(super) fn new(text: &'r str, folder: &'r Path, variables: &[(String, String)]) -> Self {
+        let named = variables.iter().filter_map(|(name, text)| {
+            let keys = name.strip_prefix(PREFIX)?;
+            let (table, key) = keys.split_once("__").unwrap_or((keys, ""));
+            let variable = Variable {
+                name: name.clone(),
+                text: text.clone(),
+            };
+            Some(((table.to_lowercase(), key.to_lowercase()), variable))
+        });
+        Self {
+            text,
+            folder,
+            variables: named.collect(),
+            path: Vec::new(),
+            variable: None,
+            places: BTreeMap::new(),
+            errors: Vec::new(),
+            malformed: Vec::new(),
+        }
+    }
+
+    /// The table of the whole file.
+    pub(super) fn root(&mut self) -> Spanned<DeTable<'r>> {
+        let (table, errors) = toml_text::parse(self.text);
+        for (place, why) in errors {
+            self.malformed.push(place.line);
+            let place = Place::File(place);
+            self.errors.push(ConfigError { place, why });
+        }
+        table
+    }
+
+    /// Reads the table `name`, from the file and from the environment.
+    pub(super) fn section<T>(
+        &mut self,
+        name: &str,
+        keys: &'static [Key<T>],
+        into: &mut T,
+        table: Option<&DeTable<'_>>,
+    ) {
+        self.path.push(name.to_owned());
+        // In the order of the rows: a profile comes before what differs from the profile.
+        for key in keys {
+            let variable = (name.to_owned(), key.name.to_owned());
+            if let Some(variable) = self.variables.remove(&variable) {
+                self.variable(key, into, &variable);
+            } else if let Some((span, value)) = table.and_then(|table| find(table, key.name)) {
+                self.key(key, into, span, value);
+            }
+        }
+        if let Some(table) = table {
+            self.unknown(table, &names(keys));
+        }
+        self.path.pop();
+    }
+
+    /// Reads a table that stands in the file alone.
+    pub(super) fn table<T>(
+        &mut self,
+        keys: &'static [Key<T>],
+        into: &mut T,
+        table: &DeTable<'_>,
+        span: Range<usize>,
+    ) {
+        for key in keys {
+            match find(table, key.name) {
+                Some((span, value)) => self.key(key, into, span, value),
+                None if key.is_required => {
+                    let why = format!("{} is missing; allowed: {}", key.name, key.allowed);
+                    self.wrong(span.clone(), &why);
+                }
+                None => {}
+            }
+        }
+        self.unknown(table, &names(keys));
+    }
+
+    fn key<T>(
+        &mut self,
+        key: &Key<T>,
+        into: &mut T,
+        span: Range<usize>,
+        value: &Spanned<DeValue<'_>>,
+    ) {
+        self.path.push(key.name.to_owned());
+        self.note(&span);
+        (key.read)(into, self, value);
+        self.path.pop();
+    }
+
+    /// A variable has the value as TOML, or as plain text.
+    fn variable<T>(&mut self, key: &Key<T>, into: &mut T, variable: &Variable) {
+        let plain = toml::Value::from(variable.text.as_str()).to_string();
+        let candidates = [Cow::from(&variable.text), Cow::from(plain)];
+        self.path.push(key.name.to_owned());
+        self.variable = Some(variable.name.clone());
+        let before = self.errors.len();
+        let mut errors = Vec::new();
+        for candidate in candidates {
+            let Ok(value) = DeValue::parse(&candidate) else {
+                continue;
+            };
+            (key.read)(into, self, &value);
+            let wrong = self.errors.split_off(before);
+            let is_right = wrong.is_empty();
+            if errors.is_empty() || is_right {
+                errors = wrong;
+            }
+            if is_right {
+                break;
+            }
+        }
+        self.errors.extend(errors);
+        self.note(&(0..0));
+        self.variable = None;
+        self.path.pop();
+    }
+
+    /// Runs `read` for the part `name` of what is being read.
+    pub(super) fn within(&mut self, name: String, read: impl FnOnce(&mut Self)) {
+        self.path.push(name);
+        read(self);
+        self.path.pop();
+    }
+
+    /// Notes where the thing that is being read stands.
+    pub(super) fn note(&mut self, span: &Range<usize>) {
+        let place = self.place(span);
+        self.places.insert(self.path.join("."), place);
+    }
+
+    fn place(&self, span: &Range<usize>) -> Place {
+        match &self.variable {
+            Some(name) => Place::Variable(name.clone()),
+            None => Place::File(Position::of(self.text, span.start)),
+        }
+    }
+
+    /// What is being read is wrong.
+    pub(super) fn wrong(&mut self, span: Range<usize>, why: &str) {
+        let place = self.place(&span);
+        let is_guess = matches!(&place, Place::File(at) if self.malformed.contains(&at.line));
+        if !is_guess {
+            let why = format!("{}: {why}", self.path.join("."));
+            self.errors.push(ConfigError { place, why });
+        }
+    }
+
+    /// A key that was read before is wrong.
+    pub(super) fn contradiction(&mut self, path: &str, why: &str) {
+        // A key that is not set is wrong only beside another one, which the message names.
+        let default = || Place::File(Position { line: 1, column: 1 });
+        let place = self.places.get(path).cloned().unwrap_or_else(default);
+        let why = format!("{path}: {why}");
+        self.errors.push(ConfigError { place, why });
+    }
+
+    /// Tells of tables that are unknown, and of keys outside of tables.
+    pub(super) fn unknown_tables(&mut self, root: &DeTable<'_>, names: &[&str]) {
+        for (key, value) in root {
+            let name: &str = key.get_ref().as_ref();
+            if names.contains(&name) {
+                continue;
+            }
+            let is_table = value.get_ref().is_table() || value.get_ref().is_array();
+            let elsewhere = super::tables::tables_with(name);
+            let why = match (toml_text::nearest(name, names), elsewhere.as_slice()) {
+                (_, [table, ..]) if !is_table => {
+                    format!("a key outside of a table; it belongs into {table}")
+                }
+                (Some(near), _) => format!("there is no such table; did you mean {near}?"),
+                (None, _) => format!("there is no such table; there are {}", names.join(", ")),
+            };
+            let span = key.span();
+            self.within(name.to_owned(), |reader| reader.wrong(span, &why));
+        }
+    }
+
+    /// Tells of the keys that no row has.
+    pub(super) fn unknown(&mut self, table: &DeTable<'_>, names: &[&str]) {
+        for (key, _) in table {
+            let name: &str = key.get_ref().as_ref();
+            if !names.contains(&name) {
+                let elsewhere = super::tables::tables_with(name);
+                let why = match (toml_text::nearest(name, names), elsewhere.as_slice()) {
+                    (Some(near), _) => format!("there is no such key; did you mean {near}?"),
+                    (None, [table, ..]) => {
+                        format!("there is no such key here; it is one of {table}")
+                    }
+                    (None, []) => format!("there is no such key; there are {}", names.join(", ")),
+                };
+                let span = key.span();
+                self.within(name.to_owned(), |reader| reader.wrong(span, &why));
+            }
+        }
+    }
+
+    /// Whether nothing was wrong so far.
+    pub(super) fn is_good(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    /// Whether a key with this path was set.
+    pub(super) fn is_set(&self, path: &str) -> bool {
+        self.places.contains_key(path)
+    }
+
+    pub(super) fn folder(&self) -> &'r Path {
+        self.folder
+    }
+
+    /// Where the characters of a text value begin, if it is written without escapes.
+    pub(super) fn text_start(&self, value: &Spanned<DeValue<'_>>) -> usize {
+        let raw = self.text.get(value.span()).unwrap_or_default();
+        let quotes = ["\"\"\"", "'''", "\"", "'"];
+        let quote = quotes.iter().find(|quote| raw.starts_with(**quote));
+        value.span().start + quote.map_or(0, |quote| quote.len())
+    }
+
+    /// The places of keys, or all errors in the order of the file.
+    pub(super) fn finish(mut self) -> Result<BTreeMap<String, Place>, Vec<ConfigError>> {
+        for ((table, key), variable) in std::mem::take(&mut self.variables) {
+            let why = super::tables::unknown_variable(&table, &key);
+            let place = Place::Variable(variable.name);
+            self.errors.push(ConfigError { place, why });
+        }
+        if self.errors.is_empty() {
+            return Ok(self.places);
+        }
+        self.errors.sort();
+        self.errors.dedup();
+        Err(self.errors)
+    }
+}
+
+fn find<'t, 'd>(
+    table: &'t DeTable<'d>,
+    name: &str,
+) -> Option<(Range<usize>, &'t Spanned<DeValue<'d>>)> {
+    let (key, value) = table.get_key_value(name)?;
+    Some((key.span(), value))
+}
+
+fn names<T>(keys: &'static [Key<T>]) -> Vec<&'static str> {
+    keys.iter().map(|key| key.name).collect()
+}
+
+/// Begins the names of environment variables that stand for keys.
+pub(super) const PREFIX: &str = "COURSER_WATCH__";

@@ -1,0 +1,529 @@
+//! Whole files, and what is said about them.
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::time::Duration;
+
+use super::*;
+use crate::check::life::{Ladder, Profile};
+
+fn parse(text: &str) -> Result<Config, Vec<String>> {
+    Config::parse(text, Path::new("dir"))
+        .map_err(|errors| errors.iter().map(ToString::to_string).collect())
+}
+
+fn errors(text: &str) -> Vec<String> {
+    parse(text).expect_err(text)
+}
+
+fn loaded(text: &str, variables: &[(&str, &str)]) -> Result<Loaded, Vec<String>> {
+    let variables: Vec<_> = variables
+        .iter()
+        .map(|(name, text)| (name.to_string(), text.to_string()))
+        .collect();
+    Loaded::parse(text, Path::new("dir/w.toml"), &variables)
+        .map_err(|errors| errors.iter().map(ToString::to_string).collect())
+}
+
+/// The defaults, with the path of the store as a file in `dir` has it.
+fn defaults() -> Config {
+    let mut config = Config::default();
+    config.store.file = "dir/watch.db".into();
+    config
+}
+
+#[test]
+fn an_empty_file_has_the_defaults() {
+    assert_eq!(parse(""), Ok(defaults()));
+    assert_eq!(parse("[limits]\n[guard]\n"), Ok(defaults()));
+}
+
+#[test]
+fn the_file_of_the_design_is_the_default() {
+    let text = r#"
+[store]
+url = "sqlite:watch.db"
+lease = "60s"
+shard = "1/1"
+keep = "400d"
+[http]
+listen = "127.0.0.1:0"
+[limits]
+connections = 512
+per_host_connections = 2
+per_host_rate = 1.0
+per_host_delay = "0s"
+timeout = "20s"
+adaptive = true
+allow_private = false
+[policy]
+profile = "default"
+prune_on = [410]
+report_after = "24h"
+grace = "24h"
+alive_interval = ["7d", "90d"]
+gone_interval = ["7d", "180d"]
+recheck_410 = ["15m", "1h", "6h", "24h", "48h"]
+recheck_404 = ["15m", "1h", "6h", "24h", "72h"]
+recheck_net = ["5m", "15m", "1h", "6h", "24h"]
+gone_410 = { count = 4, span = "48h" }
+gone_404 = { count = 4, span = "6d" }
+gone_nxdomain = { count = 4, span = "7d" }
+resurrect = { count = 2, gap = "1h" }
+[reconcile]
+interval = "30s"
+jitter = ["1s", "6s"]
+[guard]
+host_flip = { min = 20, share = 0.05, window = "10m", sample = 0.01, max_hold = "72h" }
+self_network = { hosts = 20, share = 0.30, window = "60s" }
+prune_budget = { all = 0.005, host = 0.05, per = "24h" }
+canaries = []
+"#;
+    assert_eq!(parse(text), Ok(defaults()));
+}
+
+#[test]
+fn lists_are_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(
+        folder.path().join("auth"),
+        "# key\nX-Key: secret1\njoe:pass word\n",
+    )
+    .expect("written");
+    let text = r#"
+[[host]]
+match = "*.sec.gov"
+rate = 10
+connections = 0
+headers = { Accept = "text/html" }
+auth_file = "auth"
+head = "never"
+[[set]]
+name = "docs"
+urls = "urls.txt"
+reread = "1h"
+[[set]]
+name = "site"
+sitemap = "https://example.org/sitemap.xml"
+[[schedule]]
+name = "nightly"
+cron = "15 2 * * *"
+timezone = "Europe/Zurich"
+overlap = "queue_one"
+catch_up = "skip"
+jitter = "5m"
+starting_deadline = "10m"
+job = { check = "docs" }
+[[schedule]]
+name = "iso"
+cron = "@daily"
+job = { find = { start = "https://example.org/", args = ["-name", "*.iso"] }, into_set = "x" }
+[[schedule]]
+name = "fetch"
+cron = "*/10 * * * * *"
+job = { fetch = "tickers.txt", template = "https://example.org/{}", into = "out" }
+[[schedule]]
+name = "run"
+cron = "0 0 1 1 *"
+job = { command = ["true", "-x"], timeout = "2h" }
+[[webhook]]
+url = "https://example.org/T0ken"
+events = ["gone"]
+"#;
+    let config = Config::parse(text, folder.path()).expect("valid");
+    let host = &config.hosts[0];
+    assert_eq!(host.connections, Some(None));
+    assert_eq!(
+        format!("{:?}", host.identity),
+        r#"["Accept", "X-Key", "Authorization"]"#
+    );
+    assert_eq!(
+        config.sets[0].source,
+        Source::File(folder.path().join("urls.txt"))
+    );
+    assert_eq!(config.sets[0].reread, Some(Duration::from_secs(3600)));
+    let nightly = &config.schedules[0];
+    assert_eq!(nightly.timezone.iana_name(), Some("Europe/Zurich"));
+    assert_eq!(
+        (nightly.overlap, nightly.catch_up),
+        (Overlap::QueueOne, CatchUp::Skip)
+    );
+    assert_eq!(nightly.timeout, Some(Duration::from_secs(3600)));
+    assert_eq!(config.schedules[3].timeout, Some(Duration::from_secs(7200)));
+    let command = vec!["true".to_owned(), "-x".to_owned()];
+    assert_eq!(config.schedules[3].job, JobConfig::Command { command });
+    assert_eq!(config.webhooks[0].events, [Topic::Gone]);
+    let file = folder.path().join("watch.toml");
+    let shown = Loaded::parse(text, &file, &[]).expect("valid").shown(false);
+    assert!(
+        !format!("{config:?}{shown}").contains("T0ken") && !shown.contains("secret1"),
+        "{shown}"
+    );
+    // What is shown is the same configuration.
+    let mut again = Config::parse(&shown, Path::new("")).expect(&shown);
+    again.webhooks.clone_from(&config.webhooks);
+    assert_eq!(again, config);
+}
+
+#[test]
+fn profiles_are_defaults() {
+    let text = "[policy]\nreport_after = '1h'\nprofile = 'eager'\n";
+    let eager = parse(text).expect("valid");
+    let mut rules = Profile::Eager.rules();
+    rules.report_after = Duration::from_secs(3600);
+    assert_eq!(eager.policy.rules, rules);
+    assert_eq!(eager.limits.timeout, Some(Duration::from_millis(800)));
+    let own = parse(&format!("{text}[limits]\ntimeout = 0\n")).expect("valid");
+    assert_eq!(own.limits.timeout, None);
+    let shown = loaded(text, &[("COURSER_WATCH__LIMITS__CONNECTIONS", "7")]);
+    let shown = shown.expect("valid").shown(true);
+    for line in [
+        "report_after = \"1h\"  # dir/w.toml:2:1",
+        "grace = \"0s\"  # profile eager",
+        "report_count = 2  # default",
+        "timeout = \"800ms\"  # profile eager",
+        "connections = 7  # environment variable COURSER_WATCH__LIMITS__CONNECTIONS",
+        "per_host_rate = 1.0  # default",
+    ] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}\n{shown}");
+    }
+}
+
+#[test]
+fn zero_is_no_limit() {
+    let text = "[limits]\nconnections = 0\nper_host_connections = 0\nper_host_rate = 0\ntimeout = '0'\ndrain_timeout = '0s'\n[store]\nkeep = 0\n";
+    let config = parse(text).expect("valid");
+    let limits = &config.limits;
+    assert_eq!(
+        (limits.connections, limits.per_host_connections),
+        (None, None)
+    );
+    assert_eq!(
+        (limits.per_host_rate, limits.timeout, limits.drain_timeout),
+        (None, None, None)
+    );
+    assert_eq!(config.store.keep, None);
+}
+
+#[test]
+fn numbers_and_times_have_their_spellings() {
+    let config = parse(
+        "[limits]\nconnections = 1_000\nper_host_rate = 0.5\n[policy]\nrecheck_410 = ['500ms', '1.5h']\n[http]\nlisten = 'localhost:9400'\n",
+    );
+    let config = config.expect("valid");
+    assert_eq!(config.limits.connections, NonZeroUsize::new(1000));
+    assert_eq!(
+        config.limits.per_host_rate,
+        Some(courser::Rate::every(Duration::from_secs(2)))
+    );
+    let ladder = Ladder::new(Duration::from_millis(500), [Duration::from_secs(5400)]);
+    assert_eq!(config.policy.rules.recheck_410, ladder);
+    assert_eq!(config.http.listen, "127.0.0.1:9400".parse().expect("valid"));
+}
+
+#[test]
+fn the_example_is_the_default() {
+    let text = example();
+    assert_eq!(parse(&text), Ok(defaults()), "{text}");
+    // With all that is commented out, but what contradicts something else, the example is right too.
+    let uncommented: String = text
+        .lines()
+        .map(|line| match line.strip_prefix('#') {
+            Some(rest)
+                if !rest.starts_with(' ')
+                    && !rest.starts_with("sitemap")
+                    && !rest.contains("_file") =>
+            {
+                rest
+            }
+            _ => line,
+        })
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    let config = parse(&uncommented).expect(&uncommented);
+    let counts = [
+        config.hosts.len(),
+        config.sets.len(),
+        config.schedules.len(),
+        config.webhooks.len(),
+    ];
+    assert_eq!(counts, [1; 4]);
+    for table in tables::TABLES {
+        for key in table.keys() {
+            let is_there = text.lines().any(|line| {
+                line.trim_start_matches('#')
+                    .starts_with(&format!("{key} = "))
+            });
+            assert!(is_there, "{key}");
+        }
+    }
+}
+
+#[test]
+fn what_is_shown_is_the_same_configuration() {
+    let text = "[limits]\nconnections = 0\nper_host_rate = 0.3\nuser_agent = 'a\"b'\n[policy]\nprofile = 'eager'\nprune_on = [404, 'nxdomain']\nrecheck_net = ['90s', '1500ms']\n[guard]\ncanaries = ['https://example.org/a']\nhost_flip = { max_hold = 0 }\n";
+    let first = loaded(text, &[]).expect("valid");
+    let shown = first.shown(true);
+    let again = Config::parse(&shown, Path::new("")).expect(&shown);
+    assert_eq!(again, first.config, "{shown}");
+}
+
+#[test]
+fn all_errors_are_told_at_once() {
+    let text = r#"connections = 3
+[limit]
+x = 1
+[limits]
+connections = -1
+per_host_rat = 2
+per_host_rate = "fast"
+timeout = 20
+adaptive = "yes"
+lease = "1m"
+[policy]
+profile = "eagre"
+alive_interval = ["90d", "7d"]
+recheck_410 = []
+gone_410 = { cuont = 4, span = "x" }
+prune_on = [500]
+[http]
+listen = "0.0.0.0:80"
+[store]
+url = "postgres://joe:secret@db/x"
+shard = "3/8"
+[guard]
+canaries = ["https://joe:secret@example.org/", "ftp://x/"]
+[[set]]
+urls = "a"
+sitemap = "https://joe:secret@example.org/s.xml"
+[[host]]
+match = "a/b"
+headers = { Cookie = "secret" }
+auth_file = "missing"
+"#;
+    let expected = [
+        "1:1: connections: a key outside of a table; it belongs into [http]",
+        "2:2: limit: there is no such table; did you mean limits?",
+        "5:15: limits.connections: -1 is out of range; allowed: 1 to 1000000, or 0: no limit",
+        "6:1: limits.per_host_rat: there is no such key; did you mean per_host_rate?",
+        "7:17: limits.per_host_rate: \"fast\" is not a number; allowed: requests a second, from 0.00001 to 1000000, or 0: no limit",
+        "8:11: limits.timeout: 20 has no unit, did you mean \"20s\"?; allowed: a time such as \"500ms\", \"90s\", \"15m\", \"12h\" or \"7d\", or 0: no limit",
+        "9:12: limits.adaptive: \"yes\" is not a truth value; allowed: true or false",
+        "10:1: limits.lease: there is no such key here; it is one of [store]",
+        "12:11: policy.profile: \"eagre\" is unknown, did you mean eager?; allowed: \"default\", \"ci\" or \"eager\"",
+        "13:18: policy.alive_interval: the first time is longer than the second; allowed: the first and the longest time, such as [\"7d\", \"90d\"]",
+        "14:15: policy.recheck_410: 0 times; allowed: 1 to 32 times, of which the last one repeats, such as [\"15m\", \"1h\", \"24h\"]",
+        "15:14: policy.gone_410.cuont: there is no such key; did you mean count?",
+        "15:32: policy.gone_410.span: \"x\" is no time; allowed: a time such as \"0s\", \"500ms\", \"90s\", \"15m\", \"12h\" or \"7d\"",
+        "16:12: policy.prune_on: 500 is not 410, 404 or \"nxdomain\"; allowed: a list of 410, 404 and \"nxdomain\"",
+        "18:1: http.listen: the service has no tokens, so it listens on loopback alone; allowed: \"127.0.0.1:PORT\" or \"[::1]:PORT\"",
+        "20:7: store.url: this version keeps everything in SQLite; allowed: \"sqlite:FILE\"",
+        "21:9: store.shard: SQLite serves one fleet; allowed: \"1/1\"; several fleets need PostgreSQL",
+        "23:12: guard.canaries: a URL with credentials; they belong into auth_file of [[host]]; allowed: a list of http or https URLs without credentials",
+        "24:1: set[0]: name is missing; allowed: 1 to 100 letters, digits and . _ -",
+        "26:11: set[0].sitemap: a URL with credentials; they belong into auth_file of [[host]]; allowed: an http or https URL without credentials",
+        "26:11: set[0].sitemap: a set has one source: urls or sitemap",
+        "28:9: host[0].match: no pattern for hosts; allowed: a host such as \"example.org\", \"*.example.org\", \"https://example.org:8443\", or \"*\" for all",
+        "29:22: host[0].headers.Cookie: secrets belong into auth_file, which takes lines such as NAME: VALUE",
+        "30:13: host[0].auth_file: dir/missing: No such file or directory (os error 2)",
+    ];
+    let errors = errors(text);
+    assert_eq!(errors, expected, "{}", errors.join("\n"));
+}
+
+#[test]
+fn values_that_contradict_each_other_are_told() {
+    for (text, expected) in [
+        (
+            "[limits]\nconnections = 1\n",
+            "2:1: limits.connections: limits.per_host_connections (2) is more than limits.connections (1)",
+        ),
+        (
+            "[limits]\nper_host_connections = 600\n",
+            "2:1: limits.per_host_connections: limits.per_host_connections (600) is more than limits.connections (512)",
+        ),
+        (
+            "[[host]]\nmatch = 'a'\nconnections = 513\n",
+            "3:1: host[0].connections: 513 is more than limits.connections (512)",
+        ),
+        (
+            "[[host]]\nmatch = 'a'\n[[host]]\nmatch = 'a'\n",
+            "4:1: host[1].match: host[0] has the same hosts",
+        ),
+        (
+            "[[set]]\nname = 'a'\n[[set]]\nname = 'a'\n",
+            "4:1: set[1].name: there is another set a",
+        ),
+        (
+            "[[set]]\nname = 'a'\nreread = '1h'\n",
+            "3:1: set[0].reread: there is neither urls nor sitemap to read again",
+        ),
+        (
+            "[store]\npassword_file = 'x'\n",
+            "2:1: store.password_file: SQLite has no password",
+        ),
+        (
+            "[[set]]\nname = 'docs'\n[[schedule]]\nname = 'n'\ncron = '@daily'\njob = { check = 'dosc' }\n",
+            "6:1: schedule[0].job: there is no set dosc; did you mean docs?",
+        ),
+        (
+            "[[set]]\nname = 'docs'\nurls = 'u'\n[[schedule]]\nname = 'n'\ncron = '@daily'\njob = { sitemap = 'http://a/', into_set = 'docs' }\n",
+            "7:1: schedule[0].job: the set docs has a source of its own; each would remove what the other one adds",
+        ),
+    ] {
+        assert_eq!(errors(text), [expected]);
+    }
+}
+
+#[test]
+fn bad_schedules_are_told_with_their_columns() {
+    let schedule = |cron: &str, rest: &str| {
+        let text = format!(
+            "[[schedule]]\nname = 'n'\n{rest}\njob = {{ command = ['a'] }}\ncron = {cron}\n"
+        );
+        errors(&text).join("\n")
+    };
+    for (cron, expected) in [
+        (
+            "'15 25 * * *'",
+            "5:12: schedule[0].cron: \"25\" is no hour: ",
+        ),
+        (
+            "\"\"\"5/5 * * * *\"\"\"",
+            "5:11: schedule[0].cron: \"5/5\" is no minute: ",
+        ),
+        (
+            "'0 0 30 2 *'",
+            "5:9: schedule[0].cron: \"0 0 30 2 *\" never fires",
+        ),
+        (
+            "'* * *'",
+            "5:9: schedule[0].cron: 3 fields; allowed: five fields",
+        ),
+        (
+            "'@dayly'",
+            "5:9: schedule[0].cron: \"@dayly\" is no nickname",
+        ),
+        ("''", "5:9: schedule[0].cron: 0 fields"),
+        ("'0 0 * * * * 2030'", "5:9: schedule[0].cron: 7 fields"),
+        ("5", "5:8: schedule[0].cron: not a text"),
+    ] {
+        let errors = schedule(cron, "");
+        assert!(errors.starts_with(expected), "{cron}: {errors}");
+        assert!(!errors.contains('\n'), "{errors}");
+    }
+    let zone = schedule("'@daily'", "timezone = 'Europe/Zurch'");
+    assert!(zone.contains("did you mean Europe/Zurich?"), "{zone}");
+}
+
+#[test]
+fn jobs_are_of_one_kind() {
+    for (job, expected) in [
+        ("{}", "needs one of check, find, sitemap, fetch and command"),
+        ("{ check = 'a', command = ['b'] }", "needs one of check"),
+        ("{ sitemap = 'http://a/' }", "sitemap needs into_set"),
+        (
+            "{ command = ['a'], into = 'b' }",
+            "into does not go with command",
+        ),
+        ("{ command = [] }", "command is not complete"),
+        ("{ fetch = 'a', into = 'b' }", "fetch needs template"),
+        (
+            "{ fetch = 'a', into = 'b', template = 'http://{}/' }",
+            "the host has {}",
+        ),
+        (
+            "{ fetch = 'a', into = 'b', template = 'http://a/' }",
+            "{} does not stand there once",
+        ),
+        (
+            "{ find = { args = [] }, into_set = 'a' }",
+            "start is missing",
+        ),
+        ("'x'", "not a table"),
+    ] {
+        let text = format!("[[schedule]]\nname = 'n'\ncron = '@daily'\njob = {job}\n");
+        let errors = errors(&text);
+        assert!(
+            errors.len() == 1 && errors[0].contains(expected),
+            "{job}: {errors:?}"
+        );
+    }
+}
+
+#[test]
+fn variables_take_the_place_of_keys() {
+    let text = "[limits]\nconnections = 3\n[policy]\ngrace = '1h'\n";
+    let variables = [
+        ("COURSER_WATCH__LIMITS__CONNECTIONS", "100"),
+        ("COURSER_WATCH__POLICY__PROFILE", "eager"),
+        ("COURSER_WATCH__POLICY__RECHECK_410", "['1m']"),
+        ("COURSER_WATCH__LIMITS__USER_AGENT", "42"),
+        ("COURSER_WATCH__STORE__URL", "sqlite:/x y.db"),
+        ("HOME", "/"),
+    ];
+    let config = loaded(text, &variables).expect("valid").config;
+    assert_eq!(config.limits.connections, NonZeroUsize::new(100));
+    assert_eq!(config.policy.profile, Profile::Eager);
+    assert_eq!(config.policy.rules.grace, Duration::from_secs(3600));
+    assert_eq!(config.limits.user_agent, "42");
+    assert_eq!(config.store.file, Path::new("/x y.db"));
+    let wrong = [
+        ("COURSER_WATCH__LIMITS__CONECTIONS", "1"),
+        ("COURSER_WATCH__LIMIT__CONNECTIONS", "1"),
+        ("COURSER_WATCH__HOST__RATE", "1"),
+        ("COURSER_WATCH__X", "1"),
+        ("COURSER_WATCH__LIMITS__TIMEOUT", "soon"),
+    ];
+    let errors = loaded("", &wrong).expect_err("wrong");
+    let expected = [
+        "COURSER_WATCH__HOST__RATE: [[host]] can be set in the file alone",
+        "COURSER_WATCH__LIMITS__CONECTIONS: there is no key limits.conections; did you mean CONNECTIONS?",
+        "COURSER_WATCH__LIMITS__TIMEOUT: limits.timeout: \"soon\" is no time; allowed: a time such as \"500ms\", \"90s\", \"15m\", \"12h\" or \"7d\", or 0: no limit",
+        "COURSER_WATCH__LIMIT__CONNECTIONS: there is no table limit; did you mean LIMITS?",
+        "COURSER_WATCH__X: there is no table x; names are COURSER_WATCH__TABLE__KEY",
+    ];
+    assert_eq!(errors, expected);
+}
+
+#[test]
+fn tables_of_the_wrong_kind_are_told() {
+    for (text, expected) in [
+        ("[[limits]]\n", "limits: not a table; write [limits]"),
+        (
+            "[host]\nmatch = 'a'\n",
+            "host: not a list of tables; write [[host]]",
+        ),
+        ("set = [1]\n", "set[0]: not a list of tables; write [[set]]"),
+    ] {
+        let errors = errors(text);
+        assert!(
+            errors.len() == 1 && errors[0].ends_with(expected),
+            "{errors:?}"
+        );
+    }
+}
+
+#[test]
+fn malformed_files_are_refused_once() {
+    let errors = errors("[limits]\nconnections = \nper_host_rate = 'x'\n");
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    assert!(
+        errors[0].starts_with("2:") && errors[1].starts_with("3:17"),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn files_that_cannot_be_read_are_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let missing = Loaded::read(&folder.path().join("a\nb"), &[]).expect_err("missing");
+    assert!(
+        missing.ends_with("a\\nb: No such file or directory (os error 2)"),
+        "{missing}"
+    );
+    let long = folder.path().join("long");
+    std::fs::write(&long, " ".repeat((4 << 20) + 1)).expect("written");
+    let long = Loaded::read(&long, &[]).expect_err("long");
+    assert!(long.ends_with("longer than 4 MiB"), "{long}");
+}
