@@ -357,7 +357,7 @@ const MEMORY: u64 = 64 * 1024;
 const MEMORY_OF_MANY: u64 = 256 * 1024;
 
 /// The path of `crawler-cli`, in the directory of this program.
-fn finder() -> Result<PathBuf, Box<dyn Error>> {
+pub(crate) fn finder() -> Result<PathBuf, Box<dyn Error>> {
     let own = std::env::current_exe()?;
     let finder = own.with_file_name("crawler-cli");
     match finder.exists() {

@@ -25,6 +25,7 @@ pub mod serve;
 pub mod soak;
 pub mod tls;
 pub mod tool;
+pub mod watch;
 
 /// All programs of this package count allocations, so that each client is measured with the same allocator.
 #[global_allocator]

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::{check, compare, counts, find, limit, links, load, memory, scale, serve, soak};
+use crate::{check, compare, counts, find, limit, links, load, memory, scale, serve, soak, watch};
 
 /// Runs the tool `name` with the arguments of the program, or the tool that the first argument names.
 ///
@@ -49,12 +49,13 @@ fn run(name: &str, args: Vec<OsString>) -> Result<ExitCode, Box<dyn Error>> {
         "scale-step" => scale::step::run(&scale::step::Args::parse_from(args))?,
         "soak" => return soak::run(&soak::Args::parse_from(args)),
         "soak-server" => soak::serve(&soak::ServerArgs::parse_from(args))?,
+        "watch" => return watch::run(&watch::Args::parse_from(args)),
         _ => return Err("there is no such tool".into()),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "check",
     "serve",
     "limit",
@@ -70,4 +71,5 @@ const NAMES: [&str; 15] = [
     "scale-step",
     "soak",
     "soak-server",
+    "watch",
 ];

@@ -1,0 +1,5 @@
+//! See [`benches::watch`].
+
+fn main() -> std::process::ExitCode {
+    benches::tool::main("watch")
+}
