@@ -4,13 +4,19 @@
 //!   letter for each job that no further attempt can help.
 //! - [`Ceiling`] limits concurrency and rate. Any number of pools and threads share it.
 //! - [`Cancel`] tells a running job to end.
+//! - [`Schedule`] says when a job is to run, by a cron expression.
 //!
 //! A job ends in one of three ways: it is done, it becomes a [`DeadLetter`], or a [`ShutdownReport`] gives it back.
 
 mod crew;
 mod decide;
+#[cfg(all(test, not(feature = "models")))]
+mod flaws;
 mod letter;
+#[cfg(all(test, feature = "models"))]
+mod models;
 mod pool;
+mod schedule;
 mod settings;
 mod task;
 
@@ -19,6 +25,10 @@ pub use crate::crawl::ceiling::{Cancelled, Ceiling, CeilingLimits, Permit, Until
 pub use letter::{DeadLetter, DeadLetterQueue, DeadLetters, DeadReason};
 pub use pool::{
     Drain, PoolCounts, Refusal, Refused, ShutdownReport, StuckJob, Unfinished, WorkerPool,
+};
+pub use schedule::{
+    BadExpression, BadSchedule, CatchUp, Decision, Expression, Firing, Overlap, Schedule,
+    ScheduleRuns, ScheduleSettings, SkipReason,
 };
 pub use settings::PoolSettings;
 pub use task::JobError;

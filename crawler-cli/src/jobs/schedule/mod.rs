@@ -1,0 +1,341 @@
+//! Schedules: when a job is to run, by a cron expression. Pure: the time is an argument.
+//!
+//! A firing is known by its schedule and its scheduled time, so that it happens once, however often the clock shows
+//! that time, and on however many machines. What was missed is counted without visiting each firing.
+
+mod expression;
+#[cfg(test)]
+mod tests;
+mod timeline;
+
+use std::fmt;
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use xxhash_rust::xxh3::xxh3_64;
+
+pub use expression::{BadExpression, Expression};
+use timeline::Timeline;
+
+/// What a schedule is made from.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ScheduleSettings {
+    /// The cron expression.
+    pub cron: String,
+    /// The name of a time zone of the IANA database. Default `UTC`.
+    pub timezone: String,
+    /// What happens at a firing while an earlier run goes on. Default [`Overlap::Forbid`].
+    pub overlap: Overlap,
+    /// What happens with firings that were missed. Default [`CatchUp::Once`].
+    pub catch_up: CatchUp,
+    /// A run that could not begin so long after its time is left out. Default: no limit.
+    pub starting_deadline: Option<Duration>,
+    /// Each firing is delayed by the same part of this time, which depends on the name of the schedule and on the store,
+    /// so that not all machines do the same at the same time. Default: none.
+    pub jitter: Duration,
+}
+
+impl Default for ScheduleSettings {
+    fn default() -> Self {
+        Self {
+            cron: String::new(),
+            timezone: "UTC".to_owned(),
+            overlap: Overlap::default(),
+            catch_up: CatchUp::default(),
+            starting_deadline: None,
+            jitter: Duration::ZERO,
+        }
+    }
+}
+
+/// What happens at a firing while an earlier run goes on.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Overlap {
+    /// The firing is left out and counted.
+    #[default]
+    Forbid,
+    /// One run waits for the end of the earlier one; further firings are left out and counted.
+    QueueOne,
+    /// Both run.
+    Allow,
+}
+
+/// What happens with firings that were missed, because the program did not run or the clock was set forward.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum CatchUp {
+    /// One run for all of them, at once.
+    #[default]
+    Once,
+    /// None: the next run is the next firing.
+    Skip,
+}
+
+/// A cron schedule.
+///
+/// ```
+/// use std::time::Duration;
+/// use crawler_cli::jobs::{Decision, Schedule, ScheduleRuns, ScheduleSettings};
+///
+/// let nightly = Schedule::new("nightly", "a store", &ScheduleSettings {
+///     cron: "30 2 * * *".to_owned(),
+///     timezone: "Europe/Zurich".to_owned(),
+///     ..ScheduleSettings::default()
+/// })?;
+/// // On 29 March 2026 the clocks go from 02:00 to 03:00: the run is not lost.
+/// let evening = "2026-03-28T18:00:00+01:00".parse().unwrap();
+/// let next = nightly.next_firings(evening, 2);
+/// assert_eq!(next[0], "2026-03-29T03:00:00+02:00".parse().unwrap());
+/// assert_eq!(next[1], "2026-03-30T02:30:00+02:00".parse().unwrap());
+///
+/// let mut runs = ScheduleRuns::since(evening);
+/// assert_eq!(nightly.poll(&runs, evening), Decision::Wait { until: Some(next[0]) });
+/// // The machine was off for three days: one run, and two that were missed.
+/// let back = evening + Duration::from_secs(3 * 86_400);
+/// let decision = nightly.poll(&runs, back);
+/// let Decision::Fire(firing) = &decision else { panic!("{decision:?}") };
+/// assert_eq!(firing.missed, 2);
+/// runs.handle(&decision);
+/// assert!(matches!(nightly.poll(&runs, back), Decision::Wait { .. }));
+/// # Ok::<(), crawler_cli::jobs::BadSchedule>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    name: String,
+    timeline: Timeline,
+    settings: ScheduleSettings,
+    /// The delay of each firing.
+    delay: SignedDuration,
+}
+
+/// Why there is no such schedule.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum BadSchedule {
+    /// The cron expression is wrong, or never fires.
+    Expression(BadExpression),
+    /// No time zone has this name.
+    TimeZone(String),
+}
+
+impl fmt::Display for BadSchedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Expression(bad) => bad.fmt(f),
+            Self::TimeZone(name) => write!(f, "no time zone is called `{name}`"),
+        }
+    }
+}
+
+impl std::error::Error for BadSchedule {}
+
+impl From<BadExpression> for BadSchedule {
+    fn from(bad: BadExpression) -> Self {
+        Self::Expression(bad)
+    }
+}
+
+/// What a schedule has done. Kept by the caller, for instance in a store.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ScheduleRuns {
+    /// All firings up to this scheduled time are decided.
+    pub decided: Timestamp,
+    /// The number of runs that go on.
+    pub running: u32,
+    /// The scheduled time of a run that waits for the end of another one.
+    pub queued: Option<Timestamp>,
+    /// The number of firings that were missed or left out.
+    pub missed: u64,
+}
+
+/// A firing whose time has come.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Firing {
+    /// The time by the expression, without the jitter. Together with the name of the schedule it identifies the run.
+    pub scheduled_at: Timestamp,
+    /// The number of firings since the last decision for which nothing ran and nothing will.
+    pub missed: u64,
+}
+
+/// What a schedule does now.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Decision {
+    /// Nothing before this time. `None`: never, since the calendar ends.
+    Wait {
+        /// When to ask again.
+        until: Option<Timestamp>,
+    },
+    /// A run begins.
+    Fire(Firing),
+    /// A run waits for the end of the earlier one.
+    Queue(Firing),
+    /// No run begins: the firing itself counts as missed, too.
+    Skip(Firing, SkipReason),
+}
+
+/// Why a firing was left out.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum SkipReason {
+    /// An earlier run goes on.
+    Overlap,
+    /// The firing is too old: by the starting deadline, or because missed firings are not made up for.
+    Late,
+}
+
+impl Schedule {
+    /// The schedule with this name. `store` is a text that is the same for all machines that share the schedule.
+    ///
+    /// # Errors
+    /// The expression is wrong or never fires, or there is no such time zone.
+    pub fn new(name: &str, store: &str, settings: &ScheduleSettings) -> Result<Self, BadSchedule> {
+        let expression = settings.cron.parse()?;
+        let zone = TimeZone::get(&settings.timezone)
+            .map_err(|_| BadSchedule::TimeZone(settings.timezone.clone()))?;
+        let width = settings.jitter.as_nanos();
+        let hash = xxh3_64(format!("{name}\0{store}").as_bytes());
+        let delay = (width.min(u128::from(u64::MAX)) * u128::from(hash)) >> 64;
+        let delay = i64::try_from(delay).unwrap_or(i64::MAX);
+        Ok(Self {
+            name: name.to_owned(),
+            timeline: Timeline { expression, zone },
+            settings: settings.clone(),
+            delay: SignedDuration::from_nanos(delay),
+        })
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &ScheduleSettings {
+        &self.settings
+    }
+
+    /// The next firings after this time, by the expression and without the jitter.
+    pub fn next_firings(&self, after: Timestamp, count: usize) -> Vec<Timestamp> {
+        let firings =
+            std::iter::successors(self.timeline.next(after), |at| self.timeline.next(*at));
+        firings.take(count).collect()
+    }
+
+    /// The number of firings after `after`, up to and including `until`.
+    pub fn count_firings(&self, after: Timestamp, until: Timestamp) -> u64 {
+        self.timeline.count(after, until)
+    }
+
+    /// What to do now. Changes nothing: the caller hands the decision to [`ScheduleRuns::handle`], and then asks again.
+    pub fn poll(&self, runs: &ScheduleRuns, now: Timestamp) -> Decision {
+        if let (Some(scheduled_at), 0) = (runs.queued, runs.running) {
+            return Decision::Fire(Firing {
+                scheduled_at,
+                missed: 0,
+            });
+        }
+        let decided = self.decided(runs, now);
+        let Some(first) = self.timeline.next(decided) else {
+            return Decision::Wait { until: None };
+        };
+        let due = first.saturating_add(self.delay).unwrap_or(first);
+        if now < due {
+            return Decision::Wait { until: Some(due) };
+        }
+        let latest_possible = now.saturating_sub(self.delay).unwrap_or(first);
+        let count = self.timeline.count(decided, latest_possible).max(1);
+        let firing = Firing {
+            scheduled_at: match count {
+                1 => first,
+                _ => self.latest(first, latest_possible),
+            },
+            missed: count - 1,
+        };
+        let late = latest_possible.duration_since(firing.scheduled_at);
+        match (self.settings.overlap, runs.running) {
+            _ if self.is_too_late(late) => Decision::Skip(firing, SkipReason::Late),
+            (_, 0) | (Overlap::Allow, _) => Decision::Fire(firing),
+            (Overlap::QueueOne, _) if runs.queued.is_none() => Decision::Queue(firing),
+            (Overlap::QueueOne | Overlap::Forbid, _) => Decision::Skip(firing, SkipReason::Overlap),
+        }
+    }
+
+    /// Up to when all firings are decided. While the clock is behind what is decided, because it was set back, nothing fires
+    /// a second time. But a clock that once was far ahead must not stop the schedule for so long.
+    fn decided(&self, runs: &ScheduleRuns, now: Timestamp) -> Timestamp {
+        let ahead = runs.decided.duration_since(now);
+        match ahead > FURTHEST_AHEAD {
+            true => now,
+            false => runs.decided,
+        }
+    }
+
+    fn is_too_late(&self, late: SignedDuration) -> bool {
+        let longest = match (self.settings.starting_deadline, self.settings.catch_up) {
+            (Some(deadline), _) => deadline,
+            (None, CatchUp::Skip) => ON_TIME,
+            (None, CatchUp::Once) => return false,
+        };
+        SignedDuration::try_from(longest).is_ok_and(|longest| late > longest)
+    }
+
+    /// The last firing up to and including `until`, which is not before the firing `first`.
+    fn latest(&self, first: Timestamp, until: Timestamp) -> Timestamp {
+        // The number of firings after a time falls to zero at the last one.
+        let (mut low, mut high) = (first.as_second(), until.as_second());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let rest = Timestamp::from_second(middle).map(|at| self.timeline.count(at, until));
+            match rest {
+                Ok(1..) => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        Timestamp::from_second(low).unwrap_or(first)
+    }
+}
+
+impl ScheduleRuns {
+    /// A schedule that begins at this time: earlier firings are none of its business.
+    pub fn since(now: Timestamp) -> Self {
+        Self {
+            decided: now,
+            running: 0,
+            queued: None,
+            missed: 0,
+        }
+    }
+
+    /// Notes a decision.
+    pub fn handle(&mut self, decision: &Decision) {
+        let (Decision::Fire(firing) | Decision::Queue(firing) | Decision::Skip(firing, _)) =
+            decision
+        else {
+            return;
+        };
+        self.missed += firing.missed;
+        match decision {
+            Decision::Wait { .. } => {}
+            Decision::Fire(firing) if self.queued == Some(firing.scheduled_at) => {
+                // Was decided when it was queued.
+                self.queued = None;
+                self.running += 1;
+                return;
+            }
+            Decision::Fire(_) => self.running += 1,
+            Decision::Queue(_) => self.queued = Some(firing.scheduled_at),
+            Decision::Skip(..) => self.missed += 1,
+        }
+        self.decided = firing.scheduled_at;
+    }
+
+    /// A run has ended.
+    pub fn handle_end(&mut self) {
+        self.running = self.running.saturating_sub(1);
+    }
+}
+
+/// A firing that begins within this time after its own is not a missed one.
+const ON_TIME: Duration = Duration::from_secs(60);
+
+/// How far ahead of the clock a decided firing may be: a day and the changes of the clocks. A clock further back than
+/// that was wrong before.
+const FURTHEST_AHEAD: SignedDuration = SignedDuration::from_hours(26);
