@@ -14,6 +14,7 @@ pub(crate) mod cookie_file;
 pub mod failure;
 pub mod hosts;
 pub mod identity;
+pub(crate) mod leb128;
 pub mod origin;
 pub mod policy;
 pub mod politeness;

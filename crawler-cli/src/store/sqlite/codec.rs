@@ -49,8 +49,8 @@ pub(super) fn cause_name(cause: Cause) -> std::borrow::Cow<'static, str> {
     }
 }
 
-/// The causes whose names have no number in them that varies.
-const CAUSES: [Cause; 27] = [
+/// The causes whose names have no number in them that varies. The order is part of the format.
+pub(super) const CAUSES: [Cause; 27] = [
     Cause::Status404,
     Cause::Status410,
     Cause::DnsNxdomain,
@@ -92,6 +92,23 @@ fn cause(name: &str) -> Option<Cause> {
     }
 }
 
+/// The number of a cause: the status, or the place in [`CAUSES`].
+pub(super) fn cause_number(cause: Cause) -> u64 {
+    match cause {
+        Cause::Status4xx(status) | Cause::Status5xx(status) => u64::from(status),
+        cause => CAUSES.iter().position(|known| *known == cause).unwrap_or(0) as u64,
+    }
+}
+
+/// The cause with this number.
+pub(super) fn cause_of_number(number: u64) -> Option<Cause> {
+    match u16::try_from(number).ok()? {
+        status @ 400..=499 => Some(Cause::Status4xx(status)),
+        status @ 500..=599 => Some(Cause::Status5xx(status)),
+        place => CAUSES.get(usize::from(place)).copied(),
+    }
+}
+
 /// The verdict with these names of its class and cause.
 pub(super) fn verdict(class: &str, name: Option<&str>) -> Result<Verdict, Failure> {
     let damaged = || Failure::Damaged(format!("verdict {class} {}", name.unwrap_or("")));
@@ -112,7 +129,7 @@ pub(super) fn state(name: &str) -> Result<State, Failure> {
     known.ok_or_else(|| Failure::Damaged(format!("state {name}")))
 }
 
-fn life(bytes: &[u8]) -> Result<Life, Failure> {
+pub(super) fn life(bytes: &[u8]) -> Result<Life, Failure> {
     Life::from_bytes(bytes).map_err(|error| Failure::Damaged(error.to_string()))
 }
 
@@ -128,7 +145,7 @@ pub(super) fn address_bytes(address: IpAddr) -> Vec<u8> {
     }
 }
 
-fn address(bytes: &[u8]) -> Result<IpAddr, Failure> {
+pub(super) fn address(bytes: &[u8]) -> Result<IpAddr, Failure> {
     let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
     let v6 = || <[u8; 16]>::try_from(bytes).map(IpAddr::from);
     v4.or_else(|_| v6())
@@ -147,7 +164,7 @@ pub(super) fn redirects_text(redirects: &[Redirect]) -> Option<String> {
     serde_json::to_string(&pairs).ok()
 }
 
-fn redirects(text: Option<&str>) -> Result<Vec<Redirect>, Failure> {
+pub(super) fn redirects(text: Option<&str>) -> Result<Vec<Redirect>, Failure> {
     let Some(text) = text else {
         return Ok(Vec::new());
     };
@@ -190,6 +207,11 @@ fn json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Failure> {
 /// SQLite's integers are signed; a negative count does not occur.
 pub(super) fn count(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
+}
+
+/// A count for SQLite.
+pub(super) fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// The columns of `answer` that [`answer`] reads, in its order.
@@ -239,7 +261,7 @@ pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<Option<&'a str
     }
 }
 
-fn blob<'a>(row: &'a Row<'_>, column: usize) -> Result<Option<&'a [u8]>, Failure> {
+pub(super) fn blob<'a>(row: &'a Row<'_>, column: usize) -> Result<Option<&'a [u8]>, Failure> {
     match row.get_ref(column)? {
         ValueRef::Null => Ok(None),
         value => Ok(Some(value.as_blob().map_err(rusqlite::Error::from)?)),

@@ -7,11 +7,13 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Bound;
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _};
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::failure::Failure;
 use super::filter::Filter;
 
 /// The hashes of URLs, in memory and in the table `url_key`.
@@ -53,11 +55,57 @@ impl Keys {
         let mut lookup = Lookup::prepare(db)?;
         let mut urls = db.prepare("SELECT url, text FROM url WHERE url > ?1 ORDER BY url")?;
         let mut urls = urls.query([keyed])?;
+        let mut hashes = Vec::new();
         while let Some(row) = urls.next()? {
-            let (url, text) = (row.get(0)?, row.get_ref(1)?.as_str()?);
-            keys.restore(&mut lookup, url, key_of(text))?;
+            hashes.push((key_of(row.get_ref(1)?.as_str()?), row.get(0)?));
+        }
+        // In the order of the table, so that each of its pages is read once.
+        hashes.sort_unstable();
+        for (key, url) in hashes {
+            keys.restore(&mut lookup, url, key)?;
         }
         Ok(keys)
+    }
+
+    /// Finds a URL by its text: its key, or the one for it that is free. `is_it` tells whether a URL is the one.
+    pub(super) fn search(
+        &self,
+        lookup: &mut Lookup<'_>,
+        text: &str,
+        mut is_it: impl FnMut(i64) -> Result<bool, Failure>,
+    ) -> Result<(i64, Option<i64>), Failure> {
+        let mut key = key_of(text);
+        while let Some(url) = self.get(lookup, key)? {
+            if url != FORGOTTEN && is_it(url)? {
+                return Ok((key, Some(url)));
+            }
+            key = key.wrapping_add(1);
+        }
+        Ok((key, None))
+    }
+
+    /// Forgets the URL with this key. If the next key is taken, its URL may be one that found this key taken: then this
+    /// key stays taken.
+    pub(super) fn remove(
+        &mut self,
+        db: &Connection,
+        lookup: &mut Lookup<'_>,
+        key: i64,
+    ) -> Result<(), Failure> {
+        let stays = self.get(lookup, key.wrapping_add(1))?.is_some();
+        if let Entry::Occupied(mut entry) = self.recent.entry(key) {
+            match stays {
+                true => entry.insert(FORGOTTEN),
+                false => entry.remove(),
+            };
+            return Ok(());
+        }
+        let forget = match stays {
+            true => "UPDATE url_key SET url = 0 WHERE key = ?1",
+            false => "DELETE FROM url_key WHERE key = ?1",
+        };
+        db.prepare_cached(forget)?.execute([key])?;
+        Ok(())
     }
 
     /// Inserts a URL that may be in the table already.
@@ -107,6 +155,18 @@ impl Keys {
     pub(super) fn flush(&mut self, db: &Connection, last: i64) -> rusqlite::Result<()> {
         let known = usize::try_from(last).unwrap_or(usize::MAX);
         let limit = (known / SHARE).clamp(self.least, MOST);
+        self.flush_to(db, last, limit)
+    }
+
+    /// Moves all keys to the table, so that none has to be hashed when the store is opened.
+    pub(super) fn flush_all(&mut self, db: &Connection, last: i64) -> rusqlite::Result<()> {
+        self.flush_to(db, last, 0)?;
+        (self.keyed, self.covered, self.next) = (last, last, i64::MIN);
+        Ok(())
+    }
+
+    fn flush_to(&mut self, db: &Connection, last: i64, limit: usize) -> rusqlite::Result<()> {
+        let known = usize::try_from(last).unwrap_or(usize::MAX);
         let mut excess = self.recent.len().saturating_sub(limit);
         if excess == 0 {
             return Ok(());
@@ -168,6 +228,9 @@ impl Keys {
         self.least = 8;
     }
 }
+
+/// The URL of a key that is taken by none any more.
+const FORGOTTEN: i64 = 0;
 
 /// At most this share of all URLs is in memory: each page of the table then takes some 30 keys at once.
 const SHARE: usize = 16;

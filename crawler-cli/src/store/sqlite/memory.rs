@@ -9,6 +9,7 @@ use url::{Position, Url};
 use super::failure::Failure;
 use super::keys::Keys;
 use super::read;
+use super::watch::Tally;
 use crate::store::{Demand, Host};
 
 /// How many URLs in queues have links that are wanted.
@@ -31,6 +32,7 @@ pub(super) struct Memory {
     pub(super) keys: Keys,
     pub(super) hosts: Hosts,
     pub(super) sources: Sources,
+    pub(super) tally: Tally,
 }
 
 /// The numbers that come next.
@@ -58,12 +60,19 @@ impl Memory {
             let query = format!("SELECT coalesce(max({table}), 0) + 1 FROM {table}");
             db.query_row(&query, [], |row| row.get::<_, i64>(0))
         };
-        let stored = "SELECT next_link, next_entry, next_event, keyed FROM store";
-        let (link, entry, event, keyed) = db.query_row(stored, [], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        let stored = "SELECT next_link, next_entry, next_event, keyed, next_url FROM store";
+        let (link, entry, event, keyed, url) = db.query_row(stored, [], |row| {
+            Ok((
+                row.get(0)?,
+                row.get(1)?,
+                row.get(2)?,
+                row.get(3)?,
+                row.get(4)?,
+            ))
         })?;
         let next = Next {
-            url: after("url")?,
+            // The last URL may be forgotten.
+            url: after("url")?.max(url),
             host: after("host")?,
             source: after("source")?,
             link,
@@ -77,6 +86,7 @@ impl Memory {
             keys: Keys::load(db, keyed, next.url - 1)?,
             hosts: Hosts::default(),
             sources: Sources::default(),
+            tally: Tally::load(db)?,
         })
     }
 
@@ -97,14 +107,15 @@ impl Memory {
     /// Stores the numbers with the transaction, and moves keys to the table.
     pub(super) fn save(&mut self, db: &Connection) -> Result<(), Failure> {
         self.keys.flush(db, self.next.url - 1)?;
-        let update =
-            "UPDATE store SET next_link = ?1, next_entry = ?2, next_event = ?3, keyed = ?4";
+        self.tally.save(db)?;
+        let update = "UPDATE store SET next_link = ?1, next_entry = ?2, next_event = ?3, keyed = ?4, next_url = ?5";
         let next = &self.next;
         db.prepare_cached(update)?.execute(params![
             next.link,
             next.entry,
             next.event,
-            self.keys.keyed()
+            self.keys.keyed(),
+            next.url
         ])?;
         Ok(())
     }

@@ -10,6 +10,7 @@ mod read;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod watch;
 mod write;
 
 use std::ops::ControlFlow;

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row};
 
 use super::codec::{self, ANSWER_COLUMNS, StoredAnswer};
 use super::failure::Failure;
-use super::keys::{Lookup, key_of};
 use super::memory::Memory;
+use super::watch::Finder;
 use crate::check::{Class, Reference};
 use crate::store::{
     Control, Counts, Cursor, Demand, EntryId, Event, Host, HostFacts, HostId, LinkId, Past, Queued,
@@ -49,7 +49,7 @@ pub(super) fn take(
     Ok(queued)
 }
 
-const HOST_COLUMNS: &str =
+pub(super) const HOST_COLUMNS: &str =
     "host, root, no_head_until, head_lies_until, answered_at, control_at, control_status, episodes";
 
 pub(super) fn waiting_hosts(
@@ -77,7 +77,7 @@ pub(super) fn host(db: &Connection, number: i64) -> Result<Option<Host>, Failure
     row.map(host_of).transpose()
 }
 
-fn host_of(row: &Row<'_>) -> Result<Host, Failure> {
+pub(super) fn host_of(row: &Row<'_>) -> Result<Host, Failure> {
     let control = match codec::optional_time(row.get(5)?)? {
         Some(at) => Some(Control {
             at,
@@ -323,6 +323,9 @@ pub(super) fn history(
     let query = format!("SELECT {ANSWER_COLUMNS} FROM answer a WHERE a.url = ?1");
     let mut query = db.prepare_cached(&query)?;
     let mut rows = query.query([id])?;
+    let last: i64 = db
+        .prepare_cached("SELECT event FROM url WHERE url = ?1")?
+        .query_row([id], |row| row.get(0))?;
     let stored = match rows.next()? {
         Some(row) => codec::answer(row, 0)?,
         None => None,
@@ -333,42 +336,35 @@ pub(super) fn history(
         url: text.to_owned(),
         answer,
         life,
-        events: last_events(db, id)?,
+        events: last_events(db, last)?,
     }))
 }
 
 /// The URL that is asked and has this text.
 fn find(db: &Connection, memory: &Memory, text: &str) -> Result<Option<i64>, Failure> {
-    let mut lookup = Lookup::prepare(db)?;
-    let mut is_same =
-        db.prepare_cached("SELECT 1 FROM url WHERE url = ?1 AND text = ?2 AND host IS NOT NULL")?;
-    let mut key = key_of(text);
-    while let Some(url) = memory.keys.get(&mut lookup, key)? {
-        if is_same.exists(params![url, text])? {
-            return Ok(Some(url));
-        }
-        key = key.wrapping_add(1);
-    }
-    Ok(None)
+    Ok(Finder::prepare(db)?.find(memory, text)?.1)
 }
 
 /// How many events of a URL are read.
-const EVENTS: i64 = 100;
+const EVENTS: usize = 100;
 
 fn event_query(condition: &str) -> String {
     format!(
-        "SELECT e.cursor, e.at, u.text, e.from_state, e.to_state, e.status, e.why \
+        "SELECT e.cursor, e.at, coalesce(u.spelling, u.text), e.from_state, e.to_state, e.status, e.why, e.prev \
          FROM event e CROSS JOIN url u ON u.url = e.url WHERE {condition}"
     )
 }
 
-fn last_events(db: &Connection, url: i64) -> Result<Vec<Event>, Failure> {
-    let query = event_query("e.url = ?1 ORDER BY e.cursor DESC LIMIT ?2");
-    let mut query = db.prepare_cached(&query)?;
-    let mut rows = query.query([url, EVENTS])?;
+/// The event with this number and those of the same URL before it, oldest first: at most the last [`EVENTS`].
+pub(super) fn last_events(db: &Connection, last: i64) -> Result<Vec<Event>, Failure> {
+    let mut query = db.prepare_cached(&event_query("e.cursor = ?1"))?;
     let mut events = Vec::new();
-    while let Some(row) = rows.next()? {
+    let mut next = last;
+    while next > 0 && events.len() < EVENTS {
+        let mut rows = query.query([next])?;
+        let Some(row) = rows.next()? else { break };
         events.push(event(row)?);
+        next = row.get(7)?;
     }
     events.reverse();
     Ok(events)

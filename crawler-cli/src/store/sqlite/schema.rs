@@ -19,7 +19,12 @@ pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
 /// - `event`: changes of state.
 ///
 /// Times are milliseconds since 1970.
-pub(super) const MIGRATIONS: [&str; 1] = ["
+pub(super) const MIGRATIONS: [&str; 2] = [VERSION_1, VERSION_2];
+
+/// Version 2: what a service keeps.
+const VERSION_2: &str = include_str!("due.sql");
+
+const VERSION_1: &str = "
     CREATE TABLE store (
         only INTEGER PRIMARY KEY CHECK (only = 1),
         next_link INTEGER NOT NULL,
@@ -122,4 +127,4 @@ pub(super) const MIGRATIONS: [&str; 1] = ["
         why TEXT NOT NULL
     ) STRICT;
     CREATE INDEX event_url ON event (url, cursor);
-"];
+";

@@ -9,7 +9,7 @@ use super::codec;
 use super::failure::Failure;
 use super::memory::{Memory, take};
 use crate::check::life::Record as Life;
-use crate::store::{Added, Answer, Completed, Demand, HostFacts, HostId, Link};
+use crate::store::{Added, Answer, Change, Completed, Demand, HostFacts, HostId, Link};
 use add::Adder;
 pub(super) use begin::{begin_run, end_run};
 
@@ -47,7 +47,7 @@ pub(super) fn complete(
             }
             None => adder.answers.reuse(completed.id.0, completed.demand)?,
         }
-        events.store(adder.next_event(), completed)?;
+        events.note(adder.next_event(), completed)?;
         if let Some(names) = &completed.anchors {
             db.prepare_cached("INSERT OR REPLACE INTO anchors (url, names) VALUES (?1, ?2)")?
                 .execute(params![completed.id.0, &**names])?;
@@ -138,29 +138,61 @@ impl<'c> Answers<'c> {
     }
 }
 
-/// The statement that stores changes of state.
-struct Events<'c>(CachedStatement<'c>);
+/// The statements that store changes of state.
+pub(super) struct Events<'c> {
+    insert: CachedStatement<'c>,
+    last: CachedStatement<'c>,
+    set_last: CachedStatement<'c>,
+}
 
 impl<'c> Events<'c> {
-    fn prepare(db: &'c Connection) -> Result<Self, Failure> {
-        let insert = "INSERT INTO event (cursor, at, url, from_state, to_state, status, why) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-        Ok(Self(db.prepare_cached(insert)?))
+    pub(super) fn prepare(db: &'c Connection) -> Result<Self, Failure> {
+        let insert = "INSERT INTO event (cursor, at, url, prev, from_state, to_state, status, why) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        Ok(Self {
+            insert: db.prepare_cached(insert)?,
+            last: db.prepare_cached("SELECT event FROM url WHERE url = ?1")?,
+            set_last: db.prepare_cached("UPDATE url SET event = ?2 WHERE url = ?1")?,
+        })
     }
 
-    fn store(&mut self, next: &mut i64, completed: &Completed) -> Result<(), Failure> {
-        for change in &completed.changes {
-            self.0.execute(params![
-                take(next),
+    /// Stores the changes of a URL in a run.
+    fn note(&mut self, next: &mut i64, completed: &Completed) -> Result<(), Failure> {
+        if completed.changes.is_empty() {
+            return Ok(());
+        }
+        let url = completed.id.0;
+        let prev = self.last.query_row([url], |row| row.get(0))?;
+        let last = self.store(next, url, prev, &completed.changes)?;
+        self.set_last.execute([url, last])?;
+        Ok(())
+    }
+
+    /// Stores changes of a URL whose last one has the number `prev`. Returns the number of its last one now, which the
+    /// caller stores with the URL.
+    pub(super) fn store(
+        &mut self,
+        next: &mut i64,
+        url: i64,
+        prev: i64,
+        changes: &[Change],
+    ) -> Result<i64, Failure> {
+        let mut last = prev;
+        for change in changes {
+            let cursor = take(next);
+            self.insert.execute(params![
+                cursor,
                 change.at.as_millisecond(),
-                completed.id.0,
+                url,
+                last,
                 change.from.name(),
                 change.to.name(),
                 change.status,
                 change.why,
             ])?;
+            last = cursor;
         }
-        Ok(())
+        Ok(last)
     }
 }
 

@@ -62,7 +62,7 @@ pub trait WatchStore: Send {
     ///
     /// # Errors
     /// The store cannot be read or written.
-    fn read(
+    fn read_urls(
         &mut self,
         reading: &Reading,
         urls: &[NewUrl],

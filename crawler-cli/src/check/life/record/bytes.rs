@@ -1,6 +1,9 @@
-//! Records as bytes for the store: a version, then numbers in LEB128. A URL that is alive takes some 30 bytes.
+//! Records as bytes for the store: a version, then numbers in LEB128. A URL that has been alive for long takes some 20
+//! bytes.
 //!
-//! Times are milliseconds before the last check, so that most of them are short.
+//! Times are milliseconds before the last check, so that most of them are short. Of the times and numbers that most
+//! records do not have, a mask says which ones follow; version 1 wrote a zero for each. Equal answers that follow one
+//! another are written once with their number; version 1 wrote each.
 
 use std::error::Error;
 use std::fmt;
@@ -13,52 +16,50 @@ use super::super::states::{Flag, PruneWait, State};
 use super::{Answer, Answers, KEPT_RETURNS, Record};
 use crate::check::guard::Guard;
 use crate::check::verdict::Class;
+use crate::crawl::leb128;
 
 impl Record {
     /// The record for the store.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = Writer {
-            bytes: vec![VERSION, self.state.code()],
+            bytes: leb128::Writer::default(),
             last_at: self.last_at.map_or(0, Timestamp::as_millisecond),
         };
+        writer.bytes.byte(VERSION);
+        writer.bytes.byte(self.state.code());
         writer.marks(self);
-        writer.bytes.push(self.evidence.kinds.bits());
-        for time in self.times() {
-            writer.time(time);
-        }
-        for number in self.numbers() {
-            writer.number(number);
-        }
-        writer.number(self.returns.len() as u64);
+        writer.bytes.byte(self.evidence.kinds.bits());
+        writer.times_and_numbers(&self.times(), &self.numbers());
+        writer.bytes.number(self.returns.len() as u64);
         for &at in &self.returns {
-            writer.time(Some(at));
+            writer.time(at);
         }
-        writer.number(self.answers.iter().len() as u64);
-        for answer in self.answers.iter() {
-            let status = u64::from(answer.status.unwrap_or(0));
-            writer.number(status << 3 | code_of_class(answer.class));
-        }
-        writer.bytes
+        writer.answers(&self.answers);
+        writer.bytes.bytes
     }
 
     /// The record from the store. Times are exact to the millisecond.
     ///
     /// # Errors
-    /// If the bytes are no record of this version.
+    /// If the bytes are no record of a version that is known.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RecordError> {
-        let [VERSION, state, rest @ ..] = bytes else {
+        let [version @ 1..=VERSION, state, rest @ ..] = bytes else {
             return Err(RecordError(()));
         };
-        let mut reader = Reader { rest, last_at: 0 };
+        let mut reader = Reader {
+            version: *version,
+            bytes: leb128::Reader::new(rest),
+            last_at: 0,
+        };
         let record = reader.record(*state).ok_or(RecordError(()))?;
-        match reader.rest {
+        match reader.bytes.rest {
             [] => Ok(record),
             _ => Err(RecordError(())),
         }
     }
 
     /// All single times but the first, `last_at`, in the order of the format.
-    fn times(&self) -> [Option<Timestamp>; 9] {
+    fn times(&self) -> [Option<Timestamp>; TIMES] {
         let evidence = &self.evidence;
         [
             self.last_ok,
@@ -73,7 +74,7 @@ impl Record {
         ]
     }
 
-    fn numbers(&self) -> [u64; 7] {
+    fn numbers(&self) -> [u64; NUMBERS] {
         let millis = u64::try_from(self.interval.as_millis()).unwrap_or(u64::MAX);
         [
             millis,
@@ -100,7 +101,7 @@ impl fmt::Display for RecordError {
 impl Error for RecordError {}
 
 struct Writer {
-    bytes: Vec<u8>,
+    bytes: leb128::Writer,
     /// Milliseconds since 1970.
     last_at: i64,
 }
@@ -125,46 +126,68 @@ impl Writer {
         };
         let was_asked = u8::from(record.last_at.is_some());
         self.bytes
-            .push(was_asked << 6 | prune_waits << 4 | held_by << 2 | flag);
+            .byte(was_asked << 6 | prune_waits << 4 | held_by << 2 | flag);
         if record.last_at.is_some() {
-            self.number(zigzag(self.last_at));
+            self.bytes.signed(self.last_at);
         }
     }
 
-    /// 0 for no time, so that a time is one more than its distance to the last check.
-    fn time(&mut self, at: Option<Timestamp>) {
-        self.number(at.map_or(0, |at| {
-            zigzag(self.last_at - at.as_millisecond()).saturating_add(1)
-        }));
+    /// A mask of those that are there, then these.
+    fn times_and_numbers(&mut self, times: &[Option<Timestamp>], numbers: &[u64]) {
+        let are_there = times.iter().map(Option::is_some);
+        let are_there = are_there.chain(numbers.iter().map(|&number| number != 0));
+        let mask = are_there.enumerate().fold(0, |mask, (place, is_there)| {
+            mask | u16::from(is_there) << place
+        });
+        let [low, high] = mask.to_le_bytes();
+        self.bytes.byte(low);
+        self.bytes.byte(high);
+        for &time in times.iter().flatten() {
+            self.time(time);
+        }
+        for &number in numbers.iter().filter(|&&number| number != 0) {
+            self.bytes.number(number);
+        }
     }
 
-    fn number(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.bytes.push(number as u8 | 0x80);
-            number >>= 7;
+    fn time(&mut self, at: Timestamp) {
+        self.bytes.signed(self.last_at - at.as_millisecond());
+    }
+
+    /// How many there are, then each with the number of those that follow it and are the same.
+    fn answers(&mut self, answers: &Answers) {
+        self.bytes.number(answers.iter().len() as u64);
+        let mut answers = answers.iter().peekable();
+        while let Some(answer) = answers.next() {
+            let mut same = 0;
+            while answers.next_if_eq(&answer).is_some() {
+                same += 1;
+            }
+            let status = u64::from(answer.status.unwrap_or(0));
+            self.bytes.number(status << 3 | code_of_class(answer.class));
+            self.bytes.number(same);
         }
-        self.bytes.push(number as u8);
     }
 }
 
 /// Each method returns `None` if the bytes are damaged.
 struct Reader<'a> {
-    rest: &'a [u8],
+    version: u8,
+    bytes: leb128::Reader<'a>,
     last_at: i64,
 }
 
 impl Reader<'_> {
     fn record(&mut self, state: u8) -> Option<Record> {
         let state = State::from_code(state)?;
-        let marks = self.byte()?;
+        let marks = self.bytes.byte()?;
         let mut last_at = None;
         if marks >> 6 != 0 {
-            self.last_at = unzigzag(self.number()?);
+            self.last_at = self.bytes.signed()?;
             last_at = Some(Timestamp::from_millisecond(self.last_at).ok()?);
         }
-        let kinds = Negatives::from_bits(self.byte()?);
-        let times = self.times()?;
-        let numbers = self.numbers()?;
+        let kinds = Negatives::from_bits(self.bytes.byte()?);
+        let (times, numbers) = self.times_and_numbers()?;
         let [
             last_ok,
             first_bad,
@@ -225,24 +248,29 @@ impl Reader<'_> {
         })
     }
 
-    fn times<const N: usize>(&mut self) -> Option<[Option<Timestamp>; N]> {
-        let mut times = [None; N];
-        for time in &mut times {
-            *time = self.time()?;
+    fn times_and_numbers(&mut self) -> Option<([Option<Timestamp>; TIMES], [u64; NUMBERS])> {
+        let mask = match self.version {
+            1 => u16::MAX,
+            _ => u16::from_le_bytes([self.bytes.byte()?, self.bytes.byte()?]),
+        };
+        let is_there = |place: usize| mask & 1 << place != 0;
+        let mut times = [None; TIMES];
+        for (place, time) in times.iter_mut().enumerate() {
+            if is_there(place) {
+                *time = self.time()?;
+            }
         }
-        Some(times)
-    }
-
-    fn numbers<const N: usize>(&mut self) -> Option<[u64; N]> {
-        let mut numbers = [0; N];
-        for number in &mut numbers {
-            *number = self.number()?;
+        let mut numbers = [0; NUMBERS];
+        for (place, number) in numbers.iter_mut().enumerate() {
+            if is_there(TIMES + place) {
+                *number = self.bytes.number()?;
+            }
         }
-        Some(numbers)
+        Some((times, numbers))
     }
 
     fn returns(&mut self) -> Option<Vec<Timestamp>> {
-        let count = usize::try_from(self.number()?).ok()?;
+        let count = usize::try_from(self.bytes.number()?).ok()?;
         if count > KEPT_RETURNS {
             return None;
         }
@@ -250,56 +278,41 @@ impl Reader<'_> {
     }
 
     fn answers(&mut self) -> Option<Answers> {
-        let count = self.number()?;
+        let count = self.bytes.number()?;
         if count > Answers::MOST as u64 {
             return None;
         }
+        let mut left = count;
         let mut answers = Answers::default();
-        for _ in 0..count {
-            let code = self.number()?;
+        while left > 0 {
+            let code = self.bytes.number()?;
             let status = u16::try_from(code >> 3).ok()?;
-            answers.push(Answer {
+            let answer = Answer {
                 class: class_of_code(code & 7)?,
                 status: (1..=Answer::MOST).contains(&status).then_some(status),
-            });
+            };
+            let same = match self.version {
+                1 => 0,
+                _ => self.bytes.number()?,
+            };
+            left = left.checked_sub(same.checked_add(1)?)?;
+            (0..=same).for_each(|_| answers.push(answer));
         }
         Some(answers)
     }
 
     fn time(&mut self) -> Option<Option<Timestamp>> {
-        let Some(distance) = self.number()?.checked_sub(1) else {
-            return Some(None);
+        let before = match self.version {
+            // Zero is no time, so that a time is one more than its distance to the last check.
+            1 => match self.bytes.number()?.checked_sub(1) {
+                None => return Some(None),
+                Some(distance) => leb128::unzigzag(distance),
+            },
+            _ => self.bytes.signed()?,
         };
-        let millis = self.last_at.checked_sub(unzigzag(distance))?;
+        let millis = self.last_at.checked_sub(before)?;
         Some(Some(Timestamp::from_millisecond(millis).ok()?))
     }
-
-    fn number(&mut self) -> Option<u64> {
-        let mut number = 0u64;
-        for shift in (0..u64::BITS).step_by(7) {
-            let byte = self.byte()?;
-            number |= u64::from(byte & 0x7F).checked_shl(shift)?;
-            if byte & 0x80 == 0 {
-                return Some(number);
-            }
-        }
-        None
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        let (&first, rest) = self.rest.split_first()?;
-        self.rest = rest;
-        Some(first)
-    }
-}
-
-/// Small numbers of either sign become small numbers.
-fn zigzag(number: i64) -> u64 {
-    ((number << 1) ^ (number >> 63)) as u64
-}
-
-fn unzigzag(number: u64) -> i64 {
-    (number >> 1) as i64 ^ -((number & 1) as i64)
 }
 
 fn code_of_class(class: Class) -> u64 {
@@ -320,4 +333,77 @@ fn class_of_code(code: u64) -> Option<Class> {
 }
 
 /// The first byte of a record.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+
+/// How many single times a record has beside the last check, and how many numbers. Together they fit in a mask.
+const TIMES: usize = 9;
+const NUMBERS: usize = 7;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_760_000_000 + second).expect("in range")
+    }
+
+    #[test]
+    fn a_record_of_version_1_is_read() {
+        // Alive since 1,000 seconds before the last check, with an interval of 7 days, and two answers.
+        let last_at = leb128::zigzag(at(0).as_millisecond());
+        let mut writer = leb128::Writer {
+            bytes: vec![1, State::Alive.code(), 1 << 6],
+        };
+        writer.number(last_at);
+        writer.byte(0);
+        writer.number(leb128::zigzag(1_000_000) + 1);
+        (1..TIMES).for_each(|_| writer.number(0));
+        writer.number(7 * 86_400_000);
+        (1..NUMBERS).for_each(|_| writer.number(0));
+        writer.number(0);
+        writer.number(2);
+        writer.number(503 << 3 | 2);
+        writer.number(200 << 3);
+        let record = Record::from_bytes(&writer.bytes).expect("a record");
+        assert_eq!(record.state(), State::Alive);
+        assert_eq!(
+            (record.last_at(), record.last_ok()),
+            (Some(at(0)), Some(at(-1_000)))
+        );
+        assert_eq!(record.first_bad(), None);
+        assert_eq!(record.interval(), Duration::from_secs(7 * 86_400));
+        let answers: Vec<_> = record
+            .answers()
+            .iter()
+            .map(|answer| answer.status)
+            .collect();
+        assert_eq!(answers, [Some(503), Some(200)]);
+        // Written again, it is of this version.
+        let bytes = record.to_bytes();
+        assert_eq!(bytes[0], VERSION);
+        assert_eq!(Record::from_bytes(&bytes), Ok(record));
+    }
+
+    #[test]
+    fn a_url_that_is_alive_for_long_takes_few_bytes() {
+        let mut record = Record {
+            state: State::Alive,
+            last_at: Some(at(0)),
+            last_ok: Some(at(0)),
+            interval: Duration::from_secs(90 * 86_400),
+            ..Record::default()
+        };
+        for _ in 0..8 {
+            record.answers.push(Answer {
+                class: Class::Ok,
+                status: Some(200),
+            });
+        }
+        assert_eq!(record.to_bytes().len(), 23);
+        record.answers.push(Answer {
+            class: Class::Network,
+            status: None,
+        });
+        assert_eq!(Record::from_bytes(&record.to_bytes()), Ok(record));
+    }
+}

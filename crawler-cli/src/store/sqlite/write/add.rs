@@ -7,7 +7,7 @@ use super::{Answers, answered};
 use crate::check::Reference;
 use crate::store::sqlite::codec;
 use crate::store::sqlite::failure::Failure;
-use crate::store::sqlite::keys::{Lookup, key_of};
+use crate::store::sqlite::keys::Lookup;
 use crate::store::sqlite::memory::{Memory, take};
 use crate::store::{
     Added, Answer, Completed, Demand, HostId, JudgedLink, Link, LinkId, Target, UrlId,
@@ -142,19 +142,19 @@ impl<'c> Adder<'c> {
 
     /// Finds a URL by its text: its row, or the key for it.
     fn find(&mut self, text: &str, is_local: bool) -> Result<(i64, Option<KnownUrl>), Failure> {
-        let mut key = key_of(text);
-        while let Some(url) = self.memory.keys.get(&mut self.lookup, key)? {
-            let mut rows = self.find.query([url])?;
+        let (find, mut known) = (&mut self.find, None);
+        let keys = &self.memory.keys;
+        let (key, _) = keys.search(&mut self.lookup, text, |url| {
+            let mut rows = find.query([url])?;
             let Some(row) = rows.next()? else {
                 return Err(Failure::Damaged(format!("URL {url} is missing")));
             };
-            let known = known_url(url, row)?;
-            if codec::text(row, 4)? == Some(text) && known.host.is_none() == is_local {
-                return Ok((key, Some(known)));
-            }
-            key = key.wrapping_add(1);
-        }
-        Ok((key, None))
+            let found = known_url(url, row)?;
+            let is_it = codec::text(row, 4)? == Some(text) && found.host.is_none() == is_local;
+            known = is_it.then_some(found);
+            Ok(is_it)
+        })?;
+        Ok((key, known))
     }
 
     fn read(&mut self, url: i64) -> Result<Option<KnownUrl>, Failure> {
