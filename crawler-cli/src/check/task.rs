@@ -10,6 +10,7 @@ use super::host::UrlCheck;
 use super::links::{Anchors, Format, Kind};
 use super::record::Redirect;
 use super::verdict::Verdict;
+use crate::store::Answer;
 
 /// Identifies a URL among all URLs of a run.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -92,6 +93,25 @@ pub struct Outcome {
     pub checked_at: Option<Timestamp>,
     /// What was wanted, if the last answer is good and has a body that can be read.
     pub page: Option<Box<Page>>,
+}
+
+/// Without what was in the body.
+impl From<Outcome> for Answer {
+    fn from(outcome: Outcome) -> Self {
+        Self {
+            verdict: outcome.verdict,
+            detail: outcome.detail,
+            status: outcome.status,
+            method: outcome.method,
+            moved_to: outcome.moved_to,
+            final_url: outcome.final_url,
+            redirects: outcome.redirects,
+            attempts: outcome.attempts,
+            latency: outcome.latency,
+            address: outcome.address,
+            checked_at: outcome.checked_at,
+        }
+    }
 }
 
 impl Task {

@@ -4,6 +4,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::check::guard::Reach;
+use crate::check::life::Cleared;
+use crate::check::life::time::after;
+use crate::check::verdict::{Cause, HEAD_FACTS_LAST, HeadFault, Verdict};
+
 /// The number of a host in a store.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct HostId(pub i64);
@@ -33,6 +38,52 @@ pub struct HostFacts {
     /// The negative episodes of the host's URLs that were cleared, oldest first: what
     /// [`Cleared`](crate::check::life::Cleared) keeps.
     pub episodes: Vec<Episode>,
+}
+
+impl HostFacts {
+    /// The negative episodes that were cleared.
+    pub fn cleared(&self) -> Cleared {
+        let episodes = self.episodes.iter();
+        Cleared::from_episodes(episodes.map(|episode| (episode.ended, episode.length)))
+    }
+
+    /// A negative episode was cleared.
+    pub fn note_cleared(&mut self, now: Timestamp, lasted: Duration) {
+        let mut cleared = self.cleared();
+        cleared.note(now, lasted);
+        let episodes = cleared.episodes();
+        self.episodes = episodes
+            .map(|(ended, length)| Episode { ended, length })
+            .collect();
+    }
+
+    /// What was learned about HEAD, if that was not too long ago.
+    pub fn head_fault(&self, now: Timestamp) -> Option<HeadFault> {
+        let holds = |until: Option<Timestamp>| until.is_some_and(|until| now < until);
+        if holds(self.no_head_until) {
+            return Some(HeadFault::NoHead);
+        }
+        holds(self.head_lies_until).then_some(HeadFault::Lies)
+    }
+
+    /// Keeps what was learned about HEAD now. What was learned earlier is not believed for longer.
+    pub fn note_head_fault(&mut self, now: Timestamp, fault: HeadFault) {
+        if self.head_fault(now).is_none() {
+            let until = Some(after(now, HEAD_FACTS_LAST));
+            match fault {
+                HeadFault::NoHead => self.no_head_until = until,
+                HeadFault::Lies => self.head_lies_until = until,
+            }
+        }
+    }
+
+    /// A verdict was given about a URL of the host.
+    pub fn note_verdict(&mut self, now: Timestamp, verdict: Verdict) {
+        let answered = Reach::of(verdict) == Some(Reach::Answered);
+        if answered && !matches!(verdict.cause(), Some(Cause::Status5xx(_))) {
+            self.answered_at = Some(now);
+        }
+    }
 }
 
 /// The result of a host's control request.

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::answer::Answer;
 use super::host::HostId;
 use super::link::{Demand, Link, UrlId};
-use crate::check::life::{Record as Life, State};
+use crate::check::life::{Record as Life, State, Transition};
 
 /// The number of an entry in the queue of a host. Later entries have larger numbers; no number is used twice.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -94,4 +94,17 @@ pub struct Change {
     pub status: Option<u16>,
     /// Why, in words.
     pub why: String,
+}
+
+impl Change {
+    /// From a transition of a URL's life. `status`: that of the answer, if an answer caused it.
+    pub fn new(transition: &Transition, status: Option<u16>) -> Self {
+        Self {
+            at: transition.at,
+            from: transition.from,
+            to: transition.to,
+            status,
+            why: transition.why.name().into_owned(),
+        }
+    }
 }

@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::check::guard::Reach;
-use crate::check::life::time::after;
-use crate::check::life::{Cleared, Context, Held, Record as Life, Rules};
-use crate::check::verdict::{Cause, HEAD_FACTS_LAST, HeadFault, Verdict};
+use crate::check::life::{Context, Held, Record as Life, Rules};
+use crate::check::verdict::Verdict;
 use crate::crawl::random::Random;
-use crate::store::{Answer, Change, Episode, HostFacts, Past, Queued};
+use crate::store::{Answer, Change, HostFacts, Past, Queued};
 
 /// The lives of URLs.
 #[derive(Debug)]
@@ -57,7 +55,7 @@ impl Lives {
     ) -> (Life, Vec<Change>) {
         let past = queued.past.as_ref().and_then(|past| past.life.as_ref());
         let mut life = past.cloned().unwrap_or_default();
-        let mut cleared = cleared(facts);
+        let cleared = facts.cleared();
         let context = Context {
             // The answer itself shows that the host works. A missing name says nothing about a host.
             is_control_fine: answer
@@ -73,48 +71,11 @@ impl Lives {
             .rules
             .decide(now, &mut life, verdict, &context, &mut self.random);
         if let Some(lasted) = decision.cleared {
-            cleared.note(now, lasted);
-            let episodes = cleared.episodes();
-            facts.episodes = episodes
-                .map(|(ended, length)| Episode { ended, length })
-                .collect();
+            facts.note_cleared(now, lasted);
         }
-        let answered = Reach::of(answer.verdict) == Some(Reach::Answered);
-        if answered && !matches!(answer.verdict.cause(), Some(Cause::Status5xx(_))) {
-            facts.answered_at = Some(now);
-        }
-        let change = decision.transition.map(|transition| Change {
-            at: transition.at,
-            from: transition.from,
-            to: transition.to,
-            status: answer.status,
-            why: transition.why.name().into_owned(),
-        });
+        facts.note_verdict(now, answer.verdict);
+        let change = decision.transition;
+        let change = change.map(|transition| Change::new(&transition, answer.status));
         (life, change.into_iter().collect())
-    }
-}
-
-fn cleared(facts: &HostFacts) -> Cleared {
-    let episodes = facts.episodes.iter();
-    Cleared::from_episodes(episodes.map(|episode| (episode.ended, episode.length)))
-}
-
-/// What earlier runs have learned about HEAD, if that was not too long ago.
-pub(super) fn head_fault(now: Timestamp, facts: &HostFacts) -> Option<HeadFault> {
-    let holds = |until: Option<Timestamp>| until.is_some_and(|until| now < until);
-    if holds(facts.no_head_until) {
-        return Some(HeadFault::NoHead);
-    }
-    holds(facts.head_lies_until).then_some(HeadFault::Lies)
-}
-
-/// Keeps what this run has learned about HEAD. What an earlier run has learned is not believed for longer.
-pub(super) fn note_head_fault(now: Timestamp, fault: HeadFault, facts: &mut HostFacts) {
-    if head_fault(now, facts).is_none() {
-        let until = Some(after(now, HEAD_FACTS_LAST));
-        match fault {
-            HeadFault::NoHead => facts.no_head_until = until,
-            HeadFault::Lies => facts.head_lies_until = until,
-        }
     }
 }

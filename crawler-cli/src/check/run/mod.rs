@@ -20,8 +20,9 @@ use super::host::{Host, Policy, Shared};
 use super::life::{Held, Rules};
 use super::sources::{self, Input, List, SourceOptions};
 use super::summary::Summary;
-use super::task::{self, Hop, Outcome, Task, Want};
+use super::task::{self, Hop, Task, Want};
 use super::verdict::{Cause, Verdict};
+use crate::crawl::fleet::{Fleet, Take};
 use crate::crawl::hosts::{HostId as WorkId, Hosts};
 use crate::crawl::origin::root_of;
 use crate::crawl::reporter::Reporter;
@@ -30,22 +31,22 @@ use crate::crawl::stats::Stats;
 use crate::crawl::transfer::Transfer;
 use crate::crawl::work::HostWork as _;
 use crate::store::sqlite::Sqlite;
-use crate::store::{Answer, Completed, Demand, HostId, Queued, StoreError};
+use crate::store::{Answer, Completed, Demand, EntryId, HostId, Queued, StoreError};
 
 mod anchors;
 mod feeder;
-mod fleet;
 mod guards;
 mod judge;
 mod keeper;
+mod known;
 mod lives;
 mod output;
 mod pages;
 
-use fleet::{Fleet, Take};
 use guards::{Asked, Guards, Rulings};
 use judge::Judge;
 use keeper::{Command, Keeper, Reply};
+use known::Known;
 use lives::Lives;
 use output::Output;
 use pages::Pages;
@@ -87,6 +88,7 @@ pub(super) fn run(plan: Plan, reporter: &mut dyn Reporter<Checker>) -> Summary {
         shared: Shared::new(Stats::new(Instant::now())),
         keeper,
         fleet: Fleet::default(),
+        known: Known::default(),
         tasks: HashMap::new(),
         completed: Vec::new(),
         guards: Guards::new(is_kept),
@@ -162,7 +164,8 @@ struct Run<'r> {
     scheduler: Scheduler<Host>,
     shared: Shared,
     keeper: Keeper,
-    fleet: Fleet,
+    fleet: Fleet<Queued>,
+    known: Known,
     /// The URLs that works have.
     tasks: HashMap<task::UrlId, Queued>,
     /// What the keeper gets next.
@@ -274,10 +277,10 @@ impl Run<'_> {
             Reply::Began { is_resumed } => self.output.summary.resumed = is_resumed,
             Reply::Hosts(hosts) => {
                 for host in hosts {
-                    if host.facts.answered_at.is_some() && self.fleet.note_answer(host.id) {
+                    if host.facts.answered_at.is_some() && self.known.note_answer(host.id) {
                         self.guards.note_answering();
                     }
-                    self.fleet.add_facts(host.id, host.facts);
+                    self.known.add_facts(host.id, host.facts);
                     self.fleet.handle_queued(host.id);
                 }
                 self.activate();
@@ -337,8 +340,12 @@ impl Run<'_> {
         }
     }
 
-    fn send(&mut self, Take { host, after, limit }: Take) {
-        self.keeper.send(Command::Take { host, after, limit });
+    fn send(&mut self, take: Take<HostId, EntryId>) {
+        self.keeper.send(Command::Take {
+            host: take.queue,
+            after: take.after.unwrap_or(EntryId::START),
+            limit: take.limit,
+        });
     }
 
     /// Gives URLs of a host to its work, as many as it has room for.
@@ -397,8 +404,8 @@ impl Run<'_> {
         }
         let work = self.work_of(root_of(url));
         self.fleet.set_work(host, work);
-        let facts = self.fleet.facts(host);
-        if let Some(fault) = facts.and_then(|facts| lives::head_fault(Timestamp::now(), facts)) {
+        let facts = self.known.facts(host);
+        if let Some(fault) = facts.and_then(|facts| facts.head_fault(Timestamp::now())) {
             self.scheduler.hosts().work(work).believe(fault);
         }
         work
@@ -470,9 +477,9 @@ impl Run<'_> {
             if hosts.last() != Some(&host) {
                 hosts.push(host);
             }
-            let has_answered = self.fleet.has_answered(host);
+            let has_answered = self.known.has_answered(host);
             if guard::Reach::of(outcome.verdict) == Some(guard::Reach::Answered)
-                && self.fleet.note_answer(host)
+                && self.known.note_answer(host)
             {
                 self.guards.note_answering();
             }
@@ -503,9 +510,10 @@ impl Run<'_> {
             return;
         }
         if let Some(fault) = work.and_then(|work| self.scheduler.hosts().work(work).head_fault()) {
-            lives::note_head_fault(Timestamp::now(), fault, self.fleet.facts_mut(host));
+            let facts = self.known.facts_mut(host);
+            facts.note_head_fault(Timestamp::now(), fault);
         }
-        if let Some(facts) = self.fleet.facts(host) {
+        if let Some(facts) = self.known.facts(host) {
             let facts = vec![(host, facts.clone())];
             self.keeper.send(Command::SaveHosts(facts));
         }
@@ -549,9 +557,9 @@ impl Run<'_> {
         let anchors = page.as_ref().and_then(|page| page.anchors.as_ref());
         let fragment = outcome.fragment.as_deref();
         let anchors = anchors.map(|anchors| anchors::encode(anchors, fragment));
-        let answer = answer(outcome);
+        let answer = Answer::from(outcome);
         let decided = self.lives.as_mut().map(|lives| {
-            let facts = self.fleet.facts_mut(queued.host);
+            let facts = self.known.facts_mut(queued.host);
             lives.decide(Timestamp::now(), &queued, &answer, held, facts)
         });
         let (life, changes) = decided.unzip();
@@ -683,22 +691,6 @@ fn task(queued: &Queued, url: Url) -> Task {
             links: demand.links,
             anchors: demand.anchors,
         },
-    }
-}
-
-fn answer(outcome: Outcome) -> Answer {
-    Answer {
-        verdict: outcome.verdict,
-        detail: outcome.detail,
-        status: outcome.status,
-        method: outcome.method,
-        moved_to: outcome.moved_to,
-        final_url: outcome.final_url,
-        redirects: outcome.redirects,
-        attempts: outcome.attempts,
-        latency: outcome.latency,
-        address: outcome.address,
-        checked_at: outcome.checked_at,
     }
 }
 

@@ -1,0 +1,62 @@
+//! What is remembered about hosts until the end of a run.
+
+use std::collections::HashMap;
+
+use crate::crawl::fleet::Entry;
+use crate::store::{EntryId, HostFacts, HostId, Queued};
+
+impl Entry for Queued {
+    type Queue = HostId;
+    type Place = EntryId;
+
+    fn queue(&self) -> HostId {
+        self.host
+    }
+
+    fn place(&self) -> EntryId {
+        self.entry
+    }
+}
+
+/// All hosts of a run.
+#[derive(Debug, Default)]
+pub(super) struct Known(HashMap<HostId, Host>);
+
+#[derive(Debug, Default)]
+struct Host {
+    /// Whether the host answered, in this run or an earlier one.
+    has_answered: bool,
+    /// What earlier runs and this one have learned; `None`: nothing.
+    facts: Option<Box<HostFacts>>,
+}
+
+impl Known {
+    /// Remembers what earlier runs have learned about a host.
+    pub(super) fn add_facts(&mut self, id: HostId, facts: HostFacts) {
+        if facts != HostFacts::default() {
+            self.0.entry(id).or_default().facts = Some(Box::new(facts));
+        }
+    }
+
+    /// What is known about a host; `None`: nothing.
+    pub(super) fn facts(&self, id: HostId) -> Option<&HostFacts> {
+        self.0.get(&id)?.facts.as_deref()
+    }
+
+    /// What is known about a host, to be changed.
+    pub(super) fn facts_mut(&mut self, host: HostId) -> &mut HostFacts {
+        let host = self.0.entry(host).or_default();
+        host.facts.get_or_insert_default()
+    }
+
+    /// Notes that the host answered. Returns whether it did so for the first time.
+    pub(super) fn note_answer(&mut self, id: HostId) -> bool {
+        let host = self.0.entry(id).or_default();
+        !std::mem::replace(&mut host.has_answered, true)
+    }
+
+    /// Whether the host ever answered.
+    pub(super) fn has_answered(&self, id: HostId) -> bool {
+        self.0.get(&id).is_some_and(|host| host.has_answered)
+    }
+}

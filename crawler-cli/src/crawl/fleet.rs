@@ -1,0 +1,309 @@
+//! Which queues of URLs are worked on, and the way of their entries from a store to the work at their host. Pure.
+//!
+//! Only so many queues are worked on at a time, and only so many of their entries are in memory; the others wait in the
+//! store.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+
+use super::hosts::HostId as WorkId;
+
+/// What waits in a queue.
+pub(crate) trait Entry {
+    /// Names a queue: a host, or a part of what is to be asked at a host.
+    type Queue: Copy + Eq + Hash;
+    /// The place of an entry in its queue.
+    type Place: Copy;
+
+    /// The queue.
+    fn queue(&self) -> Self::Queue;
+
+    /// The place.
+    fn place(&self) -> Self::Place;
+}
+
+/// All queues.
+pub(crate) struct Fleet<E: Entry> {
+    queues: HashMap<E::Queue, Queue<E>>,
+    /// Queues with entries that are not worked on, in the order in which they were found.
+    waiting: VecDeque<E::Queue>,
+    /// How many queues are worked on.
+    active: usize,
+    /// How many reads of queues are under way.
+    taking: usize,
+    /// The works that queues are using, and how many queues use each.
+    works: HashMap<WorkId, usize>,
+}
+
+/// One queue.
+struct Queue<E: Entry> {
+    /// The last entry that was taken.
+    cursor: Option<E::Place>,
+    /// Whether the store may have entries after it.
+    has_more: bool,
+    is_waiting: bool,
+    /// `None`: the queue is not worked on.
+    active: Option<Box<Active<E>>>,
+}
+
+/// A queue that is worked on.
+#[derive(Debug)]
+struct Active<E> {
+    work: Option<WorkId>,
+    /// Entries that were taken and not given to the work.
+    buffer: VecDeque<E>,
+    is_taking: bool,
+    /// Entries that the work has.
+    in_work: usize,
+    /// How many entries were taken last.
+    chunk: usize,
+}
+
+/// A read of a queue.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Take<Q, P> {
+    pub(crate) queue: Q,
+    /// `None`: from the beginning.
+    pub(crate) after: Option<P>,
+    pub(crate) limit: usize,
+}
+
+/// A read of one of the queues of a fleet.
+pub(crate) type TakeOf<E> = Take<<E as Entry>::Queue, <E as Entry>::Place>;
+
+impl<E: Entry> Default for Fleet<E> {
+    fn default() -> Self {
+        Self {
+            queues: HashMap::new(),
+            waiting: VecDeque::new(),
+            active: 0,
+            taking: 0,
+            works: HashMap::new(),
+        }
+    }
+}
+
+impl<E: Entry> Default for Queue<E> {
+    fn default() -> Self {
+        Self {
+            cursor: None,
+            has_more: false,
+            is_waiting: false,
+            active: None,
+        }
+    }
+}
+
+impl<E> Default for Active<E> {
+    fn default() -> Self {
+        Self {
+            work: None,
+            buffer: VecDeque::new(),
+            is_taking: false,
+            in_work: 0,
+            chunk: 0,
+        }
+    }
+}
+
+impl<E: Entry> Fleet<E> {
+    /// The queue has entries that were not taken.
+    pub(crate) fn handle_queued(&mut self, id: E::Queue) {
+        let queue = self.queue(id);
+        queue.has_more = true;
+        if queue.active.is_none() && !std::mem::replace(&mut queue.is_waiting, true) {
+            self.waiting.push_back(id);
+        }
+    }
+
+    /// The next queue to be worked on, and its first read.
+    pub(crate) fn activate(&mut self) -> Option<TakeOf<E>> {
+        if self.active >= MOST_ACTIVE {
+            return None;
+        }
+        let id = self.waiting.pop_front()?;
+        self.queue(id).is_waiting = false;
+        self.work_on(id);
+        self.take(id)
+    }
+
+    /// Whether further queues can be worked on.
+    pub(crate) fn has_room(&self) -> bool {
+        self.active + self.waiting.len() < MOST_ACTIVE
+    }
+
+    fn work_on(&mut self, id: E::Queue) -> &mut Active<E> {
+        let queue = self.queues.entry(id).or_default();
+        queue.active.get_or_insert_with(|| {
+            self.active += 1;
+            Box::default()
+        })
+    }
+
+    /// The next read for a queue that runs out of entries.
+    pub(crate) fn take(&mut self, id: E::Queue) -> Option<TakeOf<E>> {
+        let share = (MOST_TAKEN / self.active.max(1)).clamp(LEAST_CHUNK, MOST_CHUNK);
+        let queue = self.queues.get_mut(&id)?;
+        let active = queue.active.as_mut()?;
+        if active.is_taking || !queue.has_more || active.buffer.len() > active.chunk / 2 {
+            return None;
+        }
+        active.chunk = (active.chunk * 2).clamp(LEAST_CHUNK, share);
+        active.is_taking = true;
+        self.taking += 1;
+        Some(Take {
+            queue: id,
+            after: queue.cursor,
+            limit: active.chunk,
+        })
+    }
+
+    /// A read has ended: `taken` has fewer than `limit` entries if there are no more.
+    pub(crate) fn handle_taken(&mut self, id: E::Queue, limit: usize, taken: Vec<E>) {
+        self.taking -= 1;
+        let queue = self.queue(id);
+        queue.has_more = taken.len() >= limit;
+        if let Some(last) = taken.last() {
+            queue.cursor = Some(last.place());
+        }
+        if let Some(active) = &mut queue.active {
+            active.is_taking = false;
+            active.buffer.extend(taken);
+        }
+    }
+
+    /// Whether reads are under way.
+    pub(crate) fn is_taking(&self) -> bool {
+        self.taking > 0
+    }
+
+    /// The next entry of a queue that was taken.
+    pub(crate) fn peek(&self, id: E::Queue) -> Option<&E> {
+        self.queues.get(&id)?.active.as_ref()?.buffer.front()
+    }
+
+    /// Gives the next entry of a queue to its work.
+    pub(crate) fn begin(&mut self, id: E::Queue) -> Option<E> {
+        let active = self.queues.get_mut(&id)?.active.as_mut()?;
+        let entry = active.buffer.pop_front()?;
+        active.in_work += 1;
+        Some(entry)
+    }
+
+    /// An entry is to be asked anew.
+    pub(crate) fn put_back(&mut self, entry: E) {
+        self.work_on(entry.queue()).buffer.push_front(entry);
+    }
+
+    /// The work has an entry of the queue no longer.
+    pub(crate) fn end(&mut self, id: E::Queue) {
+        if let Some(active) = self.queue(id).active.as_mut() {
+            active.in_work -= 1;
+        }
+    }
+
+    /// Stops the work on a queue that has no entries. Returns whether it has none.
+    pub(crate) fn rest(&mut self, id: E::Queue) -> bool {
+        let queue = self.queue(id);
+        let has_more = queue.has_more;
+        let is_idle = |active: &Active<E>| {
+            !has_more && !active.is_taking && active.in_work == 0 && active.buffer.is_empty()
+        };
+        let Some(active) = queue.active.take_if(|active| is_idle(active)) else {
+            return queue.active.is_none();
+        };
+        self.active -= 1;
+        self.leave(active.work);
+        true
+    }
+
+    /// Gives up what was taken from a queue and not given to its work. The queue has nothing more to ask before it is
+    /// [queued](Self::handle_queued) again.
+    pub(crate) fn abandon(&mut self, id: E::Queue) -> Vec<E> {
+        let queue = self.queue(id);
+        queue.has_more = false;
+        let active = queue.active.as_mut();
+        active.map_or_else(Vec::new, |active| active.buffer.drain(..).collect())
+    }
+
+    /// Forgets a queue that rests: it is read from its beginning when it is queued again.
+    pub(crate) fn forget(&mut self, id: E::Queue) {
+        let rests = |queue: &Queue<E>| queue.active.is_none() && !queue.is_waiting;
+        if self.queues.get(&id).is_some_and(rests) {
+            self.queues.remove(&id);
+        }
+    }
+
+    /// Whether a queue is worked on, or waits for that.
+    pub(crate) fn knows(&self, id: E::Queue) -> bool {
+        let is_known = |queue: &Queue<E>| queue.active.is_some() || queue.is_waiting;
+        self.queues.get(&id).is_some_and(is_known)
+    }
+
+    /// Whether no queue has entries to ask, as far as is known.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.active == 0 && self.waiting.is_empty()
+    }
+
+    /// The queues that are worked on.
+    pub(crate) fn active(&self) -> Vec<E::Queue> {
+        let active = self
+            .queues
+            .iter()
+            .filter(|(_, queue)| queue.active.is_some());
+        active.map(|(id, _)| *id).collect()
+    }
+
+    /// The work of a queue.
+    pub(crate) fn work(&self, id: E::Queue) -> Option<WorkId> {
+        self.queues.get(&id)?.active.as_ref()?.work
+    }
+
+    /// Sets the work of a queue that is worked on.
+    pub(crate) fn set_work(&mut self, id: E::Queue, work: WorkId) {
+        if let Some(active) = self.queue(id).active.as_mut() {
+            let before = active.work.replace(work);
+            *self.works.entry(work).or_default() += 1;
+            self.leave(before);
+        }
+    }
+
+    /// Whether a queue uses this work.
+    pub(crate) fn uses(&self, work: WorkId) -> bool {
+        self.works.contains_key(&work)
+    }
+
+    /// Forgets all works, which were removed.
+    pub(crate) fn forget_works(&mut self) {
+        self.works.clear();
+        let queues = self.queues.values_mut();
+        for active in queues.filter_map(|queue| queue.active.as_mut()) {
+            active.work = None;
+        }
+    }
+
+    fn leave(&mut self, work: Option<WorkId>) {
+        if let Some(work) = work
+            && let Some(queues) = self.works.get_mut(&work)
+        {
+            *queues -= 1;
+            if *queues == 0 {
+                self.works.remove(&work);
+            }
+        }
+    }
+
+    fn queue(&mut self, id: E::Queue) -> &mut Queue<E> {
+        self.queues.entry(id).or_default()
+    }
+}
+
+/// The largest number of queues that are worked on: more than can have connections at a time.
+const MOST_ACTIVE: usize = 2_000;
+
+/// The largest number of entries in memory, shared by the queues that are worked on.
+const MOST_TAKEN: usize = 16_384;
+
+/// Entries of one queue that are read at a time: a fast host gets through 2,000 while others are stored.
+const LEAST_CHUNK: usize = 32;
+const MOST_CHUNK: usize = 2_048;
