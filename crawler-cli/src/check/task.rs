@@ -91,6 +91,8 @@ pub struct Outcome {
     pub is_private: bool,
     /// When the last answer or failure came. `None` if the URL was not asked.
     pub checked_at: Option<Timestamp>,
+    /// How long the host wants no requests, if the URL was not judged for that reason.
+    pub retry_after: Option<Duration>,
     /// What was wanted, if the last answer is good and has a body that can be read.
     pub page: Option<Box<Page>>,
 }

@@ -234,6 +234,20 @@ impl<E: Entry> Fleet<E> {
         }
     }
 
+    /// How many entries of a queue its work has, and how many were taken and wait.
+    pub(crate) fn counts(&self, id: E::Queue) -> (usize, usize) {
+        let queue = self.queues.get(&id);
+        let active = queue.and_then(|queue| queue.active.as_ref());
+        active.map_or((0, 0), |active| (active.in_work, active.buffer.len()))
+    }
+
+    /// How many entries were taken and wait.
+    pub(crate) fn buffered(&self) -> usize {
+        let active = self.queues.values();
+        let active = active.filter_map(|queue| queue.active.as_ref());
+        active.map(|active| active.buffer.len()).sum()
+    }
+
     /// Whether a queue is worked on, or waits for that.
     pub(crate) fn knows(&self, id: E::Queue) -> bool {
         let is_known = |queue: &Queue<E>| queue.active.is_some() || queue.is_waiting;

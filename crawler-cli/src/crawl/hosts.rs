@@ -34,6 +34,8 @@ pub(super) struct Host<W> {
     pub(super) identity: Identity,
     /// Calls to the host in the client.
     pub(super) in_flight: usize,
+    /// The largest number of them; the scheduler has a limit for all hosts, too.
+    pub(super) connections: usize,
     /// The index of the host in the statistics.
     pub(super) stats: usize,
 }
@@ -67,6 +69,7 @@ impl<W> Hosts<W> {
             is_proxied,
             identity: self.identities.of(&root),
             in_flight: 0,
+            connections: usize::MAX,
             stats,
         };
         let id = match self.free.pop() {
@@ -81,6 +84,16 @@ impl<W> Hosts<W> {
         };
         self.by_root.insert(root, id);
         id
+    }
+
+    /// Sets the largest number of requests in flight to a host. The limit for all hosts holds, too.
+    pub(crate) fn set_connections(&mut self, id: HostId, most: usize) {
+        self.host(id).connections = most;
+    }
+
+    /// Hosts that are added from now on get these identities.
+    pub(crate) fn set_identities(&mut self, identities: Identities) {
+        self.identities = identities;
     }
 
     /// Removes a host that has no calls.

@@ -37,8 +37,9 @@ pub struct Scheduler<W: HostWork, N: Net = OsNet> {
 struct Limits {
     /// The largest number of calls in flight to one host.
     host: usize,
-    /// The largest number of calls in flight to all hosts.
+    /// The largest number of calls in flight to all hosts, now and usually.
     all: usize,
+    usual: usize,
     /// Whether hosts with the same address are limited together.
     per_address: bool,
 }
@@ -54,6 +55,7 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
         let limits = Limits {
             host: transfer.connections.get(),
             all: transfer.all_connections().get(),
+            usual: transfer.all_connections().get(),
             per_address: transfer.per_address,
         };
         let mut agenda = Agenda::default();
@@ -115,6 +117,12 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
         self.agenda.remove(host);
         self.groups.remove(host);
         self.hosts.remove(host)
+    }
+
+    /// Lets all hosts together have this share of the usual number of calls in flight, at least one.
+    pub(crate) fn set_share(&mut self, share: f64) {
+        // The cast saturates.
+        self.limits.all = ((self.limits.usual as f64 * share) as usize).max(1);
     }
 
     /// Whether no call is in flight.
@@ -216,11 +224,12 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
     }
 
     fn has_room(&mut self, host: HostId) -> bool {
-        let (in_flight, is_proxied) = {
+        let (in_flight, most, is_proxied) = {
             let host = self.hosts.host(host);
-            (host.in_flight, host.is_proxied)
+            (host.in_flight, host.connections, host.is_proxied)
         };
-        let has_room = in_flight < self.limits.host && self.calls.in_flight() < self.limits.all;
+        let has_room =
+            in_flight < self.limits.host.min(most) && self.calls.in_flight() < self.limits.all;
         if !has_room || !self.limits.per_address || is_proxied {
             return has_room;
         }

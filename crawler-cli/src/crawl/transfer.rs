@@ -18,6 +18,8 @@ use super::identity::Identities;
 pub(crate) struct Transfer {
     /// The largest number of connections to one host, and of requests in flight to the host. Default 8.
     pub(crate) connections: NonZeroUsize,
+    /// The largest number of connections to all hosts, if it is less than the engine's default. Default: not less.
+    pub(crate) most: Option<NonZeroUsize>,
     /// The number of file descriptors that connections leave free. Default 0.
     pub(crate) reserved: usize,
     /// The limit for one request in all. Default 30 s.
@@ -53,6 +55,7 @@ impl Default for Transfer {
     fn default() -> Self {
         Self {
             connections: NonZeroUsize::new(8).unwrap_or(NonZeroUsize::MIN),
+            most: None,
             reserved: 0,
             timeout: Duration::from_secs(30),
             connect: LONGEST_OPENING,
@@ -87,7 +90,6 @@ impl Transfer {
     }
 
     /// Creates a client on this network, with this resolver. Unless all are allowed, only public addresses are.
-    #[allow(dead_code, reason = "the service of watch is next to use it")]
     pub(crate) fn client_on<N: Net>(
         &self,
         net: N,
@@ -138,11 +140,15 @@ impl Transfer {
     }
 
     /// The engine's default, which most systems allow, without the reserved descriptors; at least the limit of one
-    /// host.
+    /// host, unless there is a limit for all.
     pub(crate) fn all_connections(&self) -> NonZeroUsize {
         let most = Config::default().max_connections.get();
         let most = NonZeroUsize::new(most.saturating_sub(self.reserved));
-        most.map_or(self.connections, |most| most.max(self.connections))
+        match (most, self.most) {
+            (Some(most), None) => most.max(self.connections),
+            (Some(most), Some(own)) => most.min(own),
+            (None, _) => self.connections,
+        }
     }
 }
 

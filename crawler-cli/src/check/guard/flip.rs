@@ -108,6 +108,23 @@ impl HostFlip {
         }
     }
 
+    /// The same with the times in which the host was held, from the store.
+    #[must_use]
+    pub fn with_stops(mut self, stops: Stops) -> Self {
+        self.stops = stops;
+        match self.hold {
+            Some(hold) => self.stops.begin(hold.since),
+            None => {
+                // The hold ended, and the process with it.
+                let last = self.stops.iter().last();
+                if let Some((since, None)) = last {
+                    self.stops.end(since);
+                }
+            }
+        }
+        self
+    }
+
     /// Takes a verdict about a URL of the host, with the state that the URL had before.
     ///
     /// Only URLs that were alive count, so a set that is all negative when it is first seen is no flip. Void verdicts do
@@ -236,6 +253,16 @@ impl HostFlip {
         self.asked = Recent::new(self.rules.window);
         self.turned = Recent::new(self.rules.window);
         Some(FlipStep::Release)
+    }
+
+    /// Whether nothing would be lost if the guard was made anew.
+    pub fn is_idle(&mut self, now: Timestamp) -> bool {
+        let pause = self.rules.window.saturating_mul(WINDOWS_BETWEEN_SIBLINGS);
+        let is_recent = |at| between(at, now) < pause;
+        self.hold.is_none()
+            && !self.is_exhausted
+            && self.asked.count(now) == 0
+            && !self.siblings_asked_at.is_some_and(is_recent)
     }
 
     fn has_flipped(&mut self, now: Timestamp) -> bool {

@@ -2,6 +2,7 @@
 //!
 //! - [`OwnNetwork`]: the own network fails. Nothing is asked, and what was taken in the window is void.
 //! - [`HostFlip`]: a host turned negative as a whole, as when a cache is purged. Its URLs are held, and their clock stops.
+//! - [`HoldBack`]: failures that are not believed before it is clear that the own network works.
 //! - [`PruneBudget`]: how many URLs may be pruned in a day.
 //!
 //! Each is driven by what a run learns, and says what to do next; who asks and who stores is left to the caller. The
@@ -40,6 +41,7 @@
 
 mod budget;
 mod flip;
+mod hold_back;
 mod own_network;
 mod reach;
 mod recent;
@@ -47,6 +49,7 @@ mod stops;
 
 pub use budget::{BudgetRules, PruneBudget};
 pub use flip::{FlipRules, FlipStep, Hold, HostFlip};
+pub use hold_back::HoldBack;
 pub use own_network::{LocalSign, OwnNetwork, OwnNetworkRules, Reason, Round, Switch};
 pub use reach::Reach;
 pub use stops::Stops;

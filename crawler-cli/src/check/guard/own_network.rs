@@ -149,6 +149,29 @@ impl<K: Clone + Eq + Hash> OwnNetwork<K> {
         }
     }
 
+    /// A guard that is off, after a restart: it was on at these times. If it was on until the end of the last run, it goes
+    /// off now, and goes on again if the network still fails.
+    pub fn with_stops(
+        rules: OwnNetworkRules,
+        has_canaries: bool,
+        now: Timestamp,
+        mut stops: Stops,
+    ) -> Self {
+        stops.end(now);
+        Self {
+            stops,
+            ..Self::new(rules, has_canaries)
+        }
+    }
+
+    /// The wall clock was set forward: nothing ages by that.
+    pub fn skip(&mut self, from: Timestamp, to: Timestamp) {
+        if self.on.is_none() && from < to {
+            self.stops.begin(from);
+            self.stops.end(to);
+        }
+    }
+
     /// A host answered or failed. `has_answered`: the host answered earlier, in this run or when it was last asked in an
     /// earlier one.
     pub fn handle_host(

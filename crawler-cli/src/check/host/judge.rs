@@ -33,6 +33,7 @@ impl Host {
         let step = check.attempt.handle(Evidence::Answer(reply.answer));
         match step {
             Step::Parked => {
+                check.retry_after = reply.retry_after;
                 let detail = match reply.retry_after {
                     Some(wait) => format!("asks to wait {} s", wait.as_secs()),
                     None => "asks for fewer requests".to_owned(),

@@ -40,6 +40,8 @@ pub(in crate::check) struct UrlCheck {
     pub(super) body: Option<Box<AnswerBody>>,
     pub(super) page: Option<Box<Page>>,
     last: LastAnswer,
+    /// The last answer asked for this wait.
+    pub(super) retry_after: Option<Duration>,
     /// A certificate of the URL or of its redirects ends soon.
     expiry: Option<String>,
 }
@@ -75,6 +77,7 @@ impl UrlCheck {
             body: None,
             page: None,
             last: LastAnswer::default(),
+            retry_after: None,
             expiry: None,
             task,
         }
@@ -249,6 +252,7 @@ impl UrlCheck {
             Some(warning) if is_good => (Verdict::Failed(Cause::TlsExpired), Some(warning)),
             _ => (verdict, detail),
         };
+        let throttled = Verdict::Failed(Cause::Throttled);
         Outcome {
             id: self.task.id,
             verdict,
@@ -267,6 +271,7 @@ impl UrlCheck {
             address: self.last.address,
             is_private: self.last.is_private,
             checked_at: None,
+            retry_after: self.retry_after.filter(|_| verdict == throttled),
             page: self.page.filter(|_| is_good),
         }
     }

@@ -74,6 +74,11 @@ impl Record {
         self.evidence.negatives.count
     }
 
+    /// How many checks in a row have found that the server could not be reached, or failed.
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+
     /// Why the URL could not be judged lately, and since when.
     pub fn flag(&self) -> Option<(Flag, Timestamp)> {
         self.flag

@@ -320,6 +320,7 @@ fn not_asked(queued: &Queued) -> Outcome {
         address: None,
         is_private: false,
         checked_at: None,
+        retry_after: None,
         page: None,
     }
 }

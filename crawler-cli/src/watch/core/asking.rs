@@ -1,0 +1,404 @@
+//! From due rows to the work at their hosts, and from there to outcomes.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+
+use std::time::{Duration, Instant};
+
+use courser::net::{Net, Waker};
+use courser::{Client, proto};
+use jiff::Timestamp;
+use url::{Position, Url};
+
+use super::policies::Policies;
+use super::queue::QueueId;
+use super::settings::Settings;
+use crate::check::guard::LocalSign;
+use crate::check::host::{Host, Shared};
+use crate::check::task::{Hop, Outcome, Task, UrlId as TaskId};
+use crate::check::verdict::HeadFault;
+use crate::crawl::fleet::{Entry as _, Fleet, TakeOf};
+use crate::crawl::hosts::{HostId as WorkId, Hosts};
+use crate::crawl::origin::root_of;
+use crate::crawl::scheduler::Scheduler;
+use crate::crawl::stats::{Stats, Waiting};
+use crate::crawl::transfer::Transfer;
+use crate::crawl::work::HostWork as _;
+use crate::store::{DueUrl, HostId, UrlId};
+
+/// What is being asked.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all are URLs; a box would be an allocation for each"
+)]
+#[derive(Debug)]
+pub(super) enum Asked {
+    /// A URL that is due.
+    Url(DueUrl),
+    /// The root of a host, to see whether the host works.
+    Control(HostId),
+    /// A URL that always answers.
+    Canary,
+}
+
+/// Asks URLs.
+pub(super) struct Asking<N: Net> {
+    scheduler: Scheduler<Host, N>,
+    shared: Shared,
+    fleet: Fleet<DueUrl>,
+    tasks: HashMap<TaskId, Asked>,
+    /// URLs that are asked or were asked, and whose judgement is not stored yet: the store still calls them due.
+    busy: HashSet<UrlId>,
+    transfer: Transfer,
+    policies: Policies,
+    /// When each work was made, and by which settings.
+    made: HashMap<WorkId, (Instant, u64)>,
+    /// The number of works at which those without anything to do are removed.
+    most_works: usize,
+}
+
+/// What became of the next URL of a queue.
+#[derive(Debug)]
+pub(super) enum Given {
+    /// Nothing can be given now.
+    Nothing,
+    /// The work has it, or it was passed over.
+    Yes,
+    /// It is no URL.
+    Invalid(Box<DueUrl>),
+}
+
+impl<N: Net> Asking<N> {
+    pub(super) fn new(client: Client<N>, settings: &Settings, seed: u64) -> Self {
+        let transfer = settings.transfer();
+        let policies = Policies::new(settings, seed);
+        let hosts = Hosts::new(transfer.identities.clone());
+        let policy = &policies.usual().host;
+        let scheduler = Scheduler::new(hosts, client, &transfer, policy);
+        Self {
+            shared: Shared::new(Stats::new(scheduler.now())),
+            scheduler,
+            fleet: Fleet::default(),
+            tasks: HashMap::new(),
+            busy: HashSet::new(),
+            transfer,
+            policies,
+            made: HashMap::new(),
+            most_works: MOST_WORKS,
+        }
+    }
+
+    /// Uses the rules of hosts in these settings from now on.
+    pub(super) fn set_settings(&mut self, settings: &Settings) {
+        self.transfer = settings.transfer();
+        self.policies.set(settings);
+        let identities = self.transfer.identities.clone();
+        self.scheduler.hosts().set_identities(identities);
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        self.scheduler.now()
+    }
+
+    pub(super) fn waker(&mut self) -> io::Result<Waker> {
+        self.scheduler.waker()
+    }
+
+    pub(super) fn fleet(&mut self) -> &mut Fleet<DueUrl> {
+        &mut self.fleet
+    }
+
+    /// Calls that are in flight.
+    pub(super) fn in_flight(&self) -> usize {
+        self.scheduler.in_flight()
+    }
+
+    /// URLs, controls and canaries that works have.
+    pub(super) fn under_way(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Whether the URL is asked, or its judgement is not stored yet.
+    pub(super) fn is_busy(&self, url: UrlId) -> bool {
+        self.busy.contains(&url)
+    }
+
+    /// The judgement of the URL is stored, or there will be none.
+    pub(super) fn release(&mut self, url: UrlId) {
+        self.busy.remove(&url);
+    }
+
+    /// A URL that was asked is to be asked again.
+    pub(super) fn put_back(&mut self, due: DueUrl) {
+        self.busy.remove(&due.id.url);
+        self.fleet.put_back(due);
+    }
+}
+
+/// From the queues to the works.
+impl<N: Net> Asking<N> {
+    /// The next read of a queue that can be worked on.
+    pub(super) fn activate(&mut self) -> Option<TakeOf<DueUrl>> {
+        self.fleet.activate()
+    }
+
+    /// Gives the next URL of a queue to its work. `is_wanted`: whether the URL may be asked; else it is passed over.
+    /// `fault`: what was learned earlier about HEAD at the host.
+    pub(super) fn give(
+        &mut self,
+        queue: QueueId,
+        is_wanted: impl FnOnce(&DueUrl) -> bool,
+        fault: Option<HeadFault>,
+    ) -> Given {
+        let known = self.fleet.work(queue);
+        if known.is_some_and(|work| self.room(work) == 0) {
+            return Given::Nothing;
+        }
+        let Some(next) = self.fleet.peek(queue) else {
+            return Given::Nothing;
+        };
+        if self.busy.contains(&next.id.url) || !is_wanted(next) {
+            self.fleet.begin(queue);
+            self.fleet.end(queue);
+            return Given::Yes;
+        }
+        let Ok(url) = Url::parse(&next.url) else {
+            let due = self.fleet.begin(queue);
+            return due.map_or(Given::Nothing, |due| {
+                self.fleet.end(queue);
+                self.busy.insert(due.id.url);
+                Given::Invalid(Box::new(due))
+            });
+        };
+        let work = self.work_of_queue(queue, &url, fault);
+        if self.room(work) == 0 {
+            return Given::Nothing;
+        }
+        let Some(due) = self.fleet.begin(queue) else {
+            return Given::Nothing;
+        };
+        self.busy.insert(due.id.url);
+        let id = TaskId(due.id.url.0.unsigned_abs());
+        self.tasks.insert(id, Asked::Url(due));
+        self.add(work, Task::given(id, url));
+        Given::Yes
+    }
+
+    /// Asks for the root of a host, whatever else the host is asked.
+    pub(super) fn ask_control(&mut self, host: HostId, root: Url) {
+        let id = TaskId(CONTROL | host.0.unsigned_abs());
+        if self.tasks.contains_key(&id) {
+            return;
+        }
+        self.tasks.insert(id, Asked::Control(host));
+        let work = self.work_of(root.clone());
+        self.add(work, Task::given(id, root));
+    }
+
+    /// Asks a canary.
+    pub(super) fn ask_canary(&mut self, index: usize, url: Url) {
+        let id = TaskId(CANARY | index as u64);
+        self.tasks.insert(id, Asked::Canary);
+        let work = self.work_of(root_of(&url));
+        self.add(work, Task::given(id, url));
+    }
+
+    fn add(&mut self, work: WorkId, task: Task) {
+        let (work, _) = self.scheduler.work_and_calls(work);
+        work.add_task(task, &mut self.shared);
+    }
+
+    fn room(&mut self, work: WorkId) -> usize {
+        self.scheduler.hosts().work(work).room()
+    }
+
+    fn work_of_queue(&mut self, queue: QueueId, url: &Url, fault: Option<HeadFault>) -> WorkId {
+        if let Some(work) = self.fleet.work(queue) {
+            return work;
+        }
+        let work = self.work_of(root_of(url));
+        self.fleet.set_work(queue, work);
+        if let Some(fault) = fault {
+            let work = self.scheduler.hosts().work(work);
+            if work.head_fault().is_none() {
+                work.believe(fault);
+            }
+        }
+        work
+    }
+
+    /// The work at the host with this root URL; created if it is new.
+    fn work_of(&mut self, root: Url) -> WorkId {
+        if let Some(work) = self.scheduler.hosts().at(&root) {
+            return work;
+        }
+        if self.scheduler.hosts().len() >= self.most_works {
+            self.remove_idle_works();
+        }
+        let proxied = proto::Url::parse(root.as_str()).ok();
+        let proxy = proxied.and_then(|url| self.transfer.proxies.pick(&url));
+        let proxy = proxy.map(ToString::to_string);
+        let stats = self.shared.stats.add_host(&root[..Position::BeforePath]);
+        let is_proxied = proxy.is_some();
+        let (policy, connections) = self.policies.of(&root);
+        let work = Host::new(root.clone(), proxy, policy);
+        let now = self.scheduler.now();
+        let id = self.scheduler.hosts().add(root, is_proxied, stats, work);
+        self.scheduler.hosts().set_connections(id, connections);
+        self.made.insert(id, (now, self.policies.generation()));
+        id
+    }
+
+    /// Removes the works that have nothing to do.
+    fn remove_idle_works(&mut self) {
+        let ids: Vec<WorkId> = self.scheduler.hosts().ids().collect();
+        for id in ids {
+            if !self.fleet.uses(id) && self.scheduler.hosts().work(id).is_done() {
+                self.remove(id);
+            }
+        }
+        // Not again before many others have come.
+        self.most_works = MOST_WORKS.max(self.scheduler.hosts().len() * 2);
+    }
+
+    fn remove(&mut self, work: WorkId) {
+        if self.scheduler.remove(work).is_some() {
+            self.made.remove(&work);
+        }
+    }
+
+    /// A queue has nothing more to ask, if that is so. Returns what its work has learned about HEAD.
+    pub(super) fn rest(&mut self, queue: QueueId) -> Option<Option<HeadFault>> {
+        let work = self.fleet.work(queue);
+        if !self.fleet.rest(queue) {
+            return None;
+        }
+        self.fleet.forget(queue);
+        let Some(work) = work.filter(|work| !self.fleet.uses(*work)) else {
+            return Some(None);
+        };
+        let now = self.scheduler.now();
+        let is_old = self.made.get(&work).is_none_or(|(at, generation)| {
+            *generation != self.policies.generation()
+                || now.saturating_duration_since(*at) > OLDEST_WORK
+        });
+        let host = self.scheduler.hosts().work(work);
+        let fault = host.head_fault();
+        // A host that was given up is asked anew the next time. robots.txt is read again after a day (RFC 9309 §2.4).
+        if host.is_done() && (is_old || host.given_up().is_some()) {
+            self.remove(work);
+        }
+        Some(fault)
+    }
+}
+
+/// From the works to outcomes.
+impl<N: Net> Asking<N> {
+    /// Sends what may be sent.
+    pub(super) fn submit(&mut self) {
+        self.scheduler.submit_all(&mut self.shared);
+    }
+
+    /// The earliest time at which a host may be asked without a further answer.
+    pub(super) fn poll_timeout(&mut self, now: Instant) -> Option<Instant> {
+        self.scheduler.poll_timeout(now)
+    }
+
+    /// Whether something can be handled without waiting.
+    pub(super) fn has_more(&self) -> bool {
+        self.scheduler.has_more()
+    }
+
+    /// Waits until an answer arrives or the waker is used, then handles the answers that are there.
+    pub(super) fn wait(&mut self, mut timeout: Duration, goes_on: bool) -> io::Result<()> {
+        if self.scheduler.has_more() {
+            timeout = Duration::ZERO;
+        }
+        for _ in 0..self.scheduler.in_flight().max(1) {
+            let handled = self
+                .scheduler
+                .handle_next_or_wake(timeout, &mut self.shared)?;
+            let Some(host) = handled else {
+                break;
+            };
+            if goes_on {
+                self.scheduler.submit_near(host, &mut self.shared);
+            }
+            timeout = Duration::ZERO;
+        }
+        self.scheduler.read_bodies(&mut self.shared);
+        Ok(())
+    }
+
+    /// What was answered since the last call, and signs that this machine is at fault.
+    pub(super) fn collect(&mut self, now: Timestamp) -> (Vec<(Asked, Outcome)>, Vec<LocalSign>) {
+        for hop in self.shared.take_hops() {
+            self.hand_over(hop);
+        }
+        let outcomes = self.shared.take_outcomes(now).into_iter();
+        let mut asked = Vec::with_capacity(outcomes.len());
+        for outcome in outcomes {
+            let Some(task) = self.tasks.remove(&outcome.id) else {
+                continue;
+            };
+            if let Asked::Url(due) = &task {
+                self.fleet.end(due.queue());
+            }
+            asked.push((task, outcome));
+        }
+        (asked, self.shared.take_signs())
+    }
+
+    /// Passes a redirect to the work at the host where it leads.
+    fn hand_over(&mut self, hop: Hop) {
+        let work = self.work_of(root_of(hop.url()));
+        let (work, _) = self.scheduler.work_and_calls(work);
+        work.add_hop(hop, &mut self.shared);
+    }
+
+    /// Removes all works with their tasks, unless calls are in flight. URLs are to be asked again; what else was asked is
+    /// returned.
+    pub(super) fn clear(&mut self) -> Option<Vec<Asked>> {
+        if self.scheduler.in_flight() > 0 {
+            return None;
+        }
+        let ids: Vec<WorkId> = self.scheduler.hosts().ids().collect();
+        for id in ids {
+            self.remove(id);
+        }
+        self.fleet.forget_works();
+        let mut others = Vec::new();
+        for (_, asked) in std::mem::take(&mut self.tasks) {
+            match asked {
+                Asked::Url(due) => {
+                    self.fleet.end(due.queue());
+                    self.put_back(due);
+                }
+                other => others.push(other),
+            }
+        }
+        Some(others)
+    }
+
+    /// What holds the next request to a host back.
+    pub(super) fn waiting(&mut self, root: &Url) -> Option<Waiting> {
+        let work = self.scheduler.hosts().at(root)?;
+        let now = self.scheduler.now();
+        self.scheduler.hosts().work(work).waiting(now)
+    }
+
+    /// At most this share of the connections is used.
+    pub(super) fn set_share(&mut self, share: f64) {
+        self.scheduler.set_share(share);
+    }
+}
+
+/// The largest number of works in memory, of hosts that are asked and of others, before idle ones are removed.
+const MOST_WORKS: usize = 4_000;
+
+/// A work is made anew after this time.
+const OLDEST_WORK: Duration = Duration::from_secs(86_400);
+
+/// Bits of the names of tasks that are no URLs. The store's numbers are positive.
+const CONTROL: u64 = 1 << 63;
+const CANARY: u64 = 1 << 62;

@@ -1,0 +1,161 @@
+//! What is known about the hosts that are asked.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use url::Url;
+
+use super::keeping::HoldChange;
+use super::queue::{Kind, QueueId};
+use crate::check::guard::{FlipRules, HostFlip};
+use crate::check::task::Outcome;
+use crate::crawl::fleet::Fleet;
+use crate::store::{Control, DueUrl, HostFacts, HostId, Ready};
+
+/// All hosts that are asked, or about which something has to be kept in mind.
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    hosts: HashMap<HostId, HostPage>,
+    by_root: HashMap<Url, HostId>,
+}
+
+/// One host.
+#[derive(Debug)]
+pub(super) struct HostPage {
+    pub(super) root: Url,
+    pub(super) facts: HostFacts,
+    /// Whether the facts are to be stored.
+    pub(super) is_changed: bool,
+    /// How many of its URLs are in a set.
+    pub(super) urls: u64,
+    /// `None`: the host has too few URLs to flip as a whole.
+    pub(super) flip: Option<Box<HostFlip>>,
+    pub(super) sample: Option<Sample>,
+    pub(super) ending: Option<HoldChange>,
+    /// Whether the beginning or the end of a hold is being written.
+    pub(super) is_changing: bool,
+    /// Judgements that are not stored yet.
+    pub(super) unstored: u32,
+    /// The host asked to wait until then.
+    pub(super) parked_until: Option<Timestamp>,
+    /// Due rows until this time are read.
+    pub(super) pass: Timestamp,
+    /// Negative outcomes that wait for the control of the host.
+    pub(super) awaiting_control: Vec<(DueUrl, Outcome)>,
+}
+
+/// A sample of what is held.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sample {
+    /// How many URLs it asks; `None` while they are being read.
+    pub(super) size: Option<u64>,
+    pub(super) answered: u64,
+    pub(super) alive: u64,
+}
+
+impl Book {
+    /// Opens the page of a host with something due. Returns whether it is new.
+    pub(super) fn open(&mut self, ready: Ready, flip: FlipRules) -> Option<bool> {
+        let Ready { host, urls, .. } = ready;
+        if let Some(page) = self.hosts.get_mut(&host.id) {
+            page.urls = urls;
+            return Some(false);
+        }
+        // The store has only what was parsed before.
+        let root = Url::parse(&host.root).ok()?;
+        self.by_root.insert(root.clone(), host.id);
+        let can_flip = urls >= u64::from(flip.min.max(1));
+        self.hosts.insert(
+            host.id,
+            HostPage {
+                root,
+                facts: host.facts,
+                is_changed: false,
+                urls,
+                flip: can_flip.then(|| Box::new(HostFlip::new(flip))),
+                sample: None,
+                ending: None,
+                is_changing: false,
+                unstored: 0,
+                parked_until: None,
+                pass: Timestamp::MIN,
+                awaiting_control: Vec::new(),
+            },
+        );
+        Some(true)
+    }
+
+    pub(super) fn get(&self, host: HostId) -> Option<&HostPage> {
+        self.hosts.get(&host)
+    }
+
+    pub(super) fn get_mut(&mut self, host: HostId) -> Option<&mut HostPage> {
+        self.hosts.get_mut(&host)
+    }
+
+    pub(super) fn at(&self, root: &Url) -> Option<HostId> {
+        self.by_root.get(root).copied()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (HostId, &mut HostPage)> {
+        self.hosts.iter_mut().map(|(id, page)| (*id, page))
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (HostId, &HostPage)> {
+        self.hosts.iter().map(|(id, page)| (*id, page))
+    }
+
+    /// The pages of hosts that must not be looked for: what is due there is known, or may not be asked.
+    pub(super) fn is_away(&self, host: HostId, now: Timestamp) -> bool {
+        self.hosts.get(&host).is_some_and(|page| {
+            page.unstored > 0 || page.parked_until.is_some_and(|until| until > now)
+        })
+    }
+
+    /// Forgets hosts that are not asked, and about which nothing has to be kept in mind.
+    pub(super) fn tidy(&mut self, now: Timestamp, fleet: &Fleet<DueUrl>) {
+        let by_root = &mut self.by_root;
+        self.hosts.retain(|id, page| {
+            let knows = |kind| fleet.knows(QueueId { host: *id, kind });
+            let is_flip_idle = page.flip.as_mut().is_none_or(|flip| flip.is_idle(now));
+            let is_kept = page.unstored > 0
+                || page.is_changed
+                || page.is_changing
+                || page.ending.is_some()
+                || !page.awaiting_control.is_empty()
+                || page.parked_until.is_some_and(|until| until > now)
+                || !is_flip_idle
+                || Kind::ALL.into_iter().any(knows);
+            if !is_kept {
+                by_root.remove(&page.root);
+            }
+            is_kept
+        });
+    }
+}
+
+impl HostPage {
+    pub(super) fn is_held(&self) -> bool {
+        self.flip.as_ref().is_some_and(|flip| flip.is_held())
+    }
+
+    /// The last control, if it says anything about now.
+    pub(super) fn control(&self, now: Timestamp) -> Option<Control> {
+        let is_recent = |control: &Control| {
+            let age = now.duration_since(control.at).abs();
+            age <= CONTROL_HOLDS
+        };
+        self.facts.control.filter(is_recent)
+    }
+}
+
+impl Control {
+    /// Whether the host works: anything below 500 but 429.
+    pub(super) fn is_fine(self) -> bool {
+        self.status
+            .is_some_and(|status| status < 500 && status != 429)
+    }
+}
+
+/// A control says something about the minutes before and after it (the reference is the design of the guards).
+const CONTROL_HOLDS: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);

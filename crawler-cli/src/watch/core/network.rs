@@ -1,0 +1,273 @@
+//! The guard of the own network: what is held back, rounds and canaries.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use url::Url;
+
+use super::settings::GuardRules;
+use crate::check::guard::{
+    HoldBack, LocalSign, OwnNetwork, OwnNetworkRules, Reach, Reason, Round, Stops, Switch,
+};
+use crate::check::life::time::after;
+use crate::check::task::Outcome;
+use crate::store::{DueUrl, HostId, UrlId};
+
+/// The guard of the own network.
+pub(super) struct Network {
+    guard: OwnNetwork<HostId>,
+    rules: OwnNetworkRules,
+    canaries: Vec<Url>,
+    failed: HoldBack<HostId, (DueUrl, Outcome)>,
+    /// Hosts that have answered.
+    answering: u64,
+    round: Option<AskedRound>,
+    /// Why the guard is on, and since when.
+    on: Option<On>,
+}
+
+/// The guard is on.
+#[derive(Clone, Debug)]
+pub(super) struct On {
+    pub(super) since: Timestamp,
+    pub(super) why: String,
+    /// Whether the works were removed, with what they have learned meanwhile.
+    pub(super) is_cleared: bool,
+}
+
+/// A round that is under way.
+#[derive(Debug, Default)]
+struct AskedRound {
+    asked: usize,
+    answered: usize,
+    /// Canaries without an outcome.
+    canaries: usize,
+    /// URLs without an outcome.
+    urls: Vec<UrlId>,
+}
+
+/// What is done with an outcome.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all are believed; a box would be an allocation for each"
+)]
+#[derive(Debug)]
+pub(super) enum Sight {
+    /// It is believed.
+    Believed(DueUrl, Outcome),
+    /// It is held back.
+    Held,
+    /// The URL is to be asked again.
+    Again(DueUrl),
+    /// The guard went on: these URLs are to be asked again.
+    WentOn(Vec<DueUrl>),
+}
+
+impl Network {
+    pub(super) fn new(rules: &GuardRules, now: Timestamp, stops: Stops) -> Self {
+        let has_canaries = !rules.canaries.is_empty();
+        Self {
+            guard: OwnNetwork::with_stops(rules.network, has_canaries, now, stops),
+            rules: rules.network,
+            canaries: rules.canaries.clone(),
+            failed: HoldBack::new(rules.network.window),
+            answering: 0,
+            round: None,
+            on: None,
+        }
+    }
+
+    pub(super) fn on(&self) -> Option<&On> {
+        self.on.as_ref()
+    }
+
+    pub(super) fn stops(&self) -> &Stops {
+        self.guard.stops()
+    }
+
+    /// The share of the usual requests that may be sent.
+    pub(super) fn share(&self, now: Timestamp) -> f64 {
+        self.guard.share_of_requests(now)
+    }
+
+    /// A host is known to have answered.
+    pub(super) fn note_answering(&mut self) {
+        self.answering += 1;
+    }
+
+    /// Failures of a host that are held back.
+    pub(super) fn held(&self, host: HostId) -> usize {
+        self.failed.held(host)
+    }
+
+    /// Whether so much is held back that hosts which fail have to wait.
+    pub(super) fn is_full(&self) -> bool {
+        self.failed.len() >= MOST_HELD
+    }
+
+    /// Takes an outcome. `has_answered`: whether the host answered earlier.
+    pub(super) fn handle(
+        &mut self,
+        now: Timestamp,
+        due: DueUrl,
+        outcome: Outcome,
+        has_answered: bool,
+    ) -> Sight {
+        let host = due.id.host;
+        let reach = Reach::of(outcome.verdict);
+        let has_failed = reach == Some(Reach::Failed);
+        self.note_round(due.id.url, !has_failed);
+        if self.guard.is_on() {
+            return match has_failed {
+                true => Sight::Again(due),
+                false => Sight::Believed(due, outcome),
+            };
+        }
+        if reach == Some(Reach::Answered) {
+            self.failed.note_answer(host);
+        }
+        let switch =
+            reach.and_then(|reach| self.guard.handle_host(now, &host, reach, has_answered));
+        if let Some(Switch::On(reason)) = switch {
+            let mut again = self.turn_on(now, &reason);
+            if !has_failed {
+                // Cannot be: only failures turn the guard on.
+                return Sight::Believed(due, outcome);
+            }
+            again.push(due);
+            return Sight::WentOn(again);
+        }
+        // A missing name is what a resolver without a network says, too.
+        let is_doubtful = has_failed || reach.is_none() && outcome.verdict.cause().is_some();
+        if !is_doubtful || !self.may_go_on() {
+            return Sight::Believed(due, outcome);
+        }
+        match self.failed.hold(now, host, (due, outcome)) {
+            Some(failed) => Sight::Believed(failed.0, failed.1),
+            None => Sight::Held,
+        }
+    }
+
+    /// Takes a sign that this machine is at fault. Returns the URLs to ask again if the guard went on.
+    pub(super) fn handle_sign(&mut self, now: Timestamp, sign: LocalSign) -> Option<Vec<DueUrl>> {
+        match self.guard.handle_sign(now, sign) {
+            Some(Switch::On(reason)) => Some(self.turn_on(now, &reason)),
+            _ => None,
+        }
+    }
+
+    /// The wall clock was set forward.
+    pub(super) fn skip(&mut self, from: Timestamp, to: Timestamp) {
+        self.guard.skip(from, to);
+    }
+
+    fn turn_on(&mut self, now: Timestamp, reason: &Reason) -> Vec<DueUrl> {
+        self.on = Some(On {
+            since: now,
+            why: reason.to_string(),
+            is_cleared: false,
+        });
+        self.round = None;
+        let failed = self.failed.take_all().into_iter();
+        failed.map(|failed| failed.0).collect()
+    }
+
+    /// Whether the guard can go on by what hosts do.
+    fn may_go_on(&self) -> bool {
+        !self.canaries.is_empty() || self.answering >= u64::from(self.rules.hosts)
+    }
+
+    /// Failures of which the own network is no longer suspected.
+    pub(super) fn believe(&mut self, now: Timestamp) -> Vec<(DueUrl, Outcome)> {
+        match self.guard.is_on() {
+            true => Vec::new(),
+            false => self.failed.believe(now),
+        }
+    }
+
+    /// When the guard has something to do.
+    pub(super) fn next_at(&mut self, now: Timestamp) -> Option<Timestamp> {
+        let round = match self.round {
+            None => self.guard.round_at(now),
+            Some(_) => None,
+        };
+        let ramp = (self.share(now) < 1.0 && self.on.is_none())
+            .then(|| after(now, Duration::from_secs(1)));
+        [round, self.failed.next_at(), ramp]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    pub(super) fn tidy(&mut self, now: Timestamp) {
+        self.failed.tidy(now);
+    }
+
+    pub(super) fn set_cleared(&mut self) {
+        if let Some(on) = &mut self.on {
+            on.is_cleared = true;
+        }
+        self.round = None;
+    }
+}
+
+/// Rounds.
+impl Network {
+    /// Who is to be asked now, if a round is due.
+    pub(super) fn round_due(&mut self, now: Timestamp) -> Option<Round<HostId>> {
+        if self.round.is_some() || self.on.as_ref().is_some_and(|on| !on.is_cleared) {
+            return None;
+        }
+        let is_due = self.guard.round_at(now).is_some_and(|at| at <= now);
+        is_due.then(|| self.guard.round())
+    }
+
+    pub(super) fn canaries(&self) -> &[Url] {
+        &self.canaries
+    }
+
+    /// A round began: these URLs, or this many canaries, are asked.
+    pub(super) fn begin_round(&mut self, urls: Vec<UrlId>, canaries: usize) {
+        self.round = Some(AskedRound {
+            asked: urls.len() + canaries,
+            answered: 0,
+            canaries,
+            urls,
+        });
+    }
+
+    /// A canary answered, or failed.
+    pub(super) fn handle_canary(&mut self, outcome: &Outcome) {
+        if let Some(round) = &mut self.round {
+            round.canaries = round.canaries.saturating_sub(1);
+            let answered = Reach::of(outcome.verdict) == Some(Reach::Answered);
+            round.answered += usize::from(answered);
+        }
+    }
+
+    fn note_round(&mut self, url: UrlId, has_answered: bool) {
+        if let Some(round) = &mut self.round
+            && let Some(index) = round.urls.iter().position(|left| *left == url)
+        {
+            round.urls.swap_remove(index);
+            round.answered += usize::from(has_answered);
+        }
+    }
+
+    /// Ends a round of which all outcomes are there. Returns what changed: `Some(None)`, the guard went off;
+    /// `Some(Some(...))`, the guard went on, and these URLs are to be asked again.
+    pub(super) fn end_round(&mut self, now: Timestamp) -> Option<Option<Vec<DueUrl>>> {
+        let is_over = |round: &mut AskedRound| round.canaries == 0 && round.urls.is_empty();
+        let round = self.round.take_if(is_over)?;
+        match self.guard.handle_round(now, round.answered, round.asked)? {
+            Switch::Off => {
+                self.on = None;
+                Some(None)
+            }
+            Switch::On(reason) => Some(Some(self.turn_on(now, &reason))),
+        }
+    }
+}
+
+/// Failures that are held back before hosts which fail have to wait.
+const MOST_HELD: usize = 10_000;

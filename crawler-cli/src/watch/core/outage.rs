@@ -1,0 +1,152 @@
+//! While the own network fails.
+
+use courser::net::Net;
+use jiff::Timestamp;
+
+use super::Watcher;
+use super::keeping::Failed;
+use super::queue::{Kind, QueueId};
+use crate::check::guard::Round;
+use crate::crawl::clock::Clock;
+use crate::store::{DueUrl, Guarded, HostId, Nature, Notice, StoreHandle};
+
+impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
+    /// The guard of the own network went on: nothing is asked but rounds. These URLs are to be asked again.
+    pub(super) fn network_went_on(&mut self, now: Timestamp, again: Vec<DueUrl>) {
+        self.figures.guards.void.add(again.len() as u64);
+        for due in again {
+            self.asking.put_back(due);
+        }
+        self.figures.guards.own_network.set(1);
+        let why = self.network.on().map(|on| on.why.clone());
+        let text = format!("the own network fails: {}", why.unwrap_or_default());
+        self.save_network(now, text);
+    }
+
+    /// Stores the times of the guard, and tells the operator.
+    fn save_network(&mut self, now: Timestamp, text: String) {
+        let stops = self.network.stops().clone();
+        let notice = notice(now, "guard", None, text);
+        self.keeping.ask(
+            Nature::Must,
+            Failed::Other,
+            move |engine| {
+                engine.save_stops(Guarded::OwnNetwork, &stops)?;
+                engine.note(&notice)
+            },
+            |_| None,
+        );
+    }
+
+    /// Tells the operator something.
+    pub(super) fn note(&mut self, now: Timestamp, kind: &str, host: Option<HostId>, text: String) {
+        tracing::info!("{text}");
+        let notice = notice(now, kind, host, text);
+        self.keeping.ask(
+            Nature::Must,
+            Failed::Other,
+            move |engine| engine.note(&notice),
+            |_| None,
+        );
+    }
+
+    /// Rounds, and what follows from them.
+    pub(super) fn watch_network(&mut self, now: Timestamp) {
+        if self.network.on().is_some_and(|on| !on.is_cleared) && !self.clear(now) {
+            return;
+        }
+        match self.network.end_round(now) {
+            Some(None) => self.network_went_off(now),
+            Some(Some(again)) => {
+                self.network_went_on(now, again);
+                return;
+            }
+            None => {}
+        }
+        if self.gate.is_draining || self.gate.is_starting {
+            return;
+        }
+        match self.network.round_due(now) {
+            Some(Round::Canaries) => self.ask_canaries(),
+            Some(Round::Hosts(hosts)) => self.ask_some(now, hosts),
+            None => {}
+        }
+    }
+
+    /// Removes all works, which have learned wrong things meanwhile; calls that are in flight end first.
+    fn clear(&mut self, now: Timestamp) -> bool {
+        if self.asking.clear().is_none() {
+            return false;
+        }
+        // Controls were removed, too: what waits for them is asked again.
+        let pages = self.book.iter_mut();
+        let waiting: Vec<_> = pages
+            .flat_map(|(_, page)| std::mem::take(&mut page.awaiting_control))
+            .collect();
+        for (due, _) in waiting {
+            self.asking.put_back(due);
+        }
+        self.network.set_cleared();
+        self.watch_holds(now);
+        true
+    }
+
+    fn network_went_off(&mut self, now: Timestamp) {
+        self.figures.guards.own_network.set(0);
+        self.save_network(now, "the own network works again".to_owned());
+        // Rounds ask hosts that failed; their works begin anew.
+        self.asking.clear();
+        self.gate.is_refill_due = true;
+        self.looking.at = Some(now);
+    }
+
+    fn ask_canaries(&mut self) {
+        let canaries: Vec<_> = self.network.canaries().to_vec();
+        self.network.begin_round(Vec::new(), canaries.len());
+        for (index, url) in canaries.into_iter().enumerate() {
+            self.asking.ask_canary(index, url);
+        }
+    }
+
+    /// Asks one URL of each of these hosts, and of others.
+    fn ask_some(&mut self, now: Timestamp, first: Vec<HostId>) {
+        let active = self.asking.fleet().active();
+        let mut hosts = first;
+        hosts.extend(active.into_iter().map(|queue| queue.host));
+        let mut urls = Vec::new();
+        for host in hosts {
+            let queue = |kind| QueueId { host, kind };
+            let mut queues = [Kind::Schedule, Kind::Doubt].map(queue).into_iter();
+            let found = queues.find_map(|queue| {
+                let next = self.asking.fleet().peek(queue)?.id.url;
+                Some((queue, next))
+            });
+            let Some((queue, url)) = found else {
+                continue;
+            };
+            if self.asking.fleet().work(queue).is_some() {
+                continue;
+            }
+            if self.give(now, queue) && self.asking.is_busy(url) {
+                urls.push(url);
+            }
+            if urls.len() >= ASKED_IN_ROUND {
+                break;
+            }
+        }
+        self.network.begin_round(urls, 0);
+    }
+}
+
+pub(super) fn notice(at: Timestamp, kind: &str, host: Option<HostId>, text: String) -> Notice {
+    Notice {
+        at,
+        kind: kind.to_owned(),
+        host,
+        who: None,
+        text,
+    }
+}
+
+/// URLs that are asked in a round.
+const ASKED_IN_ROUND: usize = 5;

@@ -1,0 +1,320 @@
+//! What becomes of outcomes.
+
+use std::time::Duration;
+
+use courser::net::Net;
+use jiff::Timestamp;
+use url::Url;
+
+use super::Watcher;
+use super::asking::Asked;
+use super::holds::Counted;
+use super::keeping::{Batch, Stored};
+use super::network::Sight;
+use super::second::Opinion;
+use crate::check::guard::{FlipStep, LocalSign, Reach};
+use crate::check::life::time::after;
+use crate::check::life::{Context, State};
+use crate::check::task::Outcome;
+use crate::check::verdict::{Cause, Class, Verdict};
+use crate::crawl::clock::Clock;
+use crate::store::{Control, DueUrl, HostId, Lane, StoreHandle};
+
+/// From the works.
+impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
+    /// Takes what was answered.
+    pub(super) fn collect(&mut self, now: Timestamp) {
+        let (outcomes, signs) = self.asking.collect(now);
+        for sign in signs {
+            self.handle_sign(now, sign);
+        }
+        let mut hosts: Vec<HostId> = Vec::new();
+        for (asked, outcome) in outcomes {
+            match asked {
+                Asked::Canary => self.network.handle_canary(&outcome),
+                Asked::Control(host) => self.handle_control(now, host, &outcome),
+                Asked::Url(due) => {
+                    let host = due.id.host;
+                    if hosts.last() != Some(&host) {
+                        hosts.push(host);
+                    }
+                    self.handle_outcome(now, due, outcome);
+                }
+            }
+        }
+        for believed in self.network.believe(now) {
+            let (due, outcome) = believed;
+            let host = due.id.host;
+            if hosts.last() != Some(&host) {
+                hosts.push(host);
+            }
+            self.weigh(now, due, outcome);
+        }
+        for host in hosts {
+            self.fill_host(now, host);
+        }
+        self.activate();
+    }
+
+    fn handle_sign(&mut self, now: Timestamp, sign: LocalSign) {
+        if sign == LocalSign::TooManyFiles {
+            let share = self.gate.shortage.map_or(1.0, |(_, share)| share);
+            let share = (share / 2.0).max(LEAST_SHARE);
+            self.asking.set_share(share);
+            self.gate.shortage = Some((after(now, AFTER_SHORTAGE), share));
+        }
+        if let Some(again) = self.network.handle_sign(now, sign) {
+            self.network_went_on(now, again);
+        }
+    }
+
+    fn handle_outcome(&mut self, now: Timestamp, due: DueUrl, outcome: Outcome) {
+        let host = due.id.host;
+        let verdict = outcome.verdict;
+        if verdict == Verdict::Failed(Cause::Throttled) {
+            self.handle_throttled(now, host, &outcome);
+            if outcome.attempts == 0 {
+                // Not asked: the URL stays due as it is.
+                return self.asking.release(due.id.url);
+            }
+        }
+        let reach = Reach::of(verdict);
+        if self.time.has_stalled && reach == Some(Reach::Failed) {
+            // The process did not run: its own time limits say nothing.
+            return self.asking.put_back(due);
+        }
+        let answered_at = self.book.get(host).and_then(|page| page.facts.answered_at);
+        if answered_at.is_none() && reach == Some(Reach::Answered) {
+            self.network.note_answering();
+        }
+        match self
+            .network
+            .handle(now, due, outcome, answered_at.is_some())
+        {
+            Sight::Believed(due, outcome) => self.weigh(now, due, outcome),
+            Sight::Held => {}
+            Sight::Again(due) => {
+                self.figures.guards.void.add(1);
+                self.asking.put_back(due);
+            }
+            Sight::WentOn(again) => self.network_went_on(now, again),
+        }
+    }
+
+    /// The host wants no requests for a while.
+    fn handle_throttled(&mut self, now: Timestamp, host: HostId, outcome: &Outcome) {
+        let is_parked = self.book.get(host);
+        let until = is_parked.and_then(|page| page.parked_until);
+        if outcome.attempts > 0 {
+            if let Some(wait) = outcome.retry_after {
+                self.park(now, host, wait.min(LONGEST_PARK));
+            }
+        } else if until.is_none_or(|until| until <= now) {
+            self.park(now, host, PARK);
+        }
+    }
+
+    /// A failure or a negative answer about a URL may need more than itself to count.
+    pub(super) fn weigh(&mut self, now: Timestamp, due: DueUrl, outcome: Outcome) {
+        match outcome.verdict {
+            Verdict::Failed(Cause::Status404 | Cause::Status410) => {
+                self.weigh_negative(now, due, outcome);
+            }
+            Verdict::Failed(Cause::DnsNxdomain) => {
+                let page = self.book.get(due.id.host);
+                let name = page.and_then(|page| page.root.host_str());
+                let name = name.unwrap_or_default().to_owned();
+                let monotonic = self.asking.now();
+                match self.second.ask(monotonic, &name, due, outcome) {
+                    Opinion::Agrees(agrees, due, outcome) => {
+                        self.decide(now, due, outcome, agrees);
+                    }
+                    Opinion::Asked => {}
+                }
+            }
+            _ => self.decide(now, due, outcome, false),
+        }
+    }
+
+    /// A negative answer counts only if the host works.
+    fn weigh_negative(&mut self, now: Timestamp, due: DueUrl, outcome: Outcome) {
+        let Some(page) = self.book.get_mut(due.id.host) else {
+            return self.decide(now, due, outcome, false);
+        };
+        if Url::parse(&due.url).is_ok_and(|url| url == page.root) {
+            // The URL is the control. A home page of 404 is no fault of the host.
+            page.note_control(now, outcome.status);
+        }
+        if page.control(now).is_some() || page.awaiting_control.len() >= MOST_AWAITING {
+            return self.decide(now, due, outcome, false);
+        }
+        page.awaiting_control.push((due, outcome));
+        if page.awaiting_control.len() == 1 {
+            let (host, root) = (page.awaiting_control[0].0.id.host, page.root.clone());
+            self.asking.ask_control(host, root);
+        }
+    }
+
+    fn handle_control(&mut self, now: Timestamp, host: HostId, outcome: &Outcome) {
+        let Some(page) = self.book.get_mut(host) else {
+            return;
+        };
+        page.note_control(now, outcome.status);
+        for (due, outcome) in std::mem::take(&mut page.awaiting_control) {
+            self.decide(now, due, outcome, false);
+        }
+        self.fill_host(now, host);
+    }
+
+    pub(super) fn handle_opinion(&mut self, now: Timestamp, name: String, agrees: bool) {
+        let monotonic = self.asking.now();
+        for (due, outcome) in self.second.handle(monotonic, name, agrees) {
+            let host = due.id.host;
+            self.decide(now, due, outcome, agrees);
+            self.fill_host(now, host);
+        }
+    }
+}
+
+impl super::book::HostPage {
+    fn note_control(&mut self, now: Timestamp, status: Option<u16>) {
+        self.facts.control = Some(Control { at: now, status });
+        self.is_changed = true;
+    }
+}
+
+/// Into the store.
+impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
+    /// What an outcome makes of its URL. `agrees`: a second resolver does not know the name, either.
+    pub(super) fn decide(
+        &mut self,
+        now: Timestamp,
+        due: DueUrl,
+        mut outcome: Outcome,
+        agrees: bool,
+    ) {
+        let (id, before) = (due.id, due.life.state());
+        let class = outcome.verdict.class();
+        let Some(page) = self.book.get_mut(id.host) else {
+            // The page of a host is kept while its URLs are asked.
+            return self.asking.release(id.url);
+        };
+        let mut step = None;
+        let is_sample = id.lane == Lane::Held && page.is_held();
+        if let Some(flip) = &mut page.flip {
+            if !is_sample {
+                step = flip.handle_verdict(now, before, class);
+            }
+            if flip.is_held() && matches!(class, Class::Negative | Class::Soft) {
+                outcome.verdict = Verdict::Void(outcome.verdict.cause());
+            }
+        }
+        let own_stops = self.network.stops();
+        let last_at = due.life.last_at();
+        let flip = page.flip.as_ref();
+        let held_for = flip.map_or(Duration::ZERO, |flip| flip.stops().within(last_at, now));
+        let context = Context {
+            is_control_fine: page.control(now).is_some_and(Control::is_fine),
+            do_resolvers_agree: agrees,
+            guard: flip.and_then(|flip| flip.held()),
+            stopped: own_stops.within(last_at, now).saturating_add(held_for),
+            longest_cleared: page.facts.cleared().longest(now),
+        };
+        let judgement = self.judge.judge(now, due, outcome, &context, page);
+        page.unstored += 1;
+        if std::mem::take(&mut page.is_changed) {
+            self.batch.facts.push((id.host, page.facts.clone()));
+        }
+        let state = judgement.life.state();
+        self.batch.judgements.push(judgement);
+        self.gate.unstored += 1;
+        let since = self.asking.now();
+        self.gate.batch_since.get_or_insert(since);
+        self.note_judged(id.lane, class, state);
+        match step {
+            Some(FlipStep::AskSiblings(count)) => self.ask_siblings(id.host, id.url, count),
+            Some(FlipStep::Hold) => self.hold(now, id.host),
+            Some(FlipStep::Release) | None => {}
+        }
+        if is_sample {
+            let counted = match class {
+                Class::Ok => Counted::Alive,
+                _ => Counted::Other,
+            };
+            self.count_sample(now, id.host, counted);
+        }
+        if self.batch.judgements.len() >= BATCH {
+            self.send_batch();
+        }
+    }
+
+    fn note_judged(&mut self, lane: Lane, class: Class, state: State) {
+        if lane == Lane::Doubt
+            && let Some(current) = self.cycles.current()
+        {
+            current.note(class, state);
+            self.figures.cycles.asked.add(1);
+        }
+    }
+
+    /// Sends judgements to the store, if they have waited long enough for others, or no other can come.
+    pub(super) fn flush(&mut self) {
+        let Some(since) = self.gate.batch_since else {
+            return;
+        };
+        let age = self.asking.now().saturating_duration_since(since);
+        if age >= super::LONGEST_BATCH || self.asking.in_flight() == 0 {
+            self.send_batch();
+        }
+    }
+
+    pub(super) fn send_batch(&mut self) {
+        self.gate.batch_since = None;
+        let batch: Batch = std::mem::take(&mut self.batch);
+        if !batch.judgements.is_empty() {
+            self.keeping.judge(batch, self.asking.now());
+        }
+        self.figures.keeping.unstored.set(self.gate.unstored as u64);
+    }
+
+    pub(super) fn handle_stored(&mut self, batch: Stored, is_stored: bool) {
+        let count = batch.urls.len();
+        for (host, url) in batch.urls {
+            // What was not stored is still due, and is asked again.
+            self.asking.release(url);
+            if let Some(page) = self.book.get_mut(host) {
+                page.unstored = page.unstored.saturating_sub(1);
+            }
+        }
+        let was_full = self.gate.unstored >= super::flow::MOST_UNSTORED;
+        self.gate.unstored = self.gate.unstored.saturating_sub(count);
+        self.gate.is_refill_due |= was_full;
+        let keeping = &self.figures.keeping;
+        keeping.unstored.set(self.gate.unstored as u64);
+        if is_stored {
+            let stored = (count as u64).saturating_sub(batch.stale);
+            keeping.stored.add(stored);
+            keeping.stale.add(batch.stale);
+        }
+        let took = self.asking.now().saturating_duration_since(batch.sent_at);
+        keeping.commit.note(took);
+    }
+}
+
+/// Judgements that are sent to the store together.
+const BATCH: usize = 256;
+
+/// Negative outcomes of one host that wait for its control. Further ones do not count towards "gone".
+const MOST_AWAITING: usize = 1_000;
+
+/// The pause of a host that refuses everything and does not say for how long.
+const PARK: Duration = Duration::from_secs(300);
+
+/// The longest pause that a host can ask for.
+const LONGEST_PARK: Duration = Duration::from_secs(86_400);
+
+/// After too many files were open, fewer connections are used for this time at least.
+const AFTER_SHORTAGE: Duration = Duration::from_secs(60);
+
+/// The smallest share of the connections that are used then.
+const LEAST_SHARE: f64 = 1.0 / 64.0;

@@ -1,0 +1,107 @@
+//! A second resolver, which confirms that a name does not exist.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use courser::{DnsError, Reply as Answered, Resolver};
+
+use super::keeping::{Outlet, Reply};
+use crate::check::task::Outcome;
+use crate::store::DueUrl;
+
+/// Asks a second resolver about names that the first one does not know.
+pub(super) struct Second {
+    /// `None`: a missing name never counts towards "gone".
+    resolver: Option<Box<dyn Resolver>>,
+    outlet: Outlet,
+    /// What waits for the answer about a name.
+    waiting: HashMap<String, Vec<(DueUrl, Outcome)>>,
+    /// What was answered lately.
+    known: HashMap<String, (Instant, bool)>,
+}
+
+/// What the second resolver says about a name.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "returned once for each missing name, and not kept"
+)]
+#[derive(Debug)]
+pub(super) enum Opinion {
+    /// Whether the name does not exist there, either.
+    Agrees(bool, DueUrl, Outcome),
+    /// The answer comes later.
+    Asked,
+}
+
+impl Second {
+    pub(super) fn new(outlet: Outlet) -> Self {
+        Self {
+            resolver: None,
+            outlet,
+            waiting: HashMap::new(),
+            known: HashMap::new(),
+        }
+    }
+
+    pub(super) fn set_resolver(&mut self, resolver: Box<dyn Resolver>) {
+        self.resolver = Some(resolver);
+    }
+
+    /// Asks about the name of a URL's host.
+    pub(super) fn ask(
+        &mut self,
+        now: Instant,
+        name: &str,
+        due: DueUrl,
+        outcome: Outcome,
+    ) -> Opinion {
+        let Some(resolver) = &mut self.resolver else {
+            return Opinion::Agrees(false, due, outcome);
+        };
+        if let Some((at, agrees)) = self.known.get(name)
+            && now.saturating_duration_since(*at) < KNOWN
+        {
+            return Opinion::Agrees(*agrees, due, outcome);
+        }
+        if let Some(waiting) = self.waiting.get_mut(name) {
+            if waiting.len() >= MOST_OF_A_NAME {
+                return Opinion::Agrees(false, due, outcome);
+            }
+            waiting.push((due, outcome));
+            return Opinion::Asked;
+        }
+        if self.waiting.len() >= MOST_NAMES {
+            return Opinion::Agrees(false, due, outcome);
+        }
+        self.waiting.insert(name.to_owned(), vec![(due, outcome)]);
+        let (outlet, own) = (self.outlet.clone(), name.to_owned());
+        let reply = Answered::new(move |answer| {
+            let agrees = matches!(answer.addresses, Err(DnsError::NotFound));
+            outlet.send(Reply::SecondOpinion { name: own, agrees });
+        });
+        resolver.lookup(name, reply);
+        Opinion::Asked
+    }
+
+    /// The answer about a name. Returns what waited for it.
+    pub(super) fn handle(
+        &mut self,
+        now: Instant,
+        name: String,
+        agrees: bool,
+    ) -> Vec<(DueUrl, Outcome)> {
+        if self.known.len() >= MOST_NAMES {
+            self.known.clear();
+        }
+        let waited = self.waiting.remove(&name);
+        self.known.insert(name, (now, agrees));
+        waited.unwrap_or_default()
+    }
+}
+
+/// How long an answer holds.
+const KNOWN: Duration = Duration::from_secs(600);
+
+/// Names that are being asked about, and URLs that wait for one of them. Beyond that, a missing name does not count.
+const MOST_NAMES: usize = 1_000;
+const MOST_OF_A_NAME: usize = 100;

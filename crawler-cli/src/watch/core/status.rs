@@ -1,0 +1,318 @@
+//! What the core says about itself, and what it reads at the start.
+
+use std::ops::ControlFlow;
+
+use courser::net::Net;
+use jiff::Timestamp;
+use url::Url;
+
+use super::keeping::{Beginning, Counted, Failed, Reply};
+use super::queue::{Kind, QueueId};
+use super::{Reason, Waiting, Watcher};
+use crate::check::guard::HostFlip;
+use crate::check::life::State;
+use crate::check::life::time::{after, before, between};
+use crate::crawl::clock::Clock;
+use crate::crawl::origin::root_of;
+use crate::crawl::stats;
+use crate::store::{
+    Cursor, Engine, Guarded, HostId, Lane, Lanes, Nature, Ready, StoreError, StoreHandle,
+};
+use crate::watch::control::{CoreStatus, GuardOn, HostWaits};
+use std::time::Duration;
+
+/// When URLs are counted.
+#[derive(Debug, Default)]
+pub(super) struct Counting {
+    is_under_way: bool,
+    at: Option<Timestamp>,
+}
+
+impl Counting {
+    pub(super) fn next_at(&self) -> Option<Timestamp> {
+        self.at.filter(|_| !self.is_under_way)
+    }
+}
+
+/// The start.
+impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
+    /// Reads what guards have left.
+    pub(super) fn begin(&mut self, now: Timestamp) {
+        let pruned_since = before(now, self.settings.guards.budget.per);
+        self.keeping.ask(
+            Nature::Read,
+            Failed::Beginning,
+            move |engine| {
+                let mut holds = Vec::new();
+                for hold in engine.holds()? {
+                    let stops = engine.stops(Guarded::Host(hold.host))?;
+                    if let Some(detail) = engine.host(&hold.root)? {
+                        holds.push((hold, stops, detail.host.facts, detail.urls));
+                    }
+                }
+                Ok(Beginning {
+                    holds,
+                    stops: engine.stops(Guarded::OwnNetwork)?,
+                    pruned: pruned(engine, pruned_since)?,
+                    counts: engine.watch_counts()?,
+                })
+            },
+            |beginning| Some(Reply::Began(Box::new(beginning))),
+        );
+    }
+
+    pub(super) fn handle_beginning(&mut self, now: Timestamp, beginning: Beginning) {
+        self.network = super::Network::new(&self.settings.guards, now, beginning.stops);
+        for (at, host) in beginning.pruned {
+            self.judge.note_pruned(at, host);
+        }
+        self.judge.set_urls(beginning.counts.urls());
+        for (hold, stops, facts, urls) in beginning.holds {
+            let host = crate::store::Host {
+                id: hold.host,
+                root: hold.root,
+                facts,
+            };
+            let flip = self.settings.guards.flip;
+            let ready = Ready {
+                host,
+                next: now,
+                urls,
+            };
+            if self.book.open(ready, flip).is_none() {
+                continue;
+            }
+            if let Some(page) = self.book.get_mut(hold.host) {
+                let held = HostFlip::with_hold(flip, (!hold.is_ending).then_some(hold.hold));
+                page.flip = Some(Box::new(held.with_stops(stops)));
+                page.ending = hold
+                    .is_ending
+                    .then_some(super::keeping::HoldChange::Release);
+            }
+            self.gate.held.insert(hold.host);
+            if !hold.is_ending {
+                // What the last process did not get to is held now.
+                self.go_on_holding(hold.host);
+            }
+        }
+        self.figures.guards.hosts.set(self.gate.held.len() as u64);
+        self.gate.is_starting = false;
+        self.looking.at = Some(now);
+        self.counting.at = Some(now);
+    }
+}
+
+/// What was pruned since, oldest first. The place of the first change is found by halving: changes are in the order of
+/// time, but for jumps of the clock.
+fn pruned(
+    engine: &mut dyn Engine,
+    since: Timestamp,
+) -> Result<Vec<(Timestamp, HostId)>, StoreError> {
+    let mut first_after = |cursor: i64| {
+        let mut first = None;
+        engine.events(Cursor(cursor), &mut |event| {
+            first = Some(event.at);
+            ControlFlow::Break(())
+        })?;
+        Ok::<_, StoreError>(first)
+    };
+    let (mut low, mut high) = (0, 1);
+    while first_after(high)?.is_some_and(|at| at < since) {
+        (low, high) = (high, high.saturating_mul(2));
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match first_after(middle)?.is_some_and(|at| at < since) {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    let mut urls = Vec::new();
+    engine.events(Cursor(low), &mut |event| {
+        if event.to == State::Pruned && event.at >= since && urls.len() < MOST_PRUNED {
+            urls.push((event.at, event.url));
+        }
+        ControlFlow::Continue(())
+    })?;
+    let mut pruned = Vec::with_capacity(urls.len());
+    let mut last: Option<(Url, HostId)> = None;
+    for (at, url) in urls {
+        let Some(root) = Url::parse(&url).ok().map(|url| root_of(&url)) else {
+            continue;
+        };
+        let host = match &last {
+            Some((known, host)) if *known == root => Some(*host),
+            _ => engine.host(root.as_str())?.map(|detail| detail.host.id),
+        };
+        if let Some(host) = host {
+            pruned.push((at, host));
+            last = Some((root, host));
+        }
+    }
+    Ok(pruned)
+}
+
+/// Counts.
+impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
+    /// Counts the URLs, if it is time.
+    pub(super) fn count(&mut self, now: Timestamp) {
+        if self.counting.is_under_way || self.counting.at.is_none_or(|at| at > now) {
+            return;
+        }
+        self.counting.is_under_way = true;
+        let late = before(now, FINE_LAG);
+        self.keeping.ask(
+            Nature::Read,
+            Failed::Other,
+            move |engine| {
+                let counts = engine.watch_counts()?;
+                let oldest = [Lanes::Schedule, Lanes::Doubt].map(|lanes| engine.next_due(lanes));
+                let [schedule, doubt] = oldest;
+                // More than that need not be told apart.
+                let limit = counts.urls() / 10 + 1;
+                let overdue = engine.overdue(Lanes::Schedule, late, limit)?;
+                Ok(Counted {
+                    oldest: schedule?.into_iter().chain(doubt?).min(),
+                    overdue,
+                    counts,
+                })
+            },
+            |counted| Some(Reply::Counted(Box::new(counted))),
+        );
+    }
+
+    pub(super) fn handle_counted(&mut self, now: Timestamp, counted: Counted) {
+        self.counting.is_under_way = false;
+        self.counting.at = Some(after(now, COUNT));
+        let Counted {
+            counts,
+            oldest,
+            overdue,
+        } = counted;
+        self.judge.set_urls(counts.urls());
+        let backlog = &self.figures.backlog;
+        for state in State::ALL {
+            let count = counts.states.get(&state).copied().unwrap_or_default();
+            backlog.urls(state).set(count);
+        }
+        let lag = oldest.map_or(Duration::ZERO, |oldest| between(oldest, now));
+        backlog
+            .lag
+            .set(u64::try_from(lag.as_millis()).unwrap_or(u64::MAX));
+        backlog
+            .staleness
+            .set(overdue as f64 / counts.urls().max(1) as f64);
+        let held = counts.due.get(&Lane::Held).copied().unwrap_or_default();
+        self.figures.guards.quarantined.set(held);
+        self.figures
+            .backlog
+            .hosts_held
+            .set(self.gate.held.len() as u64);
+    }
+}
+
+/// Questions.
+impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
+    /// Why a host is not asked right now, given by the URL of its root: all reasons, the strongest first. Empty: the host
+    /// is being asked, or nothing is due.
+    pub fn why(&mut self, root: &Url) -> Vec<Waiting> {
+        let now = self.now();
+        let host = self.book.at(root);
+        let mut reasons = Vec::new();
+        // No page: what holds for a host that nothing is known of.
+        if let Some(reason) = self.held_up(now, host.unwrap_or(HostId(-1))) {
+            let parked = host.and_then(|host| self.book.get(host)?.parked_until);
+            reasons.push(Waiting {
+                reason,
+                until: parked.filter(|_| reason == Reason::BackOff),
+            });
+        }
+        let page = host.and_then(|host| self.book.get(host));
+        if let Some(flip) = page.and_then(|page| page.flip.as_ref())
+            && flip.is_held()
+        {
+            reasons.push(Waiting {
+                reason: Reason::Held,
+                until: flip.ends_at(),
+            });
+        }
+        if let Some(waiting) = self.asking.waiting(root) {
+            let wait = waiting.until.saturating_duration_since(self.asking.now());
+            let reason = match waiting.reason {
+                stats::Reason::BackOff => Reason::BackOff,
+                stats::Reason::Rate => Reason::Rate,
+                stats::Reason::Robots => Reason::Robots,
+            };
+            reasons.push(Waiting {
+                reason,
+                until: Some(after(now, wait)),
+            });
+        }
+        if host.is_none() && !self.asking.fleet().has_room() {
+            reasons.push(Waiting {
+                reason: Reason::Others,
+                until: None,
+            });
+        }
+        reasons
+    }
+
+    fn host_waits(&mut self, root: Url) -> HostWaits {
+        let host = self.book.at(&root);
+        let queues = host.map(|host| Kind::ALL.map(|kind| QueueId { host, kind }));
+        let (mut under_way, mut waiting) = (0, 0);
+        for queue in queues.into_iter().flatten() {
+            let (asked, read) = self.asking.fleet().counts(queue);
+            under_way += asked as u64;
+            waiting += read as u64;
+        }
+        HostWaits {
+            waits: self.why(&root),
+            root: root.into(),
+            under_way,
+            waiting,
+        }
+    }
+
+    /// What an operator is told.
+    pub(super) fn status(&mut self, host: Option<&str>) -> CoreStatus {
+        let root = host.and_then(|host| Url::parse(host).ok());
+        let parked: Vec<HostId> = self
+            .gate
+            .parked
+            .iter()
+            .rev()
+            .map(|(_, host)| *host)
+            .collect();
+        let longest = parked.iter().take(CoreStatus::MOST_HOSTS);
+        let roots: Vec<Url> = longest
+            .filter_map(|host| Some(self.book.get(*host)?.root.clone()))
+            .collect();
+        let guard = self.network.on();
+        let own_network = guard.map(|on| GuardOn {
+            since: on.since,
+            why: on.why.clone(),
+        });
+        CoreStatus {
+            is_draining: self.gate.is_draining,
+            under_way: self.asking.under_way() as u64,
+            waiting: self.asking.fleet().buffered() as u64,
+            own_network,
+            parked: parked.len() as u64,
+            longest: roots
+                .into_iter()
+                .map(|root| self.host_waits(root))
+                .collect(),
+            host: root.map(|root| self.host_waits(root_of(&root))),
+        }
+    }
+}
+
+/// Beyond this, pruned URLs of the last day say no more about the budget.
+const MOST_PRUNED: usize = 1_000_000;
+
+/// A URL may be past due by this time (the staleness of the published pipeline).
+const FINE_LAG: Duration = Duration::from_secs(144);
+
+/// URLs are counted this often.
+const COUNT: Duration = Duration::from_secs(10);
