@@ -13,6 +13,7 @@ pub mod clock;
 pub(crate) mod cookie_file;
 pub mod failure;
 pub(crate) mod fleet;
+pub(crate) mod file_names;
 pub mod hosts;
 pub mod identity;
 pub(crate) mod leb128;

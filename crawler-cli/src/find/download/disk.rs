@@ -19,7 +19,8 @@ use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::answer::Note;
-use super::names::{Name, fnv1a};
+use super::names::Name;
+use crate::crawl::file_names::fnv1a;
 
 /// The open directory of all downloads.
 #[derive(Clone, Debug)]
