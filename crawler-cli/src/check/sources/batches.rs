@@ -20,6 +20,8 @@ pub struct Batch {
     pub problems: Vec<Problem>,
     /// How many links have a scheme that is not checked: `mailto:`, `tel:`, `data:`.
     pub unsupported: u64,
+    /// How many lines are not what they should be, also those without a problem of their own among `problems`.
+    pub wrong_lines: u64,
     /// How many links `--exclude`, `--include` or `--scheme` left out.
     pub excluded: u64,
 }

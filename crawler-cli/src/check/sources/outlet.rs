@@ -89,6 +89,7 @@ impl Outlet {
     /// Adds a problem of a line. Of many, the first are reported, and at the end the number of the others.
     pub(super) fn line_problem(&mut self, line: u32, kind: ProblemKind, detail: String) {
         self.line_problems += 1;
+        self.batch.wrong_lines += 1;
         if self.line_problems <= LINE_PROBLEMS {
             self.problem(Some(line), kind, detail);
         }
@@ -110,6 +111,7 @@ impl Outlet {
         let is_empty = batch.occurrences.is_empty()
             && batch.problems.is_empty()
             && batch.unsupported == 0
+            && batch.wrong_lines == 0
             && batch.excluded == 0;
         if !is_empty && self.batches.send(batch).is_err() {
             self.is_stopped = true;
