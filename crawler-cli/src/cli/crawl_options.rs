@@ -83,6 +83,19 @@ impl CrawlOptions {
         self.settings.push(setting);
     }
 
+    /// The settings but for proxies, TLS and identities, for a search whose network settings are known.
+    ///
+    /// # Errors
+    /// An option is about these.
+    pub(crate) fn settings_on_network(self) -> Result<Vec<CrawlSetting>, UsageError> {
+        let own_tls = format!("{:?}", self.tls) != format!("{:?}", TlsConfig::default());
+        if own_tls || self.proxy.is_some() || self.no_proxy.is_some() || !self.identity.is_empty() {
+            let text = "proxies, TLS and what hosts are sent are settings of [[host]], not of a job";
+            return Err(UsageError(text.to_owned()));
+        }
+        Ok(self.settings)
+    }
+
     /// All settings. `var` is the environment.
     ///
     /// # Errors

@@ -82,6 +82,11 @@ impl Group {
 }
 
 impl IdentityOptions {
+    /// Whether no option was given.
+    pub(super) fn is_empty(&self) -> bool {
+        self.groups.is_empty() && self.jar.is_none()
+    }
+
     /// The entry that options change.
     fn group(&mut self) -> &mut Group {
         if self.groups.is_empty() {

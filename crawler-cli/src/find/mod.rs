@@ -420,6 +420,17 @@ impl Find {
         self
     }
 
+    /// Replaces all network settings.
+    pub(crate) fn with_transfer(mut self, transfer: Transfer) -> Self {
+        self.transfer = transfer;
+        self
+    }
+
+    /// Whether actions run commands, or write elsewhere than to the results.
+    pub(crate) fn writes_elsewhere(&self) -> bool {
+        self.expression.writes_files() || self.expression.writes_past_results()
+    }
+
     /// Runs the search on this thread. `on_event` gets each result as soon as it is known. If `on_event` returns
     /// `Break`, the search stops and reports nothing more.
     ///

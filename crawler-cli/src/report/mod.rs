@@ -32,7 +32,7 @@ pub(crate) use statistics::{summary_text, thousands};
 use tree::Tree;
 
 /// How a search is shown.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Options {
     pub(crate) format: Format,
     /// Standard output is sorted by URL and written at the end of the search.

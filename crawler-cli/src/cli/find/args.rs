@@ -82,6 +82,35 @@ pub(super) fn read(
     })))
 }
 
+/// Reads the arguments of a search that a job of the service runs, onto a search with the service's network settings. The
+/// job has the start.
+///
+/// # Errors
+/// An argument that means nothing, or that is about output, state or network settings.
+pub fn read_for_job(find: Find, words: &[String]) -> Result<Find, String> {
+    let mut args = Args {
+        find,
+        ..Args::new()
+    };
+    let words = words.iter().map(OsString::from).collect();
+    let is_shown = parse(&mut args, words).map_err(|error| error.0)?.is_some();
+    if is_shown
+        || args.has_start()
+        || args.state.is_some()
+        || args.wfind_flags.is_some()
+        || args.output != Options::default()
+    {
+        let text = "the arguments of a find job are its expression and how it crawls, without starts, output or --state";
+        return Err(text.to_owned());
+    }
+    let crawl = std::mem::take(&mut args.crawl);
+    let settings = crawl.settings_on_network().map_err(|error| error.0)?;
+    let parser = std::mem::replace(&mut args.expression, Parser::new(SystemTime::now()));
+    let expression = parser.finish().map_err(|error| error.to_string())?;
+    let find = args.find.expression(expression);
+    Ok(settings.into_iter().fold(find, with))
+}
+
 /// What `--state` cannot keep.
 fn check_state(output: &Options, expression: &Expression) -> Result<(), UsageError> {
     let error = if output.sort || output.format == Format::Tree {
@@ -316,6 +345,33 @@ mod tests {
         }
         let regex = outcome(&["http://h/", "-regex", "\\("]).map(|_| ());
         assert!(regex.is_err_and(|message| message.starts_with("-regex \\(: ")));
+    }
+
+    #[test]
+    fn the_arguments_of_a_job_are_its_expression_and_how_it_crawls() {
+        let read = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            read_for_job(Find::new(), &words).map(|_| ())
+        };
+        for words in [
+            &["-name", "*.iso"][..],
+            &["--links", "page", "-j", "2", "-type", "f", "-o", "-name", "x"],
+            &[],
+        ] {
+            assert_eq!(read(words), Ok(()), "{words:?}");
+        }
+        for words in [
+            &["http://h/"][..],
+            &["--json"],
+            &["--state", "x"],
+            &["--help"],
+            &["-k"],
+            &["-x", "http://p:1"],
+            &["-H", "A: b"],
+            &["-nmae", "x"],
+        ] {
+            assert!(read(words).is_err(), "{words:?}");
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod manual;
 mod options;
 mod wfind;
 
+pub use args::read_for_job;
 use args::{Request, Search};
 pub(super) use manual::manual;
 
