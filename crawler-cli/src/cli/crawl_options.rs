@@ -90,7 +90,8 @@ impl CrawlOptions {
     pub(crate) fn settings_on_network(self) -> Result<Vec<CrawlSetting>, UsageError> {
         let own_tls = format!("{:?}", self.tls) != format!("{:?}", TlsConfig::default());
         if own_tls || self.proxy.is_some() || self.no_proxy.is_some() || !self.identity.is_empty() {
-            let text = "proxies, TLS and what hosts are sent are settings of [[host]], not of a job";
+            let text =
+                "proxies, TLS and what hosts are sent are settings of [[host]], not of a job";
             return Err(UsageError(text.to_owned()));
         }
         Ok(self.settings)

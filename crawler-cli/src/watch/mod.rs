@@ -1,9 +1,12 @@
 //! Keeps watching URLs: a service that asks each one when it is due, remembers, and says what has changed.
 //!
 //! [`config`] is what the operator writes. [`core`] asks and judges. What it counts, and what the metrics show, are
-//! [`figures`]. [`control`] is how an operator's command reaches the service.
+//! [`figures`]. [`control`] is how an operator's command reaches the service. [`sets`] reads the sources of URL sets,
+//! [`work`] runs the jobs of schedules.
 
 pub mod config;
 pub mod control;
 pub mod core;
 pub mod figures;
+pub mod sets;
+pub mod work;

@@ -355,7 +355,9 @@ mod tests {
         };
         for words in [
             &["-name", "*.iso"][..],
-            &["--links", "page", "-j", "2", "-type", "f", "-o", "-name", "x"],
+            &[
+                "--links", "page", "-j", "2", "-type", "f", "-o", "-name", "x",
+            ],
             &[],
         ] {
             assert_eq!(read(words), Ok(()), "{words:?}");

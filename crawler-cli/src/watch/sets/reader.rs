@@ -1,0 +1,242 @@
+//! The thread that reads the sources of all sets: at the start, when the configuration changes, and again after the time
+//! that a set says.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+use jiff::Timestamp;
+
+use super::intake::sweep;
+use super::{ReadError, SetRead, read_set};
+use crate::jobs::{Cancel, CancelReason};
+use crate::watch::config::{SetConfig, Source};
+use crate::watch::work::Tools;
+
+/// Reads the sources of sets on a thread of its own. A source that cannot be read is read again after a while; that
+/// never stops the service.
+#[derive(Debug)]
+pub struct SetReader {
+    /// A new configuration.
+    inbox: Option<Sender<(Vec<SetConfig>, Arc<Tools>)>>,
+    readings: Arc<Mutex<BTreeMap<String, LastReading>>>,
+    cancel: Cancel,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The last reading of a set by this process.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LastReading {
+    /// When it ended.
+    pub at: Timestamp,
+    /// What it did, or why it failed.
+    pub outcome: Result<String, String>,
+}
+
+impl SetReader {
+    /// Reads all sets at once, and goes on as they say.
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    pub fn start(sets: Vec<SetConfig>, tools: Arc<Tools>) -> io::Result<Self> {
+        let (inbox, of_inbox) = unbounded();
+        let cancel = Cancel::new();
+        let readings = Arc::<Mutex<BTreeMap<_, _>>>::default();
+        let mut work = Work {
+            tools: Arc::clone(&tools),
+            sets: Vec::new(),
+            inbox: of_inbox,
+            readings: Arc::clone(&readings),
+            cancel: cancel.clone(),
+        };
+        let thread = thread::Builder::new()
+            .name("sets".to_owned())
+            .spawn(move || {
+                work.take(sets, tools);
+                work.run();
+            })?;
+        Ok(Self {
+            inbox: Some(inbox),
+            readings,
+            cancel,
+            thread: Some(thread),
+        })
+    }
+
+    /// Reads all sets again, with a new configuration.
+    pub fn reload(&self, sets: Vec<SetConfig>, tools: Arc<Tools>) {
+        if let Some(inbox) = &self.inbox {
+            // A thread that has ended was stopped.
+            let _ = inbox.send((sets, tools));
+        }
+    }
+
+    /// The last reading of each set.
+    pub fn readings(&self) -> BTreeMap<String, LastReading> {
+        let readings = self.readings.lock();
+        readings.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Stops the reading, and waits until the thread has ended. A reading that is interrupted removes nothing.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.cancel.set(CancelReason::Shutdown);
+        self.inbox = None;
+        if let Some(thread) = self.thread.take() {
+            // Panics of readings were caught.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for SetReader {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+struct Work {
+    tools: Arc<Tools>,
+    sets: Vec<Waiting>,
+    inbox: Receiver<(Vec<SetConfig>, Arc<Tools>)>,
+    readings: Arc<Mutex<BTreeMap<String, LastReading>>>,
+    cancel: Cancel,
+}
+
+/// A set, and when it is read next.
+struct Waiting {
+    set: SetConfig,
+    next: Option<Instant>,
+    /// Readings that failed one after the other.
+    failures: u32,
+}
+
+impl Work {
+    fn take(&mut self, sets: Vec<SetConfig>, tools: Arc<Tools>) {
+        self.tools = tools;
+        let now = Instant::now();
+        let sets = sets
+            .into_iter()
+            .filter(|set| set.source != Source::Submitted);
+        self.sets = sets
+            .map(|set| Waiting {
+                set,
+                next: Some(now),
+                failures: 0,
+            })
+            .collect();
+        let names: Vec<&String> = self.sets.iter().map(|waiting| &waiting.set.name).collect();
+        let mut readings = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
+        readings.retain(|name, _| names.contains(&name));
+    }
+
+    fn run(&mut self) {
+        // Members that were to leave when an earlier process ended.
+        if let Err(error @ ReadError::Store(_)) = sweep(&self.tools, &self.cancel) {
+            self.tools
+                .note("set", &format!("URLs that left their sets: {error}"));
+        }
+        while !self.cancel.is_set() {
+            let due = self.sets.iter().enumerate();
+            let due = due.filter_map(|(at, waiting)| Some((waiting.next?, at)));
+            let Some((next, at)) = due.min() else {
+                match self.inbox.recv() {
+                    Ok((sets, tools)) => self.take(sets, tools),
+                    Err(_) => return,
+                }
+                continue;
+            };
+            match self.inbox.recv_deadline(next) {
+                Ok((sets, tools)) => self.take(sets, tools),
+                Err(RecvTimeoutError::Timeout) => self.read(at),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn read(&mut self, at: usize) {
+        let SetConfig { name, source, .. } = &self.sets[at].set;
+        let read = || read_set(name, source, &self.tools, &self.cancel);
+        let outcome = catch_unwind(AssertUnwindSafe(read));
+        let outcome = match outcome {
+            Ok(Err(ReadError::Cancelled)) => return,
+            Ok(Ok(read)) => Ok(read),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err("the reading panicked".to_owned()),
+        };
+        self.say(at, &outcome);
+        let waiting = &mut self.sets[at];
+        waiting.failures = match outcome {
+            Ok(_) => 0,
+            Err(_) => waiting.failures.saturating_add(1),
+        };
+        let again = waiting.set.reread.filter(|time| !time.is_zero());
+        let wait = match waiting.failures {
+            0 => again,
+            failures => Some(again_after(failures).min(again.unwrap_or(Duration::MAX))),
+        };
+        waiting.next = wait.and_then(|wait| Instant::now().checked_add(wait));
+    }
+
+    /// Keeps what the reading did, and notes what an operator should know, unless that was noted before.
+    fn say(&self, at: usize, outcome: &Result<SetRead, String>) {
+        let SetConfig { name, source, .. } = &self.sets[at].set;
+        let text = match outcome {
+            Ok(read) => read.to_string(),
+            Err(error) => error.clone(),
+        };
+        let place = match source {
+            Source::File(path) => path.display().to_string(),
+            Source::Sitemap(url) => url.to_string(),
+            Source::Submitted => String::new(),
+        };
+        let last = LastReading {
+            at: self.tools.now(),
+            outcome: match outcome {
+                Ok(_) => Ok(text.clone()),
+                Err(_) => Err(text.clone()),
+            },
+        };
+        let before = {
+            let mut readings = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
+            readings.insert(name.clone(), last.clone())
+        };
+        tracing::info!(set = name, source = place, "set read: {text}");
+        let is_odd = match outcome {
+            Ok(read) => read.kept.is_some() || read.invalid > 0,
+            Err(_) => true,
+        };
+        if is_odd && before.is_none_or(|before| before.outcome != last.outcome) {
+            let what = if outcome.is_ok() { "read" } else { "not read" };
+            self.tools
+                .note("set", &format!("set {name}: {place} {what}: {text}"));
+        }
+    }
+}
+
+/// The wait after failures that follow one another.
+fn again_after(failures: u32) -> Duration {
+    let factor = 2u32.saturating_pow(failures.saturating_sub(1).min(10));
+    (FIRST_WAIT * factor).min(LONGEST_WAIT)
+}
+
+const FIRST_WAIT: Duration = Duration::from_secs(30);
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_after_failures_double_up_to_an_hour() {
+        let waits = [1, 2, 3, 99].map(|failures| again_after(failures).as_secs());
+        assert_eq!(waits, [30, 60, 120, 3600]);
+    }
+}

@@ -1,0 +1,376 @@
+//! How jobs and sets ask servers: one request after the other on one thread, each under the ceiling of its host, which the
+//! checks of the host share.
+//!
+//! Redirects are requests of their own: each waits for the ceiling of the host that it leads to, and gets the headers and
+//! credentials of that host alone.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use courser::{Call, CallId, Client, Error, Limits, Read, Request, Response, Timeouts};
+use url::Url;
+
+use crate::crawl::origin::root_of;
+use crate::crawl::politeness::retry_after;
+use crate::crawl::transfer::Transfer;
+use crate::jobs::Cancel;
+
+/// How jobs and sets reach servers: limits, addresses, identities and the ceilings of the hosts.
+///
+/// ```
+/// use std::time::Duration;
+/// use crawler_cli::watch::work::Http;
+///
+/// let http = Http::default().timeout(Duration::from_secs(5)).allow_private();
+/// # drop(http);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Http {
+    transfer: Transfer,
+    parked: Parked,
+}
+
+/// Hosts that asked to wait, and until when. All threads share what one of them was told.
+#[derive(Clone, Debug, Default)]
+struct Parked(Arc<Mutex<HashMap<Url, Instant>>>);
+
+impl Parked {
+    fn park(&self, root: &Url, wait: Duration) {
+        let now = Instant::now();
+        let Some(until) = now.checked_add(wait.min(LONGEST_PARKED)) else {
+            return;
+        };
+        let mut hosts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if hosts.len() >= MOST_PARKED {
+            hosts.retain(|_, until| *until > now);
+        }
+        if hosts.len() < MOST_PARKED {
+            let entry = hosts.entry(root.clone()).or_insert(until);
+            *entry = until.max(*entry);
+        }
+    }
+
+    /// How long the host wants no requests.
+    fn wait_of(&self, root: &Url) -> Option<Duration> {
+        let mut hosts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = hosts.get(root)?.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            hosts.remove(root);
+            return None;
+        }
+        Some(left)
+    }
+}
+
+impl Http {
+    /// With these network settings.
+    #[allow(dead_code, reason = "the daemon is next to use it")]
+    pub(crate) fn new(transfer: Transfer) -> Self {
+        Self {
+            transfer,
+            parked: Parked::default(),
+        }
+    }
+
+    /// The longest time to the first byte of an answer, and between two parts of a body. Default 30 s.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.transfer.timeout = timeout;
+        self
+    }
+
+    /// Allows private addresses. Default: denied.
+    pub fn allow_private(mut self) -> Self {
+        self.transfer.allow_private = true;
+        self
+    }
+
+    /// The `User-Agent` of requests.
+    pub fn user_agent(mut self, text: &str) -> Self {
+        self.transfer.user_agent = text.to_owned();
+        self
+    }
+
+    pub(crate) fn transfer(&self) -> &Transfer {
+        &self.transfer
+    }
+
+    /// A client for one thread.
+    pub(crate) fn agent(&self) -> Result<Agent, HttpError> {
+        Ok(Agent {
+            client: self.transfer.client(&[]).map_err(HttpError::Transfer)?,
+            transfer: self.transfer.clone(),
+            parked: self.parked.clone(),
+            buffer: vec![0; BUFFER],
+        })
+    }
+}
+
+/// The client of one thread.
+pub(crate) struct Agent {
+    client: Client,
+    transfer: Transfer,
+    parked: Parked,
+    buffer: Vec<u8>,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'w> {
+    pub(crate) url: &'w Url,
+    /// What an earlier answer said about its version: a server without a newer one answers 304.
+    pub(crate) known: &'w Validators,
+    /// Largest body in bytes, also after decoding.
+    pub(crate) most_bytes: u64,
+}
+
+/// What identifies the version of a representation (RFC 9110 §8.8).
+#[derive(Clone, Debug, Default, Eq, PartialEq, serde::Deserialize, serde::Serialize)]
+pub(crate) struct Validators {
+    /// `ETag`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) etag: Option<String>,
+    /// `Last-Modified`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) modified: Option<String>,
+}
+
+impl Validators {
+    fn of(response: &Response) -> Self {
+        let text = |name| {
+            let value = std::str::from_utf8(response.header(name)?.trim_ascii()).ok()?;
+            // They are sent back: a value that no header can have is not kept.
+            let is_sendable = value.len() <= LONGEST_VALIDATOR && !value.contains(char::is_control);
+            is_sendable.then(|| value.to_owned())
+        };
+        Self {
+            etag: text("ETag"),
+            modified: text("Last-Modified"),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.etag.is_none() && self.modified.is_none()
+    }
+
+    fn write(&self, request: &mut Request) {
+        if let Some(etag) = &self.etag {
+            request.header("If-None-Match", etag);
+        }
+        // A server that knows the tag ignores the date (RFC 9110 §13.1.3).
+        if let Some(modified) = &self.modified {
+            request.header("If-Modified-Since", modified);
+        }
+    }
+}
+
+/// An answer. The body of a 200 was passed on.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) validators: Validators,
+    pub(crate) retry_after: Option<Duration>,
+    /// Where the redirects ended.
+    pub(crate) url: Url,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum HttpError {
+    Cancelled,
+    /// The host asked to wait this long, and nothing was sent.
+    Parked(Duration),
+    Transfer(Error),
+    /// The body could not be stored.
+    Sink(io::Error),
+    /// The system failed.
+    Os(io::Error),
+    TooManyRedirects,
+    /// A redirect without a usable `Location`.
+    Location(String),
+}
+
+impl Agent {
+    /// Asks for a URL, follows redirects, and passes the body of a 200 to `sink`.
+    pub(crate) fn get(
+        &mut self,
+        wanted: Wanted<'_>,
+        cancel: &Cancel,
+        sink: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<Reply, HttpError> {
+        let mut url = wanted.url.clone();
+        for _ in 0..=MOST_REDIRECTS {
+            let reply = self.exchange(&url, wanted, cancel, sink)?;
+            match reply {
+                Step::Done(reply) => return Ok(reply),
+                Step::Redirect(location) => url = redirected(&url, &location)?,
+            }
+        }
+        Err(HttpError::TooManyRedirects)
+    }
+
+    fn exchange(
+        &mut self,
+        url: &Url,
+        wanted: Wanted<'_>,
+        cancel: &Cancel,
+        sink: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<Step, HttpError> {
+        let root = root_of(url);
+        if let Some(wait) = self.parked.wait_of(&root) {
+            return Err(HttpError::Parked(wait));
+        }
+        let identity = self.transfer.identities.of(&root);
+        let mut request = Request::get(url.as_str());
+        wanted.known.write(&mut request);
+        identity.write(&mut request);
+        let limits = Limits {
+            body_bytes: Some(wanted.most_bytes),
+            decoded_bytes: Some(wanted.most_bytes),
+            ..Limits::default()
+        };
+        let timeouts = Timeouts {
+            first_byte: Some(self.transfer.timeout),
+            between_bytes: Some(self.transfer.timeout),
+            ..Timeouts::none()
+        };
+        let call = Call::new(request, Response::new())
+            .streaming(true)
+            .limits(limits)
+            .timeouts(timeouts);
+        let call = self.client.submit(identity.sign(call));
+        let (body, response) = self.head(call, cancel)?;
+        let step = step(url, &response);
+        if let Step::Done(reply) = &step
+            && matches!(reply.status, 429 | 503)
+            && let Some(wait) = reply.retry_after
+        {
+            self.parked.park(&root, wait);
+        }
+        if let Some(body) = body {
+            let is_wanted = matches!(&step, Step::Done(reply) if reply.status == 200);
+            let outcome = match is_wanted {
+                true => self.body(body, cancel, sink),
+                false => Ok(()),
+            };
+            self.client.cancel(body);
+            outcome?;
+        }
+        Ok(step)
+    }
+
+    /// Waits for the head of the response.
+    fn head(
+        &mut self,
+        call: CallId,
+        cancel: &Cancel,
+    ) -> Result<(Option<CallId>, Response), HttpError> {
+        let mut is_cancelled = false;
+        loop {
+            if let Some(done) = self.client.wait(Some(MOMENT)).map_err(HttpError::Os)? {
+                if is_cancelled {
+                    if let Some(body) = done.body {
+                        self.client.cancel(body);
+                    }
+                    return Err(HttpError::Cancelled);
+                }
+                done.outcome.map_err(HttpError::Transfer)?;
+                return Ok((done.body, done.response));
+            }
+            if !is_cancelled && cancel.is_set() {
+                is_cancelled = true;
+                self.client.cancel(call);
+            }
+        }
+    }
+
+    fn body(
+        &mut self,
+        body: CallId,
+        cancel: &Cancel,
+        sink: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<(), HttpError> {
+        loop {
+            let read = self.client.read_body(body, &mut self.buffer);
+            match read.map_err(HttpError::Transfer)? {
+                Read::Data(length) => sink(&self.buffer[..length]).map_err(HttpError::Sink)?,
+                Read::End { .. } => return Ok(()),
+                Read::Pending => {
+                    self.client.wait(Some(MOMENT)).map_err(HttpError::Os)?;
+                    // Only notes which bodies can be read: this is the only one.
+                    let _ = self.client.readable_body();
+                }
+            }
+            if cancel.is_set() {
+                return Err(HttpError::Cancelled);
+            }
+        }
+    }
+}
+
+enum Step {
+    Done(Reply),
+    Redirect(String),
+}
+
+fn step(url: &Url, response: &Response) -> Step {
+    let status = response.status();
+    if matches!(status, 301 | 302 | 303 | 307 | 308)
+        && let Some(location) = response.header("Location")
+    {
+        return Step::Redirect(String::from_utf8_lossy(location).into_owned());
+    }
+    let wait = response.header("Retry-After");
+    Step::Done(Reply {
+        status,
+        validators: Validators::of(response),
+        retry_after: wait.and_then(|wait| retry_after(wait, response.header("Date"))),
+        url: url.clone(),
+    })
+}
+
+fn redirected(url: &Url, location: &str) -> Result<Url, HttpError> {
+    let next = url.join(location).ok();
+    let next = next.filter(|next| matches!(next.scheme(), "http" | "https"));
+    let mut next = next.ok_or_else(|| HttpError::Location(location.to_owned()))?;
+    next.set_fragment(None);
+    Ok(next)
+}
+
+impl fmt::Display for HttpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cancelled => f.write_str("stopped"),
+            Self::Parked(wait) => write!(f, "the host wants no requests for {wait:.1?}"),
+            Self::Transfer(error) => error.fmt(f),
+            Self::Sink(error) => write!(f, "the body cannot be stored: {error}"),
+            Self::Os(error) => write!(f, "the client cannot wait: {error}"),
+            Self::TooManyRedirects => write!(f, "more than {MOST_REDIRECTS} redirects"),
+            Self::Location(location) => write!(f, "a redirect to {location:?}"),
+        }
+    }
+}
+
+impl std::error::Error for HttpError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Transfer(error) => Some(error),
+            Self::Sink(error) | Self::Os(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Redirects that are followed, as everywhere in this crate.
+const MOST_REDIRECTS: u32 = 10;
+/// How long a stop may go unnoticed.
+const MOMENT: Duration = Duration::from_millis(100);
+const BUFFER: usize = 64 << 10;
+/// The longest `Retry-After` that holds a host.
+const LONGEST_PARKED: Duration = Duration::from_secs(86_400);
+/// Most hosts that are held at a time.
+const MOST_PARKED: usize = 10_000;
+/// Longest `ETag` or `Last-Modified` that is kept, in bytes.
+const LONGEST_VALIDATOR: usize = 1024;
