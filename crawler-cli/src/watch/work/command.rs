@@ -443,7 +443,7 @@ mod tests {
     #[test]
     fn a_cancelled_job_stops_its_command() {
         let cancel = Cancel::default();
-        cancel.set();
+        cancel.set(crate::jobs::CancelReason::Shutdown);
         let (outcome, _) = shell("sleep 600", None, &cancel);
         assert_eq!(outcome, Err("the command was stopped".to_owned()));
     }
