@@ -33,7 +33,7 @@ impl ConfigFile {
         match usual.symlink_metadata() {
             Ok(_) => Ok(usual.to_owned()),
             Err(_) => Err(UsageError(format!(
-                "no --config FILE, and there is no {USUAL} in this folder"
+                "no --config FILE, and there is no {USUAL} in this folder; 'crawler-cli watch config example > {USUAL}' writes one"
             ))),
         }
     }

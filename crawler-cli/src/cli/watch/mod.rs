@@ -10,6 +10,7 @@ use super::option::Section;
 use super::parse::{CommandLine, Syntax, UsageError, parse};
 use super::{FAILED, USAGE, show, wrong_usage};
 
+mod config;
 mod config_rows;
 
 #[allow(unused_imports, reason = "each verb takes them")]
@@ -26,7 +27,7 @@ pub(super) struct Verb {
 }
 
 /// All verbs, in the order of the help text.
-const VERBS: &[Verb] = &[];
+const VERBS: &[Verb] = &[config::VERB];
 
 /// Runs the command with the arguments that follow its name.
 pub fn main(mut words: Vec<OsString>) -> ExitCode {

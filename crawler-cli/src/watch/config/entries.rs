@@ -11,6 +11,7 @@ use url::Url;
 
 use crate::check::host::HeadUse;
 use crate::crawl::identity::{HostPattern, Identity};
+use crate::jobs::{BadSchedule, CatchUp, Overlap, Schedule, ScheduleSettings};
 
 /// `[[host]]`: what is different at some hosts. `None`: the key is not set, and `[limits]` holds.
 #[derive(Clone, Debug)]
@@ -138,26 +139,22 @@ impl ScheduleConfig {
     }
 }
 
-/// What happens when a firing is due while the job of the last one runs.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Overlap {
-    /// The firing is skipped and counted.
-    #[default]
-    Forbid,
-    /// One firing waits until the job has ended.
-    QueueOne,
-    /// Both run.
-    Allow,
-}
-
-/// What happens with firings that were due while the service did not run.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum CatchUp {
-    /// The job runs once, however many firings were missed.
-    #[default]
-    Once,
-    /// They are counted.
-    Skip,
+impl ScheduleConfig {
+    /// The times of the schedule. `store` is the text that fixes the jitter, the same for all that share the store.
+    ///
+    /// # Errors
+    /// The expression is wrong, which it is not in a configuration that was read.
+    pub fn schedule(&self, store: &str) -> Result<Schedule, BadSchedule> {
+        let settings = ScheduleSettings {
+            cron: self.cron.clone(),
+            timezone: self.timezone.iana_name().unwrap_or("UTC").to_owned(),
+            overlap: self.overlap,
+            catch_up: self.catch_up,
+            starting_deadline: self.starting_deadline,
+            jitter: self.jitter,
+        };
+        Schedule::new(&self.name, store, &settings)
+    }
 }
 
 /// `job` of a schedule.

@@ -105,6 +105,29 @@ impl Loaded {
         text
     }
 
+    /// The keys whose values differ from those of another configuration, as `TABLE.KEY`; for tables that can be there
+    /// several times, the name of the table.
+    pub fn changes(&self, other: &Self) -> Vec<String> {
+        let mut changes = Vec::new();
+        for table in TABLES {
+            let (own, others) = (table.rows(&self.config), table.rows(&other.config));
+            let values = |rows: &[Vec<Row>]| -> Vec<_> {
+                rows.iter()
+                    .flatten()
+                    .map(|row| (row.name, row.value.clone()))
+                    .collect()
+            };
+            let (own, others) = (values(&own), values(&others));
+            if table.is_list() {
+                changes.extend((own != others).then(|| table.name().to_owned()));
+                continue;
+            }
+            let pairs = own.iter().zip(&others).filter(|(own, other)| own != other);
+            changes.extend(pairs.map(|((name, _), _)| format!("{}.{name}", table.name())));
+        }
+        changes
+    }
+
     fn show_row(&self, text: &mut String, path: &str, row: &Row, with_origin: bool) {
         let Some(value) = &row.value else {
             return;
@@ -144,6 +167,19 @@ fn value_of(config: &Config, path: &str) -> Option<String> {
     let table = TABLES.iter().find(|known| known.name() == table)?;
     let rows = table.rows(config).into_iter().next()?;
     rows.into_iter().find(|row| row.name == key)?.value
+}
+
+/// The names and values of the environment that stand for keys.
+pub fn environment() -> Vec<(String, String)> {
+    let variables = std::env::vars_os().filter_map(|(name, value)| {
+        let name = name
+            .into_string()
+            .ok()
+            .filter(|name| name.starts_with(PREFIX))?;
+        // What is not UTF-8 is wrong for every key, and is told so.
+        Some((name, value.to_string_lossy().into_owned()))
+    });
+    variables.collect()
 }
 
 /// A configuration file with all keys, their defaults and what they mean.

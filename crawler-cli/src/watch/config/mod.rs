@@ -31,12 +31,10 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-pub use entries::{
-    CatchUp, HostConfig, JobConfig, Overlap, ScheduleConfig, SetConfig, Source, Topic,
-    WebhookConfig,
-};
+pub use crate::jobs::{CatchUp, Overlap};
+pub use entries::{HostConfig, JobConfig, ScheduleConfig, SetConfig, Source, Topic, WebhookConfig};
 pub use error::ConfigError;
-pub use loaded::{Loaded, example};
+pub use loaded::{Loaded, environment, example};
 pub use sections::{
     GuardConfig, HttpConfig, LimitsConfig, LogConfig, LogFormat, LogLevel, PolicyConfig,
     StoreConfig,

@@ -77,7 +77,7 @@ pub enum LogFormat {
 }
 
 /// The least important messages that are logged.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub enum LogLevel {
     /// Failures that need an operator.
     Error,

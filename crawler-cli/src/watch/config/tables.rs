@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::Config;
 use super::cron::{Cron, Zone};
-use super::entries::{CatchUp, Overlap, Topic};
+use super::entries::Topic;
 use super::entries::{HostConfig, ScheduleConfig, SetConfig, WebhookConfig};
 use super::headers::{Credentials, Headers, Pattern};
 use super::job::Job;
@@ -24,6 +24,7 @@ use super::source::{ListFile, Sitemap};
 use crate::check::guard::{BudgetRules, FlipRules, OwnNetworkRules};
 use crate::check::host::HeadUse;
 use crate::check::life::{GoneRule, Profile, Reconcile, Resurrect};
+use crate::jobs::{CatchUp, Overlap};
 use crate::toml_text;
 
 /// A table of the configuration.

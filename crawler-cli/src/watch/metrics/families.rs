@@ -1,0 +1,374 @@
+//! The metrics: one row for each.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use prometheus_client::metrics::MetricType::{self, Counter, Gauge, Info};
+
+use super::{Family, Value};
+use crate::check::life::State;
+use crate::store::Buckets;
+use crate::watch::figures::{Histogram, Method, Phase, Reason};
+
+/// All metrics, without their prefix.
+pub(super) const FAMILIES: &[Family] = &[
+    Family {
+        name: "check_results",
+        help: "Verdicts by class and by the status of the last answer",
+        kind: Counter,
+        series: |from, to| {
+            for (class, code, count) in from.checks.results.iter() {
+                to(
+                    &[("class", class.name()), ("code", &code.to_string())],
+                    Value::Count(count),
+                );
+            }
+        },
+    },
+    Family {
+        name: "check_requests",
+        help: "Requests by method and reason",
+        kind: Counter,
+        series: |from, to| {
+            for method in Method::ALL {
+                for reason in Reason::ALL {
+                    let labels = [("method", method.name()), ("reason", reason.name())];
+                    to(
+                        &labels,
+                        Value::Count(from.checks.requests.count(method, reason)),
+                    );
+                }
+            }
+        },
+    },
+    Family {
+        name: "check_duration_seconds",
+        help: "How long the phases of requests took",
+        kind: MetricType::Histogram,
+        series: |from, to| {
+            for phase in Phase::ALL {
+                let histogram = from.checks.requests.phase(phase);
+                to(&[("phase", phase.name())], times(histogram, 1.0));
+            }
+        },
+    },
+    Family {
+        name: "check_transitions",
+        help: "Changes of state",
+        kind: Counter,
+        series: |from, to| {
+            for (old, new, count) in from.checks.changes.iter() {
+                to(
+                    &[("from", old.name()), ("to", new.name())],
+                    Value::Count(count),
+                );
+            }
+        },
+    },
+    Family {
+        name: "check_urls",
+        help: "URLs by state",
+        kind: Gauge,
+        series: |from, to| {
+            for state in State::ALL {
+                to(
+                    &[("state", state.name())],
+                    number(from.checks.backlog.urls(state).get()),
+                );
+            }
+        },
+    },
+    Family {
+        name: "check_hosts",
+        help: "Hosts that are worked on, held, or waiting because they asked for it",
+        kind: Gauge,
+        series: |from, to| {
+            let backlog = &from.checks.backlog;
+            to(&[("state", "ready")], number(backlog.hosts_ready.get()));
+            to(&[("state", "held")], number(backlog.hosts_held.get()));
+            to(
+                &[("state", "throttled")],
+                number(backlog.hosts_throttled.get()),
+            );
+        },
+    },
+    Family {
+        name: "check_due_lag_seconds",
+        help: "For how long the oldest URL is due",
+        kind: Gauge,
+        series: |from, to| to(&[], Value::Share(seconds(from.checks.backlog.lag.get()))),
+    },
+    Family {
+        name: "check_inflight",
+        help: "Requests that wait for their answers",
+        kind: Gauge,
+        series: |from, to| to(&[], number(from.checks.requests.in_flight.get())),
+    },
+    Family {
+        name: "check_staleness_ratio",
+        help: "The share of URLs that are past due by more than 2.4 minutes",
+        kind: Gauge,
+        series: |from, to| to(&[], Value::Share(from.checks.backlog.staleness.get())),
+    },
+    Family {
+        name: "check_prunes",
+        help: "URLs that were pruned",
+        kind: Counter,
+        series: |from, to| to(&[], Value::Count(from.checks.changes.pruned.get())),
+    },
+    Family {
+        name: "check_false_prunes",
+        help: "URLs that were pruned and are alive again",
+        kind: Counter,
+        series: |from, to| to(&[], Value::Count(from.checks.changes.false_prunes.get())),
+    },
+    Family {
+        name: "check_guard_active",
+        help: "Whether the own network counts as broken; how many hosts are held; whether pruning waits for its budget",
+        kind: Gauge,
+        series: |from, to| {
+            let guards = &from.checks.guards;
+            to(&[("kind", "self")], number(guards.own_network.get()));
+            to(&[("kind", "host")], number(guards.hosts.get()));
+            to(&[("kind", "budget")], number(guards.budget.get()));
+        },
+    },
+    Family {
+        name: "check_void",
+        help: "Verdicts that were taken while a guard was on",
+        kind: Counter,
+        series: |from, to| to(&[], Value::Count(from.checks.guards.void.get())),
+    },
+    Family {
+        name: "check_quarantined",
+        help: "URLs that are held",
+        kind: Gauge,
+        series: |from, to| to(&[], number(from.checks.guards.quarantined.get())),
+    },
+    Family {
+        name: "check_cycles",
+        help: "Cycles of reconciling that have ended",
+        kind: Counter,
+        series: |from, to| to(&[], Value::Count(from.checks.cycles.ended.get())),
+    },
+    Family {
+        name: "check_cycle_urls",
+        help: "URLs that cycles of reconciling asked",
+        kind: Counter,
+        series: |from, to| to(&[], Value::Count(from.checks.cycles.asked.get())),
+    },
+    Family {
+        name: "check_cycle_duration_seconds",
+        help: "How long cycles of reconciling took",
+        kind: MetricType::Histogram,
+        series: |from, to| to(&[], times(&from.checks.cycles.took, 1.0)),
+    },
+    Family {
+        name: "check_unstored",
+        help: "Outcomes that are not stored yet",
+        kind: Gauge,
+        series: |from, to| to(&[], number(from.checks.keeping.unstored.get())),
+    },
+    Family {
+        name: "check_stored",
+        help: "Outcomes that were stored",
+        kind: Counter,
+        series: |from, to| to(&[], Value::Count(from.checks.keeping.stored.get())),
+    },
+    Family {
+        name: "check_stale_commits",
+        help: "Outcomes whose URL was not due any more: nothing was stored",
+        kind: Counter,
+        series: |from, to| to(&[], Value::Count(from.checks.keeping.stale.get())),
+    },
+    Family {
+        name: "check_commit_wait_seconds",
+        help: "How long outcomes waited for their transaction",
+        kind: MetricType::Histogram,
+        series: |from, to| to(&[], times(&from.checks.keeping.commit, 1.0)),
+    },
+    Family {
+        name: "store_stopped",
+        help: "1 while the store takes nothing, so that nothing is asked",
+        kind: Gauge,
+        series: |from, to| to(&[], number(from.checks.keeping.is_stopped.get())),
+    },
+    Family {
+        name: "store_commit_seconds",
+        help: "How long transactions took",
+        kind: MetricType::Histogram,
+        series: |from, to| to(&[], powers(&from.store.micros, 1e-6)),
+    },
+    Family {
+        name: "store_batch_rows",
+        help: "How many rows transactions had",
+        kind: MetricType::Histogram,
+        series: |from, to| to(&[], powers(&from.store.rows, 1.0)),
+    },
+    Family {
+        name: "store_errors",
+        help: "Operations that failed for a reason of their own, and transactions that the store could not take",
+        kind: Counter,
+        series: |from, to| {
+            let count = |number: &std::sync::atomic::AtomicU64| {
+                Value::Count(number.load(Ordering::Relaxed))
+            };
+            to(&[("op", "operation")], count(&from.store.failures));
+            to(&[("op", "commit")], count(&from.store.refusals));
+        },
+    },
+    Family {
+        name: "store_kept_operations",
+        help: "Operations that are kept until the store can be written",
+        kind: Gauge,
+        series: |from, to| {
+            let kept = from.store.kept.load(Ordering::Relaxed);
+            to(&[], number(u64::try_from(kept).unwrap_or(u64::MAX)));
+        },
+    },
+    Family {
+        name: "dlq_entries",
+        help: "Dead letters by reason",
+        kind: Gauge,
+        series: |from, to| {
+            for (reason, count) in from.vitals.facts().dead_letters.iter().take(MOST_SERIES) {
+                to(&[("reason", reason)], number(*count));
+            }
+        },
+    },
+    Family {
+        name: "cron_last_success_timestamp_seconds",
+        help: "When the job of a schedule succeeded last",
+        kind: Gauge,
+        series: |from, to| {
+            for schedule in from.vitals.facts().schedules.iter().take(MOST_SERIES) {
+                if let Some(at) = schedule.last_success {
+                    to(&[("job", &schedule.name)], Value::Number(at.as_second()));
+                }
+            }
+        },
+    },
+    Family {
+        name: "cron_missed",
+        help: "Firings of a schedule that passed without a run",
+        kind: Counter,
+        series: |from, to| {
+            for schedule in from.vitals.facts().schedules.iter().take(MOST_SERIES) {
+                to(&[("job", &schedule.name)], Value::Count(schedule.missed));
+            }
+        },
+    },
+    Family {
+        name: "cron_overlap_skipped",
+        help: "Firings of a schedule that were skipped, because the run before had not ended",
+        kind: Counter,
+        series: |from, to| {
+            for schedule in from.vitals.facts().schedules.iter().take(MOST_SERIES) {
+                to(
+                    &[("job", &schedule.name)],
+                    Value::Count(schedule.overlapped),
+                );
+            }
+        },
+    },
+    Family {
+        name: "host_limited_seconds",
+        help: "For how long nothing could be asked because of the limits of hosts",
+        kind: Counter,
+        series: |from, to| {
+            to(
+                &[],
+                Value::Seconds(seconds(from.checks.backlog.host_limited.get())),
+            )
+        },
+    },
+    Family {
+        name: "cpu_limited_seconds",
+        help: "For how long the thread that asks was busy",
+        kind: Counter,
+        series: |from, to| {
+            to(
+                &[],
+                Value::Seconds(seconds(from.checks.backlog.cpu_limited.get())),
+            )
+        },
+    },
+    Family {
+        name: "conn_reuse_ratio",
+        help: "The share of requests on connections that were used before",
+        kind: Gauge,
+        series: |from, to| {
+            let requests = &from.checks.requests;
+            let all =
+                Method::ALL.map(|method| Reason::ALL.map(|reason| requests.count(method, reason)));
+            let all: u64 = all.iter().flatten().sum();
+            let share = requests.reused.get() as f64 / all.max(1) as f64;
+            to(&[], Value::Share(share.min(1.0)));
+        },
+    },
+    Family {
+        name: "tls_resumed",
+        help: "TLS handshakes that resumed a session",
+        kind: Counter,
+        series: |from, to| to(&[], Value::Count(from.checks.requests.resumed.get())),
+    },
+    Family {
+        name: "cert_expiry_seconds",
+        help: "How long the certificates of servers were still valid",
+        kind: MetricType::Histogram,
+        // The figures have a second for each day.
+        series: |from, to| to(&[], times(&from.checks.requests.certificate_days, 86_400.0)),
+    },
+    Family {
+        name: "build",
+        help: "The version of the program",
+        kind: Info,
+        series: |_, to| to(&[("version", env!("CARGO_PKG_VERSION"))], Value::Info),
+    },
+    Family {
+        name: "config_reload_success",
+        help: "Whether the configuration was good when it was last read",
+        kind: Gauge,
+        series: |from, to| to(&[], number(from.vitals.is_reload_good().into())),
+    },
+    Family {
+        name: "config_reloads",
+        help: "How often the configuration was read again",
+        kind: Counter,
+        series: |from, to| to(&[], Value::Count(from.vitals.reloads())),
+    },
+];
+
+fn number(number: u64) -> Value {
+    Value::Number(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+fn seconds(millis: u64) -> f64 {
+    Duration::from_millis(millis).as_secs_f64()
+}
+
+fn times(histogram: &Histogram, scale: f64) -> Value {
+    let buckets = histogram.buckets().map(|(end, count)| {
+        let end = end.map_or(f64::INFINITY, |end| end.as_secs_f64() * scale);
+        (end, count)
+    });
+    Value::Histogram(histogram.sum().as_secs_f64() * scale, buckets.collect())
+}
+
+fn powers(buckets: &Buckets, scale: f64) -> Value {
+    let counts = buckets
+        .counts()
+        .into_iter()
+        .enumerate()
+        .map(|(place, count)| {
+            let end = match place + 1 < Buckets::COUNT {
+                true => Buckets::bound(place) as f64 * scale,
+                false => f64::INFINITY,
+            };
+            (end, count)
+        });
+    Value::Histogram(buckets.sum() as f64 * scale, counts.collect())
+}
+
+/// The most series of a metric whose labels are named by operators or servers.
+const MOST_SERIES: usize = 1000;

@@ -1,0 +1,214 @@
+//! The exposition as Prometheus reads it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::check::life::State;
+use crate::check::{Cause, Verdict};
+use crate::store::ScheduleState;
+use crate::watch::figures::{Method, Phase, Reason};
+use crate::watch::vitals::StoreFacts;
+
+/// One line of a series: its name, its labels and its value.
+type Sample = (String, BTreeMap<String, String>, f64);
+
+/// Parses an exposition strictly: types and help before samples, and the end.
+fn parse(text: &str) -> (BTreeMap<String, String>, Vec<Sample>) {
+    let mut kinds = BTreeMap::new();
+    let mut samples = Vec::new();
+    let body = text.strip_suffix("# EOF\n").expect("an end");
+    for line in body.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').expect("a kind");
+            let is_new = kinds.insert(name.to_owned(), kind.to_owned()).is_none();
+            assert!(is_new, "{name} twice");
+        } else if !line.starts_with("# HELP ") {
+            samples.push(sample(line));
+        }
+    }
+    (kinds, samples)
+}
+
+fn sample(line: &str) -> Sample {
+    let (series, value) = line.rsplit_once(' ').expect("a value");
+    let (name, labels) = match series.split_once('{') {
+        Some((name, labels)) => (name, labels.strip_suffix('}').expect("an end of labels")),
+        None => (series, ""),
+    };
+    let labels = labels
+        .split_terminator("\",")
+        .filter(|label| !label.is_empty());
+    let labels = labels.map(|label| {
+        let (name, value) = label.split_once("=\"").expect(line);
+        (name.to_owned(), value.trim_end_matches('"').to_owned())
+    });
+    let value = value.parse().expect(line);
+    (name.to_owned(), labels.collect(), value)
+}
+
+fn busy() -> Metrics {
+    let checks = Arc::new(Figures::default());
+    checks
+        .results
+        .note(Verdict::Failed(Cause::Status410), Some(410));
+    checks.results.note(Verdict::Ok, Some(204));
+    checks.requests.note(Method::Head, Reason::First);
+    checks
+        .requests
+        .note_phase(Phase::Total, Duration::from_millis(3));
+    checks
+        .requests
+        .certificate_days
+        .note(Duration::from_secs(10));
+    checks.changes.note(State::Gone, State::Pruned);
+    checks.guards.own_network.set(1);
+    let vitals = Arc::new(Vitals::new(Instant::now()));
+    vitals.set_facts(StoreFacts {
+        dead_letters: vec![("poison".to_owned(), 2)],
+        schedules: vec![ScheduleState {
+            name: "nightly".to_owned(),
+            last_success: Some(jiff::Timestamp::UNIX_EPOCH),
+            missed: 3,
+            ..ScheduleState::default()
+        }],
+    });
+    Metrics::new(Sources {
+        checks,
+        store: Arc::default(),
+        vitals,
+    })
+}
+
+#[test]
+fn names_follow_the_rules() {
+    let text = busy().text();
+    let (kinds, samples) = parse(&text);
+    for (name, kind) in &kinds {
+        let of_process = name.starts_with("process_");
+        assert!(of_process || name.starts_with("courser_"), "{name}");
+        assert!(
+            name.bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'),
+            "{name}"
+        );
+        for unit in [
+            "_ms", "_millis", "_minutes", "_kb", "_percent", "_count", "_sum", "_total",
+        ] {
+            assert!(!name.ends_with(unit), "{name}");
+        }
+        assert!(
+            ["counter", "gauge", "histogram", "info"].contains(&kind.as_str()),
+            "{name} {kind}"
+        );
+        assert!(text.contains(&format!("# HELP {name} ")), "{name}");
+    }
+    for (name, labels, _) in &samples {
+        let family = kinds.iter().find(|(family, kind)| match kind.as_str() {
+            "counter" => *name == format!("{family}_total"),
+            "info" => *name == format!("{family}_info"),
+            "histogram" => ["_bucket", "_sum", "_count"]
+                .iter()
+                .any(|end| *name == format!("{family}{end}")),
+            _ => name == *family,
+        });
+        assert!(family.is_some(), "{name} is of no family");
+        let known = [
+            "class", "code", "method", "reason", "phase", "from", "to", "state", "kind", "op",
+            "job", "version", "le",
+        ];
+        for label in labels.keys() {
+            assert!(
+                known.contains(&label.as_str()),
+                "{name} {label}: no URL, no host"
+            );
+        }
+    }
+    let series: BTreeSet<_> = samples
+        .iter()
+        .map(|(name, labels, _)| (name, labels))
+        .collect();
+    assert_eq!(series.len(), samples.len(), "a series is there twice");
+}
+
+#[test]
+fn values_are_those_of_the_figures() {
+    let (_, samples) = parse(&busy().text());
+    let value = |wanted: &str, labels: &[(&str, &str)]| {
+        let labels: BTreeMap<_, _> = labels
+            .iter()
+            .map(|(k, v)| (k.to_string(), v.to_string()))
+            .collect();
+        let found = samples
+            .iter()
+            .find(|(name, of, _)| name == wanted && *of == labels);
+        found.unwrap_or_else(|| panic!("{wanted} {labels:?}")).2
+    };
+    for (name, labels, expected) in [
+        (
+            "courser_check_results_total",
+            &[("class", "neg"), ("code", "410")][..],
+            1.0,
+        ),
+        (
+            "courser_check_results_total",
+            &[("class", "ok"), ("code", "2xx")],
+            1.0,
+        ),
+        (
+            "courser_check_requests_total",
+            &[("method", "HEAD"), ("reason", "first")],
+            1.0,
+        ),
+        (
+            "courser_check_requests_total",
+            &[("method", "GET"), ("reason", "canary")],
+            0.0,
+        ),
+        (
+            "courser_check_duration_seconds_bucket",
+            &[("phase", "total"), ("le", "0.002")],
+            0.0,
+        ),
+        (
+            "courser_check_duration_seconds_bucket",
+            &[("phase", "total"), ("le", "0.004")],
+            1.0,
+        ),
+        (
+            "courser_check_duration_seconds_bucket",
+            &[("phase", "total"), ("le", "+Inf")],
+            1.0,
+        ),
+        (
+            "courser_check_duration_seconds_sum",
+            &[("phase", "total")],
+            0.003,
+        ),
+        ("courser_cert_expiry_seconds_sum", &[], 864_000.0),
+        (
+            "courser_check_transitions_total",
+            &[("from", "GONE"), ("to", "PRUNED")],
+            1.0,
+        ),
+        ("courser_check_prunes_total", &[], 1.0),
+        ("courser_check_guard_active", &[("kind", "self")], 1.0),
+        ("courser_dlq_entries", &[("reason", "poison")], 2.0),
+        ("courser_cron_missed_total", &[("job", "nightly")], 3.0),
+        (
+            "courser_cron_last_success_timestamp_seconds",
+            &[("job", "nightly")],
+            0.0,
+        ),
+        ("courser_config_reload_success", &[], 1.0),
+        (
+            "courser_build_info",
+            &[("version", env!("CARGO_PKG_VERSION"))],
+            1.0,
+        ),
+    ] {
+        assert_eq!(value(name, labels), expected, "{name} {labels:?}");
+    }
+    assert!(value("process_resident_memory_bytes", &[]) > 1e6);
+    assert!(value("process_open_fds", &[]) >= 3.0);
+}
