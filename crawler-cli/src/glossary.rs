@@ -30,3 +30,14 @@
 //! - **Journal**: changes of the crawl that are to be written into the state.
 //! - **Snapshot**: the counts of a crawl, kept in the state together with the changes.
 //! - **Commit**: the moment at which state and output become durable together.
+//!
+//! # Jobs
+//!
+//! - **Job**: a piece of work that a task does for one payload.
+//! - **Pool**: the workers of one task, with the queue of its jobs.
+//! - **Attempt**: one run of the task for a job. Attempts are counted when they begin.
+//! - **Dead letter**: a job that no further attempt can help, kept for a human.
+//! - **Ceiling**: a limit of concurrency and rate that pools and crawls share. A **permit** is the right to do one thing
+//!   under it.
+//! - **Drain**: what a shutdown does with the jobs that wait.
+//! - **Schedule**: when a job is to run, by a cron expression. A **firing** is one of its times.

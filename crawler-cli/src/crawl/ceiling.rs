@@ -11,8 +11,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser::{Rate, RateLimiter};
+use url::Url;
 
 use super::cancel::Cancel;
+use super::identity::HostPattern;
 use super::sync::{Mutex, lock, thread};
 
 /// What a [`Ceiling`] allows. Default: everything.
@@ -50,6 +52,42 @@ pub struct CeilingLimits {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Ceiling(Arc<Mutex<State>>);
+
+/// The ceilings of hosts.
+///
+/// ```
+/// use crawler_cli::jobs::{Ceiling, CeilingLimits, Ceilings};
+///
+/// let sec = Ceiling::new(CeilingLimits::default());
+/// let mut ceilings = Ceilings::default();
+/// ceilings.add("*.sec.gov".parse()?, sec);
+/// assert!(ceilings.of(&url::Url::parse("https://www.sec.gov/").unwrap()).is_some());
+/// assert!(ceilings.of(&url::Url::parse("https://example.org/").unwrap()).is_none());
+/// # Ok::<(), crawler_cli::crawl::identity::BadPattern>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Ceilings {
+    rules: Vec<(HostPattern, Ceiling)>,
+}
+
+impl Ceilings {
+    /// All hosts that fit the pattern have this ceiling together, unless an earlier pattern fits.
+    pub fn add(&mut self, hosts: HostPattern, ceiling: Ceiling) {
+        self.rules.push((hosts, ceiling));
+    }
+
+    /// The ceiling of the host of this URL.
+    pub fn of(&self, url: &Url) -> Option<&Ceiling> {
+        let mut rules = self.rules.iter();
+        let (_, ceiling) = rules.find(|(hosts, _)| hosts.matches(url))?;
+        Some(ceiling)
+    }
+
+    /// Whether no host has a ceiling.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+}
 
 /// What an attempt to take a permit has to wait for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -132,6 +170,16 @@ impl Ceiling {
         state.wake_first();
     }
 
+    /// Counts as if the whole rate had been used up to now: for a process that does not know what an earlier one has sent
+    /// a moment before.
+    pub fn use_up(&self, now: Instant) {
+        let mut state = lock(&self.0);
+        if let Some(window) = &mut state.window {
+            window.arrived.clear();
+            window.arrived.resize(window.most, now);
+        }
+    }
+
     /// How many are under way.
     pub fn under_way(&self) -> usize {
         lock(&self.0).under_way
@@ -210,6 +258,17 @@ impl Permit {
             }
             state.wake_first();
         }
+    }
+
+    /// Gives the permit back as if it had not been taken: nothing was done with it.
+    pub fn give_back_unused(mut self) {
+        self.is_open = false;
+        let mut state = lock(&self.ceiling.0);
+        state.open = state.open.saturating_sub(1);
+        if let Some(pace) = &mut state.pace {
+            pace.give_back(1);
+        }
+        // The rest, with the wake-up, is done by the destructor.
     }
 
     /// Gives the permit back at this time: for callers whose clock is not the system's. To drop the permit is the same
@@ -325,3 +384,6 @@ impl Drop for Place<'_> {
 
 /// The largest number of times that a window remembers.
 const LONGEST_WINDOW: u64 = 4096;
+
+#[cfg(all(test, not(feature = "models")))]
+mod tests;

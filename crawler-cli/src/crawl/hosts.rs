@@ -25,7 +25,7 @@ pub struct HostId(pub usize);
 #[derive(Debug)]
 pub(super) struct Host<W> {
     pub(super) work: W,
-    root: Url,
+    pub(super) root: Url,
     /// Scheme and authority: the part of its URLs before the path.
     pub(super) base: String,
     /// Whether requests to the host go through a proxy.

@@ -18,6 +18,7 @@ pub mod hosts;
 pub mod identity;
 pub(crate) mod leb128;
 pub mod origin;
+mod permits;
 pub mod policy;
 pub mod politeness;
 pub mod random;

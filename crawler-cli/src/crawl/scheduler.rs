@@ -16,6 +16,7 @@ use super::address_groups::AddressGroups;
 use super::agenda::Agenda;
 use super::calls::Calls;
 use super::hosts::{Host, HostId, Hosts};
+use super::permits::Permits;
 use super::policy::HostPolicy;
 use super::stats::{Class, Connection, Exchange};
 use super::streams::{Progress, Stream, Streams};
@@ -29,6 +30,7 @@ pub struct Scheduler<W: HostWork, N: Net = OsNet> {
     agenda: Agenda,
     calls: Calls<N>,
     streams: Streams,
+    permits: Permits,
     limits: Limits,
 }
 
@@ -68,6 +70,7 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
             agenda,
             calls: Calls::new(client),
             streams: Streams::new(),
+            permits: Permits::new(transfer.ceilings.clone()),
             limits,
         }
     }
@@ -116,6 +119,7 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
         }
         self.agenda.remove(host);
         self.groups.remove(host);
+        self.permits.remove(host);
         self.hosts.remove(host)
     }
 
@@ -178,6 +182,7 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
         } else if self.has_room(host) {
             let now = self.now();
             let held = self.groups.held_until(host, now);
+            let held = held.max(self.permits.held_until(host, now));
             if let Some(due) = self.hosts.work(host).poll_timeout(now, shared) {
                 self.agenda
                     .wake_at(host, held.map_or(due, |held| due.max(held)));
@@ -197,11 +202,19 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
                 }
                 return has_sent;
             }
+            let Ok(permit) = self.permits.take(host, &self.hosts.host(host).root, now) else {
+                return has_sent;
+            };
+            let work = self.hosts.work(host);
             let (mut request, response) = self.calls.blank();
             let Some(submission) = work.poll_request(now, &mut request, shared) else {
                 self.calls.give_back(request, response);
+                if let Some(permit) = permit {
+                    permit.give_back_unused();
+                }
                 return has_sent;
             };
+            self.permits.handle_sent(host, submission.id, permit);
             let identity = &self.hosts.host(host).identity;
             identity.write(&mut request);
             let mut call = Call::new(request, response)
@@ -302,6 +315,7 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
         let exchange = exchange(&done.report, path == Some("/robots.txt"));
         let calls = &mut self.calls;
         work.handle_report(id, &done.report);
+        self.permits.handle_head(host, id, now);
         let is_over = match (done.outcome, done.body) {
             (Ok(()), Some(call)) => {
                 let wanted = work.handle_head(now, id, &done.response, shared);
@@ -325,7 +339,7 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
         };
         self.calls.give_back(done.request, done.response);
         if is_over {
-            self.handle_over(host);
+            self.handle_over(host, id, now);
         }
         self.groups.note_limits(host, now, &mut self.hosts);
         host
@@ -373,14 +387,15 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
                 Some(class) => stats.handle_failure(now, index, class, &rest),
                 None => stats.handle_answer(now, index, stream.status, &rest),
             }
-            self.handle_over(host);
+            self.handle_over(host, id, now);
             return Some(host);
         }
         self.streams.put_back(call);
         None
     }
 
-    fn handle_over(&mut self, host: HostId) {
+    fn handle_over(&mut self, host: HostId, id: RequestId, now: Instant) {
+        self.permits.handle_over(host, id, now);
         self.agenda.wake(host);
         self.hosts.host(host).in_flight -= 1;
         self.groups.handle_over(host);

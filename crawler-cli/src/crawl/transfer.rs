@@ -11,6 +11,7 @@ use courser::{
 use url::Url;
 
 use super::addresses::Guard;
+use super::ceiling::Ceilings;
 use super::identity::Identities;
 
 /// The network settings of a crawl.
@@ -43,6 +44,8 @@ pub(crate) struct Transfer {
     pub(crate) breaker: Option<BreakerConfig>,
     /// Whether the hosts of one address are limited together.
     pub(crate) per_address: bool,
+    /// What hosts may be asked together with other schedulers and pools. Default: nothing.
+    pub(crate) ceilings: Ceilings,
     pub(crate) tls: TlsConfig,
     pub(crate) proxies: Proxies,
     /// What only certain hosts get.
@@ -68,6 +71,7 @@ impl Default for Transfer {
             adaptive: None,
             breaker: None,
             per_address: false,
+            ceilings: Ceilings::default(),
             tls: TlsConfig::default(),
             proxies: Proxies::none(),
             identities: Identities::default(),

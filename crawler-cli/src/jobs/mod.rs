@@ -19,9 +19,11 @@ mod pool;
 mod schedule;
 mod settings;
 mod task;
+#[cfg(all(test, not(feature = "models")))]
+mod tests;
 
 pub use crate::crawl::cancel::{Cancel, CancelReason};
-pub use crate::crawl::ceiling::{Cancelled, Ceiling, CeilingLimits, Permit, Until};
+pub use crate::crawl::ceiling::{Cancelled, Ceiling, CeilingLimits, Ceilings, Permit, Until};
 pub use letter::{DeadLetter, DeadLetterQueue, DeadLetters, DeadReason};
 pub use pool::{
     Drain, PoolCounts, Refusal, Refused, ShutdownReport, StuckJob, Unfinished, WorkerPool,

@@ -1,0 +1,303 @@
+//! Pools, with real threads.
+
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use courser::Backoff;
+use proptest::prelude::*;
+
+use super::*;
+
+const LONG: Duration = Duration::from_secs(600);
+
+fn settings(workers: usize, queue: usize) -> PoolSettings {
+    PoolSettings {
+        workers: NonZeroUsize::new(workers).expect("not zero"),
+        queue: NonZeroUsize::new(queue).expect("not zero"),
+        backoff: Backoff::NONE,
+        seed: Some(1),
+        ..PoolSettings::default()
+    }
+}
+
+#[test]
+fn a_job_beyond_its_time_limit_is_cancelled_and_replaced() {
+    let (freed, may_return) = mpsc::channel::<()>();
+    let may_return = Mutex::new(may_return);
+    let (seen, reasons) = mpsc::channel();
+    let mut settings = settings(1, 10);
+    settings.time_limit = Some(Duration::from_millis(20));
+    settings.max_attempts = NonZeroU32::MIN;
+    settings.replacements = 1;
+    let task = move |job: &&str, cancel: &Cancel| {
+        if *job == "hangs" {
+            assert!(cancel.wait(LONG));
+            seen.send(cancel.reason()).expect("a receiver");
+            // Ignores the wish to end.
+            let _ = may_return.lock().expect("no panic").recv();
+        }
+        Ok(())
+    };
+    let pool = WorkerPool::new(settings, task).expect("threads");
+    pool.submit("hangs").expect("open");
+    assert_eq!(reasons.recv(), Ok(Some(CancelReason::TimeLimit)));
+    // The replacement works on.
+    pool.submit("quick").expect("open");
+    let report = pool.shutdown(Drain::Finish, LONG);
+    assert_eq!((report.done, report.dead, report.stuck), (1, 1, 1));
+    assert_eq!(pool.stuck().len(), 1);
+    let letter = pool.dead_letters().take().pop().expect("a letter");
+    assert_eq!(
+        (*letter.job, letter.reason),
+        ("hangs", DeadReason::TimeLimit)
+    );
+    // Its result comes too late.
+    freed.send(()).expect("a receiver");
+    while pool.counts().late == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!((pool.counts().done, pool.counts().stuck), (1, 0));
+}
+
+#[test]
+fn a_stuck_thread_works_on_when_it_had_no_replacement() {
+    let (freed, may_return) = mpsc::channel::<()>();
+    let may_return = Mutex::new(may_return);
+    let mut settings = settings(1, 10);
+    settings.time_limit = Some(Duration::from_millis(20));
+    settings.max_attempts = NonZeroU32::MIN;
+    settings.replacements = 0;
+    let task = move |job: &&str, _: &Cancel| {
+        if *job == "hangs" {
+            let _ = may_return.lock().expect("no panic").recv();
+        }
+        Ok(())
+    };
+    let pool = WorkerPool::new(settings, task).expect("threads");
+    pool.submit("hangs").expect("open");
+    pool.submit("waits").expect("open");
+    while pool.counts().stuck == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!((pool.counts().workers, pool.counts().queued), (0, 1));
+    freed.send(()).expect("a receiver");
+    let report = pool.shutdown(Drain::Finish, LONG);
+    assert_eq!((report.done, report.dead, report.stuck), (1, 1, 0));
+}
+
+#[test]
+fn a_full_queue_refuses_or_waits() {
+    let gate = Arc::new(Mutex::new(()));
+    let held = gate.lock().expect("no panic");
+    let of_task = Arc::clone(&gate);
+    let (begun, has_begun) = mpsc::channel();
+    let task = move |_: &u32, _: &Cancel| {
+        let _ = begun.send(());
+        drop(of_task.lock());
+        Ok(())
+    };
+    let pool = WorkerPool::new(settings(1, 2), task).expect("threads");
+    pool.submit(0).expect("open");
+    has_begun.recv().expect("a job");
+    pool.submit(1).expect("open");
+    pool.submit(2).expect("open");
+    let full = |job| Refused {
+        job,
+        why: Refusal::Full,
+    };
+    assert_eq!(pool.try_submit(3), Err(full(3)));
+    assert_eq!(
+        pool.submit_timeout(4, Duration::from_millis(1)),
+        Err(full(4))
+    );
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| pool.submit(5));
+        drop(held);
+        assert_eq!(waits.join().expect("no panic"), Ok(()));
+    });
+    assert_eq!(pool.shutdown(Drain::Finish, LONG).done, 4);
+}
+
+#[test]
+fn a_shutdown_says_what_was_left() {
+    let (begun, has_begun) = mpsc::channel();
+    let task = move |job: &u32, cancel: &Cancel| {
+        let _ = begun.send(());
+        cancel.wait(LONG);
+        match job {
+            0 => Ok(()),
+            _ => Err(JobError::retry("busy")),
+        }
+    };
+    let pool = WorkerPool::new(settings(1, 10), task).expect("threads");
+    (0..3).for_each(|job| pool.submit(job).expect("open"));
+    has_begun.recv().expect("a job");
+    let report = pool.shutdown(Drain::Finish, Duration::ZERO);
+    let jobs = |jobs: &[Unfinished<u32>]| jobs.iter().map(|job| *job.job).collect::<Vec<_>>();
+    assert_eq!(
+        (jobs(&report.left), jobs(&report.kept)),
+        (vec![0], vec![1, 2])
+    );
+    assert_eq!((report.left[0].attempts, report.kept[0].attempts), (1, 0));
+    assert!(!report.is_complete());
+    // Nothing is left for a second shutdown.
+    assert!(pool.shutdown(Drain::Persist, LONG).is_complete());
+}
+
+#[test]
+fn a_pool_that_is_dropped_makes_dead_letters_of_its_jobs() {
+    let letters = DeadLetterQueue::default();
+    let gate = Arc::new(Mutex::new(()));
+    let held = gate.lock().expect("no panic");
+    let of_task = Arc::clone(&gate);
+    let (begun, has_begun) = mpsc::channel();
+    let task = move |_: &u32, _: &Cancel| {
+        let _ = begun.send(());
+        drop(of_task.lock());
+        Ok(())
+    };
+    let pool = WorkerPool::with_dead_letters(settings(1, 10), task, letters.clone());
+    let pool = pool.expect("threads");
+    (0..3).for_each(|job| pool.submit(job).expect("open"));
+    has_begun.recv().expect("a job");
+    drop(pool);
+    drop(held);
+    let letters = letters.take();
+    let jobs: Vec<_> = letters.iter().map(|letter| *letter.job).collect();
+    assert_eq!(jobs, [0, 1, 2]);
+    assert!(
+        letters
+            .iter()
+            .all(|letter| letter.reason == DeadReason::Abandoned)
+    );
+}
+
+#[test]
+fn panics_of_destructors_and_sinks_cost_no_worker() {
+    struct Bad;
+    impl Drop for Bad {
+        fn drop(&mut self) {
+            panic!("a panic of the test");
+        }
+    }
+    let sink = |letter: DeadLetter<(u32, Option<Bad>)>| {
+        std::mem::forget(letter);
+        panic!("a panic of the test");
+    };
+    let task = |job: &(u32, Option<Bad>), _: &Cancel| match job.0 {
+        0 => std::panic::panic_any(Bad),
+        1 => Err(JobError::fail("no")),
+        _ => Ok(()),
+    };
+    let mut settings = settings(1, 10);
+    settings.max_attempts = NonZeroU32::MIN;
+    let pool = WorkerPool::with_dead_letters(settings, task, sink).expect("threads");
+    for job in [(0, None), (1, None), (2, Some(Bad)), (3, None)] {
+        assert!(pool.submit(job).is_ok());
+    }
+    let report = pool.shutdown(Drain::Finish, LONG);
+    assert_eq!((report.done, report.dead), (2, 2));
+    assert_eq!(pool.counts().lost_letters, 2);
+}
+
+#[test]
+fn a_retry_waits_without_a_worker() {
+    let seen: Arc<Mutex<Vec<(&str, Instant)>>> = Arc::default();
+    let of_task = Arc::clone(&seen);
+    let task = move |job: &&'static str, _: &Cancel| {
+        let mut seen = of_task.lock().expect("no panic");
+        let is_first = !seen.iter().any(|(name, _)| name == job);
+        seen.push((job, Instant::now()));
+        match *job {
+            "busy" if is_first => Err(JobError::retry_after(Duration::from_millis(50), "429")),
+            _ => Ok(()),
+        }
+    };
+    let pool = WorkerPool::new(settings(1, 10), task).expect("threads");
+    pool.submit("busy").expect("open");
+    pool.submit("other").expect("open");
+    let report = pool.shutdown(Drain::Finish, LONG);
+    assert_eq!((report.done, report.dead), (2, 0));
+    let seen = seen.lock().expect("no panic");
+    let order: Vec<_> = seen.iter().map(|(name, _)| *name).collect();
+    assert_eq!(order, ["busy", "other", "busy"]);
+    assert!(seen[2].1 - seen[0].1 >= Duration::from_millis(50));
+}
+
+#[test]
+fn two_pools_under_one_ceiling_keep_its_rate() {
+    let per = Duration::from_millis(20);
+    let ceiling = Ceiling::new(CeilingLimits {
+        concurrency: NonZeroUsize::new(3),
+        rate: Some(courser::Rate {
+            count: std::num::NonZeroU64::new(4).expect("not zero"),
+            per,
+            burst: std::num::NonZeroU64::new(4).expect("not zero"),
+        }),
+    });
+    let times: Arc<Mutex<Vec<Instant>>> = Arc::default();
+    let running = Arc::new(AtomicUsize::new(0));
+    let pools = [2, 5].map(|workers| {
+        let mut settings = settings(workers, 100);
+        settings.ceiling = Some(ceiling.clone());
+        let (times, running) = (Arc::clone(&times), Arc::clone(&running));
+        let task = move |_: &u32, _: &Cancel| {
+            assert!(running.fetch_add(1, Ordering::SeqCst) < 3);
+            times.lock().expect("no panic").push(Instant::now());
+            running.fetch_sub(1, Ordering::SeqCst);
+            Ok(())
+        };
+        WorkerPool::new(settings, task).expect("threads")
+    });
+    for job in 0..60 {
+        pools[job as usize % 2].submit(job).expect("open");
+    }
+    for pool in pools {
+        let report = pool.shutdown(Drain::Finish, LONG);
+        assert_eq!((report.done, report.dead), (30, 0));
+    }
+    let mut times = times.lock().expect("no panic");
+    times.sort_unstable();
+    let is_over = |five: &[Instant]| five[4] - five[0] < per;
+    assert!(!times.windows(5).any(is_over));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Each job that was taken ends in exactly one place, whatever its task does.
+    #[test]
+    fn each_job_ends_in_one_place(
+        workers in 1usize..4, queue in 1usize..6, drain in prop::sample::select(vec![Drain::Finish, Drain::Persist]),
+        jobs in prop::collection::vec(0u8..5, 0..60),
+    ) {
+        let done: Arc<Mutex<Vec<usize>>> = Arc::default();
+        let of_task = Arc::clone(&done);
+        let task = move |(number, kind): &(usize, u8), _: &Cancel| match kind {
+            0 => Err(JobError::fail("no")),
+            1 => Err(JobError::retry("busy")),
+            2 => panic!("a panic of the test"),
+            _ => {
+                of_task.lock().expect("no panic").push(*number);
+                Ok(())
+            }
+        };
+        let pool = WorkerPool::new(settings(workers, queue), task).expect("threads");
+        for job in jobs.iter().copied().enumerate() {
+            pool.submit(job).expect("open");
+        }
+        let report = pool.shutdown(drain, LONG);
+        let letters = pool.dead_letters().take();
+        prop_assert_eq!(report.dead as usize, letters.len());
+        prop_assert!(report.left.is_empty());
+        prop_assert!(drain == Drain::Persist || report.kept.is_empty());
+        let mut all = std::mem::take(&mut *done.lock().expect("no panic"));
+        prop_assert_eq!(report.done as usize, all.len());
+        all.extend(letters.iter().map(|letter| letter.job.0));
+        all.extend(report.kept.iter().map(|kept| kept.job.0));
+        all.sort_unstable();
+        prop_assert_eq!(all, (0..jobs.len()).collect::<Vec<_>>());
+    }
+}
