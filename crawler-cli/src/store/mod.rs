@@ -38,8 +38,8 @@ pub use answer::Answer;
 pub use error::{StoreError, StoreErrorKind};
 pub use host::{Control, Episode, Host, HostFacts, HostId};
 pub use jobs::{
-    Buried, DeadLetter, DeadLetterFilter, DeadLetterId, Delivered, Delivery, Enqueued, Firing,
-    JobCounts, JobId, JobStore, LAST_EXCHANGE, Message, MessageId, NewDeadLetter, NewJob,
+    ATTEMPTS, Buried, DeadLetter, DeadLetterFilter, DeadLetterId, Delivered, Delivery, Enqueued,
+    Firing, JobCounts, JobId, JobStore, LAST_EXCHANGE, Message, MessageId, NewDeadLetter, NewJob,
     NewMessage, POISON, Poisoned, Replayed, ScheduleChange, ScheduleState, Settled, SettledJobs,
     Settlement, Started, StartedJob, Subject,
 };

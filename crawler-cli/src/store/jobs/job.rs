@@ -87,9 +87,11 @@ pub struct StartedJob {
     pub key: Option<String>,
     /// What the job is about.
     pub payload: Vec<u8>,
-    /// The number of the attempt, from 1.
+    /// The number of the attempt, from 1. No attempt of the job has it twice.
     pub attempt: u32,
-    /// The last attempt has this number.
+    /// How many attempts before have failed. Those that were given back do not count.
+    pub failed: u32,
+    /// How many attempts may fail.
     pub max_attempts: u32,
     /// When the job was stored.
     pub stored_at: Timestamp,

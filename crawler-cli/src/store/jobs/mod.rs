@@ -84,7 +84,7 @@ pub trait JobStore: Send {
         now: Timestamp,
     ) -> Result<SettledJobs, StoreError>;
 
-    /// Puts back jobs that were started, but not run: the attempt is not counted. Jobs with another attempt are
+    /// Puts back jobs that were started, but not run: the attempt does not count. Jobs with another attempt are
     /// ignored.
     ///
     /// # Errors
@@ -241,3 +241,6 @@ pub trait JobStore: Send {
 
 /// The reason of the dead letter of a job whose last attempt ended with the process that ran it.
 pub const POISON: &str = "poison";
+
+/// The reason of the dead letter of a job whose last attempt failed.
+pub const ATTEMPTS: &str = "attempts";

@@ -16,6 +16,12 @@ pub(super) enum Failure {
     Foreign,
     /// A store of this version; the newest one that is known.
     Newer(i64, i64),
+    /// An earlier change of the group has failed.
+    Abandoned,
+    /// Another process uses the file, and does not end that.
+    Busy,
+    /// A store of this version; the one that is needed.
+    Older(i64, i64),
 }
 
 impl From<rusqlite::Error> for Failure {
@@ -41,6 +47,9 @@ impl Failure {
             Self::Damaged(what) => return StoreErrorKind::Damaged(what),
             Self::Foreign => return StoreErrorKind::Foreign,
             Self::Newer(version, known) => return StoreErrorKind::Newer(version, known),
+            Self::Abandoned => return StoreErrorKind::Broken,
+            Self::Busy => return StoreErrorKind::InUse(None),
+            Self::Older(version, needed) => return StoreErrorKind::Older(version, needed),
             Self::Sql(error) => error,
         };
         match error.sqlite_error_code() {

@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use url::{Position, Url};
 
 use super::failure::Failure;
+use super::jobs::memory::Jobs;
 use super::keys::Keys;
 use super::read;
 use super::watch::Tally;
@@ -33,6 +34,7 @@ pub(super) struct Memory {
     pub(super) hosts: Hosts,
     pub(super) sources: Sources,
     pub(super) tally: Tally,
+    pub(super) jobs: Jobs,
 }
 
 /// The numbers that come next.
@@ -87,6 +89,7 @@ impl Memory {
             hosts: Hosts::default(),
             sources: Sources::default(),
             tally: Tally::load(db)?,
+            jobs: Jobs::load(db)?,
         })
     }
 
@@ -96,8 +99,10 @@ impl Memory {
         for host in self.hosts.announced_now.drain(..) {
             announced.remove(&host);
         }
+        let jobs = std::mem::take(&mut self.jobs).reload(db)?;
         *self = Self {
             first_link: self.first_link,
+            jobs,
             ..Self::load(db)?
         };
         self.hosts.announced = announced;
@@ -117,12 +122,13 @@ impl Memory {
             self.keys.keyed(),
             next.url
         ])?;
-        Ok(())
+        self.jobs.save(db)
     }
 
     /// The transaction is stored.
     pub(super) fn commit(&mut self) {
         self.hosts.announced_now.clear();
+        self.jobs.commit();
     }
 }
 

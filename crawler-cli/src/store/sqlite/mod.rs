@@ -3,6 +3,8 @@
 mod codec;
 mod failure;
 mod filter;
+mod group;
+mod jobs;
 mod keys;
 mod memory;
 mod open;
@@ -12,6 +14,8 @@ mod schema;
 mod tests;
 mod watch;
 mod write;
+#[cfg(test)]
+mod writer_tests;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -22,9 +26,10 @@ use rusqlite::Connection;
 use super::file::FileLock;
 use super::{
     Added, Completed, Counts, Cursor, EntryId, Event, Host, HostFacts, HostId, Link, LinkId,
-    Queued, Record, Run, Selection, Store, StoreError, StoreErrorKind, UrlHistory, UrlId,
+    Queued, Record, Run, Selection, Store, StoreError, UrlHistory, UrlId,
 };
 use failure::Failure;
+use group::Group;
 use memory::Memory;
 
 /// The SQLite engine.
@@ -76,6 +81,8 @@ pub struct Sqlite {
     run: i64,
     /// How durable the next transaction is.
     durability: Durability,
+    /// The changes that are one transaction.
+    group: Group,
     /// Whether a change failed and could not be undone.
     is_broken: bool,
     /// After `db`: the lock ends when the database is closed.
@@ -108,6 +115,7 @@ impl Sqlite {
             memory,
             run: 0,
             durability: Durability::Synced,
+            group: Group::None,
             is_broken: false,
             _lock: Some(lock),
         })
@@ -127,20 +135,23 @@ impl Sqlite {
             memory,
             run: 0,
             durability: Durability::Synced,
+            group: Group::None,
             is_broken: false,
             _lock: None,
         })
     }
 
-    /// Changes the store in one transaction.
+    /// Changes the store in one transaction, or in that of the group.
     fn change<T>(
         &mut self,
         durability: Durability,
         change: impl FnOnce(&Connection, &mut Memory) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
-        if self.is_broken {
-            return Err(StoreError::new(&self.path, StoreErrorKind::Broken));
+        if self.group != Group::None {
+            let changed = self.change_in_group(change);
+            return changed.map_err(|failure| failure.at(&self.path));
         }
+        self.heal()?;
         let synced = self.set_durability(durability);
         let changed = synced.and_then(|()| self.transaction(change));
         changed.map_err(|failure| {
@@ -166,12 +177,22 @@ impl Sqlite {
         &mut self,
         change: impl FnOnce(&Connection, &mut Memory) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        self.begin()?;
         let value = change(&self.db, &mut self.memory)?;
+        self.commit()?;
+        Ok(value)
+    }
+
+    fn begin(&self) -> Result<(), Failure> {
+        self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), Failure> {
         self.memory.save(&self.db)?;
         self.db.prepare_cached("COMMIT")?.execute([])?;
         self.memory.commit();
-        Ok(value)
+        Ok(())
     }
 
     /// After a change that failed: goes back to what is stored.

@@ -11,7 +11,7 @@ use super::*;
 use crate::check::life::State;
 use crate::check::{Cause, Reference, Verdict};
 use crate::store::suite::{Durable, Engine, child, suite};
-use crate::store::{Demand, Target};
+use crate::store::{Demand, StoreErrorKind, Target};
 
 mod temporary {
     use super::*;

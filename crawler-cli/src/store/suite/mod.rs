@@ -1,6 +1,9 @@
 //! Tests of the trait. Each engine runs all of them: `suite!(MyEngine)`.
 
+mod job_model;
+mod jobs;
 mod kill;
+mod letters;
 mod model;
 mod runs;
 
@@ -14,14 +17,17 @@ use super::*;
 use crate::check::life::{Record as Life, State};
 use crate::check::{Cause, Class, Redirect, Reference, Verdict};
 
+pub(crate) use job_model::jobs_agree_with_the_model;
+pub(crate) use jobs::*;
 pub(crate) use kill::{Durable, child, kills};
+pub(crate) use letters::*;
 pub(crate) use model::agrees_with_the_model;
 pub(crate) use runs::*;
 
 /// A place where stores of one engine are.
 pub(crate) trait Engine {
     /// The engine.
-    type Store: Store;
+    type Store: crate::store::Engine;
 
     /// An empty place.
     fn new() -> Self;
@@ -57,6 +63,22 @@ macro_rules! suite {
             records_stop_and_go_on
             long_and_odd_texts_are_kept
             agrees_with_the_model
+            jobs_are_handed_out_in_their_order
+            a_job_with_a_known_key_is_stored_once
+            attempts_count_when_they_start
+            an_attempt_is_settled_once
+            what_is_given_back_does_not_count
+            queues_know_when_they_have_work
+            the_last_attempt_ends_as_a_dead_letter
+            dead_letters_are_kept_once
+            dead_letters_are_found_by_what_they_are
+            a_replay_is_done_once
+            the_last_exchange_is_cut
+            a_schedule_fires_once_for_ever
+            schedules_keep_what_changed
+            messages_are_sent_once
+            a_group_is_stored_or_not
+            jobs_agree_with_the_model
         }
     };
     (durable $engine:ty) => {
@@ -65,6 +87,8 @@ macro_rules! suite {
             an_interrupted_run_goes_on
             an_interrupted_run_keeps_the_links_of_pages
             another_identity_is_another_run
+            jobs_of_a_process_that_ended_are_started_again
+            a_job_that_ends_its_process_is_poison
             kills
         }
     };
