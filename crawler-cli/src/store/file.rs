@@ -64,9 +64,7 @@ impl FileLock {
         if let Some(kind) = network_file_system(system.f_type as u64 & 0xFFFF_FFFF) {
             return Err(FileError::NetworkFileSystem(kind));
         }
-        let mut name = OsString::from(database);
-        name.push("-lock");
-        let lock = Self::take_at(PathBuf::from(name))?;
+        let lock = Self::take_at(beside(database, "-lock"))?;
         open(database)?;
         Ok(lock)
     }
@@ -96,6 +94,24 @@ impl Drop for FileLock {
         // If that fails, an unlocked file is left, which does no harm.
         let _ = fs::remove_file(&self.path);
     }
+}
+
+/// What the name of the file of the rejected-URL filter ends with.
+pub(crate) const REJECTED: &str = "-rejected";
+
+/// The file beside this one whose name is this one's with another end.
+pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(end);
+    PathBuf::from(name)
+}
+
+/// Makes a name in the folder of this file durable.
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 fn open(path: &Path) -> io::Result<File> {

@@ -78,8 +78,11 @@ impl Sqlite {
         Ok(value)
     }
 
-    /// If a change could not be taken back: tries again. Without a file that is not possible.
+    /// Before a change. If an earlier one could not be taken back, tries again; without a file that is not possible.
     pub(super) fn heal(&mut self) -> Result<(), StoreError> {
+        if self.is_read_only {
+            return Err(StoreError::new(&self.path, StoreErrorKind::ReadOnly));
+        }
         if self.is_broken && !self.path.as_os_str().is_empty() {
             self.is_broken = false;
             self.undo();

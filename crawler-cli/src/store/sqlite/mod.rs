@@ -1,5 +1,7 @@
 //! The embedded engine: SQLite, in a file or without one.
 
+mod backup;
+mod check;
 mod codec;
 mod failure;
 mod filter;
@@ -17,6 +19,9 @@ mod write;
 #[cfg(test)]
 mod writer_tests;
 
+#[cfg(test)]
+mod file_tests;
+
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +33,8 @@ use super::{
     Added, Completed, Counts, Cursor, EntryId, Event, Host, HostFacts, HostId, Link, LinkId,
     Queued, Record, Run, Selection, Store, StoreError, UrlHistory, UrlId,
 };
+pub use backup::{Migrated, Restored, backup, migrate, restore};
+pub use check::{CheckReport, Problem, check};
 use failure::Failure;
 use group::Group;
 use memory::Memory;
@@ -85,6 +92,8 @@ pub struct Sqlite {
     group: Group,
     /// Whether a change failed and could not be undone.
     is_broken: bool,
+    /// Whether changes are refused.
+    is_read_only: bool,
     /// After `db`: the lock ends when the database is closed.
     _lock: Option<FileLock>,
 }
@@ -117,7 +126,29 @@ impl Sqlite {
             durability: Durability::Synced,
             group: Group::None,
             is_broken: false,
+            is_read_only: false,
             _lock: Some(lock),
+        })
+    }
+
+    /// Opens a store in a file to read it, also while another process uses it. Changes are refused. A reader that is kept
+    /// for long keeps the file from being tidied: open it, read, and drop it.
+    ///
+    /// # Errors
+    /// The file cannot be read, is no store, or that of another version.
+    pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
+        let opened = open::reader(path).and_then(|db| Ok((Memory::load(&db)?, db)));
+        let (memory, db) = opened.map_err(|failure| failure.at(path))?;
+        Ok(Self {
+            path: path.to_owned(),
+            db,
+            memory,
+            run: 0,
+            durability: Durability::Synced,
+            group: Group::None,
+            is_broken: false,
+            is_read_only: true,
+            _lock: None,
         })
     }
 
@@ -137,6 +168,7 @@ impl Sqlite {
             durability: Durability::Synced,
             group: Group::None,
             is_broken: false,
+            is_read_only: false,
             _lock: None,
         })
     }

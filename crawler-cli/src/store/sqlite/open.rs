@@ -43,6 +43,29 @@ pub(super) fn file(path: &Path) -> Result<Connection, Failure> {
     Ok(db)
 }
 
+/// Opens the database in a file to read it, also while another process writes, and tells its version.
+pub(super) fn source(path: &Path) -> Result<(Connection, i64), Failure> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags)?;
+    db.busy_timeout(Duration::from_secs(5))?;
+    match version(&db)? {
+        // An empty file is no store.
+        0 => Err(Failure::Foreign),
+        version => Ok((db, version)),
+    }
+}
+
+/// Opens a store of the newest version to read it, also while another process writes.
+pub(super) fn reader(path: &Path) -> Result<Connection, Failure> {
+    let (db, version) = source(path)?;
+    if version < VERSION {
+        return Err(Failure::Older(version, VERSION));
+    }
+    db.pragma_update(None, "cache_size", -CACHE)?;
+    db.set_prepared_statement_cache_capacity(64);
+    Ok(db)
+}
+
 /// A database without a name, which is removed when it is closed.
 pub(super) fn temporary() -> Result<Connection, Failure> {
     let db = Connection::open("")?;

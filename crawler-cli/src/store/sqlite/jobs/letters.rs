@@ -195,7 +195,11 @@ fn same(db: &Connection, subject: &Buried<'_>, reason: &str) -> Result<Option<i6
 
 /// The first bytes of a text, up to the end of a character.
 fn shortened(text: &str) -> &str {
-    &text[..text.floor_char_boundary(LAST_EXCHANGE)]
+    let mut end = text.len().min(LAST_EXCHANGE);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 const SELECT: &str = "SELECT d.letter, d.kind, d.url, coalesce(d.text, u.text), d.topic, q.name, d.job, d.key, \

@@ -1,0 +1,232 @@
+//! Copies of stores: backups while a store is in use, and how they are restored.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rusqlite::Connection;
+use rusqlite::backup::{Backup, StepResult};
+
+use super::failure::Failure;
+use super::{check, open, schema};
+use crate::store::file::{FileLock, REJECTED, beside, sync_folder};
+use crate::store::{StoreError, StoreErrorKind};
+
+/// Copies a store to the file `to`, also while another process uses the store, which goes on at its speed. The copy is the
+/// store at one moment. It gets its name only after it was found to be sound; a store that has the name is replaced then.
+/// `progress` gets how many pages were copied, and how many there are.
+///
+/// # Errors
+/// The store cannot be read, the copy cannot be written or is not sound, or `to` is another file than a store.
+///
+/// ```
+/// use crawler_cli::store::sqlite::{self, Sqlite};
+///
+/// let folder = tempfile::tempdir()?;
+/// let (store, copy) = (folder.path().join("watch.db"), folder.path().join("copy.db"));
+/// let used = Sqlite::open(&store)?;
+/// sqlite::backup(&store, &copy, &mut |_, _| {})?;
+/// drop(used);
+///
+/// let restored = sqlite::restore(&copy, &store, jiff::Timestamp::now())?;
+/// assert!(restored.aside.is_some_and(|aside| aside.exists()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn backup(
+    store: &Path,
+    to: &Path,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(), StoreError> {
+    let (source, _) = open::source(store).map_err(|failure| failure.at(store))?;
+    if to.exists() && fs::metadata(to).is_ok_and(|file| file.len() > 0) {
+        // Nobody wants a file replaced that only has the wrong name.
+        open::source(to).map_err(|failure| failure.at(to))?;
+    }
+    let copy = Copy::make(&source, to, progress)?;
+    copy.rename_to(to)
+}
+
+/// What a restore has done.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Restored {
+    /// The file that has the store as it was before; `None` if there was none.
+    pub aside: Option<PathBuf>,
+}
+
+/// Replaces a store that is not in use with a backup, after the backup was found to be sound. The store as it was is
+/// kept beside it: as `NAME-before-TIME`.
+///
+/// # Errors
+/// The store is in use, the backup cannot be read or is not sound, or a file cannot be written. The store is as it was
+/// then.
+pub fn restore(backup: &Path, store: &Path, now: Timestamp) -> Result<Restored, StoreError> {
+    let (source, _) = open::source(backup).map_err(|failure| failure.at(backup))?;
+    let was_there = store.exists();
+    let lock = FileLock::take(store).map_err(|error| StoreError::new(store, error.into()))?;
+    let restored = replace(&source, store, now);
+    if !was_there && restored.is_err() {
+        // The lock has made an empty one.
+        let _ = fs::remove_file(store);
+    }
+    drop(lock);
+    restored
+}
+
+fn replace(source: &Connection, store: &Path, now: Timestamp) -> Result<Restored, StoreError> {
+    let failed = |error: std::io::Error| StoreError::new(store, StoreErrorKind::Io(error));
+    let copy = Copy::make(source, store, &mut |_, _| {})?;
+    let is_empty = fs::metadata(store).map_err(failed)?.len() == 0;
+    let aside = beside(
+        store,
+        &format!("-before-{}", now.strftime("%Y%m%dT%H%M%SZ")),
+    );
+    let log = beside(store, "-wal");
+    if !is_empty {
+        // What is in the log goes to the file, so that the log is not taken for that of the new one.
+        if settle(store).is_err() && log.exists() {
+            fs::rename(&log, beside(&aside, "-wal")).map_err(failed)?;
+        }
+        fs::hard_link(store, &aside).map_err(failed)?;
+    }
+    for rest in [log, beside(store, "-shm"), beside(store, REJECTED)] {
+        match fs::remove_file(&rest) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(failed(error));
+            }
+            _ => {}
+        }
+    }
+    copy.rename_to(store)?;
+    let aside = (!is_empty).then_some(aside);
+    Ok(Restored { aside })
+}
+
+/// Moves the log of a database that nobody uses to its file.
+fn settle(store: &Path) -> Result<(), rusqlite::Error> {
+    let db = Connection::open(store)?;
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    db.close().map_err(|(_, error)| error)
+}
+
+/// A file that becomes a store, or is removed.
+struct Copy {
+    path: PathBuf,
+    is_renamed: bool,
+}
+
+/// How many pages of 8 KiB are copied at once.
+const PAGES: i32 = 512;
+
+impl Copy {
+    /// A sound copy beside the file `to`.
+    fn make(
+        source: &Connection,
+        to: &Path,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Self, StoreError> {
+        let copy = Self {
+            path: beside(to, &format!("-copy-{}", std::process::id())),
+            is_renamed: false,
+        };
+        let failed = |error| StoreError::new(&copy.path, StoreErrorKind::Io(error));
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        options.open(&copy.path).map_err(failed)?;
+        let copied = fill(source, &copy.path, progress);
+        copied.map_err(|failure| failure.at(&copy.path))?;
+        let file = File::open(&copy.path).map_err(failed)?;
+        file.sync_all().map_err(failed)?;
+        Ok(copy)
+    }
+
+    fn rename_to(mut self, to: &Path) -> Result<(), StoreError> {
+        let renamed = fs::rename(&self.path, to).and_then(|()| sync_folder(to));
+        self.is_renamed = renamed.is_ok();
+        renamed.map_err(|error| StoreError::new(to, StoreErrorKind::Io(error)))
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        if !self.is_renamed {
+            let journal = beside(&self.path, "-journal");
+            for path in [&self.path, &journal] {
+                // There may be none.
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+}
+
+fn fill(
+    source: &Connection,
+    path: &Path,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(), Failure> {
+    let mut copy = Connection::open(path)?;
+    // One moment of the store for all steps: without a transaction each change of the store would begin the copy again.
+    source.execute_batch("BEGIN; SELECT 1 FROM sqlite_schema LIMIT 1")?;
+    let copied = pages(source, &mut copy, progress);
+    source.execute_batch("COMMIT")?;
+    copied?;
+    // A file of its own, without a log beside it.
+    copy.pragma_update(None, "journal_mode", "DELETE")?;
+    check::is_sound(&copy)
+}
+
+fn pages(
+    source: &Connection,
+    copy: &mut Connection,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(), Failure> {
+    let backup = Backup::new(source, copy)?;
+    let count = |pages: i32| u64::try_from(pages).unwrap_or(0);
+    let mut tries = 0;
+    loop {
+        match backup.step(PAGES)? {
+            StepResult::Done => return Ok(()),
+            StepResult::Busy | StepResult::Locked if tries >= 50 => return Err(Failure::Busy),
+            StepResult::Busy | StepResult::Locked => {
+                tries += 1;
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            _ => {
+                tries = 0;
+                let pages = backup.progress();
+                progress(
+                    count(pages.pagecount - pages.remaining),
+                    count(pages.pagecount),
+                );
+            }
+        }
+    }
+}
+
+/// What a migration has done.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Migrated {
+    /// The version of the store before; 0 if there was none.
+    pub from: i64,
+    /// The version now.
+    pub to: i64,
+}
+
+/// Brings a store that is not in use to the newest version. To open a store does the same.
+///
+/// # Errors
+/// The store is in use, is of a newer version, or cannot be written.
+pub fn migrate(store: &Path) -> Result<Migrated, StoreError> {
+    let _lock = FileLock::take(store).map_err(|error| StoreError::new(store, error.into()))?;
+    let is_empty = fs::metadata(store).is_ok_and(|file| file.len() == 0);
+    let from = if is_empty {
+        Ok(0)
+    } else {
+        open::source(store).map(|(_, version)| version)
+    };
+    let migrated = from.and_then(|from| open::file(store).map(|_| from));
+    let from = migrated.map_err(|failure| failure.at(store))?;
+    let to = schema::VERSION;
+    Ok(Migrated { from, to })
+}

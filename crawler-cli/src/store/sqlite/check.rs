@@ -1,0 +1,154 @@
+//! Whether all that has to hold in a store holds.
+
+mod invariants;
+
+use std::fmt;
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::failure::Failure;
+use super::open;
+use crate::store::StoreError;
+
+/// What was found wrong in a store.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Problem {
+    /// What has to hold, in words.
+    pub invariant: &'static str,
+    /// How often it does not.
+    pub count: u64,
+    /// The first ones that break it.
+    pub examples: Vec<String>,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: {} ({}",
+            self.invariant,
+            self.count,
+            self.examples.join(", ")
+        )?;
+        match self.count > self.examples.len() as u64 {
+            true => f.write_str(", …)"),
+            false => f.write_str(")"),
+        }
+    }
+}
+
+/// What a check of a store found.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct CheckReport {
+    /// What has to hold, in words: all that was checked.
+    pub checked: Vec<&'static str>,
+    /// What does not hold.
+    pub problems: Vec<Problem>,
+}
+
+impl CheckReport {
+    /// Whether all holds.
+    pub fn is_clean(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// Something that has to hold was checked; these break it.
+    fn add(&mut self, invariant: &'static str, broken: Broken) {
+        self.checked.push(invariant);
+        if broken.count > 0 {
+            self.problems.push(Problem {
+                invariant,
+                count: broken.count,
+                examples: broken.examples,
+            });
+        }
+    }
+}
+
+/// What breaks an invariant.
+#[derive(Default)]
+struct Broken {
+    count: u64,
+    examples: Vec<String>,
+}
+
+/// How many of them are named.
+const EXAMPLES: usize = 5;
+
+impl Broken {
+    fn add(&mut self, example: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.examples.len() < EXAMPLES {
+            self.examples.push(example());
+        }
+    }
+}
+
+/// The invariant that SQLite itself checks.
+const SOUND: &str = "the file is a sound SQLite database";
+
+/// Checks everything that has to hold in a store, as it is at one moment; also while another process uses the store.
+///
+/// # Errors
+/// The store cannot be opened. Damage that is found later is in the report.
+///
+/// ```
+/// use crawler_cli::store::sqlite::{self, Sqlite};
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("watch.db");
+/// drop(Sqlite::open(&path)?);
+/// let report = sqlite::check(&path)?;
+/// assert!(report.is_clean());
+/// assert!(report.checked.contains(&"the file is a sound SQLite database"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn check(store: &Path) -> Result<CheckReport, StoreError> {
+    let db = open::reader(store).map_err(|failure| failure.at(store))?;
+    let mut report = CheckReport::default();
+    if let Err(failure) = check_all(&db, &mut report) {
+        let mut broken = Broken::default();
+        broken.add(|| failure.at(store).to_string());
+        report.add(SOUND, broken);
+    }
+    Ok(report)
+}
+
+fn check_all(db: &Connection, report: &mut CheckReport) -> Result<(), Failure> {
+    // One moment of the store for all of it.
+    db.execute_batch("BEGIN")?;
+    is_sound(db)?;
+    report.add(SOUND, Broken::default());
+    for (invariant, query) in invariants::QUERIES {
+        report.add(invariant, broken_by(db, query)?);
+    }
+    db.execute_batch("COMMIT")?;
+    Ok(())
+}
+
+/// The rows of a query that names what breaks an invariant.
+fn broken_by(db: &Connection, query: &str) -> Result<Broken, Failure> {
+    let mut query = db.prepare(query)?;
+    let mut rows = query.query([])?;
+    let mut broken = Broken::default();
+    while let Some(row) = rows.next()? {
+        let example: String = row.get(0)?;
+        broken.add(|| example);
+    }
+    Ok(broken)
+}
+
+/// What SQLite itself says about a database.
+pub(super) fn is_sound(db: &Connection) -> Result<(), Failure> {
+    let mut query = db.prepare("PRAGMA integrity_check(5)")?;
+    let mut rows = query.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(row.get::<_, String>(0)?);
+    }
+    match &found[..] {
+        [ok] if ok == "ok" => Ok(()),
+        _ => Err(Failure::Damaged(found.join("; "))),
+    }
+}

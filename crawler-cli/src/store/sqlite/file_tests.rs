@@ -1,0 +1,409 @@
+//! Readers, backups, checks and migrations of files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::check::CheckReport;
+use super::{Migrated, Sqlite, backup, check, migrate, restore, schema};
+use crate::store::{
+    Buried, Engine as _, JobStore as _, NewDeadLetter, NewJob, Store as _, StoreError,
+    StoreErrorKind,
+};
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_760_000_000).expect("in range")
+}
+
+struct Place {
+    folder: TempDir,
+    store: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = folder.path().join("watch.db");
+        Self { folder, store }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The names of all files.
+    fn names(&self) -> Vec<String> {
+        let files = fs::read_dir(self.folder.path()).expect("readable");
+        let name = |file: std::io::Result<fs::DirEntry>| {
+            let name = file.expect("readable").file_name();
+            name.into_string().expect("text")
+        };
+        let mut names: Vec<String> = files.map(name).collect();
+        names.sort();
+        names
+    }
+}
+
+fn enqueue(store: &mut Sqlite, count: usize) {
+    let jobs: Vec<NewJob> = (0..count)
+        .map(|number| NewJob::new("mail", number.to_string()))
+        .collect();
+    store.enqueue(&jobs, now()).expect("written");
+}
+
+fn waiting(path: &Path) -> u64 {
+    let mut store = Sqlite::open_read_only(path).expect("a store");
+    store.job_counts("mail").expect("readable").waiting
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
+    backup(from, to, &mut |_, _| {})
+}
+
+#[test]
+fn a_reader_sees_what_is_stored_while_another_process_writes() {
+    let place = Place::new();
+    let mut store = Sqlite::open(&place.store).expect("a store");
+    enqueue(&mut store, 1);
+    assert_eq!(waiting(&place.store), 1);
+    store.begin_group().expect("begun");
+    enqueue(&mut store, 1);
+    assert_eq!(
+        waiting(&place.store),
+        1,
+        "what is not committed is not there"
+    );
+    store.end_group().expect("stored");
+    assert_eq!(waiting(&place.store), 2);
+    let mut reader = Sqlite::open_read_only(&place.store).expect("a store");
+    let refused = reader.enqueue(&[NewJob::new("mail", "1")], now());
+    let error = refused.expect_err("read only").to_string();
+    assert!(error.ends_with("watch.db: cannot be written"), "{error}");
+    drop((reader, store));
+    assert_eq!(waiting(&place.store), 2, "without a writer, too");
+}
+
+#[test]
+fn readers_say_what_is_wrong() {
+    let place = Place::new();
+    let error = |path: &Path| {
+        Sqlite::open_read_only(path)
+            .expect_err("refused")
+            .to_string()
+    };
+    let missing = error(&place.store);
+    assert!(
+        missing.contains("watch.db: unable to open database file"),
+        "{missing}"
+    );
+    fs::write(&place.store, "").expect("written");
+    assert!(error(&place.store).ends_with(": not a store of crawler-cli"));
+    fs::write(&place.store, "notes ".repeat(1000)).expect("written");
+    assert!(error(&place.store).ends_with(": not a store of crawler-cli"));
+    for (version, expected) in [
+        (1, ": the store has version 1, and has to be migrated to 2"),
+        (
+            99,
+            ": the store has version 99, but this version of crawler-cli knows versions up to 2",
+        ),
+    ] {
+        let store = place.file(&format!("{version}.db"));
+        drop(Sqlite::open(&store).expect("a store"));
+        let db = Connection::open(&store).expect("a database");
+        db.pragma_update(None, "user_version", version)
+            .expect("written");
+        drop(db);
+        let error = error(&store);
+        assert!(error.ends_with(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_backup_is_the_store_at_one_moment() {
+    let place = Place::new();
+    let mut store = Sqlite::open(&place.store).expect("a store");
+    enqueue(&mut store, 20_000);
+    let saved = place.file("saved.db");
+    let mut steps = Vec::new();
+    backup(&place.store, &saved, &mut |done, all| {
+        // The store goes on.
+        enqueue(&mut store, 10);
+        steps.push((done, all));
+    })
+    .expect("copied");
+    assert!(
+        steps.windows(2).all(|pair| pair[0].0 < pair[1].0),
+        "{steps:?}"
+    );
+    assert_eq!(waiting(&saved), 20_000);
+    assert!(waiting(&place.store) > 20_000 || steps.is_empty());
+    assert!(check(&saved).expect("readable").is_clean());
+    // The next backup takes the name.
+    enqueue(&mut store, 1);
+    let all = waiting(&place.store);
+    copy(&place.store, &saved).expect("copied");
+    assert_eq!(waiting(&saved), all);
+    drop(store);
+    let rest: Vec<String> = place.names();
+    assert!(!rest.iter().any(|name| name.contains("copy")), "{rest:?}");
+}
+
+#[test]
+fn a_backup_replaces_no_other_file_and_is_never_half_a_store() {
+    let place = Place::new();
+    let mut store = Sqlite::open(&place.store).expect("a store");
+    enqueue(&mut store, 5000);
+    let notes = place.file("notes.txt");
+    fs::write(&notes, "mine ".repeat(500)).expect("written");
+    let error = copy(&place.store, &notes).expect_err("refused").to_string();
+    assert!(
+        error.ends_with("notes.txt: not a store of crawler-cli"),
+        "{error}"
+    );
+    assert_eq!(fs::read(&notes).expect("readable").len(), 2500);
+    let below = place.file("missing/saved.db");
+    let error = copy(&place.store, &below).expect_err("no folder");
+    assert!(matches!(error.kind(), StoreErrorKind::Io(_)), "{error}");
+    drop(store);
+    // A damaged page in the middle.
+    let mut bytes = fs::read(&place.store).expect("readable");
+    let middle = bytes.len() / 2 / 8192 * 8192;
+    bytes[middle..middle + 8192].fill(0xA5);
+    fs::write(&place.store, bytes).expect("written");
+    let saved = place.file("saved.db");
+    let error = copy(&place.store, &saved).expect_err("damaged");
+    assert!(
+        matches!(error.kind(), StoreErrorKind::Damaged(_)),
+        "{error}"
+    );
+    assert!(!saved.exists());
+    let report = check(&place.store).expect("opened");
+    assert_eq!(
+        report.problems[0].invariant,
+        "the file is a sound SQLite database"
+    );
+}
+
+#[test]
+fn a_restore_keeps_the_store_as_it_was() {
+    let place = Place::new();
+    let mut store = Sqlite::open(&place.store).expect("a store");
+    enqueue(&mut store, 1);
+    let saved = place.file("saved.db");
+    copy(&place.store, &saved).expect("copied");
+    enqueue(&mut store, 2);
+    let refused = restore(&saved, &place.store, now()).expect_err("in use");
+    assert!(
+        matches!(refused.kind(), StoreErrorKind::InUse(Some(_))),
+        "{refused}"
+    );
+    // As after kill -9: changes are in the log only, and the log stays.
+    let log = place.file("watch.db-wal");
+    let killed = fs::read(&log).expect("a log");
+    let file = fs::read(&place.store).expect("a file");
+    drop(store);
+    fs::write(&log, killed).expect("written");
+    fs::write(&place.store, file).expect("written");
+    fs::write(place.file("watch.db-rejected"), "old").expect("written");
+
+    let restored = restore(&saved, &place.store, now()).expect("restored");
+    let aside = restored.aside.expect("there was a store");
+    assert_eq!(aside, place.file("watch.db-before-20251009T085320Z"));
+    assert_eq!((waiting(&place.store), waiting(&aside)), (1, 3));
+    assert!(!place.file("watch.db-rejected").exists());
+    assert!(check(&place.store).expect("readable").is_clean());
+    drop(Sqlite::open(&place.store).expect("not in use"));
+}
+
+#[test]
+fn a_restore_from_something_else_changes_nothing() {
+    let place = Place::new();
+    let mut store = Sqlite::open(&place.store).expect("a store");
+    enqueue(&mut store, 1);
+    drop(store);
+    let notes = place.file("notes.txt");
+    fs::write(&notes, "mine ".repeat(500)).expect("written");
+    restore(&notes, &place.store, now()).expect_err("no store");
+    assert_eq!(waiting(&place.store), 1);
+    let other = place.file("other.db");
+    restore(&notes, &other, now()).expect_err("no store");
+    assert!(!other.exists());
+    let restored = restore(&place.store, &other, now()).expect("restored");
+    assert_eq!((restored.aside, waiting(&other)), (None, 1));
+}
+
+#[test]
+fn migrations_go_forward_only() {
+    let place = Place::new();
+    let db = Connection::open(&place.store).expect("a database");
+    db.execute_batch(include_str!("version1.sql"))
+        .expect("valid");
+    db.pragma_update(None, "application_id", schema::APPLICATION)
+        .expect("written");
+    db.pragma_update(None, "user_version", 1).expect("written");
+    drop(db);
+    let used = Sqlite::open(&place.file("used.db")).expect("a store");
+    migrate(&place.file("used.db")).expect_err("in use");
+    drop(used);
+    let to = schema::VERSION;
+    let migrated = |from| Migrated { from, to };
+    assert_eq!(migrate(&place.store).expect("migrated"), migrated(1));
+    assert_eq!(migrate(&place.store).expect("migrated"), migrated(to));
+    assert_eq!(migrate(&place.file("new.db")).expect("made"), migrated(0));
+    let db = Connection::open(&place.store).expect("a database");
+    db.pragma_update(None, "user_version", 99).expect("written");
+    let error = migrate(&place.store).expect_err("newer");
+    assert!(
+        matches!(error.kind(), StoreErrorKind::Newer(99, _)),
+        "{error}"
+    );
+}
+
+/// A store with some of everything.
+fn furnished(place: &Place) -> Sqlite {
+    drop(migrate(&place.store));
+    let mut store = Sqlite::open(&place.store).expect("a store");
+    enqueue(&mut store, 3);
+    let keyed = NewJob {
+        keep_key: std::time::Duration::from_secs(60),
+        ..NewJob::new("mail", "k").with_key("k")
+    };
+    store.enqueue(&[keyed], now()).expect("written");
+    store.start("mail", now(), 2).expect("written");
+    store.fire("nightly", now(), now()).expect("written");
+    let letter = NewDeadLetter {
+        reason: "invalid_url".to_owned(),
+        attempts: 1,
+        last: "x".to_owned(),
+        first_at: now(),
+        last_at: now(),
+    };
+    let text = Buried::Text("http://[".to_owned());
+    store.bury(&text, &letter).expect("written");
+    store
+}
+
+/// Each invariant, with a change that breaks it.
+const BREAKS: &[(&str, &str)] = &[
+    (
+        "each URL has a host, or is local",
+        "UPDATE url SET host = 99 WHERE url = 1",
+    ),
+    (
+        "each answer is that of a URL",
+        "UPDATE answer SET url = 99 WHERE url = 1",
+    ),
+    (
+        "each URL that a run has to ask is in the queue of its host",
+        "UPDATE queue SET host = 9 WHERE host = 1",
+    ),
+    ("each key leads to a URL", "UPDATE url_key SET url = 99"),
+    (
+        "each change of state is that of a URL",
+        "UPDATE event SET url = 99 WHERE cursor = 1",
+    ),
+    (
+        "each change of state begins in the state in which the change before ended",
+        "INSERT INTO event SELECT next_event, 0, 1, 'ALIVE', 'NEW', NULL, 'x' FROM store; \
+         UPDATE store SET next_event = next_event + 1",
+    ),
+    (
+        "no change of state has a cursor that is still to come",
+        "UPDATE store SET next_event = 1",
+    ),
+    (
+        "each job is in a queue, and waits, is started, or is over with a key",
+        "UPDATE job SET state = 2 WHERE job = 1",
+    ),
+    (
+        "no job has more attempts than it may have",
+        "UPDATE job SET attempt = 9 WHERE state = 1",
+    ),
+    (
+        "each queue has as many jobs as it counts",
+        "UPDATE job_queue SET waiting = 7",
+    ),
+    (
+        "no job, dead letter or message has a number that is still to come",
+        "UPDATE number SET next = 1 WHERE name = 'job'",
+    ),
+    (
+        "each dead letter is that of a URL, a text, a job or a message",
+        "UPDATE dead_letter SET kind = 0, url = 99",
+    ),
+    (
+        "each dead letter has a first time that is not after its last, and a last exchange of at most 4 KiB",
+        "UPDATE dead_letter SET first_at = last_at + 1",
+    ),
+    (
+        "there are as many dead letters of each reason as are counted",
+        "UPDATE dead_letter_count SET letters = 2",
+    ),
+    (
+        "each firing is that of a schedule, and none is after the last one",
+        "UPDATE schedule SET last_fired = 0",
+    ),
+];
+
+#[test]
+fn a_check_names_what_does_not_hold() {
+    let report = |change: &str| -> CheckReport {
+        let place = Place::new();
+        let db = Connection::open(&place.store).expect("a database");
+        db.execute_batch(include_str!("version1.sql"))
+            .expect("valid");
+        db.pragma_update(None, "application_id", schema::APPLICATION)
+            .expect("written");
+        db.pragma_update(None, "user_version", 1).expect("written");
+        drop(db);
+        drop(furnished(&place));
+        let db = Connection::open(&place.store).expect("a database");
+        db.execute_batch(change).expect(change);
+        drop(db);
+        check(&place.store).expect("readable")
+    };
+    let clean = report("");
+    assert_eq!(clean.problems, []);
+    for invariant in &clean.checked[1..] {
+        let known = BREAKS.iter().find(|(name, _)| name == invariant);
+        let (_, change) = known.unwrap_or_else(|| panic!("nothing breaks: {invariant}"));
+        let found = report(change);
+        let names: Vec<&str> = found
+            .problems
+            .iter()
+            .map(|problem| problem.invariant)
+            .collect();
+        assert!(names.contains(invariant), "{invariant}: {names:?}");
+        let said = found.problems[0].to_string();
+        assert!(said.contains(" ("), "{said}");
+    }
+}
+
+#[test]
+fn a_store_that_another_program_holds_is_in_use() {
+    let place = Place::new();
+    let mut store = Sqlite::open(&place.store).expect("a store");
+    store
+        .db
+        .busy_timeout(std::time::Duration::ZERO)
+        .expect("set");
+    let other = Connection::open(&place.store).expect("a database");
+    other.execute_batch("BEGIN IMMEDIATE").expect("held");
+    let refused = store
+        .enqueue(&[NewJob::new("mail", "1")], now())
+        .expect_err("held");
+    assert!(
+        refused
+            .to_string()
+            .ends_with("watch.db: another process is using it"),
+        "{refused}"
+    );
+    assert_eq!(store.job_counts("mail").expect("readable").waiting, 0);
+    other.execute_batch("ROLLBACK").expect("free");
+    enqueue(&mut store, 1);
+    assert_eq!(store.job_counts("mail").expect("readable").waiting, 1);
+    store.begin_run("x", now()).expect("written");
+}
