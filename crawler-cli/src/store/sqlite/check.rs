@@ -1,6 +1,7 @@
 //! Whether all that has to hold in a store holds.
 
 mod invariants;
+mod watched;
 
 use std::fmt;
 use std::path::Path;
@@ -9,7 +10,7 @@ use rusqlite::Connection;
 
 use super::failure::Failure;
 use super::open;
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreErrorKind};
 
 /// What was found wrong in a store.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -91,7 +92,7 @@ const SOUND: &str = "the file is a sound SQLite database";
 /// Checks everything that has to hold in a store, as it is at one moment; also while another process uses the store.
 ///
 /// # Errors
-/// The store cannot be opened. Damage that is found later is in the report.
+/// The store cannot be read. Damage is no error: the report tells of it.
 ///
 /// ```
 /// use crawler_cli::store::sqlite::{self, Sqlite};
@@ -105,13 +106,21 @@ const SOUND: &str = "the file is a sound SQLite database";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn check(store: &Path) -> Result<CheckReport, StoreError> {
-    let db = open::reader(store).map_err(|failure| failure.at(store))?;
     let mut report = CheckReport::default();
-    if let Err(failure) = check_all(&db, &mut report) {
-        let mut broken = Broken::default();
-        broken.add(|| failure.at(store).to_string());
-        report.add(SOUND, broken);
+    let checked = match open::reader(store) {
+        Ok(db) => check_all(&db, &mut report),
+        Err(failure) => Err(failure),
+    };
+    let Err(failure) = checked else {
+        return Ok(report);
+    };
+    let error = failure.at(store);
+    if !matches!(error.kind(), StoreErrorKind::Damaged(_)) {
+        return Err(error);
     }
+    let mut broken = Broken::default();
+    broken.add(|| error.to_string());
+    report.add(SOUND, broken);
     Ok(report)
 }
 
@@ -123,6 +132,7 @@ fn check_all(db: &Connection, report: &mut CheckReport) -> Result<(), Failure> {
     for (invariant, query) in invariants::QUERIES {
         report.add(invariant, broken_by(db, query)?);
     }
+    watched::check(db, report)?;
     db.execute_batch("COMMIT")?;
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Readers, backups, checks and migrations of files.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,9 +10,12 @@ use tempfile::TempDir;
 
 use super::check::CheckReport;
 use super::{Migrated, Sqlite, backup, check, migrate, restore, schema};
+use crate::check::life::{Context, Profile};
+use crate::check::{Cause, Verdict};
+use crate::crawl::random::Random;
 use crate::store::{
-    Buried, Engine as _, JobStore as _, NewDeadLetter, NewJob, Store as _, StoreError,
-    StoreErrorKind,
+    Answer, Buried, Change, Engine as _, JobStore as _, Judgement, Lane, Lanes, NewDeadLetter,
+    NewJob, NewUrl, Origin, Store as _, StoreError, StoreErrorKind, WatchStore as _,
 };
 
 fn now() -> Timestamp {
@@ -283,7 +287,56 @@ fn furnished(place: &Place) -> Sqlite {
     };
     let text = Buried::Text("http://[".to_owned());
     store.bury(&text, &letter).expect("written");
+    let urls = [NewUrl::parse("https://w/1").expect("a URL")];
     store
+        .submit("docs", Origin::Hand, &urls, now())
+        .expect("written");
+    for (number, lane) in [(0, Lane::Routine), (1, Lane::Routine), (2, Lane::Doubt)] {
+        judge(&mut store, number, lane, None);
+    }
+    store
+}
+
+/// Judges the first URL in a lane: good first, then gone. The next due row is in `next`, or where it belongs.
+fn judge(store: &mut Sqlite, number: i64, lane: Lane, next: Option<Lane>) {
+    let now = Timestamp::from_second(1_760_000_000 + number * 3600).expect("in range");
+    let lanes = [Lanes::Schedule, Lanes::Doubt].into_iter();
+    let far = Timestamp::from_second(1_900_000_000).expect("in range");
+    let hosts = lanes.flat_map(|lanes| {
+        store
+            .ready(lanes, far, &HashSet::new(), 9)
+            .expect("readable")
+    });
+    let host = hosts.map(|ready| ready.host.id).next().expect("a host");
+    let due = store
+        .due(host, lane, None, far, 1)
+        .expect("readable")
+        .remove(0);
+    let mut life = due.life.clone();
+    let verdict = match number {
+        0 => (Verdict::Ok, Some(200)),
+        _ => (Verdict::Failed(Cause::Status410), Some(410)),
+    };
+    let rules = Profile::Default.rules();
+    let context = Context::default();
+    let decision = rules.decide(now, &mut life, verdict, &context, &mut Random::new(7));
+    let changes = decision.transition.map(|change| Change {
+        at: change.at,
+        from: change.from,
+        to: change.to,
+        status: verdict.1,
+        why: change.why.name().into_owned(),
+    });
+    let next = next.unwrap_or(Lane::of(life.state(), false));
+    let judgement = Judgement {
+        id: due.id,
+        answer: Some(Answer::of(verdict.0)),
+        life,
+        changes: changes.into_iter().collect(),
+        next: Some((next, decision.due)),
+        dead_letter: None,
+    };
+    assert_eq!(store.judge(&[judgement]).expect("written").stored, 1);
 }
 
 /// Each invariant, with a change that breaks it.
@@ -307,8 +360,15 @@ const BREAKS: &[(&str, &str)] = &[
     ),
     (
         "each change of state begins in the state in which the change before ended",
-        "INSERT INTO event SELECT next_event, 0, 1, 'ALIVE', 'NEW', NULL, 'x' FROM store; \
-         UPDATE store SET next_event = next_event + 1",
+        "UPDATE event SET from_state = 'GONE' WHERE prev > 0",
+    ),
+    (
+        "each change of state is the last one of its URL, or comes before another one",
+        "UPDATE event SET prev = 0",
+    ),
+    (
+        "the last change of state of each URL is there",
+        "DELETE FROM event WHERE prev > 0",
     ),
     (
         "no change of state has a cursor that is still to come",
@@ -346,31 +406,93 @@ const BREAKS: &[(&str, &str)] = &[
         "each firing is that of a schedule, and none is after the last one",
         "UPDATE schedule SET last_fired = 0",
     ),
+    (
+        "each member of a set is a URL, and each set has as many members as it counts",
+        "UPDATE url_set SET members = 9",
+    ),
+    (
+        "each URL is in as many sets as it counts",
+        "UPDATE url SET sets = 7 WHERE sets = 1",
+    ),
+    (
+        "each URL in a set has exactly one due row, if it does not wait for an operator, and no other URL has one",
+        "DELETE FROM due",
+    ),
+    (
+        "each due row is that of a URL of its host",
+        "UPDATE due SET host = 2",
+    ),
+    (
+        "each host says when its first URL is due",
+        "UPDATE host SET next_due = 7",
+    ),
+    (
+        "each host has as many URLs in sets, and as many held, as it counts",
+        "UPDATE host SET held = 7",
+    ),
+    (
+        "each hold is that of a host, and each held URL is that of a host with a hold",
+        "UPDATE due SET lane = 4",
+    ),
+    (
+        "there are as many due rows in each lane, members, kept URLs and hosts as are counted",
+        "DELETE FROM watch_count WHERE kind = 2",
+    ),
+    (
+        "a URL that left all sets is in none, and says since when",
+        "UPDATE url SET left_at = 1 WHERE sets > 0",
+    ),
+    (
+        "what is known about each watched URL can be read",
+        "UPDATE url SET watched = x'FF' WHERE sets > 0",
+    ),
+    // No SQL: a judgement does.
+    ("each URL is due in the lane of its state", ""),
+    (
+        "each URL has the due row that it says it has",
+        "UPDATE due SET due_at = due_at + 1",
+    ),
+    (
+        "each URL is in the state in which its last change ended",
+        "UPDATE event SET to_state = 'GONE' WHERE cursor = (SELECT event FROM url WHERE sets > 0 AND event > 0)",
+    ),
+    (
+        "there are as many URLs in each state as are counted",
+        "DELETE FROM watch_count WHERE kind = 0",
+    ),
 ];
 
 #[test]
 fn a_check_names_what_does_not_hold() {
-    let report = |change: &str| -> CheckReport {
-        let place = Place::new();
-        let db = Connection::open(&place.store).expect("a database");
-        db.execute_batch(include_str!("version1.sql"))
-            .expect("valid");
-        db.pragma_update(None, "application_id", schema::APPLICATION)
-            .expect("written");
-        db.pragma_update(None, "user_version", 1).expect("written");
-        drop(db);
-        drop(furnished(&place));
-        let db = Connection::open(&place.store).expect("a database");
+    let place = Place::new();
+    let db = Connection::open(&place.store).expect("a database");
+    db.execute_batch(include_str!("version1.sql"))
+        .expect("valid");
+    db.pragma_update(None, "application_id", schema::APPLICATION)
+        .expect("written");
+    db.pragma_update(None, "user_version", 1).expect("written");
+    drop(db);
+    drop(furnished(&place));
+    let broken = place.file("broken.db");
+    let report = |change: Option<&str>| -> CheckReport {
+        fs::copy(&place.store, &broken).expect("copied");
+        if change == Some("") {
+            let mut store = Sqlite::open(&broken).expect("a store");
+            judge(&mut store, 3, Lane::Doubt, Some(Lane::Gone));
+        }
+        let db = Connection::open(&broken).expect("a database");
+        db.pragma_update(None, "synchronous", "OFF").expect("set");
+        let change = change.unwrap_or_default();
         db.execute_batch(change).expect(change);
         drop(db);
-        check(&place.store).expect("readable")
+        check(&broken).expect("readable")
     };
-    let clean = report("");
+    let clean = report(None);
     assert_eq!(clean.problems, []);
     for invariant in &clean.checked[1..] {
         let known = BREAKS.iter().find(|(name, _)| name == invariant);
         let (_, change) = known.unwrap_or_else(|| panic!("nothing breaks: {invariant}"));
-        let found = report(change);
+        let found = report(Some(change));
         let names: Vec<&str> = found
             .problems
             .iter()

@@ -29,9 +29,18 @@ pub(super) const QUERIES: &[(&str, &str)] = &[
     ),
     (
         "each change of state begins in the state in which the change before ended",
-        "SELECT 'change ' || cursor || ' of URL ' || url FROM (SELECT cursor, url, from_state, \
-         lag(to_state) OVER (PARTITION BY url ORDER BY cursor) AS before FROM event) \
-         WHERE before IS NOT NULL AND before <> from_state",
+        "SELECT 'change ' || e.cursor || ' of URL ' || e.url FROM event e LEFT JOIN event p ON p.cursor = e.prev \
+         WHERE e.prev > 0 AND (p.cursor IS NULL OR p.url <> e.url OR p.cursor >= e.cursor OR p.to_state <> e.from_state)",
+    ),
+    (
+        "each change of state is the last one of its URL, or comes before another one",
+        "SELECT 'change ' || e.cursor || ' of URL ' || e.url FROM event e LEFT JOIN url u ON u.url = e.url \
+         WHERE u.event <> e.cursor AND e.cursor NOT IN (SELECT prev FROM event)",
+    ),
+    (
+        "the last change of state of each URL is there",
+        "SELECT 'URL ' || u.url FROM url u WHERE u.event > 0 \
+         AND NOT EXISTS (SELECT 1 FROM event e WHERE e.cursor = u.event AND e.url = u.url)",
     ),
     (
         "no change of state has a cursor that is still to come",
@@ -88,5 +97,67 @@ pub(super) const QUERIES: &[(&str, &str)] = &[
         "each firing is that of a schedule, and none is after the last one",
         "SELECT 'firing at ' || f.scheduled_at FROM firing f LEFT JOIN schedule s ON s.schedule = f.schedule \
          WHERE s.schedule IS NULL OR s.last_fired IS NULL OR f.scheduled_at > s.last_fired",
+    ),
+    (
+        "each member of a set is a URL, and each set has as many members as it counts",
+        "SELECT 'member ' || m.url || ' of set ' || m.set_number FROM member m \
+         WHERE NOT EXISTS (SELECT 1 FROM url u WHERE u.url = m.url) \
+         OR NOT EXISTS (SELECT 1 FROM url_set s WHERE s.set_number = m.set_number) \
+         UNION ALL SELECT 'set ' || s.name FROM url_set s \
+         WHERE s.members <> (SELECT count(*) FROM member m WHERE m.set_number = s.set_number)",
+    ),
+    (
+        "each URL is in as many sets as it counts",
+        "SELECT 'URL ' || u.url FROM url u \
+         LEFT JOIN (SELECT url, count(*) AS sets FROM member GROUP BY url) m ON m.url = u.url \
+         WHERE u.sets <> coalesce(m.sets, 0)",
+    ),
+    (
+        "each URL in a set has exactly one due row, if it does not wait for an operator, and no other URL has one",
+        "SELECT 'URL ' || u.url FROM url u \
+         LEFT JOIN (SELECT url, count(*) AS rows FROM due GROUP BY url) d ON d.url = u.url \
+         WHERE coalesce(d.rows, 0) > (u.sets > 0) OR (u.sets > 0 AND d.rows IS NULL \
+         AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.kind = 0 AND l.url = u.url))",
+    ),
+    (
+        "each due row is that of a URL of its host",
+        "SELECT 'due row of URL ' || d.url FROM due d \
+         WHERE NOT EXISTS (SELECT 1 FROM url u WHERE u.url = d.url AND u.host = d.host)",
+    ),
+    (
+        "each host says when its first URL is due",
+        "SELECT 'host ' || h.host FROM host h WHERE \
+         h.next_due IS NOT (SELECT min(due_at) FROM due d WHERE d.host = h.host AND d.lane IN (0, 1, 2)) \
+         OR h.next_doubt IS NOT (SELECT min(due_at) FROM due d WHERE d.host = h.host AND d.lane = 3)",
+    ),
+    (
+        "each host has as many URLs in sets, and as many held, as it counts",
+        "SELECT 'host ' || h.host FROM host h \
+         LEFT JOIN (SELECT host, count(*) AS urls FROM url WHERE sets > 0 GROUP BY host) u ON u.host = h.host \
+         LEFT JOIN (SELECT host, count(*) AS held FROM due WHERE lane = 4 GROUP BY host) d ON d.host = h.host \
+         WHERE h.urls <> coalesce(u.urls, 0) OR h.held <> coalesce(d.held, 0)",
+    ),
+    (
+        "each hold is that of a host, and each held URL is that of a host with a hold",
+        "SELECT 'hold of host ' || o.host FROM hold o \
+         WHERE NOT EXISTS (SELECT 1 FROM host h WHERE h.host = o.host) \
+         UNION ALL SELECT DISTINCT 'host ' || d.host FROM due d WHERE d.lane = 4 \
+         AND NOT EXISTS (SELECT 1 FROM hold o WHERE o.host = d.host) \
+         AND NOT EXISTS (SELECT 1 FROM stop s WHERE s.host = 0 AND s.ended IS NULL)",
+    ),
+    (
+        "there are as many due rows in each lane, members, kept URLs and hosts as are counted",
+        "SELECT 'kind ' || coalesce(c.kind, t.kind) || ' code ' || coalesce(c.code, t.code) FROM ( \
+         SELECT 1 AS kind, lane AS code, count(*) AS n FROM due GROUP BY lane \
+         UNION ALL SELECT 2, 0, count(*) FROM member \
+         UNION ALL SELECT 2, 1, count(*) FROM url WHERE left_at IS NOT NULL \
+         UNION ALL SELECT 2, 2, count(*) FROM host WHERE urls > 0) t \
+         FULL JOIN (SELECT * FROM watch_count WHERE kind > 0) c ON c.kind = t.kind AND c.code = t.code \
+         WHERE coalesce(c.count, 0) <> coalesce(t.n, 0)",
+    ),
+    (
+        "a URL that left all sets is in none, and says since when",
+        "SELECT 'URL ' || url FROM url WHERE (left_at IS NOT NULL AND sets > 0) \
+         OR (watched IS NOT NULL AND sets = 0 AND left_at IS NULL)",
     ),
 ];

@@ -13,9 +13,10 @@ use super::queue::Enqueue;
 use crate::store::sqlite::codec;
 use crate::store::sqlite::failure::Failure;
 use crate::store::sqlite::memory::{Memory, take};
+use crate::store::sqlite::watch;
 use crate::store::{
     self, DeadLetter, DeadLetterFilter, DeadLetterId, JobId, LAST_EXCHANGE, NewDeadLetter, NewJob,
-    NewMessage, Replayed, Subject, UrlId,
+    NewMessage, Replayed, Subject, UrlId, Which,
 };
 
 /// The values of `dead_letter.kind`.
@@ -160,6 +161,13 @@ pub(in crate::store::sqlite) fn store(
         payload,
     ])?;
     Ok(DeadLetterId(number))
+}
+
+/// A URL is forgotten, and its dead letters with it.
+pub(in crate::store::sqlite) fn forget_url(db: &Connection, url: i64) -> Result<(), Failure> {
+    db.prepare_cached("DELETE FROM dead_letter WHERE kind = 0 AND url = ?1")?
+        .execute([url])?;
+    Ok(())
 }
 
 /// The dead letter of the same subject with this reason.
@@ -393,7 +401,13 @@ fn revive(
 ) -> Result<bool, Failure> {
     let letter = stored.letter;
     match letter.subject {
-        Subject::Url { .. } | Subject::Text(_) => Ok(false),
+        Subject::Text(_) => Ok(false),
+        Subject::Url { id, url } => {
+            let which = Which::Urls(vec![url]);
+            watch::make_due(db, memory, &which, now)?;
+            let is_in_set = "SELECT 1 FROM url WHERE url = ?1 AND sets > 0";
+            Ok(db.prepare_cached(is_in_set)?.exists([id.0])?)
+        }
         Subject::Job {
             queue,
             key,

@@ -1,6 +1,6 @@
 //! Jobs, dead letters, schedules and the outbox in the database.
 
-pub(super) mod letters;
+pub(in crate::store::sqlite) mod letters;
 pub(super) mod memory;
 pub(super) mod outbox;
 pub(super) mod queue;

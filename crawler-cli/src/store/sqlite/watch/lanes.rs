@@ -10,6 +10,7 @@ use super::rows::{Outcome, Rows};
 use crate::check::life::State;
 use crate::store::sqlite::codec;
 use crate::store::sqlite::failure::Failure;
+use crate::store::sqlite::jobs::letters;
 use crate::store::sqlite::memory::Memory;
 use crate::store::sqlite::read::{HOST_COLUMNS, host_of};
 use crate::store::{
@@ -183,6 +184,10 @@ pub(super) fn judge(
         };
         let is_stored = rows.finish(memory, &outcome)?;
         completion.count(is_stored);
+        if let Some(letter) = judgement.dead_letter.as_ref().filter(|_| is_stored) {
+            let url = letters::Buried::Url(id.url.0);
+            letters::store(db, &mut memory.jobs, &url, letter, None)?;
+        }
     }
     Ok(completion)
 }

@@ -14,7 +14,10 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use jiff::Timestamp;
+use rusqlite::Connection;
 
+use super::failure::Failure;
+use super::memory::Memory;
 use super::{Durability, Sqlite};
 use crate::check::guard::Stops;
 use crate::store::{
@@ -24,6 +27,7 @@ use crate::store::{
     Which,
 };
 
+pub(super) use bytes::Watched;
 pub(super) use members::Finder;
 pub(super) use tally::Tally;
 
@@ -35,6 +39,16 @@ impl Sqlite {
         }
         self.change(Durability::Lazy, |db, memory| memory.tally.save_hosts(db))
     }
+}
+
+/// Makes URLs that are in a set due at this time, all in one piece.
+pub(super) fn make_due(
+    db: &Connection,
+    memory: &mut Memory,
+    which: &Which,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    pieces::make_due(db, memory, which, at, (None, usize::MAX)).map(|_| ())
 }
 
 impl WatchStore for Sqlite {

@@ -11,6 +11,7 @@ use crate::check::life::State;
 use crate::check::life::time::to_millis;
 use crate::store::sqlite::codec;
 use crate::store::sqlite::failure::Failure;
+use crate::store::sqlite::jobs::letters;
 use crate::store::sqlite::keys::Lookup;
 use crate::store::sqlite::memory::Memory;
 use crate::store::{Lane, NewUrl, Piece, UrlId, Which};
@@ -194,6 +195,7 @@ pub(super) fn expire(
     let expired = rows.collect::<Result<Vec<(i64, i64, i64, String)>, _>>()?;
     for (url, event, link, text) in &expired {
         forget_events(db, *event)?;
+        letters::forget_url(db, *url)?;
         memory.tally.kept(-1);
         // What a run has said about the URL is the run's.
         if *link > 0 {

@@ -1,0 +1,71 @@
+//! What has to hold for what is kept as bytes: the lives of watched URLs.
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::{Broken, CheckReport};
+use crate::check::life::State;
+use crate::store::Lane;
+use crate::store::sqlite::codec;
+use crate::store::sqlite::failure::Failure;
+use crate::store::sqlite::watch::Watched;
+
+const READABLE: &str = "what is known about each watched URL can be read";
+const LANE: &str = "each URL is due in the lane of its state";
+const DUE: &str = "each URL has the due row that it says it has";
+const STATE: &str = "each URL is in the state in which its last change ended";
+const COUNTS: &str = "there are as many URLs in each state as are counted";
+
+pub(super) fn check(db: &Connection, report: &mut CheckReport) -> Result<(), Failure> {
+    let mut broken: [Broken; 5] = Default::default();
+    let [readable, lane, due, state, counts] = &mut broken;
+    let mut states = [0; State::ALL.len()];
+    let urls = "SELECT u.url, u.sets, u.host, u.watched, e.to_state FROM url u \
+         LEFT JOIN event e ON e.cursor = u.event WHERE u.watched IS NOT NULL";
+    let mut urls = db.prepare(urls)?;
+    let mut has_row =
+        db.prepare("SELECT 1 FROM due WHERE host = ?1 AND lane = ?2 AND due_at = ?3 AND url = ?4")?;
+    let mut rows = urls.query([])?;
+    while let Some(row) = rows.next()? {
+        let (url, sets, host): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let bytes = codec::blob(row, 3)?.unwrap_or_default();
+        let Ok(watched) = Watched::from_bytes(bytes) else {
+            readable.add(|| format!("URL {url}"));
+            continue;
+        };
+        let is_in = watched.life.state();
+        let ended = codec::text(row, 4)?;
+        if ended.is_some_and(|ended| ended != is_in.name()) {
+            state.add(|| format!("URL {url} is {}", is_in.name()));
+        }
+        if sets == 0 {
+            continue;
+        }
+        states[usize::from(is_in.code())] += 1;
+        let Some((in_lane, at)) = watched.due else {
+            continue;
+        };
+        if ![false, true]
+            .map(|held| Lane::of(is_in, held))
+            .contains(&in_lane)
+        {
+            lane.add(|| format!("URL {url} is {} and in lane {in_lane:?}", is_in.name()));
+        }
+        let row = params![host, in_lane.code(), at.as_millisecond(), url];
+        if !has_row.exists(row)? {
+            due.add(|| format!("URL {url} at {at}"));
+        }
+    }
+    for (known, count) in State::ALL.into_iter().zip(states) {
+        let counted = "SELECT count FROM watch_count WHERE kind = 0 AND code = ?1";
+        let counted: Option<i64> = db
+            .query_row(counted, [known.code()], |row| row.get(0))
+            .optional()?;
+        if counted.unwrap_or(0) != count {
+            counts.add(|| format!("{count} are {}", known.name()));
+        }
+    }
+    for (invariant, broken) in [READABLE, LANE, DUE, STATE, COUNTS].into_iter().zip(broken) {
+        report.add(invariant, broken);
+    }
+    Ok(())
+}
