@@ -88,8 +88,21 @@ pub(crate) fn push_json_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
+/// `text` as a CSV cell. Line ends are escaped, so a record is one line. An apostrophe precedes text that a spreadsheet
+/// would evaluate as a formula.
+pub(crate) fn csv_text(text: &str) -> String {
+    let mut text = neutralise(text).into_owned();
+    if text.starts_with(['=', '+', '-', '@']) {
+        text.insert(0, '\'');
+    }
+    if text.contains(['"', ',']) {
+        text = format!("\"{}\"", text.replace('"', "\"\""));
+    }
+    text
+}
+
 /// C0 and C1 controls, DEL, line and paragraph separators, and marks that change the direction of text.
-fn acts_on_terminal(c: char) -> bool {
+pub(crate) fn acts_on_terminal(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -76,22 +76,59 @@ fn names(row: &Row) -> impl Iterator<Item = &'static str> {
     names.filter(|name| name.starts_with('-') && *name != "--")
 }
 
+/// The commands that have verbs, each with its verbs: the second words of manuals that are named by two words.
+fn commands_with_verbs(manuals: &[Manual]) -> Vec<(&'static str, Vec<&Manual>)> {
+    let mut commands: Vec<(&'static str, Vec<&Manual>)> = Vec::new();
+    for manual in manuals {
+        let Some((command, _)) = manual.name.split_once(' ') else {
+            continue;
+        };
+        match commands.last_mut() {
+            Some((last, verbs)) if *last == command => verbs.push(manual),
+            _ => commands.push((command, vec![manual])),
+        }
+    }
+    commands
+}
+
+/// The word that names a manual after its command: a verb, or the command itself.
+fn last_word(manual: &Manual) -> &'static str {
+    manual
+        .name
+        .split_once(' ')
+        .map_or(manual.name, |(_, verb)| verb)
+}
+
 fn bash() -> String {
     let manuals = manuals();
-    let commands: Vec<_> = manuals.iter().map(|manual| manual.name).collect();
+    let commands: Vec<_> = manuals
+        .iter()
+        .map(|manual| manual.name)
+        .filter(|name| !name.contains(' '))
+        .collect();
     let mut text = format!(
         "# Completions of crawler-cli for bash. Load them by: source <(crawler-cli completions bash)\n\
          _crawler_cli() {{\n    \
-         local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} words=''\n    \
+         local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} words='' command=${{COMP_WORDS[1]}}\n    \
          COMPREPLY=()\n    \
          if [ \"$COMP_CWORD\" -eq 1 ]; then\n        \
          words='{} --help --version'\n    \
-         else\n        case ${{COMP_WORDS[1]}} in\n",
+         else\n",
         commands.join(" ")
     );
-    for manual in &manuals {
+    for (command, verbs) in commands_with_verbs(&manuals) {
+        let verbs: Vec<_> = verbs.into_iter().map(last_word).collect();
         // Writing to a string does not fail.
-        let _ = writeln!(text, "        {})", manual.name);
+        let _ = writeln!(
+            text,
+            "        if [ \"$command\" = {command} ] && [ \"$COMP_CWORD\" -gt 2 ]; then\n            \
+             case ${{COMP_WORDS[2]}} in {}) command=\"{command} ${{COMP_WORDS[2]}}\" ;; esac\n        fi",
+            verbs.join("|")
+        );
+    }
+    text.push_str("        case $command in\n");
+    for manual in &manuals {
+        let _ = writeln!(text, "        '{}')", manual.name);
         let with_value = options(manual).filter(|row| !row.values.is_empty());
         let _ = writeln!(text, "            case $prev in");
         for row in with_value {
@@ -133,15 +170,33 @@ fn zsh() -> String {
         "#compdef crawler-cli\n# Completions of crawler-cli for zsh. Load them by: source <(crawler-cli completions zsh)\n\
          _crawler_cli() {\n    local -a commands\n    commands=(\n",
     );
-    for manual in &manuals {
+    for manual in manuals.iter().filter(|manual| !manual.name.contains(' ')) {
         let _ = writeln!(text, "        '{}:{}'", manual.name, manual.about);
     }
     text.push_str(
         "    )\n    if (( CURRENT == 2 )); then\n        _describe command commands\n        return\n    fi\n    \
-         local command=$words[2]\n    shift words\n    (( CURRENT-- ))\n    case $command in\n",
+         local command=$words[2]\n    shift words\n    (( CURRENT-- ))\n",
     );
+    for (command, verbs) in commands_with_verbs(&manuals) {
+        let _ = writeln!(
+            text,
+            "    if [[ $command = {command} ]]; then\n        commands=("
+        );
+        for verb in &verbs {
+            let about = verb.about.replace('\'', "'\\''");
+            let _ = writeln!(text, "            '{}:{about}'", last_word(verb));
+        }
+        let names: Vec<_> = verbs.into_iter().map(last_word).collect();
+        let _ = writeln!(
+            text,
+            "        )\n        if (( CURRENT == 2 )); then\n            _describe verb commands\n            return\n        fi\n        \
+             case $words[2] in ({}) command=\"{command} $words[2]\"; shift words; (( CURRENT-- )) ;; esac\n    fi",
+            names.join("|")
+        );
+    }
+    text.push_str("    case $command in\n");
     for manual in &manuals {
-        let _ = writeln!(text, "    {})\n        _arguments \\", manual.name);
+        let _ = writeln!(text, "    '{}')\n        _arguments \\", manual.name);
         for row in options(manual) {
             for name in names(row) {
                 let mut spec = format!("*{name}[{}]", zsh_text(row.short));
@@ -159,7 +214,7 @@ fn zsh() -> String {
         let operands = match manual.operands {
             [] if manual.takes_files => "*:file:_files".to_owned(),
             [] => "*:URL: ".to_owned(),
-            operands => format!("*:shell:({})", operands.join(" ")),
+            operands => format!("*:word:({})", operands.join(" ")),
         };
         let _ = writeln!(text, "            {} ;;", quoted(&operands));
     }
@@ -174,18 +229,44 @@ fn fish() -> String {
         "# Completions of crawler-cli for fish. Load them by: crawler-cli completions fish | source\n\
          complete -c crawler-cli -f\n",
     );
-    for manual in manuals() {
+    let manuals = manuals();
+    for (command, verbs) in commands_with_verbs(&manuals) {
+        let verbs: Vec<_> = verbs.into_iter().map(last_word).collect();
         let _ = writeln!(
             text,
-            "complete -c crawler-cli -n __fish_use_subcommand -a {} -d {}",
-            manual.name,
+            "function __crawler_cli_{command}\n    set -l words (commandline -opc)\n    \
+             test \"$words[2]\" = {command}; and test \"$words[3]\" = \"$argv[1]\"\nend\n\
+             function __crawler_cli_no_{command}\n    set -l words (commandline -opc)\n    \
+             test \"$words[2]\" = {command}; and not contains -- \"$words[3]\" {}\nend",
+            verbs.join(" ")
+        );
+    }
+    text.push_str(
+        "function __crawler_cli_is\n    set -l words (commandline -opc)\n    test \"$words[2]\" = \"$argv[1]\"\nend\n",
+    );
+    for manual in &manuals {
+        let (before, seen) = match manual.name.split_once(' ') {
+            Some((command, verb)) => (
+                format!("__crawler_cli_no_{command}"),
+                format!("__crawler_cli_{command} {verb}"),
+            ),
+            None if manuals.iter().any(|other| is_verb_of(other, manual.name)) => (
+                "__fish_use_subcommand".to_owned(),
+                format!("__crawler_cli_no_{}", manual.name),
+            ),
+            None => (
+                "__fish_use_subcommand".to_owned(),
+                format!("__crawler_cli_is {}", manual.name),
+            ),
+        };
+        let _ = writeln!(
+            text,
+            "complete -c crawler-cli -n {before} -a {} -d {}",
+            last_word(manual),
             quoted(manual.about)
         );
-        let seen = format!(
-            "complete -c crawler-cli -n '__fish_seen_subcommand_from {}'",
-            manual.name
-        );
-        for row in options(&manual) {
+        let seen = format!("complete -c crawler-cli -n '{seen}'");
+        for row in options(manual) {
             let mut line = seen.clone();
             for name in names(row) {
                 let _ = match (name.strip_prefix("--"), name.strip_prefix('-')) {
@@ -216,6 +297,11 @@ fn fish() -> String {
         }
     }
     text
+}
+
+fn is_verb_of(manual: &Manual, command: &str) -> bool {
+    let split = manual.name.split_once(' ');
+    split.is_some_and(|(first, _)| first == command)
 }
 
 /// In single quotes. None of the three shells knows more in them than `'` itself, but for fish's backslash, which

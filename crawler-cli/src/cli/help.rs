@@ -93,11 +93,19 @@ pub(super) fn fill(text: &mut String, lead: &str, indent: usize, source: &str, w
 /// What the command does, how it is called, and a description.
 fn opening(manual: &Manual, description: &str, width: usize) -> String {
     let mut text = String::new();
-    let Manual {
-        name, about, usage, ..
-    } = manual;
-    let first = format!("{}.\nUsage: crawler-cli {name} {usage}", capitalised(about));
-    paragraphs(&mut text, 0, &first, width);
+    let Manual { name, about, .. } = manual;
+    paragraphs(&mut text, 0, &format!("{}.", capitalised(about)), width);
+    text.push('\n');
+    for (index, usage) in manual.usages().enumerate() {
+        let lead = if index == 0 { "Usage: " } else { "       " };
+        fill(
+            &mut text,
+            lead,
+            7,
+            &format!("crawler-cli {name} {usage}"),
+            width,
+        );
+    }
     if !description.is_empty() {
         text.push('\n');
         paragraphs(&mut text, 0, description, width);

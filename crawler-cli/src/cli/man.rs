@@ -7,15 +7,17 @@ use super::manual::Manual;
 
 pub(crate) fn page(manual: &Manual) -> String {
     let Manual { name, about, .. } = manual;
+    // A verb has a page of its own: crawler-cli-watch-add.
+    let page = name.replace(' ', "-");
     let version = env!("CARGO_PKG_VERSION");
     let mut text = format!(
         ".TH CRAWLER-CLI-{} 1 \"\" \"crawler-cli {version}\" \"User Commands\"\n.nh\n.ad l\n\
-         .SH NAME\ncrawler-cli-{name} \\- {}\n\
-         .SH SYNOPSIS\n.B crawler-cli {name}\n{}\n\
+         .SH NAME\ncrawler-cli-{page} \\- {}\n\
+         .SH SYNOPSIS\n{}\
          .SH DESCRIPTION\n",
-        name.to_uppercase(),
+        page.to_uppercase(),
         escaped(about),
-        escaped(manual.usage)
+        synopsis(manual)
     );
     let description = match manual.description {
         "" => format!("crawler-cli {name} can {about}."),
@@ -63,6 +65,22 @@ pub(crate) fn page(manual: &Manual) -> String {
         let pages = manual.see_also.iter();
         let pages: Vec<_> = pages.map(|page| format!(".BR {page} (1)")).collect();
         let _ = writeln!(text, ".SH SEE ALSO\n{}", pages.join(",\n"));
+    }
+    text
+}
+
+/// How the command is called: a line for each way.
+fn synopsis(manual: &Manual) -> String {
+    let mut text = String::new();
+    for (index, usage) in manual.usages().enumerate() {
+        let way = if index > 0 { ".br\n" } else { "" };
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "{way}.B crawler-cli {}\n{}",
+            manual.name,
+            escaped(usage)
+        );
     }
     text
 }

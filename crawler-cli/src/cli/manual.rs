@@ -9,7 +9,7 @@ pub(crate) struct Manual {
     pub(crate) name: &'static str,
     /// What the command does, as a phrase without a full stop.
     pub(crate) about: &'static str,
-    /// What stands after the name of the command.
+    /// What stands after the name of the command: a line for each way to call it.
     pub(crate) usage: &'static str,
     /// One paragraph in each line.
     pub(crate) description: &'static str,
@@ -43,6 +43,11 @@ impl Manual {
             operands: &[],
             takes_files: false,
         }
+    }
+
+    /// The ways to call the command.
+    pub(crate) fn usages(&self) -> impl Iterator<Item = &'static str> {
+        self.usage.lines()
     }
 
     /// All rows.

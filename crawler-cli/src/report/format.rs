@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::find::range::Precision;
 use crate::find::{Found, Kind};
-use crate::terminal;
+use crate::terminal::{self, csv_text};
 
 /// The output format of results.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -143,19 +143,6 @@ fn csv(found: &Found<'_>, out: &mut Vec<u8>) {
         }
     }
     out.extend_from_slice(b"\r\n");
-}
-
-/// A text as a CSV cell. Line ends are escaped, so a record is one line. An apostrophe precedes text that a spreadsheet
-/// would evaluate as a formula.
-pub(super) fn csv_text(text: &str) -> String {
-    let mut text = terminal::neutralise(text).into_owned();
-    if text.starts_with(['=', '+', '-', '@']) {
-        text.insert(0, '\'');
-    }
-    if text.contains(['"', ',']) {
-        text = format!("\"{}\"", text.replace('"', "\"\""));
-    }
-    text
 }
 
 fn seconds(time: Duration) -> String {

@@ -21,6 +21,7 @@ pub(crate) mod file;
 mod host;
 mod jobs;
 mod link;
+mod pause;
 mod queue;
 mod record;
 mod run;
@@ -44,6 +45,7 @@ pub use jobs::{
     Settlement, Started, StartedJob, Subject,
 };
 pub use link::{Added, Demand, JudgedLink, Link, Target, UrlId};
+pub use pause::{Pause, PauseStore, Scope};
 pub use queue::{Change, Completed, EntryId, Past, Queued};
 pub use record::{Counts, Cursor, Event, LinkId, Record, Selection, UrlHistory};
 pub use run::Run;

@@ -1,5 +1,4 @@
 //! `--config FILE`, which all verbs of `watch` have.
-#![allow(dead_code, reason = "each verb takes it")]
 
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};

@@ -12,9 +12,20 @@ use super::{FAILED, USAGE, show, wrong_usage};
 
 mod config;
 mod config_rows;
+mod dlq;
+mod export;
+mod hold;
+mod list;
+mod look;
+mod pause;
+mod recheck;
+mod schedule;
+mod sets;
+mod target;
+mod verb;
 
-#[allow(unused_imports, reason = "each verb takes them")]
-pub(super) use config_rows::{ConfigFile, ConfigRows, HasConfig};
+use config_rows::ConfigRows;
+use verb::verb;
 
 /// A verb of `crawler-cli watch`.
 pub(super) struct Verb {
@@ -27,7 +38,20 @@ pub(super) struct Verb {
 }
 
 /// All verbs, in the order of the help text.
-const VERBS: &[Verb] = &[config::VERB];
+const VERBS: &[Verb] = &[
+    verb::<sets::Add>(),
+    verb::<sets::Remove>(),
+    verb::<look::Show>(),
+    verb::<look::Status>(),
+    verb::<recheck::Recheck>(),
+    verb::<export::Export>(),
+    verb::<hold::Hold>(),
+    verb::<pause::Pause>(),
+    verb::<pause::Resume>(),
+    verb::<dlq::Dlq>(),
+    verb::<schedule::Schedule>(),
+    config::VERB,
+];
 
 /// Runs the command with the arguments that follow its name.
 pub fn main(mut words: Vec<OsString>) -> ExitCode {

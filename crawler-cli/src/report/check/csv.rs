@@ -5,7 +5,7 @@ use std::fmt::Display;
 use super::reason::reason;
 use crate::check::json::{Millis, rfc3339};
 use crate::check::{Checked, Reference, Verdict};
-use crate::report::format::csv_text;
+use crate::terminal::csv_text;
 
 /// The names of the columns.
 const NAMES: [&str; 18] = [

@@ -10,6 +10,7 @@ mod jobs;
 mod keys;
 mod memory;
 mod open;
+mod pauses;
 mod read;
 mod schema;
 #[cfg(test)]

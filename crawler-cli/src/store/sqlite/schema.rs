@@ -22,7 +22,11 @@ pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
 pub(super) const MIGRATIONS: [&str; 2] = [VERSION_1, VERSION_2];
 
 /// Version 2: what a service keeps.
-const VERSION_2: &str = concat!(include_str!("due.sql"), include_str!("jobs.sql"));
+const VERSION_2: &str = concat!(
+    include_str!("due.sql"),
+    include_str!("jobs.sql"),
+    include_str!("pauses.sql")
+);
 
 const VERSION_1: &str = "
     CREATE TABLE store (

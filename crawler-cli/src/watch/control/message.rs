@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::store::{DeadLetterFilter, DeadLetterId, Scope};
 use crate::watch::core::Waiting;
 
 /// What is asked of the store, or of the service that runs on it.
@@ -118,6 +119,20 @@ pub struct Letters {
     pub since: Option<Timestamp>,
 }
 
+impl Letters {
+    /// The filter of the store. What was replayed is left out.
+    pub(crate) fn filter(&self) -> DeadLetterFilter {
+        DeadLetterFilter {
+            id: self.number.map(DeadLetterId),
+            reason: self.reason.clone(),
+            host: self.host.clone(),
+            queue: self.queue.clone(),
+            since: self.since,
+            with_replayed: false,
+        }
+    }
+}
+
 /// Which URLs.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -132,18 +147,6 @@ pub enum Target {
     State(String),
     /// All.
     All,
-}
-
-/// What is paused.
-#[derive(Clone, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// Everything.
-    All,
-    /// A host, as [`Target::Host`].
-    Host(String),
-    /// A set. A URL that is also in a set that is not paused is asked.
-    Set(String),
 }
 
 /// How a hold ends.

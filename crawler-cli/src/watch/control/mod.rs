@@ -8,11 +8,21 @@
 //! What only the core of the running service knows, such as the hosts that wait after `Retry-After`, is asked of the
 //! core through [`core_channel`].
 
+mod client;
 mod core;
 mod message;
+mod offline;
+mod perform;
+mod server;
+mod socket;
 
+pub use client::{ControlError, Hand, live_status};
 pub use core::{CoreHandle, CoreInbox, CoreMessage, core_channel};
 pub use message::{
     Command, CoreStatus, GuardOn, HoldDeed, HostWaits, Letters, LiveStatus, Refusal, RefusalKind,
-    Reply, ScheduleDeed, Scope, StoreCondition, Target,
+    Reply, ScheduleDeed, StoreCondition, Target,
 };
+pub(crate) use perform::check_name;
+pub use perform::{By, Performed, perform};
+pub use server::{ControlServer, Served};
+pub use socket::socket_of;

@@ -1,0 +1,331 @@
+//! What a command does to the store: the same function in the service and without one.
+
+use jiff::Timestamp;
+
+use super::message::{Command, HoldDeed, Refusal, RefusalKind, Reply, ScheduleDeed, Target};
+use crate::check::life::State;
+use crate::store::{
+    DeadLetterId, Engine, HostId, NewUrl, Notice, Origin, Pause, ScheduleChange, Scope, StoreError,
+    UrlId, Which,
+};
+
+/// Who gives a command, and when.
+#[derive(Clone, Debug)]
+pub struct By {
+    /// The user, for the notices.
+    pub who: String,
+    /// When.
+    pub now: Timestamp,
+}
+
+/// What was performed.
+#[derive(Clone, Debug)]
+pub struct Performed {
+    /// The answer.
+    pub reply: Reply,
+    /// The hold that is to be ended: by the core of the service if one runs.
+    pub hold_ended: Option<(HostId, HoldDeed)>,
+}
+
+impl From<Reply> for Performed {
+    fn from(reply: Reply) -> Self {
+        Self {
+            reply,
+            hold_ended: None,
+        }
+    }
+}
+
+/// Performs a command on the store. What may concern many rows is done in pieces: the reply says how to go on.
+///
+/// ```
+/// use crawler_cli::store::{Inline, StoreHandle, sqlite::Sqlite};
+/// use crawler_cli::watch::control::{By, Command, Reply, perform};
+/// use jiff::Timestamp;
+///
+/// let store = Inline::new(Sqlite::temporary()?);
+/// let command = Command::Add {
+///     set: "docs".into(),
+///     urls: vec!["https://example.com/".into(), "mailto:me@example.com".into()],
+/// };
+/// let by = By { who: "me".into(), now: Timestamp::UNIX_EPOCH };
+/// let performed = store.call(move |engine| perform(engine, &command, &by))?;
+/// let Reply::Added { new, rejected, .. } = performed.reply else { panic!("it is added") };
+/// assert_eq!(new, 1);
+/// assert_eq!(rejected, [(1, "the scheme is not http or https".to_owned())]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// The store cannot be read or written.
+pub fn perform(
+    engine: &mut dyn Engine,
+    command: &Command,
+    by: &By,
+) -> Result<Performed, StoreError> {
+    let reply = match command {
+        Command::Status { .. } => refused(RefusalKind::Wrong, "no service runs on the store"),
+        Command::Add { set, urls } => add(engine, set, urls, by)?,
+        Command::Remove { set, which, after } => {
+            let from = set
+                .as_deref()
+                .map_or("all sets".to_owned(), |set| format!("set {set}"));
+            let text = format!("removed {} from {from}", in_words(which));
+            note_first(engine, "remove", text, *after, by)?;
+            let Some(which) = self::which(which) else {
+                return Ok(no_state(which).into());
+            };
+            let after = after.map(UrlId);
+            let piece = engine.withdraw(set.as_deref(), &which, by.now, after, PIECE)?;
+            count(piece.done, 0, piece.next.map(|url| url.0))
+        }
+        Command::Recheck { which, after } => {
+            note_first(
+                engine,
+                "recheck",
+                format!("asked for {}", in_words(which)),
+                *after,
+                by,
+            )?;
+            let Some(which) = self::which(which) else {
+                return Ok(no_state(which).into());
+            };
+            let piece = engine.make_due(&which, by.now, after.map(UrlId), PIECE)?;
+            count(piece.done, 0, piece.next.map(|url| url.0))
+        }
+        Command::Hold { host, deed } => return hold(engine, host, *deed, by),
+        Command::Pause { what } => {
+            let pause = Pause {
+                what: what.clone(),
+                since: by.now,
+                who: by.who.clone(),
+            };
+            if engine.pause(&pause)? {
+                note(
+                    engine,
+                    "pause",
+                    format!("paused {}", scope_in_words(what)),
+                    by,
+                )?;
+            }
+            Reply::Done
+        }
+        Command::Resume { what } => match engine.resume(what)? {
+            true => {
+                note(
+                    engine,
+                    "resume",
+                    format!("resumed {}", scope_in_words(what)),
+                    by,
+                )?;
+                Reply::Done
+            }
+            false => {
+                let why = format!("{} is not paused", scope_in_words(what));
+                refused(RefusalKind::NotFound, why)
+            }
+        },
+        Command::Schedule { name, deed } => schedule(engine, name, *deed, by)?,
+        Command::Replay { letters, after } => {
+            note_first(
+                engine,
+                "replay",
+                "replayed dead letters".to_owned(),
+                *after,
+                by,
+            )?;
+            let after = after.map_or(DeadLetterId::START, DeadLetterId);
+            let replayed = engine.replay(&letters.filter(), after, PIECE, by.now)?;
+            count(
+                replayed.count,
+                replayed.passed,
+                replayed.next.map(|next| next.0),
+            )
+        }
+        Command::Drop { letters } => {
+            note(engine, "drop", "dropped dead letters".to_owned(), by)?;
+            let dropped = engine.drop_dead_letters(&letters.filter(), PIECE)?;
+            // What was dropped is not met again, so the same command goes on.
+            count(dropped, 0, (dropped == PIECE as u64).then_some(0))
+        }
+    };
+    Ok(reply.into())
+}
+
+fn add(engine: &mut dyn Engine, set: &str, urls: &[String], by: &By) -> Result<Reply, StoreError> {
+    if let Err(why) = check_name(set) {
+        return Ok(refused(RefusalKind::Wrong, format!("set {set:?}: {why}")));
+    }
+    if urls.len() > Command::MOST_URLS {
+        let why = format!("more than {} URLs in one command", Command::MOST_URLS);
+        return Ok(refused(RefusalKind::Wrong, why));
+    }
+    let (mut accepted, mut rejected) = (Vec::with_capacity(urls.len()), Vec::new());
+    for (index, url) in urls.iter().enumerate() {
+        match NewUrl::parse(url) {
+            Ok(url) => accepted.push(url),
+            Err(why) => rejected.push((index, why.to_string())),
+        }
+    }
+    let submitted = match accepted.is_empty() {
+        true => Default::default(),
+        false => engine.submit(set, Origin::Hand, &accepted, by.now)?,
+    };
+    Ok(Reply::Added {
+        new: submitted.new,
+        known: submitted.known,
+        gone: submitted.gone.len() as u64,
+        rejected,
+    })
+}
+
+fn hold(
+    engine: &mut dyn Engine,
+    host: &str,
+    deed: HoldDeed,
+    by: &By,
+) -> Result<Performed, StoreError> {
+    let holds = engine.holds()?;
+    let Some(hold) = holds
+        .into_iter()
+        .find(|hold| hold.root == host && !hold.is_ending)
+    else {
+        return Ok(refused(RefusalKind::NotFound, format!("{host} is not held")).into());
+    };
+    let (id, held) = (hold.host, hold.held);
+    let kind = match deed {
+        HoldDeed::Release => "release",
+        HoldDeed::Confirm => "confirm",
+    };
+    engine.note(&Notice {
+        at: by.now,
+        kind: kind.to_owned(),
+        host: Some(id),
+        who: Some(by.who.clone()),
+        text: format!("ended the hold of {host} ({kind}), {held} URLs"),
+    })?;
+    Ok(Performed {
+        reply: count(held, 0, None),
+        hold_ended: Some((id, deed)),
+    })
+}
+
+fn schedule(
+    engine: &mut dyn Engine,
+    name: &str,
+    deed: ScheduleDeed,
+    by: &By,
+) -> Result<Reply, StoreError> {
+    let (change, done) = match deed {
+        ScheduleDeed::Pause => (paused(true), "paused"),
+        ScheduleDeed::Resume => (paused(false), "resumed"),
+        ScheduleDeed::Run => {
+            let next = Some(Some(by.now));
+            (
+                ScheduleChange {
+                    next,
+                    ..ScheduleChange::default()
+                },
+                "ran",
+            )
+        }
+    };
+    engine.update_schedule(name, &change)?;
+    note(engine, "schedule", format!("{done} schedule {name}"), by)?;
+    Ok(Reply::Done)
+}
+
+fn paused(is_paused: bool) -> ScheduleChange {
+    ScheduleChange {
+        paused: Some(is_paused),
+        ..ScheduleChange::default()
+    }
+}
+
+/// Whether this can be the name of a set.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    if name.is_empty() || name.len() > LONGEST_NAME {
+        return Err(format!("a name has 1 to {LONGEST_NAME} bytes"));
+    }
+    match name.chars().any(char::is_control) {
+        true => Err("a name has no control characters".to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// `None`: there is no such state.
+fn which(target: &Target) -> Option<Which> {
+    Some(match target {
+        Target::Urls(urls) => Which::Urls(urls.clone()),
+        Target::Host(root) => Which::Host(root.clone()),
+        Target::Set(name) => Which::Set(name.clone()),
+        Target::State(name) => Which::State(*State::ALL.iter().find(|state| state.name() == name)?),
+        Target::All => Which::Everything,
+    })
+}
+
+fn no_state(target: &Target) -> Reply {
+    refused(RefusalKind::Wrong, format!("no {}", in_words(target)))
+}
+
+fn in_words(target: &Target) -> String {
+    match target {
+        Target::Urls(urls) if urls.len() == 1 => urls[0].clone(),
+        Target::Urls(urls) => format!("{} URLs", urls.len()),
+        Target::Host(root) => format!("the host {root}"),
+        Target::Set(name) => format!("the set {name}"),
+        Target::State(name) => format!("the state {name}"),
+        Target::All => "everything".to_owned(),
+    }
+}
+
+fn scope_in_words(scope: &Scope) -> String {
+    match scope {
+        Scope::All => "everything".to_owned(),
+        Scope::Host(root) => format!("the host {root}"),
+        Scope::Set(name) => format!("the set {name}"),
+    }
+}
+
+/// Notes a command that is done in pieces, once.
+fn note_first(
+    engine: &mut dyn Engine,
+    kind: &str,
+    text: String,
+    after: Option<i64>,
+    by: &By,
+) -> Result<(), StoreError> {
+    match after {
+        None => note(engine, kind, text, by),
+        Some(_) => Ok(()),
+    }
+}
+
+fn note(engine: &mut dyn Engine, kind: &str, text: String, by: &By) -> Result<(), StoreError> {
+    let notice = Notice {
+        at: by.now,
+        kind: kind.to_owned(),
+        host: None,
+        who: Some(by.who.clone()),
+        text,
+    };
+    engine.note(&notice).map(|_| ())
+}
+
+fn count(count: u64, passed: u64, after: Option<i64>) -> Reply {
+    Reply::Count {
+        count,
+        passed,
+        after,
+    }
+}
+
+fn refused(kind: RefusalKind, why: impl Into<String>) -> Reply {
+    let why = why.into();
+    Reply::Refused(Refusal { kind, why })
+}
+
+/// How many rows one command changes: a few hundredths of a second of the writer's time.
+const PIECE: usize = 2_000;
+/// The longest name of a set, in bytes.
+const LONGEST_NAME: usize = 200;

@@ -1,0 +1,449 @@
+//! `watch status`: how the service and its store fare, and why a URL or a host is not asked.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::show::reasons;
+use super::why::{Around, general, of_host, of_url, waits};
+use super::words::{self, Columns, Sheet, count, distance, number, safe, span, stamp_from};
+use crate::check::life::State;
+use crate::check::life::time::between;
+use crate::store::{
+    Cycle, HostDetail, HostHold, ScheduleState, Scope, SetInfo, UrlDetail, WatchCounts,
+};
+use crate::watch::control::{CoreStatus, LiveStatus, StoreCondition};
+
+/// What the store says about everything.
+#[derive(Clone, Debug)]
+pub(super) struct Overview {
+    /// The file of the store, and its size.
+    pub(super) store: (String, u64),
+    pub(super) counts: WatchCounts,
+    pub(super) sets: Vec<SetInfo>,
+    pub(super) holds: Vec<HostHold>,
+    pub(super) cycle: Option<Cycle>,
+    pub(super) schedules: Vec<ScheduleState>,
+    /// Dead letters by reason.
+    pub(super) letters: Vec<(String, u64)>,
+    /// Jobs by queue: waiting and started.
+    pub(super) jobs: Vec<(String, u64, u64)>,
+    pub(super) late: Late,
+}
+
+/// What is due and not asked yet.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Late {
+    /// How many URLs are past due by more than [`GRACE`]; at most [`MOST_COUNTED`].
+    pub(super) urls: u64,
+    /// When the first URL is due; may be in the past.
+    pub(super) next: Option<Timestamp>,
+}
+
+/// A URL that is late by less is in time: the limit of the staleness ratio.
+pub(super) const GRACE: Duration = Duration::from_secs(144);
+/// Up to how many late URLs are counted.
+pub(super) const MOST_COUNTED: u64 = 100_000;
+
+/// The page about everything.
+pub(super) fn text(overview: &Overview, around: &Around) -> String {
+    let now = around.now;
+    let mut sheet = Sheet::default();
+    let counts = &overview.counts;
+    sheet.line(&format!(
+        "{}: {} of {} in {}, {}",
+        safe(&overview.store.0),
+        count(counts.urls(), "URL", "URLs"),
+        count(counts.hosts, "host", "hosts"),
+        count(overview.sets.len() as u64, "set", "sets"),
+        bytes(overview.store.1),
+    ));
+    sheet.line("");
+    let reasons = general(around);
+    sheet.field("Asking", if reasons.is_empty() { "yes" } else { "no" });
+    reasons.iter().for_each(|reason| sheet.more(&reason.text));
+    service(&mut sheet, around.live.running(), now);
+    late(&mut sheet, overview.late, now);
+    if let Some(cycle) = &overview.cycle {
+        sheet.field("Last cycle", &cycle_in_words(cycle, now));
+    }
+    sheet.line("");
+    let states = State::ALL.into_iter().filter_map(|state| {
+        let urls = *counts.states.get(&state)?;
+        (urls > 0).then(|| format!("{} {}", state.name(), number(urls)))
+    });
+    let states: Vec<String> = states.collect();
+    sheet.field(
+        "States",
+        if states.is_empty() {
+            "no URLs".into()
+        } else {
+            states.join(", ")
+        }
+        .as_str(),
+    );
+    if counts.kept > 0 {
+        sheet.more(&format!(
+            "{} in no set, whose history is kept",
+            count(counts.kept, "URL", "URLs")
+        ));
+    }
+    holds(&mut sheet, &overview.holds, now);
+    parked(&mut sheet, around.live.core(), now);
+    partly_paused(&mut sheet, around);
+    sheet.field("Dead letters", &super::letters::counts(&overview.letters));
+    for (queue, waiting, started) in &overview.jobs {
+        let text = format!(
+            "{}: {} waiting, {} running",
+            safe(queue),
+            number(*waiting),
+            number(*started)
+        );
+        sheet.field("Jobs", &text);
+    }
+    sets(&mut sheet, &overview.sets, now);
+    if !overview.schedules.is_empty() {
+        sheet.line("");
+        sheet.field("Schedules", "");
+        let lines = super::schedules::rows(&overview.schedules, now);
+        lines
+            .lines()
+            .for_each(|line| sheet.line(&format!("  {line}")));
+    }
+    sheet.finish()
+}
+
+fn service(sheet: &mut Sheet, live: Option<&LiveStatus>, now: Timestamp) {
+    let Some(live) = live else {
+        return;
+    };
+    let since = stamp_from(now, live.since);
+    sheet.field(
+        "Service",
+        &format!("process {} since {since}", live.process),
+    );
+    if let Some(core) = &live.core {
+        sheet.more(&format!(
+            "{} being asked, {} waiting for their hosts",
+            count(core.under_way, "URL", "URLs"),
+            number(core.waiting)
+        ));
+    }
+}
+
+fn late(sheet: &mut Sheet, late: Late, now: Timestamp) {
+    let text = match late.next {
+        None => "nothing is due".to_owned(),
+        Some(next) if next > now => format!("nothing is due before {}", stamp_from(now, next)),
+        Some(next) => {
+            let first = format!("the first since {}", stamp_from(now, next));
+            match late.urls {
+                0 => format!("in time: URLs are due, {first}"),
+                MOST_COUNTED.. => format!("more than {} URLs, {first}", number(MOST_COUNTED - 1)),
+                urls => format!(
+                    "{} by more than {}, {first}",
+                    count(urls, "URL", "URLs"),
+                    span(GRACE)
+                ),
+            }
+        }
+    };
+    sheet.field("Late", &text);
+}
+
+fn cycle_in_words(cycle: &Cycle, now: Timestamp) -> String {
+    let counts = &cycle.counts;
+    let took = match cycle.ended {
+        Some(ended) => format!("took {}", span(between(cycle.began, ended))),
+        None => "has not ended".to_owned(),
+    };
+    format!(
+        "began {}, {took}: {} asked, {} alive, {} in doubt, {} worse, {} void",
+        distance(now, cycle.began),
+        number(counts.asked),
+        number(counts.alive),
+        number(counts.in_doubt),
+        number(counts.worse),
+        number(counts.void)
+    )
+}
+
+fn holds(sheet: &mut Sheet, holds: &[HostHold], now: Timestamp) {
+    if holds.is_empty() {
+        sheet.field("Holds", "none");
+        return;
+    }
+    let urls = holds.iter().map(|hold| hold.held).sum();
+    let hosts = count(holds.len() as u64, "host", "hosts");
+    sheet.field(
+        "Holds",
+        &format!(
+            "{hosts}, {}: see 'watch hold list'",
+            count(urls, "URL", "URLs")
+        ),
+    );
+    for hold in holds.iter().take(MOST_NAMED) {
+        sheet.more(&format!(
+            "{} since {}, {}",
+            words::url(&hold.root),
+            stamp_from(now, hold.hold.since),
+            count(hold.held, "URL", "URLs")
+        ));
+    }
+}
+
+fn parked(sheet: &mut Sheet, core: Option<&CoreStatus>, now: Timestamp) {
+    let Some(core) = core.filter(|core| core.parked > 0) else {
+        return;
+    };
+    sheet.field(
+        "Parked",
+        &format!("{} although URLs are due", verb_hosts(core.parked)),
+    );
+    for host in core.longest.iter().take(MOST_NAMED) {
+        let why = waits(now, host);
+        let why: Vec<&str> = why.iter().map(|wait| &*wait.text).collect();
+        sheet.more(&format!("{}: {}", words::url(&host.root), why.join("; ")));
+    }
+}
+
+fn verb_hosts(hosts: u64) -> String {
+    match hosts {
+        1 => "1 host waits".to_owned(),
+        _ => format!("{} hosts wait", number(hosts)),
+    }
+}
+
+/// Pauses of hosts and sets; that of everything is said at the top.
+fn partly_paused(sheet: &mut Sheet, around: &Around) {
+    for pause in around.pauses.iter().take(MOST_NAMED) {
+        let what = match &pause.what {
+            Scope::All => continue,
+            Scope::Host(root) => words::url(root),
+            Scope::Set(name) => format!("set {}", safe(name)),
+        };
+        let since = stamp_from(around.now, pause.since);
+        sheet.field(
+            "Paused",
+            &format!("{what} since {since} by {}", safe(&pause.who)),
+        );
+    }
+}
+
+fn sets(sheet: &mut Sheet, sets: &[SetInfo], now: Timestamp) {
+    if sets.is_empty() {
+        return;
+    }
+    sheet.line("");
+    sheet.field("Sets", "");
+    let mut columns = Columns::default();
+    for set in sets.iter().take(MOST_SETS) {
+        let read = set
+            .read_at
+            .map(|at| format!("source read {}", distance(now, at)));
+        columns.row([
+            safe(&set.name),
+            count(set.members, "URL", "URLs"),
+            read.unwrap_or_default(),
+        ]);
+    }
+    columns
+        .lines("  ")
+        .lines()
+        .for_each(|line| sheet.line(line));
+    if sets.len() > MOST_SETS {
+        sheet.line(&format!(
+            "  and {} more",
+            number((sets.len() - MOST_SETS) as u64)
+        ));
+    }
+}
+
+/// Why a URL is not asked.
+pub(super) fn url_text(detail: &UrlDetail, around: &Around) -> String {
+    let subject = format!(
+        "{}: {}",
+        words::url(&detail.url.url),
+        detail.url.life.state().name()
+    );
+    answer(&subject, &of_url(detail, around))
+}
+
+/// Why a host is not asked.
+pub(super) fn host_text(detail: &HostDetail, around: &Around) -> String {
+    let mut subject = format!(
+        "{}: {}",
+        words::url(&detail.host.root),
+        count(detail.urls, "URL", "URLs")
+    );
+    if detail.held > 0 {
+        subject += &format!(", {} held", number(detail.held));
+    }
+    let mut text = answer(&subject, &of_host(detail, around));
+    let mut sheet = Sheet::default();
+    let host = around.live.core().and_then(|core| core.host.as_ref());
+    if let Some(host) = host {
+        sheet.field(
+            "Under way",
+            &format!(
+                "{}, {} waiting",
+                number(host.under_way),
+                number(host.waiting)
+            ),
+        );
+    }
+    let facts = &detail.host.facts;
+    if let Some(at) = facts.answered_at {
+        sheet.field("Answered", &stamp_from(around.now, at));
+    }
+    if let Some(control) = facts.control {
+        let status = control
+            .status
+            .map_or("no answer".to_owned(), |status| status.to_string());
+        sheet.field(
+            "Control",
+            &format!("{status}, {}", stamp_from(around.now, control.at)),
+        );
+    }
+    for (until, what) in [
+        (facts.no_head_until, "does not know HEAD"),
+        (facts.head_lies_until, "denies to HEAD what GET finds"),
+    ] {
+        if let Some(until) = until.filter(|until| *until > around.now) {
+            sheet.field(
+                "HEAD",
+                &format!(
+                    "not used until {}: the host {what}",
+                    stamp_from(around.now, until)
+                ),
+            );
+        }
+    }
+    text += &sheet.finish();
+    text
+}
+
+fn answer(subject: &str, reasons: &[super::why::WhyNot]) -> String {
+    let mut sheet = Sheet::default();
+    sheet.line(subject);
+    sheet.line("");
+    match reasons.split_first() {
+        None => sheet.field("Asked", "now, or in a moment"),
+        Some((first, rest)) => {
+            sheet.field("Not asked", &first.text);
+            rest.iter().for_each(|reason| sheet.more(&reason.text));
+        }
+    }
+    sheet.finish()
+}
+
+/// The page about everything, for programs.
+pub(super) fn json(overview: &Overview, around: &Around) -> Value {
+    let counts = &overview.counts;
+    let states = State::ALL.into_iter().map(|state| {
+        let urls = counts.states.get(&state).copied().unwrap_or(0);
+        (state.name().to_owned(), json!(urls))
+    });
+    let states: serde_json::Map<String, Value> = states.collect();
+    let sets = overview
+        .sets
+        .iter()
+        .map(|set| json!({ "name": set.name, "members": set.members, "read_at": set.read_at }));
+    let jobs = overview.jobs.iter().map(|(queue, waiting, started)| {
+        json!({ "queue": queue, "waiting": waiting, "started": started })
+    });
+    let letters: serde_json::Map<String, Value> = overview
+        .letters
+        .iter()
+        .map(|(reason, count)| (reason.clone(), json!(count)))
+        .collect();
+    json!({
+        "store": { "file": overview.store.0, "bytes": overview.store.1 },
+        "not_asked": reasons(&general(around)),
+        "service": service_json(around.live.running()),
+        "urls": counts.urls(),
+        "hosts": counts.hosts,
+        "kept": counts.kept,
+        "states": states,
+        "late": { "urls": overview.late.urls, "next": overview.late.next },
+        "last_cycle": overview.cycle.as_ref().map(cycle_json),
+        "holds": overview.holds.iter().map(super::holds::json).collect::<Value>(),
+        "pauses": around.pauses.iter().map(|pause| {
+            json!({ "what": pause.what, "since": pause.since, "who": pause.who })
+        }).collect::<Value>(),
+        "dead_letters": letters,
+        "jobs": jobs.collect::<Value>(),
+        "sets": sets.collect::<Value>(),
+        "schedules": overview.schedules.iter().map(super::schedules::json).collect::<Value>(),
+    })
+}
+
+fn service_json(live: Option<&LiveStatus>) -> Value {
+    let Some(live) = live else {
+        return Value::Null;
+    };
+    let condition = match &live.store {
+        StoreCondition::Ok => json!("ok"),
+        StoreCondition::Full => json!("full"),
+        StoreCondition::Failing(why) => json!({ "failing": why }),
+    };
+    json!({
+        "process": live.process,
+        "version": live.version,
+        "since": live.since,
+        "store": condition,
+        "core": live.core,
+    })
+}
+
+fn cycle_json(cycle: &Cycle) -> Value {
+    let counts = &cycle.counts;
+    json!({
+        "began": cycle.began,
+        "ended": cycle.ended,
+        "asked": counts.asked,
+        "alive": counts.alive,
+        "in_doubt": counts.in_doubt,
+        "worse": counts.worse,
+        "void": counts.void,
+    })
+}
+
+/// The answer about a URL, for programs.
+pub(super) fn url_json(detail: &UrlDetail, around: &Around) -> Value {
+    json!({
+        "url": detail.url.url,
+        "state": detail.url.life.state().name(),
+        "due": detail.url.due.map(|(_, due)| due),
+        "not_asked": reasons(&of_url(detail, around)),
+    })
+}
+
+/// The answer about a host, for programs.
+pub(super) fn host_json(detail: &HostDetail, around: &Around) -> Value {
+    let live = around.live.core().and_then(|core| core.host.as_ref());
+    json!({
+        "host": detail.host.root,
+        "urls": detail.urls,
+        "held": detail.held,
+        "next": detail.next,
+        "next_doubt": detail.next_doubt,
+        "answered_at": detail.host.facts.answered_at,
+        "not_asked": reasons(&of_host(detail, around)),
+        "live": live,
+    })
+}
+
+fn bytes(bytes: u64) -> String {
+    match bytes {
+        0..=9_999 => format!("{bytes} bytes"),
+        10_000..=9_999_999 => format!("{} kB", number(bytes / 1_000)),
+        _ => format!("{} MB", number(bytes / 1_000_000)),
+    }
+}
+
+/// How many hosts and pauses are named.
+const MOST_NAMED: usize = 5;
+/// How many sets are named.
+const MOST_SETS: usize = 20;

@@ -1,0 +1,250 @@
+//! Times, numbers and URLs as people read them, and lines of a label and a text.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use url::Url;
+
+use crate::check::life::time::between;
+use crate::terminal::neutralise;
+
+/// A URL without the password and the user that it may have, and without characters that a terminal acts on.
+pub(crate) fn url(text: &str) -> String {
+    neutralise(&masked(text)).into_owned()
+}
+
+fn masked(text: &str) -> Cow<'_, str> {
+    // Most URLs have no user, and need not be read.
+    if !text.contains('@') {
+        return text.into();
+    }
+    let Ok(mut url) = Url::parse(text) else {
+        return text.into();
+    };
+    if url.username().is_empty() && url.password().is_none() {
+        return text.into();
+    }
+    let masked = url.set_username("***").is_ok() && url.set_password(None).is_ok();
+    match masked {
+        true => Cow::Owned(url.into()),
+        false => "(a URL with a user)".into(),
+    }
+}
+
+/// Text of others without characters that a terminal acts on.
+pub(crate) fn safe(text: &str) -> String {
+    neutralise(text).into_owned()
+}
+
+/// A time: `2026-11-22 19:14:20Z`.
+pub(super) fn stamp(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
+}
+
+/// A time and how far it is from now: `2026-11-22 19:14:20Z (in 3 h)`.
+pub(super) fn stamp_from(now: Timestamp, at: Timestamp) -> String {
+    format!("{} ({})", stamp(at), distance(now, at))
+}
+
+/// `in 3 h`, `2 d ago`, `now`.
+pub(super) fn distance(now: Timestamp, at: Timestamp) -> String {
+    let (ahead, behind) = (between(now, at), between(at, now));
+    match (ahead.as_secs(), behind.as_secs()) {
+        (0, 0) => "now".to_owned(),
+        (0, _) => format!("{} ago", span(behind)),
+        _ => format!("in {}", span(ahead)),
+    }
+}
+
+/// A time span in its largest fitting unit: `45 s`, `12 min`, `3 h`, `2 d`.
+pub(super) fn span(span: Duration) -> String {
+    let seconds = span.as_secs();
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7_199 => format!("{} min", seconds / 60),
+        7_200..=172_799 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", number(seconds / 86_400)),
+    }
+}
+
+/// A number with commas between its thousands.
+pub(super) fn number(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 URL`, `2 URLs`.
+pub(crate) fn count(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", number(count), if count == 1 { one } else { many })
+}
+
+/// Lines of labels and texts, the texts below one another and wrapped.
+#[derive(Debug, Default)]
+pub(super) struct Sheet {
+    text: String,
+    /// The label of the next line; none after the first line of a label.
+    label: &'static str,
+}
+
+impl Sheet {
+    /// A line without a label, as it is.
+    pub(super) fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    /// Lines below a label.
+    pub(super) fn field(&mut self, label: &'static str, text: &str) {
+        self.label = label;
+        self.more(text);
+    }
+
+    /// Further lines below the last label.
+    pub(super) fn more(&mut self, text: &str) {
+        let label = std::mem::take(&mut self.label);
+        let mut line = format!("{label:<INDENT$}");
+        let mut has_words = false;
+        for word in text.split(' ') {
+            let is_too_long = line.chars().count() + 1 + word.chars().count() > WIDTH;
+            if has_words && is_too_long {
+                self.end(&line);
+                line = " ".repeat(INDENT + 2);
+                has_words = false;
+            }
+            if has_words {
+                line.push(' ');
+            }
+            line.push_str(word);
+            has_words = true;
+        }
+        self.end(&line);
+    }
+
+    fn end(&mut self, line: &str) {
+        // Writing to a string does not fail.
+        let _ = writeln!(self.text, "{}", line.trim_end());
+    }
+
+    /// All lines.
+    pub(super) fn finish(self) -> String {
+        self.text
+    }
+}
+
+/// Rows whose columns are as wide as their widest cell; the last column is not padded.
+#[derive(Debug, Default)]
+pub(super) struct Columns {
+    rows: Vec<Vec<String>>,
+}
+
+impl Columns {
+    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// The lines, each behind `lead`.
+    pub(super) fn lines(self, lead: &str) -> String {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let mut text = String::new();
+        for row in &self.rows {
+            let mut line = lead.to_owned();
+            for (cell, width) in row.iter().zip(&widths) {
+                let _ = write!(line, "{cell:<width$}  ");
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// The width of a terminal.
+pub(super) const WIDTH: usize = 80;
+/// Where texts begin.
+pub(super) const INDENT: usize = 13;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_of_urls_are_masked() {
+        for (text, shown) in [
+            ("https://a.example/x?q=1", "https://a.example/x?q=1"),
+            ("https://me:secret@a.example/", "https://***@a.example/"),
+            ("https://me@a.example/", "https://***@a.example/"),
+            ("https://a.example/@me", "https://a.example/@me"),
+            (
+                "https://a.example/\u{1b}[31m",
+                "https://a.example/\\u{1b}[31m",
+            ),
+        ] {
+            assert_eq!(url(text), shown);
+        }
+    }
+
+    #[test]
+    fn times_are_read_at_once() {
+        let now: Timestamp = "2026-11-22T12:00:00Z".parse().expect("a time");
+        for (seconds, text) in [
+            (0, "now"),
+            (59, "in 59 s"),
+            (-61, "61 s ago"),
+            (7_199, "in 119 min"),
+            (-7_200, "2 h ago"),
+            (172_800, "in 2 d"),
+            (-86_400 * 1_000, "1,000 d ago"),
+        ] {
+            let at = now + jiff::SignedDuration::from_secs(seconds);
+            assert_eq!(distance(now, at), text);
+        }
+        assert_eq!(stamp_from(now, now), "2026-11-22 12:00:00Z (now)");
+    }
+
+    #[test]
+    fn numbers_have_commas() {
+        for (value, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (1_234_567, "1,234,567"),
+        ] {
+            assert_eq!(number(value), text);
+        }
+    }
+
+    #[test]
+    fn texts_are_wrapped_behind_their_labels() {
+        let mut sheet = Sheet::default();
+        sheet.field("Paused", &"word ".repeat(20));
+        sheet.more("next");
+        let text = sheet.finish();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.iter().all(|line| line.len() <= WIDTH), "{text}");
+        assert!(lines[0].starts_with("Paused       word word"), "{text}");
+        assert!(lines[1].starts_with("               word"), "{text}");
+        assert_eq!(lines[2], "             next");
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let mut columns = Columns::default();
+        columns.row(["a".to_owned(), "1".to_owned()]);
+        columns.row(["long".to_owned(), "2".to_owned()]);
+        assert_eq!(columns.lines(" "), " a     1\n long  2\n");
+    }
+}
