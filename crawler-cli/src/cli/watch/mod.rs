@@ -6,12 +6,13 @@ use std::process::ExitCode;
 
 use super::help_rows::HelpRows;
 use super::manual::Manual;
-use super::option::Section;
+use super::option::{Row, Section};
 use super::parse::{CommandLine, Syntax, UsageError, parse};
 use super::{FAILED, USAGE, show, wrong_usage};
 
 mod config;
 mod config_rows;
+mod db;
 mod dlq;
 mod export;
 mod hold;
@@ -50,6 +51,7 @@ const VERBS: &[Verb] = &[
     verb::<pause::Resume>(),
     verb::<dlq::Dlq>(),
     verb::<schedule::Schedule>(),
+    verb::<db::Db>(),
     config::VERB,
 ];
 
@@ -78,10 +80,27 @@ pub(super) fn manuals() -> impl Iterator<Item = Manual> {
 }
 
 fn manual() -> Manual {
+    let mut options = Manual::of::<Args>("watch", ABOUT);
+    let verbs = VERBS.iter().map(Verb::row).collect();
+    options.sections.insert(0, ("Verbs", verbs));
     Manual {
         usage: "VERB [ARGUMENT...]",
         description: DESCRIPTION,
-        ..Manual::of::<Args>("watch", ABOUT)
+        ..options
+    }
+}
+
+impl Verb {
+    /// What the texts about `watch` say of the verb.
+    fn row(&'static self) -> Row {
+        Row {
+            names: std::slice::from_ref(&self.name),
+            values: &[],
+            short: (self.manual)().about,
+            long: "",
+            default: "",
+            env: &[],
+        }
     }
 }
 
@@ -104,4 +123,4 @@ impl CommandLine for Args {
 const ABOUT: &str = "check URLs for years, schedule, remember and alert";
 
 const DESCRIPTION: &str = "\
-A service checks URLs, each at its own times, and remembers what became of them. 'watch run' is the service; the other verbs are the hands of its operator, and work whether the service runs or not.";
+A service checks URLs, each at its own times, and remembers what became of them. 'watch run' is the service; the other verbs are the hands of its operator, and work whether the service runs or not. 'crawler-cli watch VERB --help' describes a verb.";

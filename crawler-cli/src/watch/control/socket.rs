@@ -17,12 +17,12 @@ pub fn socket_of(store: &Path) -> PathBuf {
 
 /// Listens at a path, which must not exist.
 pub(super) fn listen(path: &Path) -> io::Result<UnixListener> {
-    with_address(path, |address| UnixListener::bind_addr(address))
+    with_address(path, UnixListener::bind_addr)
 }
 
 /// Connects to the socket at a path.
 pub(super) fn connect(path: &Path) -> io::Result<UnixStream> {
-    with_address(path, |address| UnixStream::connect_addr(address))
+    with_address(path, UnixStream::connect_addr)
 }
 
 /// The address of a socket has room for about a hundred bytes: longer paths are reached through their open folder.

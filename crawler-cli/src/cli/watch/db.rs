@@ -1,0 +1,133 @@
+//! `watch db`: the file of the store.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::ConfigRows;
+use super::verb::{Failure, Rows, Spec, Typed, Values, print, usage};
+use crate::cli::help_rows::HelpRows;
+use crate::cli::option::Section;
+use crate::store::sqlite;
+use crate::watch::hands::safe;
+
+/// `watch db`.
+pub(super) struct Db;
+
+impl Spec for Db {
+    const NAME: &'static str = "db";
+    const TITLE: &'static str = "watch db";
+    const ABOUT: &'static str = "back up, restore, check or migrate the store";
+    const USAGE: &'static str = "backup FILE | restore FILE | check | migrate";
+    const DESCRIPTION: &'static str = "\
+backup: copies the store as it is at one moment to a file, also while the service runs. The copy gets its name only when it was found to be sound.
+restore: replaces the store with a backup, while no service runs. The store as it was is kept beside it.
+check: tells whether everything that has to hold in the store holds, also while the service runs.
+migrate: brings the store to the version of this program, while no service runs. The service does the same when it starts.";
+    const TABLE: &'static [Section<Typed<Self>>] = &[Section {
+        heading: "Options",
+        options: &[Rows::<Self>::JSON, ConfigRows::ALL, HelpRows::ALL],
+    }];
+    const EXAMPLES: &'static [(&'static str, &'static str)] = &[
+        (
+            "crawler-cli watch db backup /backup/watch.db",
+            "A copy, while the service runs",
+        ),
+        ("crawler-cli watch db check", "Is the store sound?"),
+    ];
+    const STATUSES: &'static [(&'static str, &'static str)] = &[
+        ("0", "Done; everything that has to hold holds."),
+        ("1", "Something does not hold, or could not be done."),
+        ("2", "Wrong usage, or a configuration that is wrong."),
+    ];
+    const OPERANDS: &'static [&'static str] = &["backup", "restore", "check", "migrate"];
+    const TAKES_FILES: bool = true;
+
+    fn run(values: Values) -> Result<(), Failure> {
+        let operands: Vec<&str> = values.operands.iter().map(String::as_str).collect();
+        match *operands {
+            ["backup", file] => backup(&values, Path::new(file)),
+            ["restore", file] => restore(&values, Path::new(file)),
+            ["check"] => check(&values),
+            ["migrate"] => migrate(&values),
+            _ => Err(usage(format!("neither of: {}", Self::USAGE))),
+        }
+    }
+}
+
+fn backup(values: &Values, file: &Path) -> Result<(), Failure> {
+    let store = values.store()?;
+    let mut pages = 0;
+    sqlite::backup(&store, file, &mut |_, total| pages = total)?;
+    let name = safe(&file.display().to_string());
+    match values.is_json {
+        true => print(&format!("{}\n", json!({ "backup": name, "pages": pages }))),
+        false => print(&format!("backed up to {name}, which is sound\n")),
+    }
+}
+
+fn restore(values: &Values, file: &Path) -> Result<(), Failure> {
+    let store = values.store()?;
+    let restored = sqlite::restore(file, &store, Timestamp::now())?;
+    let aside = restored
+        .aside
+        .map(|aside| safe(&aside.display().to_string()));
+    match values.is_json {
+        true => print(&format!("{}\n", json!({ "aside": aside }))),
+        false => {
+            let aside = aside.map(|aside| format!("; the store as it was is {aside}"));
+            let store = safe(&store.display().to_string());
+            print(&format!("restored {store}{}\n", aside.unwrap_or_default()))
+        }
+    }
+}
+
+fn check(values: &Values) -> Result<(), Failure> {
+    let report = sqlite::check(&values.store()?)?;
+    let mut text = String::new();
+    if values.is_json {
+        let problems = report.problems.iter().map(|problem| {
+            json!({
+                "invariant": problem.invariant,
+                "count": problem.count,
+                "examples": problem.examples,
+            })
+        });
+        let problems: serde_json::Value = problems.collect();
+        text += &format!(
+            "{}\n",
+            json!({ "checked": report.checked, "problems": problems })
+        );
+    } else {
+        for invariant in &report.checked {
+            let is_broken = |problem: &&sqlite::Problem| problem.invariant == *invariant;
+            text += &match report.problems.iter().find(is_broken) {
+                None => format!("ok     {invariant}\n"),
+                Some(problem) => format!("WRONG  {}\n", safe(&problem.to_string())),
+            };
+        }
+    }
+    print(&text)?;
+    match report.is_clean() {
+        true => Ok(()),
+        false => Err(Failure::Said),
+    }
+}
+
+fn migrate(values: &Values) -> Result<(), Failure> {
+    let migrated = sqlite::migrate(&values.store()?)?;
+    match values.is_json {
+        true => print(&format!(
+            "{}\n",
+            json!({ "from": migrated.from, "to": migrated.to })
+        )),
+        false if migrated.from == migrated.to => {
+            print(&format!("the store has version {} already\n", migrated.to))
+        }
+        false => print(&format!(
+            "from version {} to {}\n",
+            migrated.from, migrated.to
+        )),
+    }
+}
