@@ -91,6 +91,9 @@ impl Durable for InFile {
             .query_row("PRAGMA integrity_check", [], |row| row.get(0))
             .expect("readable");
         assert_eq!(found, "ok");
+        drop(db);
+        let report = crate::store::sqlite::check(&self.path).expect("readable");
+        assert_eq!(report.problems, []);
     }
 }
 

@@ -29,8 +29,44 @@ pub(crate) trait Durable: Engine {
 /// How many URLs a run has.
 const URLS: u32 = 200;
 
-/// Kills as often as `COURSER_KILLS` says; 12 times if it says nothing.
+/// What the process that is killed does.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum What {
+    Run,
+    Watch,
+}
+
+impl What {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Watch => "watch",
+        }
+    }
+
+    /// The line that says what is completed.
+    pub(super) fn completed(self, said: &[impl AsRef<str>]) -> String {
+        let said: Vec<&str> = said.iter().map(AsRef::as_ref).collect();
+        format!("{COMPLETED}{}", said.join(" "))
+    }
+}
+
 pub(crate) fn kills<E: Durable>() {
+    kill_all::<E>(What::Run, |store, told, seed| {
+        let is_over = is_over(store, told, seed);
+        if is_over {
+            finished(store);
+        }
+        is_over
+    });
+}
+
+pub(crate) fn kills_while_watching<E: Durable>() {
+    kill_all::<E>(What::Watch, watch_kill::is_over);
+}
+
+/// Kills as often as `COURSER_KILLS` says; 12 times if it says nothing.
+fn kill_all<E: Durable>(what: What, is_over: impl Fn(&mut E::Store, &Told, u64) -> bool) {
     let kills = env::var("COURSER_KILLS").ok();
     let kills: u64 = kills.and_then(|text| text.parse().ok()).unwrap_or(12);
     let mut seed = 0;
@@ -40,7 +76,7 @@ pub(crate) fn kills<E: Durable>() {
         let mut told = Told::default();
         let mut random = Random::new(seed);
         loop {
-            let (lines, was_killed) = run_child(&engine, &mut random);
+            let (lines, was_killed) = run_child(&engine, what, &mut random);
             told.take(&lines);
             engine.check();
             killed += u64::from(was_killed);
@@ -48,15 +84,14 @@ pub(crate) fn kills<E: Durable>() {
                 break;
             }
         }
-        finished(&mut engine.open());
         seed += 1;
     }
 }
 
 /// What children said that they had done, after the store had said so.
 #[derive(Default)]
-struct Told {
-    completed: HashSet<String>,
+pub(super) struct Told {
+    pub(super) completed: HashSet<String>,
 }
 
 impl Told {
@@ -69,7 +104,7 @@ impl Told {
 }
 
 /// Runs a child until it ends or is killed: after some of its lines, and a moment.
-fn run_child<E: Durable>(engine: &E, random: &mut Random) -> (Vec<String>, bool) {
+fn run_child<E: Durable>(engine: &E, what: What, random: &mut Random) -> (Vec<String>, bool) {
     let lines = random.next_number() % 25;
     let moment = Duration::from_micros(random.next_number() % 3000);
     let mut child = Command::new(env::current_exe().expect("a path"))
@@ -81,6 +116,7 @@ fn run_child<E: Durable>(engine: &E, random: &mut Random) -> (Vec<String>, bool)
             "--test-threads=1",
         ])
         .env(PLACE, engine.place())
+        .env(WHAT, what.name())
         .env(SEED, random.next_number().to_string())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -123,6 +159,7 @@ fn completion(line: &str) -> Option<String> {
 const COMPLETED: &str = "completed ";
 const PLACE: &str = "COURSER_KILL_PLACE";
 const SEED: &str = "COURSER_KILL_SEED";
+const WHAT: &str = "COURSER_KILL_WHAT";
 
 /// The process that is killed: continues the run, and says what it has done.
 pub(crate) fn child<E: Durable>() {
@@ -132,6 +169,10 @@ pub(crate) fn child<E: Durable>() {
     let seed = env::var(SEED).ok().and_then(|text| text.parse().ok());
     let mut random = Random::new(seed.expect("a number"));
     let mut store = E::at(&place).open();
+    if env::var(WHAT).is_ok_and(|what| what == What::Watch.name()) {
+        watch_kill::child(store, &mut random);
+        return;
+    }
     store.begin_run("kill", at(0)).expect("written");
     let links: Vec<Link> = (0..URLS)
         .map(|n| link_to(&format!("http://host{}/{n}", n % 3), n + 1))
@@ -158,7 +199,7 @@ fn answer_some(store: &mut impl Store, random: &mut Random) {
         .map(|queued| &*queued.url)
         .collect();
     if !urls.is_empty() {
-        say(&format!("{COMPLETED}{}", urls.join(" ")));
+        say(&What::Run.completed(&urls));
     }
     // What is replayed changes nothing.
     if random.next_number().is_multiple_of(4) {
@@ -189,7 +230,7 @@ fn completed(queued: &Queued) -> Completed {
     completed
 }
 
-fn say(line: &str) {
+pub(super) fn say(line: &str) {
     let mut output = std::io::stdout().lock();
     let said = writeln!(output, "{line}").and_then(|()| output.flush());
     said.expect("the parent listens");

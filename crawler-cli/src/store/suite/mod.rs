@@ -6,6 +6,10 @@ mod kill;
 mod letters;
 mod model;
 mod runs;
+mod watch;
+mod watch_guards;
+mod watch_kill;
+mod watch_model;
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -19,10 +23,13 @@ use crate::check::{Cause, Class, Redirect, Reference, Verdict};
 
 pub(crate) use job_model::jobs_agree_with_the_model;
 pub(crate) use jobs::*;
-pub(crate) use kill::{Durable, child, kills};
+pub(crate) use kill::{Durable, child, kills, kills_while_watching};
 pub(crate) use letters::*;
 pub(crate) use model::agrees_with_the_model;
 pub(crate) use runs::*;
+pub(crate) use watch::*;
+pub(crate) use watch_guards::*;
+pub(crate) use watch_model::watching_agrees_with_the_model;
 
 /// A place where stores of one engine are.
 pub(crate) trait Engine {
@@ -79,6 +86,26 @@ macro_rules! suite {
             messages_are_sent_once
             a_group_is_stored_or_not
             jobs_agree_with_the_model
+            new_urls_are_due_at_once
+            what_was_judged_is_due_later
+            a_judgement_that_is_replayed_changes_nothing
+            what_is_in_doubt_waits_in_a_lane_of_its_own
+            a_url_leaves_when_it_is_in_no_set
+            judgements_about_withdrawn_urls_are_stale
+            a_source_that_is_read_again_loses_what_it_does_not_have
+            a_source_that_lost_most_of_it_is_not_believed
+            what_is_gone_is_said_when_it_is_submitted_again
+            urls_are_made_due
+            a_clock_that_jumps_hides_nothing
+            holds_survive
+            what_returns_after_a_hold_is_not_held
+            siblings_are_alive
+            times_of_guards_are_kept
+            cycles_and_notices_are_kept
+            urls_are_exported_by_their_numbers
+            what_is_in_no_set_for_long_is_forgotten
+            what_a_check_has_learned_is_known_to_watch
+            watching_agrees_with_the_model
         }
     };
     (durable $engine:ty) => {
@@ -89,7 +116,9 @@ macro_rules! suite {
             another_identity_is_another_run
             jobs_of_a_process_that_ended_are_started_again
             a_job_that_ends_its_process_is_poison
+            what_was_watched_is_there_after_it_was_opened_again
             kills
+            kills_while_watching
         }
     };
 }
@@ -158,6 +187,7 @@ fn place(source: &str, line: u32) -> Reference {
 fn status(number: u16) -> Answer {
     let verdict = match number {
         404 => Verdict::Failed(Cause::Status404),
+        410 => Verdict::Failed(Cause::Status410),
         500..=599 => Verdict::Failed(Cause::Status5xx(number)),
         _ => Verdict::Ok,
     };

@@ -18,9 +18,9 @@ pub(super) const QUERIES: &[(&str, &str)] = &[
          WHERE NOT EXISTS (SELECT 1 FROM url u WHERE u.url = q.url AND u.host = q.host)",
     ),
     (
-        "each key leads to a URL",
+        "each key leads to a URL, or is that of one that was forgotten",
         "SELECT 'key of URL ' || k.url FROM url_key k \
-         WHERE NOT EXISTS (SELECT 1 FROM url u WHERE u.url = k.url)",
+         WHERE k.url > 0 AND NOT EXISTS (SELECT 1 FROM url u WHERE u.url = k.url)",
     ),
     (
         "each change of state is that of a URL",

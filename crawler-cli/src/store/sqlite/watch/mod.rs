@@ -3,6 +3,8 @@
 mod bytes;
 mod guards;
 mod lanes;
+#[cfg(test)]
+mod measure;
 mod members;
 mod pieces;
 mod read;

@@ -1,0 +1,673 @@
+//! Tests of watched URLs: sets, due rows, judgements.
+
+use std::collections::HashSet;
+
+use super::*;
+use crate::check::life::{Context, Profile, Rules};
+use crate::crawl::random::Random;
+
+/// A watched store whose time goes on as the test says.
+pub(super) struct Watch<S> {
+    pub(super) store: S,
+    pub(super) rules: Rules,
+    pub(super) random: Random,
+}
+
+pub(super) fn new_urls(urls: &[&str]) -> Vec<NewUrl> {
+    let parse = |url: &&str| NewUrl::parse(url).expect("a URL");
+    urls.iter().map(parse).collect()
+}
+
+impl<S: crate::store::Engine> Watch<S> {
+    pub(super) fn new(store: S) -> Self {
+        Self {
+            store,
+            rules: Profile::Default.rules(),
+            random: Random::new(1),
+        }
+    }
+
+    pub(super) fn submit(&mut self, set: &str, urls: &[&str], now: Timestamp) -> Submitted {
+        let urls = new_urls(urls);
+        let submitted = self.store.submit(set, Origin::Hand, &urls, now);
+        submitted.expect("written")
+    }
+
+    /// All that is due in these lanes, by host.
+    pub(super) fn due(&mut self, lanes: Lanes, now: Timestamp) -> Vec<DueUrl> {
+        let ready = self.store.ready(lanes, now, &HashSet::new(), 1000);
+        let mut urls = Vec::new();
+        for ready in ready.expect("readable") {
+            for &lane in lanes.lanes() {
+                let due = self.store.due(ready.host.id, lane, None, now, 1000);
+                urls.extend(due.expect("readable"));
+            }
+        }
+        urls
+    }
+
+    pub(super) fn due_urls(&mut self, lanes: Lanes, now: Timestamp) -> Vec<String> {
+        let due = self.due(lanes, now).into_iter();
+        due.map(|due| due.url).collect()
+    }
+
+    /// What the status makes of a URL.
+    pub(super) fn judgement(&mut self, due: &DueUrl, number: u16, now: Timestamp) -> Judgement {
+        let context = Context {
+            is_control_fine: true,
+            ..Context::default()
+        };
+        let (mut life, answer) = (due.life.clone(), status(number));
+        let verdict = (answer.verdict, answer.status);
+        let decision = self
+            .rules
+            .decide(now, &mut life, verdict, &context, &mut self.random);
+        let change = decision.transition.map(|change| Change {
+            at: change.at,
+            from: change.from,
+            to: change.to,
+            status: answer.status,
+            why: change.why.name().into_owned(),
+        });
+        Judgement {
+            id: due.id,
+            next: Some((Lane::of(life.state(), false), decision.due)),
+            answer: Some(answer),
+            changes: change.into_iter().collect(),
+            life,
+            dead_letter: None,
+        }
+    }
+
+    /// Answers all that is due with this status.
+    pub(super) fn answer_all(&mut self, number: u16, now: Timestamp) -> Vec<Judgement> {
+        let mut due = self.due(Lanes::Schedule, now);
+        due.extend(self.due(Lanes::Doubt, now));
+        let judgements: Vec<Judgement> = due
+            .iter()
+            .map(|due| self.judgement(due, number, now))
+            .collect();
+        let completion = self.store.judge(&judgements).expect("written");
+        assert_eq!(
+            (completion.stored as usize, completion.stale),
+            (judgements.len(), 0)
+        );
+        judgements
+    }
+
+    pub(super) fn show(&mut self, url: &str) -> UrlDetail {
+        self.store.show(url).expect("readable").expect("known")
+    }
+
+    pub(super) fn next(&mut self, url: &str) -> Option<Timestamp> {
+        self.show(url).url.due.map(|(_, due)| due)
+    }
+}
+
+pub(super) fn watch<E: Engine>() -> (E, Watch<E::Store>) {
+    let engine = E::new();
+    let store = engine.open();
+    (engine, Watch::new(store))
+}
+
+pub(crate) fn new_urls_are_due_at_once<E: Engine>() {
+    let (_engine, mut watch) = watch::<E>();
+    assert_eq!(
+        watch.store.next_due(Lanes::Schedule).expect("readable"),
+        None
+    );
+    let submitted = watch.submit(
+        "docs",
+        &["http://a/1", "http://b/2", "http://a/1#part"],
+        at(5),
+    );
+    assert_eq!(
+        (submitted.new, submitted.known, submitted.gone),
+        (2, 1, vec![])
+    );
+    assert_eq!(
+        watch.store.next_due(Lanes::Schedule).expect("readable"),
+        Some(at(5))
+    );
+    assert!(watch.due(Lanes::Schedule, at(4)).is_empty());
+    assert!(watch.due(Lanes::Doubt, at(9)).is_empty());
+    let due = watch.due(Lanes::Schedule, at(5));
+    let urls: Vec<&str> = due.iter().map(|due| &*due.url).collect();
+    assert_eq!(urls, ["http://a/1", "http://b/2"]);
+    assert!(
+        due.iter()
+            .all(|due| due.life == Life::default() && due.added == at(5))
+    );
+    let ready = watch
+        .store
+        .ready(Lanes::Schedule, at(5), &HashSet::new(), 10);
+    let ready = ready.expect("readable");
+    assert_eq!(
+        (&*ready[0].host.root, ready[0].next, ready[0].urls),
+        ("http://a/", at(5), 1)
+    );
+    // Hosts that are being asked are left out.
+    let except = ready[..1].iter().map(|ready| ready.host.id).collect();
+    let rest = watch
+        .store
+        .ready(Lanes::Schedule, at(5), &except, 10)
+        .expect("readable");
+    assert_eq!((rest.len(), &*rest[0].host.root), (1, "http://b/"));
+    // A lane is read on from any row.
+    let after = Some((due[0].id.due, due[0].id.url));
+    let (host, until) = (due[0].id.host, Timestamp::MAX);
+    let rest = watch
+        .store
+        .due(host, Lane::Routine, after, until, 10)
+        .expect("readable");
+    assert!(rest.is_empty());
+}
+
+pub(crate) fn what_was_judged_is_due_later<E: Engine>() {
+    let (_engine, mut watch) = watch::<E>();
+    watch.submit("docs", &["http://a/1", "http://a/2"], at(0));
+    let judgements = watch.answer_all(200, at(1));
+    assert!(watch.due(Lanes::Schedule, at(3600)).is_empty());
+    let detail = watch.show("http://a/1");
+    let (lane, due) = detail.url.due.expect("due");
+    let wanted = judgements[0].next.expect("due").1;
+    assert_eq!(
+        (lane, due),
+        (Lane::Routine, aligned(judgements[0].id.host, at(1), wanted))
+    );
+    assert_eq!(detail.url.answer, Some(status(200)));
+    assert_eq!(detail.url.life, judgements[0].life);
+    assert_eq!(
+        (detail.events.len(), detail.events[0].to),
+        (1, State::Alive)
+    );
+    assert_eq!(detail.sets, ["docs"]);
+    let counts = watch.store.watch_counts().expect("readable");
+    assert_eq!(counts.states, [(State::Alive, 2)].into());
+    assert_eq!(counts.due, [(Lane::Routine, 2)].into());
+    assert_eq!((counts.members, counts.kept, counts.hosts), (2, 0, 1));
+    // Each is found when its time has come.
+    let times = ["http://a/1", "http://a/2"].map(|url| watch.next(url).expect("due"));
+    let first = times.into_iter().min().expect("two");
+    assert_eq!(
+        watch.store.next_due(Lanes::Schedule).expect("readable"),
+        Some(first)
+    );
+    let last = times.into_iter().max().expect("two");
+    assert_eq!(watch.due(Lanes::Schedule, last).len(), 2);
+    assert_eq!(
+        watch
+            .store
+            .overdue(Lanes::Schedule, last, 10)
+            .expect("readable"),
+        u64::from(first < last)
+    );
+    assert_eq!(
+        watch
+            .store
+            .overdue(Lanes::Schedule, Timestamp::MAX, 10)
+            .expect("readable"),
+        2
+    );
+    assert_eq!(
+        watch
+            .store
+            .overdue(Lanes::Schedule, Timestamp::MAX, 1)
+            .expect("readable"),
+        1
+    );
+}
+
+pub(crate) fn a_judgement_that_is_replayed_changes_nothing<E: Engine>() {
+    let (_engine, mut watch) = watch::<E>();
+    watch.submit("docs", &["http://a/1"], at(0));
+    let first = watch.answer_all(404, at(1));
+    let replayed = watch.store.judge(&first).expect("written");
+    assert_eq!((replayed.stored, replayed.stale), (0, 1));
+    let next = watch.next("http://a/1").expect("due");
+    watch.answer_all(200, next);
+    // Also when others came between.
+    let replayed = watch.store.judge(&first).expect("written");
+    assert_eq!((replayed.stored, replayed.stale), (0, 1));
+    let detail = watch.show("http://a/1");
+    assert_eq!(detail.url.life.state(), State::Alive);
+    let states: Vec<State> = detail.events.iter().map(|event| event.to).collect();
+    assert_eq!(states, [State::Suspect, State::Alive]);
+    assert_eq!(events(&mut watch.store, Cursor::START).len(), 2);
+}
+
+pub(crate) fn what_is_in_doubt_waits_in_a_lane_of_its_own<E: Engine>() {
+    let (_engine, mut watch) = watch::<E>();
+    watch.submit("docs", &["http://a/1", "http://b/1"], at(0));
+    watch.answer_all(404, at(1));
+    let next = watch
+        .next("http://a/1")
+        .max(watch.next("http://b/1"))
+        .expect("due");
+    assert!(watch.due(Lanes::Schedule, next).is_empty());
+    assert_eq!(watch.due(Lanes::Doubt, next).len(), 2);
+    assert_eq!(
+        watch.store.next_due(Lanes::Schedule).expect("readable"),
+        None
+    );
+    let counts = watch.store.watch_counts().expect("readable");
+    assert_eq!(counts.states, [(State::Suspect, 2)].into());
+    assert_eq!(counts.due, [(Lane::Doubt, 2)].into());
+}
+
+pub(crate) fn a_url_leaves_when_it_is_in_no_set<E: Engine>() {
+    let (_engine, mut watch) = watch::<E>();
+    watch.submit("one", &["http://a/1", "http://a/2"], at(0));
+    let second = watch.submit("two", &["http://a/1"], at(1));
+    assert_eq!((second.new, second.known), (0, 1));
+    watch.answer_all(200, at(2));
+    let due = watch.next("http://a/1");
+    let all = |watch: &mut Watch<E::Store>, set: Option<&str>, which: Which| {
+        let piece = watch.store.withdraw(set, &which, at(3), None, 100);
+        piece.expect("written").done
+    };
+    assert_eq!(
+        all(
+            &mut watch,
+            Some("one"),
+            Which::Urls(vec!["http://a/1".into()])
+        ),
+        1
+    );
+    let detail = watch.show("http://a/1#part");
+    assert_eq!(
+        (detail.sets, detail.url.due.map(|(_, due)| due)),
+        (vec!["two".to_owned()], due)
+    );
+    // The last set.
+    assert_eq!(
+        all(
+            &mut watch,
+            None,
+            Which::Urls(vec!["http://a/1".into(), "no URL".into()])
+        ),
+        1
+    );
+    let detail = watch.show("http://a/1");
+    assert_eq!(
+        (detail.url.due, detail.url.left_at, detail.url.sets),
+        (None, Some(at(3)), 0)
+    );
+    assert_eq!(detail.url.life.state(), State::Alive);
+    let far = Timestamp::MAX;
+    assert_eq!(watch.due_urls(Lanes::Schedule, far), ["http://a/2"]);
+    let counts = watch.store.watch_counts().expect("readable");
+    assert_eq!(
+        (counts.urls(), counts.kept, counts.members, counts.hosts),
+        (1, 1, 1, 1)
+    );
+    assert_eq!(all(&mut watch, Some("none"), Which::Everything), 0);
+    assert_eq!(all(&mut watch, Some("one"), Which::Everything), 1);
+    let counts = watch.store.watch_counts().expect("readable");
+    assert_eq!(
+        (counts.urls(), counts.kept, counts.members, counts.hosts),
+        (0, 2, 0, 0)
+    );
+    assert_eq!(
+        watch.store.next_due(Lanes::Schedule).expect("readable"),
+        None
+    );
+    // What returns goes on as before.
+    let again = watch.submit("one", &["http://a/1"], at(50));
+    assert_eq!((again.new, again.known), (0, 1));
+    assert_eq!(watch.next("http://a/1"), due);
+    let counts = watch.store.watch_counts().expect("readable");
+    assert_eq!(
+        (counts.states, counts.kept),
+        ([(State::Alive, 1)].into(), 1)
+    );
+}
+
+pub(crate) fn judgements_about_withdrawn_urls_are_stale<E: Engine>() {
+    let (_engine, mut watch) = watch::<E>();
+    watch.submit("docs", &["http://a/1"], at(0));
+    let due = watch.due(Lanes::Schedule, at(0));
+    let judgement = watch.judgement(&due[0], 200, at(1));
+    watch
+        .store
+        .withdraw(None, &Which::Everything, at(1), None, 10)
+        .expect("written");
+    assert_eq!(watch.store.judge(&[judgement]).expect("written").stale, 1);
+    assert_eq!(watch.show("http://a/1").url.answer, None);
+}
+
+pub(crate) fn a_source_that_is_read_again_loses_what_it_does_not_have<E: Engine>() {
+    let (_engine, mut watch) = watch::<E>();
+    let urls = |range: std::ops::Range<u32>| -> Vec<NewUrl> {
+        range
+            .map(|n| NewUrl::parse(&format!("http://a/{n}")).expect("a URL"))
+            .collect()
+    };
+    let read = |watch: &mut Watch<E::Store>, range, mark: &str| {
+        let reading = watch.store.begin_reading("docs", at(1)).expect("written");
+        watch
+            .store
+            .read_urls(&reading, &urls(range), at(1))
+            .expect("written");
+        watch
+            .store
+            .end_reading(reading, mark, at(1), 0.5)
+            .expect("written")
+    };
+    assert_eq!(read(&mut watch, 0..10, "first"), Swept::Lost(0));
+    // By hand, too: these stay.
+    watch.submit("docs", &["http://a/0", "http://a/extra"], at(2));
+    assert_eq!(read(&mut watch, 4..12, "second"), Swept::Lost(4));
+    let members = |watch: &mut Watch<E::Store>| watch.store.sets().expect("readable")[0].members;
+    assert_eq!(members(&mut watch), 13);
+    let mut sweeps = 1;
+    while watch.store.sweep(at(3), 4).expect("written") {
+        sweeps += 1;
+    }
+    assert!(sweeps > 2, "{sweeps}");
+    assert_eq!(members(&mut watch), 10);
+    let is_due =
+        |watch: &mut Watch<E::Store>, n: u32| watch.next(&format!("http://a/{n}")).is_some();
+    assert_eq!(
+        [0, 1, 3, 4].map(|n| is_due(&mut watch, n)),
+        [true, false, false, true]
+    );
+    let set = watch.store.sets().expect("readable").remove(0);
+    assert_eq!(
+        (&*set.name, set.mark.as_deref(), set.has_lost),
+        ("docs", Some("second"), false)
+    );
+    assert_eq!(set.read_at, Some(at(1)));
+}
+
+pub(crate) fn a_source_that_lost_most_of_it_is_not_believed<E: Engine>() {
+    let (_engine, mut watch) = watch::<E>();
+    let urls: Vec<String> = (0..10).map(|n| format!("http://a/{n}")).collect();
+    let urls: Vec<NewUrl> = urls
+        .iter()
+        .map(|url| NewUrl::parse(url).expect("a URL"))
+        .collect();
+    let first = watch.store.begin_reading("docs", at(0)).expect("written");
+    watch
+        .store
+        .read_urls(&first, &urls, at(0))
+        .expect("written");
+    watch
+        .store
+        .end_reading(first, "first", at(0), 0.5)
+        .expect("written");
+    let second = watch.store.begin_reading("docs", at(1)).expect("written");
+    watch
+        .store
+        .read_urls(&second, &urls[..4], at(1))
+        .expect("written");
+    let swept = watch
+        .store
+        .end_reading(second.clone(), "second", at(1), 0.5)
+        .expect("written");
+    assert_eq!(
+        swept,
+        Swept::Refused {
+            lost: 6,
+            members: 10
+        }
+    );
+    assert!(!watch.store.sweep(at(2), 100).expect("written"));
+    let set = watch.store.sets().expect("readable").remove(0);
+    assert_eq!((set.members, set.mark.as_deref()), (10, Some("first")));
+    // One that failed in the middle ends nothing, and a late end of an earlier one neither.
+    let third = watch.store.begin_reading("docs", at(3)).expect("written");
+    watch
+        .store
+        .read_urls(&third, &urls[..5], at(3))
+        .expect("written");
+    let late = watch
+        .store
+        .end_reading(second, "late", at(3), 1.0)
+        .expect("written");
+    assert_eq!(late, Swept::Overtaken);
+    // Half of it is believed.
+    let swept = watch
+        .store
+        .end_reading(third, "third", at(4), 0.5)
+        .expect("written");
+    assert_eq!(swept, Swept::Lost(5));
+    assert!(!watch.store.sweep(at(5), 100).expect("written"));
+    assert_eq!(watch.store.watch_counts().expect("readable").urls(), 5);
+}
+
+pub(crate) fn what_is_gone_is_said_when_it_is_submitted_again<E: Engine>() {
+    let (_engine, mut watch) = watch::<E>();
+    watch.submit("docs", &["http://a/1", "http://a/2"], at(0));
+    let mut now = at(0);
+    while watch.show("http://a/1").url.life.state() != State::Gone {
+        watch.answer_all(410, now);
+        now = watch
+            .next("http://a/1")
+            .max(watch.next("http://a/2"))
+            .expect("due");
+    }
+    let again = watch.submit("other", &["http://a/9", "http://a/1"], now);
+    assert_eq!((again.new, again.known, again.gone), (1, 1, vec![1]));
+    assert_eq!(watch.show("http://a/1").sets, ["docs", "other"]);
+    let counts = watch.store.watch_counts().expect("readable");
+    assert_eq!(counts.due.get(&Lane::Gone), Some(&2));
+}
+
+pub(crate) fn urls_are_made_due<E: Engine>() {
+    let (_engine, mut watch) = watch::<E>();
+    watch.submit("docs", &["http://a/1", "http://a/2", "http://b/1"], at(0));
+    watch.submit("other", &["http://b/2"], at(0));
+    watch.answer_all(200, at(1));
+    let make = |watch: &mut Watch<E::Store>, which: Which, now| {
+        let (mut done, mut after) = (0, None);
+        loop {
+            let piece = watch
+                .store
+                .make_due(&which, now, after, 2)
+                .expect("written");
+            done += piece.done;
+            after = piece.next;
+            if after.is_none() {
+                return done;
+            }
+        }
+    };
+    assert_eq!(
+        make(
+            &mut watch,
+            Which::Urls(vec!["http://a/2".into(), "http://x/".into()]),
+            at(10)
+        ),
+        1
+    );
+    assert_eq!(watch.due_urls(Lanes::Schedule, at(10)), ["http://a/2"]);
+    // What is due already stays as it is.
+    assert_eq!(make(&mut watch, Which::Host("http://a/".into()), at(11)), 1);
+    assert_eq!(watch.next("http://a/2"), Some(at(10)));
+    assert_eq!(make(&mut watch, Which::Set("other".into()), at(12)), 1);
+    assert_eq!(make(&mut watch, Which::State(State::Gone), at(13)), 0);
+    assert_eq!(make(&mut watch, Which::State(State::Alive), at(13)), 1);
+    assert_eq!(watch.due(Lanes::Schedule, at(13)).len(), 4);
+    assert_eq!(
+        make(&mut watch, Which::Host("http://none/".into()), at(14)),
+        0
+    );
+    // A judgement may leave a URL without a due row until it is wanted.
+    let due = watch.due(Lanes::Schedule, at(13)).remove(0);
+    let mut judgement = watch.judgement(&due, 200, at(14));
+    judgement.next = None;
+    watch.store.judge(&[judgement]).expect("written");
+    assert_eq!(
+        (watch.next(&due.url), watch.show(&due.url).sets.len()),
+        (None, 1)
+    );
+    assert_eq!(make(&mut watch, Which::Everything, at(15)), 1);
+    assert_eq!(watch.next(&due.url), Some(at(15)));
+}
+
+pub(crate) fn a_clock_that_jumps_hides_nothing<E: Engine>() {
+    let (_engine, mut watch) = watch::<E>();
+    let day = 86_400;
+    watch.submit("docs", &["http://a/1"], at(day));
+    // The clock is set back by a day: the URL is due when the time comes again, or when it is made due.
+    assert!(watch.due(Lanes::Schedule, at(0)).is_empty());
+    assert_eq!(watch.due(Lanes::Schedule, at(day)).len(), 1);
+    let made = watch
+        .store
+        .make_due(&Which::Everything, at(1), None, 10)
+        .expect("written");
+    assert_eq!((made.done, watch.due(Lanes::Schedule, at(1)).len()), (1, 1));
+    // A judgement from before its due time is stored.
+    watch.answer_all(200, at(1));
+    let due = watch.next("http://a/1").expect("due");
+    assert!(due > at(1));
+}
+
+pub(crate) fn urls_are_exported_by_their_numbers<E: Engine>() {
+    let (_engine, mut watch) = watch::<E>();
+    watch.submit("docs", &["http://a/1", "HTTP://B", "http://a/2"], at(0));
+    watch.submit("other", &["http://c/1", "http://a/2"], at(0));
+    watch.answer_all(200, at(1));
+    watch
+        .store
+        .withdraw(
+            None,
+            &Which::Urls(vec!["http://a/1".into()]),
+            at(2),
+            None,
+            1,
+        )
+        .expect("written");
+    let export = |watch: &mut Watch<E::Store>, which: Which, after: Option<UrlId>, most: usize| {
+        let (mut urls, mut last) = (Vec::new(), None);
+        let visit = &mut |url: WatchedUrl| {
+            urls.push(url.url);
+            last = Some(url.id);
+            if urls.len() < most {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        };
+        watch.store.export(&which, after, visit).expect("readable");
+        (urls, last)
+    };
+    let (first, last) = export(&mut watch, Which::Everything, None, 2);
+    // As they were given.
+    assert_eq!(first, ["http://a/1", "HTTP://B"]);
+    let (rest, _) = export(&mut watch, Which::Everything, last, 9);
+    assert_eq!(rest, ["http://a/2", "http://c/1"]);
+    let table = [
+        (Which::Set("other".into()), vec!["http://a/2", "http://c/1"]),
+        (Which::Set("none".into()), vec![]),
+        (Which::Host("http://b/".into()), vec!["HTTP://B"]),
+        (
+            Which::State(State::Alive),
+            vec!["http://a/1", "HTTP://B", "http://a/2", "http://c/1"],
+        ),
+        (Which::State(State::Gone), vec![]),
+        (
+            Which::Urls(vec!["http://c/1".into(), "http://b/#x".into()]),
+            vec!["HTTP://B", "http://c/1"],
+        ),
+    ];
+    for (which, urls) in table {
+        assert_eq!(export(&mut watch, which, None, 9).0, urls);
+    }
+    let all = events(&mut watch.store, Cursor::START);
+    assert!(all.iter().any(|event| event.url == "HTTP://B"));
+    assert!(
+        watch
+            .store
+            .show("http://none/")
+            .expect("readable")
+            .is_none()
+    );
+}
+
+pub(crate) fn what_is_in_no_set_for_long_is_forgotten<E: Engine>() {
+    let (engine, mut watch) = watch::<E>();
+    watch.submit("docs", &["http://a/1", "http://a/2", "http://a/3"], at(0));
+    watch.answer_all(200, at(1));
+    let leave = |watch: &mut Watch<E::Store>, url: &str, now| {
+        let which = Which::Urls(vec![url.to_owned()]);
+        watch
+            .store
+            .withdraw(None, &which, now, None, 1)
+            .expect("written");
+    };
+    leave(&mut watch, "http://a/1", at(10));
+    leave(&mut watch, "http://a/3", at(20));
+    assert_eq!(watch.store.expire(at(10), 10).expect("written"), 0);
+    assert_eq!(watch.store.expire(at(11), 10).expect("written"), 1);
+    assert!(watch.store.show("http://a/1").expect("readable").is_none());
+    assert!(
+        watch
+            .store
+            .history("http://a/1")
+            .expect("readable")
+            .is_none()
+    );
+    assert_eq!(watch.store.expire(at(99), 10).expect("written"), 1);
+    assert_eq!(watch.store.expire(at(99), 10).expect("written"), 0);
+    let counts = watch.store.watch_counts().expect("readable");
+    assert_eq!((counts.kept, counts.urls()), (0, 1));
+    assert_eq!(events(&mut watch.store, Cursor::START).len(), 1);
+    // Numbers are not used twice, and who comes back is new.
+    let last = watch.show("http://a/2").url.id;
+    let again = watch.submit("docs", &["http://a/3"], at(100));
+    assert_eq!((again.new, again.known), (1, 0));
+    assert!(watch.show("http://a/3").url.id.0 > last.0 + 1);
+    drop((watch, engine));
+}
+
+pub(crate) fn what_a_check_has_learned_is_known_to_watch<E: Engine>() {
+    let (_engine, mut store) = begun::<E>();
+    store.add(&[link_to("http://a/1", 1)]).expect("written");
+    answer_all(&mut store, 404);
+    let mut watch = Watch::new(store);
+    let submitted = watch.submit("docs", &["http://a/1"], at(5));
+    assert_eq!((submitted.new, submitted.known), (0, 1));
+    assert_eq!(watch.show("http://a/1").url.answer, Some(status(404)));
+    assert_eq!(watch.due_urls(Lanes::Schedule, at(5)), ["http://a/1"]);
+    assert_eq!(watch.store.watch_counts().expect("readable").kept, 0);
+    // A check of the same URL disturbs nothing.
+    watch.store.begin_run("again", at(6)).expect("written");
+    watch
+        .store
+        .add(&[link_to("http://a/1", 1), link_to("http://a/2", 2)])
+        .expect("written");
+    answer_all(&mut watch.store, 200);
+    assert_eq!(watch.due_urls(Lanes::Schedule, at(7)), ["http://a/1"]);
+    let (mut urls, visit) = (0, &mut |_: WatchedUrl| ControlFlow::Continue(()));
+    watch
+        .store
+        .export(&Which::Everything, None, visit)
+        .expect("readable");
+    watch
+        .store
+        .export(&Which::Everything, None, &mut |_| {
+            urls += 1;
+            ControlFlow::Continue(())
+        })
+        .expect("readable");
+    assert_eq!(urls, 1);
+}
+
+pub(crate) fn what_was_watched_is_there_after_it_was_opened_again<E: Engine>() {
+    let (engine, mut watch) = watch::<E>();
+    watch.submit("docs", &["http://a/1", "http://b/1"], at(0));
+    watch.answer_all(404, at(1));
+    let counts = watch.store.watch_counts().expect("readable");
+    let detail = watch.show("http://b/1");
+    drop(watch);
+    let mut watch = Watch::new(engine.open());
+    assert_eq!(watch.store.watch_counts().expect("readable"), counts);
+    let again = watch.show("http://b/1");
+    assert_eq!(
+        (again.url.life, again.url.due, again.events),
+        (detail.url.life, detail.url.due, detail.events)
+    );
+    assert_eq!(watch.submit("docs", &["http://b/1"], at(2)).known, 1);
+}
