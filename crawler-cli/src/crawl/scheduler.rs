@@ -182,8 +182,11 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
         } else if self.has_room(host) {
             let now = self.now();
             let held = self.groups.held_until(host, now);
-            let held = held.max(self.permits.held_until(host, now));
-            if let Some(due) = self.hosts.work(host).poll_timeout(now, shared) {
+            let permitted_at = self.permits.held_until(host, now);
+            let held = held.max(permitted_at);
+            // The work does not know that it has to wait for a permit.
+            let due = self.hosts.work(host).poll_timeout(now, shared);
+            if let Some(due) = due.or(permitted_at) {
                 self.agenda
                     .wake_at(host, held.map_or(due, |held| due.max(held)));
             }

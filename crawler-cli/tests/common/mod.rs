@@ -92,6 +92,13 @@ impl Script {
         Self::serve("http", |stream| Box::new(stream), answer)
     }
 
+    /// [`Self::start`] for answers that depend on the whole head of a request.
+    pub(crate) fn start_with_heads<A: Into<Answer>>(
+        answer: impl Fn(&str) -> A + Send + Sync + 'static,
+    ) -> Self {
+        Self::serve_heads("http", |stream| Box::new(stream), answer)
+    }
+
     /// [`Self::start`] over TLS.
     pub(crate) fn start_tls(
         config: Arc<ServerConfig>,
@@ -105,6 +112,14 @@ impl Script {
     }
 
     fn serve<A: Into<Answer>>(
+        scheme: &'static str,
+        open: impl Fn(TcpStream) -> Box<dyn Stream> + Send + 'static,
+        answer: impl Fn(&str) -> A + Send + Sync + 'static,
+    ) -> Self {
+        Self::serve_heads(scheme, open, move |head| answer(&request_of(head)))
+    }
+
+    fn serve_heads<A: Into<Answer>>(
         scheme: &'static str,
         open: impl Fn(TcpStream) -> Box<dyn Stream> + Send + 'static,
         answer: impl Fn(&str) -> A + Send + Sync + 'static,
@@ -128,7 +143,7 @@ impl Script {
                 let stream = open(stream);
                 thread::spawn(move || {
                     most.fetch_max(at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                    let answer = |request: &str| answer(request).into();
+                    let answer = |head: &str| answer(head).into();
                     exchange(stream, &socket, &log, &answer, || {
                         at_once.fetch_sub(1, Ordering::SeqCst);
                     });
@@ -184,9 +199,8 @@ fn exchange(
     if head.is_empty() {
         return before_end();
     }
-    let request = request_of(&head);
-    log.lock().expect("no test panicked here").push(head);
-    let response = answer(&request);
+    log.lock().expect("no test panicked here").push(head.clone());
+    let response = answer(&head);
     before_end();
     // The client may have closed the connection.
     let _ = match response {

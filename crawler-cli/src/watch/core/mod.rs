@@ -196,12 +196,18 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
 
     /// Uses these rules, limits of hosts and intervals from now on. What the client needs is as it was at the start: the
     /// limits of all connections, the timeout, the name of this program, and whether private addresses are allowed.
-    pub fn set_settings(&mut self, settings: Settings) {
+    pub fn set_settings(&mut self, mut settings: Settings) {
+        settings.keep_ceilings(&self.settings);
         self.asking.set_settings(&settings);
         self.judge.set_rules(settings.rules.clone());
         self.cycles.set_rules(settings.reconcile);
         self.settings = settings;
         self.gate.is_refill_due = true;
+    }
+
+    /// The settings, with the ceilings that jobs have to share.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// Asks nothing new, or goes on.

@@ -132,7 +132,7 @@ impl Settings {
     }
 
     /// The settings of the client.
-    pub(super) fn transfer(&self) -> Transfer {
+    pub(in crate::watch) fn transfer(&self) -> Transfer {
         let limits = &self.limits;
         let of_rules = self.hosts.iter().filter_map(|rule| rule.connections);
         let all = of_rules.chain([limits.per_host_connections]).map(most);
@@ -151,6 +151,7 @@ impl Settings {
             adaptive: limits.adaptive.then(|| self.policy(0).adaptive()),
             breaker: Some(Policy::breaker()),
             identities,
+            ceilings: self.ceilings(),
             ..Transfer::default()
         }
     }

@@ -9,6 +9,7 @@ use url::Url;
 use crate::check::guard::{BudgetRules, FlipRules, OwnNetworkRules};
 use crate::check::host::HeadUse;
 use crate::check::life::{Reconcile, Rules};
+use crate::crawl::ceiling::{Ceiling, CeilingLimits, Ceilings};
 use crate::crawl::identity::{HostPattern, Identity};
 use crate::crawl::transfer::USER_AGENT;
 
@@ -138,6 +139,9 @@ pub struct HostRule {
     pub identity: Identity,
     /// Whether URLs are asked by HEAD first.
     pub head: Option<HeadUse>,
+    /// What checks and jobs share of these hosts. Its limits are [`rate`](Self::rate) and
+    /// [`connections`](Self::connections), of all hosts that match together.
+    pub ceiling: Ceiling,
 }
 
 impl HostRule {
@@ -150,7 +154,36 @@ impl HostRule {
             delay: None,
             identity: Identity::default(),
             head: None,
+            ceiling: Ceiling::new(CeilingLimits::default()),
         }
+    }
+}
+
+impl Settings {
+    /// Uses the ceilings of earlier settings for the same hosts: what is under way counts on.
+    pub fn keep_ceilings(&mut self, earlier: &Self) {
+        for rule in &mut self.hosts {
+            let same = earlier.hosts.iter().find(|old| old.hosts == rule.hosts);
+            if let Some(old) = same {
+                rule.ceiling = old.ceiling.clone();
+            }
+        }
+    }
+
+    /// The ceilings of the rules that have limits. The last one that fits a host holds.
+    pub(crate) fn ceilings(&self) -> Ceilings {
+        let mut ceilings = Ceilings::default();
+        for rule in self.hosts.iter().rev() {
+            let limits = CeilingLimits {
+                concurrency: rule.connections.and_then(Limit::at),
+                rate: rule.rate.and_then(Limit::at),
+            };
+            rule.ceiling.set_limits(limits);
+            if limits != CeilingLimits::default() {
+                ceilings.add(rule.hosts.clone(), rule.ceiling.clone());
+            }
+        }
+        ceilings
     }
 }
 

@@ -38,7 +38,9 @@ pub(super) fn run(
     tools: &Tools,
     cancel: &Cancel,
 ) -> Result<String, Failure> {
-    let base = Find::new().with_transfer(tools.http().transfer().clone());
+    let http = tools.http();
+    let base = Find::new().with_transfer(http.transfer().clone());
+    let base = base.rate(http.rate());
     let find = tools.read_find(base, args).map_err(Failure::fail)?;
     if find.writes_elsewhere() {
         return Err(Failure::fail(

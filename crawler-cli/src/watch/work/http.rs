@@ -10,13 +10,14 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use courser::{Call, CallId, Client, Error, Limits, Read, Request, Response, Timeouts};
+use courser::{Call, CallId, Client, Error, Limits, Rate, Read, Request, Response, Timeouts};
 use url::Url;
 
 use crate::crawl::origin::root_of;
 use crate::crawl::politeness::retry_after;
 use crate::crawl::transfer::Transfer;
-use crate::jobs::Cancel;
+use crate::jobs::{Cancel, Ceiling, CeilingLimits, Ceilings};
+use crate::watch::core::Settings;
 
 /// How jobs and sets reach servers: limits, addresses, identities and the ceilings of the hosts.
 ///
@@ -31,6 +32,26 @@ use crate::jobs::Cancel;
 pub struct Http {
     transfer: Transfer,
     parked: Parked,
+    /// For hosts without a ceiling of their own.
+    each_host: EachHost,
+}
+
+/// The ceilings of hosts that the configuration does not name, made when they are asked first. Only jobs share them.
+#[derive(Clone, Debug, Default)]
+struct EachHost {
+    limits: CeilingLimits,
+    hosts: Arc<Mutex<HashMap<Url, Ceiling>>>,
+}
+
+impl EachHost {
+    fn of(&self, root: &Url) -> Ceiling {
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        if hosts.len() >= MOST_HOSTS {
+            hosts.retain(|_, ceiling| ceiling.under_way() > 0);
+        }
+        let new = || Ceiling::new(self.limits);
+        hosts.entry(root.clone()).or_insert_with(new).clone()
+    }
 }
 
 /// Hosts that asked to wait, and until when. All threads share what one of them was told.
@@ -66,15 +87,6 @@ impl Parked {
 }
 
 impl Http {
-    /// With these network settings.
-    #[allow(dead_code, reason = "the daemon is next to use it")]
-    pub(crate) fn new(transfer: Transfer) -> Self {
-        Self {
-            transfer,
-            parked: Parked::default(),
-        }
-    }
-
     /// The longest time to the first byte of an answer, and between two parts of a body. Default 30 s.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.transfer.timeout = timeout;
@@ -93,8 +105,28 @@ impl Http {
         self
     }
 
+    /// The ceilings of the hosts that have one: shared with all that ask these hosts.
+    pub fn ceilings(mut self, ceilings: Ceilings) -> Self {
+        self.transfer.ceilings = ceilings;
+        self
+    }
+
+    /// What each host without a ceiling allows all jobs together. Default: no limit.
+    pub fn each_host(mut self, limits: CeilingLimits) -> Self {
+        self.each_host = EachHost {
+            limits,
+            hosts: Arc::default(),
+        };
+        self
+    }
+
     pub(crate) fn transfer(&self) -> &Transfer {
         &self.transfer
+    }
+
+    /// The rate of hosts without a ceiling.
+    pub(super) fn rate(&self) -> Option<Rate> {
+        self.each_host.limits.rate
     }
 
     /// A client for one thread.
@@ -103,7 +135,28 @@ impl Http {
             client: self.transfer.client(&[]).map_err(HttpError::Transfer)?,
             transfer: self.transfer.clone(),
             parked: self.parked.clone(),
+            each_host: self.each_host.clone(),
             buffer: vec![0; BUFFER],
+        })
+    }
+}
+
+/// What holds for checks holds for jobs, and both share the ceilings of [`HostRule`](crate::watch::core::HostRule)s.
+impl From<&Settings> for Http {
+    fn from(settings: &Settings) -> Self {
+        let limits = &settings.limits;
+        let http = Self {
+            transfer: Transfer {
+                // What a check does not wait for, a job may.
+                adaptive: None,
+                breaker: None,
+                ..settings.transfer()
+            },
+            ..Self::default()
+        };
+        http.each_host(CeilingLimits {
+            concurrency: limits.per_host_connections.at(),
+            rate: limits.per_host_rate.at(),
         })
     }
 }
@@ -113,6 +166,7 @@ pub(crate) struct Agent {
     client: Client,
     transfer: Transfer,
     parked: Parked,
+    each_host: EachHost,
     buffer: Vec<u8>,
 }
 
@@ -219,6 +273,12 @@ impl Agent {
         sink: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> Result<Step, HttpError> {
         let root = root_of(url);
+        let ceiling = match self.transfer.ceilings.of(&root) {
+            Some(ceiling) => ceiling.clone(),
+            None => self.each_host.of(&root),
+        };
+        let permit = ceiling.acquire(cancel);
+        let mut permit = permit.map_err(|_| HttpError::Cancelled)?;
         if let Some(wait) = self.parked.wait_of(&root) {
             return Err(HttpError::Parked(wait));
         }
@@ -242,6 +302,7 @@ impl Agent {
             .timeouts(timeouts);
         let call = self.client.submit(identity.sign(call));
         let (body, response) = self.head(call, cancel)?;
+        permit.arrived(Instant::now());
         let step = step(url, &response);
         if let Step::Done(reply) = &step
             && matches!(reply.status, 429 | 503)
@@ -370,6 +431,8 @@ const MOMENT: Duration = Duration::from_millis(100);
 const BUFFER: usize = 64 << 10;
 /// The longest `Retry-After` that holds a host.
 const LONGEST_PARKED: Duration = Duration::from_secs(86_400);
+/// Most hosts whose ceilings are kept while nothing is asked of them.
+const MOST_HOSTS: usize = 10_000;
 /// Most hosts that are held at a time.
 const MOST_PARKED: usize = 10_000;
 /// Longest `ETag` or `Last-Modified` that is kept, in bytes.
