@@ -5,7 +5,7 @@
 //! counts in its window until the time of the window after the request *ended* (or after [`Permit::arrived`]). A limit that counts from the
 //! start lets requests through that the receiver sees within one window, and that the receiver refuses.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,6 +15,7 @@ use url::Url;
 
 use super::cancel::Cancel;
 use super::identity::HostPattern;
+use super::origin::root_of;
 use super::sync::{Mutex, lock, thread};
 
 /// What a [`Ceiling`] allows. Default: everything.
@@ -67,25 +68,84 @@ pub struct Ceiling(Arc<Mutex<State>>);
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Ceilings {
-    rules: Vec<(HostPattern, Ceiling)>,
+    rules: Vec<(HostPattern, Rule)>,
+}
+
+#[derive(Clone, Debug)]
+enum Rule {
+    Together(Ceiling),
+    Each(HostCeilings),
 }
 
 impl Ceilings {
     /// All hosts that fit the pattern have this ceiling together, unless an earlier pattern fits.
     pub fn add(&mut self, hosts: HostPattern, ceiling: Ceiling) {
-        self.rules.push((hosts, ceiling));
+        self.rules.push((hosts, Rule::Together(ceiling)));
+    }
+
+    /// Each host that fits the pattern has a ceiling of its own, unless an earlier pattern fits.
+    pub fn add_each(&mut self, hosts: HostPattern, ceilings: HostCeilings) {
+        self.rules.push((hosts, Rule::Each(ceilings)));
     }
 
     /// The ceiling of the host of this URL.
-    pub fn of(&self, url: &Url) -> Option<&Ceiling> {
+    pub fn of(&self, url: &Url) -> Option<Ceiling> {
         let mut rules = self.rules.iter();
-        let (_, ceiling) = rules.find(|(hosts, _)| hosts.matches(url))?;
-        Some(ceiling)
+        let (_, rule) = rules.find(|(hosts, _)| hosts.matches(url))?;
+        Some(match rule {
+            Rule::Together(ceiling) => ceiling.clone(),
+            Rule::Each(ceilings) => ceilings.of(url),
+        })
     }
 
     /// Whether no host has a ceiling.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
+    }
+}
+
+/// Ceilings with the same limits, one for each host, made when the host is asked first. Clones are the same ceilings.
+#[derive(Clone, Debug, Default)]
+pub struct HostCeilings(Arc<Mutex<Hosts>>);
+
+#[derive(Debug, Default)]
+struct Hosts {
+    limits: CeilingLimits,
+    /// By the URLs of the roots. Those without permits are dropped when there are too many.
+    ceilings: HashMap<Url, Ceiling>,
+}
+
+impl HostCeilings {
+    /// Ceilings with these limits.
+    pub fn new(limits: CeilingLimits) -> Self {
+        let ceilings = Self::default();
+        ceilings.set_limits(limits);
+        ceilings
+    }
+
+    /// Replaces the limits of all hosts.
+    pub fn set_limits(&self, limits: CeilingLimits) {
+        let mut hosts = lock(&self.0);
+        hosts.limits = limits;
+        for ceiling in hosts.ceilings.values() {
+            ceiling.set_limits(limits);
+        }
+    }
+
+    /// The limits of each host.
+    pub fn limits(&self) -> CeilingLimits {
+        lock(&self.0).limits
+    }
+
+    /// The ceiling of the host of this URL.
+    pub fn of(&self, url: &Url) -> Ceiling {
+        let mut hosts = lock(&self.0);
+        if hosts.ceilings.len() >= MOST_HOSTS {
+            hosts.ceilings.retain(|_, ceiling| ceiling.under_way() > 0);
+        }
+        let limits = hosts.limits;
+        let ceiling = hosts.ceilings.entry(root_of(url));
+        ceiling.or_insert_with(|| Ceiling::new(limits)).clone()
     }
 }
 
@@ -381,6 +441,9 @@ impl Drop for Place<'_> {
         state.wake_first();
     }
 }
+
+/// Hosts whose ceilings are kept while nothing is asked of them.
+const MOST_HOSTS: usize = 10_000;
 
 /// The largest number of times that a window remembers.
 const LONGEST_WINDOW: u64 = 4096;

@@ -48,7 +48,7 @@ impl Permits {
             return Ok(None);
         }
         let limited = self.hosts.entry(host).or_insert_with(|| Limited {
-            ceiling: self.ceilings.of(root).cloned(),
+            ceiling: self.ceilings.of(root),
             held_until: None,
         });
         let Some(ceiling) = &limited.ceiling else {

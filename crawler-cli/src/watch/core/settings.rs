@@ -9,7 +9,7 @@ use url::Url;
 use crate::check::guard::{BudgetRules, FlipRules, OwnNetworkRules};
 use crate::check::host::HeadUse;
 use crate::check::life::{Reconcile, Rules};
-use crate::crawl::ceiling::{Ceiling, CeilingLimits, Ceilings};
+use crate::crawl::ceiling::{CeilingLimits, Ceilings, HostCeilings};
 use crate::crawl::identity::{HostPattern, Identity};
 use crate::crawl::transfer::USER_AGENT;
 
@@ -139,9 +139,9 @@ pub struct HostRule {
     pub identity: Identity,
     /// Whether URLs are asked by HEAD first.
     pub head: Option<HeadUse>,
-    /// What checks and jobs share of these hosts. Its limits are [`rate`](Self::rate) and
-    /// [`connections`](Self::connections), of all hosts that match together.
-    pub ceiling: Ceiling,
+    /// What checks and jobs of each of these hosts share. Its limits are [`rate`](Self::rate) and
+    /// [`connections`](Self::connections).
+    pub ceilings: HostCeilings,
 }
 
 impl HostRule {
@@ -154,7 +154,7 @@ impl HostRule {
             delay: None,
             identity: Identity::default(),
             head: None,
-            ceiling: Ceiling::new(CeilingLimits::default()),
+            ceilings: HostCeilings::default(),
         }
     }
 }
@@ -165,7 +165,7 @@ impl Settings {
         for rule in &mut self.hosts {
             let same = earlier.hosts.iter().find(|old| old.hosts == rule.hosts);
             if let Some(old) = same {
-                rule.ceiling = old.ceiling.clone();
+                rule.ceilings = old.ceilings.clone();
             }
         }
     }
@@ -178,9 +178,9 @@ impl Settings {
                 concurrency: rule.connections.and_then(Limit::at),
                 rate: rule.rate.and_then(Limit::at),
             };
-            rule.ceiling.set_limits(limits);
+            rule.ceilings.set_limits(limits);
             if limits != CeilingLimits::default() {
-                ceilings.add(rule.hosts.clone(), rule.ceiling.clone());
+                ceilings.add_each(rule.hosts.clone(), rule.ceilings.clone());
             }
         }
         ceilings

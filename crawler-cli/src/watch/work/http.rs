@@ -16,7 +16,7 @@ use url::Url;
 use crate::crawl::origin::root_of;
 use crate::crawl::politeness::retry_after;
 use crate::crawl::transfer::Transfer;
-use crate::jobs::{Cancel, Ceiling, CeilingLimits, Ceilings};
+use crate::jobs::{Cancel, CeilingLimits, Ceilings, HostCeilings};
 use crate::watch::core::Settings;
 
 /// How jobs and sets reach servers: limits, addresses, identities and the ceilings of the hosts.
@@ -33,25 +33,7 @@ pub struct Http {
     transfer: Transfer,
     parked: Parked,
     /// For hosts without a ceiling of their own.
-    each_host: EachHost,
-}
-
-/// The ceilings of hosts that the configuration does not name, made when they are asked first. Only jobs share them.
-#[derive(Clone, Debug, Default)]
-struct EachHost {
-    limits: CeilingLimits,
-    hosts: Arc<Mutex<HashMap<Url, Ceiling>>>,
-}
-
-impl EachHost {
-    fn of(&self, root: &Url) -> Ceiling {
-        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-        if hosts.len() >= MOST_HOSTS {
-            hosts.retain(|_, ceiling| ceiling.under_way() > 0);
-        }
-        let new = || Ceiling::new(self.limits);
-        hosts.entry(root.clone()).or_insert_with(new).clone()
-    }
+    each_host: HostCeilings,
 }
 
 /// Hosts that asked to wait, and until when. All threads share what one of them was told.
@@ -113,10 +95,7 @@ impl Http {
 
     /// What each host without a ceiling allows all jobs together. Default: no limit.
     pub fn each_host(mut self, limits: CeilingLimits) -> Self {
-        self.each_host = EachHost {
-            limits,
-            hosts: Arc::default(),
-        };
+        self.each_host = HostCeilings::new(limits);
         self
     }
 
@@ -126,7 +105,7 @@ impl Http {
 
     /// The rate of hosts without a ceiling.
     pub(super) fn rate(&self) -> Option<Rate> {
-        self.each_host.limits.rate
+        self.each_host.limits().rate
     }
 
     /// A client for one thread.
@@ -166,7 +145,7 @@ pub(crate) struct Agent {
     client: Client,
     transfer: Transfer,
     parked: Parked,
-    each_host: EachHost,
+    each_host: HostCeilings,
     buffer: Vec<u8>,
 }
 
@@ -274,7 +253,7 @@ impl Agent {
     ) -> Result<Step, HttpError> {
         let root = root_of(url);
         let ceiling = match self.transfer.ceilings.of(&root) {
-            Some(ceiling) => ceiling.clone(),
+            Some(ceiling) => ceiling,
             None => self.each_host.of(&root),
         };
         let permit = ceiling.acquire(cancel);
@@ -431,8 +410,6 @@ const MOMENT: Duration = Duration::from_millis(100);
 const BUFFER: usize = 64 << 10;
 /// The longest `Retry-After` that holds a host.
 const LONGEST_PARKED: Duration = Duration::from_secs(86_400);
-/// Most hosts whose ceilings are kept while nothing is asked of them.
-const MOST_HOSTS: usize = 10_000;
 /// Most hosts that are held at a time.
 const MOST_PARKED: usize = 10_000;
 /// Longest `ETag` or `Last-Modified` that is kept, in bytes.
