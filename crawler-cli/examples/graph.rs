@@ -69,7 +69,9 @@ impl Graph {
         file.write_all(&serde_json::to_vec(self)?)?;
         file.sync_all()?;
         fs::rename(&new, path)?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }
 
@@ -134,7 +136,11 @@ impl Places {
         // First the nodes: a change of a URL finds its node.
         graph.save(&self.graph)?;
         for urls in urls.chunks(500) {
-            let status = self.watch("add").args(["--set", "graph"]).args(urls).status()?;
+            let status = self
+                .watch("add")
+                .args(["--set", "graph"])
+                .args(urls)
+                .status()?;
             if !status.success() {
                 return Err(format!("watch add: {status}").into());
             }
@@ -228,7 +234,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             "show" => {
                 let graph = Graph::load(&places.graph)?;
                 for (url, node) in &graph.nodes {
-                    let state = if node.is_attached { "attached" } else { "detached" };
+                    let state = if node.is_attached {
+                        "attached"
+                    } else {
+                        "detached"
+                    };
                     println!("{state} {url}");
                 }
                 return Ok(());

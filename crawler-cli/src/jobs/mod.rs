@@ -23,7 +23,9 @@ mod task;
 mod tests;
 
 pub use crate::crawl::cancel::{Cancel, CancelReason};
-pub use crate::crawl::ceiling::{Cancelled, Ceiling, CeilingLimits, Ceilings, HostCeilings, Permit, Until};
+pub use crate::crawl::ceiling::{
+    Cancelled, Ceiling, CeilingLimits, Ceilings, HostCeilings, Permit, Until,
+};
 pub use letter::{DeadLetter, DeadLetterQueue, DeadLetters, DeadReason};
 pub use pool::{
     Drain, PoolCounts, Refusal, Refused, ShutdownReport, StuckJob, Unfinished, WorkerPool,

@@ -199,7 +199,9 @@ fn exchange(
     if head.is_empty() {
         return before_end();
     }
-    log.lock().expect("no test panicked here").push(head.clone());
+    log.lock()
+        .expect("no test panicked here")
+        .push(head.clone());
     let response = answer(&head);
     before_end();
     // The client may have closed the connection.
