@@ -11,6 +11,7 @@ pub mod compare;
 pub mod counts;
 pub mod find;
 pub mod interrupt;
+pub mod jobs;
 pub mod limit;
 pub mod links;
 pub mod load;

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::{check, compare, counts, find, limit, links, load, memory, scale, serve, soak, watch};
+use crate::{
+    check, compare, counts, find, jobs, limit, links, load, memory, scale, serve, soak, watch,
+};
 
 /// Runs the tool `name` with the arguments of the program, or the tool that the first argument names.
 ///
@@ -41,6 +43,7 @@ fn run(name: &str, args: Vec<OsString>) -> Result<ExitCode, Box<dyn Error>> {
         "check" => return check::run(&check::Args::parse_from(args)),
         "find" => return find::run(&find::Args::parse_from(args)),
         "find-peak" => return find::peak(&find::PeakArgs::parse_from(args)),
+        "jobs" => return jobs::run(&jobs::Args::parse_from(args)),
         "links" => return links::run(&links::Args::parse_from(args)),
         "links-dump" => links::dump(&links::DumpArgs::parse_from(args))?,
         "memory" => return memory::run(&memory::Args::parse_from(args)),
@@ -55,7 +58,7 @@ fn run(name: &str, args: Vec<OsString>) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "check",
     "serve",
     "limit",
@@ -64,6 +67,7 @@ const NAMES: [&str; 16] = [
     "counts",
     "find",
     "find-peak",
+    "jobs",
     "links",
     "links-dump",
     "memory",

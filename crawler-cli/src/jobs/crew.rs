@@ -202,9 +202,9 @@ impl<S: Source> Crew<S> {
         lock(&self.0.state)
     }
 
-    /// The number of workers that are not stuck.
-    pub(super) fn workers(&self) -> usize {
-        self.lock().threads.workers
+    /// The name of the pool.
+    pub(super) fn name(&self) -> &str {
+        &self.0.settings.name
     }
 
     /// Waits until a job may come in, and locks the state. `None` at the end of the time.
@@ -243,6 +243,21 @@ impl<S: Source> Crew<S> {
         }
         if is_awaited {
             self.0.room.notify_one();
+        }
+    }
+
+    /// The source got so many jobs that can be run, or maybe has no more.
+    pub(super) fn handle_jobs(&self, mut state: MutexGuard<'_, State<S>>, count: usize) {
+        let woken = (0..count).take_while(|_| state.threads.wake_one()).count();
+        let is_closing = state.closing.is_some();
+        let is_awaited = state.submitters > 0 && state.source.has_room();
+        drop(state);
+        (0..woken).for_each(|_| self.0.work.notify_one());
+        if is_awaited {
+            self.0.room.notify_all();
+        }
+        if is_closing {
+            self.0.ended.notify_all();
         }
     }
 
@@ -476,6 +491,16 @@ struct Begun<P> {
 }
 
 impl<S: Source> State<S> {
+    /// The number of workers that are not stuck.
+    pub(super) fn workers(&self) -> usize {
+        self.threads.workers
+    }
+
+    /// How the pool is being shut down; `None` if it is open.
+    pub(super) fn drain(&self) -> Option<Drain> {
+        self.closing.map(|closing| closing.drain)
+    }
+
     fn take(&mut self, now: Instant) -> Option<S::Job> {
         let takes = match self.closing {
             None => true,

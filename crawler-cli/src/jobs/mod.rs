@@ -2,6 +2,7 @@
 //!
 //! - [`WorkerPool`] runs jobs in memory: a bounded queue, workers, retries with back-off that hold no worker, a dead
 //!   letter for each job that no further attempt can help.
+//! - [`DurablePool`] runs the jobs of a store: they outlive the process.
 //! - [`Ceiling`] limits concurrency and rate. Any number of pools and threads share it.
 //! - [`Cancel`] tells a running job to end.
 //! - [`Schedule`] says when a job is to run, by a cron expression.
@@ -10,6 +11,7 @@
 
 mod crew;
 mod decide;
+mod durable;
 #[cfg(all(test, not(feature = "models")))]
 mod flaws;
 mod letter;
@@ -26,6 +28,7 @@ pub use crate::crawl::cancel::{Cancel, CancelReason};
 pub use crate::crawl::ceiling::{
     Cancelled, Ceiling, CeilingLimits, Ceilings, HostCeilings, Permit, Until,
 };
+pub use durable::{DurablePool, DurableReport, NotStored, NotStoredReason, StoredJob};
 pub use letter::{DeadLetter, DeadLetterQueue, DeadLetters, DeadReason};
 pub use pool::{
     Drain, PoolCounts, Refusal, Refused, ShutdownReport, StuckJob, Unfinished, WorkerPool,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::crew::{Closed, Crew, Now, Source};
+use super::crew::{Closed, Crew, Now, Source, State};
 use super::decide::{Next, Outcome, Rules};
 use super::letter::{DeadLetter, DeadLetterQueue, DeadLetters, DeadReason, shortened};
 use super::settings::PoolSettings;
@@ -106,6 +106,25 @@ pub struct PoolCounts {
     pub late: u64,
     /// Dead letters at which the sink panicked.
     pub lost_letters: u64,
+}
+
+impl PoolCounts {
+    /// What the crew counts, without what its source does.
+    pub(super) fn of<S: Source>(state: &State<S>) -> Self {
+        let (runs, counts) = (&state.runs, &state.runs.counts);
+        Self {
+            running: runs.running.len(),
+            stuck: runs.stuck.len(),
+            workers: state.workers(),
+            done: counts.done,
+            failures: counts.failed + counts.panicked + counts.timed_out,
+            panics: counts.panicked,
+            timeouts: counts.timed_out,
+            late: counts.late,
+            lost_letters: counts.lost_letters,
+            ..Self::default()
+        }
+    }
 }
 
 /// A thread whose task has not returned although its time limit is over.
@@ -233,23 +252,12 @@ impl<T: Send + Sync + 'static> WorkerPool<T> {
 
     /// What the pool has done, and what it has to do.
     pub fn counts(&self) -> PoolCounts {
-        let workers = self.crew.workers();
         let state = self.crew.lock();
-        let (source, runs) = (&state.source, &state.runs);
-        PoolCounts {
-            queued: source.jobs.ready().len(),
-            retrying: source.jobs.postponed().len(),
-            running: runs.running.len(),
-            stuck: runs.stuck.len(),
-            workers,
-            done: runs.counts.done,
-            dead: source.dead,
-            failures: runs.counts.failed + runs.counts.panicked + runs.counts.timed_out,
-            panics: runs.counts.panicked,
-            timeouts: runs.counts.timed_out,
-            late: runs.counts.late,
-            lost_letters: runs.counts.lost_letters,
-        }
+        let mut counts = PoolCounts::of(&state);
+        counts.queued = state.source.jobs.ready().len();
+        counts.retrying = state.source.jobs.postponed().len();
+        counts.dead = state.source.dead;
+        counts
     }
 
     /// The threads whose task has not returned although its time limit is over, the oldest first.

@@ -1,0 +1,5 @@
+//! See [`benches::jobs`].
+
+fn main() -> std::process::ExitCode {
+    benches::tool::main("jobs")
+}
