@@ -1,10 +1,11 @@
-//! SIGINT and SIGTERM: the first asks a run to end, the second ends the process.
+//! SIGINT and SIGTERM: the first asks a run to end, the second ends the process. SIGHUP asks a service to read its
+//! configuration again.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// Set by the first SIGINT or SIGTERM; the second ends the process at once.
 pub(super) fn interrupt_flag() -> io::Result<Arc<AtomicBool>> {
@@ -14,6 +15,13 @@ pub(super) fn interrupt_flag() -> io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&flag))?;
         signal_hook::flag::register(signal, Arc::clone(&flag))?;
     }
+    Ok(flag)
+}
+
+/// Set by each SIGHUP.
+pub(super) fn hang_up_flag() -> io::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGHUP, Arc::clone(&flag))?;
     Ok(flag)
 }
 

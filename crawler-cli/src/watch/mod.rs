@@ -9,6 +9,7 @@ pub mod admin;
 pub mod config;
 pub mod control;
 pub mod core;
+pub mod daemon;
 pub mod figures;
 pub mod hands;
 pub mod log;

@@ -20,6 +20,7 @@ mod list;
 mod look;
 mod pause;
 mod recheck;
+mod run;
 mod schedule;
 mod sets;
 mod target;
@@ -40,6 +41,7 @@ pub(super) struct Verb {
 
 /// All verbs, in the order of the help text.
 const VERBS: &[Verb] = &[
+    run::VERB,
     verb::<sets::Add>(),
     verb::<sets::Remove>(),
     verb::<look::Show>(),

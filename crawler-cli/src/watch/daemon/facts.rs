@@ -1,0 +1,153 @@
+//! What metrics show of the store, read by the thread that owns it every few seconds: whoever reads metrics never waits for
+//! the store.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use crate::store::{Engine, Nature, Op, StoreError, StoreHandle};
+use crate::watch::vitals::{StoreFacts, Vitals};
+
+/// Keeps the house: reads the facts, and drops what is too old.
+pub(super) struct Housekeeping {
+    vitals: Arc<Vitals>,
+    /// How long URLs in no set are kept; `None`: for ever.
+    pub(super) keep: Option<Duration>,
+    facts: Chore,
+    expiry: Chore,
+}
+
+/// Something that the store does now and then.
+struct Chore {
+    every: Duration,
+    done_at: Option<Instant>,
+    /// It was sent and is not done.
+    is_under_way: Arc<AtomicBool>,
+    /// There is more of it: it goes on at once.
+    has_more: Arc<AtomicBool>,
+}
+
+impl Chore {
+    fn new(every: Duration) -> Self {
+        Self {
+            every,
+            done_at: None,
+            is_under_way: Arc::default(),
+            has_more: Arc::default(),
+        }
+    }
+
+    /// Whether it is to be sent now.
+    fn begin(&mut self, now: Instant) -> bool {
+        if self.is_under_way.load(Ordering::Acquire) {
+            return false;
+        }
+        let is_soon = |at| now.saturating_duration_since(at) < self.every;
+        if self.done_at.is_some_and(is_soon) && !self.has_more.load(Ordering::Relaxed) {
+            return false;
+        }
+        self.done_at = Some(now);
+        self.is_under_way.store(true, Ordering::Release);
+        true
+    }
+}
+
+impl Housekeeping {
+    pub(super) fn new(vitals: Arc<Vitals>, keep: Option<Duration>) -> Self {
+        Self {
+            vitals,
+            keep,
+            facts: Chore::new(FACTS_EVERY),
+            expiry: Chore::new(EXPIRY_EVERY),
+        }
+    }
+
+    /// Sends what is due.
+    pub(super) fn turn(&mut self, now: Instant, wall: Timestamp, store: &impl StoreHandle) {
+        if self.facts.begin(now) {
+            store.send(Box::new(ReadFacts {
+                vitals: Arc::clone(&self.vitals),
+                is_under_way: Arc::clone(&self.facts.is_under_way),
+                facts: StoreFacts::default(),
+            }));
+        }
+        if let Some(keep) = self.keep
+            && let Ok(before) = wall.checked_sub(keep)
+            && self.expiry.begin(now)
+        {
+            store.send(Box::new(Expire {
+                before,
+                is_under_way: Arc::clone(&self.expiry.is_under_way),
+                has_more: Arc::clone(&self.expiry.has_more),
+                count: 0,
+            }));
+        }
+    }
+}
+
+struct ReadFacts {
+    vitals: Arc<Vitals>,
+    is_under_way: Arc<AtomicBool>,
+    facts: StoreFacts,
+}
+
+impl Op for ReadFacts {
+    fn run(&mut self, engine: &mut dyn Engine) -> Result<(), StoreError> {
+        self.facts = StoreFacts {
+            dead_letters: engine.dead_letter_counts()?,
+            schedules: engine.schedules()?,
+        };
+        Ok(())
+    }
+
+    fn done(self: Box<Self>, result: Result<(), StoreError>) {
+        if result.is_ok() {
+            self.vitals.set_facts(self.facts);
+        }
+        self.is_under_way.store(false, Ordering::Release);
+    }
+
+    fn nature(&self) -> Nature {
+        Nature::Read
+    }
+}
+
+/// Drops URLs that are in no set for too long, some at a time.
+struct Expire {
+    before: Timestamp,
+    is_under_way: Arc<AtomicBool>,
+    has_more: Arc<AtomicBool>,
+    count: u64,
+}
+
+impl Op for Expire {
+    fn run(&mut self, engine: &mut dyn Engine) -> Result<(), StoreError> {
+        self.count = engine.expire(self.before, EXPIRED_AT_ONCE)?;
+        Ok(())
+    }
+
+    fn done(self: Box<Self>, result: Result<(), StoreError>) {
+        let has_more = result.is_ok() && self.count >= EXPIRED_AT_ONCE as u64;
+        self.has_more.store(has_more, Ordering::Relaxed);
+        if self.count > 0 && result.is_ok() {
+            tracing::info!(
+                urls = self.count,
+                "dropped URLs that are in no set for too long"
+            );
+        }
+        self.is_under_way.store(false, Ordering::Release);
+    }
+
+    fn rows(&self) -> usize {
+        EXPIRED_AT_ONCE
+    }
+}
+
+/// How old the numbers of the store in metrics may be.
+const FACTS_EVERY: Duration = Duration::from_secs(5);
+/// How often old URLs are dropped.
+const EXPIRY_EVERY: Duration = Duration::from_secs(3600);
+/// How many old URLs are dropped in one transaction.
+const EXPIRED_AT_ONCE: usize = 256;

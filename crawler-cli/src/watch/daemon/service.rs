@@ -1,0 +1,314 @@
+//! The parts of a running service, and the loop that drives them.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use courser::SystemResolver;
+use courser::net::os::OsNet;
+use jiff::Timestamp;
+
+use super::facts::Housekeeping;
+use super::notify::Notifier;
+use super::reload::needs_restart;
+use super::{Failure, Signals};
+use crate::crawl::clock::SystemClock;
+use crate::crawl::random::fresh_seed;
+use crate::store::sqlite::Sqlite;
+use crate::store::{StoreHandle as _, Writer, WriterSettings, WriterState};
+use crate::watch::admin::{Admin, AdminLimits};
+use crate::watch::config::{Config, Loaded};
+use crate::watch::control::{ControlServer, Served, core_channel};
+use crate::watch::core::{Settings, Watcher};
+use crate::watch::log;
+use crate::watch::metrics::{Metrics, Sources};
+use crate::watch::sets::SetReader;
+use crate::watch::vitals::Vitals;
+use crate::watch::work::{Http, Planner, Tools};
+
+type Core = Watcher<OsNet, Writer, SystemClock>;
+
+/// A service that runs.
+pub(super) struct Service {
+    loaded: Loaded,
+    /// What the core and the jobs were given last: they share the ceilings of hosts.
+    settings: Settings,
+    store: Writer,
+    core: Core,
+    tools: Arc<Tools>,
+    sets: SetReader,
+    planner: Planner,
+    vitals: Arc<Vitals>,
+    notifier: Notifier,
+    housekeeping: Housekeeping,
+    /// When the core was told to look into the store, and how many transactions there were then.
+    looked: (Option<Instant>, u64),
+    control: ControlServer,
+    admin: Admin,
+}
+
+impl Service {
+    /// Starts all parts, those first that can fail for a reason of the configuration.
+    ///
+    /// # Errors
+    /// What cannot start, and why.
+    pub(super) fn start(loaded: Loaded, out: &mut dyn Write) -> Result<Self, Failure> {
+        let config = &loaded.config;
+        let engine = Sqlite::open(&config.store.file).map_err(Failure::Store)?;
+        let cannot =
+            |what: &'static str| move |error: io::Error| Failure::Start(format!("{what}: {error}"));
+        let store =
+            Writer::start(engine, WriterSettings::default()).map_err(cannot("the store"))?;
+        let settings = Settings::from(config);
+        let client = settings.client();
+        let client = client.map_err(|error| Failure::Start(format!("the client: {error}")))?;
+        let (handle, inbox) = core_channel();
+        let core = Watcher::new(
+            client,
+            settings.clone(),
+            store.clone(),
+            SystemClock,
+            fresh_seed(),
+        );
+        let core = core.map_err(cannot("the client"))?.with_inbox(inbox);
+        // A missing name counts only if the C library, with its own configuration, does not find it either.
+        let core = core.with_second_resolver(SystemResolver::new());
+        let vitals = Arc::new(Vitals::new(Instant::now()));
+        let admin = admin(config, &core, &store, &vitals)?;
+        let served = Served {
+            store: store.clone(),
+            core: handle,
+            since: vitals.started_at(),
+        };
+        let control = ControlServer::start(&config.store.file, served);
+        let control = control.map_err(cannot("the socket for commands"))?;
+        let tools = Arc::new(
+            Tools::new(store.clone(), Http::from(&settings)).most_lost(config.guard.most_lost),
+        );
+        let sets = SetReader::start(config.sets.clone(), Arc::clone(&tools));
+        let planner = Planner::start(
+            config.schedules.clone(),
+            config.sets.clone(),
+            Arc::clone(&tools),
+        );
+        let keep = config.store.keep;
+        let mut service = Self {
+            sets: sets.map_err(cannot("the reader of sets"))?,
+            planner: planner.map_err(cannot("the schedules"))?,
+            housekeeping: Housekeeping::new(Arc::clone(&vitals), keep),
+            notifier: Notifier::new(),
+            looked: (None, 0),
+            loaded,
+            settings,
+            store,
+            core,
+            tools,
+            vitals,
+            control,
+            admin,
+        };
+        // That nobody reads the line is no reason to end.
+        let _ = writeln!(out, "listening on http://{}", service.admin.address());
+        let _ = out.flush();
+        tracing::info!(
+            version = env!("CARGO_PKG_VERSION"),
+            store = %service.loaded.config.store.file.display(),
+            listen = %service.admin.address(),
+            socket = %service.control.path().display(),
+            sets = service.loaded.config.sets.len(),
+            schedules = service.loaded.config.schedules.len(),
+            "started"
+        );
+        service.notifier.ready();
+        Ok(service)
+    }
+
+    /// Drives the core until a signal ends the service.
+    pub(super) fn run(
+        &mut self,
+        read: &mut dyn FnMut() -> Result<Loaded, String>,
+        signals: &Signals,
+    ) {
+        while !signals.end.load(Ordering::Relaxed) {
+            if signals.reload.swap(false, Ordering::Relaxed) {
+                self.reload(read);
+            }
+            let turn = self.core.step(TURN);
+            self.turn(turn);
+        }
+    }
+
+    /// What follows a turn of the core.
+    fn turn(&mut self, turn: io::Result<()>) {
+        let now = Instant::now();
+        if let Err(error) = turn {
+            tracing::error!("the network of this machine: {error}");
+            thread::sleep(TURN);
+        }
+        self.vitals.tick(now);
+        self.look(now);
+        match self.store.state() {
+            WriterState::Ok => self.vitals.note_store(None),
+            WriterState::Full => self.vitals.note_store(Some("no space left")),
+            WriterState::Failing(why) => self.vitals.note_store(Some(&why)),
+            WriterState::Closed => self.vitals.note_store(Some("closed")),
+        }
+        self.notifier.turn(now);
+        let figures = self.core.figures();
+        self.notifier.status(now, || {
+            let in_flight = figures.requests.in_flight.get();
+            let lag = Duration::from_millis(figures.backlog.lag.get()).as_secs();
+            format!(
+                "{} verdicts, {in_flight} requests in flight, {lag} s behind",
+                figures.results.total()
+            )
+        });
+        self.housekeeping.turn(now, Timestamp::now(), &self.store);
+    }
+
+    /// Has the core look into the store if something was stored: readers of sets and jobs add URLs that are due now, and
+    /// the core knows of what it stored itself alone.
+    fn look(&mut self, now: Instant) {
+        let is_soon = |at| now.saturating_duration_since(at) < LOOK_EVERY;
+        let groups = self.store.figures().groups.load(Ordering::Relaxed);
+        if groups != self.looked.1 && !self.looked.0.is_some_and(is_soon) {
+            self.looked = (Some(now), groups);
+            self.core.look_again();
+        }
+    }
+
+    /// Reads the configuration again, and applies all of it or nothing.
+    fn reload(&mut self, read: &mut dyn FnMut() -> Result<Loaded, String>) {
+        self.notifier.reloading();
+        let applied = read().and_then(|new| self.apply(new));
+        if let Err(why) = &applied {
+            for line in why.lines() {
+                tracing::error!("{line}");
+            }
+            tracing::error!("the configuration stays as it was");
+        }
+        self.vitals.note_reload(applied.is_ok());
+        self.notifier.ready();
+    }
+
+    /// # Errors
+    /// Why nothing was applied.
+    fn apply(&mut self, new: Loaded) -> Result<(), String> {
+        let restart = needs_restart(&self.loaded, &new);
+        if !restart.is_empty() {
+            return Err(format!(
+                "a restart is needed for changes of {}",
+                restart.join(", ")
+            ));
+        }
+        let changed = new.changes(&self.loaded);
+        let config = &new.config;
+        log::set_level(config.log.level);
+        let mut settings = Settings::from(config);
+        settings.keep_ceilings(&self.settings);
+        self.core.set_settings(settings.clone());
+        self.housekeeping.keep = config.store.keep;
+        self.tools = Arc::new(
+            self.tools
+                .with_http(Http::from(&settings), config.guard.most_lost),
+        );
+        // Sources are read again even if the configuration is the same: that is what SIGHUP is for.
+        self.sets
+            .reload(config.sets.clone(), Arc::clone(&self.tools));
+        self.planner.reload(
+            config.schedules.clone(),
+            config.sets.clone(),
+            Arc::clone(&self.tools),
+        );
+        let changed = match changed.is_empty() {
+            true => "nothing".to_owned(),
+            false => changed.join(", "),
+        };
+        tracing::info!(changed, "the configuration was read again");
+        self.settings = settings;
+        self.loaded = new;
+        Ok(())
+    }
+
+    /// Asks nothing new, waits for what is under way, stores it, and ends all parts.
+    ///
+    /// # Errors
+    /// What could not be stored, and is done again at the next start.
+    pub(super) fn end(mut self) -> Result<(), Failure> {
+        tracing::info!("draining");
+        self.notifier.stopping();
+        self.vitals.drain();
+        let longest = self.loaded.config.limits.drain_timeout.unwrap_or(NEVER);
+        let end = Instant::now() + longest;
+        let (planner, sets) = (self.planner, self.sets);
+        // Jobs are drained beside the core, in the same time.
+        let jobs = thread::spawn(move || {
+            sets.stop();
+            planner.drain(longest)
+        });
+        let mut is_done = false;
+        while !is_done && Instant::now() < end {
+            match self.core.drain(end.min(Instant::now() + TURN)) {
+                Ok(done) => is_done = done,
+                Err(error) => {
+                    tracing::error!("the network of this machine: {error}");
+                    break;
+                }
+            }
+            let now = Instant::now();
+            self.vitals.tick(now);
+            self.notifier.turn(now);
+        }
+        while !jobs.is_finished() {
+            // Jobs that do not end in time are left to the next start.
+            thread::sleep(TURN);
+            let now = Instant::now();
+            self.vitals.tick(now);
+            self.notifier.turn(now);
+        }
+        let drained = jobs.join().unwrap_or_default();
+        drop(self.control);
+        drop(self.core);
+        let left = end.saturating_duration_since(Instant::now());
+        let closed = self.store.close(left.max(LAST_TRY));
+        tracing::info!(
+            released = !is_done,
+            jobs_kept = drained.kept,
+            jobs_left = drained.left,
+            "ended"
+        );
+        closed.map_err(Failure::NotStored)
+    }
+}
+
+fn admin(
+    config: &Config,
+    core: &Core,
+    store: &Writer,
+    vitals: &Arc<Vitals>,
+) -> Result<Admin, Failure> {
+    let sources = Sources {
+        checks: Arc::clone(core.figures()),
+        store: store.figures(),
+        vitals: Arc::clone(vitals),
+    };
+    let limits = AdminLimits {
+        connections: config.http.connections.get(),
+        ..AdminLimits::default()
+    };
+    let address = config.http.listen;
+    Admin::start(address, limits, Metrics::new(sources), Arc::clone(vitals)).map_err(|error| {
+        Failure::Start(format!("http.listen: cannot listen on {address}: {error}"))
+    })
+}
+
+/// The longest turn of the loop: signals are seen after this time.
+const TURN: Duration = Duration::from_millis(100);
+/// The core looks into the store at most this often because of what others stored.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// The time for what is left to be stored at the end, whatever the limit says.
+const LAST_TRY: Duration = Duration::from_secs(1);
+/// Long enough to be no limit.
+const NEVER: Duration = Duration::from_secs(400 * 86_400);

@@ -1,0 +1,619 @@
+//! `crawler-cli watch run` as an operator runs it: signals, the service manager, health, metrics and logs. Each test waits
+//! for a line, a request or a state, and never for a time.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Child, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crawler_cli::store::WatchStore as _;
+use crawler_cli::store::sqlite::Sqlite;
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+mod common;
+
+use common::{crawler, stderr};
+
+/// A web server that tells the test of each request and answers it when the test says so.
+struct Site {
+    address: String,
+    requests: Receiver<Asked>,
+}
+
+/// A request that waits for its answer.
+struct Asked {
+    line: String,
+    stream: TcpStream,
+}
+
+impl Site {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let (sender, requests) = channel();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (Ok(stream), sender) = (stream, sender.clone()) else {
+                    return;
+                };
+                thread::spawn(move || serve(stream, &sender));
+            }
+        });
+        Self { address, requests }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}/{path}", self.address)
+    }
+
+    /// The next request for something else than robots.txt, which is not there.
+    fn next(&self) -> Asked {
+        loop {
+            let asked = self.requests.recv_timeout(PATIENCE).expect("a request");
+            match asked.line.contains("/robots.txt") {
+                true => asked.answer("404 Not Found"),
+                false => return asked,
+            }
+        }
+    }
+
+    /// Answers each request from now on.
+    fn answer_all(self) {
+        thread::spawn(move || {
+            for asked in self.requests {
+                let status = match asked.line.contains("/robots.txt") {
+                    true => "404 Not Found",
+                    false => "200 OK",
+                };
+                asked.answer(status);
+            }
+        });
+    }
+}
+
+impl Asked {
+    fn answer(mut self, status: &str) {
+        // The client may have gone.
+        let _ = write!(
+            self.stream,
+            "HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        );
+        let _ = self.stream.shutdown(Shutdown::Write);
+    }
+}
+
+/// Reads one request. Connections are closed after the answer.
+fn serve(stream: TcpStream, sender: &Sender<Asked>) {
+    let mut reader = BufReader::new(&stream);
+    let mut line = String::new();
+    if reader.read_line(&mut line).is_err() {
+        return;
+    }
+    let mut field = String::new();
+    while reader.read_line(&mut field).is_ok_and(|length| length > 2) {
+        field.clear();
+    }
+    if let Ok(stream) = stream.try_clone() {
+        let _ = sender.send(Asked { line, stream });
+    }
+}
+
+/// A service that runs.
+struct Service {
+    child: Child,
+    address: String,
+    log: Receiver<String>,
+    /// All lines of the log that were read.
+    seen: Vec<String>,
+}
+
+impl Service {
+    fn start(folder: &Path) -> Self {
+        Self::start_with(folder, &[])
+    }
+
+    fn start_with(folder: &Path, variables: &[(&str, &str)]) -> Self {
+        let config = folder.join("watch.toml").display().to_string();
+        let mut command = crawler(&["watch", "run", "--config", &config]);
+        command
+            .env_remove("NOTIFY_SOCKET")
+            .env_remove("WATCHDOG_USEC")
+            .env_remove("WATCHDOG_PID");
+        command.envs(variables.iter().copied());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program runs");
+        let (sender, log) = channel();
+        let errors = BufReader::new(child.stderr.take().expect("a pipe"));
+        thread::spawn(move || {
+            for line in errors.lines() {
+                let Ok(line) = line else { return };
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut first = String::new();
+        let out = child.stdout.take().expect("a pipe");
+        BufReader::new(out).read_line(&mut first).expect("a line");
+        let address = first.trim_end().strip_prefix("listening on http://");
+        let address = address.unwrap_or_default().to_owned();
+        let mut service = Self {
+            child,
+            address,
+            log,
+            seen: Vec::new(),
+        };
+        if service.address.is_empty() {
+            panic!("{first:?} {:?}", service.rest_of_log());
+        }
+        service
+    }
+
+    /// Waits for a line of the log that has this text.
+    fn line(&mut self, text: &str) -> String {
+        loop {
+            match self.log.recv_timeout(PATIENCE) {
+                Ok(line) => {
+                    self.seen.push(line.clone());
+                    if line.contains(text) {
+                        return line;
+                    }
+                }
+                Err(error) => panic!("no line with {text:?} ({error}):\n{}", self.seen.join("\n")),
+            }
+        }
+    }
+
+    fn rest_of_log(&mut self) -> String {
+        loop {
+            match self.log.recv_timeout(PATIENCE) {
+                Ok(line) => self.seen.push(line),
+                Err(RecvTimeoutError::Disconnected) => return self.seen.join("\n"),
+                Err(RecvTimeoutError::Timeout) => panic!("the log does not end"),
+            }
+        }
+    }
+
+    /// The status and the body of a page.
+    fn page(&self, path: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.address).expect("connected");
+        stream.set_read_timeout(Some(PATIENCE)).expect("set");
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("answered");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
+        (head[9..12].parse().expect("a status"), body.to_owned())
+    }
+
+    /// Waits until a page has this text.
+    fn page_with(&self, path: &str, text: &str) -> String {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let (_, body) = self.page(path);
+            if body.contains(text) {
+                return body;
+            }
+            assert!(Instant::now() < end, "no {text:?} in {path}:\n{body}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        kill_process(pid.expect("a process"), signal).expect("a signal");
+    }
+
+    fn wait(&mut self) -> ExitStatus {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                return status;
+            }
+            assert!(Instant::now() < end, "the service does not end");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Ends the service as an operator does, and returns its log.
+    fn end(mut self) -> String {
+        self.signal(Signal::TERM);
+        let status = self.wait();
+        let log = self.rest_of_log();
+        assert_eq!(status.code(), Some(0), "{log}");
+        log
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A folder with a configuration and a list of URLs.
+fn folder(config: &str, urls: &[String]) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("watch.toml"), config).expect("written");
+    fs::write(folder.path().join("urls.txt"), urls.join("\n")).expect("written");
+    folder
+}
+
+/// The program's end with these arguments, in a folder.
+fn watch(folder: &Path, args: &[&str]) -> Output {
+    let output = crawler(&[&["watch"], args].concat())
+        .current_dir(folder)
+        .output();
+    output.expect("the program runs")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn three_lines_are_enough() {
+    let site = Site::start();
+    let folder = folder(THREE_LINES, &[site.url("a"), site.url("b")]);
+    site.answer_all();
+    let service = Service::start(folder.path());
+    let good = "courser_check_results_total{class=\"ok\",code=\"2xx\"} 2";
+    let metrics = service.page_with("/metrics", good);
+    assert!(metrics.ends_with("# EOF\n"), "{metrics}");
+    service.page_with("/metrics", "courser_check_stored_total 2");
+    assert_eq!(service.page("/healthz").0, 200);
+    assert_eq!(service.page("/readyz").0, 200);
+    assert!(service.page("/version").1.starts_with("crawler-cli "));
+    let log = service.end();
+    assert!(log.contains("started") && log.contains("ended"), "{log}");
+}
+
+#[test]
+fn a_hang_up_applies_a_good_configuration() {
+    let site = Site::start();
+    let folder = folder(THREE_LINES, &[]);
+    let mut service = Service::start(folder.path());
+    service.line("started");
+    fs::write(folder.path().join("urls.txt"), site.url("new")).expect("written");
+    let config = format!("{THREE_LINES}log.level = 'debug'\npolicy.grace = '1h'\n");
+    fs::write(folder.path().join("watch.toml"), config).expect("written");
+    service.signal(Signal::HUP);
+    let line = service.line("the configuration was read again");
+    assert!(line.contains("log.level, policy.grace"), "{line}");
+    let asked = site.next();
+    assert!(asked.line.contains("/new "), "{}", asked.line);
+    asked.answer("200 OK");
+    let metrics = service.page_with("/metrics", "courser_config_reloads_total 1");
+    assert!(
+        metrics.contains("courser_config_reload_success 1"),
+        "{metrics}"
+    );
+    site.answer_all();
+    service.end();
+}
+
+#[test]
+fn a_hang_up_keeps_the_old_configuration_if_the_new_one_is_wrong() {
+    let folder = folder(THREE_LINES, &[]);
+    let mut service = Service::start(folder.path());
+    let file = folder.path().join("watch.toml");
+    fs::write(&file, "[limits]\nper_host_rat = 1\ntimeout = 'x'\n").expect("written");
+    service.signal(Signal::HUP);
+    let first = service.line("watch.toml:2:1: ");
+    assert!(first.contains("did you mean per_host_rate?"), "{first}");
+    service.line("watch.toml:3:11: ");
+    service.line("the configuration stays as it was");
+    let metrics = service.page_with("/metrics", "courser_config_reloads_total 1");
+    assert!(
+        metrics.contains("courser_config_reload_success 0"),
+        "{metrics}"
+    );
+    // What needs a restart keeps the rest from being applied, too.
+    let config = format!("{THREE_LINES}limits.connections = 7\npolicy.grace = '1h'\n");
+    fs::write(&file, config).expect("written");
+    service.signal(Signal::HUP);
+    let restart = service.line("a restart is needed");
+    assert!(restart.ends_with("limits.connections"), "{restart}");
+    service.line("the configuration stays as it was");
+    fs::remove_file(&file).expect("removed");
+    service.signal(Signal::HUP);
+    service.line("No such file");
+    service.line("the configuration stays as it was");
+    fs::write(&file, THREE_LINES).expect("written");
+    service.signal(Signal::HUP);
+    service.line("the configuration was read again");
+    service.page_with("/metrics", "courser_config_reload_success 1");
+    service.end();
+}
+
+#[test]
+fn a_drain_finishes_what_is_under_way() {
+    let site = Site::start();
+    let url = site.url("slow");
+    let folder = folder(THREE_LINES, std::slice::from_ref(&url));
+    let mut service = Service::start(folder.path());
+    let asked = site.next();
+    service.signal(Signal::TERM);
+    service.line("draining");
+    service.page_with("/readyz", "about to end");
+    assert_eq!(service.page("/healthz").0, 200);
+    asked.answer("200 OK");
+    let status = service.wait();
+    let log = service.rest_of_log();
+    assert_eq!(status.code(), Some(0), "{log}");
+    let mut store = Sqlite::open(&folder.path().join("watch.db")).expect("free");
+    let detail = store.show(&url).expect("read").expect("known");
+    assert!(detail.url.answer.is_some(), "{detail:?}");
+}
+
+#[test]
+fn a_drain_releases_what_does_not_finish() {
+    let site = Site::start();
+    let url = site.url("never");
+    let config = format!("{THREE_LINES}limits.drain_timeout = '300ms'\n");
+    let folder = folder(&config, std::slice::from_ref(&url));
+    let mut service = Service::start(folder.path());
+    let _held = site.next();
+    service.signal(Signal::TERM);
+    let status = service.wait();
+    let log = service.rest_of_log();
+    assert_eq!(status.code(), Some(0), "{log}");
+    let mut store = Sqlite::open(&folder.path().join("watch.db")).expect("free");
+    let detail = store.show(&url).expect("read").expect("known");
+    assert!(
+        detail.url.answer.is_none() && detail.url.due.is_some(),
+        "{detail:?}"
+    );
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let site = Site::start();
+    let config = format!("{THREE_LINES}limits.drain_timeout = 0\nlimits.timeout = 0\n");
+    let folder = folder(&config, &[site.url("never")]);
+    let mut service = Service::start(folder.path());
+    let _held = site.next();
+    service.signal(Signal::TERM);
+    service.line("draining");
+    service.signal(Signal::TERM);
+    assert_eq!(service.wait().code(), Some(130));
+}
+
+#[test]
+fn a_killed_service_leaves_its_store_free() {
+    let folder = folder(THREE_LINES, &[]);
+    let mut service = Service::start(folder.path());
+    service.signal(Signal::KILL);
+    assert_eq!(service.wait().signal(), Some(9));
+    Service::start(folder.path()).end();
+}
+
+#[test]
+fn the_service_manager_is_told() {
+    let folder = folder(THREE_LINES, &[]);
+    let path = folder.path().join("notify");
+    let socket = UnixDatagram::bind(&path).expect("a socket");
+    socket.set_read_timeout(Some(PATIENCE)).expect("set");
+    let variables = [
+        ("NOTIFY_SOCKET", path.to_str().expect("text")),
+        ("WATCHDOG_USEC", "200000"),
+    ];
+    let told = |wanted: &str| {
+        let mut all = Vec::new();
+        loop {
+            let mut buffer = [0; 4096];
+            let length = socket
+                .recv(&mut buffer)
+                .unwrap_or_else(|error| panic!("{wanted}: {error} {all:?}"));
+            let message = String::from_utf8_lossy(&buffer[..length]).into_owned();
+            if message.lines().any(|line| line == wanted) {
+                return message;
+            }
+            all.push(message);
+        }
+    };
+    let mut service = Service::start_with(folder.path(), &variables);
+    told("READY=1");
+    // The loop feeds the watchdog again and again.
+    for _ in 0..3 {
+        told("WATCHDOG=1");
+    }
+    service.signal(Signal::HUP);
+    let reloading = told("RELOADING=1");
+    assert!(reloading.contains("MONOTONIC_USEC="), "{reloading}");
+    told("READY=1");
+    service.line("the configuration was read again");
+    service.signal(Signal::TERM);
+    told("STOPPING=1");
+    assert_eq!(service.wait().code(), Some(0));
+}
+
+#[test]
+fn logs_have_no_secrets() {
+    let secret = "s3cr3t-pass";
+    let site = Site::start();
+    let folder = folder(
+        "",
+        &[format!(
+            "http://joe:{secret}@{}/a?token={secret}",
+            site.address
+        )],
+    );
+    fs::write(folder.path().join("auth"), format!("joe:{secret}\n")).expect("written");
+    let config = format!(
+        "{THREE_LINES}log = {{ format = 'json', level = 'trace' }}\nhost = [{{ match = '{}', auth_file = 'auth' }}]\n",
+        site.address
+    );
+    fs::write(folder.path().join("watch.toml"), config).expect("written");
+    let mut service = Service::start(folder.path());
+    service.line("started");
+    service.signal(Signal::HUP);
+    service.line("the configuration was read again");
+    site.answer_all();
+    let metrics = service.page("/metrics").1;
+    let log = service.end();
+    assert!(!log.contains(secret) && !metrics.contains(secret), "{log}");
+    for line in log.lines() {
+        let value: serde_json::Value = serde_json::from_str(line).expect(line);
+        assert!(
+            value["level"].is_string() && value["message"].is_string(),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn health_does_not_wait_for_the_store() {
+    let folder = folder(THREE_LINES, &[]);
+    let service = Service::start(folder.path());
+    service.page_with("/metrics", "courser_store_commit_seconds_count");
+    let other = rusqlite::Connection::open(folder.path().join("watch.db")).expect("opened");
+    other.execute_batch("BEGIN IMMEDIATE").expect("locked");
+    for path in ["/healthz", "/metrics", "/version"] {
+        assert_eq!(service.page(path).0, 200, "{path}");
+    }
+    other.execute_batch("ROLLBACK").expect("released");
+    service.end();
+}
+
+#[test]
+fn a_store_that_cannot_be_used_is_named() {
+    let folder = folder(THREE_LINES, &[]);
+    let service = Service::start(folder.path());
+    let second = watch(folder.path(), &["run"]);
+    assert_eq!(second.status.code(), Some(2));
+    let text = stderr(&second);
+    assert!(
+        text.contains("watch.db: ") && text.contains("another service runs on it"),
+        "{text}"
+    );
+    service.end();
+    fs::write(
+        folder.path().join("watch.db"),
+        "this is no database, but a text of some length".repeat(20),
+    )
+    .expect("written");
+    let foreign = watch(folder.path(), &["run"]);
+    assert!(matches!(foreign.status.code(), Some(1 | 2)), "{foreign:?}");
+    assert!(
+        stderr(&foreign).contains("watch.db: "),
+        "{}",
+        stderr(&foreign)
+    );
+}
+
+#[test]
+fn a_missing_configuration_says_what_to_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let missing = watch(folder.path(), &["run"]);
+    assert_eq!(missing.status.code(), Some(2));
+    let text = stderr(&missing);
+    assert!(
+        text.contains("crawler-cli watch config example > watch.toml"),
+        "{text}"
+    );
+    let named = watch(folder.path(), &["run", "--config", "no.toml"]);
+    assert_eq!(named.status.code(), Some(2));
+    assert!(
+        stderr(&named).starts_with("no.toml: No such file"),
+        "{}",
+        stderr(&named)
+    );
+}
+
+#[test]
+fn addresses_off_loopback_are_refused() {
+    let folder = folder("[http]\nlisten = '0.0.0.0:0'\n", &[]);
+    let refused = watch(folder.path(), &["run"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let text = stderr(&refused);
+    assert!(
+        text.starts_with("watch.toml:2:1: http.listen: ") && text.contains("loopback"),
+        "{text}"
+    );
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address");
+    fs::write(
+        folder.path().join("watch.toml"),
+        format!("http.listen = '{address}'\n"),
+    )
+    .expect("written");
+    let refused = watch(folder.path(), &["run"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        stderr(&refused).contains(&format!("cannot listen on {address}")),
+        "{}",
+        stderr(&refused)
+    );
+}
+
+#[test]
+fn configurations_are_checked_shown_and_explained() {
+    let folder = folder("", &[]);
+    let example = watch(folder.path(), &["config", "example"]);
+    assert_eq!(example.status.code(), Some(0));
+    let file = folder.path().join("watch.toml");
+    fs::write(&file, &example.stdout).expect("written");
+    let good = watch(folder.path(), &["config", "check"]);
+    assert_eq!(
+        (good.status.code(), stdout(&good).as_str()),
+        (
+            Some(0),
+            "watch.toml: good: 0 sets, 0 schedules, 0 host rules\n"
+        )
+    );
+    fs::write(&file, SCHEDULED).expect("written");
+    let firings = stdout(&watch(folder.path(), &["config", "check"]));
+    let line = firings
+        .lines()
+        .find(|line| line.starts_with("schedule yearly: next at "));
+    let line = line.unwrap_or_else(|| panic!("{firings}"));
+    assert_eq!(line.matches("-01-01 00:00:00 UTC").count(), 3, "{line}");
+    let shown = stdout(&watch(folder.path(), &["config", "show", "--origin"]));
+    assert!(
+        shown.contains("name = \"yearly\"  # watch.toml:2:1\n"),
+        "{shown}"
+    );
+    assert!(shown.contains("connections = 512  # default\n"), "{shown}");
+    fs::write(&file, "[limit]\n[limits]\ntimeout = 20\n").expect("written");
+    let wrong = watch(folder.path(), &["config", "check"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    let text = stderr(&wrong);
+    assert!(
+        text.starts_with("watch.toml:1:2: limit: ")
+            && text.contains("\nwatch.toml:3:11: limits.timeout: "),
+        "{text}"
+    );
+    assert_eq!(watch(folder.path(), &["config"]).status.code(), Some(2));
+    assert_eq!(
+        watch(folder.path(), &["config", "chekc"]).status.code(),
+        Some(2)
+    );
+}
+
+/// Does something useful at once.
+const THREE_LINES: &str = "\
+limits.allow_private = true
+limits.per_host_rate = 0
+set = [{ name = 'docs', urls = 'urls.txt' }]
+";
+
+const SCHEDULED: &str = "\
+[[schedule]]
+name = 'yearly'
+cron = '@yearly'
+job = { command = ['true'] }
+";
+
+/// Longer than anything takes, also on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
