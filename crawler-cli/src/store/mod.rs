@@ -24,6 +24,7 @@ mod link;
 mod pause;
 mod queue;
 mod record;
+mod rejected;
 mod run;
 pub mod sqlite;
 #[cfg(test)]

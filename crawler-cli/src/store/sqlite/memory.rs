@@ -1,6 +1,7 @@
 //! What the engine keeps in memory of the database.
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -10,6 +11,7 @@ use super::failure::Failure;
 use super::jobs::memory::Jobs;
 use super::keys::Keys;
 use super::read;
+use super::rejects::Rejects;
 use super::watch::Tally;
 use crate::store::{Demand, Host};
 
@@ -35,6 +37,7 @@ pub(super) struct Memory {
     pub(super) sources: Sources,
     pub(super) tally: Tally,
     pub(super) jobs: Jobs,
+    pub(super) rejects: Rejects,
 }
 
 /// The numbers that come next.
@@ -90,6 +93,15 @@ impl Memory {
             sources: Sources::default(),
             tally: Tally::load(db)?,
             jobs: Jobs::load(db)?,
+            rejects: Rejects::default(),
+        })
+    }
+
+    /// What is kept in memory of a store in this file.
+    pub(super) fn open(db: &Connection, path: &Path, is_read_only: bool) -> Result<Self, Failure> {
+        Ok(Self {
+            rejects: Rejects::open(db, path, is_read_only)?,
+            ..Self::load(db)?
         })
     }
 
@@ -103,6 +115,8 @@ impl Memory {
         *self = Self {
             first_link: self.first_link,
             jobs,
+            // What was inserted and is not rejected now costs a look at a row.
+            rejects: std::mem::take(&mut self.rejects),
             ..Self::load(db)?
         };
         self.hosts.announced = announced;
@@ -126,9 +140,10 @@ impl Memory {
     }
 
     /// The transaction is stored.
-    pub(super) fn commit(&mut self) {
+    pub(super) fn commit(&mut self, db: &Connection) {
         self.hosts.announced_now.clear();
         self.jobs.commit();
+        self.rejects.commit(db);
     }
 }
 

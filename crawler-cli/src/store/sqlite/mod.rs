@@ -12,6 +12,7 @@ mod memory;
 mod open;
 mod pauses;
 mod read;
+mod rejects;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ mod file_tests;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use rusqlite::Connection;
@@ -39,6 +41,7 @@ pub use check::{CheckReport, Problem, check};
 use failure::Failure;
 use group::Group;
 use memory::Memory;
+pub use rejects::RejectedFigures;
 
 /// The SQLite engine.
 ///
@@ -117,7 +120,7 @@ impl Sqlite {
     /// a network file system.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let lock = FileLock::take(path).map_err(|error| StoreError::new(path, error.into()))?;
-        let opened = open::file(path).and_then(|db| Ok((Memory::load(&db)?, db)));
+        let opened = open::file(path).and_then(|db| Ok((Memory::open(&db, path, false)?, db)));
         let (memory, db) = opened.map_err(|failure| failure.at(path))?;
         Ok(Self {
             path: path.to_owned(),
@@ -138,7 +141,7 @@ impl Sqlite {
     /// # Errors
     /// The file cannot be read, is no store, or that of another version.
     pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
-        let opened = open::reader(path).and_then(|db| Ok((Memory::load(&db)?, db)));
+        let opened = open::reader(path).and_then(|db| Ok((Memory::open(&db, path, true)?, db)));
         let (memory, db) = opened.map_err(|failure| failure.at(path))?;
         Ok(Self {
             path: path.to_owned(),
@@ -151,6 +154,11 @@ impl Sqlite {
             is_read_only: true,
             _lock: None,
         })
+    }
+
+    /// What the rejected-URL filter has answered: keep it before the store is given away.
+    pub fn rejected_figures(&self) -> Arc<RejectedFigures> {
+        self.memory.rejects.figures()
     }
 
     /// A store that ends with this value. What does not fit in its cache of 8 MiB is in a temporary file without a name,
@@ -224,7 +232,7 @@ impl Sqlite {
     fn commit(&mut self) -> Result<(), Failure> {
         self.memory.save(&self.db)?;
         self.db.prepare_cached("COMMIT")?.execute([])?;
-        self.memory.commit();
+        self.memory.commit(&self.db);
         Ok(())
     }
 

@@ -6,7 +6,6 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
 use super::bytes::Watched;
 use super::rows::{Rows, UrlRow};
 use super::sets::{BY_HAND, Members, SetRow, is_gone};
-use crate::check::life::State;
 use crate::check::life::time::to_millis;
 use crate::store::sqlite::codec::{self, ANSWER_COLUMNS};
 use crate::store::sqlite::failure::Failure;
@@ -71,6 +70,8 @@ fn join_all(
     now: Timestamp,
 ) -> Result<Submitted, Failure> {
     let now = to_millis(now);
+    let gone = memory.tally.gone();
+    memory.rejects.build(db, gone)?;
     let mut membership = Membership::prepare(db, memory)?;
     let mut finder = Finder::prepare(db)?;
     let mut submitted = Submitted::default();
@@ -84,9 +85,8 @@ fn join_all(
                 submitted.new += 1;
             }
             Some(number) => {
-                let state = membership.rejoin(&mut set, number, by, now)?;
                 submitted.known += 1;
-                if is_gone(state) {
+                if membership.rejoin(&mut set, (number, url.identity()), by, now)? {
                     submitted.gone.push(index);
                 }
             }
@@ -204,35 +204,54 @@ impl<'c> Membership<'c> {
         self.members.store(set, url, None, by.mark(None))
     }
 
-    /// A known URL becomes a member, or remains one. Returns its state.
+    /// A known URL becomes a member, or remains one. Returns whether it is gone or pruned.
     fn rejoin(
         &mut self,
         set: &mut SetRow,
-        url: i64,
+        (url, text): (i64, &str),
         by: By,
         now: Timestamp,
-    ) -> Result<State, Failure> {
+    ) -> Result<bool, Failure> {
+        let mark = self.members.mark(set, url)?;
+        self.members.store(set, url, mark, by.mark(mark))?;
+        if mark.is_some() {
+            return self.is_rejected(url, text);
+        }
+        self.memory.tally.member(1);
         let (row, is_kept) = match self.rows.read(url)? {
             Some(row) => {
                 let is_kept = row.sets == 0;
                 (row, is_kept)
             }
-            None => (self.unwatched(url, now)?, false),
+            None => {
+                let row = self.unwatched(url, now)?;
+                if is_gone(row.state()) {
+                    self.memory.rejects.insert_late(text);
+                }
+                (row, false)
+            }
         };
-        let state = row.state();
-        let mark = self.members.mark(set, url)?;
-        self.members.store(set, url, mark, by.mark(mark))?;
-        if mark.is_some() {
-            return Ok(state);
-        }
-        self.memory.tally.member(1);
+        let is_rejected = is_gone(row.state());
         if row.sets > 0 {
             self.count.execute([url, row.sets + 1])?;
-            return Ok(state);
+            return Ok(is_rejected);
         }
         self.memory.tally.kept(-i64::from(is_kept));
         self.enter(row, now)?;
-        Ok(state)
+        Ok(is_rejected)
+    }
+
+    /// Whether a member is gone or pruned. The filter spares most others the look at their rows.
+    fn is_rejected(&mut self, url: i64, text: &str) -> Result<bool, Failure> {
+        if !self.memory.rejects.may_have(text) {
+            return Ok(false);
+        }
+        let row = self.rows.read(url)?;
+        let is_rejected = row.is_some_and(|row| is_gone(row.state()));
+        if !is_rejected {
+            self.memory.rejects.was_wrong();
+        }
+        Ok(is_rejected)
     }
 
     /// A URL comes into its first set. It is due as before, or at once.

@@ -31,6 +31,7 @@ use crate::store::{
 
 pub(super) use bytes::Watched;
 pub(super) use members::Finder;
+pub(super) use sets::is_gone;
 pub(super) use tally::Tally;
 
 impl Sqlite {

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use rusqlite::{CachedStatement, Connection, params};
 
 use super::bytes::{Watched, width};
+use super::sets::is_gone;
 use super::tally::Tally;
 use crate::check::life::time::to_millis;
 use crate::check::life::{Record as Life, State};
@@ -41,6 +42,7 @@ pub(super) struct Rows<'c> {
     insert_due: CachedStatement<'c>,
     delete_due: CachedStatement<'c>,
     events: Events<'c>,
+    text: CachedStatement<'c>,
 }
 
 /// What an answer, or a change without an answer, does to a URL.
@@ -67,6 +69,7 @@ impl<'c> Rows<'c> {
                 "DELETE FROM due WHERE host = ?1 AND lane = ?2 AND due_at = ?3 AND url = ?4",
             )?,
             events: Events::prepare(db)?,
+            text: db.prepare_cached("SELECT text FROM url WHERE url = ?1")?,
         })
     }
 
@@ -109,6 +112,12 @@ impl<'c> Rows<'c> {
         };
         memory.tally.state(row.state(), -1);
         memory.tally.state(outcome.life.state(), 1);
+        if is_gone(outcome.life.state()) && !is_gone(row.state()) {
+            self.text.query_row([url.0], |row| {
+                memory.rejects.insert(row.get_ref(0)?.as_str()?);
+                Ok(())
+            })?;
+        }
         row.watched.life = outcome.life.clone();
         row.watched.due = None;
         if let Some(answer) = outcome.answer {

@@ -226,6 +226,6 @@ impl<'c> Members<'c> {
 }
 
 /// Whether a URL with this state is asked rarely only.
-pub(super) fn is_gone(state: State) -> bool {
+pub(crate) fn is_gone(state: State) -> bool {
     matches!(state, State::Gone | State::Pruned)
 }

@@ -91,6 +91,14 @@ impl Tally {
         self.counts.others[KEPT] += by;
     }
 
+    /// How many URLs in sets are gone or pruned.
+    pub(super) fn gone(&self) -> u64 {
+        let gone = [State::Gone, State::Pruned].map(|state| usize::from(state.code()));
+        gone.map(|code| codec::count(self.counts.states[code]))
+            .into_iter()
+            .sum()
+    }
+
     pub(super) fn counts(&self) -> WatchCounts {
         let Counts {
             states,
