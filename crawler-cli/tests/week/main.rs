@@ -16,6 +16,8 @@
 //! - What is gone is found within its span and one more check; time in which a guard was on does not count.
 //! - Everything else is alive in the end, or waits for its next check after a random failure.
 
+#[path = "../common/draw.rs"]
+mod draw;
 mod plan;
 mod world;
 

@@ -3,6 +3,8 @@
 use crawler_cli::check::{Cause, Verdict};
 use crawler_cli::crawl::random::Random;
 
+use crate::draw::{DAY, Draw, HOUR, MINUTE};
+
 /// What is true about a URL.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Truth {
@@ -68,7 +70,7 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) fn draw(seed: u64, count: usize) -> Self {
         let mut draw = Draw(Random::new(seed));
-        let hosts = draw.hosts(count);
+        let hosts = draw_hosts(&mut draw, count);
         let purge = draw.time(2 * DAY, 4 * DAY);
         let down_at = draw.time(DAY, 6 * DAY);
         let cut_at = draw.time(DAY, 6 * DAY);
@@ -80,7 +82,7 @@ impl Plan {
         let mut urls = Vec::with_capacity(count);
         for (host, range) in hosts.iter().enumerate() {
             for _ in range.clone() {
-                urls.push(draw.url(host, purge, down[host].is_some()));
+                urls.push(draw_url(&mut draw, host, purge, down[host].is_some()));
             }
         }
         let mut rechecks = vec![cut.0 + 2 * MINUTE];
@@ -132,82 +134,57 @@ impl Plan {
     }
 }
 
-pub(crate) struct Draw(pub(crate) Random);
-
-impl Draw {
-    /// From 0 to 1.
-    pub(crate) fn luck(&mut self) -> f64 {
-        (self.0.next_number() >> 11) as f64 / (1u64 << 53) as f64
+/// Hosts of 1 to 100 URLs.
+fn draw_hosts(draw: &mut Draw, count: usize) -> Vec<std::ops::Range<usize>> {
+    let (mut hosts, mut from) = (Vec::new(), 0);
+    while from < count {
+        let to = (from + 1 + draw.below(100)).min(count);
+        hosts.push(from..to);
+        from = to;
     }
-
-    pub(crate) fn chance(&mut self, share: f64) -> bool {
-        self.luck() < share
-    }
-
-    pub(crate) fn below(&mut self, limit: usize) -> usize {
-        (self.luck() * limit as f64) as usize
-    }
-
-    pub(crate) fn time(&mut self, from: i64, to: i64) -> i64 {
-        from + (self.luck() * (to - from) as f64) as i64
-    }
-
-    /// Hosts of 1 to 100 URLs.
-    fn hosts(&mut self, count: usize) -> Vec<std::ops::Range<usize>> {
-        let (mut hosts, mut from) = (Vec::new(), 0);
-        while from < count {
-            let to = (from + 1 + self.below(100)).min(count);
-            hosts.push(from..to);
-            from = to;
-        }
-        hosts
-    }
-
-    fn url(&mut self, host: usize, purge: i64, is_down: bool) -> Url {
-        let truth = match self.luck() {
-            ..0.007 => Truth::Gone410,
-            ..0.0095 => Truth::Gone404,
-            ..0.01 => Truth::GoneName,
-            ..0.012 => Truth::NineDays,
-            ..0.132 => Truth::Purged,
-            _ if is_down => Truth::HostDown,
-            _ => Truth::Good,
-        };
-        let (cause, from, lasts) = match truth {
-            Truth::Good | Truth::HostDown => {
-                return Url {
-                    host,
-                    truth,
-                    outage: None,
-                };
-            }
-            Truth::Purged => {
-                let lasts = 300.0 * (288.0f64.ln() * self.luck()).exp();
-                (
-                    Cause::Status410,
-                    purge + self.time(0, 10 * MINUTE),
-                    lasts as i64,
-                )
-            }
-            Truth::NineDays => (Cause::Status404, self.time(12 * HOUR, 2 * DAY), 9 * DAY),
-            Truth::Gone410 => (Cause::Status410, self.time(HOUR, 6 * DAY), EVER),
-            Truth::Gone404 => (Cause::Status404, self.time(HOUR, 6 * DAY), EVER),
-            Truth::GoneName => (Cause::DnsNxdomain, self.time(HOUR, 6 * DAY), EVER),
-        };
-        let outage = Some(Outage {
-            from,
-            to: from + lasts,
-            cause,
-        });
-        Url {
-            host,
-            truth,
-            outage,
-        }
-    }
+    hosts
 }
 
-pub(crate) const MINUTE: i64 = 60;
-pub(crate) const HOUR: i64 = 60 * MINUTE;
-pub(crate) const DAY: i64 = 24 * HOUR;
+fn draw_url(draw: &mut Draw, host: usize, purge: i64, is_down: bool) -> Url {
+    let truth = match draw.luck() {
+        ..0.007 => Truth::Gone410,
+        ..0.0095 => Truth::Gone404,
+        ..0.01 => Truth::GoneName,
+        ..0.012 => Truth::NineDays,
+        ..0.132 => Truth::Purged,
+        _ if is_down => Truth::HostDown,
+        _ => Truth::Good,
+    };
+    let (cause, from, lasts) = match truth {
+        Truth::Good | Truth::HostDown => {
+            return Url {
+                host,
+                truth,
+                outage: None,
+            };
+        }
+        Truth::Purged => {
+            let lasts = 300.0 * (288.0f64.ln() * draw.luck()).exp();
+            (
+                Cause::Status410,
+                purge + draw.time(0, 10 * MINUTE),
+                lasts as i64,
+            )
+        }
+        Truth::NineDays => (Cause::Status404, draw.time(12 * HOUR, 2 * DAY), 9 * DAY),
+        Truth::Gone410 => (Cause::Status410, draw.time(HOUR, 6 * DAY), EVER),
+        Truth::Gone404 => (Cause::Status404, draw.time(HOUR, 6 * DAY), EVER),
+        Truth::GoneName => (Cause::DnsNxdomain, draw.time(HOUR, 6 * DAY), EVER),
+    };
+    let outage = Some(Outage {
+        from,
+        to: from + lasts,
+        cause,
+    });
+    Url {
+        host,
+        truth,
+        outage,
+    }
+}
 const EVER: i64 = 100_000 * DAY;

@@ -15,7 +15,8 @@ use crawler_cli::check::{Class, Verdict};
 use crawler_cli::crawl::random::Random;
 use jiff::Timestamp;
 
-use crate::plan::{DAY, Draw, MINUTE, Plan, Truth};
+use crate::draw::{DAY, Draw, MINUTE};
+use crate::plan::{Plan, Truth};
 
 /// Everything that runs.
 pub(crate) struct World<'a> {
