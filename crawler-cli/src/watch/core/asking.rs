@@ -118,6 +118,11 @@ impl<N: Net> Asking<N> {
         self.tasks.len()
     }
 
+    /// Whether a work has the URL.
+    pub(super) fn is_asked(&self, url: UrlId) -> bool {
+        self.tasks.contains_key(&TaskId(url.0.unsigned_abs()))
+    }
+
     /// Whether the URL is asked, or its judgement is not stored yet.
     pub(super) fn is_busy(&self, url: UrlId) -> bool {
         self.busy.contains(&url)

@@ -112,19 +112,25 @@ impl Book {
         })
     }
 
-    /// Forgets hosts that are not asked, and about which nothing has to be kept in mind.
-    pub(super) fn tidy(&mut self, now: Timestamp, fleet: &Fleet<DueUrl>) {
+    /// Forgets hosts that are not asked, and about which nothing has to be kept in mind. `is_needed`: whether an outcome of
+    /// the host waits.
+    pub(super) fn tidy(
+        &mut self,
+        now: Timestamp,
+        fleet: &Fleet<DueUrl>,
+        is_needed: impl Fn(HostId, &HostPage) -> bool,
+    ) {
         let by_root = &mut self.by_root;
         self.hosts.retain(|id, page| {
             let knows = |kind| fleet.knows(QueueId { host: *id, kind });
             let is_flip_idle = page.flip.as_mut().is_none_or(|flip| flip.is_idle(now));
             let is_kept = page.unstored > 0
-                || page.is_changed
                 || page.is_changing
                 || page.ending.is_some()
                 || !page.awaiting_control.is_empty()
                 || page.parked_until.is_some_and(|until| until > now)
                 || !is_flip_idle
+                || is_needed(*id, page)
                 || Kind::ALL.into_iter().any(knows);
             if !is_kept {
                 by_root.remove(&page.root);

@@ -19,7 +19,10 @@ use crate::store::{CycleCounts, CycleId, HostId};
 pub(super) struct Cycles {
     rules: Reconcile,
     random: Random,
+    /// When the next cycle begins by the interval.
     next_at: Timestamp,
+    /// Nothing is in doubt and due before that time.
+    idle_until: Option<Timestamp>,
     current: Option<Current>,
 }
 
@@ -45,6 +48,7 @@ impl Cycles {
             rules,
             random: Random::new(seed),
             next_at: now,
+            idle_until: None,
             current: None,
         }
     }
@@ -59,7 +63,10 @@ impl Cycles {
 
     /// When the next cycle begins; `None` while one is under way.
     pub(super) fn next_at(&self) -> Option<Timestamp> {
-        self.current.is_none().then_some(self.next_at)
+        let at = self
+            .idle_until
+            .map_or(self.next_at, |idle| idle.max(self.next_at));
+        self.current.is_none().then_some(at)
     }
 
     /// When the cycle that is under way ends at the latest.
@@ -70,9 +77,10 @@ impl Cycles {
 
     /// Begins a cycle, if one is due and none is under way.
     pub(super) fn begin(&mut self, now: Timestamp) -> bool {
-        if self.current.is_some() || now < self.next_at {
+        if self.next_at().is_none_or(|at| now < at) {
             return false;
         }
+        self.idle_until = None;
         self.current = Some(Current {
             began: now,
             id: None,
@@ -96,15 +104,20 @@ impl Cycles {
         Some(current)
     }
 
-    /// Nothing is in doubt far and wide: the time at which something will be, if that is later than the next cycle.
-    pub(super) fn wait_until(&mut self, at: Timestamp) {
-        self.next_at = self.next_at.max(at);
+    /// Nothing is in doubt and due before that time.
+    pub(super) fn wait_until(&mut self, now: Timestamp, at: Option<Timestamp>) {
+        let latest = after(now, LONGEST_IDLE);
+        self.idle_until = Some(at.map_or(latest, |at| at.min(latest)));
     }
 
-    /// Something may be in doubt earlier than was thought.
-    pub(super) fn wake(&mut self, now: Timestamp) {
-        let soon = self.rules.next(now, now, &mut self.random);
-        self.next_at = self.next_at.min(soon);
+    /// Something that is in doubt will be due then.
+    pub(super) fn note_due(&mut self, at: Timestamp) {
+        self.idle_until = self.idle_until.map(|idle| idle.min(at));
+    }
+
+    /// Something may be in doubt and due earlier than was thought.
+    pub(super) fn wake(&mut self) {
+        self.idle_until = None;
     }
 }
 
@@ -147,6 +160,9 @@ impl Current {
         between(self.began, now)
     }
 }
+
+/// Without anything in doubt, a cycle looks this often whether others have made something due.
+const LONGEST_IDLE: Duration = Duration::from_secs(60);
 
 /// A cycle ends after this many intervals, at least after ten minutes, even if hosts are slow. What is left stays due.
 const LONGEST_INTERVALS: u32 = 10;

@@ -107,7 +107,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         self.looking.is_under_way = false;
         self.looking.at = match next {
             _ if has_more => Some(now),
-            Some(next) if next > now => Some(next),
+            Some(next) if next > now => Some(next.min(after(now, LONGEST_LOOK))),
             // Of hosts that are asked now, or may not be asked.
             Some(_) => Some(after(now, LOOK_AGAIN)),
             None => Some(after(now, LONGEST_LOOK)),
@@ -394,7 +394,7 @@ const MOST_FAILED: usize = 256;
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Other processes, such as commands without a service, may have made something due.
-const LONGEST_LOOK: Duration = Duration::from_secs(60);
+const LONGEST_LOOK: Duration = Duration::from_secs(10);
 
 /// Makes numbers that follow one another differ in all bits.
 const SCATTER: u64 = 0x9E37_79B9_7F4A_7C15;

@@ -66,6 +66,8 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
     pub(super) fn hold(&mut self, now: Timestamp, host: HostId) {
         self.gate.held.insert(host);
         self.figures.guards.hosts.set(self.gate.held.len() as u64);
+        // What was judged before is held, too.
+        self.send_batch();
         let text = "many of its URLs that were good are not found now";
         self.save_hold(now, host, Some(("hold", text.to_owned())));
         self.change(host, HoldChange::Hold, None);
@@ -183,13 +185,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         );
     }
 
-    pub(super) fn handle_piece(
-        &mut self,
-        now: Timestamp,
-        host: HostId,
-        change: HoldChange,
-        next: Option<DueId>,
-    ) {
+    pub(super) fn handle_piece(&mut self, host: HostId, change: HoldChange, next: Option<DueId>) {
         let Some(page) = self.book.get_mut(host) else {
             return;
         };
@@ -206,7 +202,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             page.ending = None;
             self.gate.held.remove(&host);
             self.figures.guards.hosts.set(self.gate.held.len() as u64);
-            self.cycles.wake(now);
+            self.cycles.wake();
         }
     }
 
@@ -250,15 +246,15 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
     }
 
     /// When a hold has something to do.
-    pub(super) fn next_of_holds(&self) -> Option<Timestamp> {
-        let pages = self
-            .gate
-            .held
-            .iter()
-            .filter_map(|host| self.book.get(*host));
-        let times = pages.filter_map(|page| {
+    pub(super) fn next_of_holds(&self, now: Timestamp) -> Option<Timestamp> {
+        if self.gate.is_draining {
+            return None;
+        }
+        let times = self.gate.held.iter().filter_map(|host| {
+            let page = self.book.get(*host)?;
             let flip = page.flip.as_ref()?;
-            let sample = flip.sample_at().filter(|_| page.sample.is_none());
+            let may_sample = page.sample.is_none() && self.held_up(now, *host).is_none();
+            let sample = flip.sample_at().filter(|at| may_sample || *at > now);
             sample.into_iter().chain(flip.ends_at()).min()
         });
         times.min()
@@ -434,9 +430,14 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             .map_or(Timestamp::MIN, |current| current.began)
     }
 
+    pub(super) fn may_reconcile(&self) -> bool {
+        let gate = &self.gate;
+        !gate.is_draining && !gate.is_starting && !gate.is_store_stopped
+    }
+
     /// Begins a cycle if one is due, looks for hosts, and ends the cycle.
     pub(super) fn reconcile(&mut self, now: Timestamp) {
-        if self.gate.is_draining || self.gate.is_starting || self.gate.is_store_stopped {
+        if !self.may_reconcile() {
             return;
         }
         if self.network.on().is_none() {
@@ -474,9 +475,8 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         let began = current.began;
         if is_first && is_empty {
             // Nothing is in doubt: no cycle is needed before something will be.
-            let is_later = next.is_none_or(|next| next > now);
-            if is_later && let Some(next) = next {
-                self.cycles.wait_until(next);
+            if next.is_none_or(|next| next > now) {
+                self.cycles.wait_until(now, next);
             }
         } else if is_first {
             self.keeping.ask(

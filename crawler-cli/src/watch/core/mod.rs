@@ -26,6 +26,8 @@ mod second;
 mod settings;
 mod status;
 mod steady;
+#[cfg(test)]
+mod tests;
 mod waiting;
 
 use std::collections::{BTreeSet, HashSet};
@@ -81,8 +83,8 @@ pub struct Watcher<N: Net, H: StoreHandle, C: Clock> {
 struct Time<C> {
     wall: C,
     steady: Steady,
-    /// When the last turn ended.
-    turned_at: Option<Instant>,
+    /// When the clock was to be looked at next, at the latest.
+    expected: Option<Instant>,
     /// Whether the process did not run for so long that requests in flight have failed by that.
     has_stalled: bool,
 }
@@ -140,7 +142,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             time: Time {
                 steady: Steady::new(asking.now(), now),
                 wall: clock,
-                turned_at: None,
+                expected: None,
                 has_stalled: false,
             },
             book: Book::default(),
@@ -226,7 +228,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
     /// Something may have become due in the store.
     pub fn look_again(&mut self) {
         self.looking.at = Some(self.now());
-        self.cycles.wake(self.now());
+        self.cycles.wake();
     }
 
     /// One turn: does what is to be done, then waits for something to do, at most for `longest`.
@@ -256,10 +258,13 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         self.collect(now);
         self.flush();
         let timeout = self.timeout(now, longest, sends);
-        self.time.turned_at = Some(self.asking.now());
+        self.time.expected = self.asking.now().checked_add(timeout);
         self.asking.wait(timeout, sends)?;
+        let has_stalled = self.time.has_stalled;
         let now = self.tick();
+        self.time.has_stalled |= has_stalled;
         self.collect(now);
+        self.time.expected = Some(self.asking.now());
         self.figures
             .requests
             .in_flight
@@ -287,10 +292,9 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
 
     fn tick(&mut self) -> Timestamp {
         let monotonic = self.asking.now();
-        if let Some(turned_at) = self.time.turned_at.take() {
-            let paused = monotonic.saturating_duration_since(turned_at);
-            self.time.has_stalled = paused > LONGEST_TURN;
-        }
+        let expected = self.time.expected.take().unwrap_or(monotonic);
+        let late = monotonic.saturating_duration_since(expected);
+        self.time.has_stalled = late > LATEST;
         let jump = self.time.steady.advance(monotonic, self.time.wall.now());
         let now = self.now();
         let millis = u64::try_from(now.as_millisecond()).unwrap_or_default();
@@ -329,12 +333,17 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             let age = monotonic.saturating_duration_since(since);
             timeout = timeout.min(LONGEST_BATCH.saturating_sub(age));
         }
-        let holds = self.next_of_holds();
+        let holds = self.next_of_holds(now);
+        let may_look = !self.looking.is_under_way && self.asking.fleet().has_room();
+        let may_look = may_look && !self.gate.is_draining && !self.gate.is_starting;
+        let reconciles = self.may_reconcile();
+        let begins = reconciles && self.network.on().is_none();
+        let rounds = !self.gate.is_draining && !self.gate.is_starting;
         let times = [
-            self.looking.at.filter(|_| !self.looking.is_under_way),
-            self.cycles.next_at(),
-            self.cycles.ends_at(),
-            self.network.next_at(now),
+            self.looking.at.filter(|_| may_look),
+            self.cycles.next_at().filter(|_| begins),
+            self.cycles.ends_at().filter(|_| reconciles),
+            self.network.next_at(now).filter(|_| rounds),
             self.counting.next_at(),
             self.gate.parked.first().map(|(until, _)| *until),
             holds,
@@ -363,7 +372,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             Reply::Siblings { host, due } => self.handle_siblings(now, host, due),
             Reply::Sample { host, due } => self.handle_sample(now, host, due),
             Reply::Stored { batch, is_stored } => self.handle_stored(batch, is_stored),
-            Reply::Piece { host, change, next } => self.handle_piece(now, host, change, next),
+            Reply::Piece { host, change, next } => self.handle_piece(host, change, next),
             Reply::CycleBegan(id) => {
                 if let Some(current) = self.cycles.current() {
                     current.id = Some(id);
@@ -411,11 +420,27 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
 
     fn tidy(&mut self, now: Timestamp) {
         let is_soon = |at| between(at, now) < TIDY;
-        if self.gate.tidied_at.is_some_and(is_soon) {
+        if self.gate.is_draining || self.gate.tidied_at.is_some_and(is_soon) {
             return;
         }
         self.gate.tidied_at = Some(now);
-        self.book.tidy(now, self.asking.fleet());
+        for (host, page) in self.book.iter_mut() {
+            if std::mem::take(&mut page.is_changed) {
+                self.batch.facts.push((host, page.facts.clone()));
+            }
+        }
+        if !self.batch.facts.is_empty() {
+            self.send_batch();
+        }
+        let (network, second) = (&self.network, &self.second);
+        let is_needed = |host, page: &book::HostPage| {
+            network.held(host) > 0
+                || page
+                    .root
+                    .host_str()
+                    .is_some_and(|name| second.waits_for(name))
+        };
+        self.book.tidy(now, self.asking.fleet(), is_needed);
         self.network.tidy(now);
         let throttled = self.book.iter();
         let is_parked = |page: &book::HostPage| page.parked_until.is_some_and(|until| until > now);
@@ -452,8 +477,8 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
 /// Judgements wait at most this long for others before they are sent to the store.
 const LONGEST_BATCH: Duration = Duration::from_millis(10);
 
-/// A turn that takes longer: the process was stopped.
-const LONGEST_TURN: Duration = Duration::from_secs(120);
+/// The clock was looked at later than this after it was to be: the process was stopped.
+const LATEST: Duration = Duration::from_secs(5);
 
 const LONGEST_WAIT_OF_DRAIN: Duration = Duration::from_millis(100);
 

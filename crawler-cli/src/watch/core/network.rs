@@ -116,7 +116,6 @@ impl Network {
         let host = due.id.host;
         let reach = Reach::of(outcome.verdict);
         let has_failed = reach == Some(Reach::Failed);
-        self.note_round(due.id.url, !has_failed);
         if self.guard.is_on() {
             return match has_failed {
                 true => Sight::Again(due),
@@ -187,9 +186,10 @@ impl Network {
 
     /// When the guard has something to do.
     pub(super) fn next_at(&mut self, now: Timestamp) -> Option<Timestamp> {
-        let round = match self.round {
-            None => self.guard.round_at(now),
-            Some(_) => None,
+        let may_begin = self.round.is_none() && self.on.as_ref().is_none_or(|on| on.is_cleared);
+        let round = match may_begin {
+            true => self.guard.round_at(now),
+            false => None,
         };
         let ramp = (self.share(now) < 1.0 && self.on.is_none())
             .then(|| after(now, Duration::from_secs(1)));
@@ -245,7 +245,8 @@ impl Network {
         }
     }
 
-    fn note_round(&mut self, url: UrlId, has_answered: bool) {
+    /// A URL has an outcome, which may be one of the round.
+    pub(super) fn note_round(&mut self, url: UrlId, has_answered: bool) {
         if let Some(round) = &mut self.round
             && let Some(index) = round.urls.iter().position(|left| *left == url)
         {

@@ -127,7 +127,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             if self.asking.fleet().work(queue).is_some() {
                 continue;
             }
-            if self.give(now, queue) && self.asking.is_busy(url) {
+            if self.give(now, queue) && self.asking.is_asked(url) {
                 urls.push(url);
             }
             if urls.len() >= ASKED_IN_ROUND {

@@ -71,6 +71,8 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
     fn handle_outcome(&mut self, now: Timestamp, due: DueUrl, outcome: Outcome) {
         let host = due.id.host;
         let verdict = outcome.verdict;
+        let has_failed = Reach::of(verdict) == Some(Reach::Failed);
+        self.network.note_round(due.id.url, !has_failed);
         if verdict == Verdict::Failed(Cause::Throttled) {
             self.handle_throttled(now, host, &outcome);
             if outcome.attempts == 0 {
@@ -79,7 +81,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             }
         }
         let reach = Reach::of(verdict);
-        if self.time.has_stalled && reach == Some(Reach::Failed) {
+        if self.time.has_stalled && has_failed {
             // The process did not run: its own time limits say nothing.
             return self.asking.put_back(due);
         }
@@ -226,6 +228,9 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             self.batch.facts.push((id.host, page.facts.clone()));
         }
         let state = judgement.life.state();
+        if let Some((Lane::Doubt, at)) = judgement.next {
+            self.cycles.note_due(at);
+        }
         self.batch.judgements.push(judgement);
         self.gate.unstored += 1;
         let since = self.asking.now();
@@ -271,7 +276,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
     pub(super) fn send_batch(&mut self) {
         self.gate.batch_since = None;
         let batch: Batch = std::mem::take(&mut self.batch);
-        if !batch.judgements.is_empty() {
+        if !batch.judgements.is_empty() || !batch.facts.is_empty() {
             self.keeping.judge(batch, self.asking.now());
         }
         self.figures.keeping.unstored.set(self.gate.unstored as u64);

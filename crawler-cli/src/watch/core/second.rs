@@ -83,6 +83,11 @@ impl Second {
         Opinion::Asked
     }
 
+    /// Whether outcomes wait for the answer about a name.
+    pub(super) fn waits_for(&self, name: &str) -> bool {
+        self.waiting.contains_key(name)
+    }
+
     /// The answer about a name. Returns what waited for it.
     pub(super) fn handle(
         &mut self,

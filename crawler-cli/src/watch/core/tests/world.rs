@@ -1,0 +1,231 @@
+//! A simulated network with servers, a virtual clock and a store, and a watcher that can be killed and started again.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use courser::net::sim::{Link, Peer, ScriptedAnswer, SimNet, SimServer};
+use courser::net::{Address, Net as _};
+use courser::{Answer, DnsError};
+use jiff::Timestamp;
+
+use crate::check::life::State;
+use crate::crawl::clock::NetClock;
+use crate::store::sqlite::Sqlite;
+use crate::store::{Inline, NewUrl, Origin, StoreHandle as _, UrlDetail};
+use crate::watch::core::{Limits, Settings, Watcher};
+
+pub(super) type Sim = Watcher<SimNet, Inline<Sqlite>, NetClock<SimNet>>;
+
+/// What a server does with a request.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Reaction {
+    Status(u16),
+}
+
+/// A request.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Ask {
+    pub(super) host: usize,
+    pub(super) path: String,
+    pub(super) head: String,
+}
+
+type Script = Box<dyn FnMut(&Ask) -> Reaction>;
+
+/// What all servers share.
+pub(super) struct Site {
+    script: Script,
+    /// Without requests for robots.txt.
+    pub(super) journal: Vec<Ask>,
+    /// The number of hosts: further names do not exist.
+    names: usize,
+}
+
+pub(super) struct World {
+    pub(super) net: SimNet,
+    pub(super) clock: NetClock<SimNet>,
+    pub(super) store: Inline<Sqlite>,
+    pub(super) site: Rc<RefCell<Site>>,
+    pub(super) settings: Settings,
+    pub(super) watcher: Option<Sim>,
+    starts: u64,
+}
+
+impl World {
+    /// A world with this many hosts, `h0.test` and so on, whose servers answer by the script.
+    pub(super) fn new(hosts: usize, script: impl FnMut(&Ask) -> Reaction + 'static) -> Self {
+        let net = SimNet::new(7);
+        net.set_tracing(false);
+        let site = Rc::new(RefCell::new(Site {
+            script: Box::new(script),
+            journal: Vec::new(),
+            names: hosts,
+        }));
+        for host in 0..hosts {
+            let address = Address::Tcp(format!("{}:80", ip(host)).parse().unwrap());
+            net.listen(
+                address,
+                Link::default(),
+                Server {
+                    site: Rc::clone(&site),
+                    host,
+                    unread: HashMap::new(),
+                },
+            );
+        }
+        let clock = NetClock::new(net.clone(), "2026-01-01T00:00:00Z".parse().unwrap());
+        let settings = Settings {
+            limits: Limits {
+                allow_private: true,
+                per_host_rate: Limits::rate(10.0),
+                ..Limits::default()
+            },
+            ..Settings::default()
+        };
+        Self {
+            net,
+            clock,
+            store: Inline::new(Sqlite::temporary().unwrap()),
+            site,
+            settings,
+            watcher: None,
+            starts: 0,
+        }
+    }
+
+    /// Submits `/0`, `/1` and so on of a host.
+    pub(super) fn submit(&mut self, host: usize, count: usize) {
+        let urls: Vec<NewUrl> = (0..count)
+            .map(|path| NewUrl::parse(&url(host, path)).unwrap())
+            .collect();
+        let now = self.now();
+        self.store
+            .call(move |engine| engine.submit("set", Origin::Hand, &urls, now))
+            .unwrap();
+        if let Some(watcher) = &mut self.watcher {
+            watcher.look_again();
+        }
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        use crate::crawl::clock::Clock as _;
+        self.clock.now()
+    }
+
+    pub(super) fn start(&mut self) {
+        self.starts += 1;
+        let site = Rc::clone(&self.site);
+        let resolver = self.net.resolver(move |_, name| {
+            let site = site.borrow();
+            let host = name.trim_end_matches('.').strip_prefix('h');
+            let host = host.and_then(|name| name.strip_suffix(".test")?.parse::<usize>().ok());
+            let answer = match host {
+                Some(host) if host < site.names => {
+                    Answer::found([ip(host).parse().unwrap()], Duration::from_secs(60))
+                }
+                _ => Answer::failed(DnsError::NotFound),
+            };
+            ScriptedAnswer::After(Duration::from_millis(5), answer)
+        });
+        let client = self.settings.client_on(self.net.clone(), resolver).unwrap();
+        let (store, clock) = (self.store.clone(), self.clock.clone());
+        let watcher = Watcher::new(client, self.settings.clone(), store, clock, self.starts);
+        self.watcher = Some(watcher.unwrap());
+    }
+
+    /// As kill -9 does.
+    pub(super) fn kill(&mut self) {
+        self.watcher = None;
+    }
+
+    pub(super) fn step(&mut self, longest: Duration) {
+        if self.watcher.is_none() {
+            self.start();
+        }
+        self.watcher.as_mut().unwrap().step(longest).unwrap();
+    }
+
+    pub(super) fn run(&mut self, time: Duration) {
+        let end = self.net.now() + time;
+        while self.net.now() < end {
+            let left = end - self.net.now();
+            self.step(left);
+        }
+    }
+
+    pub(super) fn detail(&self, host: usize, path: usize) -> UrlDetail {
+        let url = url(host, path);
+        self.store
+            .read(move |engine| engine.show(&url))
+            .unwrap()
+            .unwrap()
+    }
+
+    pub(super) fn count(&self, state: State) -> u64 {
+        let counts = self.store.read(|engine| engine.watch_counts()).unwrap();
+        counts.states.get(&state).copied().unwrap_or_default()
+    }
+
+    pub(super) fn journal(&self) -> Vec<Ask> {
+        self.site.borrow().journal.clone()
+    }
+
+    /// Requests for a path.
+    pub(super) fn asked(&self, host: usize, path: &str) -> Vec<Ask> {
+        let journal = self.journal().into_iter();
+        journal
+            .filter(|ask| ask.host == host && ask.path == path)
+            .collect()
+    }
+}
+
+pub(super) fn url(host: usize, path: usize) -> String {
+    format!("http://h{host}.test/{path}")
+}
+
+fn ip(host: usize) -> String {
+    format!("10.0.{}.{}", host / 250, host % 250 + 1)
+}
+
+struct Server {
+    site: Rc<RefCell<Site>>,
+    host: usize,
+    /// By connection.
+    unread: HashMap<u64, Vec<u8>>,
+}
+
+impl SimServer for Server {
+    fn on_data(&mut self, peer: &mut Peer<'_>, data: &[u8]) {
+        let unread = self.unread.entry(peer.connection()).or_default();
+        unread.extend_from_slice(data);
+        while let Some(end) = unread.windows(4).position(|end| end == b"\r\n\r\n") {
+            let head: Vec<u8> = unread.drain(..end + 4).collect();
+            let head = String::from_utf8(head).unwrap();
+            let mut words = head.split(' ');
+            let path = words.nth(1).unwrap();
+            let mut site = self.site.borrow_mut();
+            let ask = Ask {
+                host: self.host,
+                path: path.to_owned(),
+                head: head.clone(),
+            };
+            let reaction = match &*ask.path {
+                "/robots.txt" => Reaction::Status(404),
+                _ => {
+                    let reaction = (site.script)(&ask);
+                    site.journal.push(ask);
+                    reaction
+                }
+            };
+            let Reaction::Status(status) = reaction;
+            let answer = format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n");
+            peer.send(answer);
+        }
+    }
+
+    fn on_close(&mut self, peer: &mut Peer<'_>) {
+        self.unread.remove(&peer.connection());
+    }
+}
