@@ -23,38 +23,38 @@ use serde::{Deserialize, Serialize};
 
 /// The graph, and how far it has followed the changes.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct Graph {
+pub(crate) struct Graph {
     /// The cursor of the last change that was applied; `None` before the first one.
-    pub cursor: Option<serde_json::Value>,
+    pub(crate) cursor: Option<serde_json::Value>,
     /// The nodes by their URLs.
-    pub nodes: BTreeMap<String, Node>,
+    pub(crate) nodes: BTreeMap<String, Node>,
 }
 
 /// A node of the graph.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Node {
+pub(crate) struct Node {
     /// Whether the node takes part in the graph.
-    pub is_attached: bool,
+    pub(crate) is_attached: bool,
     /// How often the node was detached.
-    pub detached: u64,
+    pub(crate) detached: u64,
     /// How often it was attached again.
-    pub attached: u64,
+    pub(crate) attached: u64,
 }
 
 /// A line of `watch export --changes`.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Change {
+pub(crate) struct Change {
     /// Unique, and later for later changes.
-    pub cursor: serde_json::Value,
+    pub(crate) cursor: serde_json::Value,
     /// The URL as it was submitted.
-    pub url: String,
+    pub(crate) url: String,
     /// The new state.
-    pub to: String,
+    pub(crate) to: String,
 }
 
 impl Graph {
     /// Reads the graph; an empty one if there is no file.
-    pub fn load(path: &Path) -> io::Result<Self> {
+    pub(crate) fn load(path: &Path) -> io::Result<Self> {
         match fs::read(path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::other),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
@@ -63,7 +63,7 @@ impl Graph {
     }
 
     /// Replaces the file. After a crash it has the old graph or the new one.
-    pub fn save(&self, path: &Path) -> io::Result<()> {
+    pub(crate) fn save(&self, path: &Path) -> io::Result<()> {
         let new = path.with_extension("new");
         let mut file = File::create(&new)?;
         file.write_all(&serde_json::to_vec(self)?)?;
@@ -76,7 +76,7 @@ impl Graph {
     }
 
     /// Applies a change. Changes of URLs that are no nodes move the cursor alone.
-    pub fn apply(&mut self, change: &Change) {
+    pub(crate) fn apply(&mut self, change: &Change) {
         self.cursor = Some(change.cursor.clone());
         let Some(node) = self.nodes.get_mut(&change.url) else {
             return;
@@ -107,13 +107,13 @@ impl Graph {
 
 /// Where the program, its configuration and the graph are.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub(crate) struct Places {
     /// The program `crawler-cli`.
-    pub program: PathBuf,
+    pub(crate) program: PathBuf,
     /// The configuration of the service.
-    pub config: PathBuf,
+    pub(crate) config: PathBuf,
     /// The file of the graph.
-    pub graph: PathBuf,
+    pub(crate) graph: PathBuf,
 }
 
 impl Places {
@@ -124,7 +124,7 @@ impl Places {
     }
 
     /// Adds nodes, and has their URLs watched. May be repeated.
-    pub fn submit(&self, urls: &[String]) -> Result<(), Box<dyn Error>> {
+    pub(crate) fn submit(&self, urls: &[String]) -> Result<(), Box<dyn Error>> {
         let mut graph = Graph::load(&self.graph)?;
         for url in urls {
             let node = Node {
@@ -150,7 +150,10 @@ impl Places {
 
     /// Applies the changes as they come, until `is_over` says so after a change, or for ever. A service that is not there
     /// is waited for.
-    pub fn follow(&self, mut is_over: impl FnMut(&Graph) -> bool) -> Result<(), Box<dyn Error>> {
+    pub(crate) fn follow(
+        &self,
+        mut is_over: impl FnMut(&Graph) -> bool,
+    ) -> Result<(), Box<dyn Error>> {
         let mut graph = Graph::load(&self.graph)?;
         while !is_over(&graph) {
             let mut export = Export::start(self, &graph)?;

@@ -7,8 +7,8 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,12 +18,10 @@ use crawler_cli::find::Find;
 use crawler_cli::jobs::{Cancel, CancelReason, Ceiling, CeilingLimits, Ceilings};
 use crawler_cli::store::sqlite::Sqlite;
 use crawler_cli::store::{
-    DeadLetter, DeadLetterFilter, DeadLetterId, NewUrl, NoticeId, Origin, ScheduleChange,
+    DeadLetter, DeadLetterFilter, DeadLetterId, NewJob, NewUrl, NoticeId, Origin, ScheduleChange,
     ScheduleState, StoreHandle as _, Which, Writer, WriterSettings,
 };
-use crawler_cli::watch::config::{
-    CatchUp, JobConfig, Overlap, ScheduleConfig, SetConfig, Source,
-};
+use crawler_cli::watch::config::{CatchUp, JobConfig, Overlap, ScheduleConfig, SetConfig, Source};
 use crawler_cli::watch::sets::{SetRead, SetReader, read_set};
 use crawler_cli::watch::work::{Http, Planner, Tools, queue_of};
 use flate2::Compression;
@@ -86,7 +84,9 @@ impl Service {
     fn add(&self, set: &'static str, url: &str) {
         let urls = [NewUrl::parse(url).expect("a URL")];
         let now = Timestamp::now();
-        let added = self.store.call(move |store| store.submit(set, Origin::Hand, &urls, now));
+        let added = self
+            .store
+            .call(move |store| store.submit(set, Origin::Hand, &urls, now));
         added.expect("writable");
     }
 
@@ -126,7 +126,9 @@ fn open(folder: &Path) -> (Writer, Arc<Tools>) {
         ..WriterSettings::default()
     };
     let store = Writer::start(engine, settings).expect("a thread");
-    let http = Http::default().allow_private().timeout(Duration::from_secs(20));
+    let http = Http::default()
+        .allow_private()
+        .timeout(Duration::from_secs(20));
     let tools = Tools::new(store.clone(), http);
     (store, Arc::new(tools))
 }
@@ -185,7 +187,9 @@ fn set_of(urls: &[&str]) -> BTreeSet<String> {
 }
 
 fn sitemap_of(urls: &[String]) -> String {
-    let urls = urls.iter().map(|url| format!("<url><loc>{url}</loc></url>"));
+    let urls = urls
+        .iter()
+        .map(|url| format!("<url><loc>{url}</loc></url>"));
     format!("<urlset>{}</urlset>", urls.collect::<String>())
 }
 
@@ -204,16 +208,33 @@ mod sets {
     #[test]
     fn all_formats_are_read() {
         let service = Service::new();
-        let list = "\u{feff}# ours\r\nhttp://h.test/a\r\n\r\n  http://h.test/b  \nHTTP://H.test/c#x\n";
+        let list =
+            "\u{feff}# ours\r\nhttp://h.test/a\r\n\r\n  http://h.test/b  \nHTTP://H.test/c#x\n";
         let files = [
             ("list.txt", list.as_bytes().to_vec(), 3),
             ("urls", list.as_bytes().to_vec(), 3),
             ("list.txt.gz", gzip(list), 3),
-            ("table.csv", b"name,url\nx,http://h.test/1\ny,http://h.test/2\n".to_vec(), 2),
+            (
+                "table.csv",
+                b"name,url\nx,http://h.test/1\ny,http://h.test/2\n".to_vec(),
+                2,
+            ),
             ("table.csv.gz", gzip("url\nhttp://h.test/1\n"), 1),
-            ("records.jsonl", b"{\"url\":\"http://h.test/j\"}\n".to_vec(), 1),
-            ("sitemap.xml", sitemap_of(&["http://h.test/s".to_owned()]).into_bytes(), 1),
-            ("sitemap.xml.gz", gzip(sitemap_of(&["http://h.test/s".to_owned()])), 1),
+            (
+                "records.jsonl",
+                b"{\"url\":\"http://h.test/j\"}\n".to_vec(),
+                1,
+            ),
+            (
+                "sitemap.xml",
+                sitemap_of(&["http://h.test/s".to_owned()]).into_bytes(),
+                1,
+            ),
+            (
+                "sitemap.xml.gz",
+                gzip(sitemap_of(&["http://h.test/s".to_owned()])),
+                1,
+            ),
         ];
         for (name, content, count) in files {
             let path = service.file(name, content);
@@ -229,11 +250,21 @@ mod sets {
     fn lines_that_are_no_urls_are_counted_and_the_first_are_named() {
         let service = Service::new();
         let wrong: String = (0..150).map(|n| format!("wrong {n}\n")).collect();
-        let path = service.file("list.txt", format!("http://h.test/a\nmailto:a@b\n{wrong}http://h.test/b\n"));
+        let path = service.file(
+            "list.txt",
+            format!("http://h.test/a\nmailto:a@b\n{wrong}http://h.test/b\n"),
+        );
         let read = service.read_file("docs", &path).expect("a list");
         assert_eq!((read.urls, read.invalid, read.named.len()), (2, 151, 20));
-        assert!(read.named[0].starts_with("line 3: \"wrong 0\": "), "{:?}", read.named);
-        let path = service.file("table.jsonl", "{\"url\":\"http://h.test/a\"}\n{oh\n{\"x\":1}\n");
+        assert!(
+            read.named[0].starts_with("line 3: \"wrong 0\": "),
+            "{:?}",
+            read.named
+        );
+        let path = service.file(
+            "table.jsonl",
+            "{\"url\":\"http://h.test/a\"}\n{oh\n{\"x\":1}\n",
+        );
         let read = service.read_file("records", &path).expect("records");
         assert_eq!((read.urls, read.invalid), (1, 2), "{read}");
     }
@@ -242,11 +273,21 @@ mod sets {
     fn a_source_that_has_not_changed_writes_nothing() {
         let service = Service::new();
         let path = service.file("list.txt", urls(10));
-        assert!(!service.read_file("docs", &path).expect("a list").is_unchanged);
+        assert!(
+            !service
+                .read_file("docs", &path)
+                .expect("a list")
+                .is_unchanged
+        );
         let operations = || service.store.figures().operations.load(Ordering::SeqCst);
         for _ in 0..2 {
             let before = operations();
-            assert!(service.read_file("docs", &path).expect("a list").is_unchanged);
+            assert!(
+                service
+                    .read_file("docs", &path)
+                    .expect("a list")
+                    .is_unchanged
+            );
             // To look up the mark is the only operation.
             assert_eq!(operations() - before, 1);
             // The same content with another time is the same.
@@ -309,7 +350,13 @@ mod sets {
         let path = service.file("list.txt", urls(3));
         service.read_file("docs", &path).expect("a list");
         fs::write(&path, "").expect("room");
-        assert!(service.read_file("docs", &path).expect("a list").kept.is_some());
+        assert!(
+            service
+                .read_file("docs", &path)
+                .expect("a list")
+                .kept
+                .is_some()
+        );
         assert_eq!(service.members("docs").len(), 3);
     }
 
@@ -371,7 +418,11 @@ mod sets {
             if has_tags && head.contains(&format!("If-None-Match: {tag}")) {
                 return response(304, &format!("ETag: {tag}\r\n"), "");
             }
-            let headers = if has_tags { format!("ETag: {tag}\r\n") } else { String::new() };
+            let headers = if has_tags {
+                format!("ETag: {tag}\r\n")
+            } else {
+                String::new()
+            };
             response(200, &headers, body)
         });
         Site {
@@ -390,7 +441,12 @@ mod sets {
             let source = Source::Sitemap(url);
             let read = service.read("site", &source).expect("an index");
             assert_eq!((read.urls, read.new), (4, 4), "{read}");
-            assert!(service.read("site", &source).expect("an index").is_unchanged);
+            assert!(
+                service
+                    .read("site", &source)
+                    .expect("an index")
+                    .is_unchanged
+            );
 
             // One of the sitemaps fails, and the others may have lost something.
             site.is_shorter.store(true, Ordering::SeqCst);
@@ -419,7 +475,10 @@ mod sets {
         let url = Url::parse(&server.url("/map.txt")).expect("a URL");
         let read = service.read("site", &Source::Sitemap(url)).expect("a list");
         assert_eq!(read.urls, 2);
-        assert_eq!(server.requests(), ["GET /map.txt", "GET /map.txt", "GET /other.txt"]);
+        assert_eq!(
+            server.requests(),
+            ["GET /map.txt", "GET /map.txt", "GET /other.txt"]
+        );
     }
 
     #[test]
@@ -442,7 +501,9 @@ mod sets {
         let reader = SetReader::start(sets("no.txt"), tools).expect("a thread");
         until("both were read", || reader.readings().len() == 2);
         assert_eq!(service.members("docs").len(), 3);
-        until("a notice", || service.notices().iter().any(|text| text.contains("no.txt")));
+        until("a notice", || {
+            service.notices().iter().any(|text| text.contains("no.txt"))
+        });
         service.file("yes.txt", urls(1));
         fs::write(&path, urls(5)).expect("room");
         reader.reload(sets("yes.txt"), Arc::clone(&service.tools));
@@ -488,7 +549,9 @@ mod kinds {
         let count = Arc::new(AtomicUsize::new(3));
         let left = Arc::clone(&count);
         let server = Script::start(move |_| {
-            let urls: Vec<_> = (0..left.load(Ordering::SeqCst)).map(|n| format!("http://h.test/{n}")).collect();
+            let urls: Vec<_> = (0..left.load(Ordering::SeqCst))
+                .map(|n| format!("http://h.test/{n}"))
+                .collect();
             response(200, "", sitemap_of(&urls))
         });
         let job = JobConfig::Sitemap {
@@ -499,7 +562,9 @@ mod kinds {
         planner.run_now("map").expect("started");
         until("three", || service.members("site").len() == 3);
         count.store(2, Ordering::SeqCst);
-        until("the first run has ended", || service.busy(&queue_of("map")) == 0);
+        until("the first run has ended", || {
+            service.busy(&queue_of("map")) == 0
+        });
         planner.run_now("map").expect("started");
         until("two", || service.members("site").len() == 2);
     }
@@ -521,7 +586,9 @@ mod kinds {
         let planner = planner.expect("threads");
         let before = Timestamp::now();
         planner.run_now("nightly").expect("started");
-        until("a success", || service.state("nightly").last_success.is_some());
+        until("a success", || {
+            service.state("nightly").last_success.is_some()
+        });
         let which = Which::Set("docs".to_owned());
         let due = service.store.read(move |store| {
             let mut due = 0;
@@ -539,7 +606,10 @@ mod kinds {
     fn a_file_for_each_line_is_fetched_once_and_asked_for_with_its_validators() {
         let service = Service::new();
         let names: Vec<String> = (0..40).map(|n| format!("T{n}")).collect();
-        let list = service.file("tickers.txt", format!("# tickers\n{}\nGONE\nA/B\n", names.join("\n")));
+        let list = service.file(
+            "tickers.txt",
+            format!("# tickers\n{}\nGONE\nA/B\n", names.join("\n")),
+        );
         let refused = Arc::new(AtomicUsize::new(0));
         let refusals = Arc::clone(&refused);
         let server = Script::start_with_heads(move |head| {
@@ -564,7 +634,9 @@ mod kinds {
         };
         let planner = service.planner(vec![schedule("filings", job)]);
         planner.run_now("filings").expect("started");
-        until("a success", || service.state("filings").last_success.is_some());
+        until("a success", || {
+            service.state("filings").last_success.is_some()
+        });
         for name in &names {
             let body = fs::read_to_string(into.join(name)).expect("a file");
             assert_eq!(body, format!("body of /f/{name}"));
@@ -572,23 +644,37 @@ mod kinds {
         let body = fs::read_to_string(into.join("A%2FB")).expect("a file");
         assert_eq!(body, "body of /f/A%2FB");
         let letters = service.letters();
-        let reasons: Vec<_> = letters.iter().map(|letter| &*letter.letter.reason).collect();
+        let reasons: Vec<_> = letters
+            .iter()
+            .map(|letter| &*letter.letter.reason)
+            .collect();
         assert_eq!(reasons, ["status_404"]);
         assert_eq!(letters[0].letter.attempts, 2);
         let count = |requests: &[String], name: &str| {
             let target = format!("GET /f/{name}");
-            requests.iter().filter(|request| **request == target).count()
+            requests
+                .iter()
+                .filter(|request| **request == target)
+                .count()
         };
         let requests = server.requests();
         assert_eq!(requests.len(), 41 + 5 + 2);
         assert_eq!(count(&requests, "GONE"), 2);
 
         // The next firing finds nothing new.
-        until("the run has ended", || service.busy(&queue_of("filings")) == 0);
+        until("the run has ended", || {
+            service.busy(&queue_of("filings")) == 0
+        });
         let first = service.state("filings").last_success;
         planner.run_now("filings").expect("started");
-        until("another success", || service.state("filings").last_success > first);
-        let conditional = server.heads().iter().filter(|head| head.contains("If-None-Match")).count();
+        until("another success", || {
+            service.state("filings").last_success > first
+        });
+        let conditional = server
+            .heads()
+            .iter()
+            .filter(|head| head.contains("If-None-Match"))
+            .count();
         assert_eq!(conditional, 41);
     }
 
@@ -599,7 +685,9 @@ mod kinds {
         let times = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&times);
         let server = Script::start(move |request| {
-            seen.lock().expect("no test panicked here").push(Instant::now());
+            seen.lock()
+                .expect("no test panicked here")
+                .push(Instant::now());
             match request {
                 "GET /pub/" => page(&["a/", "b/"]),
                 "GET /pub/a/" | "GET /pub/b/" => page(&["x.iso"]),
@@ -644,7 +732,11 @@ mod kinds {
         assert!(times.len() >= 4 + 4 + 3);
         // No window of ten periods has more than ten requests; the clock of the receiver may be a little late.
         for window in times.windows(11) {
-            assert!(window[10] - window[0] >= PERIOD * 9, "{:?}", window[10] - window[0]);
+            assert!(
+                window[10] - window[0] >= PERIOD * 9,
+                "{:?}",
+                window[10] - window[0]
+            );
         }
     }
 
@@ -658,9 +750,16 @@ mod kinds {
         planner.run_now("hang").expect("started");
         planner.run_now("fail").expect("started");
         until("two dead letters", || service.letters().len() == 2);
-        let mut texts: Vec<_> = service.letters().into_iter().map(|letter| letter.letter.last).collect();
+        let mut texts: Vec<_> = service
+            .letters()
+            .into_iter()
+            .map(|letter| letter.letter.last)
+            .collect();
         texts.sort();
-        assert_eq!(texts[0], "the command ended with exit status 7; its last output: broken");
+        assert_eq!(
+            texts[0],
+            "the command ended with exit status 7; its last output: broken"
+        );
         assert!(texts[1].contains("time limit of 200ms"), "{texts:?}");
         assert_eq!(service.state("fail").last_success, None);
     }
@@ -693,7 +792,9 @@ mod life {
         assert_eq!((&*letter.reason, letter.attempts), ("panic", 2));
         assert!(letter.last.contains("no such luck"), "{letter:?}");
         planner.run_now("works").expect("started");
-        until("a success", || service.state("works").last_success.is_some());
+        until("a success", || {
+            service.state("works").last_success.is_some()
+        });
     }
 
     static RELEASED: AtomicBool = AtomicBool::new(false);
@@ -722,7 +823,12 @@ mod life {
         RELEASED.store(true, Ordering::SeqCst);
         planner.drain(Duration::from_secs(10));
         // The late results have changed nothing.
-        assert!(service.letters().iter().all(|letter| letter.letter.reason == "time_limit"));
+        assert!(
+            service
+                .letters()
+                .iter()
+                .all(|letter| letter.letter.reason == "time_limit")
+        );
     }
 
     #[test]
@@ -737,7 +843,10 @@ mod life {
         until("the command runs", || mark.exists());
         let began = Instant::now();
         let drained = planner.drain(Duration::from_secs(600));
-        assert!(began.elapsed() < Duration::from_secs(60), "jobs are told at once");
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "jobs are told at once"
+        );
         assert_eq!(drained.left, 0);
         assert_eq!(service.state("long").last_success, None);
         assert_eq!(service.busy(&queue_of("long")), 1);
@@ -772,8 +881,12 @@ mod life {
         let mut skip = schedule("skip", shell(&script));
         skip.catch_up = CatchUp::Skip;
         let planner = service.planner(vec![schedule("once", shell(&script)), skip]);
-        until("one has run", || service.state("once").last_success.is_some());
-        until("the other was counted", || service.state("skip").missed == years);
+        until("one has run", || {
+            service.state("once").last_success.is_some()
+        });
+        until("the other was counted", || {
+            service.state("skip").missed == years
+        });
         assert_eq!(service.state("once").missed, years - 1);
         drop(planner);
         // A restart makes up for nothing again.
@@ -812,7 +925,9 @@ mod life {
             });
             planned.expect("writable");
             planner.look();
-            until("it was decided", || service.state("long").last_fired.is_some());
+            until("it was decided", || {
+                service.state("long").last_fired.is_some()
+            });
             assert_eq!(service.state("long").overlapped, overlapped);
             fs::write(&end, "").expect("room");
             until("all has ended", || service.busy(&queue_of("long")) == 0);
@@ -832,7 +947,9 @@ mod life {
                 paused: Some(paused),
                 ..ScheduleChange::default()
             };
-            let done = service.store.call(move |store| store.update_schedule("nightly", &change));
+            let done = service
+                .store
+                .call(move |store| store.update_schedule("nightly", &change));
             done.expect("writable");
         };
         set(true);
@@ -840,7 +957,9 @@ mod life {
         let planner = service.planner(vec![job]);
         planner.look();
         planner.run_now("nightly").expect("started by hand");
-        until("a success", || service.state("nightly").last_success.is_some());
+        until("a success", || {
+            service.state("nightly").last_success.is_some()
+        });
         assert_eq!(service.state("nightly").last_fired, None);
         set(false);
         planner.look();
@@ -860,7 +979,10 @@ mod life {
     }
 
     fn killer() -> ScheduleConfig {
-        schedule("killer", shell("echo run >> \"$COURSER_TEST_FOLDER/log\"; kill -9 $PPID"))
+        schedule(
+            "killer",
+            shell("echo run >> \"$COURSER_TEST_FOLDER/log\"; kill -9 $PPID"),
+        )
     }
 
     #[test]
@@ -871,7 +993,11 @@ mod life {
             store,
             tools,
         } = service;
-        let job = crawler_cli::watch::work::firing_job("killer", Timestamp::now(), 2);
+        let job = crawler_cli::watch::work::firing_job("killer", Timestamp::now());
+        let job = NewJob {
+            max_attempts: 2,
+            ..job
+        };
         let now = Timestamp::now();
         let stored = store.call(move |store| store.enqueue(std::slice::from_ref(&job), now));
         stored.expect("writable");
@@ -881,7 +1007,11 @@ mod life {
         for _ in 0..2 {
             let mut child = Command::new(std::env::current_exe().expect("a program"));
             child.args(["--exact", "life::process_that_its_job_kills", "--nocapture"]);
-            let status = child.env("COURSER_TEST_FOLDER", folder.path()).output().expect("a process").status;
+            let status = child
+                .env("COURSER_TEST_FOLDER", folder.path())
+                .output()
+                .expect("a process")
+                .status;
             assert!(!status.success());
         }
         let (store, tools) = open(folder.path());

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use super::Verb;
 use super::config_rows::{ConfigFile, ConfigRows, HasConfig};
+use crate::cli::find::read_for_job;
 use crate::cli::help_rows::HelpRows;
 use crate::cli::manual::Manual;
 use crate::cli::option::Section;
@@ -50,7 +51,7 @@ fn main(words: Vec<OsString>) -> ExitCode {
             return ExitCode::from(FAILED);
         }
     };
-    match daemon::run(loaded, &mut read, &signals, &mut io::stdout()) {
+    match daemon::run(loaded, &mut read, read_for_job, &signals, &mut io::stdout()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             let text = failure.to_string();

@@ -8,6 +8,7 @@ use crate::store::{
     DeadLetterId, Engine, HostId, NewUrl, Notice, Origin, Pause, ScheduleChange, Scope, StoreError,
     UrlId, Which,
 };
+use crate::watch::work::firing_job;
 
 /// Who gives a command, and when.
 #[derive(Clone, Debug)]
@@ -220,14 +221,9 @@ fn schedule(
         ScheduleDeed::Pause => (paused(true), "paused"),
         ScheduleDeed::Resume => (paused(false), "resumed"),
         ScheduleDeed::Run => {
-            let next = Some(Some(by.now));
-            (
-                ScheduleChange {
-                    next,
-                    ..ScheduleChange::default()
-                },
-                "ran",
-            )
+            // The workers of the schedule find the job, also if no service runs now.
+            engine.enqueue(&[firing_job(name, by.now)], by.now)?;
+            (ScheduleChange::default(), "ran")
         }
     };
     engine.update_schedule(name, &change)?;

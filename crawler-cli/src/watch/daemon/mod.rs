@@ -16,6 +16,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::config::Loaded;
 use super::log;
+use super::work::FindReader;
 use crate::store::{StoreError, StoreErrorKind};
 use service::Service;
 
@@ -98,11 +99,12 @@ impl std::error::Error for Failure {}
 pub fn run(
     loaded: Loaded,
     read: &mut dyn FnMut() -> Result<Loaded, String>,
+    find: FindReader,
     signals: &Signals,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     log::start(loaded.config.log);
-    let mut service = Service::start(loaded, out)?;
+    let mut service = Service::start(loaded, find, out)?;
     service.run(read, signals);
     service.end()
 }

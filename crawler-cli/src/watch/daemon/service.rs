@@ -26,7 +26,7 @@ use crate::watch::log;
 use crate::watch::metrics::{Metrics, Sources};
 use crate::watch::sets::SetReader;
 use crate::watch::vitals::Vitals;
-use crate::watch::work::{Http, Planner, Tools};
+use crate::watch::work::{FindReader, Http, Planner, Tools};
 
 type Core = Watcher<OsNet, Writer, SystemClock>;
 
@@ -54,7 +54,11 @@ impl Service {
     ///
     /// # Errors
     /// What cannot start, and why.
-    pub(super) fn start(loaded: Loaded, out: &mut dyn Write) -> Result<Self, Failure> {
+    pub(super) fn start(
+        loaded: Loaded,
+        find: FindReader,
+        out: &mut dyn Write,
+    ) -> Result<Self, Failure> {
         let config = &loaded.config;
         let engine = Sqlite::open(&config.store.file).map_err(Failure::Store)?;
         let cannot =
@@ -85,7 +89,9 @@ impl Service {
         let control = ControlServer::start(&config.store.file, served);
         let control = control.map_err(cannot("the socket for commands"))?;
         let tools = Arc::new(
-            Tools::new(store.clone(), Http::from(&settings)).most_lost(config.guard.most_lost),
+            Tools::new(store.clone(), Http::from(&settings))
+                .find_reader(find)
+                .most_lost(config.guard.most_lost),
         );
         let sets = SetReader::start(config.sets.clone(), Arc::clone(&tools));
         let planner = Planner::start(

@@ -197,7 +197,10 @@ impl Entry {
     fn fire(&self, firing: jobs::Firing, tools: &Tools, now: Timestamp) -> Result<(), StoreError> {
         let name = self.schedule.name().to_owned();
         let at = firing.scheduled_at;
-        let job = firing_job(&name, at, self.max_attempts());
+        let job = NewJob {
+            max_attempts: self.max_attempts(),
+            ..firing_job(&name, at)
+        };
         let change = ScheduleChange {
             next: Some(self.schedule.next_firings(at, 1).first().copied()),
             missed: firing.missed,

@@ -235,7 +235,10 @@ impl Work {
             return Err(RunError::Unknown(name.to_owned()));
         };
         let now = self.tools.now();
-        let job = firing_job(name, now, entry.max_attempts());
+        let job = NewJob {
+            max_attempts: entry.max_attempts(),
+            ..firing_job(name, now)
+        };
         let stored = self
             .tools
             .call(move |store| store.enqueue(std::slice::from_ref(&job), now));
@@ -274,16 +277,14 @@ pub(super) fn workers(count: usize) -> NonZeroUsize {
     NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN)
 }
 
-/// The job of a firing at this time, also for an operator who starts a schedule while no service runs.
-pub fn firing_job(schedule: &str, at: Timestamp, max_attempts: u32) -> NewJob {
+/// The job of a firing at this time, with three attempts: also for an operator who starts a schedule, even while no
+/// service runs.
+pub fn firing_job(schedule: &str, at: Timestamp) -> NewJob {
     let firing = Firing {
         at,
         is_listed: false,
     };
-    NewJob {
-        max_attempts,
-        ..NewJob::new(queue_of(schedule), firing.payload()).with_key(at.to_string())
-    }
+    NewJob::new(queue_of(schedule), firing.payload()).with_key(at.to_string())
 }
 
 fn from(now: Timestamp, until: Timestamp) -> Duration {

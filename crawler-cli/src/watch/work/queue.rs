@@ -390,5 +390,5 @@ impl Books {
 }
 
 /// The longest wait between two looks into the store: for jobs of others, and for clocks that jump.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 const AFTER_ERROR: Duration = Duration::from_secs(5);
