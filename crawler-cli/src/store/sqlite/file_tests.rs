@@ -353,7 +353,10 @@ const BREAKS: &[(&str, &str)] = &[
         "each URL that a run has to ask is in the queue of its host",
         "UPDATE queue SET host = 9 WHERE host = 1",
     ),
-    ("each key leads to a URL", "UPDATE url_key SET url = 99"),
+    (
+        "each key leads to a URL, or is that of one that was forgotten",
+        "UPDATE url_key SET url = 99",
+    ),
     (
         "each change of state is that of a URL",
         "UPDATE event SET url = 99 WHERE cursor = 1",

@@ -10,6 +10,7 @@ mod watch;
 mod watch_guards;
 mod watch_kill;
 mod watch_model;
+mod watch_sets;
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -30,6 +31,7 @@ pub(crate) use runs::*;
 pub(crate) use watch::*;
 pub(crate) use watch_guards::*;
 pub(crate) use watch_model::watching_agrees_with_the_model;
+pub(crate) use watch_sets::*;
 
 /// A place where stores of one engine are.
 pub(crate) trait Engine {
