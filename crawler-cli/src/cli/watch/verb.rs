@@ -1,6 +1,5 @@
 //! What the verbs of an operator share: how they are declared, their options, and how they end.
 
-use std::env;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::marker::PhantomData;
@@ -16,7 +15,7 @@ use crate::cli::parse::{CommandLine, Syntax, UsageError, parse};
 use crate::cli::{self, FAILED, USAGE, wrong_usage};
 use crate::store::StoreError;
 use crate::terminal;
-use crate::watch::config::Loaded;
+use crate::watch::config::{Loaded, environment};
 use crate::watch::control::{ControlError, Hand, live_status};
 use crate::watch::hands::{ExportError, Live, Reader, Shape};
 
@@ -177,11 +176,7 @@ impl Values {
     /// The configuration.
     pub(super) fn load(&self) -> Result<Loaded, Failure> {
         let file = self.config.path()?;
-        let variables = env::vars_os().filter_map(|(name, value)| {
-            Some((name.into_string().ok()?, value.into_string().ok()?))
-        });
-        let variables: Vec<_> = variables.collect();
-        Loaded::read(&file, &variables).map_err(Failure::Config)
+        Loaded::read(&file, &environment()).map_err(Failure::Config)
     }
 
     /// The file of the store.
