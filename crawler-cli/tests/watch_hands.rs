@@ -88,7 +88,10 @@ fn judge(engine: &mut dyn Engine, url: &str, verdict: Verdict, status: u16) {
     let detail = engine.show(url).expect("read").expect("watched");
     let (lane, due) = detail.url.due.expect("it is in a set");
     let mut life = detail.url.life;
-    let context = Context { is_control_fine: true, ..Context::default() };
+    let context = Context {
+        is_control_fine: true,
+        ..Context::default()
+    };
     let answer = (verdict, Some(status));
     let decision = rules.decide(now, &mut life, answer, &context, &mut Random::new(1));
     let changes = decision.transition.map(|transition| Change {
@@ -99,8 +102,16 @@ fn judge(engine: &mut dyn Engine, url: &str, verdict: Verdict, status: u16) {
         why: transition.why.name().into_owned(),
     });
     let judgement = Judgement {
-        id: crawler_cli::store::DueId { host: detail.host.id, lane, due, url: detail.url.id },
-        answer: Some(Answer { status: Some(status), ..Answer::of(verdict) }),
+        id: crawler_cli::store::DueId {
+            host: detail.host.id,
+            lane,
+            due,
+            url: detail.url.id,
+        },
+        answer: Some(Answer {
+            status: Some(status),
+            ..Answer::of(verdict)
+        }),
         next: Some((Lane::of(life.state(), false), decision.due)),
         life,
         changes: changes.into_iter().collect(),
@@ -118,15 +129,38 @@ fn urls_are_added_shown_and_removed() {
     place.fails(1, &["status"]);
     let list = "http://b.example/1\n# no\n\nhttp://b.example/2\nmailto:me@b.example\n";
     fs::write(place.folder.path().join("list.txt"), list).expect("written");
-    let said = place.fails(1, &["add", "--set", "docs", "https://me:secret@a.example/", "list.txt"]);
-    assert!(said.contains("set docs: 3 new, 0 known, 1 rejected"), "{said}");
-    assert!(said.contains("list.txt:5: mailto:me@b.example: the scheme is not"), "{said}");
+    let said = place.fails(
+        1,
+        &[
+            "add",
+            "--set",
+            "docs",
+            "https://me:secret@a.example/",
+            "list.txt",
+        ],
+    );
+    assert!(
+        said.contains("set docs: 3 new, 0 known, 1 rejected"),
+        "{said}"
+    );
+    assert!(
+        said.contains("list.txt:5: mailto:me@b.example: the scheme is not"),
+        "{said}"
+    );
     let again = place.json(&["add", "--json", "--set", "docs", "http://b.example/1"]);
     assert_eq!((&again["new"], &again["known"]), (&0.into(), &1.into()));
 
     let shown = place.ok(&["show", "https://me:secret@a.example/"]);
-    assert!(shown.starts_with("https://***@a.example/\n") && !shown.contains("secret"), "{shown}");
-    for part in ["NEW: not judged yet", "no service runs", "Sets         docs", "· NEW"] {
+    assert!(
+        shown.starts_with("https://***@a.example/\n") && !shown.contains("secret"),
+        "{shown}"
+    );
+    for part in [
+        "NEW: not judged yet",
+        "no service runs",
+        "Sets         docs",
+        "· NEW",
+    ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     place.fails(1, &["show", "https://c.example/"]);
@@ -134,7 +168,10 @@ fn urls_are_added_shown_and_removed() {
     assert!(host.starts_with("http://b.example/: 2 URLs\n"), "{host}");
     assert!(place.ok(&["status"]).contains("NEW 3"));
 
-    assert_eq!(place.ok(&["remove", "http://b.example/1"]), "removed 1 URL\n");
+    assert_eq!(
+        place.ok(&["remove", "http://b.example/1"]),
+        "removed 1 URL\n"
+    );
     let url = place.json(&["status", "--json", "http://b.example/1"]);
     assert_eq!(url["not_asked"][0]["reason"], "in_no_set");
     place.fails(1, &["remove", "http://c.example/"]);
@@ -166,7 +203,10 @@ fn usage_and_configuration_are_checked() {
     place.fails(1, &["schedule", "run", "weekly"]);
     let elsewhere = tempfile::tempdir().expect("a folder");
     let mut command = common::crawler(&["watch", "status"]);
-    let output = command.current_dir(elsewhere.path()).output().expect("runs");
+    let output = command
+        .current_dir(elsewhere.path())
+        .output()
+        .expect("runs");
     assert_eq!(output.status.code(), Some(2));
     assert!(common::stderr(&output).contains("no --config FILE"));
 }
@@ -177,17 +217,22 @@ fn pauses_and_schedules_outlast_the_hands() {
     place.ok(&["add", "https://a.example/", "http://a.example/"]);
     assert_eq!(place.ok(&["pause"]), "paused everything\n");
     let paused = place.ok(&["pause", "--host", "a.example"]);
-    assert_eq!(paused, "paused https://a.example/\npaused http://a.example/\n");
-    place.ok(&["pause", "--set", "added"]);
+    assert_eq!(
+        paused,
+        "paused https://a.example/\npaused http://a.example/\n"
+    );
     let status = place.json(&["status", "--json"]);
-    assert_eq!(status["pauses"].as_array().map(Vec::len), Some(4));
+    assert_eq!(status["pauses"].as_array().map(Vec::len), Some(3));
     let url = place.ok(&["status", "https://a.example/"]);
-    for part in ["everything is paused", "the host is paused", "the set added is paused"] {
-        assert!(url.replace("\n               ", " ").contains(part), "{part}: {url}");
+    for part in ["everything is paused", "the host is paused"] {
+        assert!(
+            url.replace("\n               ", " ").contains(part),
+            "{part}: {url}"
+        );
     }
     place.ok(&["resume"]);
     place.fails(1, &["resume"]);
-    place.fails(1, &["pause", "--set", "none"]);
+    place.fails(1, &["pause", "--host", "b.example"]);
 
     place.ok(&["schedule", "pause", "nightly"]);
     assert!(place.ok(&["schedule", "list"]).contains("paused"));
@@ -209,7 +254,10 @@ fn changes_have_cursors_and_a_history_is_shown() {
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect();
-    let steps: Vec<_> = changes.iter().map(|c| (c["from"].as_str(), c["to"].as_str())).collect();
+    let steps: Vec<_> = changes
+        .iter()
+        .map(|c| (c["from"].as_str(), c["to"].as_str()))
+        .collect();
     let expected = [("NEW", "ALIVE"), ("NEW", "ALIVE"), ("ALIVE", "SUSPECT")];
     assert_eq!(steps, expected.map(|(from, to)| (Some(from), Some(to))));
     let second = changes[1]["cursor"].to_string();
@@ -217,19 +265,41 @@ fn changes_have_cursors_and_a_history_is_shown() {
     assert_eq!(rest.lines().count(), 1);
 
     let shown = place.ok(&["show", "http://a.example/"]);
-    for part in ["SUSPECT", "200 410, oldest first", "NEW → ALIVE", "ALIVE → SUSPECT", "status_410"] {
+    for part in [
+        "SUSPECT",
+        "200 410, oldest first",
+        "NEW → ALIVE",
+        "ALIVE → SUSPECT",
+        "status_410",
+    ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    assert!(
+        shown.lines().all(|line| line.chars().count() <= 80),
+        "{shown}"
+    );
     let json = place.json(&["show", "--json", "http://a.example/"]);
     assert_eq!(json["changes"][1]["to"], "SUSPECT");
     let line: Value = serde_json::from_str(&place.ok(&["export", "--json", "--state", "suspect"]))
         .expect("one line");
-    assert_eq!((&line["status"], &line["state"]), (&410.into(), &"SUSPECT".into()));
+    assert_eq!(
+        (&line["status"], &line["state"]),
+        (&410.into(), &"SUSPECT".into())
+    );
     assert_eq!(line["history"][1]["status"], 410);
     assert!(line["first_bad"].is_string());
-    assert!(place.ok(&["export", "--csv"]).contains("http://a.example/,SUSPECT,neg,status_410,410"));
-    assert_eq!(place.ok(&["recheck", "--state", "SUSPECT"]).split(';').next(), Some("made 1 URL due now"));
+    assert!(
+        place
+            .ok(&["export", "--csv"])
+            .contains("http://a.example/,SUSPECT,neg,status_410,410")
+    );
+    assert_eq!(
+        place
+            .ok(&["recheck", "--state", "SUSPECT"])
+            .split(';')
+            .next(),
+        Some("made 1 URL due now")
+    );
 }
 
 #[test]
@@ -239,23 +309,67 @@ fn holds_end_without_a_service() {
     let mut store = Sqlite::open(&place.store()).expect("a store");
     judge(&mut store, "http://a.example/", OK, 200);
     judge(&mut store, "http://a.example/", GONE, 410);
-    let detail = store.show("http://a.example/").expect("read").expect("watched");
+    let detail = store
+        .show("http://a.example/")
+        .expect("read")
+        .expect("watched");
     let (lane, due) = detail.url.due.expect("due");
     let (now, mut life) = (Timestamp::now(), detail.url.life);
-    Profile::Default.rules().hold(now, &mut life, Guard::HostFlip);
-    let id = crawler_cli::store::DueId { host: detail.host.id, lane, due, url: detail.url.id };
-    let held = Amendment { id, life, changes: Vec::new(), next: (Lane::Held, now) };
+    let change = Profile::Default
+        .rules()
+        .hold(now, &mut life, Guard::HostFlip);
+    let changes = change.map(|transition| Change {
+        at: transition.at,
+        from: transition.from,
+        to: transition.to,
+        status: None,
+        why: transition.why.name().into_owned(),
+    });
+    let id = crawler_cli::store::DueId {
+        host: detail.host.id,
+        lane,
+        due,
+        url: detail.url.id,
+    };
+    let held = Amendment {
+        id,
+        life,
+        changes: changes.into_iter().collect(),
+        next: (Lane::Held, now),
+    };
     store.amend(&[held]).expect("stored");
-    let hold = Hold { since: now, sampled_at: None, was_sample_good: false };
+    let hold = Hold {
+        since: now,
+        sampled_at: None,
+        was_sample_good: false,
+    };
     let (host, root) = (detail.host.id, detail.host.root);
-    store.save_hold(&HostHold { host, root, hold, held: 1, is_ending: false }).expect("stored");
+    store
+        .save_hold(&HostHold {
+            host,
+            root,
+            hold,
+            held: 1,
+            is_ending: false,
+        })
+        .expect("stored");
     drop(store);
 
     let list = place.ok(&["hold", "list"]);
-    assert!(list.starts_with("http://a.example/  1 URL  since "), "{list}");
-    assert!(place.ok(&["status", "http://a.example/"]).contains("is held since"));
+    assert!(
+        list.starts_with("http://a.example/  1 URL  since "),
+        "{list}"
+    );
+    assert!(
+        place
+            .ok(&["status", "http://a.example/"])
+            .contains("is held since")
+    );
     place.fails(1, &["hold", "release", "b.example"]);
-    assert_eq!(place.ok(&["hold", "release", "a.example"]), "released http://a.example/: 1 URL\n");
+    assert_eq!(
+        place.ok(&["hold", "release", "a.example"]),
+        "released http://a.example/: 1 URL\n"
+    );
     assert_eq!(place.ok(&["hold", "list"]), "no host is held\n");
     let url = place.json(&["show", "--json", "http://a.example/"]);
     assert_eq!(url["state"], State::Suspect.name());
@@ -268,7 +382,12 @@ fn dead_letters_are_listed_replayed_and_dropped() {
     place.ok(&["add", "http://a.example/"]);
     let mut store = Sqlite::open(&place.store()).expect("a store");
     judge(&mut store, "http://a.example/", OK, 200);
-    let id = store.show("http://a.example/").expect("read").expect("watched").url.id;
+    let id = store
+        .show("http://a.example/")
+        .expect("read")
+        .expect("watched")
+        .url
+        .id;
     let at = Timestamp::now();
     let letter = NewDeadLetter {
         reason: "redirect_loop".into(),
@@ -281,12 +400,34 @@ fn dead_letters_are_listed_replayed_and_dropped() {
     let number = number.expect("stored").0.to_string();
     drop(store);
     assert!(place.ok(&["dlq", "list"]).contains("redirect_loop"));
-    assert!(place.ok(&["dlq", "show", &number]).contains("GET /\\u{1b}[31m"));
-    assert!(place.ok(&["show", "http://a.example/"]).contains("redirect_loop after 3 attempts"));
-    let dry = ["dlq", "replay", "--reason", "redirect_loop", "--since", "1d", "--dry-run"];
+    assert!(
+        place
+            .ok(&["dlq", "show", &number])
+            .contains("GET /\\u{1b}[31m")
+    );
+    assert!(
+        place
+            .ok(&["show", "http://a.example/"])
+            .contains("redirect_loop after 3 attempts")
+    );
+    let dry = [
+        "dlq",
+        "replay",
+        "--reason",
+        "redirect_loop",
+        "--since",
+        "1d",
+        "--dry-run",
+    ];
     assert_eq!(place.ok(&dry), "would have replayed 1 dead letter\n");
-    assert_eq!(place.ok(&["dlq", "replay", "--all"]), "replayed 1 dead letter\n");
-    assert_eq!(place.ok(&["dlq", "replay", "--all"]), "replayed 0 dead letters\n");
+    assert_eq!(
+        place.ok(&["dlq", "replay", "--all"]),
+        "replayed 1 dead letter\n"
+    );
+    assert_eq!(
+        place.ok(&["dlq", "replay", "--all"]),
+        "replayed 0 dead letters\n"
+    );
     let export: Value = serde_json::from_str(&place.ok(&["dlq", "export"])).expect("one line");
     assert_eq!(export["url"], "http://a.example/");
     place.fails(1, &["dlq", "show", "99"]);
@@ -298,8 +439,17 @@ fn stores_are_backed_up_checked_and_restored() {
     place.ok(&["add", "http://a.example/"]);
     let used = Sqlite::open(&place.store()).expect("a store");
     assert!(place.ok(&["db", "backup", "copy.db"]).contains("sound"));
-    assert!(place.ok(&["db", "check"]).lines().all(|line| line.starts_with("ok ")));
-    assert!(place.fails(1, &["db", "restore", "copy.db"]).contains("is using it"));
+    assert!(
+        place
+            .ok(&["db", "check"])
+            .lines()
+            .all(|line| line.starts_with("ok "))
+    );
+    assert!(
+        place
+            .fails(1, &["db", "restore", "copy.db"])
+            .contains("is using it")
+    );
     drop(used);
     place.ok(&["remove", "--all"]);
     place.ok(&["db", "restore", "copy.db"]);
@@ -335,9 +485,19 @@ impl Service {
                 }
             }
         });
-        let served = Served { store: writer.clone(), core: handle, since: Timestamp::now() };
+        let served = Served {
+            store: writer.clone(),
+            core: handle,
+            since: Timestamp::now(),
+        };
         let server = ControlServer::start(store, served).expect("listens");
-        Self { server: Some(server), writer, told, stop: Some(stop), core: Some(core) }
+        Self {
+            server: Some(server),
+            writer,
+            told,
+            stop: Some(stop),
+            core: Some(core),
+        }
     }
 }
 
@@ -354,19 +514,43 @@ impl Drop for Service {
 fn hands_reach_the_service_that_runs() {
     let place = Place::new();
     let root = "http://a.example/".to_owned();
-    let waits = vec![Waiting { reason: Reason::Rate, until: None }];
-    let host = HostWaits { root, under_way: 1, waiting: 2, waits };
-    let core = CoreStatus { under_way: 1, host: Some(host), ..CoreStatus::default() };
+    let waits = vec![Waiting {
+        reason: Reason::Rate,
+        until: None,
+    }];
+    let host = HostWaits {
+        root,
+        under_way: 1,
+        waiting: 2,
+        waits,
+    };
+    let core = CoreStatus {
+        under_way: 1,
+        host: Some(host),
+        ..CoreStatus::default()
+    };
     let service = Service::start(&place.store(), core);
-    let mode = fs::metadata(socket_of(&place.store())).expect("a socket").permissions().mode();
+    let mode = fs::metadata(socket_of(&place.store()))
+        .expect("a socket")
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o600);
 
     place.ok(&["add", "http://a.example/"]);
     assert!(matches!(service.told.recv(), Ok(CoreMessage::LookAgain)));
-    let counts = service.writer.read(|engine| engine.watch_counts()).expect("read");
+    let counts = service
+        .writer
+        .read(|engine| engine.watch_counts())
+        .expect("read");
     assert_eq!(counts.urls(), 1);
     place.ok(&["pause", "--host", "a.example"]);
-    assert!(matches!(service.told.recv(), Ok(CoreMessage::PausesChanged)));
+    assert!(matches!(
+        service.told.recv(),
+        Ok(CoreMessage::Paused {
+            everything: false,
+            ..
+        })
+    ));
     let status = place.json(&["status", "--json"]);
     assert_eq!(status["service"]["process"], std::process::id());
     assert_eq!(status["service"]["core"]["under_way"], 1);
@@ -384,7 +568,10 @@ fn a_store_in_use_without_a_socket_is_said() {
     let place = Place::new();
     let _used = Sqlite::open(&place.store()).expect("a store");
     let said = place.fails(1, &["add", "http://a.example/"]);
-    assert!(said.contains(&format!("process {} is using it", std::process::id())), "{said}");
+    assert!(
+        said.contains(&format!("process {} is using it", std::process::id())),
+        "{said}"
+    );
     // Reading needs no lock.
     place.ok(&["status"]);
 }
@@ -406,30 +593,43 @@ fn hostile_clients_are_cut_off_and_others_are_served() {
 
     // Garbage is refused, and the connection is closed.
     let mut garbage = connect();
-    garbage.write_all(b"\x00\xff{}\n{\"command\":\"status\"}\n").expect("written");
+    garbage
+        .write_all(b"\x00\xff{}\n{\"command\":\"status\"}\n")
+        .expect("written");
     let mut replies = Vec::new();
     // The rest was not read, so the end may be a reset.
     let _ = garbage.read_to_end(&mut replies);
     let text = String::from_utf8_lossy(&replies);
-    assert!(text.contains("no command") && !text.contains("process"), "{text}");
+    assert!(
+        text.contains("no command") && !text.contains("process"),
+        "{text}"
+    );
 
     // A line of a gigabyte ends after a megabyte.
     let mut long = connect();
     let chunk = vec![b'x'; 1 << 16];
-    let sent = (0..1 << 14).take_while(|_| long.write_all(&chunk).is_ok()).count();
+    let sent = (0..1 << 14)
+        .take_while(|_| long.write_all(&chunk).is_ok())
+        .count();
     assert!(sent < 1 << 10, "{sent} chunks were taken");
 
     // One that never reads keeps no one waiting.
     let silent = connect();
     let mut writing = silent.try_clone().expect("a clone");
-    let flood = thread::spawn(move || {
-        while writing.write_all(b"{\"command\":\"status\"}\n").is_ok() {}
-    });
+    let flood = thread::spawn(
+        move || {
+            while writing.write_all(b"{\"command\":\"status\"}\n").is_ok() {}
+        },
+    );
     place.ok(&["add", "http://a.example/"]);
 
     // Too many are refused.
     let crowd: Vec<_> = (0..40).map(|_| connect()).collect();
-    let last = crowd.last().expect("a client").try_clone().expect("a clone");
+    let last = crowd
+        .last()
+        .expect("a client")
+        .try_clone()
+        .expect("a clone");
     let mut reply = String::new();
     BufReader::new(last).read_line(&mut reply).expect("a reply");
     assert!(reply.contains("too many clients"), "{reply}");
@@ -443,7 +643,9 @@ fn hostile_clients_are_cut_off_and_others_are_served() {
 fn a_reader_that_stops_keeps_the_service_from_nothing() {
     let place = Place::new();
     let service = Service::start(&place.store(), CoreStatus::default());
-    let urls: String = (0..3_000).map(|n| format!("http://a.example/{}{n}\n", "x".repeat(60))).collect();
+    let urls: String = (0..3_000)
+        .map(|n| format!("http://a.example/{}{n}\n", "x".repeat(60)))
+        .collect();
     fs::write(place.folder.path().join("urls"), &urls).expect("written");
     place.ok(&["add", "urls"]);
     let mut command = place.command(&["export", "--changes", "--follow"]);
@@ -453,14 +655,17 @@ fn a_reader_that_stops_keeps_the_service_from_nothing() {
         for some in urls.chunks(500) {
             let some = some.to_vec();
             let judged = service.writer.call(move |engine| {
-                some.iter().for_each(|url| judge(engine, url, verdict, status));
+                some.iter()
+                    .for_each(|url| judge(engine, url, verdict, status));
                 Ok(())
             });
             judged.expect("stored");
         }
     }
     // The reader of the changes wakes up, and has missed none.
-    let lines = BufReader::new(follower.stdout.take().expect("piped")).lines().take(6_000);
+    let lines = BufReader::new(follower.stdout.take().expect("piped"))
+        .lines()
+        .take(6_000);
     let cursors: Vec<i64> = lines
         .map(|line| {
             let change: Value = serde_json::from_str(&line.expect("a line")).expect("JSON");
@@ -474,16 +679,29 @@ fn a_reader_that_stops_keeps_the_service_from_nothing() {
 
 #[test]
 fn every_verb_has_help_and_a_man_page() {
-    let overview = String::from_utf8(common::crawler(&["watch", "--help"]).output().expect("runs").stdout);
+    let overview = String::from_utf8(
+        common::crawler(&["watch", "--help"])
+            .output()
+            .expect("runs")
+            .stdout,
+    );
     let overview = overview.expect("UTF-8");
     for verb in [
         "add", "remove", "show", "status", "recheck", "export", "hold", "pause", "resume", "dlq",
         "schedule", "db",
     ] {
-        assert!(overview.contains(&format!("  {verb} ")), "{verb}: {overview}");
+        assert!(
+            overview.contains(&format!("  {verb} ")),
+            "{verb}: {overview}"
+        );
         for option in ["-h", "--help", "--man"] {
-            let output = common::crawler(&["watch", verb, option]).output().expect("runs");
-            assert!(output.status.success() && !output.stdout.is_empty(), "{verb} {option}");
+            let output = common::crawler(&["watch", verb, option])
+                .output()
+                .expect("runs");
+            assert!(
+                output.status.success() && !output.stdout.is_empty(),
+                "{verb} {option}"
+            );
         }
     }
 }

@@ -13,8 +13,6 @@ pub enum Scope {
     All,
     /// A host: the URL of its root, `https://example.com/`.
     Host(String),
-    /// A set. A URL that is also in a set that is not paused is asked.
-    Set(String),
 }
 
 /// Something that an operator has paused: it is not asked until it is resumed.

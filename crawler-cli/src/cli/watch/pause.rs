@@ -5,8 +5,8 @@ use super::verb::{Failure, Rows, Spec, Typed, Values, print, usage};
 use crate::cli::help_rows::HelpRows;
 use crate::cli::option::Section;
 use crate::store::Scope;
-use crate::watch::control::Command;
-use crate::watch::hands::{safe, shown_url};
+use crate::watch::control::{Command, ControlError};
+use crate::watch::hands::shown_url;
 
 /// `watch pause`.
 pub(super) struct Pause;
@@ -14,10 +14,10 @@ pub(super) struct Pause;
 impl Spec for Pause {
     const NAME: &'static str = "pause";
     const TITLE: &'static str = "watch pause";
-    const ABOUT: &'static str = "stop asking, everything or a host or a set";
-    const USAGE: &'static str = "[--host HOST | --set NAME]";
+    const ABOUT: &'static str = "stop asking, everything or a host";
+    const USAGE: &'static str = "[--host HOST]";
     const DESCRIPTION: &'static str = "\
-Stops asking: everything, a host, or the URLs that are only in this set. What is under way is finished. A pause outlasts a restart of the service; 'watch resume' with the same option ends it.";
+Stops asking: everything, or a host. What is under way is finished. A pause outlasts a restart of the service; 'watch resume' with the same option ends it.";
     const TABLE: &'static [Section<Typed<Self>>] = TABLE_OF_PAUSE;
     const EXAMPLES: &'static [(&'static str, &'static str)] = &[(
         "crawler-cli watch pause --host www.example.com",
@@ -36,9 +36,9 @@ impl Spec for Resume {
     const NAME: &'static str = "resume";
     const TITLE: &'static str = "watch resume";
     const ABOUT: &'static str = "ask again what was paused";
-    const USAGE: &'static str = "[--host HOST | --set NAME]";
+    const USAGE: &'static str = "[--host HOST]";
     const DESCRIPTION: &'static str =
-        "Ends a pause: that of everything, of a host, or of a set. Each pause is ended by itself.";
+        "Ends a pause: that of everything, or that of a host. Each pause is ended by itself.";
     const TABLE: &'static [Section<Typed<Self>>] = TABLE_OF_RESUME;
     const EXAMPLES: &'static [(&'static str, &'static str)] =
         &[("crawler-cli watch resume", "Ask again")];
@@ -50,52 +50,46 @@ impl Spec for Resume {
 
 const TABLE_OF_PAUSE: &[Section<Typed<Pause>>] = &[Section {
     heading: "Options",
-    options: &[
-        Rows::<Pause>::HOST,
-        Rows::<Pause>::SET,
-        ConfigRows::ALL,
-        HelpRows::ALL,
-    ],
+    options: &[Rows::<Pause>::HOST, ConfigRows::ALL, HelpRows::ALL],
 }];
 
 const TABLE_OF_RESUME: &[Section<Typed<Resume>>] = &[Section {
     heading: "Options",
-    options: &[
-        Rows::<Resume>::HOST,
-        Rows::<Resume>::SET,
-        ConfigRows::ALL,
-        HelpRows::ALL,
-    ],
+    options: &[Rows::<Resume>::HOST, ConfigRows::ALL, HelpRows::ALL],
 }];
 
 fn run(values: &Values, done: &str, command: impl Fn(Scope) -> Command) -> Result<(), Failure> {
     if let Some(operand) = values.operands.first() {
         return Err(usage(format!(
-            "{operand}: there are no operands; --host or --set names one"
+            "{operand}: there are no operands; --host names a host"
         )));
     }
-    let scopes = match (&values.host, &values.set) {
-        (Some(_), Some(_)) => return Err(usage("either --host or --set")),
-        (Some(host), None) => values
-            .known_roots(host)?
-            .into_iter()
-            .map(Scope::Host)
-            .collect(),
-        (None, Some(set)) => match values.reader()?.has_set(set)? {
-            true => vec![Scope::Set(set.clone())],
-            false => return Err(Failure::Failed(format!("{set}: no such set"))),
-        },
-        (None, None) => vec![Scope::All],
+    let scopes = match &values.host {
+        Some(host) => {
+            let roots = values.known_roots(host)?;
+            roots.into_iter().map(Scope::Host).collect()
+        }
+        None => vec![Scope::All],
     };
     let mut hand = values.hand()?;
-    let mut text = String::new();
+    let (mut text, mut missing) = (String::new(), None);
     for scope in scopes {
-        hand.send(&command(scope.clone()))?;
+        match hand.send(&command(scope.clone())) {
+            Ok(_) => {}
+            // A name may mean two hosts, of which one is paused.
+            Err(ControlError::Refused(refusal)) if refusal.is_not_found() => {
+                missing = Some(refusal.why);
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        }
         text += &match scope {
             Scope::All => format!("{done} everything\n"),
             Scope::Host(root) => format!("{done} {}\n", shown_url(&root)),
-            Scope::Set(name) => format!("{done} the set {}\n", safe(&name)),
         };
     }
-    print(&text)
+    match missing {
+        Some(why) if text.is_empty() => Err(Failure::Failed(why)),
+        _ => print(&text),
+    }
 }

@@ -31,7 +31,8 @@ run: fire now, besides its times. Without a service, it fires when one starts. p
     fn run(values: Values) -> Result<(), Failure> {
         let operands: Vec<&str> = values.operands.iter().map(String::as_str).collect();
         let config = values.load()?.config;
-        let names: Vec<String> = config.schedules.into_iter().map(|one| one.name).collect();
+        let names = config.schedules.iter().map(|one| one.name.clone());
+        let names: Vec<String> = names.collect();
         let (deed, name, done) = match *operands {
             ["list"] => {
                 let rows = values
@@ -57,9 +58,11 @@ run: fire now, besides its times. Without a service, it fires when one starts. p
             name: name.to_owned(),
             deed,
         })?;
-        let when = match deed == ScheduleDeed::Run && !hand.is_service() {
-            true => " when the service starts",
-            false => "",
+        let is_run = deed == ScheduleDeed::Run;
+        let when = match (is_run, hand.is_service()) {
+            (true, false) => " when the service starts",
+            (true, true) => " within some seconds",
+            (false, _) => "",
         };
         print(&format!("{name} {done}{when}\n"))
     }

@@ -40,7 +40,6 @@ fn pauses(db: &rusqlite::Connection) -> Result<Vec<Pause>, Failure> {
         let what = match row.get(0)? {
             0 => Scope::All,
             1 => Scope::Host(name),
-            2 => Scope::Set(name),
             kind => return Err(Failure::Damaged(format!("a pause of the kind {kind}"))),
         };
         pauses.push(Pause {
@@ -56,7 +55,6 @@ fn key(what: &Scope) -> (i64, &str) {
     match what {
         Scope::All => (0, ""),
         Scope::Host(root) => (1, root),
-        Scope::Set(name) => (2, name),
     }
 }
 
@@ -73,7 +71,7 @@ mod tests {
         let scopes = [
             Scope::All,
             Scope::Host("https://a.example/".into()),
-            Scope::Set("docs".into()),
+            Scope::Host("https://b.example/".into()),
         ];
         let mut store = Sqlite::open(&path).expect("a store");
         for what in scopes.iter().rev() {

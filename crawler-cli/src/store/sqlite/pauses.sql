@@ -1,4 +1,4 @@
--- What operators have paused. Kind: 0 everything, 1 the host with this root URL, 2 the set with this name.
+-- What operators have paused. Kind: 0 everything, 1 the host with this root URL.
 CREATE TABLE pause (
     kind INTEGER NOT NULL,
     name TEXT NOT NULL,

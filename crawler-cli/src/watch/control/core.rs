@@ -1,10 +1,13 @@
 //! Questions to the core of the service, and what it is told. The core takes them between two turns of its loop.
 
+use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
+use url::Url;
+
 use super::message::{CoreStatus, HoldDeed};
-use crate::store::HostId;
+use crate::store::{HostId, Pause, Scope};
 
 /// What the core is asked or told.
 #[derive(Debug)]
@@ -23,10 +26,29 @@ pub enum CoreMessage {
         /// How.
         deed: HoldDeed,
     },
-    /// The pauses in the store have changed.
-    PausesChanged,
+    /// What operators have paused, all of it: the service has started, or it has changed.
+    Paused {
+        /// Whether everything is paused.
+        everything: bool,
+        /// The hosts that are paused.
+        hosts: HashSet<Url>,
+    },
     /// Something became due, by a command: look into the store.
     LookAgain,
+}
+
+impl CoreMessage {
+    /// What the core is told of these pauses.
+    pub fn paused(pauses: &[Pause]) -> Self {
+        let hosts = pauses.iter().filter_map(|pause| match &pause.what {
+            Scope::Host(root) => Url::parse(root).ok(),
+            Scope::All => None,
+        });
+        Self::Paused {
+            everything: pauses.iter().any(|pause| pause.what == Scope::All),
+            hosts: hosts.collect(),
+        }
+    }
 }
 
 /// Connects the threads that serve commands with the core. At most 64 messages wait.

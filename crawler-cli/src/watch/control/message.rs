@@ -163,7 +163,7 @@ pub enum HoldDeed {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduleDeed {
-    /// It fires now, once, besides its times.
+    /// It fires now, once, besides its times: within some seconds if a service runs, or when one starts.
     Run,
     /// It does not fire.
     Pause,

@@ -279,7 +279,6 @@ fn scope_in_words(scope: &Scope) -> String {
     match scope {
         Scope::All => "everything".to_owned(),
         Scope::Host(root) => format!("the host {root}"),
-        Scope::Set(name) => format!("the set {name}"),
     }
 }
 

@@ -55,6 +55,11 @@ impl ControlServer {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
+        let pauses = served.store.read(|engine| engine.pauses());
+        let pauses = pauses.map_err(|error| io::Error::other(error.to_string()))?;
+        if !pauses.is_empty() {
+            served.core.tell(CoreMessage::paused(&pauses));
+        }
         let listener = listen(&path)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
         listener.set_nonblocking(true)?;
@@ -247,20 +252,24 @@ fn change<H: StoreHandle>(served: &Served<H>, command: Command, who: &str) -> Re
         now: Timestamp::now(),
     };
     let for_core = core_message(&command);
-    let performed = served
-        .store
-        .call(move |engine| perform(engine, &command, &by));
-    let performed = match performed {
+    let is_pause = matches!(command, Command::Pause { .. } | Command::Resume { .. });
+    let performed = served.store.call(move |engine| {
+        let performed = perform(engine, &command, &by)?;
+        let pauses = is_pause.then(|| engine.pauses()).transpose()?;
+        Ok((performed, pauses))
+    });
+    let (performed, pauses) = match performed {
         Ok(performed) => performed,
         Err(error) => return refused(RefusalKind::Store, error.to_string()),
     };
-    let message = match performed.hold_ended {
-        Some((host, deed)) => Some(CoreMessage::HoldEnded { host, deed }),
-        None => for_core,
-    };
-    let is_hold = performed.hold_ended.is_some();
+    let ended = performed.hold_ended;
+    let ended = ended.map(|(host, deed)| CoreMessage::HoldEnded { host, deed });
+    let paused = pauses.map(|pauses| CoreMessage::paused(&pauses));
+    // The core finds by itself what is due, but not this.
+    let is_needed = ended.is_some() || paused.is_some();
+    let message = ended.or(paused).or(for_core);
     let was_told = message.is_none_or(|message| served.core.tell(message));
-    match is_hold && !was_told {
+    match is_needed && !was_told {
         true => refused(
             RefusalKind::Busy,
             "the core of the service does not listen".to_owned(),
@@ -274,7 +283,8 @@ fn core_message(command: &Command) -> Option<CoreMessage> {
     match command {
         Command::Status { .. } | Command::Hold { .. } | Command::Remove { .. } => None,
         Command::Schedule { .. } | Command::Drop { .. } => None,
-        Command::Pause { .. } | Command::Resume { .. } => Some(CoreMessage::PausesChanged),
+        // What is paused is read from the store.
+        Command::Pause { .. } | Command::Resume { .. } => None,
         Command::Add { .. } | Command::Recheck { .. } | Command::Replay { .. } => {
             Some(CoreMessage::LookAgain)
         }

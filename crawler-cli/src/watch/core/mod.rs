@@ -395,7 +395,11 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
                     let _ = answer.try_send(self.status(host.as_deref()));
                 }
                 CoreMessage::HoldEnded { host, deed } => self.end_hold(now, host, deed.into()),
-                CoreMessage::PausesChanged | CoreMessage::LookAgain => self.look_again(),
+                CoreMessage::Paused { everything, hosts } => {
+                    self.pause(everything);
+                    self.pause_hosts(hosts);
+                }
+                CoreMessage::LookAgain => self.look_again(),
             }
         }
         self.inbox = Some(inbox);

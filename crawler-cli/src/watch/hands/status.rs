@@ -221,7 +221,6 @@ fn partly_paused(sheet: &mut Sheet, around: &Around) {
         let what = match &pause.what {
             Scope::All => continue,
             Scope::Host(root) => words::url(root),
-            Scope::Set(name) => format!("set {}", safe(name)),
         };
         let since = stamp_from(around.now, pause.since);
         sheet.field(

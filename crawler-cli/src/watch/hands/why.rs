@@ -67,7 +67,7 @@ pub(super) fn of_url(detail: &UrlDetail, around: &Around) -> Vec<WhyNot> {
         )];
     }
     let mut reasons = general(around);
-    reasons.extend(paused(around, &detail.host.root, &detail.sets));
+    reasons.extend(paused(around, &detail.host.root));
     reasons.extend(held(around, matches!(url.due, Some((Lane::Held, _)))));
     match url.due {
         None => reasons.push(why(
@@ -87,7 +87,7 @@ pub(super) fn of_host(detail: &HostDetail, around: &Around) -> Vec<WhyNot> {
         return vec![why("in_no_set", "none of its URLs is in a set")];
     }
     let mut reasons = general(around);
-    reasons.extend(paused(around, &detail.host.root, &[]));
+    reasons.extend(paused(around, &detail.host.root));
     reasons.extend(held(around, true));
     let next = [detail.next, detail.next_doubt].into_iter().flatten().min();
     match next {
@@ -153,28 +153,11 @@ pub(super) fn general(around: &Around) -> Vec<WhyNot> {
     reasons
 }
 
-fn paused(around: &Around, root: &str, sets: &[String]) -> Vec<WhyNot> {
-    let mut reasons = Vec::new();
-    let is_host = |pause: &&Pause| matches!(&pause.what, Scope::Host(host) if host == root);
-    if let Some(pause) = around.pauses.iter().find(is_host) {
-        let hint = format!(" --host {root}");
-        reasons.push(by_pause(around.now, pause, "the host is paused", &hint));
-    }
-    let pause_of = |set: &String| {
-        let is_it = |pause: &&Pause| matches!(&pause.what, Scope::Set(name) if name == set);
-        around.pauses.iter().find(is_it)
-    };
-    let pauses: Vec<&Pause> = sets.iter().filter_map(pause_of).collect();
-    if let Some(pause) = pauses.first()
-        && pauses.len() == sets.len()
-    {
-        let what = match sets {
-            [set] => format!("the set {} is paused", words::safe(set)),
-            _ => "all of its sets are paused".to_owned(),
-        };
-        reasons.push(by_pause(around.now, pause, &what, " --set NAME"));
-    }
-    reasons
+fn paused(around: &Around, root: &str) -> Option<WhyNot> {
+    let is_it = |pause: &&Pause| matches!(&pause.what, Scope::Host(host) if host == root);
+    let pause = around.pauses.iter().find(is_it)?;
+    let hint = format!(" --host {root}");
+    Some(by_pause(around.now, pause, "the host is paused", &hint))
 }
 
 fn by_pause(now: Timestamp, pause: &Pause, what: &str, options: &str) -> WhyNot {
@@ -270,3 +253,6 @@ fn why(name: &'static str, text: impl Into<String>) -> WhyNot {
         until: None,
     }
 }
+
+#[cfg(test)]
+mod tests;
