@@ -41,3 +41,25 @@
 //!   under it.
 //! - **Drain**: what a shutdown does with the jobs that wait.
 //! - **Schedule**: when a job is to run, by a cron expression. A **firing** is one of its times.
+//!
+//! # What is watched
+//!
+//! - **Set**: URLs that belong together. A URL in no set is not asked.
+//! - **Due row**: when a URL is to be asked next. Each URL in a set has exactly one.
+//! - **Lane**: the kind of a due row: routine, trouble, doubt or held.
+//! - **Cycle**: one pass of reconciling over what is in doubt and due.
+//! - **Guard**: what keeps an accident from counting: of the own network, of a host, of the number of URLs that are pruned.
+//! - **Hold**: the time in which a host's guard is on.
+//! - **Canary**: a URL that always answers, to test the own network.
+//! - **Change**: a change of a URL's state. Its **cursor** is its place among all changes.
+//! - **Notice**: what an operator should know: guards, alarms, and what operators did.
+//! - **Group commit**: changes of several threads in one transaction.
+//! - **Drain**: to begin nothing new, to finish what is under way, and to store it.
+//!
+//! # Jobs
+//!
+//! - **Job**: a task in a queue. A job with a **key** is in its queue once.
+//! - **Attempt**: one try of a job, counted when it starts.
+//! - **Dead letter**: a job or a URL that needs a human.
+//! - **Ceiling**: a limit of concurrency and rate that several pools and crawls share.
+//! - **Schedule**: when a job runs. **Firing**: one of its times.
