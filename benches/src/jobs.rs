@@ -1,5 +1,5 @@
-//! What a job costs: in memory, beside a channel with threads, which is the least that a pool can be; and in an embedded
-//! store, with commits that many jobs share.
+//! What a job costs: in memory, beside a channel with threads, which is the least that a pool can be; and in an
+//! embedded store, with commits that many jobs share.
 
 use std::error::Error;
 use std::num::NonZeroUsize;

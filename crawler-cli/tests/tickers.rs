@@ -1,5 +1,5 @@
-//! The nightly fetch of `examples/tickers`, killed ten times: each filing is fetched, none is dropped, and the server sees
-//! no window over its rate.
+//! The nightly fetch of `examples/tickers`, killed ten times: each filing is fetched, none is dropped, and the server
+//! sees no window over its rate.
 
 #[path = "../examples/tickers/server.rs"]
 mod server;

@@ -1,5 +1,5 @@
-//! The nightly fetch of the filings of 5,000 companies, from a server that allows ten requests a second and answers 2 % of
-//! them with 429 all the same:
+//! The nightly fetch of the filings of 5,000 companies, from a server that allows ten requests a second and answers 2 %
+//! of them with 429 all the same:
 //! `cargo run -p crawler-cli --example tickers -- --speed 200`
 //!
 //! A schedule fires at 02:15 in New York. With the firing, in one commit, the tickers become jobs of an embedded store.
@@ -106,7 +106,8 @@ fn ceiling_of_the_server(window: Duration) -> Ceiling {
     ceiling
 }
 
-/// Waits for the schedule, and stores the jobs together with the firing. If the schedule has fired, there is nothing to do.
+/// Waits for the schedule, and stores the jobs together with the firing. If the schedule has fired, there is nothing to
+/// do.
 fn enqueue_when_due(store: &Writer, options: &Options) -> Result<(), Box<dyn Error>> {
     let schedule = Schedule::new(
         "nightly",

@@ -2,8 +2,9 @@
 //! time. A host that allows ten requests a second has one ceiling, whoever asks the host.
 //!
 //! The rate holds at the receiver's side. What is sent later than its permit was taken arrives later; so a permit
-//! counts in its window until the time of the window after the request *ended* (or after [`Permit::arrived`]). A limit that counts from the
-//! start lets requests through that the receiver sees within one window, and that the receiver refuses.
+//! counts in its window until the time of the window after the request *ended* (or after [`Permit::arrived`]). A limit
+//! that counts from the start lets requests through that the receiver sees within one window, and that the receiver
+//! refuses.
 
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroUsize;
@@ -230,8 +231,8 @@ impl Ceiling {
         state.wake_first();
     }
 
-    /// Counts as if the whole rate had been used up to now: for a process that does not know what an earlier one has sent
-    /// a moment before.
+    /// Counts as if the whole rate had been used up to now: for a process that does not know what an earlier one has
+    /// sent a moment before.
     pub fn use_up(&self, now: Instant) {
         let mut state = lock(&self.0);
         if let Some(window) = &mut state.window {

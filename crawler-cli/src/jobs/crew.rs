@@ -1,67 +1,26 @@
 //! The threads of a pool: workers that take jobs from a source and settle them there, and a keeper that watches the
 //! clock. What a job is, and what follows an attempt, is the business of the [`Source`].
 //!
-//! One lock guards all of the state, and nothing of the user runs under the lock: neither the task, nor the sink of dead letters,
-//! nor a destructor of a job.
+//! One lock guards all of the state, and nothing of the user runs under the lock: neither the task, nor the sink of
+//! dead letters, nor a destructor of a job.
+
+mod state;
 
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
-
-use jiff::Timestamp;
+use std::time::Instant;
 
 use super::decide::Outcome;
 use super::pool::Drain;
 use super::settings::PoolSettings;
 use super::task::JobError;
 use crate::crawl::cancel::{Cancel, CancelReason};
-use crate::crawl::ceiling::{Ceiling, Permit};
+use crate::crawl::ceiling::Ceiling;
 use crate::crawl::sync::{Condvar, Mutex, MutexGuard, lock, thread};
-
-/// The time of both clocks.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Now {
-    pub(super) clock: Instant,
-    pub(super) wall: Timestamp,
-}
-
-impl Now {
-    pub(super) fn read() -> Self {
-        Self {
-            clock: Instant::now(),
-            wall: Timestamp::now(),
-        }
-    }
-}
-
-/// Where jobs come from, and where their outcomes go. All methods run under the lock of the crew.
-pub(super) trait Source: Send + 'static {
-    /// A job with its attempts.
-    type Job: Send + 'static;
-    /// What the task sees of a job.
-    type Payload: Send + Sync + 'static;
-    /// What is to be done without the lock after an attempt.
-    type After: Send;
-
-    fn payload(job: &Self::Job) -> &Arc<Self::Payload>;
-    /// The next job whose time has come.
-    fn take(&mut self, now: Instant) -> Option<Self::Job>;
-    /// Takes back a job whose attempt did not begin.
-    fn put_back(&mut self, job: Self::Job);
-    /// Counts an attempt that begins.
-    fn begin(&mut self, job: &mut Self::Job, now: Now);
-    /// Decides what follows an attempt.
-    fn settle(&mut self, job: Self::Job, outcome: Outcome, now: Now) -> Option<Self::After>;
-    /// When the next job that waits for its time is due.
-    fn poll_timeout(&self) -> Option<Instant>;
-    /// Whether a job could be taken before this time. `None`: at any time.
-    fn has_work_until(&self, end: Option<Instant>) -> bool;
-    /// Whether a further job may come in.
-    fn has_room(&self) -> bool;
-}
+use state::{Begun, Closing, Runs, Threads, earlier};
+pub(super) use state::{Now, Source, State};
 
 /// The workers and the keeper of a source.
 pub(super) struct Crew<S: Source>(Arc<Inner<S>>);
@@ -85,67 +44,6 @@ struct Inner<S: Source> {
     /// Set when no further job is to begin.
     stop: Cancel,
     settings: PoolSettings,
-}
-
-/// What the threads share.
-pub(super) struct State<S: Source> {
-    pub(super) source: S,
-    pub(super) runs: Runs<S::Job>,
-    threads: Threads,
-    closing: Option<Closing>,
-    /// Whether all threads shall end.
-    is_over: bool,
-    /// When the keeper looks at the clock the next time.
-    keeper_at: Option<Instant>,
-    /// Jobs that neither wait nor run: they wait for a permit, or their dead letter is being written.
-    between: usize,
-    /// Threads that wait for room.
-    submitters: usize,
-}
-
-/// The jobs under way, by the number of the run. Later runs have later deadlines.
-pub(super) struct Runs<J> {
-    pub(super) running: BTreeMap<u64, Run<J>>,
-    /// Runs beyond their time limit whose task has not returned.
-    pub(super) stuck: BTreeMap<u64, Instant>,
-    next: u64,
-    pub(super) counts: RunCounts,
-}
-
-pub(super) struct Run<J> {
-    pub(super) job: J,
-    began: Instant,
-    deadline: Option<Instant>,
-    cancel: Cancel,
-}
-
-/// Attempts, since the pool began.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RunCounts {
-    pub(super) done: u64,
-    pub(super) failed: u64,
-    pub(super) panicked: u64,
-    pub(super) timed_out: u64,
-    /// Results that came too late.
-    pub(super) late: u64,
-    /// Dead letters at which the sink panicked.
-    pub(super) lost_letters: u64,
-}
-
-#[derive(Default)]
-struct Threads {
-    /// Workers that are not stuck.
-    workers: usize,
-    /// Workers that wait for work and that nobody has woken.
-    idle: usize,
-    /// Workers that were woken and do not run yet.
-    woken: usize,
-}
-
-#[derive(Clone, Copy)]
-struct Closing {
-    drain: Drain,
-    end: Option<Instant>,
 }
 
 /// What a crew that was shut down leaves.
@@ -261,7 +159,8 @@ impl<S: Source> Crew<S> {
         }
     }
 
-    /// Lets no job in any more, ends what runs as `drain` says, and waits for that at most until `end`. Then the threads end.
+    /// Lets no job in any more, ends what runs as `drain` says, and waits for that at most until `end`. Then the
+    /// threads end.
     pub(super) fn shut_down(&self, drain: Drain, end: Option<Instant>) -> Rest<S::Job> {
         let mut state = self.lock();
         state.closing = Some(Closing { drain, end });
@@ -482,152 +381,6 @@ impl<S: Source> Inner<S> {
     }
 }
 
-/// A run that has begun, in the hands of its worker.
-struct Begun<P> {
-    id: u64,
-    payload: Arc<P>,
-    cancel: Cancel,
-    permit: Option<Permit>,
-}
-
-impl<S: Source> State<S> {
-    /// The number of workers that are not stuck.
-    pub(super) fn workers(&self) -> usize {
-        self.threads.workers
-    }
-
-    /// How the pool is being shut down; `None` if it is open.
-    pub(super) fn drain(&self) -> Option<Drain> {
-        self.closing.map(|closing| closing.drain)
-    }
-
-    fn take(&mut self, now: Instant) -> Option<S::Job> {
-        let takes = match self.closing {
-            None => true,
-            Some(closing) => closing.drain == Drain::Finish,
-        };
-        takes.then(|| self.source.take(now)).flatten()
-    }
-
-    fn begin(
-        &mut self,
-        mut job: S::Job,
-        permit: Option<Permit>,
-        limit: Option<Duration>,
-    ) -> Begun<S::Payload> {
-        let now = Now::read();
-        self.source.begin(&mut job, now);
-        let payload = Arc::clone(S::payload(&job));
-        let cancel = Cancel::new();
-        let id = self.runs.next;
-        self.runs.next += 1;
-        let run = Run {
-            job,
-            began: now.clock,
-            deadline: limit.and_then(|limit| now.clock.checked_add(limit)),
-            cancel: cancel.clone(),
-        };
-        self.runs.running.insert(id, run);
-        Begun {
-            id,
-            payload,
-            cancel,
-            permit,
-        }
-    }
-
-    /// Counts an outcome. What follows counts as a job between two places until it is done.
-    fn settle(&mut self, job: S::Job, outcome: Outcome, now: Now) -> Option<S::After> {
-        self.runs.counts.note(&outcome);
-        let after = self.source.settle(job, outcome, now);
-        self.between += usize::from(after.is_some());
-        after
-    }
-
-    /// Ends the runs whose time limit is over.
-    fn expire(&mut self, now: Now) -> Vec<S::After> {
-        let mut afters = Vec::new();
-        while self
-            .runs
-            .first_deadline()
-            .is_some_and(|end| end <= now.clock)
-        {
-            let Some((id, run)) = self.runs.running.pop_first() else {
-                break;
-            };
-            run.cancel.set(CancelReason::TimeLimit);
-            self.runs.stuck.insert(id, run.began);
-            self.threads.workers -= 1;
-            let took = now.clock.saturating_duration_since(run.began);
-            afters.extend(self.settle(run.job, Outcome::TimedOut(took), now));
-        }
-        afters
-    }
-
-    /// When the keeper has to look at the clock again. What is due already is the business of busy workers.
-    fn next_tick(&self, now: Instant) -> Option<Instant> {
-        let due = self.source.poll_timeout().filter(|due| *due > now);
-        earlier(due, self.runs.first_deadline())
-    }
-
-    /// Whether nothing is left that the closing pool waits for.
-    fn is_quiet(&self) -> bool {
-        let is_waiting = match self.closing {
-            Some(Closing {
-                drain: Drain::Finish,
-                end,
-            }) => self.source.has_work_until(end),
-            _ => false,
-        };
-        self.between == 0 && self.runs.running.is_empty() && !is_waiting
-    }
-}
-
-impl<J> Runs<J> {
-    fn new() -> Self {
-        Self {
-            running: BTreeMap::new(),
-            stuck: BTreeMap::new(),
-            next: 0,
-            counts: RunCounts::default(),
-        }
-    }
-
-    fn first_deadline(&self) -> Option<Instant> {
-        self.running.first_key_value()?.1.deadline
-    }
-}
-
-impl RunCounts {
-    fn note(&mut self, outcome: &Outcome) {
-        let count = match outcome {
-            Outcome::Done => &mut self.done,
-            Outcome::Failed(_) => &mut self.failed,
-            Outcome::Panicked(_) => &mut self.panicked,
-            Outcome::TimedOut(_) => &mut self.timed_out,
-        };
-        *count += 1;
-    }
-}
-
-impl Threads {
-    /// Chooses one of the idle workers to be woken.
-    fn wake_one(&mut self) -> bool {
-        let is_idle = self.idle > 0;
-        self.idle -= usize::from(is_idle);
-        self.woken += usize::from(is_idle);
-        is_idle
-    }
-
-    /// A worker that waited goes on: one that was woken, or one that woke by itself.
-    fn handle_wake(&mut self) {
-        match self.woken {
-            0 => self.idle -= 1,
-            _ => self.woken -= 1,
-        }
-    }
-}
-
 impl<S: Source> Clone for Crew<S> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
@@ -659,13 +412,6 @@ fn message_of(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message")
-}
-
-fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
 }
 
 fn wait_until<'a, T>(

@@ -1,5 +1,5 @@
-//! The thread between a durable pool and its store: tells the store how attempts ended, and gets the next jobs, both with one
-//! commit.
+//! The thread between a durable pool and its store: tells the store how attempts ended, and gets the next jobs, both
+//! with one commit.
 
 use std::io;
 use std::sync::Arc;

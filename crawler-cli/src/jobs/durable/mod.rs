@@ -26,16 +26,16 @@ use source::Stored;
 ///
 /// - A job is stored before [`submit`](Self::submit) returns. Callers on several threads share a commit, and
 ///   [`submit_all`](Self::submit_all) stores many jobs with one.
-/// - An attempt is counted in the store when it starts. A job that kills its process is tried again until its attempts are
-///   used up, and then becomes a dead letter with the reason `poison`. Jobs that were interrupted twice run alone, so that
-///   they do not take others with them.
+/// - An attempt is counted in the store when it starts. A job that kills its process is tried again until its attempts
+///   are used up, and then becomes a dead letter with the reason `poison`. Jobs that were interrupted twice run alone,
+///   so that they do not take others with them.
 /// - A retry or a dead letter is one change of the store together with the end of the attempt.
 /// - A job with the key of another job is that job.
 ///
 /// A job may run twice: when the process ends after the task and before the end of the attempt is stored.
 ///
-/// Of the settings, `queue` and `retries` have no meaning here: what waits is in the store, up to `most` jobs. The largest number
-/// of attempts is that of each job.
+/// Of the settings, `queue` and `retries` have no meaning here: what waits is in the store, up to `most` jobs. The
+/// largest number of attempts is that of each job.
 ///
 /// ```
 /// use std::time::Duration;
@@ -187,8 +187,8 @@ impl<H: StoreHandle + Clone + Send + Sync + 'static> DurablePool<H> {
         Ok(stored.swap_remove(0))
     }
 
-    /// Stores jobs in the queue of the pool with one commit. Returns when they are durable. Waits while too many jobs are
-    /// stored.
+    /// Stores jobs in the queue of the pool with one commit. Returns when they are durable. Waits while too many jobs
+    /// are stored.
     ///
     /// # Errors
     /// The pool is shut down, or the store cannot be written. Nothing is stored then, and the jobs are in the error.

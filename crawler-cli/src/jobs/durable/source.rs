@@ -249,8 +249,8 @@ impl Stored {
         supply.is_starved = false;
     }
 
-    /// Whether a job may run beside those that run. Decides how the next ones are started. `is_single`: no other job was
-    /// handed out with this one.
+    /// Whether a job may run beside those that run. Decides how the next ones are started. `is_single`: no other job
+    /// was handed out with this one.
     fn is_for_now(&mut self, job: &StartedJob, is_single: bool) -> bool {
         let was_interrupted = job.failed > 0 && job.failure.is_none();
         let is_suspect = was_interrupted && (job.failed > 1 || job.failed + 1 >= job.max_attempts);

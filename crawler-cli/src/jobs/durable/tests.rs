@@ -150,8 +150,8 @@ fn what_did_not_run_stays_in_the_store() {
     assert!(attempts.iter().all(|failed| failed == 0));
 }
 
-/// The published pool keeps its retries in memory: a crash loses them. Here a job that failed is in the store, and so is
-/// one that was running.
+/// The published pool keeps its retries in memory: a crash loses them. Here a job that failed is in the store, and so
+/// is one that was running.
 #[test]
 fn a_crash_loses_no_retry() {
     fn survives(run: impl Fn(&std::path::Path) -> usize) -> bool {
@@ -224,8 +224,8 @@ fn a_job_that_kills_its_process_is_the_only_one_that_dies() {
     }
 }
 
-/// Runs the jobs of a store as a pool would, with many jobs held ready, until the poison begins. Returns whether all ended
-/// before.
+/// Runs the jobs of a store as a pool would, with many jobs held ready, until the poison begins. Returns whether all
+/// ended before.
 fn run_until_death(
     store: &Inline<Sqlite>,
     workers: usize,

@@ -31,8 +31,8 @@ pub struct ScheduleSettings {
     pub catch_up: CatchUp,
     /// A run that could not begin so long after its time is left out. Default: no limit.
     pub starting_deadline: Option<Duration>,
-    /// Each firing is delayed by the same part of this time, which depends on the name of the schedule and on the store,
-    /// so that not all machines do the same at the same time. Default: none.
+    /// Each firing is delayed by the same part of this time, which depends on the name of the schedule and on the
+    /// store, so that not all machines do the same at the same time. Default: none.
     pub jitter: Duration,
 }
 
@@ -258,8 +258,8 @@ impl Schedule {
         }
     }
 
-    /// Up to when all firings are decided. While the clock is behind what is decided, because it was set back, nothing fires
-    /// a second time. But a clock that once was far ahead must not stop the schedule for so long.
+    /// Up to when all firings are decided. While the clock is behind what is decided, because it was set back, nothing
+    /// fires a second time. But a clock that once was far ahead must not stop the schedule for so long.
     fn decided(&self, runs: &ScheduleRuns, now: Timestamp) -> Timestamp {
         let ahead = runs.decided.duration_since(now);
         match ahead > FURTHEST_AHEAD {

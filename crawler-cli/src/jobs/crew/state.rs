@@ -1,0 +1,269 @@
+//! What the threads of a crew share, and how it changes. Pure: time is an argument, but for the clock that is read when
+//! a run begins. Nothing here blocks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use crate::crawl::cancel::{Cancel, CancelReason};
+use crate::crawl::ceiling::Permit;
+use crate::jobs::decide::Outcome;
+use crate::jobs::pool::Drain;
+
+/// The time of both clocks.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::jobs) struct Now {
+    pub(in crate::jobs) clock: Instant,
+    pub(in crate::jobs) wall: Timestamp,
+}
+
+impl Now {
+    pub(in crate::jobs) fn read() -> Self {
+        Self {
+            clock: Instant::now(),
+            wall: Timestamp::now(),
+        }
+    }
+}
+
+/// Where jobs come from, and where their outcomes go. All methods run under the lock of the crew.
+pub(in crate::jobs) trait Source: Send + 'static {
+    /// A job with its attempts.
+    type Job: Send + 'static;
+    /// What the task sees of a job.
+    type Payload: Send + Sync + 'static;
+    /// What is to be done without the lock after an attempt.
+    type After: Send;
+
+    fn payload(job: &Self::Job) -> &Arc<Self::Payload>;
+    /// The next job whose time has come.
+    fn take(&mut self, now: Instant) -> Option<Self::Job>;
+    /// Takes back a job whose attempt did not begin.
+    fn put_back(&mut self, job: Self::Job);
+    /// Counts an attempt that begins.
+    fn begin(&mut self, job: &mut Self::Job, now: Now);
+    /// Decides what follows an attempt.
+    fn settle(&mut self, job: Self::Job, outcome: Outcome, now: Now) -> Option<Self::After>;
+    /// When the next job that waits for its time is due.
+    fn poll_timeout(&self) -> Option<Instant>;
+    /// Whether a job could be taken before this time. `None`: at any time.
+    fn has_work_until(&self, end: Option<Instant>) -> bool;
+    /// Whether a further job may come in.
+    fn has_room(&self) -> bool;
+}
+
+/// What the threads share.
+pub(in crate::jobs) struct State<S: Source> {
+    pub(in crate::jobs) source: S,
+    pub(in crate::jobs) runs: Runs<S::Job>,
+    pub(super) threads: Threads,
+    pub(super) closing: Option<Closing>,
+    /// Whether all threads shall end.
+    pub(super) is_over: bool,
+    /// When the keeper looks at the clock the next time.
+    pub(super) keeper_at: Option<Instant>,
+    /// Jobs that neither wait nor run: they wait for a permit, or their dead letter is being written.
+    pub(super) between: usize,
+    /// Threads that wait for room.
+    pub(super) submitters: usize,
+}
+
+/// The jobs under way, by the number of the run. Later runs have later deadlines.
+pub(in crate::jobs) struct Runs<J> {
+    pub(in crate::jobs) running: BTreeMap<u64, Run<J>>,
+    /// Runs beyond their time limit whose task has not returned.
+    pub(in crate::jobs) stuck: BTreeMap<u64, Instant>,
+    pub(super) next: u64,
+    pub(in crate::jobs) counts: RunCounts,
+}
+
+pub(in crate::jobs) struct Run<J> {
+    pub(in crate::jobs) job: J,
+    pub(super) began: Instant,
+    pub(super) deadline: Option<Instant>,
+    pub(super) cancel: Cancel,
+}
+
+/// Attempts, since the pool began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::jobs) struct RunCounts {
+    pub(in crate::jobs) done: u64,
+    pub(in crate::jobs) failed: u64,
+    pub(in crate::jobs) panicked: u64,
+    pub(in crate::jobs) timed_out: u64,
+    /// Results that came too late.
+    pub(in crate::jobs) late: u64,
+    /// Dead letters at which the sink panicked.
+    pub(in crate::jobs) lost_letters: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Threads {
+    /// Workers that are not stuck.
+    pub(super) workers: usize,
+    /// Workers that wait for work and that nobody has woken.
+    pub(super) idle: usize,
+    /// Workers that were woken and do not run yet.
+    pub(super) woken: usize,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Closing {
+    pub(super) drain: Drain,
+    pub(super) end: Option<Instant>,
+}
+
+/// A run that has begun, in the hands of its worker.
+pub(super) struct Begun<P> {
+    pub(super) id: u64,
+    pub(super) payload: Arc<P>,
+    pub(super) cancel: Cancel,
+    pub(super) permit: Option<Permit>,
+}
+
+impl<S: Source> State<S> {
+    /// The number of workers that are not stuck.
+    pub(in crate::jobs) fn workers(&self) -> usize {
+        self.threads.workers
+    }
+
+    /// How the pool is being shut down; `None` if it is open.
+    pub(in crate::jobs) fn drain(&self) -> Option<Drain> {
+        self.closing.map(|closing| closing.drain)
+    }
+
+    pub(super) fn take(&mut self, now: Instant) -> Option<S::Job> {
+        let takes = match self.closing {
+            None => true,
+            Some(closing) => closing.drain == Drain::Finish,
+        };
+        takes.then(|| self.source.take(now)).flatten()
+    }
+
+    pub(super) fn begin(
+        &mut self,
+        mut job: S::Job,
+        permit: Option<Permit>,
+        limit: Option<Duration>,
+    ) -> Begun<S::Payload> {
+        let now = Now::read();
+        self.source.begin(&mut job, now);
+        let payload = Arc::clone(S::payload(&job));
+        let cancel = Cancel::new();
+        let id = self.runs.next;
+        self.runs.next += 1;
+        let run = Run {
+            job,
+            began: now.clock,
+            deadline: limit.and_then(|limit| now.clock.checked_add(limit)),
+            cancel: cancel.clone(),
+        };
+        self.runs.running.insert(id, run);
+        Begun {
+            id,
+            payload,
+            cancel,
+            permit,
+        }
+    }
+
+    /// Counts an outcome. What follows counts as a job between two places until it is done.
+    pub(super) fn settle(&mut self, job: S::Job, outcome: Outcome, now: Now) -> Option<S::After> {
+        self.runs.counts.note(&outcome);
+        let after = self.source.settle(job, outcome, now);
+        self.between += usize::from(after.is_some());
+        after
+    }
+
+    /// Ends the runs whose time limit is over.
+    pub(super) fn expire(&mut self, now: Now) -> Vec<S::After> {
+        let mut afters = Vec::new();
+        while self
+            .runs
+            .first_deadline()
+            .is_some_and(|end| end <= now.clock)
+        {
+            let Some((id, run)) = self.runs.running.pop_first() else {
+                break;
+            };
+            run.cancel.set(CancelReason::TimeLimit);
+            self.runs.stuck.insert(id, run.began);
+            self.threads.workers -= 1;
+            let took = now.clock.saturating_duration_since(run.began);
+            afters.extend(self.settle(run.job, Outcome::TimedOut(took), now));
+        }
+        afters
+    }
+
+    /// When the keeper has to look at the clock again. What is due already is the business of busy workers.
+    pub(super) fn next_tick(&self, now: Instant) -> Option<Instant> {
+        let due = self.source.poll_timeout().filter(|due| *due > now);
+        earlier(due, self.runs.first_deadline())
+    }
+
+    /// Whether nothing is left that the closing pool waits for.
+    pub(super) fn is_quiet(&self) -> bool {
+        let is_waiting = match self.closing {
+            Some(Closing {
+                drain: Drain::Finish,
+                end,
+            }) => self.source.has_work_until(end),
+            _ => false,
+        };
+        self.between == 0 && self.runs.running.is_empty() && !is_waiting
+    }
+}
+
+impl<J> Runs<J> {
+    pub(super) fn new() -> Self {
+        Self {
+            running: BTreeMap::new(),
+            stuck: BTreeMap::new(),
+            next: 0,
+            counts: RunCounts::default(),
+        }
+    }
+
+    pub(super) fn first_deadline(&self) -> Option<Instant> {
+        self.running.first_key_value()?.1.deadline
+    }
+}
+
+impl RunCounts {
+    pub(super) fn note(&mut self, outcome: &Outcome) {
+        let count = match outcome {
+            Outcome::Done => &mut self.done,
+            Outcome::Failed(_) => &mut self.failed,
+            Outcome::Panicked(_) => &mut self.panicked,
+            Outcome::TimedOut(_) => &mut self.timed_out,
+        };
+        *count += 1;
+    }
+}
+
+impl Threads {
+    /// Chooses one of the idle workers to be woken.
+    pub(super) fn wake_one(&mut self) -> bool {
+        let is_idle = self.idle > 0;
+        self.idle -= usize::from(is_idle);
+        self.woken += usize::from(is_idle);
+        is_idle
+    }
+
+    /// A worker that waited goes on: one that was woken, or one that woke by itself.
+    pub(super) fn handle_wake(&mut self) {
+        match self.woken {
+            0 => self.idle -= 1,
+            _ => self.woken -= 1,
+        }
+    }
+}
+
+pub(super) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
