@@ -258,9 +258,7 @@ fn of_profile(profile: Profile) -> Settings {
 fn eager_settings() -> Settings {
     let mut settings = of_profile(Profile::Eager);
     settings.limits.per_host_rate = Limit::None;
-    if let Some(timeout) = Profile::Eager.timeout() {
-        settings.limits.timeout = timeout;
-    }
+    settings.limits.adaptive_timeout = Profile::Eager.adaptive_timeout();
     settings
 }
 

@@ -41,8 +41,9 @@ impl Profile {
         Self::ALL.into_iter().find(|profile| profile.name() == name)
     }
 
-    /// The time limit of a request, where the profile has one of its own.
-    pub fn timeout(self) -> Option<Duration> {
+    /// The longest wait for an answer that a URL's first attempt has, where the profile limits the wait. Further attempts
+    /// have the whole timeout: a slow host is never taken for a dead one.
+    pub fn adaptive_timeout(self) -> Option<Duration> {
         match self {
             Self::Default | Self::Ci => None,
             Self::Eager => Some(Duration::from_millis(800)),

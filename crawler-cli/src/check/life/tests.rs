@@ -587,7 +587,10 @@ fn eager_counts_404_as_alive_and_prunes_once_410_spans_48_hours() {
     assert!((2 * DAY..2 * DAY + 18 * MINUTE).contains(&time::between(began, now)));
     assert!(asked > 100);
     assert!(prune(&mut story, now, Ok(())).transition.is_some());
-    assert_eq!(Profile::Eager.timeout(), Some(Duration::from_millis(800)));
+    assert_eq!(
+        Profile::Eager.adaptive_timeout(),
+        Some(Duration::from_millis(800))
+    );
 }
 
 /// Asks whenever the URL is due, and checks the times between: each within `share` of what the table says.

@@ -64,10 +64,10 @@ impl Loaded {
         }
         let names: Vec<_> = TABLES.iter().map(|table| table.name()).collect();
         reader.unknown_tables(root.get_ref(), &names);
-        if let Some(timeout) = config.policy.profile.timeout()
-            && !reader.is_set(TIMEOUT)
+        if let Some(timeout) = config.policy.profile.adaptive_timeout()
+            && !reader.is_set(ADAPTIVE_TIMEOUT)
         {
-            config.limits.timeout = Some(timeout);
+            config.limits.adaptive_timeout = Some(timeout);
         }
         contradictions::find(&config, &mut reader);
         let places = reader.finish()?;
@@ -151,8 +151,9 @@ impl Loaded {
         if let Some(place) = self.places.get(path) {
             return place.shown(&self.file);
         }
+        let is_limit = path == ADAPTIVE_TIMEOUT && profile.adaptive_timeout().is_some();
         let is_of_profile = profile != Profile::Default
-            && (path.starts_with("policy.") || (path == TIMEOUT && profile.timeout().is_some()))
+            && (path.starts_with("policy.") || is_limit)
             && value_of(&Config::default(), path) != value_of(&self.config, path);
         match is_of_profile {
             true => format!("profile {}", profile.name()),
@@ -215,6 +216,6 @@ fn example_row(text: &mut String, row: &Row, is_there: bool) {
     };
 }
 
-const TIMEOUT: &str = "limits.timeout";
+const ADAPTIVE_TIMEOUT: &str = "limits.adaptive_timeout";
 /// The longest configuration file, in bytes.
 const LONGEST: u64 = 4 << 20;

@@ -83,7 +83,8 @@ pub enum LogLevel {
     Error,
     /// Also what may need one.
     Warn,
-    /// Also what the service does: starts, reloads, guards, jobs.
+    /// Also what the service does: starts, reloads, guards, jobs; and URLs that turn broken, gone or pruned, and come
+    /// back.
     #[default]
     Info,
     /// Also single URLs.
@@ -103,10 +104,12 @@ pub struct LimitsConfig {
     pub per_host_rate: Option<Rate>,
     /// The shortest time between two requests to a host. Default: 0.
     pub per_host_delay: Duration,
-    /// The limit for one request in all. Default: 20 s, or what the [profile](Profile::timeout) says; `None`: no limit.
+    /// The limit for one request in all. Default: 20 s; `None`: no limit.
     pub timeout: Option<Duration>,
     /// Whether the wait for an answer is limited by what is usual for the host. Default: yes.
     pub adaptive: bool,
+    /// The longest adaptive limit. Default: what the [profile](Profile::adaptive_timeout) says; `None`: the timeout.
+    pub adaptive_timeout: Option<Duration>,
     /// How often a URL is asked within one check, if it fails in a way that can pass. Default: 3.
     pub attempts: NonZeroU32,
     /// Whether hosts may have private addresses. Default: no.
@@ -128,6 +131,7 @@ impl Default for LimitsConfig {
             per_host_delay: Duration::ZERO,
             timeout: Some(Duration::from_secs(20)),
             adaptive: true,
+            adaptive_timeout: None,
             attempts: NonZeroU32::new(3).unwrap_or(NonZeroU32::MIN),
             allow_private: false,
             robots: true,

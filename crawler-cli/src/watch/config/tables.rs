@@ -249,7 +249,13 @@ const LIMITS: &[Key<LimitsConfig>] = &[
         "adaptive",
         Flag,
         |l| l.adaptive,
-        "Whether the wait for an answer is limited by what is usual for the host."
+        "Whether the wait for an answer is limited by what is usual for the host. A URL that needs longer gets the whole timeout in its next attempt."
+    ),
+    key!(
+        "adaptive_timeout",
+        TimeLimit,
+        |l| l.adaptive_timeout,
+        "The longest adaptive limit, and the limit while little is known about a host."
     ),
     key!(
         "attempts",
@@ -286,7 +292,7 @@ const LIMITS: &[Key<LimitsConfig>] = &[
 const POLICY: &[Key<PolicyConfig>] = &[
     Key {
         name: "profile",
-        doc: "The values of the keys of [policy] that are not set, and of limits.timeout: eager counts 404 as alive and asks again after 15 minutes what answers 410.",
+        doc: "The values of the keys of [policy] that are not set, and of limits.adaptive_timeout: eager counts 404 as alive and asks again after 15 minutes what answers 410.",
         allowed: <Choice<Profile> as Kind>::ALLOWED,
         sample: "",
         is_required: false,

@@ -172,7 +172,12 @@ fn profiles_are_defaults() {
     let mut rules = Profile::Eager.rules();
     rules.report_after = Duration::from_secs(3600);
     assert_eq!(eager.policy.rules, rules);
-    assert_eq!(eager.limits.timeout, Some(Duration::from_millis(800)));
+    assert_eq!(
+        eager.limits.adaptive_timeout,
+        Some(Duration::from_millis(800))
+    );
+    // A slow host is not a dead one: the limit of a request stays.
+    assert_eq!(eager.limits.timeout, Some(Duration::from_secs(20)));
     let own = parse(&format!("{text}[limits]\ntimeout = 0\n")).expect("valid");
     assert_eq!(own.limits.timeout, None);
     let shown = loaded(text, &[("COURSER_WATCH__LIMITS__CONNECTIONS", "7")]);
@@ -181,7 +186,7 @@ fn profiles_are_defaults() {
         "report_after = \"1h\"  # dir/w.toml:2:1",
         "grace = \"0s\"  # profile eager",
         "report_count = 2  # default",
-        "timeout = \"800ms\"  # profile eager",
+        "adaptive_timeout = \"800ms\"  # profile eager",
         "connections = 7  # environment variable COURSER_WATCH__LIMITS__CONNECTIONS",
         "per_host_rate = 1.0  # default",
     ] {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use courser::net::Net;
-use courser::{Client, Resolver};
+use courser::{AdaptiveTimeout, Client, Resolver};
 use url::Url;
 
 use super::settings::{HostRule, Limit, Limits, Settings};
@@ -148,7 +148,7 @@ impl Settings {
             timeout: limits.longest(),
             user_agent: self.user_agent.clone(),
             allow_private: limits.allow_private,
-            adaptive: limits.adaptive.then(|| self.policy(0).adaptive()),
+            adaptive: limits.adaptive.then(|| limits.adaptive()),
             breaker: Some(Policy::breaker()),
             identities,
             ceilings: self.ceilings(),
@@ -158,6 +158,17 @@ impl Settings {
 }
 
 impl Limits {
+    fn adaptive(&self) -> AdaptiveTimeout {
+        let longest = self.longest();
+        Policy {
+            timeout: self
+                .adaptive_timeout
+                .map_or(longest, |most| most.min(longest)),
+            ..Policy::default()
+        }
+        .adaptive()
+    }
+
     /// The limit of a request; a day if there is none.
     fn longest(&self) -> Duration {
         match self.timeout {

@@ -91,6 +91,9 @@ pub struct Limits {
     pub timeout: Duration,
     /// Whether the wait for an answer follows the usual wait for the host, within the timeout. Default: yes.
     pub adaptive: bool,
+    /// The longest adaptive limit, and the limit while little is known about a host. A URL that needs longer gets the
+    /// whole timeout in its next attempt. Default: the timeout.
+    pub adaptive_timeout: Option<Duration>,
     /// Whether private addresses may be asked. Default: no.
     pub allow_private: bool,
     /// How often a URL is asked in one check, if it cannot be reached. Default: 3.
@@ -106,6 +109,7 @@ impl Default for Limits {
             per_host_delay: Duration::ZERO,
             timeout: Duration::from_secs(20),
             adaptive: true,
+            adaptive_timeout: None,
             allow_private: false,
             attempts: 3,
         }

@@ -22,6 +22,7 @@ const AT_START: &[&str] = &[
     "limits.connections",
     "limits.timeout",
     "limits.adaptive",
+    "limits.adaptive_timeout",
     "limits.allow_private",
     "limits.user_agent",
 ];
@@ -52,8 +53,11 @@ mod tests {
                 &["store.url", "limits.connections"],
             ),
             ("[http]\nlisten = '127.0.0.1:1'\n", &["http.listen"]),
-            // The profile changes the timeout.
-            ("[policy]\nprofile = 'eager'\n", &["limits.timeout"]),
+            // The profile limits the wait.
+            (
+                "[policy]\nprofile = 'eager'\n",
+                &["limits.adaptive_timeout"],
+            ),
         ] {
             assert_eq!(needs_restart(&old, &loaded(text)), expected, "{text}");
         }

@@ -14,6 +14,7 @@ impl From<&Config> for Settings {
                 per_host_delay: limits.per_host_delay,
                 timeout: limits.timeout.unwrap_or_default(),
                 adaptive: limits.adaptive,
+                adaptive_timeout: limits.adaptive_timeout,
                 allow_private: limits.allow_private,
                 attempts: limits.attempts.get(),
             },
