@@ -84,7 +84,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         let (hold, stops) = (flip.hold(), flip.stops().clone());
         let root = page.root.as_str().to_owned();
         let note = text.map(|(kind, text)| {
-            tracing::info!("{root}: {text}");
+            tracing::warn!("{root}: {text}");
             notice(now, kind, Some(host), text)
         });
         self.keeping.ask(
@@ -498,6 +498,12 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         if id.is_none() && counts == CycleCounts::default() {
             return;
         }
+        tracing::debug!(
+            asked = counts.asked,
+            alive = counts.alive,
+            worse = counts.worse,
+            "a cycle of reconciling has ended"
+        );
         self.keeping.ask(
             Nature::Must,
             Failed::Other,

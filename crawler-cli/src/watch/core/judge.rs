@@ -6,9 +6,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::book::HostPage;
+use super::telling::Telling;
 use crate::check::guard::{BudgetRules, PruneBudget};
 use crate::check::life::time::after;
-use crate::check::life::{Context, Record as Life, Rules};
+use crate::check::life::{Context, Record as Life, Rules, Transition};
 use crate::check::task::Outcome;
 use crate::check::verdict::{Cause, Verdict};
 use crate::crawl::random::Random;
@@ -25,6 +26,7 @@ pub(super) struct Judge {
     /// Until when a URL waits for the budget.
     budget_spent_until: Option<Timestamp>,
     figures: Arc<Figures>,
+    telling: Telling,
 }
 
 impl Judge {
@@ -36,6 +38,7 @@ impl Judge {
             urls: 0,
             budget_spent_until: None,
             figures,
+            telling: Telling::default(),
         }
     }
 
@@ -75,7 +78,9 @@ impl Judge {
         context: &Context,
         page: &mut HostPage,
     ) -> Judgement {
-        let DueUrl { id, mut life, .. } = due;
+        let DueUrl {
+            id, url, mut life, ..
+        } = due;
         let (verdict, retry_after) = (outcome.verdict, outcome.retry_after);
         let mut answer = Answer::from(outcome);
         answer.checked_at = answer.checked_at.map(|_| now);
@@ -84,6 +89,7 @@ impl Judge {
         let decision = rules.decide(now, &mut life, taken, context, &mut self.random);
         let mut changes = Vec::new();
         let change = decision.transition;
+        self.tell(now, &url, change.as_ref());
         changes.extend(change.map(|transition| Change::new(&transition, answer.status)));
         if let Some(lasted) = decision.cleared {
             page.facts.note_cleared(now, lasted);
@@ -99,6 +105,7 @@ impl Judge {
             let pruned = rules.prune(now, &mut life, permitted, &mut self.random);
             next = pruned.due;
             let change = pruned.transition;
+            self.tell(now, &url, change.as_ref());
             changes.extend(change.map(|transition| Change::new(&transition, answer.status)));
         }
         if let Some(wait) = retry_after {
@@ -107,6 +114,9 @@ impl Judge {
         }
         self.count(&answer, &changes);
         let dead_letter = dead_letter(now, &life, &answer);
+        if let Some(letter) = &dead_letter {
+            self.telling.tell_dead_letter(now, &url, letter);
+        }
         let is_invalid = verdict == Verdict::Failed(Cause::InvalidUrl);
         let lane = Lane::of(life.state(), page.is_held());
         Judgement {
@@ -117,6 +127,12 @@ impl Judge {
             // What is no URL waits for an operator.
             next: (!is_invalid).then_some((lane, next)),
             dead_letter,
+        }
+    }
+
+    fn tell(&mut self, now: Timestamp, url: &str, change: Option<&Transition>) {
+        if let Some(change) = change {
+            self.telling.tell(now, url, change);
         }
     }
 

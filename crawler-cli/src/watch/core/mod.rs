@@ -8,7 +8,7 @@
 //! hosts, [`network`] the guard of the own network, [`cycles`] reconciling, [`judge`] lives and the budget of pruning,
 //! [`second`] the second resolver, [`keeping`] the way to the store. The other files are the Watcher's own story: where
 //! URLs come from ([`flow`]), what becomes of outcomes ([`outcome`]), what happens when guards go on ([`outage`],
-//! [`holds`]), and what it says about itself ([`status`]).
+//! [`holds`]), and what it says about itself ([`status`], [`telling`]).
 
 mod asking;
 mod book;
@@ -26,6 +26,7 @@ mod second;
 mod settings;
 mod status;
 mod steady;
+mod telling;
 #[cfg(test)]
 mod tests;
 mod waiting;

@@ -25,6 +25,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
 
     /// Stores the times of the guard, and tells the operator.
     fn save_network(&mut self, now: Timestamp, text: String) {
+        tracing::warn!("{text}");
         let stops = self.network.stops().clone();
         let notice = notice(now, "guard", None, text);
         self.keeping.ask(
@@ -40,7 +41,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
 
     /// Tells the operator something.
     pub(super) fn note(&mut self, now: Timestamp, kind: &str, host: Option<HostId>, text: String) {
-        tracing::info!("{text}");
+        tracing::warn!("{text}");
         let notice = notice(now, kind, host, text);
         self.keeping.ask(
             Nature::Must,

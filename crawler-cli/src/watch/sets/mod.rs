@@ -140,7 +140,11 @@ impl fmt::Display for SetRead {
         }
         write!(f, "{urls} URLs, {new} new, {left} left")?;
         if *invalid > 0 {
-            write!(f, ", {invalid} invalid: {}", self.named.join("; "))?;
+            write!(f, ", {invalid} invalid")?;
+            // Schemes that nobody asks, such as mailto, are counted alone.
+            if !self.named.is_empty() {
+                write!(f, ": {}", self.named.join("; "))?;
+            }
         }
         if let Some(kept) = &self.kept {
             write!(f, "; {kept}")?;

@@ -208,7 +208,6 @@ impl Work {
             let mut readings = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
             readings.insert(name.clone(), last.clone())
         };
-        tracing::info!(set = name, source = place, "set read: {text}");
         let is_odd = match outcome {
             Ok(read) => read.kept.is_some() || read.invalid > 0,
             Err(_) => true,
@@ -217,6 +216,8 @@ impl Work {
             let what = if outcome.is_ok() { "read" } else { "not read" };
             self.tools
                 .note("set", &format!("set {name}: {place} {what}: {text}"));
+        } else {
+            tracing::info!(set = name, source = place, "set read: {text}");
         }
     }
 }
