@@ -17,6 +17,7 @@ use prometheus_client::registry::Registry;
 use super::figures::Figures;
 use super::vitals::Vitals;
 use crate::store::WriterFigures;
+use crate::store::sqlite::RejectedFigures;
 use families::FAMILIES;
 
 /// What metrics are made of.
@@ -26,6 +27,8 @@ pub struct Sources {
     pub checks: Arc<Figures>,
     /// What the writer of the store counts.
     pub store: Arc<WriterFigures>,
+    /// What the filter of rejected URLs counts.
+    pub rejected: Arc<RejectedFigures>,
     /// How the service is.
     pub vitals: Arc<Vitals>,
 }
@@ -40,7 +43,12 @@ pub struct Sources {
 /// use crawler_cli::watch::vitals::Vitals;
 ///
 /// let vitals = Arc::new(Vitals::new(Instant::now()));
-/// let metrics = Metrics::new(Sources { checks: Arc::default(), store: Arc::default(), vitals });
+/// let metrics = Metrics::new(Sources {
+///     checks: Arc::default(),
+///     store: Arc::default(),
+///     rejected: Arc::default(),
+///     vitals,
+/// });
 /// assert!(metrics.text().contains("courser_check_inflight 0"));
 /// ```
 #[derive(Debug)]

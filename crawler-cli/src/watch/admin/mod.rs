@@ -53,7 +53,12 @@ impl Default for AdminLimits {
 /// use crawler_cli::watch::vitals::Vitals;
 ///
 /// let vitals = Arc::new(Vitals::new(Instant::now()));
-/// let sources = Sources { checks: Arc::default(), store: Arc::default(), vitals: Arc::clone(&vitals) };
+/// let sources = Sources {
+///     checks: Arc::default(),
+///     store: Arc::default(),
+///     rejected: Arc::default(),
+///     vitals: Arc::clone(&vitals),
+/// };
 /// let any = SocketAddr::from(([127, 0, 0, 1], 0));
 /// let admin = Admin::start(any, AdminLimits::default(), Metrics::new(sources), vitals)?;
 ///

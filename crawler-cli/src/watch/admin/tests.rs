@@ -12,6 +12,7 @@ fn server(limits: AdminLimits) -> (Admin, Arc<Vitals>) {
     let sources = Sources {
         checks: Arc::default(),
         store: Arc::default(),
+        rejected: Arc::default(),
         vitals: Arc::clone(&vitals),
     };
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -148,6 +149,7 @@ fn only_loopback_addresses_are_taken() {
     let sources = Sources {
         checks: Arc::default(),
         store: Arc::default(),
+        rejected: Arc::default(),
         vitals: Arc::clone(&vitals),
     };
     let all = SocketAddr::from(([0, 0, 0, 0], 0));

@@ -61,6 +61,7 @@ impl Service {
     ) -> Result<Self, Failure> {
         let config = &loaded.config;
         let engine = Sqlite::open(&config.store.file).map_err(Failure::Store)?;
+        let rejected = engine.rejected_figures();
         let cannot =
             |what: &'static str| move |error: io::Error| Failure::Start(format!("{what}: {error}"));
         let store =
@@ -80,7 +81,13 @@ impl Service {
         // A missing name counts only if the C library, with its own configuration, does not find it either.
         let core = core.with_second_resolver(SystemResolver::new());
         let vitals = Arc::new(Vitals::new(Instant::now()));
-        let admin = admin(config, &core, &store, &vitals)?;
+        let sources = Sources {
+            checks: Arc::clone(core.figures()),
+            store: store.figures(),
+            rejected,
+            vitals: Arc::clone(&vitals),
+        };
+        let admin = admin(config, sources)?;
         let served = Served {
             store: store.clone(),
             core: handle,
@@ -289,23 +296,14 @@ impl Service {
     }
 }
 
-fn admin(
-    config: &Config,
-    core: &Core,
-    store: &Writer,
-    vitals: &Arc<Vitals>,
-) -> Result<Admin, Failure> {
-    let sources = Sources {
-        checks: Arc::clone(core.figures()),
-        store: store.figures(),
-        vitals: Arc::clone(vitals),
-    };
+fn admin(config: &Config, sources: Sources) -> Result<Admin, Failure> {
     let limits = AdminLimits {
         connections: config.http.connections.get(),
         ..AdminLimits::default()
     };
     let address = config.http.listen;
-    Admin::start(address, limits, Metrics::new(sources), Arc::clone(vitals)).map_err(|error| {
+    let vitals = Arc::clone(&sources.vitals);
+    Admin::start(address, limits, Metrics::new(sources), vitals).map_err(|error| {
         Failure::Start(format!("http.listen: cannot listen on {address}: {error}"))
     })
 }

@@ -1,6 +1,6 @@
 //! The metrics: one row for each.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use prometheus_client::metrics::MetricType::{self, Counter, Gauge, Info};
@@ -210,11 +210,8 @@ pub(super) const FAMILIES: &[Family] = &[
         help: "Operations that failed for a reason of their own, and transactions that the store could not take",
         kind: Counter,
         series: |from, to| {
-            let count = |number: &std::sync::atomic::AtomicU64| {
-                Value::Count(number.load(Ordering::Relaxed))
-            };
-            to(&[("op", "operation")], count(&from.store.failures));
-            to(&[("op", "commit")], count(&from.store.refusals));
+            to(&[("op", "operation")], loaded(&from.store.failures));
+            to(&[("op", "commit")], loaded(&from.store.refusals));
         },
     },
     Family {
@@ -225,6 +222,18 @@ pub(super) const FAMILIES: &[Family] = &[
             let kept = from.store.kept.load(Ordering::Relaxed);
             to(&[], number(u64::try_from(kept).unwrap_or(u64::MAX)));
         },
+    },
+    Family {
+        name: "bloom_hits",
+        help: "How often the filter of rejected URLs said that a submitted URL may be rejected",
+        kind: Counter,
+        series: |from, to| to(&[], loaded(&from.rejected.hits)),
+    },
+    Family {
+        name: "bloom_false_positive",
+        help: "How often the store then said that the URL is not rejected",
+        kind: Counter,
+        series: |from, to| to(&[], loaded(&from.rejected.false_positives)),
     },
     Family {
         name: "dlq_entries",
@@ -338,6 +347,10 @@ pub(super) const FAMILIES: &[Family] = &[
         series: |from, to| to(&[], Value::Count(from.vitals.reloads())),
     },
 ];
+
+fn loaded(count: &AtomicU64) -> Value {
+    Value::Count(count.load(Ordering::Relaxed))
+}
 
 fn number(number: u64) -> Value {
     Value::Number(i64::try_from(number).unwrap_or(i64::MAX))

@@ -1,6 +1,7 @@
 //! The exposition as Prometheus reads it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::*;
@@ -63,6 +64,9 @@ fn busy() -> Metrics {
         .note(Duration::from_secs(10));
     checks.changes.note(State::Gone, State::Pruned);
     checks.guards.own_network.set(1);
+    let rejected = Arc::<RejectedFigures>::default();
+    rejected.hits.store(4, Ordering::Relaxed);
+    rejected.false_positives.store(1, Ordering::Relaxed);
     let vitals = Arc::new(Vitals::new(Instant::now()));
     vitals.set_facts(StoreFacts {
         dead_letters: vec![("poison".to_owned(), 2)],
@@ -76,6 +80,7 @@ fn busy() -> Metrics {
     Metrics::new(Sources {
         checks,
         store: Arc::default(),
+        rejected,
         vitals,
     })
 }
@@ -193,6 +198,8 @@ fn values_are_those_of_the_figures() {
         ),
         ("courser_check_prunes_total", &[], 1.0),
         ("courser_check_guard_active", &[("kind", "self")], 1.0),
+        ("courser_bloom_hits_total", &[], 4.0),
+        ("courser_bloom_false_positive_total", &[], 1.0),
         ("courser_dlq_entries", &[("reason", "poison")], 2.0),
         ("courser_cron_missed_total", &[("job", "nightly")], 3.0),
         (
