@@ -329,6 +329,7 @@ impl Books {
         let (id, attempt) = (job.id.0, job.attempt);
         match &settled {
             Settled::Dead { .. } => tracing::error!(job = id, attempt, "a job has failed: {why}"),
+            Settled::Postponed { .. } => tracing::debug!(job = id, attempt, "a job waits: {why}"),
             _ => tracing::warn!(job = id, attempt, "an attempt has failed: {why}"),
         }
         self.store(job, settled, After::default());
