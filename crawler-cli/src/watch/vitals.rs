@@ -99,12 +99,14 @@ impl Vitals {
         self.is_draining.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the store can be written: why not, if it cannot.
-    pub fn note_store(&self, why_not: Option<&str>) {
+    /// Whether the store can be written: why not, if it cannot. Returns whether that is news.
+    pub fn note_store(&self, why_not: Option<&str>) -> bool {
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        if store.as_str() != why_not.unwrap_or_default() {
+        let is_news = store.as_str() != why_not.unwrap_or_default();
+        if is_news {
             why_not.unwrap_or_default().clone_into(&mut store);
         }
+        is_news
     }
 
     /// Whether the service does its work. Guards do not matter: a service that waits for the network does its work.
@@ -166,7 +168,9 @@ mod tests {
     fn readiness_follows_the_store_and_the_drain() {
         let vitals = Vitals::new(Instant::now());
         assert_eq!(vitals.readiness(), Readiness::Ready);
-        vitals.note_store(Some("no space left"));
+        assert!(!vitals.note_store(None));
+        assert!(vitals.note_store(Some("no space left")));
+        assert!(!vitals.note_store(Some("no space left")));
         assert_eq!(
             vitals.readiness(),
             Readiness::Store("no space left".to_owned())

@@ -20,6 +20,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         self.figures.guards.own_network.set(1);
         let why = self.network.on().map(|on| on.why.clone());
         let text = format!("the own network fails: {}", why.unwrap_or_default());
+        tracing::warn!("{text}");
         self.save_network(now, text);
     }
 
@@ -94,7 +95,9 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
 
     fn network_went_off(&mut self, now: Timestamp) {
         self.figures.guards.own_network.set(0);
-        self.save_network(now, "the own network works again".to_owned());
+        let text = "the own network works again";
+        tracing::info!("{text}");
+        self.save_network(now, text.to_owned());
         // Rounds ask hosts that failed; their works begin anew.
         self.asking.clear();
         self.gate.is_refill_due = true;

@@ -4,13 +4,14 @@
 //! The loop of the core is what health checks and the watchdog of the service manager see: if it is stuck, they notice.
 
 mod facts;
+mod files;
 mod notify;
 mod reload;
 mod service;
 mod settings;
 
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -80,8 +81,14 @@ impl fmt::Display for Failure {
             StoreErrorKind::NetworkFileSystem(_) => {
                 f.write_str("; name a file on a disk of this machine in store.url")
             }
-            StoreErrorKind::ReadOnly => {
-                f.write_str("; the service needs to write it and its folder")
+            StoreErrorKind::ReadOnly => f.write_str(NEEDS_TO_WRITE),
+            StoreErrorKind::Io(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+                ) =>
+            {
+                f.write_str(NEEDS_TO_WRITE)
             }
             StoreErrorKind::Full => f.write_str("; make room on the disk"),
             _ => Ok(()),
@@ -108,3 +115,5 @@ pub fn run(
     service.run(read, signals);
     service.end()
 }
+
+const NEEDS_TO_WRITE: &str = "; the service needs to write it and its folder";

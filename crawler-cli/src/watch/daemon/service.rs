@@ -11,6 +11,7 @@ use courser::net::os::OsNet;
 use jiff::Timestamp;
 
 use super::facts::Housekeeping;
+use super::files;
 use super::notify::Notifier;
 use super::reload::needs_restart;
 use super::{Failure, Signals};
@@ -66,7 +67,8 @@ impl Service {
             |what: &'static str| move |error: io::Error| Failure::Start(format!("{what}: {error}"));
         let store =
             Writer::start(engine, WriterSettings::default()).map_err(cannot("the store"))?;
-        let settings = Settings::from(config);
+        let mut settings = Settings::from(config);
+        let few_files = files::fit(&mut settings.limits);
         let client = settings.client();
         let client = client.map_err(|error| Failure::Start(format!("the client: {error}")))?;
         let (handle, inbox) = core_channel();
@@ -134,6 +136,9 @@ impl Service {
             schedules = service.loaded.config.schedules.len(),
             "started"
         );
+        if let Some(text) = few_files {
+            service.tools.note("files", &text);
+        }
         service.notifier.ready();
         Ok(service)
     }
@@ -162,12 +167,7 @@ impl Service {
         }
         self.vitals.tick(now);
         self.look(now);
-        match self.store.state() {
-            WriterState::Ok => self.vitals.note_store(None),
-            WriterState::Full => self.vitals.note_store(Some("no space left")),
-            WriterState::Failing(why) => self.vitals.note_store(Some(&why)),
-            WriterState::Closed => self.vitals.note_store(Some("closed")),
-        }
+        self.note_store();
         self.notifier.turn(now);
         let figures = self.core.figures();
         self.notifier.status(now, || {
@@ -179,6 +179,22 @@ impl Service {
             )
         });
         self.housekeeping.turn(now, Timestamp::now(), &self.store);
+    }
+
+    /// Tells the operator whether the store can be written.
+    fn note_store(&self) {
+        let why_not = match self.store.state() {
+            WriterState::Ok => None,
+            WriterState::Full => Some("no space left".to_owned()),
+            WriterState::Failing(why) => Some(why),
+            WriterState::Closed => Some("closed".to_owned()),
+        };
+        if self.vitals.note_store(why_not.as_deref()) {
+            match why_not {
+                Some(why) => tracing::error!("the store cannot be written: {why}"),
+                None => tracing::info!("the store can be written again"),
+            }
+        }
     }
 
     /// Has the core look into the store if something was stored: readers of sets and jobs add URLs that are due now, and
@@ -220,6 +236,7 @@ impl Service {
         let config = &new.config;
         log::set_level(config.log.level);
         let mut settings = Settings::from(config);
+        files::fit(&mut settings.limits);
         settings.keep_ceilings(&self.settings);
         self.core.set_settings(settings.clone());
         self.housekeeping.keep = config.store.keep;
