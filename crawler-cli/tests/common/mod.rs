@@ -16,6 +16,7 @@ use std::time::Duration;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 pub(crate) mod authority;
+pub(crate) mod service;
 pub(crate) mod terminal;
 
 /// The program with these arguments and without the proxies of the environment. A search gets `--robots=off` unless its
