@@ -249,7 +249,7 @@ impl Run {
     fn round(&mut self, round: u64) {
         let wanted = usize::try_from(self.random.next_number() % 120).expect("small");
         let pause = Duration::from_micros(self.random.next_number() % 30_000);
-        let adds = self.random.next_number() % 2 == 0;
+        let adds = self.random.next_number().is_multiple_of(2);
         let start = self.requests.load(Ordering::SeqCst);
         let mut process = self.spawn();
         let added = adds.then(|| {
@@ -303,11 +303,7 @@ impl Run {
 
     /// Reads the changes since the last time, as a program does that follows them.
     fn follow(&mut self) {
-        let since = self
-            .changes
-            .last()
-            .map_or(0, |last| cursor(last))
-            .to_string();
+        let since = self.changes.last().map_or(0, cursor).to_string();
         let more = self.ok(&["export", "--changes", "--since", &since]);
         self.changes.extend(values(&more));
     }
