@@ -376,6 +376,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             }
             Failed::Piece(host) => self.stop_changing(host),
             Failed::Sample(host) => self.handle_sample(now, host, Vec::new()),
+            Failed::Count => self.count_later(now),
             Failed::Siblings(_) | Failed::Other => {}
         }
     }

@@ -97,6 +97,7 @@ pub(super) enum Failed {
     Piece(HostId),
     Sample(HostId),
     Siblings(HostId),
+    Count,
     /// Is asked again by itself.
     Other,
 }

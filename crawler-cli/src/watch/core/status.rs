@@ -163,7 +163,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         let late = before(now, FINE_LAG);
         self.keeping.ask(
             Nature::Read,
-            Failed::Other,
+            Failed::Count,
             move |engine| {
                 let counts = engine.watch_counts()?;
                 let oldest = [Lanes::Schedule, Lanes::Doubt].map(|lanes| engine.next_due(lanes));
@@ -181,14 +181,22 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         );
     }
 
-    pub(super) fn handle_counted(&mut self, now: Timestamp, counted: Counted) {
+    /// The URLs could not be counted.
+    pub(super) fn count_later(&mut self, now: Timestamp) {
         self.counting.is_under_way = false;
         self.counting.at = Some(after(now, COUNT));
+    }
+
+    pub(super) fn handle_counted(&mut self, now: Timestamp, counted: Counted) {
         let Counted {
             counts,
             oldest,
             overdue,
         } = counted;
+        // Before something is due, nothing changes but by other processes.
+        let quiet = oldest.map_or(COUNT_IDLE, |oldest| between(now, oldest));
+        self.counting.is_under_way = false;
+        self.counting.at = Some(after(now, quiet.clamp(COUNT, COUNT_IDLE)));
         self.judge.set_urls(counts.urls());
         let backlog = &self.figures.backlog;
         for state in State::ALL {
@@ -316,3 +324,6 @@ const FINE_LAG: Duration = Duration::from_secs(144);
 
 /// URLs are counted this often.
 const COUNT: Duration = Duration::from_secs(10);
+
+/// And this often while nothing is due.
+const COUNT_IDLE: Duration = Duration::from_secs(60);
