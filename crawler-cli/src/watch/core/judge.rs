@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::book::HostPage;
 use super::telling::Telling;
 use crate::check::guard::{BudgetRules, PruneBudget};
-use crate::check::life::time::after;
+use crate::check::life::time::{after, between};
 use crate::check::life::{Context, Record as Life, Rules, Transition};
 use crate::check::task::Outcome;
 use crate::check::verdict::{Cause, Verdict};
@@ -25,6 +25,10 @@ pub(super) struct Judge {
     urls: u64,
     /// Until when a URL waits for the budget.
     budget_spent_until: Option<Timestamp>,
+    /// The time of the budget.
+    budget_per: Duration,
+    /// When the operator was to be told last that the budget is spent, and whether that was done.
+    spent: Option<(Timestamp, bool)>,
     figures: Arc<Figures>,
     telling: Telling,
 }
@@ -37,6 +41,8 @@ impl Judge {
             budget: PruneBudget::new(budget),
             urls: 0,
             budget_spent_until: None,
+            budget_per: budget.per,
+            spent: None,
             figures,
             telling: Telling::default(),
         }
@@ -67,6 +73,12 @@ impl Judge {
     /// Whether a URL waits for the budget.
     pub(super) fn is_budget_spent(&self, now: Timestamp) -> bool {
         self.budget_spent_until.is_some_and(|until| now < until)
+    }
+
+    /// Whether the operator is to be told now that URLs wait for the budget: once in the time of the budget.
+    pub(super) fn take_spent_news(&mut self) -> bool {
+        let is_news = |(_, is_told): &mut (Timestamp, bool)| !std::mem::replace(is_told, true);
+        self.spent.as_mut().is_some_and(is_news)
     }
 
     /// Judges an outcome.
@@ -100,6 +112,10 @@ impl Judge {
         if decision.is_to_prune {
             let permitted = self.budget.take(now, &id.host, page.urls, self.urls);
             if let Err(wait) = permitted {
+                let is_old = |(at, _)| between(at, now) >= self.budget_per;
+                if self.spent.is_none_or(is_old) {
+                    self.spent = Some((now, false));
+                }
                 self.budget_spent_until = Some(after(now, wait));
             }
             let pruned = rules.prune(now, &mut life, permitted, &mut self.random);

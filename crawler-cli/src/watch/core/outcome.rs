@@ -236,6 +236,10 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         let since = self.asking.now();
         self.gate.batch_since.get_or_insert(since);
         self.note_judged(id.lane, class, state);
+        if self.judge.take_spent_news() {
+            let text = "URLs wait to be pruned: the budget is spent";
+            self.note(now, "budget", Some(id.host), text.to_owned());
+        }
         match step {
             Some(FlipStep::AskSiblings(count)) => self.ask_siblings(id.host, id.url, count),
             Some(FlipStep::Hold) => self.hold(now, id.host),
