@@ -354,6 +354,34 @@ pub(crate) fn what_is_gone_is_said_when_it_is_submitted_again<E: Engine>() {
     assert_eq!(counts.due.get(&Lane::Gone), Some(&2));
 }
 
+pub(crate) fn what_is_written_late_is_due_nevertheless<E: Engine>() {
+    let (_engine, mut watch) = watch::<E>();
+    watch.submit("docs", &["http://a/1", "http://a/2", "http://a/3"], at(0));
+    let due = watch.due(Lanes::Schedule, at(0));
+    // Somebody has looked at all that is due until then.
+    let until = at(10_000);
+    assert!(watch.due(Lanes::Doubt, until).is_empty());
+    let mut judgements = Vec::new();
+    for due in &due {
+        let mut judgement = watch.judgement(due, 410, at(1));
+        judgement.next = Some((Lane::Doubt, at(50)));
+        judgements.push(judgement);
+    }
+    watch.store.judge(&judgements).expect("written");
+    assert_eq!(watch.due(Lanes::Doubt, until).len(), 3);
+    // And piece by piece, none twice and none left out.
+    let (mut after, mut read) = (None, Vec::new());
+    loop {
+        let piece = watch.store.due(due[0].id.host, Lane::Doubt, after, until, 1);
+        let Some(row) = piece.expect("readable").pop() else {
+            break;
+        };
+        after = Some((row.id.due, row.id.url));
+        read.push(row.url);
+    }
+    assert_eq!(read, ["http://a/1", "http://a/2", "http://a/3"]);
+}
+
 pub(crate) fn urls_are_made_due<E: Engine>() {
     let (_engine, mut watch) = watch::<E>();
     watch.submit("docs", &["http://a/1", "http://a/2", "http://b/1"], at(0));
