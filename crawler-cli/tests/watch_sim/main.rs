@@ -23,7 +23,8 @@
 //! - What comes back is found again.
 //! - No host gets more requests at a time than it has connections, more than its rate, or one before its `Retry-After`.
 //! - Cycles of reconciling do not overlap, and begin an interval and its jitter apart.
-//! - The guard of the own network goes on when there is a reason, and not otherwise.
+//! - Every alert that is due is given once, and none without a reason: the own network is cut and works again, a host is
+//!   held and released, the budget of pruning is spent.
 //!
 //! A harness that finds no fault proves nothing unless it finds those that are there: `planted` runs variants with a
 //! flaw each, and expects their faults.
@@ -32,19 +33,20 @@
 //!
 //! | flaw | shown by |
 //! |---|---|
-//! | what is dead is never asked again, because the re-check asks the filter of rejected URLs first | here: URLs that come back are resurrected; planted |
-//! | the jitter of the cycles is computed and dropped | here: cycles begin an interval and its jitter apart; planted |
+//! | what is dead is never asked again, because the re-check asks the filter of rejected URLs first | here: URLs that come back are resurrected; `planted` |
+//! | the jitter of the cycles is computed and dropped | here: cycles begin an interval and its jitter apart; `planted` |
 //! | what is unknown or timed out is marked as reconciled, and lost | here: every URL has a due row after every event |
 //! | a cycle that takes longer than its interval overlaps the next | here: a cycle begins after the one before has ended |
-//! | what was committed late is skipped by "since the last cycle" | `store::suite`: due rows are read by their own times |
+//! | what was committed late is skipped by "since the last cycle" | `store::suite`, `what_is_written_late_is_due_nevertheless` |
 //! | one fixed time limit makes slow hosts dead | here: slow hosts end as alive; `eager` prunes nothing of theirs |
 //! | the cause of a failure is hidden | here: every change has a cause |
-//! | a batch waits in memory as a whole | `store::suite`: due rows are read in pieces |
-//! | the number of cores bounds the requests in flight | here: `week` has more connections at a time than any machine has cores |
-//! | the filter has no stated error rate | `store::suite`: a filter that always says yes changes nothing |
-//! | no guard against a mass of 410s | here: nothing is pruned that was purged; planted |
-//! | 404 counts as alive only to avoid pruning | here: what answers 404 for ever is found as gone, and is not pruned; planted |
+//! | a batch waits in memory as a whole | `store::suite`, `what_is_written_late_is_due_nevertheless`: rows are read piece by piece |
+//! | the number of cores bounds the requests in flight | here: `week` has more connections at a time than the machine has cores |
+//! | the filter has no stated error rate | `store::rejected`, `what_was_inserted_is_never_denied_and_most_else_is`; `store::sqlite::rejects`, `a_filter_that_says_yes_to_everything_gives_the_same` |
+//! | no guard against a mass of 410s | here: nothing is pruned that was purged; `planted` |
+//! | 404 counts as alive only to avoid pruning | here: what answers 404 for ever is found as gone, and is not pruned; `planted` |
 
+mod alerts;
 #[path = "../common/draw.rs"]
 mod draw;
 mod oracle;
@@ -204,6 +206,10 @@ fn week(options: Options) -> Result<(), Failed> {
         "{urls} URLs, {} days in {seconds:.1} s; {} connections at a time",
         options.days, shown.peak
     );
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    if shown.peak <= cores {
+        return Err(format!("{} connections with {cores} cores", shown.peak).into());
+    }
     shown.expect_no_faults()
 }
 
@@ -289,7 +295,7 @@ fn planted(options: Options) -> Result<(), Failed> {
 type Plant = fn(&mut Settings);
 
 /// The flaw, how it is planted, and a part of what the run says about it.
-const FLAWS: [(&str, Plant, &str); 6] = [
+const FLAWS: [(&str, Plant, &str); 8] = [
     (
         "one 410 is believed, and no guard sees that there are many",
         |settings| {
@@ -312,6 +318,16 @@ const FLAWS: [(&str, Plant, &str); 6] = [
             settings.guards.flip.min = u32::MAX;
         },
         "HostDown is gone",
+    ),
+    (
+        "404 counts as alive",
+        |settings| settings.rules.alive_on = Profile::Eager.rules().alive_on,
+        "Gone404 ends as ALIVE",
+    ),
+    (
+        "no guard sees that the own network is cut",
+        |settings| settings.guards.network.hosts = u32::MAX,
+        "its alerts: []",
     ),
     (
         "what is dead is never asked again",

@@ -11,6 +11,7 @@ use crawler_cli::store::{
 };
 use jiff::Timestamp;
 
+use crate::alerts::Alerts;
 use crate::draw::{DAY, HOUR};
 use crate::plan::{Deed, Plan, Truth};
 use crate::server::{Site, name_of};
@@ -29,6 +30,7 @@ pub(crate) struct Oracle {
     cycle_may_begin: Option<Timestamp>,
     /// Cycles in a row that asked nothing.
     idle_cycles: u32,
+    alerts: Alerts,
     pub(crate) matrix: Matrix,
     pub(crate) faults: Vec<String>,
 }
@@ -47,6 +49,7 @@ impl Oracle {
             cycle: CycleId(0),
             cycle_may_begin: None,
             idle_cycles: 0,
+            alerts: Alerts::default(),
             matrix: Matrix::default(),
             faults: Vec::new(),
         }
@@ -148,7 +151,32 @@ impl Oracle {
         let Some(since) = since.or(plan.gone_at(url)) else {
             return Ok(());
         };
-        let kind = match truth {
+        let took = now - since;
+        let limit = self.time_to_find(url, took, event.at, site, store)?;
+        self.matrix.slowest = self.matrix.slowest.max(took);
+        if took > limit {
+            let text = format!(
+                "{truth:?} found after {:.1} days, limit {:.1}",
+                took as f64 / DAY as f64,
+                limit as f64 / DAY as f64
+            );
+            self.fault_of(now, url, &text);
+        }
+        Ok(())
+    }
+
+    /// How long it may take until a URL that has gone is GONE: its span and one more check, and the time that was lost.
+    /// It was first negative this long before `at`.
+    fn time_to_find(
+        &self,
+        url: usize,
+        took: i64,
+        at: Timestamp,
+        site: &Site,
+        store: &mut Sqlite,
+    ) -> Result<i64, StoreError> {
+        let (plan, host) = (&site.plan, site.plan.urls[url].host);
+        let kind = match plan.urls[url].truth {
             Truth::Gone410 => Negative::Gone,
             Truth::Gone404 => Negative::NotFound,
             _ => Negative::Nxdomain,
@@ -164,26 +192,13 @@ impl Oracle {
         }
         let span = (span.as_secs() as i64).max(2 * plan.longest_episode(host));
         let cycle = cycle.mul_f64(1.25).as_secs() as i64;
-        let took = now - since;
-        let from = event.at - Duration::from_secs(took.unsigned_abs());
-        let mut stopped = store
-            .stops(Guarded::OwnNetwork)?
-            .within(Some(from), event.at);
+        let from = at - Duration::from_secs(took.unsigned_abs());
+        let mut stopped = store.stops(Guarded::OwnNetwork)?.within(Some(from), at);
         if let Some(detail) = store.host(&format!("http://{}/", name_of(host)))? {
             let stops = store.stops(Guarded::Host(detail.host.id))?;
-            stopped += stops.within(Some(from), event.at);
+            stopped += stops.within(Some(from), at);
         }
-        let limit = span + cycle + stopped.as_secs() as i64 + lost(plan);
-        self.matrix.slowest = self.matrix.slowest.max(took);
-        if took > limit {
-            let text = format!(
-                "{truth:?} found after {:.1} days, limit {:.1}",
-                took as f64 / DAY as f64,
-                limit as f64 / DAY as f64
-            );
-            self.fault_of(now, url, &text);
-        }
-        Ok(())
+        Ok(span + cycle + stopped.as_secs() as i64 + lost(plan))
     }
 
     /// The counters of the store agree with its events, and every URL has a due row.
@@ -290,6 +305,7 @@ impl Oracle {
     /// An alert that is due, or not.
     fn handle_notice(&mut self, now: i64, notice: &Notice, plan: &Plan) {
         self.matrix.notices += 1;
+        self.alerts.note(now, notice);
         match &*notice.kind {
             "guard" => {
                 self.matrix.guards += 1;
@@ -298,12 +314,20 @@ impl Oracle {
                 }
             }
             "hold" => self.matrix.holds += 1,
+            "budget" => self.matrix.budgets += 1,
             _ => {}
         }
     }
 
-    /// The end: every URL is what it should be.
-    pub(crate) fn judge(&mut self, now: i64, plan: &Plan) {
+    /// The end: every URL is what it should be, and every alert that was due was given.
+    pub(crate) fn judge(
+        &mut self,
+        now: i64,
+        wall: Timestamp,
+        site: &Site,
+        store: &mut Sqlite,
+    ) -> Result<(), StoreError> {
+        let plan = &site.plan;
         for url in 0..self.states.len() {
             let (truth, state) = (plan.urls[url].truth, self.states[url]);
             self.matrix.counts[truth as usize][usize::from(state.code())] += 1;
@@ -313,10 +337,43 @@ impl Oracle {
                 Truth::Gone404 | Truth::GoneName => state == State::Gone,
                 _ => matches!(state, State::Alive | State::Unreachable),
             };
-            if !is_right {
+            if !is_right && !self.has_time_left(now, wall, url, site, store)? {
                 self.fault_of(now, url, &format!("{truth:?} ends as {}", state.name()));
             }
         }
+        let mut hosts = Vec::with_capacity(plan.hosts.len());
+        for host in 0..plan.hosts.len() {
+            let detail = store.host(&format!("http://{}/", name_of(host)))?;
+            hosts.push(detail.map(|detail| detail.host.id));
+        }
+        for fault in self.alerts.judge(plan, &hosts) {
+            self.fault(now, &fault);
+        }
+        Ok(())
+    }
+
+    /// Whether the time in which a URL that has gone must be found, and pruned, is not over yet: a host whose URLs were
+    /// negative for long and came back has long spans.
+    fn has_time_left(
+        &self,
+        now: i64,
+        wall: Timestamp,
+        url: usize,
+        site: &Site,
+        store: &mut Sqlite,
+    ) -> Result<bool, StoreError> {
+        let plan = &site.plan;
+        let gone_at = plan.gone_at(url);
+        let Some(since) = site.served[url].negative_since.or(gone_at) else {
+            return Ok(false);
+        };
+        // Until it is asked the first time, and until the budget lets it be pruned.
+        let interval = self.rules.alive_interval.longest.mul_f64(1.1).as_secs() as i64;
+        let took = now - since.min(gone_at.map_or(since, |at| at + interval));
+        let grace = self.rules.grace.as_secs() as i64;
+        let budget = DAY * (1 + plan.most_prunes() as i64 / LEAST_BUDGET);
+        let limit = self.time_to_find(url, took, wall, site, store)?;
+        Ok(plan.urls[url].truth.is_gone() && took <= limit + grace + budget)
     }
 
     pub(crate) fn fault(&mut self, now: i64, what: &str) {
@@ -358,6 +415,7 @@ pub(crate) struct Matrix {
     pub(crate) refused: u64,
     pub(crate) guards: u64,
     pub(crate) holds: u64,
+    pub(crate) budgets: u64,
     notices: u64,
     cycles: u64,
     reconciled: u64,
@@ -384,6 +442,7 @@ impl Matrix {
         self.refused += other.refused;
         self.guards += other.guards;
         self.holds += other.holds;
+        self.budgets += other.budgets;
         self.notices += other.notices;
         self.cycles += other.cycles;
         self.reconciled += other.reconciled;
@@ -398,6 +457,7 @@ impl Matrix {
         let happened = [
             ("guards", self.guards),
             ("holds", self.holds),
+            ("alerts of the budget", self.budgets),
             ("kills", self.kills),
             ("refused operations", self.refused),
             ("cycles", self.cycles),
@@ -435,7 +495,7 @@ impl fmt::Display for Matrix {
         )?;
         write!(
             f,
-            "{} requests, {} changes, {} cycles with {} URLs; {} notices: {} of the own network, {} holds; {} kills, {} \
+            "{} requests, {} changes, {} cycles with {} URLs; {} notices: {} of the own network, {} holds, {} of the budget; {} kills, {} \
              operations refused by a full disk",
             self.requests,
             self.events,
@@ -444,6 +504,7 @@ impl fmt::Display for Matrix {
             self.notices,
             self.guards,
             self.holds,
+            self.budgets,
             self.kills,
             self.refused
         )
@@ -451,6 +512,9 @@ impl fmt::Display for Matrix {
 }
 
 const MOST_FAULTS: usize = 20;
+
+/// So many URLs a day may be pruned at least.
+pub(crate) const LEAST_BUDGET: i64 = 10;
 
 /// As many cycles as there are in half an hour can wait for hosts that are parked or cannot be reached.
 const MOST_IDLE_CYCLES: u32 = 60;

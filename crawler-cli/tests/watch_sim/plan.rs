@@ -53,6 +53,18 @@ impl Span {
         (self.from..self.to).contains(&now)
     }
 
+    pub(crate) fn overlaps(self, other: Self) -> bool {
+        self.from < other.to && other.from < self.to
+    }
+
+    /// The span with this time before and after it.
+    pub(crate) fn with_margin(self, margin: i64) -> Self {
+        Self {
+            from: self.from - margin,
+            to: self.to.saturating_add(margin),
+        }
+    }
+
     fn of(from: i64, lasts: i64) -> Self {
         Self {
             from,
@@ -122,7 +134,9 @@ pub(crate) struct Plan {
     /// When the own network is cut.
     pub(crate) cut: Span,
     /// The share of requests that fail at random.
-    failing: f64,
+    pub(crate) failing: f64,
+    /// The host of which a whole section was removed.
+    pub(crate) removed: Option<usize>,
     /// In the order of their times.
     pub(crate) deeds: Vec<(i64, Deed)>,
 }
@@ -152,6 +166,7 @@ impl Plan {
             urls: Vec::with_capacity(count),
             cut,
             failing: [0.0, 0.02, 0.12][draw.below(3)],
+            removed: None,
             deeds: Vec::new(),
         };
         while plan.urls.len() < count {
@@ -171,6 +186,9 @@ impl Plan {
             plan.hosts.push(host);
         }
         plan.redirect_elsewhere(&mut draw);
+        if draw.chance(0.5) {
+            plan.remove_section(&mut draw);
+        }
         let mut deeds = vec![
             (cut.from, Deed::Cut(true)),
             (cut.to, Deed::Cut(false)),
@@ -200,6 +218,48 @@ impl Plan {
             let status = [301, 302, 307, 308][draw.below(4)];
             self.urls[url].redirect = Some((status, to));
         }
+    }
+
+    /// A host removes what it has but for what has trouble of its own: more than the budget lets be pruned in a day.
+    fn remove_section(&mut self, draw: &mut Draw) {
+        let is_large = |host: &Host| host.urls.len() >= 40 && host.down.is_none();
+        self.removed = self.hosts.iter().position(is_large);
+        let at = draw.time(DAY, 6 * DAY);
+        if let Some(host) = self.removed {
+            for url in &mut self.urls[self.hosts[host].urls.clone()] {
+                if url.truth == Truth::Good {
+                    url.truth = Truth::Gone410;
+                    url.outage = Some((Span::of(at, i64::MAX), 410));
+                }
+            }
+        }
+    }
+
+    /// How many URLs will be pruned.
+    pub(crate) fn most_prunes(&self) -> usize {
+        let is_pruned = |url: &&Url| matches!(url.truth, Truth::Gone410 | Truth::Returns);
+        self.urls.iter().filter(is_pruned).count()
+    }
+
+    /// How many URLs of a host answer negatively at some time of the span.
+    pub(crate) fn negatives(&self, host: usize, when: Span) -> usize {
+        let host = &self.hosts[host];
+        if host.down.is_some_and(|down| down.overlaps(when)) {
+            return host.urls.len();
+        }
+        let is_negative = |url: &&Url| url.outage.is_some_and(|(span, _)| span.overlaps(when));
+        self.urls[host.urls.clone()]
+            .iter()
+            .filter(is_negative)
+            .count()
+    }
+
+    /// Whether nothing happens to the process and its machine in the span, or has happened shortly before.
+    pub(crate) fn is_calm(&self, when: Span) -> bool {
+        !self.deeds.iter().any(|&(at, deed)| {
+            let is_harmless = matches!(deed, Deed::RecheckAll | Deed::Cut(_) | Deed::Reload);
+            !is_harmless && Span::of(at, AFTER_DEED).overlaps(when)
+        })
     }
 
     pub(crate) fn is_cut(&self, now: i64) -> bool {
@@ -360,3 +420,6 @@ fn draw_bad_days(draw: &mut Draw, cut: Span, deeds: &mut Vec<(i64, Deed)>) {
         deeds.push((draw.time(0, 9 * DAY), Deed::Reload));
     }
 }
+
+/// A kill waits for its operation of the store; the process stays away, and a full disk stays full, for hours.
+const AFTER_DEED: i64 = 10 * HOUR;

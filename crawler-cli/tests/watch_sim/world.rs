@@ -170,7 +170,7 @@ impl World {
                 && at <= now
             {
                 self.done += 1;
-                self.perform(now, deed)?;
+                self.perform(deed)?;
             }
             if self.store.is_dead() {
                 self.restart()?;
@@ -252,7 +252,7 @@ impl World {
         Ok(())
     }
 
-    fn perform(&mut self, now: i64, deed: Deed) -> Result<(), Box<dyn Error>> {
+    fn perform(&mut self, deed: Deed) -> Result<(), Box<dyn Error>> {
         match deed {
             Deed::RecheckAll => self.recheck_all()?,
             Deed::Cut(is_cut) => self.listen(is_cut),
@@ -287,7 +287,6 @@ impl World {
                 }
             }
         }
-        let _ = now;
         Ok(())
     }
 
@@ -332,8 +331,9 @@ impl World {
         let now = self.now();
         self.observe(now)?;
         self.verify(now)?;
-        self.oracle.judge(now, &self.plan);
-        let site = self.site.borrow();
+        let (oracle, site, wall) = (&mut self.oracle, self.site.borrow(), self.clock.now());
+        self.store
+            .with(|engine| oracle.judge(now, wall, &site, engine))?;
         let (mut matrix, mut faults) = (self.oracle.matrix, self.oracle.faults);
         faults.extend(site.faults.iter().cloned());
         matrix.requests = site.requests;
