@@ -4,7 +4,8 @@
 //! ```text
 //! cargo test -p crawler-cli --release --test watch_sim -- months --seeds 20        # that many seeds, 1,000 URLs each
 //! cargo test -p crawler-cli --release --test watch_sim -- months --seed 17         # one seed
-//! cargo test -p crawler-cli --release --test watch_sim -- months --seconds 300     # as many seeds as fit
+//! cargo test -p crawler-cli --release --test watch_sim -- months --seconds 240 --least 40    # as many as fit, at least 40
+//! cargo test -p crawler-cli --release --test watch_sim -- planted                  # variants with a flaw each
 //! cargo test -p crawler-cli --release --test watch_sim -- week --urls 100000       # many URLs
 //! cargo test -p crawler-cli --release --test watch_sim -- eager --urls 100000      # how stale the profile `eager` gets
 //! ```
@@ -99,8 +100,9 @@ struct Options {
     count: u64,
     urls: Option<usize>,
     days: i64,
-    /// No further seed begins after this time.
+    /// No further seed begins after this time, but for the least number of them.
     seconds: Option<u64>,
+    least: u64,
 }
 
 impl Default for Options {
@@ -111,6 +113,7 @@ impl Default for Options {
             urls: None,
             days: 45,
             seconds: None,
+            least: 0,
         }
     }
 }
@@ -120,7 +123,14 @@ impl Options {
     fn read(&mut self, all: impl Iterator<Item = String>) -> Result<Vec<String>, String> {
         let (mut all, mut rest) = (all, Vec::new());
         while let Some(option) = all.next() {
-            let own = ["--seeds", "--seed", "--urls", "--days", "--seconds"];
+            let own = [
+                "--seeds",
+                "--seed",
+                "--urls",
+                "--days",
+                "--seconds",
+                "--least",
+            ];
             if !own.contains(&&*option) {
                 rest.push(option);
                 continue;
@@ -132,6 +142,7 @@ impl Options {
                 "--seed" => (self.first, self.count) = (number.into(), 1),
                 "--urls" => self.urls = usize::try_from(number).ok(),
                 "--days" => self.days = number.into(),
+                "--least" => self.least = number.into(),
                 _ => (self.seconds, self.count) = (Some(number.into()), u64::MAX),
             }
         }
@@ -146,7 +157,8 @@ fn months(options: Options) -> Result<(), Failed> {
     let end = options.first.saturating_add(options.count);
     let is_over = || {
         let seconds = options.seconds.map(Duration::from_secs);
-        seconds.is_some_and(|seconds| began.elapsed() > seconds)
+        let has_least = next.load(Ordering::Relaxed) >= options.first + options.least;
+        has_least && seconds.is_some_and(|seconds| began.elapsed() > seconds)
     };
     let results = Mutex::new((0, Matrix::default(), Vec::new()));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
