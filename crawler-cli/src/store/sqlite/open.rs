@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::failure::Failure;
@@ -61,8 +62,7 @@ pub(super) fn reader(path: &Path) -> Result<Connection, Failure> {
     if version < VERSION {
         return Err(Failure::Older(version, VERSION));
     }
-    db.pragma_update(None, "cache_size", -CACHE)?;
-    db.set_prepared_statement_cache_capacity(64);
+    keep_statements(&db)?;
     Ok(db)
 }
 
@@ -77,9 +77,17 @@ pub(super) fn temporary() -> Result<Connection, Failure> {
 }
 
 fn prepare(db: &Connection, version: i64) -> Result<(), Failure> {
+    keep_statements(db)?;
+    migrate(db, version)
+}
+
+/// Statements are compiled once. Without a stable plan, SQLite compiles one again each time that a value is bound which
+/// its plan could depend on, such as a limit.
+fn keep_statements(db: &Connection) -> Result<(), Failure> {
     db.pragma_update(None, "cache_size", -CACHE)?;
     db.set_prepared_statement_cache_capacity(64);
-    migrate(db, version)
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 /// The version of the store, 0 if the database is empty.
