@@ -38,7 +38,12 @@ impl Alerts {
         self.judge_own(plan, &mut faults);
         for (host, id) in hosts.iter().enumerate() {
             let holds = id.and_then(|id| self.holds.get(&id));
-            judge_holds(plan, host, holds.map_or(&[][..], Vec::as_slice), &mut faults);
+            judge_holds(
+                plan,
+                host,
+                holds.map_or(&[][..], Vec::as_slice),
+                &mut faults,
+            );
         }
         self.judge_budget(plan, &mut faults);
         faults

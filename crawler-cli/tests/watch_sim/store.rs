@@ -31,6 +31,8 @@ struct Faults {
     is_full: AtomicBool,
     /// Operations that were refused.
     refused: AtomicU64,
+    /// Whether something may have changed that nobody has looked at.
+    has_news: AtomicBool,
 }
 
 impl SimStore {
@@ -87,6 +89,11 @@ impl SimStore {
         let report = sqlite::check(path)?;
         let problems = report.problems.iter();
         Ok(problems.map(|problem| format!("{problem:?}")).collect())
+    }
+
+    /// Whether something may have changed since the last call.
+    pub(crate) fn take_news(&self) -> bool {
+        self.0.faults.has_news.swap(false, ORDER)
     }
 
     /// Operations that the full disk refused.
@@ -147,6 +154,9 @@ struct Gated {
 impl Op for Gated {
     fn run(&mut self, engine: &mut dyn Engine) -> Result<(), StoreError> {
         self.op.run(engine)?;
+        if self.op.nature() != Nature::Read {
+            self.faults.has_news.store(true, ORDER);
+        }
         if self.op.nature() == Nature::Read || !self.faults.is_full.load(ORDER) {
             return Ok(());
         }

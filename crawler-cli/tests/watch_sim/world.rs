@@ -192,7 +192,9 @@ impl World {
                 self.store.retry();
             }
             let now = self.now();
-            self.observe(now)?;
+            if self.store.take_news() {
+                self.observe(now)?;
+            }
             if now >= look_at {
                 self.measure(now)?;
                 look_at = now + 5 * MINUTE;

@@ -372,7 +372,9 @@ pub(crate) fn what_is_written_late_is_due_nevertheless<E: Engine>() {
     // And piece by piece, none twice and none left out.
     let (mut after, mut read) = (None, Vec::new());
     loop {
-        let piece = watch.store.due(due[0].id.host, Lane::Doubt, after, until, 1);
+        let piece = watch
+            .store
+            .due(due[0].id.host, Lane::Doubt, after, until, 1);
         let Some(row) = piece.expect("readable").pop() else {
             break;
         };
