@@ -1,50 +1,41 @@
 //! The nightly fetch of `examples/tickers`, killed ten times: each filing is fetched, none is dropped, and the server
 //! sees no window over its rate.
 
-#[path = "../examples/tickers/server.rs"]
-mod server;
+// The processes are this test itself: nothing else has to be built.
+#[path = "../examples/tickers/main.rs"]
+mod example;
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Once, PoisonError};
-use std::thread;
+use std::sync::PoisonError;
 use std::time::Duration;
+use std::{env, fs, thread};
 
-use server::is_delisted;
+use example::server::{self, is_delisted};
 
-const TICKERS: u32 = 5000;
+const TICKERS: u32 = 1000;
 const SPEED: u32 = 200;
 const KILLS: u32 = 10;
 const WORKERS: u32 = 4;
+/// The command line of a process that fetches, one word a line.
+const WORDS: &str = "COURSER_TEST_TICKERS";
 
-/// The example beside this test. A run of this test alone builds no examples.
-fn example() -> PathBuf {
-    let test = std::env::current_exe().expect("the path of the test");
-    let folder = test.ancestors().nth(2).expect("the folder of the build");
-    let example = folder.join("examples").join("tickers");
-    static BUILD: Once = Once::new();
-    BUILD.call_once(|| {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--locked", "-q", "--example", "tickers"]);
-        cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
-        if folder.ends_with("release") {
-            cargo.arg("--release");
-        }
-        assert!(cargo.status().expect("cargo runs").success());
-    });
-    example
+/// The process that is killed.
+#[test]
+fn fetching_process() {
+    if let Ok(words) = env::var(WORDS) {
+        example::run(words.lines().map(str::to_owned)).expect("fetched");
+    }
 }
 
 fn command(address: &str, folder: &Path) -> Command {
-    let mut command = Command::new(example());
-    command
-        .args(["--server", address])
-        .arg("--folder")
-        .arg(folder)
-        .args(["--speed", &SPEED.to_string()])
-        .args(["--tickers", &TICKERS.to_string()]);
+    let mut command = Command::new(env::current_exe().expect("the path of the test"));
+    command.args(["--exact", "fetching_process", "--nocapture"]);
+    let folder = folder.to_str().expect("a path in UTF-8");
+    let words =
+        format!("--server\n{address}\n--folder\n{folder}\n--speed\n{SPEED}\n--tickers\n{TICKERS}");
+    command.env(WORDS, words);
     command
 }
 
@@ -64,7 +55,7 @@ fn each_filing_is_fetched_although_the_process_is_killed_ten_times() {
         let mut child = command(&address, folder.path())
             .stdout(Stdio::null())
             .spawn()
-            .expect("the example is built");
+            .expect("the process starts");
         // At other moments of a request each time.
         let moment = kill * TICKERS / (KILLS + 1) + kill * 7;
         while requests() < moment {

@@ -9,7 +9,7 @@
 //!
 //! `--speed N` makes a second of the server and of the schedule N times shorter.
 
-mod server;
+pub(crate) mod server;
 
 use std::error::Error;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -32,8 +32,14 @@ use jiff::{SignedDuration, Timestamp};
 
 const QUEUE: &str = "filings";
 
+#[allow(dead_code, reason = "a test uses the example as a module")]
 fn main() -> Result<(), Box<dyn Error>> {
-    let options = Options::read()?;
+    run(env::args().skip(1))
+}
+
+/// Runs with the words of a command line.
+pub(crate) fn run(words: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
+    let options = Options::read(words)?;
     let window = Duration::from_secs(1) / options.speed;
     let (address, journal) = match &options.server {
         Some(address) => (address.clone(), None),
@@ -239,7 +245,7 @@ struct Options {
 }
 
 impl Options {
-    fn read() -> Result<Self, Box<dyn Error>> {
+    fn read(mut words: impl Iterator<Item = String>) -> Result<Self, Box<dyn Error>> {
         let mut options = Self {
             speed: 1,
             tickers: 5000,
@@ -247,9 +253,10 @@ impl Options {
             folder: None,
             kill_after: None,
         };
-        let mut args = env::args().skip(1);
-        while let Some(name) = args.next() {
-            let value = args.next().ok_or_else(|| format!("{name} needs a value"))?;
+        while let Some(name) = words.next() {
+            let value = words
+                .next()
+                .ok_or_else(|| format!("{name} needs a value"))?;
             match &*name {
                 "--speed" => options.speed = value.parse::<u32>()?.max(1),
                 "--tickers" => options.tickers = value.parse()?,
