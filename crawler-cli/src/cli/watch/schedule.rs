@@ -49,8 +49,12 @@ run: fire now, besides its times. Without a service, it fires when one starts. p
             _ => return Err(usage(format!("neither of: {}", Self::USAGE))),
         };
         if !names.iter().any(|known| known == name) {
+            let known = match names.is_empty() {
+                true => "none".to_owned(),
+                false => names.join(", "),
+            };
             return Err(Failure::Failed(format!(
-                "{name}: no such schedule in the configuration"
+                "{name}: no such schedule in the configuration, which has: {known}"
             )));
         }
         let mut hand = values.hand()?;
