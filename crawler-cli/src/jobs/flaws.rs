@@ -112,12 +112,15 @@ fn flawed(flaw: Flaw, workers: usize, task: Task) -> Arc<dyn Pool> {
                     },
                 }
             }
-            while flaw != Flaw::QueueIsLeft && flaw != Flaw::SubmitBlocks {
-                let Ok(job) = queued.try_recv() else { break };
-                run(job);
+            if flaw != Flaw::QueueIsLeft && flaw != Flaw::SubmitBlocks {
+                while let Ok(job) = queued.try_recv() {
+                    run(job);
+                }
             }
-            while flaw == Flaw::WaitGroupIsHeld {
-                thread::park();
+            if flaw == Flaw::WaitGroupIsHeld {
+                loop {
+                    thread::park();
+                }
             }
         })
     });

@@ -62,7 +62,10 @@ pub(crate) fn holds_survive<E: Engine>() {
     let stored = watch.store.amend(&amendments).expect("written");
     assert_eq!((stored.stored, stored.stale), (2, 0));
     assert_eq!(watch.store.amend(&amendments).expect("written").stale, 2);
-    assert_eq!(watch.store.holds().expect("readable"), [hold.clone()]);
+    assert_eq!(
+        watch.store.holds().expect("readable"),
+        std::slice::from_ref(&hold)
+    );
     // Nobody asks them by time, nor can they be made due.
     for lanes in [Lanes::Schedule, Lanes::Doubt] {
         let due = watch.due_urls(lanes, at(10_000));

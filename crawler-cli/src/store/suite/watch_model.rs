@@ -181,13 +181,13 @@ impl Model {
         url.left_at = None;
     }
 
-    fn from_source(&self, set: usize) -> usize {
+    fn members_of_source(&self, set: usize) -> usize {
         let members = self.urls.values().filter_map(|url| url.sets.get(&set));
         members.filter(|member| member.0 > 0).count()
     }
 
     fn read(&mut self, set: usize, urls: &[usize], ends: bool) -> Option<Swept> {
-        let had = self.from_source(set);
+        let had = self.members_of_source(set);
         let state = self.sets.entry(set).or_default();
         state.reading += 1;
         state.had = had;

@@ -90,7 +90,8 @@ mod tests {
     #[test]
     fn a_history_is_a_line_of_signs() {
         use State::{Alive, Broken, Gone, New, Pruned, Suspect};
-        let cases: &[(&[(i64, State, State)], State, &str)] = &[
+        type Case = (&'static [(i64, State, State)], State, &'static str);
+        let cases: &[Case] = &[
             (&[], New, "··········"),
             (&[], Alive, "▁▁▁▁▁▁▁▁▁▁"),
             (

@@ -676,24 +676,3 @@ fn the_http_server_closes_idle_connections() {
     assert_eq!(net.now() - began, 52 * MS);
     net.close(stream);
 }
-
-#[test]
-fn a_client_waits_without_calls_until_it_is_woken() {
-    let net = SimNet::new(1);
-    let resolver = net.resolver(|_, _| ScriptedAnswer::Never);
-    let mut client = Client::with_net(Config::default(), net.clone(), resolver).expect("a client");
-    let (began, minute) = (client.now(), Duration::from_secs(60));
-    let waited = client.wait_or_wake(Some(minute)).expect("it waits");
-    assert!(waited.is_none());
-    assert_eq!(client.now() - began, minute);
-    // A wake-up before the wait is not lost, even when idle connections are looked after first.
-    client.waker().expect("a waker").wake();
-    let woken = client.wait_or_wake(Some(minute)).expect("it waits");
-    assert!(woken.is_none());
-    assert_eq!(client.now() - began, minute);
-    // Nobody listens there.
-    let request = Request::get("http://10.0.0.1/");
-    client.submit(Call::new(request, Response::new()).tag(7));
-    let done = client.wait_or_wake(Some(minute)).expect("it waits");
-    assert_eq!(done.expect("a completion").tag, 7);
-}
