@@ -1,0 +1,169 @@
+//! Texts, and what is written as a text: names, files, stores, addresses.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::{Scalar, array, list, quoted, string};
+use crate::values;
+
+/// A text that is not empty and has no control characters.
+pub(in crate::watch::config) struct Text;
+
+impl Scalar for Text {
+    type Value = String;
+    const ALLOWED: &'static str = "a text without control characters";
+
+    fn parse(value: &DeValue<'_>, _: &Path) -> Result<String, String> {
+        let text = string(value)?;
+        match text {
+            "" => Err("empty".to_owned()),
+            text if text.chars().any(char::is_control) => Err("has control characters".to_owned()),
+            text => Ok(text.to_owned()),
+        }
+    }
+
+    fn show(value: &String) -> Option<String> {
+        Some(quoted(value)).filter(|_| !value.is_empty())
+    }
+}
+
+/// The name of a set or a schedule.
+pub(in crate::watch::config) struct Name;
+
+impl Scalar for Name {
+    type Value = String;
+    const ALLOWED: &'static str = "1 to 100 letters, digits and . _ -";
+
+    fn parse(value: &DeValue<'_>, _: &Path) -> Result<String, String> {
+        let name = string(value)?;
+        let fits = |c: char| c.is_alphanumeric() || "._-".contains(c);
+        match !name.is_empty() && name.chars().count() <= 100 && name.chars().all(fits) {
+            true => Ok(name.to_owned()),
+            false => Err(format!("{} is no name", quoted(name))),
+        }
+    }
+
+    fn show(value: &String) -> Option<String> {
+        <Text as Scalar>::show(value)
+    }
+}
+
+/// Texts of any characters but NUL.
+pub(in crate::watch::config) struct Words;
+
+impl Scalar for Words {
+    type Value = Vec<String>;
+    const ALLOWED: &'static str = "a list of texts";
+
+    fn parse(value: &DeValue<'_>, _: &Path) -> Result<Vec<String>, String> {
+        let word = |value: &Spanned<DeValue<'_>>| match string(value.get_ref())? {
+            word if word.contains('\0') => Err("a text has a NUL character".to_owned()),
+            word => Ok(word.to_owned()),
+        };
+        array(value)?.iter().map(word).collect()
+    }
+
+    fn show(value: &Vec<String>) -> Option<String> {
+        Some(list(value.iter().map(|word| quoted(word))))
+    }
+}
+
+/// A file or folder.
+pub(in crate::watch::config) struct FilePath;
+
+impl Scalar for FilePath {
+    type Value = PathBuf;
+    const ALLOWED: &'static str = "a path, relative to the folder of the configuration";
+
+    fn parse(value: &DeValue<'_>, folder: &Path) -> Result<PathBuf, String> {
+        match string(value)? {
+            "" => Err("empty".to_owned()),
+            text if text.contains('\0') => Err("has a NUL character".to_owned()),
+            text => Ok(folder.join(text)),
+        }
+    }
+
+    fn show(value: &PathBuf) -> Option<String> {
+        Some(quoted(&value.display().to_string()))
+    }
+}
+
+/// The store: `sqlite:FILE`.
+pub(in crate::watch::config) struct StoreUrl;
+
+impl Scalar for StoreUrl {
+    type Value = PathBuf;
+    const ALLOWED: &'static str = "\"sqlite:FILE\"";
+
+    fn parse(value: &DeValue<'_>, folder: &Path) -> Result<PathBuf, String> {
+        let url = string(value)?;
+        // The text is not repeated: it may have a password.
+        if url.starts_with("postgres:") || url.starts_with("postgresql:") {
+            return Err("this version keeps everything in SQLite".to_owned());
+        }
+        let Some(file) = url.strip_prefix("sqlite:") else {
+            return Err("not the URL of a store".to_owned());
+        };
+        let file = file.strip_prefix("//").unwrap_or(file);
+        match file {
+            "" | ":memory:" => Err("a store needs a file".to_owned()),
+            file if file.contains('\0') => Err("has a NUL character".to_owned()),
+            file => Ok(folder.join(file)),
+        }
+    }
+
+    fn show(value: &PathBuf) -> Option<String> {
+        Some(quoted(&format!("sqlite:{}", value.display())))
+    }
+}
+
+/// The share of the hosts: number and count.
+pub(in crate::watch::config) struct Shard;
+
+impl Scalar for Shard {
+    type Value = (u32, u32);
+    const ALLOWED: &'static str = "\"1/1\"; several fleets need PostgreSQL";
+
+    fn parse(value: &DeValue<'_>, _: &Path) -> Result<(u32, u32), String> {
+        let text = string(value)?;
+        let part = |text| values::number::<u32>(text).ok().filter(|part| *part > 0);
+        let parts = text.split_once('/');
+        let parts = parts.and_then(|(number, count)| Some((part(number)?, part(count)?)));
+        match parts {
+            Some((1, 1)) => Ok((1, 1)),
+            Some((number, count)) if number <= count => Err("SQLite serves one fleet".to_owned()),
+            _ => Err(format!("{} is no share", quoted(text))),
+        }
+    }
+
+    fn show((number, count): &(u32, u32)) -> Option<String> {
+        Some(quoted(&format!("{number}/{count}")))
+    }
+}
+
+/// An address with a port.
+pub(in crate::watch::config) struct Address;
+
+impl Scalar for Address {
+    type Value = SocketAddr;
+    const ALLOWED: &'static str =
+        "an address and a port, such as \"127.0.0.1:9400\" or \"[::1]:0\"; port 0: any free port";
+
+    fn parse(value: &DeValue<'_>, _: &Path) -> Result<SocketAddr, String> {
+        let text = string(value)?;
+        // The usual name for a loopback address is understood.
+        let text = match text.strip_prefix("localhost:") {
+            Some(port) => format!("127.0.0.1:{port}"),
+            None => text.to_owned(),
+        };
+        let address = text.parse();
+        address.map_err(|_| format!("{} is no address", quoted(&text)))
+    }
+
+    fn show(value: &SocketAddr) -> Option<String> {
+        Some(quoted(&value.to_string()))
+    }
+}

@@ -1,0 +1,64 @@
+//! The names of values of which one is chosen.
+
+use crate::check::host::HeadUse;
+use crate::check::life::Profile;
+use crate::jobs::{CatchUp, Overlap};
+use crate::watch::config::entries::Topic;
+use crate::watch::config::kinds::Named;
+use crate::watch::config::sections::{LogFormat, LogLevel};
+
+impl Named for Profile {
+    const NAMES: &'static [(&'static str, Self)] = &[
+        ("default", Self::Default),
+        ("ci", Self::Ci),
+        ("eager", Self::Eager),
+    ];
+    const ALLOWED: &'static str = "\"default\", \"ci\" or \"eager\"";
+}
+
+impl Named for LogFormat {
+    const NAMES: &'static [(&'static str, Self)] = &[("text", Self::Text), ("json", Self::Json)];
+    const ALLOWED: &'static str = "\"text\" or \"json\"";
+}
+
+impl Named for LogLevel {
+    const NAMES: &'static [(&'static str, Self)] = &[
+        ("error", Self::Error),
+        ("warn", Self::Warn),
+        ("info", Self::Info),
+        ("debug", Self::Debug),
+        ("trace", Self::Trace),
+    ];
+    const ALLOWED: &'static str = "\"error\", \"warn\", \"info\", \"debug\" or \"trace\"";
+}
+
+impl Named for HeadUse {
+    const NAMES: &'static [(&'static str, Self)] = &[("auto", Self::Auto), ("never", Self::Never)];
+    const ALLOWED: &'static str = "\"auto\" or \"never\"";
+}
+
+impl Named for Overlap {
+    const NAMES: &'static [(&'static str, Self)] = &[
+        ("forbid", Self::Forbid),
+        ("queue_one", Self::QueueOne),
+        ("allow", Self::Allow),
+    ];
+    const ALLOWED: &'static str = "\"forbid\", \"queue_one\" or \"allow\"";
+}
+
+impl Named for CatchUp {
+    const NAMES: &'static [(&'static str, Self)] = &[("once", Self::Once), ("skip", Self::Skip)];
+    const ALLOWED: &'static str = "\"once\" or \"skip\"";
+}
+
+impl Named for Topic {
+    const NAMES: &'static [(&'static str, Self)] = &[
+        ("broken", Self::Broken),
+        ("gone", Self::Gone),
+        ("pruned", Self::Pruned),
+        ("resurrected", Self::Resurrected),
+        ("guard", Self::Guard),
+        ("dead_letter", Self::DeadLetter),
+    ];
+    const ALLOWED: &'static str = "a list of \"broken\", \"gone\", \"pruned\", \"resurrected\", \"guard\" and \"dead_letter\"";
+}
