@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Script, page, response};
+use common::service::{Service as Running, folder, watch};
+use common::{Script, page, response, stderr};
 use courser::Rate;
 use crawler_cli::find::Find;
 use crawler_cli::jobs::{Cancel, CancelReason, Ceiling, CeilingLimits, Ceilings};
@@ -737,6 +738,60 @@ mod kinds {
                 "{:?}",
                 window[10] - window[0]
             );
+        }
+    }
+
+    /// The service checks URLs of a host again and again, while a fetch job asks it.
+    #[test]
+    fn checks_and_jobs_of_a_host_share_its_ceiling() {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&asked);
+        let server = Script::start(move |request| {
+            let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
+            let mut seen = seen.lock().expect("no test panicked here");
+            seen.push((Instant::now(), path));
+            response(200, "", "x")
+        });
+        let config = format!(
+            "limits.allow_private = true\nlimits.robots = false\n\
+             policy.alive_interval = ['1ms', '2ms']\n\
+             [[host]]\nmatch = '*'\nrate = 50\nconnections = 1\n\
+             [[set]]\nname = 'pages'\nurls = 'urls.txt'\n\
+             [[schedule]]\nname = 'files'\ncron = '0 0 29 2 *'\n\
+             job = {{ fetch = 'list.txt', template = '{}', into = 'files' }}\n",
+            server.url("/file/{}"),
+        );
+        let urls: Vec<_> = (0..20).map(|n| server.url(&format!("/page/{n}"))).collect();
+        let folder = folder(&config, &urls);
+        let list: Vec<_> = (0..30).map(|n| n.to_string()).collect();
+        fs::write(folder.path().join("list.txt"), list.join("\n")).expect("room");
+        let service = Running::start(folder.path());
+        let count = |kind: &str| {
+            let asked = asked.lock().expect("no test panicked here");
+            asked
+                .iter()
+                .filter(|(_, path)| path.starts_with(kind))
+                .count()
+        };
+        until("pages are checked", || count("/page/") >= 10);
+        let output = watch(folder.path(), &["schedule", "run", "files"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        until("the files are fetched", || count("/file/") >= 30);
+        service.end();
+        assert_eq!(server.most_at_once(), 1);
+        let asked = asked.lock().expect("no test panicked here");
+        let is_file = |path: &str| path.starts_with("/file/");
+        let first = asked.iter().position(|(_, path)| is_file(path));
+        let last = asked.iter().rposition(|(_, path)| is_file(path));
+        let during = &asked[first.expect("a file")..=last.expect("a file")];
+        assert!(
+            during.iter().any(|(_, path)| !is_file(path)),
+            "checks go on"
+        );
+        // No window of ten periods has more than ten requests; the clock of the receiver may be a little late.
+        for window in asked.windows(11) {
+            let took = window[10].0 - window[0].0;
+            assert!(took >= PERIOD * 9, "{took:?}: {window:?}");
         }
     }
 
