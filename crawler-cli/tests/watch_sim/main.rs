@@ -4,7 +4,7 @@
 //! ```text
 //! cargo test -p crawler-cli --release --test watch_sim -- months --seeds 20        # that many seeds, 1,000 URLs each
 //! cargo test -p crawler-cli --release --test watch_sim -- months --seed 17         # one seed
-//! cargo test -p crawler-cli --release --test watch_sim -- months --seconds 240 --least 40    # as many as fit, at least 40
+//! cargo test -p crawler-cli --release --test watch_sim -- months --seconds 240 --least 20    # as many as fit, at least 20
 //! cargo test -p crawler-cli --release --test watch_sim -- planted                  # variants with a flaw each
 //! cargo test -p crawler-cli --release --test watch_sim -- week --urls 100000       # many URLs
 //! cargo test -p crawler-cli --release --test watch_sim -- eager --urls 100000      # how stale the profile `eager` gets
@@ -111,7 +111,7 @@ impl Default for Options {
             first: 0,
             count: 2,
             urls: None,
-            days: 45,
+            days: DAYS,
             seconds: None,
             least: 0,
         }
@@ -377,6 +377,9 @@ const STALE_SHARE: f64 = 0.026;
 
 /// URLs of a run. Without optimization, few.
 const URLS: usize = if cfg!(debug_assertions) { 60 } else { 1_000 };
+
+/// Days of a run. Without optimization, only what must hold after every event is seen.
+const DAYS: i64 = if cfg!(debug_assertions) { 2 } else { 45 };
 
 const MOST_SEEDS: u64 = 3;
 const DAY: Duration = Duration::from_secs(86_400);
