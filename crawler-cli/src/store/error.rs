@@ -46,6 +46,8 @@ pub enum StoreErrorKind {
     /// The file was written by an older version of the program, and has to be migrated: its version, and the one that is
     /// needed.
     Older(i64, i64),
+    /// The file belongs to the store itself, and cannot take its backup.
+    OwnFile,
 }
 
 impl StoreErrorKind {
@@ -61,6 +63,7 @@ impl StoreErrorKind {
             Self::Foreign
             | Self::Newer(..)
             | Self::Older(..)
+            | Self::OwnFile
             | Self::NetworkFileSystem(_)
             | Self::Damaged(_)
             | Self::Database(_)
@@ -81,6 +84,7 @@ impl StoreErrorKind {
             Self::Newer(version, known) => Self::Newer(*version, *known),
             Self::Older(version, needed) => Self::Older(*version, *needed),
             Self::NetworkFileSystem(kind) => Self::NetworkFileSystem(kind),
+            Self::OwnFile => Self::OwnFile,
             Self::ReadOnly => Self::ReadOnly,
             Self::Full => Self::Full,
             Self::Damaged(what) => Self::Damaged(what.clone()),
@@ -146,6 +150,9 @@ impl fmt::Display for StoreError {
             StoreErrorKind::Disk(what) | StoreErrorKind::Database(what) => f.write_str(what),
             StoreErrorKind::Panicked(what) => write!(f, "a change failed: {what}"),
             StoreErrorKind::Closed => f.write_str("has been closed"),
+            StoreErrorKind::OwnFile => {
+                f.write_str("belongs to the store itself; name another file")
+            }
             StoreErrorKind::Older(version, needed) => {
                 write!(
                     f,

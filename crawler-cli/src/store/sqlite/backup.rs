@@ -1,7 +1,7 @@
 //! Copies of stores: backups while a store is in use, and how they are restored.
 
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,7 +19,8 @@ use crate::store::{StoreError, StoreErrorKind};
 /// `progress` gets how many pages were copied, and how many there are.
 ///
 /// # Errors
-/// The store cannot be read, the copy cannot be written or is not sound, or `to` is another file than a store.
+/// The store cannot be read, the copy cannot be written or is not sound, or `to` is the store itself, a file beside it, or
+/// another file than a store.
 ///
 /// ```
 /// use crawler_cli::store::sqlite::{self, Sqlite};
@@ -40,12 +41,30 @@ pub fn backup(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<(), StoreError> {
     let (source, _) = open::source(store).map_err(|failure| failure.at(store))?;
+    refuse_own_files(store, to)?;
     if to.exists() && fs::metadata(to).is_ok_and(|file| file.len() > 0) {
         // Nobody wants a file replaced that only has the wrong name.
         open::source(to).map_err(|failure| failure.at(to))?;
     }
     let copy = Copy::make(&source, to, progress)?;
     copy.rename_to(to)
+}
+
+/// Refuses the store itself and its files: who uses the store would go on with files that have lost their names, and all
+/// that it stores from then on would be lost.
+fn refuse_own_files(store: &Path, to: &Path) -> Result<(), StoreError> {
+    let number = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    let Some(target) = number(to) else {
+        return Ok(());
+    };
+    let own = ["", "-wal", "-shm", "-lock", "-socket", REJECTED];
+    match own
+        .iter()
+        .any(|end| number(&beside(store, end)) == Some(target))
+    {
+        true => Err(StoreError::new(to, StoreErrorKind::OwnFile)),
+        false => Ok(()),
+    }
 }
 
 /// What a restore has done.

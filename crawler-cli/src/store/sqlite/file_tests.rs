@@ -156,6 +156,25 @@ fn a_backup_is_the_store_at_one_moment() {
 }
 
 #[test]
+fn a_backup_never_replaces_the_store_or_its_files() {
+    let place = Place::new();
+    let mut store = Sqlite::open(&place.store).expect("a store");
+    enqueue(&mut store, 3);
+    let hard = place.file("hard.db");
+    fs::hard_link(&place.store, &hard).expect("linked");
+    let soft = place.file("soft.db");
+    std::os::unix::fs::symlink(&place.store, &soft).expect("linked");
+    let [log, lock] = ["-wal", "-lock"].map(|end| super::super::file::beside(&place.store, end));
+    for own in [&place.store, &hard, &soft, &log, &lock] {
+        let error = copy(&place.store, own).expect_err("its own file");
+        assert!(matches!(error.kind(), StoreErrorKind::OwnFile), "{error}");
+    }
+    // What is stored after that is where readers look for it.
+    enqueue(&mut store, 4);
+    assert_eq!(waiting(&place.store), 7);
+}
+
+#[test]
 fn a_backup_replaces_no_other_file_and_is_never_half_a_store() {
     let place = Place::new();
     let mut store = Sqlite::open(&place.store).expect("a store");
