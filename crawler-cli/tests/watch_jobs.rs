@@ -315,6 +315,18 @@ mod sets {
     }
 
     #[test]
+    fn a_source_that_is_no_regular_file_is_refused_at_once() {
+        let service = Service::new();
+        let socket = service.folder.path().join("list.txt");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+        // A pipe without a writer, or a device without an end, would be read for ever.
+        for path in [socket.as_path(), Path::new("/dev/zero")] {
+            let error = service.read_file("docs", path).expect_err("no file");
+            assert!(error.contains("not a regular file"), "{error}");
+        }
+    }
+
+    #[test]
     fn a_source_that_fails_is_cut_or_lost_too_much_removes_nothing() {
         let service = Service::new();
         let path = service.file("list.txt.gz", gzip(urls(1000)));

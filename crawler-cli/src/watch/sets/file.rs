@@ -144,6 +144,10 @@ impl Fingerprint {
         if metadata.is_dir() {
             return Err(io::Error::from(io::ErrorKind::IsADirectory));
         }
+        if !metadata.is_file() {
+            // To open a pipe waits for its writer, for ever if there is none; a device may have no end.
+            return Err(io::Error::other("not a regular file"));
+        }
         let modified = modified(&metadata);
         let is_recent = now.as_nanosecond() - modified < RECENT.as_nanos() as i128;
         Ok(Self {
