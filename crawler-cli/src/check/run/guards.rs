@@ -4,15 +4,16 @@
 //! answer about a URL that was good is held back until the host is through, as long as it may turn out that the host has
 //! turned negative as a whole. Everything else is believed at once.
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use crate::check::event::GuardChange;
 use crate::check::guard::{
-    FlipStep, Guard, HostFlip, LocalSign, OwnNetwork, OwnNetworkRules, Reach, Reason, Round, Switch,
+    FlipStep, Guard, HoldBack, HostFlip, LocalSign, OwnNetwork, OwnNetworkRules, Reach, Reason,
+    Round, Switch,
 };
 use crate::check::life::Held;
 use crate::check::life::time::between;
@@ -37,12 +38,19 @@ pub(super) struct Rulings {
     pub(super) changes: Vec<GuardChange>,
 }
 
+impl Rulings {
+    /// No guard is on for these.
+    fn believe(&mut self, asked: impl IntoIterator<Item = Asked>) {
+        self.believed
+            .extend(asked.into_iter().map(|asked| (asked, None)));
+    }
+}
+
 /// The guards of a run.
 #[derive(Debug)]
 pub(super) struct Guards {
     network: OwnNetwork<HostId>,
-    /// Failures that are not believed yet, oldest first.
-    failed: VecDeque<(Timestamp, Asked)>,
+    failed: HoldBack<HostId, Asked>,
     /// Hosts that answered, in this run or earlier.
     answering: usize,
     /// The failures of URLs that are asked again because the own network failed.
@@ -73,7 +81,7 @@ impl Guards {
     pub(super) fn new(has_lives: bool) -> Self {
         Self {
             network: OwnNetwork::new(OwnNetworkRules::default(), false),
-            failed: VecDeque::new(),
+            failed: HoldBack::new(OwnNetworkRules::default().window),
             answering: 0,
             void: HashMap::new(),
             round: None,
@@ -109,6 +117,9 @@ impl Guards {
             };
         }
         let host = asked.queued.host;
+        if reach == Some(Reach::Answered) {
+            self.failed.note_answer(host);
+        }
         let switch =
             reach.and_then(|reach| self.network.handle_host(now, &host, reach, has_answered));
         if let Some(Switch::On(reason)) = switch {
@@ -117,9 +128,10 @@ impl Guards {
         }
         match reach {
             Some(Reach::Failed) if self.may_go_on() => {
-                self.failed.push_back((now, asked));
+                let believed = self.failed.hold(now, host, asked);
+                rulings.believe(believed);
                 if self.failed.len() > MOST_HELD {
-                    self.believe_failed(1, rulings);
+                    rulings.believe(self.failed.take_oldest());
                 }
             }
             _ => self.handle_reached(now, asked, rulings),
@@ -140,7 +152,7 @@ impl Guards {
             is_on: true,
             detail: reason.to_string(),
         });
-        for (_, failed) in std::mem::take(&mut self.failed) {
+        for failed in self.failed.take_all() {
             self.ask_again(failed, rulings);
         }
     }
@@ -155,27 +167,15 @@ impl Guards {
         rulings.again.push(asked.queued);
     }
 
-    fn believe_failed(&mut self, count: usize, rulings: &mut Rulings) {
-        let count = count.min(self.failed.len());
-        let believed = self.failed.drain(..count);
-        rulings
-            .believed
-            .extend(believed.map(|(_, asked)| (asked, None)));
-    }
-
     /// Time passes: failures of which the own network is no longer suspected are believed.
     pub(super) fn handle_time(&mut self, now: Timestamp, rulings: &mut Rulings) {
-        let window = OwnNetworkRules::default().window;
-        let old = self.failed.iter();
-        let old = old.take_while(|(at, _)| between(*at, now) >= window);
-        let count = old.count();
-        self.believe_failed(count, rulings);
+        rulings.believe(self.failed.believe(now));
     }
 
     /// Nothing else is under way: what is held back is believed.
     pub(super) fn handle_idle(&mut self, rulings: &mut Rulings) {
         if !self.network.is_on() {
-            self.believe_failed(usize::MAX, rulings);
+            rulings.believe(self.failed.take_all());
         }
     }
 }
