@@ -51,10 +51,10 @@ pub use queue::{Change, Completed, EntryId, Past, Queued};
 pub use record::{Counts, Cursor, Event, LinkId, Record, Selection, UrlHistory};
 pub use run::Run;
 pub use watch::{
-    Amendment, CYCLES, Completion, Cycle, CycleCounts, CycleId, DueId, DueUrl, Guarded, HostDetail,
-    HostHold, Judgement, Lane, Lanes, NOTICES, NewUrl, Notice, NoticeId, Origin, Piece, Reading,
-    Ready, Refused, SetInfo, Submitted, Swept, UrlDetail, WatchCounts, WatchStore, WatchedUrl,
-    Which, aligned,
+    Amendment, CYCLES, Completion, Cycle, CycleCounts, CycleId, DueId, DueUrl, Guarded, HoldEnd,
+    HostDetail, HostHold, Judgement, Lane, Lanes, NOTICES, NewUrl, Notice, NoticeId, Origin, Piece,
+    Reading, Ready, Refused, SetInfo, Submitted, Swept, UrlDetail, WatchCounts, WatchStore,
+    WatchedUrl, Which, aligned,
 };
 pub use writer::{
     Buckets, Engine, Inline, Nature, Op, StoreHandle, Writer, WriterFigures, WriterSettings,

@@ -60,7 +60,8 @@ CREATE TABLE hold (
     since INTEGER NOT NULL,
     sampled_at INTEGER,
     was_sample_good INTEGER NOT NULL,
-    is_ending INTEGER NOT NULL
+    -- The code of `HoldEnd`; 0 while the hold lasts.
+    ending INTEGER NOT NULL
 ) STRICT;
 -- The host is 0 for the own network.
 CREATE TABLE stop (

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::watch::{Watch, watch};
 use super::*;
 use crate::check::guard::{Guard, Hold, Stops};
+use crate::store::HoldEnd;
 
 pub(crate) fn holds_survive<E: Engine>() {
     let (_engine, mut watch) = watch::<E>();
@@ -31,7 +32,7 @@ pub(crate) fn holds_survive<E: Engine>() {
             was_sample_good: true,
         },
         held: 2,
-        is_ending: false,
+        ending: None,
     };
     watch.store.save_hold(&hold).expect("written");
     let amend = |watch: &mut Watch<E::Store>, due: &DueUrl, lane, when, is_held: bool| {
@@ -83,7 +84,7 @@ pub(crate) fn holds_survive<E: Engine>() {
     assert_eq!((held.urls, held.held, held.next), (2, 2, None));
     // The end: all of them are due at once, exactly.
     let ending = HostHold {
-        is_ending: true,
+        ending: Some(HoldEnd::Confirm),
         ..hold
     };
     watch.store.save_hold(&ending).expect("written");

@@ -16,8 +16,34 @@ pub struct HostHold {
     pub hold: Hold,
     /// How many URLs of the host are in [`Lane::Held`](super::Lane::Held). Not stored with the hold.
     pub held: u64,
-    /// Whether the hold is over, and its URLs are still to be moved to another lane.
-    pub is_ending: bool,
+    /// The hold is over, and its URLs are still to be moved to another lane: how it ends.
+    pub ending: Option<HoldEnd>,
+}
+
+/// How a hold ends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum HoldEnd {
+    /// The URLs begin as suspects.
+    Release,
+    /// An operator says that the URLs are gone: they go on as they were.
+    Confirm,
+}
+
+impl HoldEnd {
+    /// The number in stores. It never changes. 0 is no end.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Release => 1,
+            Self::Confirm => 2,
+        }
+    }
+
+    /// From the number in stores.
+    pub fn from_code(code: u8) -> Option<Self> {
+        [Self::Release, Self::Confirm]
+            .into_iter()
+            .find(|end| end.code() == code)
+    }
 }
 
 /// Whose times of a guard are meant.

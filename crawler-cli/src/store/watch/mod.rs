@@ -23,7 +23,7 @@ use jiff::Timestamp;
 
 pub use detail::{HostDetail, UrlDetail, WatchCounts, WatchedUrl};
 pub use due::{Amendment, Completion, DueId, DueUrl, Judgement, Lane, Lanes, Ready, aligned};
-pub use guard::{Cycle, CycleCounts, CycleId, Guarded, HostHold, Notice, NoticeId};
+pub use guard::{Cycle, CycleCounts, CycleId, Guarded, HoldEnd, HostHold, Notice, NoticeId};
 pub use set::{NewUrl, Origin, Piece, Reading, Refused, SetInfo, Submitted, Swept, Which};
 
 use super::{HostId, StoreError, UrlId};

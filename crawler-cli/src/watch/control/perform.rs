@@ -189,7 +189,7 @@ fn hold(
     let holds = engine.holds()?;
     let Some(hold) = holds
         .into_iter()
-        .find(|hold| hold.root == host && !hold.is_ending)
+        .find(|hold| hold.root == host && hold.ending.is_none())
     else {
         return Ok(refused(RefusalKind::NotFound, format!("{host} is not held")).into());
     };

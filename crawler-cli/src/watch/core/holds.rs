@@ -15,8 +15,8 @@ use crate::check::guard::{FlipStep, Guard};
 use crate::check::life::Rules;
 use crate::crawl::clock::Clock;
 use crate::store::{
-    Amendment, Change, CycleCounts, DueId, DueUrl, Engine, Guarded, HostHold, HostId, Lane, Lanes,
-    Nature, StoreError, StoreHandle, UrlId,
+    Amendment, Change, CycleCounts, DueId, DueUrl, Engine, Guarded, HoldEnd, HostHold, HostId,
+    Lane, Lanes, Nature, StoreError, StoreHandle, UrlId,
 };
 use crate::watch::control::HoldDeed;
 
@@ -25,6 +25,25 @@ use crate::watch::control::HoldDeed;
 pub(super) enum Counted {
     Alive,
     Other,
+}
+
+impl HoldChange {
+    fn end(self) -> Option<HoldEnd> {
+        match self {
+            Self::Hold => None,
+            Self::Release => Some(HoldEnd::Release),
+            Self::Confirm => Some(HoldEnd::Confirm),
+        }
+    }
+}
+
+impl From<HoldEnd> for HoldChange {
+    fn from(end: HoldEnd) -> Self {
+        match end {
+            HoldEnd::Release => Self::Release,
+            HoldEnd::Confirm => Self::Confirm,
+        }
+    }
 }
 
 impl From<HoldDeed> for HoldChange {
@@ -97,7 +116,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
                         root: root.clone(),
                         hold,
                         held: 0,
-                        is_ending: false,
+                        ending: None,
                     })?;
                 }
                 engine.save_stops(Guarded::Host(host), &stops)?;
@@ -138,7 +157,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             root: page.root.as_str().to_owned(),
             hold,
             held: 0,
-            is_ending: true,
+            ending: change.end(),
         };
         tracing::info!("{}: the hold ends", page.root);
         let note = notice(now, "hold", Some(host), "the hold ends".to_owned());

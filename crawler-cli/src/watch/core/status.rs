@@ -83,14 +83,12 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
                 continue;
             }
             if let Some(page) = self.book.get_mut(hold.host) {
-                let held = HostFlip::with_hold(flip, (!hold.is_ending).then_some(hold.hold));
+                let held = HostFlip::with_hold(flip, hold.ending.is_none().then_some(hold.hold));
                 page.flip = Some(Box::new(held.with_stops(stops)));
-                page.ending = hold
-                    .is_ending
-                    .then_some(super::keeping::HoldChange::Release);
+                page.ending = hold.ending.map(Into::into);
             }
             self.gate.held.insert(hold.host);
-            if !hold.is_ending {
+            if hold.ending.is_none() {
                 // What the last process did not get to is held now.
                 self.go_on_holding(hold.host);
             }

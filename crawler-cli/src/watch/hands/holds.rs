@@ -11,7 +11,7 @@ pub(super) fn rows(holds: &[HostHold], now: Timestamp) -> String {
     let mut columns = Columns::default();
     for hold in holds {
         let sample = match (
-            hold.is_ending,
+            hold.ending.is_some(),
             hold.hold.sampled_at,
             hold.hold.was_sample_good,
         ) {
@@ -38,6 +38,6 @@ pub(super) fn json(hold: &HostHold) -> Value {
         "urls": hold.held,
         "sampled_at": hold.hold.sampled_at,
         "was_sample_good": hold.hold.was_sample_good,
-        "is_ending": hold.is_ending,
+        "is_ending": hold.ending.is_some(),
     })
 }

@@ -172,7 +172,7 @@ fn by_pause(now: Timestamp, pause: &Pause, what: &str, options: &str) -> WhyNot 
 fn held(around: &Around, is_concerned: bool) -> Option<WhyNot> {
     let hold = around.hold.as_ref().filter(|_| is_concerned)?;
     let since = stamp_from(around.now, hold.hold.since);
-    let text = match hold.is_ending {
+    let text = match hold.ending.is_some() {
         true => format!("the hold of the host since {since} is ending"),
         false => format!(
             "the host is held since {since}, because many of its URLs turned negative at once: only samples are asked; \

@@ -7,7 +7,8 @@ use crate::check::guard::{Hold, Stops};
 use crate::store::sqlite::codec;
 use crate::store::sqlite::failure::Failure;
 use crate::store::{
-    CYCLES, Cycle, CycleCounts, CycleId, Guarded, HostHold, HostId, NOTICES, Notice, NoticeId,
+    CYCLES, Cycle, CycleCounts, CycleId, Guarded, HoldEnd, HostHold, HostId, NOTICES, Notice,
+    NoticeId,
 };
 
 fn millis(time: Option<Timestamp>) -> Option<i64> {
@@ -15,7 +16,7 @@ fn millis(time: Option<Timestamp>) -> Option<i64> {
 }
 
 pub(super) fn holds(db: &Connection) -> Result<Vec<HostHold>, Failure> {
-    let query = "SELECT d.host, h.root, d.since, d.sampled_at, d.was_sample_good, h.held, d.is_ending \
+    let query = "SELECT d.host, h.root, d.since, d.sampled_at, d.was_sample_good, h.held, d.ending \
          FROM hold d CROSS JOIN host h ON h.host = d.host ORDER BY d.host";
     let mut query = db.prepare_cached(query)?;
     let mut rows = query.query([])?;
@@ -30,21 +31,21 @@ pub(super) fn holds(db: &Connection) -> Result<Vec<HostHold>, Failure> {
                 was_sample_good: row.get(4)?,
             },
             held: codec::count(row.get(5)?),
-            is_ending: row.get(6)?,
+            ending: HoldEnd::from_code(row.get(6)?),
         });
     }
     Ok(holds)
 }
 
 pub(super) fn save_hold(db: &Connection, hold: &HostHold) -> Result<(), Failure> {
-    let replace = "REPLACE INTO hold (host, since, sampled_at, was_sample_good, is_ending) \
+    let replace = "REPLACE INTO hold (host, since, sampled_at, was_sample_good, ending) \
          VALUES (?1, ?2, ?3, ?4, ?5)";
     db.prepare_cached(replace)?.execute(params![
         hold.host.0,
         hold.hold.since.as_millisecond(),
         millis(hold.hold.sampled_at),
         hold.hold.was_sample_good,
-        hold.is_ending,
+        hold.ending.map_or(0, HoldEnd::code),
     ])?;
     Ok(())
 }
