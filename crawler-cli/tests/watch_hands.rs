@@ -350,7 +350,7 @@ fn holds_end_without_a_service() {
             root,
             hold,
             held: 1,
-            is_ending: false,
+            ending: None,
         })
         .expect("stored");
     drop(store);

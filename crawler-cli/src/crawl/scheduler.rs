@@ -317,7 +317,7 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
         let path = done.request.target().strip_prefix(base.as_str());
         let exchange = exchange(&done.report, path == Some("/robots.txt"));
         let calls = &mut self.calls;
-        work.handle_report(id, &done.report);
+        work.handle_report(id, &done.report, shared);
         self.permits.handle_head(host, id, now);
         let is_over = match (done.outcome, done.body) {
             (Ok(()), Some(call)) => {

@@ -35,7 +35,7 @@ pub trait HostWork {
     fn poll_timeout(&mut self, now: Instant, shared: &Self::Shared<'_>) -> Option<Instant>;
 
     /// How the exchange went whose reply, failure or head is handled next.
-    fn handle_report(&mut self, _id: RequestId, _report: &Report) {}
+    fn handle_report(&mut self, _id: RequestId, _report: &Report, _shared: &mut Self::Shared<'_>) {}
 
     /// A complete response arrived.
     fn handle_reply(

@@ -152,7 +152,7 @@ pub struct Requests {
     phases: [Histogram; Phase::ALL.len()],
     /// `check_inflight`: requests that wait for their answers.
     pub in_flight: Gauge,
-    /// Requests on connections that were used before, of all requests: `conn_reuse_ratio`.
+    /// Requests on connections that were used before, of those that have ended: `conn_reuse_ratio`.
     pub reused: Counter,
     /// TLS handshakes that resumed a session: `tls_resumed_total`.
     pub resumed: Counter,
@@ -182,6 +182,8 @@ pub enum Reason {
     Canary,
     /// A further attempt.
     Retry,
+    /// `robots.txt`
+    Robots,
 }
 
 /// A part of a request's time.
@@ -214,12 +216,13 @@ impl Method {
 
 impl Reason {
     /// All reasons.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::First,
         Self::Confirm,
         Self::Control,
         Self::Canary,
         Self::Retry,
+        Self::Robots,
     ];
 
     /// The label.
@@ -230,6 +233,7 @@ impl Reason {
             Self::Control => "control",
             Self::Canary => "canary",
             Self::Retry => "retry",
+            Self::Robots => "robots",
         }
     }
 }
@@ -328,9 +332,10 @@ pub struct Backlog {
     pub lag: Gauge,
     /// `check_staleness_ratio`: the share of the URLs that are past due by more than 2.4 minutes.
     pub staleness: Ratio,
-    /// `host_limited_seconds_total`, in milliseconds: nothing could be asked because of the limits of hosts.
+    /// `host_limited_seconds_total`, in microseconds: nothing was to be done, although URLs were due and connections left,
+    /// because of the limits of their hosts.
     pub host_limited: Counter,
-    /// `cpu_limited_seconds_total`, in milliseconds: the thread that asks was busy.
+    /// `cpu_limited_seconds_total`, in microseconds: the thread that asks was busy.
     pub cpu_limited: Counter,
 }
 

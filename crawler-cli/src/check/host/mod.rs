@@ -13,6 +13,7 @@ mod breaker;
 mod control;
 mod fetch;
 mod judge;
+mod observe;
 mod page;
 mod policy;
 mod reply;
@@ -37,7 +38,7 @@ use self::fetch::{Fetch, InFlight};
 use self::reply::Reply;
 use self::robots::{RobotsFetch, RobotsStage};
 use self::trial::Trial;
-use super::task::{Hop, Reach, Task};
+use super::task::{Hop, Reach, Task, UrlId};
 use super::verdict::{Cause, HeadFacts, HeadFault, Verdict};
 use crate::crawl::calls::Drive;
 use crate::crawl::certificate::{self, CertificateEnds};
@@ -47,6 +48,7 @@ use crate::crawl::retry_queue::RetryQueue;
 use crate::crawl::stats::{Reason, Stats, Waiting};
 use crate::crawl::work::{Body, HostWork, RequestId, Submission};
 
+pub use observe::{Observe, Purpose};
 pub use policy::{HeadUse, Policy};
 pub use shared::Shared;
 pub(in crate::check) use url_check::UrlCheck;
@@ -123,6 +125,20 @@ impl Host {
     pub fn room(&self) -> usize {
         let waiting = self.queue.len() + self.control.waiting();
         QUEUE.saturating_sub(waiting)
+    }
+
+    /// Gives back the tasks for which nothing was asked yet, as far as `is_wanted` says so: their names.
+    pub fn recall(&mut self, is_wanted: impl Fn(UrlId) -> bool) -> Vec<UrlId> {
+        let is_new = |fetch: &Fetch| match fetch {
+            Fetch::Url(check) => check.is_untouched() && is_wanted(check.task.id),
+            Fetch::Robots(_) | Fetch::Control(_) => false,
+        };
+        let recalled = self.queue.take_last(usize::MAX, is_new).into_iter();
+        let ids = recalled.filter_map(|fetch| match fetch {
+            Fetch::Url(check) => Some(check.task.id),
+            Fetch::Robots(_) | Fetch::Control(_) => None,
+        });
+        ids.collect()
     }
 
     /// Why the host was given up. Further tasks get this as their outcome at once.
@@ -263,7 +279,9 @@ impl Host {
                 if check.is_new() && self.control.needs_body(check.url()) {
                     check.compare_body();
                 }
+                let purpose = check.purpose();
                 let ask = check.attempt.begin_request(self.trial.facts());
+                shared.note_sent(Some(check.task.id), ask.method(), purpose);
                 check.write(now, ask, request);
                 submission.streaming = ask.method() == "GET";
                 submission.timeouts = check.is_slow.then(|| self.own_timeouts());
@@ -272,8 +290,14 @@ impl Host {
                 }
                 return submission;
             }
-            Fetch::Robots(robots) => (&robots.target, "text/plain,*/*;q=0.1"),
-            Fetch::Control(control) => (&control.target, "text/html,*/*;q=0.8"),
+            Fetch::Robots(robots) => {
+                shared.note_sent(None, "GET", Purpose::Robots);
+                (&robots.target, "text/plain,*/*;q=0.1")
+            }
+            Fetch::Control(control) => {
+                shared.note_sent(None, "GET", Purpose::Control);
+                (&control.target, "text/html,*/*;q=0.8")
+            }
         };
         let base = &self.root[..Position::BeforePath];
         request.set_method("GET");
@@ -335,7 +359,12 @@ impl HostWork for Host {
         held.into_iter().chain(breaker).chain([due]).max()
     }
 
-    fn handle_report(&mut self, id: RequestId, report: &Report) {
+    fn handle_report(&mut self, id: RequestId, report: &Report, shared: &mut Shared) {
+        if let Some(observer) = &shared.observer {
+            let tls = report.tls();
+            let end = tls.and_then(|tls| self.certificates.first_end(&tls.certificates));
+            observer.ended(report, end);
+        }
         if let Some(Fetch::Url(check)) = self.in_flight.get(id) {
             check.handle_report(report, self.proxy.is_some());
             if let (Some(days), Some(tls)) = (self.policy.cert_days, report.tls())

@@ -7,8 +7,9 @@ use courser::AddressPolicy;
 use jiff::Timestamp;
 
 use super::body::BodyStart;
+use super::observe::{Observe, Purpose};
 use crate::check::guard::LocalSign;
-use crate::check::task::{Hop, Outcome};
+use crate::check::task::{Hop, Outcome, UrlId};
 use crate::crawl::stats::Stats;
 
 /// What the work at all hosts shares: the statistics, and what the hosts hand to the caller.
@@ -21,6 +22,7 @@ pub struct Shared {
     signs: Vec<LocalSign>,
     /// The bytes of the bodies that are being read.
     held: usize,
+    pub(super) observer: Option<Box<dyn Observe>>,
     /// One value for all calls that may dial only public addresses, so that they share connections.
     pub(super) public: Arc<AddressPolicy>,
 }
@@ -34,7 +36,19 @@ impl Shared {
             hops: Vec::new(),
             signs: Vec::new(),
             held: 0,
+            observer: None,
             public: Arc::new(AddressPolicy::deny_private()),
+        }
+    }
+
+    /// Tells this observer of each request from now on.
+    pub fn set_observer(&mut self, observer: Box<dyn Observe>) {
+        self.observer = Some(observer);
+    }
+
+    pub(super) fn note_sent(&self, task: Option<UrlId>, method: &'static str, purpose: Purpose) {
+        if let Some(observer) = &self.observer {
+            observer.sent(task, method, purpose);
         }
     }
 

@@ -7,6 +7,7 @@ use courser::{Address, AddressPolicy, Codings, Report, Request};
 use url::Url;
 
 use super::body::{AnswerBody, BodyStart, BodyUse, EXCERPT};
+use super::observe::Purpose;
 use super::page;
 use super::policy::{HeadUse, Policy};
 use super::reply::Reply;
@@ -111,6 +112,20 @@ impl UrlCheck {
     /// Whether the URL was not asked yet.
     pub(super) fn is_new(&self) -> bool {
         self.last.method.is_none()
+    }
+
+    /// Why the next request is sent.
+    pub(super) fn purpose(&self) -> Purpose {
+        match (self.attempt.requests(), self.attempts.made()) {
+            (1.., _) => Purpose::Confirm,
+            (0, 1..) if !self.goes_on => Purpose::Retry,
+            _ => Purpose::First,
+        }
+    }
+
+    /// Whether nothing was asked for the URL, and no redirect has led to it.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.is_new() && self.chain.is_none() && self.attempts.made() == 0
     }
 
     /// Whether the body of a good answer is needed.

@@ -14,7 +14,7 @@ use super::policies::Policies;
 use super::queue::QueueId;
 use super::settings::Settings;
 use crate::check::guard::LocalSign;
-use crate::check::host::{Host, Shared};
+use crate::check::host::{Host, Observe, Shared};
 use crate::check::task::{Hop, Outcome, Task, UrlId as TaskId};
 use crate::check::verdict::HeadFault;
 use crate::crawl::fleet::{Entry as _, Fleet, TakeOf};
@@ -106,6 +106,11 @@ impl<N: Net> Asking<N> {
 
     pub(super) fn fleet(&mut self) -> &mut Fleet<DueUrl> {
         &mut self.fleet
+    }
+
+    /// Tells this observer of each request.
+    pub(super) fn set_observer(&mut self, observer: Box<dyn Observe>) {
+        self.shared.set_observer(observer);
     }
 
     /// Calls that are in flight.
@@ -314,15 +319,21 @@ impl<N: Net> Asking<N> {
         self.scheduler.has_more()
     }
 
-    /// Waits until an answer arrives or the waker is used, then handles the answers that are there.
-    pub(super) fn wait(&mut self, mut timeout: Duration, goes_on: bool) -> io::Result<()> {
+    /// Waits until an answer arrives or the waker is used, then handles the answers that are there. Returns for how long
+    /// nothing was to be done.
+    pub(super) fn wait(&mut self, mut timeout: Duration, goes_on: bool) -> io::Result<Duration> {
         if self.scheduler.has_more() {
             timeout = Duration::ZERO;
         }
+        let began = (!timeout.is_zero()).then(|| self.scheduler.now());
+        let mut idle = Duration::ZERO;
         for _ in 0..self.scheduler.in_flight().max(1) {
             let handled = self
                 .scheduler
                 .handle_next_or_wake(timeout, &mut self.shared)?;
+            if let Some(began) = began.filter(|_| !timeout.is_zero()) {
+                idle = self.scheduler.now().saturating_duration_since(began);
+            }
             let Some(host) = handled else {
                 break;
             };
@@ -332,7 +343,7 @@ impl<N: Net> Asking<N> {
             timeout = Duration::ZERO;
         }
         self.scheduler.read_bodies(&mut self.shared);
-        Ok(())
+        Ok(idle)
     }
 
     /// What was answered since the last call, and signs that this machine is at fault.
@@ -385,6 +396,29 @@ impl<N: Net> Asking<N> {
         Some(others)
     }
 
+    /// Takes back what was not asked yet, of hosts for which `is_wanted` holds: it stays due. What is asked goes on.
+    pub(super) fn recall(&mut self, is_wanted: impl Fn(HostId) -> bool) {
+        for queue in self.fleet.active() {
+            if is_wanted(queue.host) {
+                self.fleet.abandon(queue);
+            }
+        }
+        let ids: Vec<WorkId> = self.scheduler.hosts().ids().collect();
+        for id in ids {
+            let tasks = &self.tasks;
+            let is_recalled = |task: TaskId| match tasks.get(&task) {
+                Some(Asked::Url(due)) => is_wanted(due.id.host),
+                _ => false,
+            };
+            for task in self.scheduler.hosts().work(id).recall(is_recalled) {
+                if let Some(Asked::Url(due)) = self.tasks.remove(&task) {
+                    self.fleet.end(due.queue());
+                    self.busy.remove(&due.id.url);
+                }
+            }
+        }
+    }
+
     /// What holds the next request to a host back.
     pub(super) fn waiting(&mut self, root: &Url) -> Option<Waiting> {
         let work = self.scheduler.hosts().at(root)?;
@@ -405,5 +439,5 @@ const MOST_WORKS: usize = 4_000;
 const OLDEST_WORK: Duration = Duration::from_secs(86_400);
 
 /// Bits of the names of tasks that are no URLs. The store's numbers are positive.
-const CONTROL: u64 = 1 << 63;
-const CANARY: u64 = 1 << 62;
+pub(super) const CONTROL: u64 = 1 << 63;
+pub(super) const CANARY: u64 = 1 << 62;

@@ -9,6 +9,20 @@
 //! [`second`] the second resolver, [`keeping`] the way to the store. The other files are the Watcher's own story: where
 //! URLs come from ([`flow`]), what becomes of outcomes ([`outcome`]), what happens when guards go on ([`outage`],
 //! [`holds`]), and what it says about itself ([`status`], [`telling`]).
+//!
+//! A published pipeline that does the same has known flaws. Here each is a test:
+//!
+//! | Flaw | Test |
+//! |---|---|
+//! | the re-check asks the filter of rejected URLs, so that nothing revives | `tests::bad_days::a_410_leads_to_pruned_and_back` |
+//! | the jitter of cycles is computed and dropped; a long cycle overlaps the next | `life::tests::cycles_of_reconciling_follow_each_other` |
+//! | what is unknown or timed out counts as reconciled; the cause is lost | `tests::bad_days::what_says_nothing_is_asked_again_and_its_cause_is_kept` |
+//! | "since the last cycle" skips late commits | `store::suite::watch::a_clock_that_jumps_hides_nothing` |
+//! | slow hosts are dead; CPUs bound the requests in flight | `tests::bad_days::hosts_that_are_slow_are_alive_and_all_are_asked_at_a_time` |
+//! | a batch waits in memory as a whole | `tests::bad_days::what_is_due_does_not_wait_in_memory_as_a_whole` |
+//! | the filter has no stated error rate and no deletion | the tests of `store::rejected` |
+//! | no guard against a mass of 410s | `tests::bad_days::a_host_that_flips_is_held_and_released_by_samples` |
+//! | 404 counts as alive to avoid pruning | `tests::bad_days::a_404_is_not_alive` |
 
 mod asking;
 mod book;
@@ -18,6 +32,7 @@ mod holds;
 mod judge;
 mod keeping;
 mod network;
+mod observer;
 mod outage;
 mod outcome;
 mod policies;
@@ -138,6 +153,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         let mut asking = Asking::new(client, &settings, seed);
         let keeping = Keeping::new(store, asking.waker()?);
         let figures = Arc::new(Figures::default());
+        asking.set_observer(Box::new(observer::Observer(Arc::clone(&figures))));
         let now = clock.now();
         let mut watcher = Self {
             time: Time {
@@ -213,15 +229,30 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         &self.settings
     }
 
-    /// Asks nothing new, or goes on.
+    /// Asks nothing new, or goes on. What is asked is finished.
     pub fn pause(&mut self, is_paused: bool) {
         self.gate.is_paused = is_paused;
-        self.gate.is_refill_due = true;
+        self.take_back_paused();
     }
 
     /// Asks nothing new of these hosts, given by the URLs of their roots.
     pub fn pause_hosts(&mut self, roots: HashSet<Url>) {
         self.gate.paused_hosts = roots;
+        self.take_back_paused();
+    }
+
+    /// What is paused and not asked yet stays due in the store.
+    fn take_back_paused(&mut self) {
+        let (book, gate) = (&self.book, &self.gate);
+        let is_paused = |host: HostId| {
+            let is_it = |page: &book::HostPage| gate.paused_hosts.contains(&page.root);
+            gate.is_paused || book.get(host).is_some_and(is_it)
+        };
+        self.asking.recall(is_paused);
+        for (_, page) in self.book.iter_mut() {
+            // Its URLs may have been taken back.
+            page.sample = None;
+        }
         self.gate.is_refill_due = true;
         self.look_again();
     }
@@ -237,6 +268,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
     /// # Errors
     /// The network cannot be used any more.
     pub fn step(&mut self, longest: Duration) -> io::Result<()> {
+        let began = self.asking.now();
         let now = self.tick();
         while let Some(reply) = self.keeping.next() {
             self.handle(now, reply);
@@ -260,17 +292,34 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         self.flush();
         let timeout = self.timeout(now, longest, sends);
         self.time.expected = self.asking.now().checked_add(timeout);
-        self.asking.wait(timeout, sends)?;
+        let is_limited = self.is_limited_by_hosts();
+        let idle = self.asking.wait(timeout, sends)?;
         let has_stalled = self.time.has_stalled;
         let now = self.tick();
         self.time.has_stalled |= has_stalled;
         self.collect(now);
-        self.time.expected = Some(self.asking.now());
+        let ended = self.asking.now();
+        self.time.expected = Some(ended);
+        let backlog = &self.figures.backlog;
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        if is_limited {
+            backlog.host_limited.add(micros(idle));
+        }
+        let busy = ended.saturating_duration_since(began).saturating_sub(idle);
+        backlog.cpu_limited.add(micros(busy));
         self.figures
             .requests
             .in_flight
             .set(self.asking.in_flight() as u64);
         Ok(())
+    }
+
+    /// Whether URLs that could be asked wait for nothing but the limits of their hosts.
+    fn is_limited_by_hosts(&self) -> bool {
+        let in_flight = self.asking.in_flight();
+        let most = self.settings.limits.connections.at();
+        let has_room = most.is_none_or(|most| in_flight < most.get());
+        has_room && self.asking.under_way() > in_flight
     }
 
     /// Ends: what is under way is finished and stored, until `until` at the latest. What is not answered by then stays
@@ -437,9 +486,10 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         if !self.batch.facts.is_empty() {
             self.send_batch();
         }
-        let (network, second) = (&self.network, &self.second);
+        let (network, second, paused) = (&self.network, &self.second, &self.gate.paused_hosts);
         let is_needed = |host, page: &book::HostPage| {
             network.held(host) > 0
+                || paused.contains(&page.root)
                 || page
                     .root
                     .host_str()

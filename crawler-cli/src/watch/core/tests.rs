@@ -1,5 +1,7 @@
 //! The core on a simulated network with a virtual clock.
 
+mod bad_days;
+mod pauses;
 mod world;
 
 use std::time::Duration;
@@ -11,9 +13,11 @@ use crate::check::life::State;
 use crate::crawl::identity::Identity;
 use crate::store::Lane;
 use crate::watch::core::{HostRule, Limits, Reason};
+use crate::watch::figures::{Method, Phase, Reason as Why};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3_600);
 
 fn good(_: &world::Ask) -> Reaction {
     Reaction::Status(200)
@@ -45,6 +49,39 @@ fn due_urls_are_asked_once_and_stored() {
         (figures.results.total(), figures.keeping.stored.get()),
         (60, 60)
     );
+}
+
+#[test]
+fn requests_are_counted() {
+    let mut world = World::new(1, |ask| match &*ask.path {
+        "/0" => Reaction::Status(404),
+        "/1" => Reaction::Slow(SECOND / 2),
+        _ => Reaction::Status(200),
+    });
+    world.submit(0, 30);
+    world.run(MINUTE);
+    let requests = &world.figures().requests;
+    let count = |method, reason| requests.count(method, reason);
+    assert_eq!(count(Method::Head, Why::First), 30);
+    assert_eq!(count(Method::Get, Why::Confirm), 1);
+    // The home page tells whether a negative answer counts.
+    let control = Method::ALL.map(|method| count(method, Why::Control));
+    assert_eq!(control.iter().sum::<u64>(), 1);
+    assert_eq!(count(Method::Get, Why::Robots), 1);
+    let all = Method::ALL.map(|method| Why::ALL.map(|reason| count(method, reason)));
+    let all: u64 = all.iter().flatten().sum();
+    // robots.txt is not in the journal.
+    assert_eq!(all, world.journal().len() as u64 + 1);
+    let requests = &world.figures().requests;
+    assert_eq!(requests.phase(Phase::Total).count(), all);
+    assert_eq!(requests.phase(Phase::FirstByte).count(), all);
+    let opened = requests.phase(Phase::Connect).count();
+    assert!((1..=2).contains(&opened), "{opened}");
+    assert_eq!(requests.reused.get(), all - opened);
+    assert!(requests.phase(Phase::FirstByte).quantile(1.0) >= SECOND / 2);
+    // 30 URLs at 10 a second, and then nothing to do.
+    let limited = world.figures().backlog.host_limited.get();
+    assert!((1_000_000..10_000_000).contains(&limited), "{limited}");
 }
 
 #[test]

@@ -287,7 +287,7 @@ pub(super) const FAMILIES: &[Family] = &[
         series: |from, to| {
             to(
                 &[],
-                Value::Seconds(seconds(from.checks.backlog.host_limited.get())),
+                Value::Seconds(from.checks.backlog.host_limited.get() as f64 * 1e-6),
             )
         },
     },
@@ -298,7 +298,7 @@ pub(super) const FAMILIES: &[Family] = &[
         series: |from, to| {
             to(
                 &[],
-                Value::Seconds(seconds(from.checks.backlog.cpu_limited.get())),
+                Value::Seconds(from.checks.backlog.cpu_limited.get() as f64 * 1e-6),
             )
         },
     },
@@ -308,9 +308,7 @@ pub(super) const FAMILIES: &[Family] = &[
         kind: Gauge,
         series: |from, to| {
             let requests = &from.checks.requests;
-            let all =
-                Method::ALL.map(|method| Reason::ALL.map(|reason| requests.count(method, reason)));
-            let all: u64 = all.iter().flatten().sum();
+            let all = requests.phase(Phase::Total).count();
             let share = requests.reused.get() as f64 / all.max(1) as f64;
             to(&[], Value::Share(share.min(1.0)));
         },

@@ -13,15 +13,21 @@ use jiff::Timestamp;
 use crate::check::life::State;
 use crate::crawl::clock::NetClock;
 use crate::store::sqlite::Sqlite;
-use crate::store::{Inline, NewUrl, Origin, StoreHandle as _, UrlDetail};
-use crate::watch::core::{Limits, Settings, Watcher};
+use crate::store::{HostHold, Inline, NewUrl, Origin, StoreHandle as _, UrlDetail, Which};
+use crate::watch::control::{CoreHandle, CoreMessage, core_channel};
+use crate::watch::core::{Limits, Reason, Settings, Watcher};
+use crate::watch::figures::Figures;
 
 pub(super) type Sim = Watcher<SimNet, Inline<Sqlite>, NetClock<SimNet>>;
 
 /// What a server does with a request.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Reaction {
     Status(u16),
+    /// 200 after this time.
+    Slow(Duration),
+    /// No answer: the connection is reset.
+    Reset,
 }
 
 /// A request.
@@ -50,6 +56,7 @@ pub(super) struct World {
     pub(super) site: Rc<RefCell<Site>>,
     pub(super) settings: Settings,
     pub(super) watcher: Option<Sim>,
+    pub(super) core: Option<CoreHandle>,
     starts: u64,
 }
 
@@ -91,6 +98,7 @@ impl World {
             site,
             settings,
             watcher: None,
+            core: None,
             starts: 0,
         }
     }
@@ -107,6 +115,36 @@ impl World {
         if let Some(watcher) = &mut self.watcher {
             watcher.look_again();
         }
+    }
+
+    pub(super) fn tell(&self, message: CoreMessage) {
+        assert!(self.core.as_ref().unwrap().tell(message));
+    }
+
+    /// Makes URLs due now.
+    pub(super) fn recheck(&mut self, which: Which) {
+        let now = self.now();
+        self.store
+            .call(move |engine| engine.make_due(&which, now, None, 10_000))
+            .unwrap();
+        if let Some(watcher) = &mut self.watcher {
+            watcher.look_again();
+        }
+    }
+
+    /// Why the host is not asked.
+    pub(super) fn why(&mut self, host: usize) -> Vec<Reason> {
+        let root = format!("http://h{host}.test/").parse().unwrap();
+        let waits = self.watcher.as_mut().unwrap().why(&root);
+        waits.into_iter().map(|waiting| waiting.reason).collect()
+    }
+
+    pub(super) fn figures(&self) -> &Figures {
+        self.watcher.as_ref().unwrap().figures()
+    }
+
+    pub(super) fn holds(&self) -> Vec<HostHold> {
+        self.store.call(|engine| engine.holds()).unwrap()
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -132,7 +170,10 @@ impl World {
         let client = self.settings.client_on(self.net.clone(), resolver).unwrap();
         let (store, clock) = (self.store.clone(), self.clock.clone());
         let watcher = Watcher::new(client, self.settings.clone(), store, clock, self.starts);
-        self.watcher = Some(watcher.unwrap());
+        let (handle, inbox) = core_channel();
+        self.core = Some(handle);
+        let watcher = watcher.unwrap().with_inbox(inbox);
+        self.watcher = Some(watcher);
     }
 
     /// As kill -9 does.
@@ -219,7 +260,14 @@ impl SimServer for Server {
                     reaction
                 }
             };
-            let Reaction::Status(status) = reaction;
+            let status = match reaction {
+                Reaction::Status(status) => status,
+                Reaction::Slow(time) => {
+                    peer.wait(time);
+                    200
+                }
+                Reaction::Reset => return peer.reset(),
+            };
             let answer = format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n");
             peer.send(answer);
         }

@@ -96,7 +96,7 @@ fn each_reason_is_said() {
             was_sample_good: false,
         },
         held: 1,
-        is_ending: false,
+        ending: None,
     };
     let failing = |store| match live(Some(CoreStatus::default())) {
         Live::Running(status) => Live::Running(Box::new(LiveStatus { store, ..*status })),

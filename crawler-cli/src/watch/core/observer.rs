@@ -1,0 +1,66 @@
+//! Counts requests.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use courser::Report;
+use jiff::Timestamp;
+
+use super::asking::{CANARY, CONTROL};
+use crate::check::host::{Observe, Purpose};
+use crate::check::task::UrlId as TaskId;
+use crate::watch::figures::{Figures, Method, Phase, Reason};
+
+/// Counts requests.
+#[derive(Debug)]
+pub(super) struct Observer(pub(super) Arc<Figures>);
+
+impl Observe for Observer {
+    fn sent(&self, task: Option<TaskId>, method: &'static str, purpose: Purpose) {
+        let method = match method {
+            "HEAD" => Method::Head,
+            _ => Method::Get,
+        };
+        let task = task.map_or(0, |task| task.0);
+        let reason = match purpose {
+            _ if task & CONTROL != 0 => Reason::Control,
+            _ if task & CANARY != 0 => Reason::Canary,
+            Purpose::First => Reason::First,
+            Purpose::Confirm => Reason::Confirm,
+            Purpose::Retry => Reason::Retry,
+            Purpose::Control => Reason::Control,
+            Purpose::Robots => Reason::Robots,
+        };
+        self.0.requests.note(method, reason);
+    }
+
+    fn ended(&self, report: &Report, certificate: Option<Timestamp>) {
+        let requests = &self.0.requests;
+        let timings = report.timings();
+        let opened = [
+            (Phase::Dns, timings.resolve),
+            (Phase::Connect, timings.connect),
+            (Phase::Tls, timings.tls),
+            (Phase::FirstByte, timings.first_byte),
+        ];
+        for (phase, took) in opened {
+            if let Some(took) = took {
+                requests.note_phase(phase, took);
+            }
+        }
+        requests.note_phase(Phase::Total, timings.total);
+        if report.reused() {
+            requests.reused.add(1);
+        }
+        if report.tls().is_some_and(|tls| tls.resumed) {
+            requests.resumed.add(1);
+        }
+        if let Some(end) = certificate {
+            let left = end.duration_since(Timestamp::now()).as_secs_f64().max(0.0);
+            // A second for each day.
+            requests
+                .certificate_days
+                .note(Duration::from_secs_f64(left / 86_400.0));
+        }
+    }
+}
