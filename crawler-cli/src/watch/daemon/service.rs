@@ -273,11 +273,9 @@ impl Service {
         let longest = self.loaded.config.limits.drain_timeout.unwrap_or(NEVER);
         let end = Instant::now() + longest;
         let (planner, sets) = (self.planner, self.sets);
-        // Jobs are drained beside the core, in the same time.
-        let jobs = thread::spawn(move || {
-            sets.stop();
-            planner.drain(longest)
-        });
+        // Jobs are drained beside the core, in the same time. So are readings, which may wait for a file system.
+        let readings = thread::spawn(move || sets.stop());
+        let jobs = thread::spawn(move || planner.drain(longest));
         let mut is_done = false;
         while !is_done && Instant::now() < end {
             match self.core.drain(end.min(Instant::now() + TURN)) {
@@ -291,8 +289,8 @@ impl Service {
             self.vitals.tick(now);
             self.notifier.turn(now);
         }
-        while !jobs.is_finished() {
-            // Jobs that do not end in time are left to the next start.
+        while !jobs.is_finished() || !(readings.is_finished() || Instant::now() >= end) {
+            // Jobs that do not end in time are left to the next start; a reading that was cut short removes nothing.
             thread::sleep(TURN);
             let now = Instant::now();
             self.vitals.tick(now);
