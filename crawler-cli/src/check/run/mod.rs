@@ -630,6 +630,10 @@ impl Run<'_> {
 
     /// Asks one URL of some of the hosts that failed.
     fn begin_round(&mut self) {
+        // A host without a work can be asked: the works of the last round go.
+        if self.scheduler.is_idle() {
+            self.clear();
+        }
         let mut hosts = self.guards.hosts_to_ask();
         hosts.extend(self.fleet.active());
         let mut urls = Vec::new();

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use url::{Position, Url};
 
 use super::policies::Policies;
-use super::queue::QueueId;
+use super::queue::{Kind, QueueId};
 use super::settings::Settings;
 use crate::check::guard::LocalSign;
 use crate::check::host::{Host, Observe, Shared};
@@ -405,16 +405,30 @@ impl<N: Net> Asking<N> {
         }
         let ids: Vec<WorkId> = self.scheduler.hosts().ids().collect();
         for id in ids {
-            let tasks = &self.tasks;
-            let is_recalled = |task: TaskId| match tasks.get(&task) {
-                Some(Asked::Url(due)) => is_wanted(due.id.host),
-                _ => false,
-            };
-            for task in self.scheduler.hosts().work(id).recall(is_recalled) {
-                if let Some(Asked::Url(due)) = self.tasks.remove(&task) {
-                    self.fleet.end(due.queue());
-                    self.busy.remove(&due.id.url);
-                }
+            self.recall_from(id, &is_wanted);
+        }
+    }
+
+    /// The same of one host, at its own work alone: the redirects of others go on.
+    pub(super) fn recall_host(&mut self, host: HostId, root: &Url) {
+        for kind in Kind::ALL {
+            self.fleet.abandon(QueueId { host, kind });
+        }
+        if let Some(id) = self.scheduler.hosts().at(root) {
+            self.recall_from(id, |of| of == host);
+        }
+    }
+
+    fn recall_from(&mut self, id: WorkId, is_wanted: impl Fn(HostId) -> bool) {
+        let tasks = &self.tasks;
+        let is_recalled = |task: TaskId| match tasks.get(&task) {
+            Some(Asked::Url(due)) => is_wanted(due.id.host),
+            _ => false,
+        };
+        for task in self.scheduler.hosts().work(id).recall(is_recalled) {
+            if let Some(Asked::Url(due)) = self.tasks.remove(&task) {
+                self.fleet.end(due.queue());
+                self.busy.remove(&due.id.url);
             }
         }
     }

@@ -318,9 +318,8 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         }
         page.sample = None;
         self.gate.parked.insert((until, host));
-        for kind in Kind::ALL {
-            self.asking.fleet().abandon(QueueId { host, kind });
-        }
+        // The work at the host has the patience of a single run: it would ask for each URL whether to wait.
+        self.asking.recall_host(host, &page.root);
     }
 
     /// Hosts that asked to wait may be asked again.

@@ -99,7 +99,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         tracing::info!("{text}");
         self.save_network(now, text.to_owned());
         // Rounds ask hosts that failed; their works begin anew.
-        self.asking.clear();
+        self.clear(now);
         self.gate.is_refill_due = true;
         self.looking.at = Some(now);
     }
@@ -114,6 +114,8 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
 
     /// Asks one URL of each of these hosts, and of others.
     fn ask_some(&mut self, now: Timestamp, first: Vec<HostId>) {
+        // A queue without a work can be asked: the works of the last round go, unless calls are still in flight.
+        self.clear(now);
         let active = self.asking.fleet().active();
         let mut hosts = first;
         hosts.extend(active.into_iter().map(|queue| queue.host));
