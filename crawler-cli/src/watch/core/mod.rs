@@ -4,11 +4,11 @@
 //! store is an operation, whose result comes back as a reply. A URL stays due in the store until its judgement is stored;
 //! so nothing is lost, whenever the process ends.
 //!
-//! Each part owns its state: [`asking`] the works at the hosts and what waits for them, [`book`] what is known about
-//! hosts, [`network`] the guard of the own network, [`cycles`] reconciling, [`judge`] lives and the budget of pruning,
-//! [`second`] the second resolver, [`keeping`] the way to the store. The other files are the Watcher's own story: where
-//! URLs come from ([`flow`]), what becomes of outcomes ([`outcome`]), what happens when guards go on ([`outage`],
-//! [`holds`]), and what it says about itself ([`status`], [`telling`]).
+//! Each part owns its state: `asking` the works at the hosts and what waits for them, `book` what is known about
+//! hosts, `network` the guard of the own network, `cycles` reconciling, `judge` lives and the budget of pruning,
+//! `second` the second resolver, `keeping` the way to the store. The other files are the Watcher's own story: where
+//! URLs come from (`flow`), what becomes of outcomes (`outcome`), what happens when guards go on (`outage`,
+//! `holds`), and what it says about itself (`status`, `telling`).
 //!
 //! A published pipeline that does the same has known flaws. Here each is a test:
 //!

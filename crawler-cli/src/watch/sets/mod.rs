@@ -1,7 +1,7 @@
 //! The sources of URL sets: files and sitemaps, read into the store.
 //!
 //! A source is read at the start of the service, when its configuration is read again, and by the jobs that
-//! [check](super::work::JobKind::Check) the set. Reading has these rules:
+//! [check](super::config::JobConfig::Check) the set. Reading has these rules:
 //! - URLs go to the store in batches, so that memory does not grow with the source. The store's pace is the reader's.
 //! - A source that did not change since its last complete reading writes nothing. For files, size and time decide, and the
 //!   hash of the content when these differ; for sitemaps `ETag`, `Last-Modified` and the hash.

@@ -24,8 +24,8 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Tools that use this store and this network. The arguments of `find` jobs are those of the
-    /// [expression](super::find::expression).
+    /// Tools that use this store and this network. The arguments of `find` jobs are those of its expression alone, unless
+    /// another reader is set.
     pub fn new(store: Writer, http: Http) -> Self {
         Self {
             store,
