@@ -775,7 +775,7 @@ mod kinds {
         );
         let urls: Vec<_> = (0..20).map(|n| server.url(&format!("/page/{n}"))).collect();
         let folder = folder(&config, &urls);
-        let list: Vec<_> = (0..30).map(|n| n.to_string()).collect();
+        let list: Vec<_> = (0..150).map(|n| n.to_string()).collect();
         fs::write(folder.path().join("list.txt"), list.join("\n")).expect("room");
         let service = Running::start(folder.path());
         let count = |kind: &str| {
@@ -788,7 +788,7 @@ mod kinds {
         until("pages are checked", || count("/page/") >= 10);
         let output = watch(folder.path(), &["schedule", "run", "files"]);
         assert!(output.status.success(), "{}", stderr(&output));
-        until("the files are fetched", || count("/file/") >= 30);
+        until("the files are fetched", || count("/file/") >= 150);
         service.end();
         assert_eq!(server.most_at_once(), 1);
         let asked = asked.lock().expect("no test panicked here");
