@@ -230,10 +230,17 @@ impl Step<'_> {
             State::New | State::Alive | State::Unreachable => is_claim,
             State::Gone | State::Pruned => false,
         };
+        let until = held.until.max(self.now);
         if is_held {
             self.record.quarantine(held.by);
+            return until;
         }
-        held.until.max(self.now)
+        // Only what is held is asked when the guard ends. A hold can last for days.
+        let own = match self.record.state {
+            State::Gone | State::Pruned => self.rules.recheck_410.step(u32::MAX),
+            _ => self.rules.recheck_net.step(0),
+        };
+        around(self.now, own, SHARE_OF_STEPS, self.random).min(until)
     }
 
     /// A verdict that counts ends the quarantine.
