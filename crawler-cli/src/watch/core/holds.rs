@@ -270,7 +270,8 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             return None;
         }
         let times = self.gate.held.iter().filter_map(|host| {
-            let page = self.book.get(*host)?;
+            // While a hold ends, the store has the next word.
+            let page = self.book.get(*host).filter(|page| page.ending.is_none())?;
             let flip = page.flip.as_ref()?;
             let may_sample = page.sample.is_none() && self.held_up(now, *host).is_none();
             let sample = flip.sample_at().filter(|at| may_sample || *at > now);
