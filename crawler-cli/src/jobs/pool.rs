@@ -40,7 +40,7 @@ use crate::crawl::retry_queue::RetryQueue;
 /// }
 /// let report = pool.shutdown(Drain::Finish, Duration::from_secs(60));
 /// assert_eq!((report.done, report.is_complete()), (1000, true));
-/// assert_eq!(SUM.into_inner(), 500_500);
+/// assert_eq!(SUM.load(Ordering::Relaxed), 500_500);
 ///
 /// // A pool that is shut down gives the job back.
 /// assert_eq!(pool.submit(7).unwrap_err().job, 7);
