@@ -57,11 +57,10 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     }
     let a_second = durable.jobs as f64 / durable.took.as_secs_f64();
     println!("durable jobs a second: {a_second:.0} (bar: 50,000)");
-    println!(
-        "in memory: {:.2} µs a job (bar: 5)",
-        memory.each(memory.took)
-    );
-    let is_met = a_second >= 50_000.0 && memory.each(memory.took) <= 5.0;
+    // Processor time, too: threads that spin would be fast only where a core is free.
+    let (each, cpu) = (memory.each(memory.took), memory.each(memory.cpu));
+    println!("in memory: {each:.2} µs a job, {cpu:.2} µs of processor time (bar: 5)");
+    let is_met = a_second >= 50_000.0 && each <= 5.0 && cpu <= 5.0;
     Ok(if is_met {
         ExitCode::SUCCESS
     } else {

@@ -150,17 +150,7 @@ impl Served {
     /// # Errors
     /// The server has ended, or the system is not Linux.
     pub fn cpu_time(&self) -> Result<Duration, Box<dyn Error>> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The second field is the name of the program in parentheses, and may contain spaces.
-        let (_, fields) = stat.rsplit_once(')').ok_or("stat without a name")?;
-        let ticks: u64 = fields
-            .split_whitespace()
-            .skip(UTIME_AFTER_NAME)
-            .take(2)
-            .map(|field| field.parse().unwrap_or(0))
-            .sum();
-        let per_second = rustix::param::clock_ticks_per_second();
-        Ok(Duration::from_secs_f64(ticks as f64 / per_second as f64))
+        Ok(times(Path::new(&format!("/proc/{}/stat", self.child.id())))?.1)
     }
 }
 
@@ -170,6 +160,26 @@ impl Drop for Served {
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }
+}
+
+/// The name of a process or thread and its processor time so far, with the precision of the clock ticks of proc(5).
+///
+/// # Errors
+/// The process has ended, or the system is not Linux.
+pub fn times(stat: &Path) -> Result<(String, Duration), Box<dyn Error>> {
+    let stat = fs::read_to_string(stat)?;
+    // The second field is the name of the program in parentheses, and may contain spaces.
+    let (before, fields) = stat.rsplit_once(')').ok_or("stat without a name")?;
+    let name = before.split_once('(').map_or("", |(_, name)| name);
+    let ticks: u64 = fields
+        .split_whitespace()
+        .skip(UTIME_AFTER_NAME)
+        .take(2)
+        .map(|field| field.parse().unwrap_or(0))
+        .sum();
+    let per_second = rustix::param::clock_ticks_per_second();
+    let time = Duration::from_secs_f64(ticks as f64 / per_second as f64);
+    Ok((name.to_owned(), time))
 }
 
 /// proc(5): `utime` and `stime` are the fields 14 and 15; the name is the second.

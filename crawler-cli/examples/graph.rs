@@ -9,7 +9,8 @@
 //!
 //! The cursor of the last change is saved together with the graph, in one file that is replaced as a whole. So each change
 //! is applied once, whichever side is killed and when: what was applied is before the cursor, and what was not is after
-//! it. A graph in a database would store both in one transaction.
+//! it. Whoever changes the graph holds a lock meanwhile, so that `submit` and `follow` may run side by side. A graph in a
+//! database would do all of that in one transaction.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -75,6 +76,17 @@ impl Graph {
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }
 
+    /// Reads the graph, changes it and stores it, while nobody else does.
+    fn update(path: &Path, change: impl FnOnce(&mut Self)) -> io::Result<Self> {
+        let lock = File::create(path.with_extension("lock"))?;
+        // The lock ends with the file, also if the process is killed.
+        lock.lock()?;
+        let mut graph = Self::load(path)?;
+        change(&mut graph);
+        graph.save(path)?;
+        Ok(graph)
+    }
+
     /// Applies a change. Changes of URLs that are no nodes move the cursor alone.
     pub(crate) fn apply(&mut self, change: &Change) {
         self.cursor = Some(change.cursor.clone());
@@ -125,16 +137,16 @@ impl Places {
 
     /// Adds nodes, and has their URLs watched. May be repeated.
     pub(crate) fn submit(&self, urls: &[String]) -> Result<(), Box<dyn Error>> {
-        let mut graph = Graph::load(&self.graph)?;
-        for url in urls {
-            let node = Node {
-                is_attached: true,
-                ..Node::default()
-            };
-            graph.nodes.entry(url.clone()).or_insert(node);
-        }
+        let node = Node {
+            is_attached: true,
+            ..Node::default()
+        };
         // First the nodes: a change of a URL finds its node.
-        graph.save(&self.graph)?;
+        Graph::update(&self.graph, |graph| {
+            for url in urls {
+                graph.nodes.entry(url.clone()).or_insert(node);
+            }
+        })?;
         for urls in urls.chunks(500) {
             let status = self
                 .watch("add")
@@ -157,17 +169,22 @@ impl Places {
         let mut graph = Graph::load(&self.graph)?;
         while !is_over(&graph) {
             let mut export = Export::start(self, &graph)?;
+            let mut changes = Vec::new();
             while let Some(line) = export.next()? {
-                graph.apply(&serde_json::from_str(&line)?);
+                changes.push(serde_json::from_str(&line)?);
+                // What is here already is applied at once, and stored once.
                 if export.has_more() {
                     continue;
                 }
-                graph.save(&self.graph)?;
+                graph = Graph::update(&self.graph, |graph| {
+                    changes
+                        .drain(..)
+                        .for_each(|change: Change| graph.apply(&change));
+                })?;
                 if is_over(&graph) {
                     break;
                 }
             }
-            graph.save(&self.graph)?;
             drop(export);
             std::thread::sleep(Duration::from_millis(50));
         }

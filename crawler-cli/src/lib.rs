@@ -4,6 +4,9 @@
 //! [`get`] transfers URLs; [`crawl`] holds what crawls of many hosts share, [`jobs`] runs work on threads with retries,
 //! [`demo`] the sample mirror and its server.
 
+// `terminal::say` is used instead, which does not panic.
+#![warn(clippy::print_stderr)]
+
 pub mod check;
 pub mod cli;
 pub mod crawl;

@@ -2,7 +2,15 @@
 //! colours or reverse the text; they become visible escapes.
 
 use std::borrow::Cow;
-use std::io::Write as _;
+use std::fmt::Display;
+use std::io::{self, Write as _};
+
+/// Writes a message on standard error, as a line. That nobody can read messages changes nothing: what the program does,
+/// and how it ends, stays the same.
+pub(crate) fn say(message: impl Display) {
+    let line = format!("{message}\n");
+    let _ = io::stderr().lock().write_all(line.as_bytes());
+}
 
 /// `text` with an escape such as `\u{1b}` in place of every character that a terminal would act on.
 pub fn neutralise(text: &str) -> Cow<'_, str> {

@@ -1,5 +1,7 @@
 //! The nightly fetch of `examples/tickers`, killed ten times: each filing is fetched, none is dropped, and the server
 //! sees no window over its rate.
+//!
+//! `COURSER_TICKERS` is the number of tickers: 5000 for the whole list.
 
 // The processes are this test itself: nothing else has to be built.
 #[path = "../examples/tickers/main.rs"]
@@ -14,7 +16,6 @@ use std::{env, fs, thread};
 
 use example::server::{self, is_delisted};
 
-const TICKERS: u32 = 1000;
 const SPEED: u32 = 200;
 const KILLS: u32 = 10;
 const WORKERS: u32 = 4;
@@ -29,18 +30,26 @@ fn fetching_process() {
     }
 }
 
-fn command(address: &str, folder: &Path) -> Command {
+fn number_of_tickers() -> u32 {
+    match env::var("COURSER_TICKERS") {
+        Ok(text) => text.parse().expect("COURSER_TICKERS is a number"),
+        Err(_) => 1000,
+    }
+}
+
+fn command(address: &str, folder: &Path, tickers: u32) -> Command {
     let mut command = Command::new(env::current_exe().expect("the path of the test"));
     command.args(["--exact", "fetching_process", "--nocapture"]);
     let folder = folder.to_str().expect("a path in UTF-8");
     let words =
-        format!("--server\n{address}\n--folder\n{folder}\n--speed\n{SPEED}\n--tickers\n{TICKERS}");
+        format!("--server\n{address}\n--folder\n{folder}\n--speed\n{SPEED}\n--tickers\n{tickers}");
     command.env(WORDS, words);
     command
 }
 
 #[test]
 fn each_filing_is_fetched_although_the_process_is_killed_ten_times() {
+    let tickers = number_of_tickers();
     let folder = tempfile::tempdir().expect("a folder");
     let window = Duration::from_secs(1) / SPEED;
     let (address, journal) = server::start(window).expect("a server");
@@ -52,12 +61,12 @@ fn each_filing_is_fetched_although_the_process_is_killed_ten_times() {
             .requests
     };
     for kill in 1..=KILLS {
-        let mut child = command(&address, folder.path())
+        let mut child = command(&address, folder.path(), tickers)
             .stdout(Stdio::null())
             .spawn()
             .expect("the process starts");
         // At other moments of a request each time.
-        let moment = kill * TICKERS / (KILLS + 1) + kill * 7;
+        let moment = kill * tickers / (KILLS + 1) + kill * 7;
         while requests() < moment {
             assert!(child.try_wait().expect("a child").is_none(), "ended early");
             thread::sleep(Duration::from_millis(1));
@@ -65,15 +74,15 @@ fn each_filing_is_fetched_although_the_process_is_killed_ten_times() {
         child.kill().expect("SIGKILL");
         child.wait().expect("a child");
     }
-    let output = command(&address, folder.path())
+    let output = command(&address, folder.path(), tickers)
         .output()
         .expect("the example");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}");
     assert!(text.contains("0 kept, 0 left"), "{text}");
 
-    let tickers = || (1..=TICKERS).map(|number| format!("T{number:04}"));
-    let expected: BTreeSet<_> = tickers().filter(|ticker| !is_delisted(ticker)).collect();
+    let names = (1..=tickers).map(|number| format!("T{number:04}"));
+    let expected: BTreeSet<_> = names.filter(|ticker| !is_delisted(ticker)).collect();
     let files = fs::read_dir(folder.path()).expect("the folder");
     let fetched: BTreeSet<_> = files
         .filter_map(|file| {
@@ -87,7 +96,7 @@ fn each_filing_is_fetched_although_the_process_is_killed_ten_times() {
         .collect();
     assert_eq!(fetched, expected);
     // The dead letters are the delisted ones.
-    let delisted = TICKERS / 100;
+    let delisted = tickers / 100;
     let letters = format!("dead letters: {delisted} failed: 404 Not Found");
     assert!(text.contains(&letters), "{text}");
     assert_eq!(text.matches("dead letters:").count(), 1, "{text}");
@@ -95,6 +104,6 @@ fn each_filing_is_fetched_although_the_process_is_killed_ten_times() {
     let journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
     assert_eq!(journal.over, 0, "windows over the rate");
     // What was fetched when the process was killed may have been fetched a second time.
-    let again = journal.count(200) - (TICKERS - delisted);
+    let again = journal.count(200) - (tickers - delisted);
     assert!(again <= KILLS * WORKERS, "{again} were fetched twice");
 }

@@ -245,6 +245,64 @@ mod disk {
         assert_eq!(only_good.lines().count(), urls.len(), "{only_good}");
     }
 
+    #[test]
+    #[ignore = "needs root for a tmpfs"]
+    fn the_service_ends_in_time_while_the_disk_is_full_and_loses_nothing() {
+        let Some(disk) = Disk::mount("48m") else {
+            return;
+        };
+        let site = Script::start(|_| response(200, "", ""));
+        let urls: Vec<String> = (0..50)
+            .map(|number| site.url(&format!("/{number}")))
+            .collect();
+        let job = schedule(
+            "long",
+            "echo $$ >> runs; exec sleep 1000",
+            "max_attempts = 2",
+        );
+        let folder = disk.folder(&format!("limits.drain_timeout = '2s'\n{job}"), &urls);
+        let runs = || {
+            let runs = fs::read_to_string(folder.path().join("runs")).unwrap_or_default();
+            runs.lines().map(str::to_owned).collect::<Vec<_>>()
+        };
+        ok(folder.path(), &["schedule", "run", "long"]);
+        let mut running = Service::start(folder.path());
+        until("the command runs", || runs().len() == 1);
+        until("all are checked", || {
+            let lines = export(folder.path());
+            lines
+                .values()
+                .filter(|line| line["state"] == "ALIVE")
+                .count()
+                == urls.len()
+        });
+        let filler = disk.path().join("filler");
+        fill(&filler);
+        running.line("the store cannot be written: no space left");
+        running.signal(Signal::TERM);
+        let status = running.wait();
+        let log = running.rest_of_log();
+        assert_eq!(status.code(), Some(1), "{log}");
+        assert!(log.contains("not everything could be stored"), "{log}");
+        assert!(has_ended(&runs()[0]), "the command goes on");
+
+        fs::remove_file(&filler).expect("removed");
+        let running = Service::start(folder.path());
+        until("the command runs again", || runs().len() == 2);
+        running.end();
+        ok(folder.path(), &["db", "check"]);
+        assert_eq!(
+            values(&ok(folder.path(), &["dlq", "list", "--json"])),
+            [""; 0]
+        );
+        let lines = export(folder.path());
+        assert_eq!(lines.len(), urls.len());
+        assert!(
+            lines.values().all(|line| line["state"] == "ALIVE"),
+            "{lines:?}"
+        );
+    }
+
     /// Takes all that is left.
     fn fill(path: &Path) {
         let mut file = fs::File::create(path).expect("a file");
@@ -517,6 +575,35 @@ mod jobs {
     }
 
     #[test]
+    fn a_command_that_ignores_the_end_of_the_service_is_killed_in_time_and_runs_again() {
+        let script = "trap '' TERM; echo $$ >> runs; while :; do sleep 0.1; done";
+        let job = schedule("stuck", script, "max_attempts = 1");
+        let config = format!("limits.drain_timeout = '2s'\n{job}");
+        let folder = folder(&config, &[]);
+        let runs = || {
+            let runs = fs::read_to_string(folder.path().join("runs")).unwrap_or_default();
+            runs.lines().map(str::to_owned).collect::<Vec<_>>()
+        };
+        ok(folder.path(), &["schedule", "run", "stuck"]);
+        for count in 1..=2 {
+            let running = Service::start(folder.path());
+            until("the command runs", || runs().len() == count);
+            let log = running.end();
+            let ended = log
+                .lines()
+                .find(|line| line.contains("ended"))
+                .expect("it ended");
+            assert!(
+                ended.contains("jobs_kept=1") && ended.contains("jobs_left=0"),
+                "{log}"
+            );
+            assert!(has_ended(&runs()[count - 1]), "the command goes on");
+        }
+        assert_eq!(letters(folder.path(), 0), Vec::<Value>::new());
+        ok(folder.path(), &["db", "check"]);
+    }
+
+    #[test]
     fn a_command_that_kills_the_service_is_a_dead_letter_after_its_attempts() {
         let site = Script::start(|_| response(200, "", ""));
         let script = "echo one >> attempts; kill -9 $PPID; sleep 1000";
@@ -564,12 +651,6 @@ mod jobs {
         }
     }
 
-    fn schedule(name: &str, script: &str, more: &str) -> String {
-        format!(
-            "{QUICK}\n[[schedule]]\nname = '{name}'\ncron = '0 0 29 2 *'\n{more}\njob = {{ command = ['sh', '-c', \"\"\"{script}\"\"\"] }}\n"
-        )
-    }
-
     /// The dead letters, when there are so many.
     fn letters(folder: &Path, count: usize) -> Vec<Value> {
         let mut letters = Vec::new();
@@ -579,12 +660,19 @@ mod jobs {
         });
         letters
     }
+}
 
-    /// Ended processes may wait for their parent.
-    fn has_ended(process: &str) -> bool {
-        let stat = fs::read_to_string(format!("/proc/{process}/stat"));
-        stat.map_or(true, |stat| stat.contains(") Z "))
-    }
+/// A configuration with a command that is started by hand.
+fn schedule(name: &str, script: &str, more: &str) -> String {
+    format!(
+        "{QUICK}\n[[schedule]]\nname = '{name}'\ncron = '0 0 29 2 *'\n{more}\njob = {{ command = ['sh', '-c', \"\"\"{script}\"\"\"] }}\n"
+    )
+}
+
+/// Ended processes may wait for their parent.
+fn has_ended(process: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"));
+    stat.map_or(true, |stat| stat.contains(") Z "))
 }
 
 /// What a command prints that succeeds.

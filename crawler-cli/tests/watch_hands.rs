@@ -5,13 +5,17 @@ mod common;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
+use common::service::{PATIENCE, Service as Running, folder};
 use crawler_cli::check::guard::{Guard, Hold};
 use crawler_cli::check::life::{Context, Profile, State};
 use crawler_cli::check::{Cause, Verdict};
@@ -22,10 +26,12 @@ use crawler_cli::store::{
     StoreHandle as _, WatchStore as _, Writer, WriterSettings,
 };
 use crawler_cli::watch::control::{
-    ControlServer, CoreMessage, CoreStatus, HostWaits, Served, core_channel, socket_of,
+    ControlServer, CoreMessage, CoreStatus, HostWaits, Operator, core_channel, socket_of,
 };
 use crawler_cli::watch::core::{Reason, Waiting};
+use crawler_cli::watch::vitals::Vitals;
 use jiff::Timestamp;
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -94,13 +100,9 @@ fn judge(engine: &mut dyn Engine, url: &str, verdict: Verdict, status: u16) {
     };
     let answer = (verdict, Some(status));
     let decision = rules.decide(now, &mut life, answer, &context, &mut Random::new(1));
-    let changes = decision.transition.map(|transition| Change {
-        at: transition.at,
-        from: transition.from,
-        to: transition.to,
-        status: Some(status),
-        why: transition.why.name().into_owned(),
-    });
+    let changes = decision
+        .transition
+        .map(|transition| Change::new(&transition, Some(status)));
     let judgement = Judgement {
         id: crawler_cli::store::DueId {
             host: detail.host.id,
@@ -212,6 +214,28 @@ fn usage_and_configuration_are_checked() {
 }
 
 #[test]
+fn messages_that_nobody_can_read_change_no_exit_status() {
+    let place = Place::new();
+    place.ok(&["add", "http://a.example/"]);
+    for (status, args) in [
+        (1, &["remove", "http://b.example/"][..]),
+        (1, &["show", "http://b.example/"]),
+        (2, &["show"]),
+        (2, &[]),
+        (2, &["burn"]),
+        (2, &["status", "--config", "nowhere.toml"]),
+        (2, &["config", "check", "--config", "nowhere.toml"]),
+        (2, &["run", "--config", "nowhere.toml"]),
+        (2, &["run", "burn"]),
+    ] {
+        let (reader, closed) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let ended = place.command(args).stderr(closed).status().expect("runs");
+        assert_eq!(ended.code(), Some(status), "{args:?}");
+    }
+}
+
+#[test]
 fn pauses_and_schedules_outlast_the_hands() {
     let place = Place::new();
     place.ok(&["add", "https://a.example/", "http://a.example/"]);
@@ -238,6 +262,154 @@ fn pauses_and_schedules_outlast_the_hands() {
     assert!(place.ok(&["schedule", "list"]).contains("paused"));
     place.ok(&["schedule", "resume", "nightly"]);
     assert!(!place.ok(&["schedule", "list"]).contains("paused"));
+}
+
+#[test]
+fn schedules_run_by_their_own_names_and_settings() {
+    let closed = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!(
+        "http://{}/map.xml",
+        closed.local_addr().expect("an address")
+    );
+    drop(closed);
+    let schedule = |name: &str| {
+        format!(
+            "[[schedule]]\nname = \"{name}\"\ncron = \"0 0 29 2 *\"\nmax_attempts = 1\n\
+             job = {{ sitemap = \"{url}\", into_set = \"site\" }}\n"
+        )
+    };
+    let config = "[store]\nurl = \"sqlite:watch.db\"\n[limits]\nallow_private = true\n".to_owned();
+    let config = config + &schedule("nightly");
+    let place = Place {
+        folder: folder(&config, &[]),
+    };
+    let said = place.fails(1, &["schedule", "run", "nigthly"]);
+    assert!(said.contains("did you mean nightly?"), "{said}");
+    let mut service = Running::start(place.folder.path());
+    for verb in ["run", "pause", "resume"] {
+        let said = place.fails(1, &["schedule", verb, "weekly"]);
+        let expected = "weekly: no such schedule in the configuration, which has: nightly";
+        assert!(said.contains(expected), "{said}");
+    }
+    place.ok(&["schedule", "run", "nightly"]);
+    service.page_with("/metrics", "courser_dlq_entries{");
+    let letters: Value = serde_json::from_str(&place.ok(&["dlq", "export"])).expect("one line");
+    assert_eq!(letters["attempts"], 1);
+    place.ok(&["dlq", "replay", "--all"]);
+    service.page_with("/metrics", "courser_dlq_replayed_total 1");
+
+    fs::write(
+        place.folder.path().join("watch.toml"),
+        config + &schedule("weekly"),
+    )
+    .expect("written");
+    service.signal(Signal::HUP);
+    service.line("the configuration was read again");
+    place.ok(&["schedule", "run", "weekly"]);
+    service.end();
+}
+
+#[test]
+fn tokens_are_shown_once_and_listed_without_what_opens() {
+    let place = Place::new();
+    let output = place.run(&["token", "add", "prometheus", "--expires", "90d"]);
+    assert_eq!(output.status.code(), Some(0));
+    let token = String::from_utf8(output.stdout).expect("UTF-8");
+    let token = token.strip_suffix('\n').expect("one line");
+    assert!(
+        token.starts_with("courser_") && token.len() == 60,
+        "{token}"
+    );
+    let made = place.json(&["token", "add", "deploy", "--write", "--json"]);
+    let written = made["token"].as_str().expect("a text");
+    assert_eq!(
+        (&made["may_write"], &made["expires_at"]),
+        (&true.into(), &Value::Null)
+    );
+
+    let rows = place.ok(&["token", "list"]);
+    let lines: Vec<&str> = rows.lines().collect();
+    let [deploy, prometheus] = lines[..] else {
+        panic!("two tokens: {rows}")
+    };
+    assert!(
+        deploy.starts_with("deploy ") && deploy.contains("never expires"),
+        "{deploy}"
+    );
+    assert!(
+        deploy.contains(" write ") && prometheus.contains(" read "),
+        "{rows}"
+    );
+    assert!(prometheus.contains("expires 2"), "{prometheus}");
+    let listed: Vec<Value> = (place.ok(&["token", "list", "--json"]).lines())
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(
+        (&listed[0]["name"], &listed[0]["id"]),
+        (&"deploy".into(), &made["id"])
+    );
+
+    // What opens something is nowhere but in what was printed once.
+    for file in fs::read_dir(place.folder.path()).expect("readable") {
+        let file = file.expect("readable").path();
+        let Ok(bytes) = fs::read(&file) else { continue };
+        for secret in [&token[17..], &written[17..]] {
+            let mut parts = bytes.windows(secret.len());
+            assert!(
+                !parts.any(|part| part == secret.as_bytes()),
+                "{}",
+                file.display()
+            );
+        }
+    }
+
+    let again = place.fails(1, &["token", "add", "deploy"]);
+    assert!(again.contains("there is a token deploy already"), "{again}");
+    assert_eq!(
+        place.ok(&["token", "remove", "deploy"]),
+        "removed token deploy\n"
+    );
+    let gone = place.fails(1, &["token", "remove", "deploy"]);
+    assert!(gone.contains("deploy: no such token"), "{gone}");
+    assert_eq!(place.ok(&["token", "list"]).lines().count(), 1);
+    place.ok(&["token", "remove", "prometheus"]);
+    let none = place.ok(&["token", "list"]);
+    assert!(none.starts_with("no tokens"), "{none}");
+    for (args, why) in [
+        (&["token"][..], "neither of"),
+        (&["token", "add"], "neither of"),
+        (&["token", "remove", "a", "--write"], "for new tokens"),
+        (
+            &["token", "add", "a", "--expires", "soon"],
+            "not a time such as",
+        ),
+        (
+            &["token", "add", "a", "--expires", "2020-01-01"],
+            "over already",
+        ),
+    ] {
+        let said = place.fails(2, args);
+        assert!(said.contains(why), "{args:?}: {said}");
+    }
+    let bad = place.fails(1, &["token", "add", "a\u{1b}b"]);
+    assert!(
+        bad.contains("no control characters") && !bad.contains('\u{1b}'),
+        "{bad}"
+    );
+}
+
+#[test]
+fn tokens_are_made_by_the_service_that_runs() {
+    let place = Place::new();
+    let service = Running::start(place.folder.path());
+    place.ok(&["token", "add", "scrape"]);
+    assert!(place.ok(&["token", "list"]).starts_with("scrape "));
+    assert_eq!(
+        place.ok(&["token", "remove", "scrape"]),
+        "removed token scrape\n"
+    );
+    let log = service.end();
+    assert!(!log.contains("courser_"), "{log}");
 }
 
 #[test]
@@ -318,13 +490,7 @@ fn holds_end_without_a_service() {
     let change = Profile::Default
         .rules()
         .hold(now, &mut life, Guard::HostFlip);
-    let changes = change.map(|transition| Change {
-        at: transition.at,
-        from: transition.from,
-        to: transition.to,
-        status: None,
-        why: transition.why.name().into_owned(),
-    });
+    let changes = change.map(|transition| Change::new(&transition, None));
     let id = crawler_cli::store::DueId {
         host: detail.host.id,
         lane,
@@ -439,6 +605,11 @@ fn stores_are_backed_up_checked_and_restored() {
     place.ok(&["add", "http://a.example/"]);
     let used = Sqlite::open(&place.store()).expect("a store");
     assert!(place.ok(&["db", "backup", "copy.db"]).contains("sound"));
+    let said = place.fails(1, &["db", "backup", "copy.db"]);
+    assert!(said.contains("copy.db: is there already"), "{said}");
+    place.ok(&["db", "backup", "--force", "copy.db"]);
+    fs::write(place.folder.path().join("notes"), "notes").expect("written");
+    place.fails(1, &["db", "backup", "--force", "notes"]);
     assert!(
         place
             .ok(&["db", "check"])
@@ -485,12 +656,15 @@ impl Service {
                 }
             }
         });
-        let served = Served {
+        let operator = Operator {
             store: writer.clone(),
             core: handle,
-            since: Timestamp::now(),
+            vitals: Arc::new(Vitals::new(Instant::now())),
+            schedules: Arc::default(),
+            tokens: Arc::default(),
+            is_public: false,
         };
-        let server = ControlServer::start(store, served).expect("listens");
+        let server = ControlServer::start(store, operator).expect("listens");
         Self {
             server: Some(server),
             writer,
@@ -536,7 +710,11 @@ fn hands_reach_the_service_that_runs() {
         .mode();
     assert_eq!(mode & 0o777, 0o600);
 
-    place.ok(&["add", "http://a.example/"]);
+    // Also by another name of the store.
+    symlink("watch.db", place.folder.path().join("link.db")).expect("linked");
+    let linked = place.folder.path().join("linked.toml");
+    fs::write(linked, "[store]\nurl = \"sqlite:link.db\"\n").expect("written");
+    place.ok(&["add", "--config", "linked.toml", "http://a.example/"]);
     assert!(matches!(service.told.recv(), Ok(CoreMessage::LookAgain)));
     let counts = service
         .writer
@@ -544,13 +722,7 @@ fn hands_reach_the_service_that_runs() {
         .expect("read");
     assert_eq!(counts.urls(), 1);
     place.ok(&["pause", "--host", "a.example"]);
-    assert!(matches!(
-        service.told.recv(),
-        Ok(CoreMessage::Paused {
-            everything: false,
-            ..
-        })
-    ));
+    assert!(matches!(service.told.recv(), Ok(CoreMessage::LookAgain)));
     let status = place.json(&["status", "--json"]);
     assert_eq!(status["service"]["process"], std::process::id());
     assert_eq!(status["service"]["core"]["under_way"], 1);
@@ -583,6 +755,71 @@ fn a_socket_that_a_killed_service_left_is_no_service() {
     place.ok(&["add", "http://a.example/"]);
     let _service = Service::start(&place.store(), CoreStatus::default());
     place.ok(&["add", "http://b.example/"]);
+}
+
+#[test]
+fn a_command_that_a_service_takes_into_its_end_is_performed_without_it() {
+    let place = Place::new();
+    let end_after = |reads: bool| {
+        let socket = socket_of(&place.store());
+        let listener = UnixListener::bind(&socket).expect("bound");
+        thread::spawn(move || {
+            let (mut client, _) = listener.accept().expect("a client");
+            // As if the process was killed: the socket stays behind, and nobody listens.
+            drop(listener);
+            if reads {
+                let mut command = String::new();
+                BufReader::new(&mut client)
+                    .read_line(&mut command)
+                    .expect("read");
+            }
+            drop(client);
+            socket
+        })
+    };
+    for (reads, url) in [(false, "http://a.example/"), (true, "http://b.example/")] {
+        let service = end_after(reads);
+        let said = place.ok(&["add", url]);
+        assert!(said.contains("1 new"), "{said}");
+        fs::remove_file(service.join().expect("no panic")).expect("removed");
+    }
+    // Whether this one was performed is not known, and it must not run twice.
+    let service = end_after(true);
+    let said = place.fails(1, &["schedule", "run", "nightly"]);
+    assert!(said.contains("does not answer"), "{said}");
+    fs::remove_file(service.join().expect("no panic")).expect("removed");
+    let service = end_after(true);
+    let status = place.ok(&["status"]);
+    assert!(status.contains("no service runs"), "{status}");
+    service.join().expect("no panic");
+}
+
+#[test]
+fn a_service_that_is_stopped_is_not_waited_for() {
+    let wait = |fill_queue: bool| {
+        move || {
+            let place = Place::new();
+            let socket = socket_of(&place.store());
+            let listener = UnixListener::bind(&socket).expect("bound");
+            rustix::net::listen(&listener, 0).expect("listens");
+            let _first = fill_queue.then(|| UnixStream::connect(&socket).expect("connects"));
+            let since = Instant::now();
+            let said = place.fails(1, &["add", "http://a.example/"]);
+            assert!(
+                since.elapsed() < Duration::from_secs(30),
+                "{:?}",
+                since.elapsed()
+            );
+            for part in ["watch.db-socket", "within 5 s", "stopped"] {
+                assert!(said.contains(part), "{part}: {said}");
+            }
+        }
+    };
+    // One waits for its answer, the other one for its connection.
+    let waits = [false, true].map(|fill_queue| thread::spawn(wait(fill_queue)));
+    for wait in waits {
+        wait.join().expect("no panic");
+    }
 }
 
 #[test]
@@ -675,6 +912,48 @@ fn a_reader_that_stops_keeps_the_service_from_nothing() {
     assert!(cursors.is_sorted() && cursors.len() == 6_000);
     // Its output is closed now.
     assert!(follower.wait().expect("it ends").success());
+}
+
+#[test]
+fn a_reader_of_changes_goes_on_with_a_store_that_was_restored() {
+    let place = Place::new();
+    let url = |name: &str| format!("http://a.example/{name}");
+    let change = |name: &str| {
+        place.ok(&["add", &url(name)]);
+        let mut store = Sqlite::open(&place.store()).expect("a store");
+        judge(&mut store, &url(name), OK, 200);
+    };
+    change("before");
+    place.ok(&["db", "backup", "copy.db"]);
+    change("lost");
+    let mut command = place.command(&["export", "--changes", "--follow"]);
+    let mut follower = command.stdout(Stdio::piped()).spawn().expect("runs");
+    let out = BufReader::new(follower.stdout.take().expect("piped"));
+    let (send, lines) = channel();
+    let reading = thread::spawn(move || {
+        for line in out.lines() {
+            send.send(line.expect("UTF-8")).expect("awaited");
+        }
+    });
+    let next = || -> Value {
+        let line = lines.recv_timeout(PATIENCE).expect("a line");
+        serde_json::from_str(&line).expect("JSON")
+    };
+    let seen = [next(), next()];
+    place.ok(&["db", "restore", "copy.db"]);
+    change("after");
+    let last = next();
+    let urls: Vec<_> = seen
+        .iter()
+        .chain([&last])
+        .map(|change| &change["url"])
+        .collect();
+    let expected = ["before", "lost", "after"].map(|name| Value::from(url(name)));
+    assert_eq!(urls, expected.each_ref());
+    assert!(last["cursor"].as_i64() > seen[1]["cursor"].as_i64());
+    follower.kill().expect("killed");
+    follower.wait().expect("waited for");
+    reading.join().expect("no panic");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::ExitStatusExt as _;
+use std::process::Stdio;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -15,7 +16,7 @@ use rustix::process::Signal;
 
 mod common;
 
-use common::service::{PATIENCE, Service, folder, stdout, watch};
+use common::service::{PATIENCE, Service, folder, service, stdout, watch};
 use common::stderr;
 
 /// A web server that tells the test of each request and answers it when the test says so.
@@ -218,6 +219,23 @@ fn a_drain_releases_what_does_not_finish() {
 }
 
 #[test]
+fn a_drain_does_not_wait_for_a_reading_that_hangs() {
+    let site = Site::start();
+    let sitemap = site.url("sitemap.xml");
+    let config = format!(
+        "limits.allow_private = true\nlimits.drain_timeout = '300ms'\nlimits.timeout = 0\n\
+         set = [{{ name = 'docs', sitemap = '{sitemap}' }}]\n"
+    );
+    let folder = folder(&config, &[]);
+    let mut service = Service::start(folder.path());
+    // The answer never comes.
+    let _held = site.next();
+    service.signal(Signal::TERM);
+    let status = service.wait();
+    assert_eq!(status.code(), Some(0), "{}", service.rest_of_log());
+}
+
+#[test]
 fn a_second_signal_ends_at_once() {
     let site = Site::start();
     let config = format!("{THREE_LINES}limits.drain_timeout = 0\nlimits.timeout = 0\n");
@@ -328,6 +346,59 @@ fn health_does_not_wait_for_the_store() {
 }
 
 #[test]
+fn jobs_that_cannot_run_are_wrong_configuration() {
+    let job = |args: &str| {
+        format!(
+            "[[schedule]]\nname = 'a'\ncron = '0 0 29 2 *'\n\
+             job = {{ find = {{ start = 'http://h.test/', args = [{args}] }}, into_set = 'x' }}\n"
+        )
+    };
+    let folder = folder(&job("'-name', '*.iso', '-j', '2'"), &[]);
+    let good = watch(folder.path(), &["config", "check"]);
+    assert!(good.status.success(), "{}", stderr(&good));
+    for (args, why) in [
+        ("'-nmae', 'x'", "-nmae"),
+        ("'-exec', 'rm', ';'", "no -exec"),
+        ("'--json'", "without starts, output"),
+    ] {
+        fs::write(folder.path().join("watch.toml"), job(args)).expect("written");
+        for verb in [&["config", "check"][..], &["run"]] {
+            let output = watch(folder.path(), verb);
+            let text = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{text}");
+            assert!(text.contains("watch.toml:4:"), "{text}");
+            assert!(
+                text.contains("schedule[0].job: ") && text.contains(why),
+                "{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_command_that_uses_the_store_at_the_start_is_waited_for() {
+    let folder = folder(THREE_LINES, &[]);
+    let used = Sqlite::open(&folder.path().join("watch.db")).expect("a store");
+    let mut command = service(folder.path());
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("runs");
+    let mut log = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    log.read_line(&mut line).expect("a line");
+    assert!(line.contains("waiting for its end"), "{line}");
+    drop(used);
+    let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut first = String::new();
+    out.read_line(&mut first).expect("a line");
+    child.kill().expect("killed");
+    child.wait().expect("waited for");
+    assert!(first.starts_with("listening on "), "{first}");
+}
+
+#[test]
 fn a_store_that_cannot_be_used_is_named() {
     let folder = folder(THREE_LINES, &[]);
     let service = Service::start(folder.path());
@@ -335,7 +406,7 @@ fn a_store_that_cannot_be_used_is_named() {
     assert_eq!(second.status.code(), Some(2));
     let text = stderr(&second);
     assert!(
-        text.contains("watch.db: ") && text.contains("another service runs on it"),
+        text.contains("watch.db: ") && text.contains("another service or a command runs on it"),
         "{text}"
     );
     service.end();
@@ -379,7 +450,7 @@ fn addresses_off_loopback_are_refused() {
     assert_eq!(refused.status.code(), Some(2));
     let text = stderr(&refused);
     assert!(
-        text.starts_with("watch.toml:2:1: http.listen: ") && text.contains("loopback"),
+        text.contains("http.listen: 0.0.0.0:0 is no loopback address"),
         "{text}"
     );
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -31,7 +31,7 @@ use parse::UsageError;
 /// Runs the program with its arguments.
 pub fn main(mut args: Vec<OsString>) -> ExitCode {
     if args.is_empty() {
-        eprint!("{}", overview());
+        terminal::say(overview().trim_end());
         return ExitCode::from(USAGE);
     }
     let command = args.remove(0);
@@ -47,7 +47,11 @@ pub fn main(mut args: Vec<OsString>) -> ExitCode {
         _ => {
             let command = command.to_string_lossy();
             let command = terminal::neutralise(&command);
-            eprint!("crawler-cli: no command {command}\n\n{}", overview());
+            let overview = overview();
+            let overview = overview.trim_end();
+            terminal::say(format_args!(
+                "crawler-cli: no command {command}\n\n{overview}"
+            ));
             ExitCode::from(USAGE)
         }
     }
@@ -93,7 +97,7 @@ fn print(text: &str, failed: u8) -> ExitCode {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("crawler-cli: cannot write: {error}");
+            terminal::say(format_args!("crawler-cli: cannot write: {error}"));
             ExitCode::from(failed)
         }
         _ => ExitCode::SUCCESS,
@@ -104,7 +108,9 @@ fn print(text: &str, failed: u8) -> ExitCode {
 fn wrong_usage(command: &str, error: &UsageError) -> ExitCode {
     let lines: Vec<_> = error.0.split('\n').map(terminal::neutralise).collect();
     let message = lines.join("\n");
-    eprintln!("crawler-cli {command}: {message}\nTry 'crawler-cli {command} --help'.");
+    terminal::say(format_args!(
+        "crawler-cli {command}: {message}\nTry 'crawler-cli {command} --help'."
+    ));
     ExitCode::from(USAGE)
 }
 

@@ -29,6 +29,8 @@ pub struct Politeness {
     delayed_by_robots: bool,
     /// The end of the last pause, for which the host asked or which its absence caused. Stays set after that time.
     paused_until: Option<Instant>,
+    /// The end of the last pause for which the host asked.
+    throttled_until: Option<Instant>,
     /// The learned limits, since the host refused requests.
     allowance: Allowance,
     /// When the last answer came that was not a refusal (429 or 503).
@@ -67,6 +69,7 @@ impl Politeness {
             under_way: 0,
             delayed_by_robots: false,
             paused_until: None,
+            throttled_until: None,
             allowance: Allowance::default(),
             good_at: None,
             has_replied: false,
@@ -96,6 +99,11 @@ impl Politeness {
     /// The earliest time of the next request, if it is later than `now`.
     pub fn held_until(&mut self, now: Instant) -> Option<Instant> {
         self.next_at(now).filter(|until| *until > now)
+    }
+
+    /// The end of the last pause that followed from refusals.
+    pub fn throttled_until(&self) -> Option<Instant> {
+        self.throttled_until
     }
 
     /// How many requests may be in flight, by the learned limit.
@@ -212,7 +220,9 @@ impl Politeness {
             let is_news = self.is_news(throttled.sent_at);
             self.allowance.handle_refusal(now, is_news, self.under_way);
         }
-        self.pause(now + throttled.wait);
+        let until = now + throttled.wait;
+        self.throttled_until = self.throttled_until.max(Some(until));
+        self.pause(until);
     }
 
     /// The host refused one URL but answers others: the refusal concerns the URL.
@@ -305,6 +315,13 @@ impl Politeness {
         self.robots = Some(robots);
     }
 
+    /// The delay between two requests that robots.txt asks for, if it is longer than that of the policy.
+    pub fn robots_delay(&self) -> Option<Duration> {
+        let robots = self.robots.as_ref().filter(|_| self.delayed_by_robots)?;
+        let delay = robots.crawl_delay()?;
+        Some(delay.min(LONGEST_CRAWL_DELAY))
+    }
+
     /// Whether robots.txt allows this target; true while robots.txt is not known.
     pub fn is_allowed(&self, target: &str) -> bool {
         let robots = self.robots.as_ref();
@@ -377,7 +394,9 @@ mod tests {
         let (mut host, now) = (Politeness::new(&policy), Instant::now());
         host.handle_sent(now);
         assert_eq!(host.held_until(now), Some(now + SECOND));
+        assert_eq!(host.robots_delay(), None);
         host.parse_robots(b"User-agent: *\nCrawl-delay: 3\nDisallow: /a");
+        assert_eq!(host.robots_delay(), Some(3 * SECOND));
         host.handle_neighbour_sent(now + SECOND);
         assert_eq!(host.held_until(now + SECOND), Some(now + SECOND * 4));
         let waiting = host.waiting(now + SECOND, true).expect("a delay");

@@ -10,6 +10,7 @@ use console::style;
 
 use crate::find::{Event, Find, Kind, Summary};
 use crate::report::{Live, Progress, describe, summary_text, thousands};
+use crate::terminal;
 
 pub mod server;
 pub mod tree;
@@ -32,7 +33,7 @@ fn exit(result: io::Result<bool>) -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("crawler-cli demo: {error}");
+            terminal::say(format_args!("crawler-cli demo: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -93,7 +94,9 @@ fn find(url: &str) -> io::Result<(Vec<String>, Summary)> {
         match event {
             Event::Found(found) => urls.push(found.url.to_owned()),
             Event::Unread(unread) => {
-                live.suspend(|| eprintln!("{}: {}", unread.url, describe(unread.cause)));
+                live.suspend(|| {
+                    terminal::say(format_args!("{}: {}", unread.url, describe(unread.cause)))
+                });
             }
             Event::Downloaded(_)
             | Event::Output { .. }

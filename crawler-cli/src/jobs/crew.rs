@@ -71,7 +71,8 @@ impl<S: Source> Crew<S> {
                 closing: None,
                 is_over: false,
                 keeper_at: None,
-                between: 0,
+                in_burial: 0,
+                before_permit: 0,
                 submitters: 0,
             }),
             work: Condvar::new(),
@@ -85,15 +86,12 @@ impl<S: Source> Crew<S> {
             settings,
         });
         let crew = Self(inner);
-        crew.0.spawn_missing(&mut lock(&crew.0.state))?;
-        let inner = Arc::clone(&crew.0);
-        let name = format!("{}-keeper", crew.0.settings.name);
-        let keeper = thread::Builder::new().name(name);
-        if let Err(error) = keeper.spawn(move || inner.keep()) {
+        let started = crew.0.spawn_all();
+        if started.is_err() {
+            // Those that were started end.
             crew.end();
-            return Err(error);
         }
-        Ok(crew)
+        started.map(|()| crew)
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State<S>> {
@@ -177,6 +175,11 @@ impl<S: Source> Crew<S> {
             run.cancel.set(CancelReason::Shutdown);
         }
         state.is_over = true;
+        self.0.stop.set(CancelReason::Shutdown);
+        // Who waits for a permit wakes at once and gives the job back.
+        while state.before_permit > 0 {
+            state = wait_until(&self.0.ended, state, None);
+        }
         drop(state);
         self.end();
         Rest {
@@ -200,6 +203,15 @@ pub(super) struct Closed;
 
 /// The threads.
 impl<S: Source> Inner<S> {
+    /// Starts the workers and the keeper.
+    fn spawn_all(self: &Arc<Self>) -> io::Result<()> {
+        self.spawn_missing(&mut lock(&self.state))?;
+        let inner = Arc::clone(self);
+        let name = format!("{}-keeper", self.settings.name);
+        let keeper = thread::Builder::new().name(name);
+        keeper.spawn(move || inner.keep()).map(drop)
+    }
+
     /// Starts the workers that are missing, as far as replacements are allowed.
     fn spawn_missing(self: &Arc<Self>, state: &mut State<S>) -> io::Result<()> {
         let wanted = self.settings.workers.get();
@@ -251,14 +263,14 @@ impl<S: Source> Inner<S> {
                 }
                 return Some(begun);
             };
-            state.between += 1;
+            state.before_permit += 1;
             drop(state);
             if is_awaited {
                 self.room.notify_one();
             }
             let permit = ceiling.acquire(&self.stop);
             state = lock(&self.state);
-            state.between -= 1;
+            state.before_permit -= 1;
             match permit {
                 Ok(permit) if !self.stop.is_set() => {
                     let begun = state.begin(job, Some(permit), self.settings.time_limit);
@@ -371,7 +383,7 @@ impl<S: Source> Inner<S> {
         let Some(after) = after else { return };
         let result = catch_unwind(AssertUnwindSafe(|| (self.finish)(after)));
         let mut state = lock(&self.state);
-        state.between -= 1;
+        state.in_burial -= 1;
         state.runs.counts.lost_letters += u64::from(result.is_err());
         self.note_end(&state);
         drop(state);

@@ -18,7 +18,7 @@ mod letter;
 #[cfg(all(test, feature = "models"))]
 mod models;
 mod pool;
-mod schedule;
+pub(crate) mod schedule;
 mod settings;
 mod task;
 #[cfg(all(test, not(feature = "models")))]

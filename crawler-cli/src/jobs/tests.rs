@@ -174,6 +174,42 @@ fn a_pool_that_is_dropped_makes_dead_letters_of_its_jobs() {
     );
 }
 
+/// A worker has taken the job and waits for a permit that does not come.
+#[test]
+fn a_job_that_waits_for_a_permit_at_the_end_is_not_lost() {
+    let ceiling = Ceiling::new(CeilingLimits {
+        concurrency: NonZeroUsize::new(1),
+        rate: None,
+    });
+    let _permit = ceiling.try_acquire(Instant::now()).expect("free");
+    let waiting = |letters: &DeadLetterQueue<u32>| {
+        let mut settings = settings(1, 1);
+        settings.ceiling = Some(ceiling.clone());
+        let task = |_: &u32, _: &Cancel| Ok(());
+        let pool = WorkerPool::with_dead_letters(settings, task, letters.clone());
+        let pool = pool.expect("threads");
+        pool.submit(7).expect("open");
+        while pool.counts().queued > 0 {
+            std::thread::yield_now();
+        }
+        pool
+    };
+    let letters = DeadLetterQueue::default();
+    for drain in [Drain::Finish, Drain::Persist] {
+        let report = waiting(&letters).shutdown(drain, Duration::from_millis(1));
+        let kept: Vec<_> = report.kept.iter().map(|kept| *kept.job).collect();
+        assert_eq!((kept, report.left.len()), (vec![7], 0), "{drain:?}");
+    }
+    assert!(letters.is_empty());
+    drop(waiting(&letters));
+    let letters = letters.take();
+    let abandoned: Vec<_> = letters
+        .iter()
+        .map(|letter| (*letter.job, letter.reason))
+        .collect();
+    assert_eq!(abandoned, [(7, DeadReason::Abandoned)]);
+}
+
 #[test]
 fn panics_of_destructors_and_sinks_cost_no_worker() {
     struct Bad;

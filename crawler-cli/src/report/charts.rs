@@ -193,7 +193,7 @@ pub(super) fn answers(timeline: &Timeline) -> Option<Markup> {
 }
 
 /// The smallest number of the series …, 0.1, 0.2, 0.5, 1, 2, 5, 10, … that is not less than `least`.
-fn step_of(least: f64) -> f64 {
+pub(crate) fn step_of(least: f64) -> f64 {
     let decade = 10f64.powf(least.log10().floor());
     let of_decade = [1.0, 2.0, 5.0].map(|n| n * decade).into_iter();
     of_decade

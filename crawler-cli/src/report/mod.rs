@@ -8,17 +8,17 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-mod charts;
+pub(crate) mod charts;
 pub(crate) mod check;
 mod format;
 mod html;
 mod live;
-mod page;
+pub(crate) mod page;
 mod screen;
 mod sizes;
 mod statistics;
 mod tree;
-mod treemap;
+pub(crate) mod treemap;
 
 use crate::crawl::reporter::{Reporter, Results};
 use crate::find::state::State;
@@ -178,7 +178,9 @@ impl Report {
         match self.failure {
             Some(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
             Some(error) => {
-                eprintln!("crawler-cli find: cannot write results: {error}");
+                terminal::say(format_args!(
+                    "crawler-cli find: cannot write results: {error}"
+                ));
                 return Err(error);
             }
             None => {}
@@ -350,7 +352,9 @@ impl Reporter<Find> for Report {
 
 /// Reports an error on standard error, with the name of the file.
 fn named(written: io::Result<()>, path: &Path) -> io::Result<()> {
-    written.inspect_err(|error| eprintln!("crawler-cli find: {}: {error}", shown(path)))
+    written.inspect_err(|error| {
+        terminal::say(format_args!("crawler-cli find: {}: {error}", shown(path)))
+    })
 }
 
 fn shown(path: &Path) -> String {

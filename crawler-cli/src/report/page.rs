@@ -37,7 +37,7 @@ pub(super) fn document(title: &str, about: &Markup, body: &Markup) -> String {
 }
 
 /// The most important numbers, in large print: names, values and CSS classes.
-pub(super) fn tiles(tiles: &[(&str, String, Option<&str>)]) -> Markup {
+pub(crate) fn tiles(tiles: &[(&str, String, Option<&str>)]) -> Markup {
     html! {
         section.tiles {
             @for (name, value, class) in tiles {
@@ -47,7 +47,7 @@ pub(super) fn tiles(tiles: &[(&str, String, Option<&str>)]) -> Markup {
     }
 }
 
-pub(super) fn section(heading: &str, note: &str, content: Markup) -> Markup {
+pub(crate) fn section(heading: &str, note: &str, content: Markup) -> Markup {
     html! {
         section {
             h2 { (heading) }
@@ -66,7 +66,7 @@ pub(super) fn chart(heading: &str, note: &str, nothing: &str, svg: Option<Markup
 }
 
 /// A table with one row for each name and value.
-pub(super) fn rows_table(rows: &[(&str, String)]) -> Markup {
+pub(crate) fn rows_table(rows: &[(&str, String)]) -> Markup {
     html! {
         table {
             tbody {
@@ -121,7 +121,7 @@ fn host_cells(host: &HostStats) -> [String; 9] {
 }
 
 /// A URL, as a link if its scheme is http or https.
-pub(super) fn link(url: &str) -> Markup {
+pub(crate) fn link(url: &str) -> Markup {
     let text = terminal::neutralise(url);
     html! {
         @if url.starts_with("http://") || url.starts_with("https://") {
@@ -132,21 +132,24 @@ pub(super) fn link(url: &str) -> Markup {
     }
 }
 
-const STYLE: &str = include_str!("page.css");
+/// The style of all pages.
+pub(crate) const STYLE: &str = include_str!("page.css");
 
 /// The largest number of rows in the table of hosts.
 const MOST_HOSTS: usize = 50;
 
 /// Asserts that a page has no syntax error and that every opened tag is closed in order.
 #[cfg(test)]
-pub(super) fn assert_well_formed(html: &str) {
+pub(crate) fn assert_well_formed(html: &str) {
     use html5gum::Token;
 
     let mut open: Vec<Vec<u8>> = Vec::new();
     for token in html5gum::Tokenizer::new(html) {
         let Ok(token) = token;
         match token {
-            Token::StartTag(tag) if tag.name.as_slice() == b"meta" || tag.self_closing => {}
+            Token::StartTag(tag)
+                if matches!(tag.name.as_slice(), b"meta" | b"link" | b"input")
+                    || tag.self_closing => {}
             Token::StartTag(tag) => open.push(tag.name.to_vec()),
             Token::EndTag(tag) => assert_eq!(open.pop().as_deref(), Some(tag.name.as_slice())),
             Token::Error(error) => panic!("{error:?}"),

@@ -221,7 +221,7 @@ impl Part<'_> {
 }
 
 /// A length in SVG user units.
-pub(super) fn px(length: f64) -> String {
+pub(crate) fn px(length: f64) -> String {
     format!("{length:.1}")
 }
 

@@ -99,12 +99,28 @@ impl Drop for FileLock {
 /// What the name of the file of the rejected-URL filter ends with.
 pub(crate) const REJECTED: &str = "-rejected";
 
-/// The file beside this one whose name is this one's with another end.
+/// The file beside this one whose name is this one's with another end. That of a symbolic link is beside what the link
+/// means, so that all who use a database have the same lock.
 pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
-    let mut name = OsString::from(path);
+    let mut name = OsString::from(resolved(path));
     name.push(end);
     PathBuf::from(name)
 }
+
+/// What a symbolic link means, although it may not exist yet; another path as it is.
+pub(crate) fn resolved(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(target) = fs::read_link(&path) else {
+            break;
+        };
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
+    path
+}
+
+/// The most links that follow one another, as for the system.
+const MOST_LINKS: usize = 40;
 
 /// Makes a name in the folder of this file durable.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {

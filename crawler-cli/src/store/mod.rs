@@ -15,6 +15,7 @@
 //! after an error nothing of the batch is stored. A power failure may take back what was added since the last completion,
 //! since an interrupted run reads its sources again.
 
+mod admin;
 mod answer;
 mod error;
 pub(crate) mod file;
@@ -36,14 +37,15 @@ use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 
+pub use admin::{AdminStore, Remembered, SAMPLES_LAST, StoredToken};
 pub use answer::Answer;
 pub use error::{StoreError, StoreErrorKind};
 pub use host::{Control, Episode, Host, HostFacts, HostId};
 pub use jobs::{
     ATTEMPTS, Buried, DeadLetter, DeadLetterFilter, DeadLetterId, Delivered, Delivery, Enqueued,
-    Firing, JobCounts, JobId, JobStore, LAST_EXCHANGE, Message, MessageId, NewDeadLetter, NewJob,
-    NewMessage, POISON, Poisoned, Replayed, ScheduleChange, ScheduleState, Settled, SettledJobs,
-    Settlement, Started, StartedJob, Subject,
+    Firing, HookState, JobCounts, JobId, JobStore, LAST_EXCHANGE, Message, MessageId,
+    NewDeadLetter, NewJob, NewMessage, POISON, Poisoned, Replayed, ScheduleChange, ScheduleState,
+    Settled, SettledJobs, Settlement, Started, StartedJob, Subject, Turn,
 };
 pub use link::{Added, Demand, JudgedLink, Link, Target, UrlId};
 pub use pause::{Pause, PauseStore, Scope};
@@ -52,9 +54,9 @@ pub use record::{Counts, Cursor, Event, LinkId, Record, Selection, UrlHistory};
 pub use run::Run;
 pub use watch::{
     Amendment, CYCLES, Completion, Cycle, CycleCounts, CycleId, DueId, DueUrl, Guarded, HoldEnd,
-    HostDetail, HostHold, Judgement, Lane, Lanes, NOTICES, NewUrl, Notice, NoticeId, Origin, Piece,
-    Reading, Ready, Refused, SetInfo, Submitted, Swept, UrlDetail, WatchCounts, WatchStore,
-    WatchedUrl, Which, aligned,
+    HostDetail, HostHold, HostList, Judgement, LOOKS, Lane, Lanes, NOTICES, NewUrl, Notice,
+    NoticeId, Origin, Page, Piece, Reading, Ready, Refused, SetInfo, Submitted, Swept, UrlDetail,
+    UrlKey, UrlList, WatchCounts, WatchStore, WatchedUrl, Which, aligned,
 };
 pub use writer::{
     Buckets, Engine, Inline, Nature, Op, StoreHandle, Writer, WriterFigures, WriterSettings,

@@ -75,6 +75,9 @@ pub struct Cursor(pub i64);
 impl Cursor {
     /// Before the first event.
     pub const START: Self = Self(0);
+
+    /// After the last event, and after all that are to come.
+    pub const END: Self = Self(i64::MAX);
 }
 
 /// A change of a URL's state.
@@ -94,6 +97,8 @@ pub struct Event {
     pub status: Option<u16>,
     /// Why, in words.
     pub why: String,
+    /// Whether the URL was flapping: messages about the change belong into one digest.
+    pub is_damped: bool,
 }
 
 /// How many URLs of a run have which verdict and state.

@@ -32,6 +32,8 @@ pub struct Vitals {
     store: Mutex<String>,
     reload_failed: AtomicBool,
     reloads: AtomicU64,
+    /// Dead letters that operators had tried again.
+    replayed: AtomicU64,
     facts: Mutex<StoreFacts>,
 }
 
@@ -75,6 +77,7 @@ impl Vitals {
             store: Mutex::default(),
             reload_failed: AtomicBool::new(false),
             reloads: AtomicU64::new(0),
+            replayed: AtomicU64::new(0),
             facts: Mutex::default(),
         }
     }
@@ -133,6 +136,16 @@ impl Vitals {
     /// How often the configuration was read again.
     pub fn reloads(&self) -> u64 {
         self.reloads.load(Ordering::Relaxed)
+    }
+
+    /// An operator had so many dead letters tried again.
+    pub fn note_replayed(&self, count: u64) {
+        self.replayed.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// How many dead letters were tried again.
+    pub fn replayed(&self) -> u64 {
+        self.replayed.load(Ordering::Relaxed)
     }
 
     /// When the service started.

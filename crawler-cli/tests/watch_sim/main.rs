@@ -381,7 +381,7 @@ const URLS: usize = if cfg!(debug_assertions) { 60 } else { 1_000 };
 /// Days of a run. Without optimization, only what must hold after every event is seen.
 const DAYS: i64 = if cfg!(debug_assertions) { 2 } else { 45 };
 
-const MOST_SEEDS: u64 = 3;
+const MOST_SEEDS: u64 = 12;
 const DAY: Duration = Duration::from_secs(86_400);
 
 fn run(

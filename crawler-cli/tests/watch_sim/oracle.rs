@@ -1,5 +1,6 @@
 //! What must hold after every event of the store, and at the end.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -7,7 +8,8 @@ use std::time::Duration;
 use crawler_cli::check::life::{Negative, Rules, State};
 use crawler_cli::store::sqlite::Sqlite;
 use crawler_cli::store::{
-    Cursor, Cycle, CycleId, Event, Guarded, Notice, NoticeId, Store, StoreError, WatchStore, Which,
+    Cursor, Cycle, CycleId, Event, Guarded, Lane, Lanes, Notice, NoticeId, Store, StoreError,
+    WatchStore, Which,
 };
 use jiff::Timestamp;
 
@@ -23,6 +25,8 @@ pub(crate) struct Oracle {
     /// How many URLs have each state.
     by_state: [u64; State::ALL.len()],
     was_gone: Vec<bool>,
+    /// When each URL was good last.
+    doubted_since: Vec<Option<i64>>,
     cursor: Cursor,
     notice: NoticeId,
     cycle: CycleId,
@@ -44,6 +48,7 @@ impl Oracle {
             states: vec![State::New; plan.urls.len()],
             by_state,
             was_gone: vec![false; plan.urls.len()],
+            doubted_since: vec![None; plan.urls.len()],
             cursor: Cursor::START,
             notice: NoticeId::START,
             cycle: CycleId(0),
@@ -107,6 +112,9 @@ impl Oracle {
         self.by_state[usize::from(self.states[url].code())] -= 1;
         self.by_state[usize::from(event.to.code())] += 1;
         self.states[url] = event.to;
+        if matches!(event.from, State::New | State::Alive) {
+            self.doubted_since[url] = Some(now);
+        }
         let truth = site.plan.urls[url].truth;
         match event.to {
             State::Gone => {
@@ -142,10 +150,10 @@ impl Oracle {
         site: &Site,
         store: &mut Sqlite,
     ) -> Result<(), StoreError> {
-        let (plan, host) = (&site.plan, site.plan.urls[url].host);
-        let truth = plan.urls[url].truth;
+        let (plan, truth) = (&site.plan, site.plan.urls[url].truth);
         let since = match truth {
-            Truth::GoneName => site.nameless_since[host],
+            // A look at a name that does not exist any more is no answer of a server.
+            Truth::GoneName => self.doubted_since[url],
             _ => site.served[url].negative_since,
         };
         let Some(since) = since.or(plan.gone_at(url)) else {
@@ -156,9 +164,10 @@ impl Oracle {
         self.matrix.slowest = self.matrix.slowest.max(took);
         if took > limit {
             let text = format!(
-                "{truth:?} found after {:.1} days, limit {:.1}",
+                "{truth:?} found after {:.1} days, limit {:.1}: {}",
                 took as f64 / DAY as f64,
-                limit as f64 / DAY as f64
+                limit as f64 / DAY as f64,
+                history(&event.url, store)?
             );
             self.fault_of(now, url, &text);
         }
@@ -286,7 +295,9 @@ impl Oracle {
                 false => 0,
             };
             if self.idle_cycles == MOST_IDLE_CYCLES {
-                self.fault(now, "cycle after cycle finds URLs that it does not ask");
+                let waiting = waiting(cycle.began, store)?;
+                let text = format!("cycle after cycle finds URLs that it does not ask: {waiting}");
+                self.fault(now, &text);
             }
             let is_early = self.cycle_may_begin.is_some_and(|at| cycle.began < at);
             if is_early && is_followed {
@@ -509,6 +520,30 @@ impl fmt::Display for Matrix {
             self.refused
         )
     }
+}
+
+/// The last changes of a URL, in words.
+fn history(url: &str, store: &mut Sqlite) -> Result<String, StoreError> {
+    let detail = store.show(url)?;
+    let events = detail.map(|detail| detail.events).unwrap_or_default();
+    let texts = events.iter().map(|event| {
+        let (at, from, to) = (event.at, event.from.name(), event.to.name());
+        format!("{at:.0} {from} -> {to} ({})", event.why)
+    });
+    Ok(texts.collect::<Vec<_>>().join(", "))
+}
+
+/// Some URLs in doubt that were due at this time.
+fn waiting(at: Timestamp, store: &mut Sqlite) -> Result<String, StoreError> {
+    let mut text = String::new();
+    for ready in store.ready(Lanes::Doubt, at, &HashSet::new(), 3)? {
+        let root = ready.host.root;
+        for due in store.due(ready.host.id, Lane::Doubt, None, at, 2)? {
+            let (state, since) = (due.life.state(), due.id.due);
+            text.push_str(&format!("{root} {} {state:?} since {since}; ", due.url));
+        }
+    }
+    Ok(text)
 }
 
 const MOST_FAULTS: usize = 20;

@@ -22,8 +22,6 @@ pub(crate) struct Site {
     pub(crate) rules: Manners,
     /// By URL.
     pub(crate) served: Vec<Served>,
-    /// When the name of each host was missed first.
-    pub(crate) nameless_since: Vec<Option<i64>>,
     pub(crate) requests: u64,
     pub(crate) faults: Vec<String>,
     /// Counts starts of the service: a new process does not know when the one before sent its last request.
@@ -66,7 +64,6 @@ impl Site {
             now: 0,
             rules,
             served: vec![Served::default(); plan.urls.len()],
-            nameless_since: vec![None; plan.hosts.len()],
             requests: 0,
             faults: Vec::new(),
             process: 0,
@@ -98,7 +95,6 @@ impl Site {
             return answer(Answer::failed(DnsError::NotFound));
         };
         if plan.hosts[host].name_ends.is_some_and(|end| now >= end) {
-            self.nameless_since[host].get_or_insert(now);
             return answer(Answer::failed(DnsError::NotFound));
         }
         answer(Answer::found([address_of(host).into()], TIME_TO_LIVE))

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::error::Error;
 use std::path::Path;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use courser::net::sim::{Faults, Link, Probability, SimNet};
 use courser::net::{Address, Net as _};
@@ -41,6 +41,8 @@ pub(crate) struct World {
     /// Whether neither process nor clocks had trouble since the cycles were looked at last.
     is_followed: bool,
     staleness: Staleness,
+    /// Since when the service has turned without time passing, and how often.
+    turns: (Instant, u32),
     _folder: Option<TempDir>,
 }
 
@@ -94,6 +96,7 @@ impl World {
             is_full: false,
             is_followed: true,
             staleness: Staleness::default(),
+            turns: (began, 0),
             _folder: folder,
         };
         world.listen(false);
@@ -185,6 +188,11 @@ impl World {
             if let Some(service) = &mut self.service {
                 service.step(longest)?;
             }
+            if self.is_spinning() {
+                self.oracle
+                    .fault(now, "the service turns and turns, and no time passes");
+                break;
+            }
             if self.store.is_dead() {
                 continue;
             }
@@ -208,6 +216,17 @@ impl World {
             }
         }
         self.finish(days)
+    }
+
+    /// Whether the service has done nothing but turn for longer than anything takes.
+    fn is_spinning(&mut self) -> bool {
+        let now = self.net.now();
+        let has_passed = now.saturating_duration_since(self.turns.0) > Duration::from_millis(1);
+        self.turns = match has_passed {
+            true => (now, 0),
+            false => (self.turns.0, self.turns.1 + 1),
+        };
+        self.turns.1 > MOST_TURNS
     }
 
     fn observe(&mut self, now: i64) -> Result<(), Box<dyn Error>> {
@@ -373,6 +392,9 @@ const STALE: Duration = Duration::from_secs(144);
 const EXPECTED_JITTER: Duration = Duration::from_secs(1);
 
 const MOST_FAULTS: usize = 20;
+
+/// In a millisecond, the service turns less often than this.
+const MOST_TURNS: u32 = 100_000;
 
 /// In so many days, what is gone is found and pruned, and what was away for days is found again.
 const LEAST_DAYS: i64 = 30;

@@ -65,6 +65,15 @@ impl<K> PruneBudget<K> {
 }
 
 impl<K: Clone + Eq + Hash> PruneBudget<K> {
+    /// Uses these rules from now on. What was pruned lately counts on.
+    pub fn set_rules(&mut self, rules: BudgetRules) {
+        self.rules = rules;
+        let hosts = self.hosts.values_mut();
+        for pruned in hosts.chain([&mut self.all]) {
+            pruned.set_width(rules.per);
+        }
+    }
+
     /// Takes leave to prune one URL of a host, which has `urls_of_host` of the `urls`.
     ///
     /// # Errors
@@ -178,6 +187,21 @@ mod tests {
             budget.note(at(0), &0);
         }
         assert_eq!(taken(&mut budget, at(1), 0, 1, 1), 2);
+    }
+
+    #[test]
+    fn other_rules_count_what_was_pruned_before() {
+        let mut budget = PruneBudget::default();
+        assert_eq!(taken(&mut budget, at(0), 0, 1, 1), 10);
+        let rules = BudgetRules {
+            all: 0.1,
+            host: 0.2,
+            per: Duration::from_secs(48 * 3_600),
+        };
+        budget.set_rules(rules);
+        assert_eq!(taken(&mut budget, at(1), 0, 100, 300), 10);
+        assert_eq!(taken(&mut budget, at(30), 0, 100, 300), 0);
+        assert_eq!(taken(&mut budget, at(30), 1, 100, 300), 10);
     }
 
     #[test]

@@ -125,6 +125,13 @@ impl HostFlip {
         self
     }
 
+    /// Uses these rules from now on, for a hold that has begun, too.
+    pub fn set_rules(&mut self, rules: FlipRules) {
+        self.rules = rules;
+        self.asked.set_width(rules.window);
+        self.turned.set_width(rules.window);
+    }
+
     /// Takes a verdict about a URL of the host, with the state that the URL had before.
     ///
     /// Only URLs that were alive count, so a set that is all negative when it is first seen is no flip. Void verdicts do

@@ -51,6 +51,11 @@ impl<K: Copy + Eq + Hash, T> HoldBack<K, T> {
         }
     }
 
+    /// Holds back for this time from now on, also what is held back already.
+    pub fn set_window(&mut self, window: Duration) {
+        self.window = window;
+    }
+
     /// A failure of a host. Returns what is believed at once.
     pub fn hold(&mut self, now: Timestamp, host: K, failed: T) -> Option<T> {
         let failing = Failing {

@@ -164,6 +164,13 @@ impl<K: Clone + Eq + Hash> OwnNetwork<K> {
         }
     }
 
+    /// Uses these rules from now on.
+    pub fn set_rules(&mut self, rules: OwnNetworkRules, has_canaries: bool) {
+        self.rules = rules;
+        self.has_canaries = has_canaries;
+        self.seen.window = rules.window;
+    }
+
     /// The wall clock was set forward: nothing ages by that.
     pub fn skip(&mut self, from: Timestamp, to: Timestamp) {
         if self.on.is_none() && from < to {

@@ -24,6 +24,25 @@ impl Recent {
         }
     }
 
+    /// Counts over another width from now on. What was forgotten before stays forgotten.
+    pub(super) fn set_width(&mut self, width: Duration) {
+        let before = self.millis_of_group();
+        self.width = width;
+        let after = self.millis_of_group();
+        if before == after {
+            return;
+        }
+        for (group, count) in std::mem::take(&mut self.groups) {
+            // The last moment of the group: nothing leaves too early.
+            let last = group.saturating_add(1).saturating_mul(before) - 1;
+            let group = last.div_euclid(after);
+            match self.groups.back_mut() {
+                Some((last, total)) if *last >= group => *total += count,
+                _ => self.groups.push_back((group, count)),
+            }
+        }
+    }
+
     pub(super) fn note(&mut self, now: Timestamp) {
         let group = self.group(now);
         match self.groups.back_mut() {
@@ -66,3 +85,41 @@ impl Recent {
 }
 
 const GROUPS: i64 = 24;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    fn at(hours: i64) -> Timestamp {
+        Timestamp::from_second(1_767_225_600 + hours * 3_600).unwrap()
+    }
+
+    /// One event in each of these hours.
+    fn hourly(width: Duration, hours: std::ops::Range<i64>) -> Recent {
+        let mut recent = Recent::new(width);
+        for hour in hours {
+            recent.note(at(hour));
+        }
+        recent
+    }
+
+    #[test]
+    fn another_width_keeps_what_it_has() {
+        let mut recent = hourly(24 * HOUR, 0..24);
+        recent.set_width(48 * HOUR);
+        assert_eq!(recent.count(at(40)), 24);
+        assert!(recent.groups.len() <= 24);
+        assert_eq!(recent.count(at(24 * 4)), 0);
+
+        let mut recent = hourly(24 * HOUR, 0..24);
+        recent.set_width(6 * HOUR);
+        let left = recent.count(at(24));
+        // Those of the last six hours, and what shared a group with them.
+        assert!((6..=8).contains(&left), "{left}");
+        recent.note(at(24));
+        assert_eq!(recent.count(at(24)), left + 1);
+        assert_eq!(recent.count(at(24 + 8)), 0);
+    }
+}

@@ -246,13 +246,12 @@ impl Host {
         }
         let verdict = Verdict::Failed(cause);
         let others = self.others(&check);
-        match decide(
-            now,
-            failed,
-            &mut check.attempts,
-            others,
-            &mut self.politeness,
-        ) {
+        let attempts = &mut check.attempts;
+        let decision = decide(now, failed, attempts, others, &mut self.politeness);
+        if self.keep_long_wait(now, decision) {
+            return self.report(check, verdict, detail, shared);
+        }
+        match decision {
             Decision::RetryAt(due) if self.given_up.is_none() => {
                 self.queue.postpone(due, Fetch::Url(check));
             }

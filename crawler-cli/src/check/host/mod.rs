@@ -17,6 +17,7 @@ mod observe;
 mod page;
 mod policy;
 mod reply;
+mod rest;
 mod robots;
 mod shared;
 mod special;
@@ -72,6 +73,8 @@ pub struct Host {
     breaker: BreakerWatch,
     certificates: CertificateEnds,
     given_up: Option<GivenUp>,
+    /// Until when the host asked for no requests, for longer than a single run would wait.
+    rests_until: Option<Instant>,
 }
 
 /// Why a host was given up: what is said about its URLs that were not asked.
@@ -103,6 +106,7 @@ impl Host {
             breaker: BreakerWatch::default(),
             certificates: CertificateEnds::default(),
             given_up: None,
+            rests_until: None,
         }
     }
 
@@ -188,6 +192,11 @@ impl Host {
         });
         let is_ready = self.has_ready();
         paused.or_else(|| self.politeness.waiting(now, is_ready))
+    }
+
+    /// The delay between two requests that robots.txt asks for, if it is longer than that of the policy.
+    pub fn robots_delay(&self) -> Option<std::time::Duration> {
+        self.politeness.robots_delay()
     }
 }
 
@@ -333,6 +342,9 @@ impl HostWork for Host {
         request: &mut Request,
         shared: &mut Shared,
     ) -> Option<Submission> {
+        if self.refuse_while_resting(now, shared) {
+            return None;
+        }
         let in_flight = self.in_flight.len();
         if !self.breaker.may_send(now, in_flight) || !self.politeness.may_send(now) {
             return None;
@@ -347,6 +359,9 @@ impl HostWork for Host {
     }
 
     fn poll_timeout(&mut self, now: Instant, _: &Shared) -> Option<Instant> {
+        if self.has_refusals(now) {
+            return Some(now);
+        }
         let breaker = self.breaker.until();
         if !self.politeness.has_room() || breaker.is_some() && self.in_flight.len() > 0 {
             return None;

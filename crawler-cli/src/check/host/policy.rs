@@ -37,6 +37,9 @@ pub struct Policy {
     pub max_body: u64,
     /// Whether redirects and links of public pages may lead to private addresses. Default no.
     pub allow_private: bool,
+    /// Whether a host is not asked at all while a `Retry-After` beyond the patience lasts, at most for a day: its URLs are
+    /// reported as throttled. Default no: other URLs are asked, and after 4 such answers the host is given up.
+    pub keeps_long_waits: bool,
 }
 
 impl Policy {
@@ -98,6 +101,7 @@ impl Default for Policy {
             timeout: Duration::from_secs(20),
             max_body: 64 << 20,
             allow_private: false,
+            keeps_long_waits: false,
         }
     }
 }

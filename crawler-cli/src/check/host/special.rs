@@ -79,7 +79,12 @@ impl Host {
     ) {
         let attempts = &mut robots.attempts;
         let others = Others::default();
-        match decide(now, failed, attempts, others, &mut self.politeness) {
+        let decision = decide(now, failed, attempts, others, &mut self.politeness);
+        if self.keep_long_wait(now, decision) {
+            self.robots = RobotsStage::Wanted;
+            return;
+        }
+        match decision {
             Decision::RetryAt(due) if self.given_up.is_none() => {
                 self.robots = RobotsStage::Failing;
                 robots.start_over();

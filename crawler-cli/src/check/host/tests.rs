@@ -724,6 +724,36 @@ fn a_wait_beyond_the_patience_ends_a_url_at_once_and_no_other() {
 }
 
 #[test]
+fn a_long_wait_that_is_kept_holds_for_all_urls_of_the_host_and_for_redirects_to_it() {
+    let busy = Server::start(|asked| answer(asked, 429, "Retry-After: 86400\r\n"));
+    let location = format!("Location: {}\r\n", busy.url("/hop"));
+    let other = Server::start(move |asked| match asked.path {
+        "/away" => answer(asked, 302, &location),
+        _ => answer(asked, 200, ""),
+    });
+    let policy = Policy {
+        keeps_long_waits: true,
+        ..policy()
+    };
+    let mut run = Run::new(policy, 4);
+    let first = run.check(given(&busy, &["/0"]));
+    assert_eq!((causes(&first), first[0].attempts), (vec!["throttled"], 1));
+    let later = run.check(given(&busy, &["/1", "/2", "/3"]));
+    assert_eq!(causes(&later), ["throttled"; 3]);
+    let is_long = |wait: Duration| wait > Duration::from_secs(86_000);
+    for outcome in &later {
+        assert_eq!(outcome.attempts, 0, "{outcome:?}");
+        assert!(outcome.retry_after.is_some_and(is_long), "{outcome:?}");
+    }
+    let redirected = run.check(given(&other, &["/away", "/here"]));
+    assert_eq!(causes(&redirected), ["throttled", "ok"]);
+    assert!(redirected[0].retry_after.is_some_and(is_long));
+    let last = redirected[0].final_url.as_deref();
+    assert_eq!(last, Some(busy.url("/hop").as_str()));
+    assert_eq!(busy.count(), 1);
+}
+
+#[test]
 fn a_host_that_is_away_is_given_up_with_all_its_urls() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");

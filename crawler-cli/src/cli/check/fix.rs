@@ -94,7 +94,7 @@ impl Fix {
             }
             if let Some(error) = &file.error {
                 let source = terminal::neutralise(&file.source);
-                eprintln!("crawler-cli check: {source}: {error}");
+                terminal::say(format_args!("crawler-cli check: {source}: {error}"));
             }
         }
         shown.is_ok() && fixed.iter().all(|file| file.error.is_none())
@@ -147,7 +147,9 @@ impl Fix {
         } else {
             "replaced"
         };
-        eprintln!("crawler-cli check: {replaced} URLs in {files} files {done}");
+        terminal::say(format_args!(
+            "crawler-cli check: {replaced} URLs in {files} files {done}"
+        ));
         Ok(())
     }
 }
@@ -159,5 +161,8 @@ fn say(place: &Move, why: &str) {
         "{}:{line}:{column}: {} stays: {why}",
         reference.source, place.url
     );
-    eprintln!("crawler-cli check: {}", terminal::neutralise(&text));
+    terminal::say(format_args!(
+        "crawler-cli check: {}",
+        terminal::neutralise(&text)
+    ));
 }

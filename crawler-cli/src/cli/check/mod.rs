@@ -14,6 +14,7 @@ use crate::cli::{self, USAGE};
 use crate::crawl::reporter::{Reporter, Results};
 use crate::report::check::CheckReport;
 use crate::store::{StoreError, StoreErrorKind};
+use crate::terminal;
 
 mod args;
 mod fix;
@@ -54,7 +55,9 @@ fn run(check: Check) -> ExitCode {
     let interrupted = match interrupt_flag() {
         Ok(flag) => flag,
         Err(error) => {
-            eprintln!("crawler-cli check: cannot watch for signals: {error}");
+            terminal::say(format_args!(
+                "crawler-cli check: cannot watch for signals: {error}"
+            ));
             return ExitCode::from(BAD);
         }
     };
@@ -62,7 +65,7 @@ fn run(check: Check) -> ExitCode {
     let report = match CheckReport::new(output) {
         Ok(report) => report,
         Err(message) => {
-            eprintln!("crawler-cli check: {message}");
+            terminal::say(format_args!("crawler-cli check: {message}"));
             return ExitCode::from(USAGE);
         }
     };

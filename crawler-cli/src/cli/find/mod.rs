@@ -13,6 +13,7 @@ use crate::cli::{self, USAGE};
 use crate::crawl::reporter::{Reporter, Results};
 use crate::find::{Ending, Event, Find, State, StateError, Summary};
 use crate::report::{self, Report};
+use crate::terminal;
 
 mod args;
 mod expression_words;
@@ -45,14 +46,16 @@ fn run(search: Search) -> ExitCode {
     let interrupted = match interrupt_flag() {
         Ok(flag) => flag,
         Err(error) => {
-            eprintln!("crawler-cli find: cannot watch for signals: {error}");
+            terminal::say(format_args!(
+                "crawler-cli find: cannot watch for signals: {error}"
+            ));
             return ExitCode::from(UNREAD);
         }
     };
     let state = match state.map(|path| open_state(&path, &identity)).transpose() {
         Ok(state) => state,
         Err(error) => {
-            eprintln!("crawler-cli find: --state {error}");
+            terminal::say(format_args!("crawler-cli find: --state {error}"));
             return ExitCode::from(UNREAD);
         }
     };
@@ -62,7 +65,7 @@ fn run(search: Search) -> ExitCode {
             interrupted: &interrupted,
         },
         Err(message) => {
-            eprintln!("crawler-cli find: {message}");
+            terminal::say(format_args!("crawler-cli find: {message}"));
             return ExitCode::from(USAGE);
         }
     };
@@ -73,7 +76,7 @@ fn run(search: Search) -> ExitCode {
     if let Some(state) = state.filter(|_| is_complete)
         && let Err(error) = state.remove()
     {
-        eprintln!("crawler-cli find: --state {error}");
+        terminal::say(format_args!("crawler-cli find: --state {error}"));
         return ExitCode::from(UNREAD);
     }
     // A signal after the last result interrupts nothing.

@@ -7,14 +7,16 @@ use std::process::ExitCode;
 use jiff::Timestamp;
 
 use super::Verb;
-use super::config_rows::{ConfigFile, ConfigRows, HasConfig};
+use super::config_rows::{self, ConfigFile, ConfigRows, HasConfig};
 use crate::cli::help_rows::HelpRows;
 use crate::cli::manual::Manual;
 use crate::cli::option::{Opt, Section};
 use crate::cli::parse::{CommandLine, Syntax, UsageError, parse};
 use crate::cli::{FAILED, USAGE, print, show, wrong_usage};
 use crate::terminal;
-use crate::watch::config::{Loaded, ScheduleConfig, environment, example};
+use crate::watch::config::{Loaded, ScheduleConfig, example};
+use crate::watch::daemon::needs_token;
+use crate::watch::hands::Reader;
 
 /// The verb.
 pub(super) const VERB: Verb = Verb {
@@ -41,18 +43,34 @@ fn main(words: Vec<OsString>) -> ExitCode {
         Ok(path) => path,
         Err(error) => return wrong_usage("watch config", &error),
     };
-    let loaded = match Loaded::read(&path, &environment()) {
+    let loaded = match config_rows::load(&path) {
         Ok(loaded) => loaded,
         Err(errors) => {
             // The lines are safe to show already.
-            eprintln!("{errors}");
+            terminal::say(errors);
             return ExitCode::from(USAGE);
         }
     };
     match action {
         Action::Show => print(&loaded.shown(args.with_origin), FAILED),
+        Action::Check if is_open(&loaded) => {
+            let text = needs_token(loaded.config.http.listen);
+            terminal::say(terminal::neutralise(&text));
+            ExitCode::from(USAGE)
+        }
         Action::Check | Action::Example => print(&checked(&loaded, Timestamp::now()), FAILED),
     }
+}
+
+/// Whether the service would listen beyond this machine without a token. A store that cannot be read is not the fault of
+/// the configuration.
+fn is_open(loaded: &Loaded) -> bool {
+    let config = &loaded.config;
+    let has_token = || match Reader::open(&config.store.file) {
+        Ok(mut reader) => reader.tokens().is_ok_and(|tokens| !tokens.is_empty()),
+        Err(_) => false,
+    };
+    !config.http.listen.ip().is_loopback() && !has_token()
 }
 
 /// What `check` says of a good configuration: what it has, and when its schedules fire next.

@@ -3,8 +3,12 @@
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
+use crate::cli::find::read_for_job;
 use crate::cli::option::{Opt, file};
 use crate::cli::parse::UsageError;
+use crate::find::Find;
+use crate::watch::config::{JobConfig, Loaded, environment};
+use crate::watch::work::read_find;
 
 /// The arguments of a verb that reads the configuration.
 pub(crate) trait HasConfig: 'static {
@@ -36,6 +40,17 @@ impl ConfigFile {
             ))),
         }
     }
+}
+
+/// Reads the configuration of a service, with the arguments of its `find` jobs.
+///
+/// # Errors
+/// Everything that is wrong, one in a line, safe to show on a terminal.
+pub(super) fn load(file: &Path) -> Result<Loaded, String> {
+    Loaded::read(file, &environment())?.check_jobs(|job| match job {
+        JobConfig::Find { args, .. } => read_find(read_for_job, Find::new(), args).err(),
+        _ => None,
+    })
 }
 
 /// The row, for the arguments `A` of a verb.

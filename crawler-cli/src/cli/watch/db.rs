@@ -1,5 +1,6 @@
 //! `watch db`: the file of the store.
 
+use std::fs;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -19,15 +20,20 @@ impl Spec for Db {
     const NAME: &'static str = "db";
     const TITLE: &'static str = "watch db";
     const ABOUT: &'static str = "back up, restore, check or migrate the store";
-    const USAGE: &'static str = "backup FILE | restore FILE | check | migrate";
+    const USAGE: &'static str = "backup [--force] FILE | restore FILE | check | migrate";
     const DESCRIPTION: &'static str = "\
-backup: copies the store as it is at one moment to a file, also while the service runs. The copy gets its name only when it was found to be sound.
+backup: copies the store as it is at one moment to a file, also while the service runs. The copy gets its name only when it was found to be sound. A file that has the name is not replaced without --force.
 restore: replaces the store with a backup, while no service runs. The store as it was is kept beside it.
 check: tells whether everything that has to hold in the store holds, also while the service runs.
 migrate: brings the store to the version of this program, while no service runs. The service does the same when it starts.";
     const TABLE: &'static [Section<Typed<Self>>] = &[Section {
         heading: "Options",
-        options: &[Rows::<Self>::JSON, ConfigRows::ALL, HelpRows::ALL],
+        options: &[
+            Rows::<Self>::FORCE,
+            Rows::<Self>::JSON,
+            ConfigRows::ALL,
+            HelpRows::ALL,
+        ],
     }];
     const EXAMPLES: &'static [(&'static str, &'static str)] = &[
         (
@@ -58,6 +64,11 @@ migrate: brings the store to the version of this program, while no service runs.
 
 fn backup(values: &Values, file: &Path) -> Result<(), Failure> {
     let store = values.store()?;
+    let is_there = fs::metadata(file).is_ok_and(|file| file.len() > 0);
+    if is_there && !values.is_forced {
+        let why = format!("{}: is there already; --force replaces it", file.display());
+        return Err(Failure::Failed(why));
+    }
     let mut pages = 0;
     sqlite::backup(&store, file, &mut |_, total| pages = total)?;
     let name = safe(&file.display().to_string());

@@ -2,14 +2,13 @@
 
 use std::io;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::json;
 
 use super::ConfigRows;
-use super::verb::{Failure, Rows, Spec, Typed, Values, print, usage};
+use super::verb::{Failure, Rows, Spec, Typed, Values, moment, print, usage};
 use crate::cli::help_rows::HelpRows;
 use crate::cli::option::Section;
-use crate::cli::values::span;
 use crate::watch::control::{Command, Letters};
 use crate::watch::hands::{Shape, letters_done};
 
@@ -101,23 +100,9 @@ fn letters(values: &Values, number: Option<i64>) -> Result<Letters, Failure> {
 
 /// A time, a date, or a span before now.
 fn time(text: &str) -> Result<Timestamp, Failure> {
-    let wrong = || {
-        usage(format!(
-            "--since {text}: not a time such as 2026-11-22 or 3d"
-        ))
-    };
-    if let Ok(before) = span(text) {
-        let before = SignedDuration::try_from(before).map_err(|_| wrong())?;
-        return Timestamp::now().checked_sub(before).map_err(|_| wrong());
-    }
-    if let Ok(at) = text.parse::<Timestamp>() {
-        return Ok(at);
-    }
-    let date = text.parse::<jiff::civil::Date>().map_err(|_| wrong())?;
-    let start = date
-        .to_zoned(jiff::tz::TimeZone::UTC)
-        .map_err(|_| wrong())?;
-    Ok(start.timestamp())
+    moment("--since", text, |span| {
+        Timestamp::now().checked_sub(span).ok()
+    })
 }
 
 fn list(values: &Values, letters: &Letters, shape: Shape) -> Result<(), Failure> {

@@ -120,17 +120,20 @@ fn changes(values: &Values) -> Result<(), Failure> {
     let mut reader = values.reader()?;
     match values.is_following {
         false => reader.export_changes(Cursor(cursor), &mut io::stdout().lock())?,
-        true => return follow(&mut reader, Cursor(cursor)),
+        true => return follow(values, reader, Cursor(cursor)),
     };
     Ok(())
 }
 
 /// Prints changes as they come, until the output is closed or a signal comes.
-fn follow(reader: &mut Reader, mut cursor: Cursor) -> Result<(), Failure> {
+fn follow(values: &Values, mut reader: Reader, mut cursor: Cursor) -> Result<(), Failure> {
     let interrupted = interrupt_flag()?;
     while !interrupted.load(Ordering::Relaxed) && !is_closed() {
         cursor = reader.export_changes(cursor, &mut io::stdout().lock())?;
         thread::sleep(BETWEEN_LOOKS);
+        if !reader.is_current() {
+            reader = values.reader()?;
+        }
     }
     Ok(())
 }

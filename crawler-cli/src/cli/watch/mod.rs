@@ -9,6 +9,7 @@ use super::manual::Manual;
 use super::option::{Row, Section};
 use super::parse::{CommandLine, Syntax, UsageError, parse};
 use super::{FAILED, USAGE, show, wrong_usage};
+use crate::terminal;
 
 mod config;
 mod config_rows;
@@ -24,6 +25,7 @@ mod run;
 mod schedule;
 mod sets;
 mod target;
+mod token;
 mod verb;
 
 use config_rows::ConfigRows;
@@ -53,6 +55,7 @@ const VERBS: &[Verb] = &[
     verb::<pause::Resume>(),
     verb::<dlq::Dlq>(),
     verb::<schedule::Schedule>(),
+    verb::<token::Token>(),
     verb::<db::Db>(),
     config::VERB,
 ];
@@ -68,7 +71,7 @@ pub fn main(mut words: Vec<OsString>) -> ExitCode {
     match parse(&mut args, words) {
         Ok(Some(text)) => show(text, &manual(), FAILED),
         Ok(None) => {
-            eprint!("{}", super::help::short(&manual(), super::width()));
+            terminal::say(super::help::short(&manual(), super::width()).trim_end());
             ExitCode::from(USAGE)
         }
         Err(error) => wrong_usage("watch", &error),

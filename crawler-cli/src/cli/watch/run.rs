@@ -5,7 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use super::Verb;
-use super::config_rows::{ConfigFile, ConfigRows, HasConfig};
+use super::config_rows::{self, ConfigFile, ConfigRows, HasConfig};
 use crate::cli::find::read_for_job;
 use crate::cli::help_rows::HelpRows;
 use crate::cli::manual::Manual;
@@ -14,7 +14,6 @@ use crate::cli::parse::{CommandLine, Syntax, UsageError, parse};
 use crate::cli::signals::{hang_up_flag, interrupt_flag};
 use crate::cli::{FAILED, USAGE, show, wrong_usage};
 use crate::terminal;
-use crate::watch::config::{Loaded, environment};
 use crate::watch::daemon::{self, Signals};
 
 /// The verb.
@@ -35,19 +34,19 @@ fn main(words: Vec<OsString>) -> ExitCode {
         Ok(path) => path,
         Err(error) => return wrong_usage("watch run", &error),
     };
-    let mut read = || Loaded::read(&path, &environment());
+    let mut read = || config_rows::load(&path);
     let loaded = match read() {
         Ok(loaded) => loaded,
         Err(errors) => {
             // The lines are safe to show already.
-            eprintln!("{errors}");
+            terminal::say(errors);
             return ExitCode::from(USAGE);
         }
     };
     let signals = match signals() {
         Ok(signals) => signals,
         Err(error) => {
-            eprintln!("crawler-cli watch run: signals: {error}");
+            terminal::say(format_args!("crawler-cli watch run: signals: {error}"));
             return ExitCode::from(FAILED);
         }
     };
@@ -55,7 +54,8 @@ fn main(words: Vec<OsString>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             let text = failure.to_string();
-            eprintln!("crawler-cli watch run: {}", terminal::neutralise(&text));
+            let text = terminal::neutralise(&text);
+            terminal::say(format_args!("crawler-cli watch run: {text}"));
             ExitCode::from(match failure.is_configuration() {
                 true => USAGE,
                 false => FAILED,

@@ -30,11 +30,11 @@ run: fire now, besides its times. Without a service, it fires when one starts. p
 
     fn run(values: Values) -> Result<(), Failure> {
         let operands: Vec<&str> = values.operands.iter().map(String::as_str).collect();
-        let config = values.load()?.config;
-        let names = config.schedules.iter().map(|one| one.name.clone());
-        let names: Vec<String> = names.collect();
         let (deed, name, done) = match *operands {
             ["list"] => {
+                let config = values.load()?.config;
+                let names = config.schedules.iter().map(|one| one.name.clone());
+                let names: Vec<String> = names.collect();
                 let rows = values
                     .reader()?
                     .schedules(&names, Timestamp::now(), values.shape())?;
@@ -48,15 +48,6 @@ run: fire now, besides its times. Without a service, it fires when one starts. p
             ["resume", name] => (ScheduleDeed::Resume, name, "is resumed"),
             _ => return Err(usage(format!("neither of: {}", Self::USAGE))),
         };
-        if !names.iter().any(|known| known == name) {
-            let known = match names.is_empty() {
-                true => "none".to_owned(),
-                false => names.join(", "),
-            };
-            return Err(Failure::Failed(format!(
-                "{name}: no such schedule in the configuration, which has: {known}"
-            )));
-        }
         let mut hand = values.hand()?;
         hand.send(&Command::Schedule {
             name: name.to_owned(),

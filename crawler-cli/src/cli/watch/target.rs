@@ -2,7 +2,7 @@
 
 use super::list::each;
 use super::verb::{Failure, Values, usage};
-use crate::terminal::neutralise;
+use crate::terminal::{neutralise, say};
 use crate::watch::control::{Command, Target};
 
 /// What a command concerns.
@@ -58,7 +58,7 @@ fn urls(values: &Values) -> Result<Chosen, Failure> {
         if reader.host_of(&given.url)?.is_none() {
             unknown += 1;
             if unknown <= MOST_NAMED {
-                eprintln!("{}: not watched", neutralise(&given.url));
+                say(format_args!("{}: not watched", neutralise(&given.url)));
             }
             return Ok(());
         }
@@ -74,7 +74,8 @@ fn urls(values: &Values) -> Result<Chosen, Failure> {
         targets.push(Target::Urls(batch));
     }
     if unknown > MOST_NAMED {
-        eprintln!("and {} more are not watched", unknown - MOST_NAMED);
+        let more = unknown - MOST_NAMED;
+        say(format_args!("and {more} more are not watched"));
     }
     Ok(Chosen {
         targets,

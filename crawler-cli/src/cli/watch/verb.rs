@@ -6,6 +6,9 @@ use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
 use super::Verb;
 use super::config_rows::{ConfigFile, HasConfig};
 use crate::check::life::State;
@@ -15,8 +18,9 @@ use crate::cli::parse::{CommandLine, Syntax, UsageError, parse};
 use crate::cli::{self, FAILED, USAGE, wrong_usage};
 use crate::store::StoreError;
 use crate::terminal;
+use crate::values::span;
 use crate::watch::config::{Loaded, environment};
-use crate::watch::control::{ControlError, Hand, live_status};
+use crate::watch::control::{ControlError, Hand, Schedules, live_status};
 use crate::watch::hands::{ExportError, Live, Reader, Shape};
 
 /// A verb of an operator.
@@ -80,11 +84,12 @@ fn main<V: Spec>(words: Vec<OsString>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Usage(error)) => wrong_usage(V::TITLE, &error),
         Err(Failure::Config(text)) => {
-            eprintln!("{text}");
+            terminal::say(text);
             ExitCode::from(USAGE)
         }
         Err(Failure::Failed(text)) => {
-            eprintln!("crawler-cli {}: {}", V::TITLE, terminal::neutralise(&text));
+            let text = terminal::neutralise(&text);
+            terminal::say(format_args!("crawler-cli {}: {text}", V::TITLE));
             ExitCode::from(FAILED)
         }
         Err(Failure::Said) => ExitCode::from(FAILED),
@@ -162,6 +167,9 @@ pub(super) struct Values {
     pub(super) reason: Option<String>,
     pub(super) queue: Option<String>,
     pub(super) is_dry_run: bool,
+    pub(super) is_forced: bool,
+    pub(super) may_write: bool,
+    pub(super) expires: Option<String>,
     pub(super) operands: Vec<String>,
 }
 
@@ -192,7 +200,9 @@ impl Values {
     /// The way of commands to the store.
     pub(super) fn hand(&self) -> Result<Hand, Failure> {
         let config = self.load()?.config;
-        Ok(Hand::reach(&config.store.file, config.policy.rules)?)
+        let schedules = Schedules::from(&*config.schedules);
+        let hand = Hand::reach(&config.store.file, config.policy.rules, schedules)?;
+        Ok(hand)
     }
 
     /// What the running service says, about the host with this root URL.
@@ -323,6 +333,12 @@ impl<V: Spec> Rows<V> {
         })
         .short("only count what it concerns")
         .long("Change nothing; only count what the command would concern.")];
+    pub(super) const FORCE: &'static [Opt<Typed<V>>] =
+        &[Opt::flag(&["--force"], |typed: &mut Typed<V>| {
+            typed.values.is_forced = true
+        })
+        .short("with backup: replace a store that has the name")
+        .long("With backup: replace a store that has the name of the copy. A store that a process uses, and a file that is no store, are never replaced.")];
     pub(super) const LETTERS: &'static [Opt<Typed<V>>] = &[
         Opt::text(
             &["--reason"],
@@ -342,6 +358,18 @@ impl<V: Spec> Rows<V> {
             },
         )
         .short("only dead letters of jobs of this queue"),
+    ];
+    pub(super) const TOKEN: &'static [Opt<Typed<V>>] = &[
+        Opt::flag(&["--write"], |typed: &mut Typed<V>| typed.values.may_write = true)
+            .short("with add: a token that allows changes")
+            .long("With add: a token that also changes what the service does, as the hands do. Without it, the token reads."),
+        Opt::text(&["--expires"], &[any("TIME")], |typed: &mut Typed<V>, value| {
+            typed.values.expires = Some(value.to_owned());
+            Ok(())
+        })
+        .short("with add: when the token ends")
+        .long("With add: when the token ends, a date or time such as 2027-11-22 or 2027-11-22T10:00:00Z, or a time span such as 12h or 90d from now.")
+        .default("never"),
     ];
     pub(super) const SINCE: &'static [Opt<Typed<V>>] = &[Opt::text(
         &["--since"],
@@ -377,6 +405,29 @@ impl<V: Spec> Rows<V> {
             .short("go on, and print changes as they come")
             .long("With --changes, go on and print further changes as they come, until the output is closed or a signal comes."),
     ];
+}
+
+/// The time that the value of an option means: a time, a date, or a span to or from now.
+pub(super) fn moment(
+    option: &str,
+    text: &str,
+    by: impl Fn(SignedDuration) -> Option<Timestamp>,
+) -> Result<Timestamp, Failure> {
+    let read = || {
+        if let Ok(span) = span(text) {
+            return by(SignedDuration::try_from(span).ok()?);
+        }
+        if let Ok(at) = text.parse::<Timestamp>() {
+            return Some(at);
+        }
+        let date = text.parse::<jiff::civil::Date>().ok()?;
+        Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp())
+    };
+    read().ok_or_else(|| {
+        usage(format!(
+            "{option} {text}: not a time such as 2026-11-22 or 3d"
+        ))
+    })
 }
 
 /// Prints a text on standard output.

@@ -64,8 +64,10 @@ pub(in crate::jobs) struct State<S: Source> {
     pub(super) is_over: bool,
     /// When the keeper looks at the clock the next time.
     pub(super) keeper_at: Option<Instant>,
-    /// Jobs that neither wait nor run: they wait for a permit, or their dead letter is being written.
-    pub(super) between: usize,
+    /// Jobs that are over, and whose dead letter is being written.
+    pub(super) in_burial: usize,
+    /// Jobs that a worker has taken, and that wait for a permit.
+    pub(super) before_permit: usize,
     /// Threads that wait for room.
     pub(super) submitters: usize,
 }
@@ -169,11 +171,11 @@ impl<S: Source> State<S> {
         }
     }
 
-    /// Counts an outcome. What follows counts as a job between two places until it is done.
+    /// Counts an outcome. What follows is counted until it is done.
     pub(super) fn settle(&mut self, job: S::Job, outcome: Outcome, now: Now) -> Option<S::After> {
         self.runs.counts.note(&outcome);
         let after = self.source.settle(job, outcome, now);
-        self.between += usize::from(after.is_some());
+        self.in_burial += usize::from(after.is_some());
         after
     }
 
@@ -212,7 +214,8 @@ impl<S: Source> State<S> {
             }) => self.source.has_work_until(end),
             _ => false,
         };
-        self.between == 0 && self.runs.running.is_empty() && !is_waiting
+        let under_way = self.in_burial + self.before_permit + self.runs.running.len();
+        under_way == 0 && !is_waiting
     }
 }
 

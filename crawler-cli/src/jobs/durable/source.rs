@@ -57,6 +57,8 @@ struct Supply {
     next_at: Option<Instant>,
     /// When to ask the store again, since others can store jobs.
     ask_at: Option<Instant>,
+    /// Whether jobs may have come since the last commit began, which did not see them.
+    is_poked: bool,
     /// How many jobs are held ready. Grows while workers wait for the store, and shrinks while jobs wait for workers.
     depth: usize,
     /// Whether a worker has found no job since the last commit.
@@ -127,6 +129,7 @@ impl Stored {
             supply: Supply {
                 next_at: None,
                 ask_at: None,
+                is_poked: false,
                 depth: 1,
                 is_starved: false,
                 care: Care::Singly,
@@ -166,6 +169,7 @@ impl Stored {
         if !is_last {
             self.phase = Phase::Feeding;
         }
+        self.supply.is_poked = false;
         Step::Commit(Commit {
             news: std::mem::take(&mut self.news),
             limit: wanted,
@@ -202,12 +206,17 @@ impl Stored {
             self.phase = Phase::Feeding;
         }
         self.trouble = None;
-        self.room.stored = fed.counts.waiting + fed.counts.started;
-        self.room.waiting = fed.counts.waiting;
+        if !self.supply.is_poked {
+            self.room.stored = fed.counts.waiting + fed.counts.started;
+            self.room.waiting = fed.counts.waiting;
+        }
         self.dead += fed.started.poisoned.len() as u64;
         let started = fed.started.jobs;
         self.supply.next_at = fed.next_at.map(|at| instant_of(at, now));
-        self.supply.ask_at = now.clock.checked_add(ASK_AGAIN);
+        self.supply.ask_at = match self.supply.is_poked {
+            true => None,
+            false => now.clock.checked_add(ASK_AGAIN),
+        };
         if limit > 0 {
             self.adapt(started.len() == limit);
         }
@@ -285,6 +294,7 @@ impl Stored {
     /// The store may have new jobs.
     pub(super) fn poke(&mut self) {
         self.supply.ask_at = None;
+        self.supply.is_poked = true;
         self.wake_feeder();
     }
 
@@ -303,6 +313,11 @@ impl Stored {
     #[cfg(test)]
     pub(super) fn care(&self) -> Care {
         self.supply.care
+    }
+
+    #[cfg(test)]
+    pub(super) fn in_hand(&self) -> usize {
+        self.in_hand
     }
 
     pub(super) fn waiting(&self) -> u64 {

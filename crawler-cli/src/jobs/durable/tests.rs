@@ -9,10 +9,11 @@ use std::time::Duration;
 use courser::Backoff;
 use jiff::Timestamp;
 
-use super::source::{Care, Fed, Step, Stored};
+use super::source::{Care, Commit, Fed, Step, Stored};
 use super::*;
 use crate::jobs::crew::{Now, Source};
 use crate::jobs::decide::Outcome;
+use crate::jobs::{Ceiling, CeilingLimits};
 use crate::store::sqlite::Sqlite;
 use crate::store::{
     DeadLetterFilter, DeadLetterId, Inline, JobCounts, JobStore, Started, StartedJob, Writer,
@@ -324,6 +325,58 @@ fn a_suspect_runs_alone() {
     // The first one that nothing happened to ends the care.
     assert_eq!(source.handle_fed(Now::read(), 1, fed(vec![job(3, 0)])), 1);
     assert_eq!(source.care(), Care::None);
+}
+
+/// A job is stored while the store is asked for jobs: the answer says nothing about it.
+#[test]
+fn a_job_that_comes_during_a_commit_is_asked_for_at_once() {
+    let mut source = Stored::new(&settings(1), NonZeroU64::MAX);
+    let Step::Commit(commit) = source.next_step(Instant::now(), None) else {
+        panic!("the store is asked first")
+    };
+    source.reserve(1);
+    source.handle_enqueued(1, true);
+    let nothing = Fed {
+        next_at: None,
+        ..fed(Vec::new())
+    };
+    source.handle_fed(Now::read(), commit.limit, nothing);
+    assert_eq!(source.waiting(), 1);
+    let step = source.next_step(Instant::now(), Some(Drain::Finish));
+    assert!(
+        matches!(step, Step::Commit(Commit { limit: 1, .. })),
+        "{step:?}"
+    );
+    assert!(source.has_work_until(None));
+}
+
+/// A worker has taken the job and waits for a permit that does not come.
+#[test]
+fn a_job_that_waits_for_a_permit_at_the_end_stays_in_the_store() {
+    for drain in [Drain::Finish, Drain::Persist] {
+        let store = writer();
+        let ceiling = Ceiling::new(CeilingLimits {
+            concurrency: NonZeroUsize::new(1),
+            rate: None,
+        });
+        let permit = ceiling.try_acquire(Instant::now()).expect("free");
+        let mut settings = settings(1);
+        settings.ceiling = Some(ceiling.clone());
+        let pool = DurablePool::start(store.clone(), "q", settings, |_: &_, _: &_| Ok(()));
+        let pool = pool.expect("threads");
+        pool.submit(NewJob::new("q", "job")).expect("stored");
+        while pool.crew.lock().source.in_hand() == 0 {
+            std::thread::yield_now();
+        }
+        let report = pool.shutdown(drain, Duration::from_millis(1));
+        assert_eq!((report.done, report.kept), (0, 1), "{drain:?}");
+        assert_eq!((report.left, report.unsaved), (Vec::new(), 0), "{drain:?}");
+        let started = store.call(|engine| engine.start("q", Timestamp::now(), 9));
+        let started = started.expect("started");
+        assert_eq!(started.jobs.len(), 1, "{drain:?}");
+        assert_eq!(started.jobs[0].failed, 0, "{drain:?}");
+        drop(permit);
+    }
 }
 
 fn job(id: i64, failed: u32) -> StartedJob {

@@ -338,4 +338,4 @@ const ON_TIME: Duration = Duration::from_secs(60);
 
 /// How far ahead of the clock a decided firing may be: a day and the changes of the clocks. A clock further back than
 /// that was wrong before.
-const FURTHEST_AHEAD: SignedDuration = SignedDuration::from_hours(26);
+pub(crate) const FURTHEST_AHEAD: SignedDuration = SignedDuration::from_hours(26);

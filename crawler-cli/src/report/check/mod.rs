@@ -497,5 +497,5 @@ fn colours(sink: &Sink) -> Colours {
 
 /// Reports an error on standard error.
 fn told(written: Result<(), String>) -> Result<(), ()> {
-    written.map_err(|error| eprintln!("crawler-cli check: cannot write {error}"))
+    written.map_err(|error| terminal::say(format_args!("crawler-cli check: cannot write {error}")))
 }

@@ -15,6 +15,18 @@ pub struct DeadLetterId(pub i64);
 impl DeadLetterId {
     /// Before the first dead letter.
     pub const START: Self = Self(0);
+
+    /// After the last dead letter, and after all that are to come.
+    pub const END: Self = Self(i64::MAX);
+}
+
+/// When a dead letter was news, in the order of the letters that were. No two letters have the same.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Turn(pub i64);
+
+impl Turn {
+    /// Before the first one.
+    pub const START: Self = Self(0);
 }
 
 /// What a dead letter says about its subject.

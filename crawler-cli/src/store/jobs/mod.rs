@@ -11,18 +11,21 @@
 //! Each method that changes something is one transaction, or a part of the one that [`Engine`](super::Engine) groups.
 
 mod dead_letter;
+mod hook;
 mod job;
 mod outbox;
 mod schedule;
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
 pub use dead_letter::{
     Buried, DeadLetter, DeadLetterFilter, DeadLetterId, LAST_EXCHANGE, NewDeadLetter, Replayed,
-    Subject,
+    Subject, Turn,
 };
+pub use hook::HookState;
 pub use job::{
     Enqueued, JobCounts, JobId, NewJob, Poisoned, Settled, SettledJobs, Settlement, Started,
     StartedJob,
@@ -30,7 +33,7 @@ pub use job::{
 pub use outbox::{Delivered, Delivery, Message, MessageId, NewMessage};
 pub use schedule::{Firing, ScheduleChange, ScheduleState};
 
-use super::StoreError;
+use super::{Page, StoreError};
 
 /// What an engine that keeps jobs can do.
 ///
@@ -91,6 +94,13 @@ pub trait JobStore: Send {
     /// The store cannot be read or written.
     fn requeue(&mut self, jobs: &[(JobId, u32)]) -> Result<(), StoreError>;
 
+    /// Makes all jobs that are not due yet due earlier by this time. After the clock was set back, they would wait for
+    /// longer than they were meant to.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    fn bring_jobs_forward(&mut self, by: Duration, now: Timestamp) -> Result<(), StoreError>;
+
     /// Counts the jobs of a queue. The cost does not depend on their number.
     ///
     /// # Errors
@@ -137,6 +147,29 @@ pub trait JobStore: Send {
     /// The store cannot be read.
     fn dead_letter(&mut self, id: DeadLetterId) -> Result<Option<DeadLetter>, StoreError>;
 
+    /// Reads up to `limit` of the dead letters that pass the filter and come before this one, latest first; at least one
+    /// if there is one. Looks at up to [`LOOKS`](super::LOOKS).
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn letters_before(
+        &mut self,
+        filter: &DeadLetterFilter,
+        before: DeadLetterId,
+        limit: usize,
+    ) -> Result<Page<DeadLetter, DeadLetterId>, StoreError>;
+
+    /// Up to `limit` dead letters that were news after this turn, in the order in which they were: a letter is news when it
+    /// is new, and when its subject has failed again since it was replayed.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn letters_told_after(
+        &mut self,
+        after: Turn,
+        limit: usize,
+    ) -> Result<Vec<(Turn, DeadLetter)>, StoreError>;
+
     /// How many dead letters there are with each reason, without those that were replayed. The cost grows with the
     /// number of reasons.
     ///
@@ -167,6 +200,13 @@ pub trait JobStore: Send {
         filter: &DeadLetterFilter,
         limit: usize,
     ) -> Result<u64, StoreError>;
+
+    /// Forgets up to `limit` dead letters whose subjects failed last before this time, and tells how many. Those of URLs
+    /// are kept as long as the URL.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    fn expire_dead_letters(&mut self, before: Timestamp, limit: usize) -> Result<u64, StoreError>;
 
     /// What is known about a schedule; a new one has never fired.
     ///
@@ -237,6 +277,48 @@ pub trait JobStore: Send {
         deliveries: &[Delivery],
         now: Timestamp,
     ) -> Result<(), StoreError>;
+
+    /// How many messages for this receiver are in the outbox. Counts up to `limit`.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn outbox_waiting(&mut self, receiver: &str, limit: usize) -> Result<u64, StoreError>;
+
+    /// How far all receivers have been told, in the order of their names.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn hooks(&mut self) -> Result<Vec<HookState>, StoreError>;
+
+    /// How far a receiver has been told; `None` if it is not known.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn hook(&mut self, receiver: &str) -> Result<Option<HookState>, StoreError>;
+
+    /// What a receiver begins with that is not known yet: it is told of what comes after now.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn new_hook(&mut self, receiver: &str) -> Result<HookState, StoreError>;
+
+    /// Keeps how far a receiver has been told. With the messages that tell it, in one group, none is lost or posted twice.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    fn save_hook(&mut self, hook: &HookState) -> Result<(), StoreError>;
+
+    /// Forgets a receiver.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    fn forget_hook(&mut self, receiver: &str) -> Result<(), StoreError>;
+
+    /// What tells this store apart from others: eight hexadecimal digits. A backup has the same.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn store_id(&mut self) -> Result<String, StoreError>;
 }
 
 /// The reason of the dead letter of a job whose last attempt ended with the process that ran it.

@@ -1,6 +1,7 @@
 //! Copies of stores: backups while a store is in use, and how they are restored.
 
 use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,16 +12,17 @@ use rusqlite::backup::{Backup, StepResult};
 
 use super::failure::Failure;
 use super::{check, open, schema};
-use crate::store::file::{FileLock, REJECTED, beside, sync_folder};
+use crate::store::file::{FileLock, REJECTED, beside, resolved, sync_folder};
 use crate::store::{StoreError, StoreErrorKind};
 
 /// Copies a store to the file `to`, also while another process uses the store, which goes on at its speed. The copy is the
-/// store at one moment. It gets its name only after it was found to be sound; a store that has the name is replaced then.
+/// store at one moment. It gets its name only after it was found to be sound; a store that has the name is replaced then,
+/// with the files beside it, unless a process uses it.
 /// `progress` gets how many pages were copied, and how many there are.
 ///
 /// # Errors
-/// The store cannot be read, the copy cannot be written or is not sound, or `to` is the store itself, a file beside it, or
-/// another file than a store.
+/// The store cannot be read, the copy cannot be written or is not sound, or `to` is the store itself, a file beside it, a
+/// store in use, or another file than a store.
 ///
 /// ```
 /// use crawler_cli::store::sqlite::{self, Sqlite};
@@ -42,11 +44,17 @@ pub fn backup(
 ) -> Result<(), StoreError> {
     let (source, _) = open::source(store).map_err(|failure| failure.at(store))?;
     refuse_own_files(store, to)?;
-    if to.exists() && fs::metadata(to).is_ok_and(|file| file.len() > 0) {
-        // Nobody wants a file replaced that only has the wrong name.
-        open::source(to).map_err(|failure| failure.at(to))?;
+    let to = &resolved(to);
+    let is_replaced = fs::metadata(to).is_ok_and(|file| file.len() > 0);
+    if !is_replaced {
+        return Copy::make(&source, to, progress)?.rename_to(to);
     }
+    // Nobody wants a file replaced that only has the wrong name.
+    open::source(to).map_err(|failure| failure.at(to))?;
+    let _lock = FileLock::take(to).map_err(|error| StoreError::new(to, error.into()))?;
     let copy = Copy::make(&source, to, progress)?;
+    // The new file must not get the log of the old one.
+    remove_rest(to).map_err(|error| StoreError::new(to, StoreErrorKind::Io(error)))?;
     copy.rename_to(to)
 }
 
@@ -75,13 +83,15 @@ pub struct Restored {
 }
 
 /// Replaces a store that is not in use with a backup, after the backup was found to be sound. The store as it was is
-/// kept beside it: as `NAME-before-TIME`.
+/// kept beside it: as `NAME-before-TIME`. The changes of the new store have cursors that the old one did not have, so that
+/// readers of changes miss none of them.
 ///
 /// # Errors
 /// The store is in use, the backup cannot be read or is not sound, or a file cannot be written. The store is as it was
 /// then.
 pub fn restore(backup: &Path, store: &Path, now: Timestamp) -> Result<Restored, StoreError> {
     let (source, _) = open::source(backup).map_err(|failure| failure.at(backup))?;
+    let store = &resolved(store);
     let was_there = store.exists();
     let lock = FileLock::take(store).map_err(|error| StoreError::new(store, error.into()))?;
     let restored = replace(&source, store, now);
@@ -94,8 +104,9 @@ pub fn restore(backup: &Path, store: &Path, now: Timestamp) -> Result<Restored, 
 }
 
 fn replace(source: &Connection, store: &Path, now: Timestamp) -> Result<Restored, StoreError> {
-    let failed = |error: std::io::Error| StoreError::new(store, StoreErrorKind::Io(error));
+    let failed = |error: io::Error| StoreError::new(store, StoreErrorKind::Io(error));
     let copy = Copy::make(source, store, &mut |_, _| {})?;
+    skip_cursors(&copy.path).map_err(|error| Failure::from(error).at(&copy.path))?;
     let is_empty = fs::metadata(store).map_err(failed)?.len() == 0;
     let aside = beside(
         store,
@@ -109,17 +120,31 @@ fn replace(source: &Connection, store: &Path, now: Timestamp) -> Result<Restored
         }
         fs::hard_link(store, &aside).map_err(failed)?;
     }
-    for rest in [log, beside(store, "-shm"), beside(store, REJECTED)] {
-        match fs::remove_file(&rest) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(failed(error));
-            }
-            _ => {}
-        }
-    }
+    remove_rest(store).map_err(failed)?;
     copy.rename_to(store)?;
     let aside = (!is_empty).then_some(aside);
     Ok(Restored { aside })
+}
+
+/// Leaves out cursors that changes after the backup may have had. How many that are is not known: the store may be lost.
+fn skip_cursors(path: &Path) -> Result<(), rusqlite::Error> {
+    let db = Connection::open(path)?;
+    db.execute("UPDATE store SET next_event = next_event + ?1", [SKIPPED])?;
+    db.close().map_err(|(_, error)| error)
+}
+
+/// More than the changes of years.
+const SKIPPED: i64 = 1 << 32;
+
+/// Removes what is beside a store that nobody uses.
+fn remove_rest(store: &Path) -> io::Result<()> {
+    for end in ["-wal", "-shm", REJECTED] {
+        match fs::remove_file(beside(store, end)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Moves the log of a database that nobody uses to its file.

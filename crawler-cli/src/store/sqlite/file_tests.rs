@@ -10,12 +10,13 @@ use tempfile::TempDir;
 
 use super::check::CheckReport;
 use super::{Migrated, Sqlite, backup, check, migrate, restore, schema};
-use crate::check::life::{Context, Profile};
+use crate::check::life::{Context, Profile, State};
 use crate::check::{Cause, Verdict};
 use crate::crawl::random::Random;
 use crate::store::{
-    Answer, Buried, Change, Engine as _, JobStore as _, Judgement, Lane, Lanes, NewDeadLetter,
-    NewJob, NewUrl, Origin, Store as _, StoreError, StoreErrorKind, WatchStore as _,
+    Answer, Buried, Change, DueId, Engine as _, JobStore as _, Judgement, Lane, Lanes,
+    NewDeadLetter, NewJob, NewUrl, NoticeId, Origin, Store as _, StoreError, StoreErrorKind,
+    WatchStore as _, Which,
 };
 
 fn now() -> Timestamp {
@@ -108,10 +109,10 @@ fn readers_say_what_is_wrong() {
     fs::write(&place.store, "notes ".repeat(1000)).expect("written");
     assert!(error(&place.store).ends_with(": not a store of crawler-cli"));
     for (version, expected) in [
-        (1, ": the store has version 1, and has to be migrated to 2"),
+        (1, ": the store has version 1, and has to be migrated to 3"),
         (
             99,
-            ": the store has version 99, but this version of crawler-cli knows versions up to 2",
+            ": the store has version 99, but this version of crawler-cli knows versions up to 3",
         ),
     ] {
         let store = place.file(&format!("{version}.db"));
@@ -153,6 +154,51 @@ fn a_backup_is_the_store_at_one_moment() {
     drop(store);
     let rest: Vec<String> = place.names();
     assert!(!rest.iter().any(|name| name.contains("copy")), "{rest:?}");
+}
+
+#[test]
+fn a_symbolic_link_is_the_store_that_it_means() {
+    let place = Place::new();
+    let [link, next] = ["link.db", "next.db"].map(|name| place.file(name));
+    std::os::unix::fs::symlink("watch.db", &link).expect("linked");
+    std::os::unix::fs::symlink(&link, &next).expect("linked");
+    // There is no store yet.
+    let mut store = Sqlite::open(&next).expect("a store");
+    enqueue(&mut store, 2);
+    for name in [&place.store, &link, &next] {
+        let error = Sqlite::open(name).expect_err("in use");
+        assert!(matches!(error.kind(), StoreErrorKind::InUse(_)), "{error}");
+        assert_eq!(waiting(name), 2);
+    }
+    let saved = place.file("saved.db");
+    copy(&next, &saved).expect("copied");
+    drop(store);
+    let restored = super::restore(&saved, &link, now()).expect("restored");
+    assert!(restored.aside.is_some_and(|aside| aside.exists()));
+    assert!(link.is_symlink() && !place.store.is_symlink());
+    assert_eq!(waiting(&place.store), 2);
+}
+
+#[test]
+fn a_backup_replaces_a_store_with_its_log_and_none_that_is_in_use() {
+    let place = Place::new();
+    let mut store = Sqlite::open(&place.store).expect("a store");
+    enqueue(&mut store, 3);
+    let other = place.file("other.db");
+    let mut used = Sqlite::open(&other).expect("a store");
+    enqueue(&mut used, 500);
+    let error = copy(&place.store, &other).expect_err("in use");
+    assert!(matches!(error.kind(), StoreErrorKind::InUse(_)), "{error}");
+    // As if the process that used it was killed: its log is still there.
+    let log = super::super::file::beside(&other, "-wal");
+    let left = fs::read(&log).expect("a log");
+    assert!(!left.is_empty());
+    drop(used);
+    fs::write(&log, left).expect("written");
+    copy(&place.store, &other).expect("copied");
+    assert!(!log.exists());
+    assert_eq!(waiting(&other), 3);
+    assert!(check(&other).expect("readable").is_clean());
 }
 
 #[test]
@@ -242,6 +288,23 @@ fn a_restore_keeps_the_store_as_it_was() {
 }
 
 #[test]
+fn changes_after_a_restore_have_cursors_of_their_own() {
+    let place = Place::new();
+    let next = |path: &Path| -> i64 {
+        let db = Connection::open(path).expect("a database");
+        let next = db.query_row("SELECT next_event FROM store", [], |row| row.get(0));
+        next.expect("readable")
+    };
+    drop(Sqlite::open(&place.store).expect("a store"));
+    let saved = place.file("saved.db");
+    copy(&place.store, &saved).expect("copied");
+    let before = next(&place.store);
+    restore(&saved, &place.store, now()).expect("restored");
+    assert!(next(&place.store) >= before + (1 << 32));
+    assert!(check(&place.store).expect("readable").is_clean());
+}
+
+#[test]
 fn a_restore_from_something_else_changes_nothing() {
     let place = Place::new();
     let mut store = Sqlite::open(&place.store).expect("a store");
@@ -283,6 +346,177 @@ fn migrations_go_forward_only() {
         matches!(error.kind(), StoreErrorKind::Newer(99, _)),
         "{error}"
     );
+}
+
+#[test]
+fn an_answer_that_is_good_again_writes_the_row_alone() {
+    let mut store = Sqlite::temporary().expect("a store");
+    let urls = [NewUrl::parse("https://w/1").expect("a URL")];
+    store
+        .submit("docs", Origin::Hand, &urls, now())
+        .expect("written");
+    // Fires when the column is written, whether it changes or not.
+    let watch = "CREATE TEMP TABLE written (n INTEGER); CREATE TEMP TRIGGER note AFTER UPDATE OF trouble ON url \
+         BEGIN INSERT INTO written VALUES (1); END";
+    store.db.execute_batch(watch).expect("valid");
+    let written = |store: &Sqlite| -> i64 {
+        let count = "SELECT count(*) FROM written";
+        store
+            .db
+            .query_row(count, [], |row| row.get(0))
+            .expect("read")
+    };
+    // With what other columns take, a row has always the same size: the room to grow pays for them.
+    let room = |store: &Sqlite| -> i64 {
+        let length = "SELECT length(watched) % 8 FROM url";
+        store
+            .db
+            .query_row(length, [], |row| row.get(0))
+            .expect("read")
+    };
+    for _ in 0..3 {
+        judge(&mut store, 0, Lane::Routine, None);
+    }
+    assert_eq!((written(&store), room(&store)), (0, 8 - 1));
+    judge(&mut store, 1, Lane::Routine, None);
+    assert_eq!((written(&store), room(&store)), (1, 8 - 3));
+    judge(&mut store, 2, Lane::Doubt, None);
+    assert_eq!(written(&store), 1, "a suspect that stays one");
+    judge(&mut store, 0, Lane::Doubt, None);
+    assert_eq!((written(&store), room(&store)), (2, 8 - 2));
+}
+
+#[test]
+fn a_reader_goes_on_to_what_others_have_stored() {
+    let place = Place::new();
+    let mut store = Sqlite::open(&place.store).expect("a store");
+    let submit = |store: &mut Sqlite, numbers: std::ops::Range<i32>| {
+        let parse = |n| NewUrl::parse(&format!("https://w/{n}")).expect("a URL");
+        let urls: Vec<NewUrl> = numbers.map(parse).collect();
+        store
+            .submit("docs", Origin::Hand, &urls, now())
+            .expect("written");
+    };
+    submit(&mut store, 0..5);
+    let mut reader = Sqlite::open_read_only(&place.store).expect("a store");
+    assert_eq!(reader.memory.keys.recent(), 5);
+    submit(&mut store, 5..9);
+    let is_known = |reader: &mut Sqlite, n: i32| {
+        let shown = reader.show(&format!("https://w/{n}"));
+        shown.expect("readable").is_some()
+    };
+    assert!(!is_known(&mut reader, 7));
+    assert_eq!(reader.watch_counts().expect("readable").urls(), 5);
+    reader.refresh().expect("readable");
+    assert!(is_known(&mut reader, 7) && is_known(&mut reader, 1));
+    assert_eq!(reader.watch_counts().expect("readable").urls(), 9);
+    assert_eq!(reader.memory.keys.recent(), 9);
+    // What went to the table is not kept in memory any more.
+    submit(&mut store, 9..400);
+    let reading = store.begin_reading("other", now()).expect("written");
+    store.end_reading(reading, "", now(), 1.0).expect("written");
+    submit(&mut store, 400..402);
+    reader.refresh().expect("readable");
+    assert_eq!(reader.memory.keys.recent(), 2);
+    assert!([0, 8, 300, 401].iter().all(|&n| is_known(&mut reader, n)));
+    // One moment for all that is read.
+    reader.begin_moment().expect("readable");
+    submit(&mut store, 402..410);
+    assert!(is_known(&mut reader, 401) && !is_known(&mut reader, 405));
+    assert_eq!(reader.watch_counts().expect("readable").urls(), 402);
+    reader.end_moment();
+    reader.refresh().expect("readable");
+    assert!(is_known(&mut reader, 405));
+    assert_eq!(reader.watch_counts().expect("readable").urls(), 410);
+    // A store that changes is never behind.
+    store.refresh().expect("nothing to do");
+    assert_eq!(store.watch_counts().expect("readable").urls(), 410);
+}
+
+/// What version 3 has added, taken away again.
+const BACK_TO_2: &str = "
+    DROP INDEX url_trouble; DROP INDEX url_host_trouble; DROP INDEX event_damped; DROP INDEX event_gone;
+    DROP INDEX dead_letter_turn; DROP INDEX dead_letter_reason;
+    ALTER TABLE store DROP COLUMN id; ALTER TABLE url DROP COLUMN trouble;
+    ALTER TABLE event DROP COLUMN damped; ALTER TABLE dead_letter DROP COLUMN turn;
+    DELETE FROM number WHERE name = 'turn';
+    DROP TABLE sample; DROP TABLE token; DROP TABLE idempotency; DROP TABLE hook;
+    PRAGMA user_version = 2;";
+
+#[test]
+fn lists_of_a_migrated_store_are_those_of_a_new_one() {
+    let place = Place::new();
+    let mut store = Sqlite::open(&place.store).expect("a store");
+    let urls: Vec<NewUrl> = (0..9)
+        .map(|n| NewUrl::parse(&format!("https://w/{n}")).expect("a URL"))
+        .collect();
+    store
+        .submit("docs", Origin::Hand, &urls, now())
+        .expect("written");
+    // Good and bad URLs, one that is in no set any more, and two that wait for an operator: one new, one alive.
+    (0..6).for_each(|_| judge(&mut store, 0, Lane::Routine, None));
+    (0..2).for_each(|_| judge(&mut store, 1, Lane::Routine, None));
+    judge(&mut store, 2, Lane::Doubt, None);
+    let which = Which::Urls(vec!["https://w/7".to_owned()]);
+    store
+        .withdraw(None, &which, now(), None, 9)
+        .expect("written");
+    for url in ["https://w/0", "https://w/8"] {
+        let waits = store.show(url).expect("readable").expect("known");
+        let (lane, due) = waits.url.due.expect("due");
+        let id = DueId {
+            host: waits.host.id,
+            lane,
+            due,
+            url: waits.url.id,
+        };
+        let dead_letter = Some(NewDeadLetter {
+            reason: "redirect_loop".to_owned(),
+            attempts: 1,
+            last: String::new(),
+            first_at: now(),
+            last_at: now(),
+        });
+        let judgement = Judgement {
+            id,
+            answer: None,
+            life: waits.url.life,
+            changes: Vec::new(),
+            next: None,
+            dead_letter,
+        };
+        store.judge(&[judgement]).expect("written");
+    }
+    drop(store);
+    let troubles = |place: &Place| {
+        let db = Connection::open(&place.store).expect("a database");
+        let mut query = db
+            .prepare("SELECT url, trouble FROM url ORDER BY url")
+            .expect("valid");
+        let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+        let rows = rows.expect("readable").collect::<Result<_, _>>();
+        rows.expect("readable")
+    };
+    let before: Vec<(i64, Option<i64>)> = troubles(&place);
+    let codes: HashSet<Option<i64>> = before.iter().map(|(_, code)| *code).collect();
+    assert!(
+        codes.is_superset(&HashSet::from([None, Some(0), Some(1), Some(2)])),
+        "{before:?}"
+    );
+    let db = Connection::open(&place.store).expect("a database");
+    db.execute_batch(BACK_TO_2).expect("valid");
+    drop(db);
+    migrate(&place.store).expect("migrated");
+    assert_eq!(troubles(&place), before);
+    for state in &State::ALL[2..] {
+        let code = format!("WHEN '{}' THEN {}", state.name(), state.code());
+        assert!(schema::MIGRATIONS[2].contains(&code), "{code}");
+    }
+    assert_eq!(check(&place.store).expect("readable").problems, []);
+    let mut reader = Sqlite::open_read_only(&place.store).expect("a store");
+    let notices = reader.notices(NoticeId::START, 9).expect("readable");
+    let kinds: Vec<&str> = notices.iter().map(|(_, notice)| &*notice.kind).collect();
+    assert_eq!(kinds, ["migrate"]);
 }
 
 /// A store with some of everything.
@@ -339,13 +573,9 @@ fn judge(store: &mut Sqlite, number: i64, lane: Lane, next: Option<Lane>) {
     let rules = Profile::Default.rules();
     let context = Context::default();
     let decision = rules.decide(now, &mut life, verdict, &context, &mut Random::new(7));
-    let changes = decision.transition.map(|change| Change {
-        at: change.at,
-        from: change.from,
-        to: change.to,
-        status: verdict.1,
-        why: change.why.name().into_owned(),
-    });
+    let changes = decision
+        .transition
+        .map(|change| Change::new(&change, verdict.1));
     let next = next.unwrap_or(Lane::of(life.state(), false));
     let judgement = Judgement {
         id: due.id,
@@ -477,6 +707,10 @@ const BREAKS: &[(&str, &str)] = &[
     (
         "each URL is in the state in which its last change ended",
         "UPDATE event SET to_state = 'GONE' WHERE cursor = (SELECT event FROM url WHERE sets > 0 AND event > 0)",
+    ),
+    (
+        "each URL in a set that is not due in the lane of good URLs is listed by its state, and no other URL is",
+        "UPDATE url SET trouble = 3 WHERE sets > 0",
     ),
     (
         "there are as many URLs in each state as are counted",

@@ -80,7 +80,7 @@ impl Sqlite {
 
     /// Before a change. If an earlier one could not be taken back, tries again; without a file that is not possible.
     pub(super) fn heal(&mut self) -> Result<(), StoreError> {
-        if self.is_read_only {
+        if self.seen.is_some() {
             return Err(StoreError::new(&self.path, StoreErrorKind::ReadOnly));
         }
         if self.is_broken && !self.path.as_os_str().is_empty() {

@@ -39,12 +39,9 @@ pub(super) struct Keys {
 impl Keys {
     /// Opens the keys of a store with URLs up to `last`, of which those up to `keyed` are in the table.
     pub(super) fn load(db: &Connection, keyed: i64, last: i64) -> rusqlite::Result<Self> {
-        let has_table = db.query_row("SELECT EXISTS (SELECT 1 FROM url_key)", [], |row| {
-            row.get(0)
-        })?;
         let mut keys = Self {
             recent: BTreeMap::new(),
-            has_table,
+            has_table: has_table(db)?,
             filter: None,
             misses: Cell::new(0),
             next: i64::MIN,
@@ -52,9 +49,31 @@ impl Keys {
             keyed,
             least: LEAST,
         };
+        keys.restore_after(db, keyed)?;
+        Ok(keys)
+    }
+
+    /// Goes on to what another process has stored: `keyed` as in [`load`](Self::load), and the URLs after `known`.
+    pub(super) fn catch_up(
+        &mut self,
+        db: &Connection,
+        keyed: i64,
+        known: i64,
+    ) -> rusqlite::Result<()> {
+        if keyed != self.keyed {
+            self.recent.retain(|_, url| *url > keyed);
+            self.keyed = keyed;
+        }
+        self.has_table |= has_table(db)?;
+        self.restore_after(db, known.max(keyed))
+    }
+
+    /// Hashes the URLs after this one.
+    fn restore_after(&mut self, db: &Connection, known: i64) -> rusqlite::Result<()> {
         let mut lookup = Lookup::prepare(db)?;
-        let mut urls = db.prepare("SELECT url, text FROM url WHERE url > ?1 ORDER BY url")?;
-        let mut urls = urls.query([keyed])?;
+        let mut urls =
+            db.prepare_cached("SELECT url, text FROM url WHERE url > ?1 ORDER BY url")?;
+        let mut urls = urls.query([known])?;
         let mut hashes = Vec::new();
         while let Some(row) = urls.next()? {
             hashes.push((key_of(row.get_ref(1)?.as_str()?), row.get(0)?));
@@ -62,9 +81,9 @@ impl Keys {
         // In the order of the table, so that each of its pages is read once.
         hashes.sort_unstable();
         for (key, url) in hashes {
-            keys.restore(&mut lookup, url, key)?;
+            self.restore(&mut lookup, url, key)?;
         }
-        Ok(keys)
+        Ok(())
     }
 
     /// Finds a URL by its text: its key, or the one for it that is free. `is_it` tells whether a URL is the one.
@@ -222,11 +241,22 @@ impl Keys {
         Ok(())
     }
 
+    /// How many keys are in memory.
+    #[cfg(test)]
+    pub(super) fn recent(&self) -> usize {
+        self.recent.len()
+    }
+
     /// Keeps few keys in memory, so that tests reach the table.
     #[cfg(test)]
     pub(super) fn keep_few(&mut self) {
         self.least = 8;
     }
+}
+
+fn has_table(db: &Connection) -> rusqlite::Result<bool> {
+    let mut query = db.prepare_cached("SELECT EXISTS (SELECT 1 FROM url_key)")?;
+    query.query_row([], |row| row.get(0))
 }
 
 /// The URL of a key that is taken by none any more.

@@ -52,6 +52,38 @@ pub(super) struct Next {
     pub(super) event: i64,
 }
 
+impl Next {
+    /// As they are stored, and the last URL whose key is in the table with all before it.
+    fn load(db: &Connection) -> Result<(Self, i64), Failure> {
+        let after = |table: &str| {
+            let query = format!("SELECT coalesce(max({table}), 0) + 1 FROM {table}");
+            let mut query = db.prepare_cached(&query)?;
+            query.query_row([], |row| row.get::<_, i64>(0))
+        };
+        let stored = "SELECT next_link, next_entry, next_event, keyed, next_url FROM store";
+        let stored = db.prepare_cached(stored)?.query_row([], |row| {
+            Ok((
+                row.get(0)?,
+                row.get(1)?,
+                row.get(2)?,
+                row.get(3)?,
+                row.get(4)?,
+            ))
+        });
+        let (link, entry, event, keyed, url): (i64, i64, i64, i64, i64) = stored?;
+        let next = Self {
+            // The last URL may be forgotten.
+            url: after("url")?.max(url),
+            host: after("host")?,
+            source: after("source")?,
+            link,
+            entry,
+            event,
+        };
+        Ok((next, keyed))
+    }
+}
+
 /// Returns a number and makes the next one.
 pub(super) fn take(next: &mut i64) -> i64 {
     let number = *next;
@@ -61,29 +93,7 @@ pub(super) fn take(next: &mut i64) -> i64 {
 
 impl Memory {
     pub(super) fn load(db: &Connection) -> Result<Self, Failure> {
-        let after = |table: &str| {
-            let query = format!("SELECT coalesce(max({table}), 0) + 1 FROM {table}");
-            db.query_row(&query, [], |row| row.get::<_, i64>(0))
-        };
-        let stored = "SELECT next_link, next_entry, next_event, keyed, next_url FROM store";
-        let (link, entry, event, keyed, url) = db.query_row(stored, [], |row| {
-            Ok((
-                row.get(0)?,
-                row.get(1)?,
-                row.get(2)?,
-                row.get(3)?,
-                row.get(4)?,
-            ))
-        })?;
-        let next = Next {
-            // The last URL may be forgotten.
-            url: after("url")?.max(url),
-            host: after("host")?,
-            source: after("source")?,
-            link,
-            entry,
-            event,
-        };
+        let (next, keyed) = Next::load(db)?;
         Ok(Self {
             next,
             first_link: next.link,
@@ -103,6 +113,16 @@ impl Memory {
             rejects: Rejects::open(db, path, is_read_only)?,
             ..Self::load(db)?
         })
+    }
+
+    /// Goes on to what another process has stored.
+    pub(super) fn catch_up(&mut self, db: &Connection) -> Result<(), Failure> {
+        let known = self.next.url - 1;
+        let (next, keyed) = Next::load(db)?;
+        self.keys.catch_up(db, keyed, known)?;
+        self.tally = Tally::load(db)?;
+        self.next = next;
+        Ok(())
     }
 
     /// Back to what is stored, after a transaction that failed.

@@ -1,5 +1,6 @@
 //! The embedded engine: SQLite, in a file or without one.
 
+mod admin;
 mod backup;
 mod check;
 mod codec;
@@ -23,6 +24,8 @@ mod writer_tests;
 
 #[cfg(test)]
 mod file_tests;
+#[cfg(test)]
+mod plan_tests;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -96,8 +99,8 @@ pub struct Sqlite {
     group: Group,
     /// Whether a change failed and could not be undone.
     is_broken: bool,
-    /// Whether changes are refused.
-    is_read_only: bool,
+    /// For a store that was opened to read it: which changes of others were seen. Changes of its own are refused.
+    seen: Option<i64>,
     /// After `db`: the lock ends when the database is closed.
     _lock: Option<FileLock>,
 }
@@ -130,7 +133,7 @@ impl Sqlite {
             durability: Durability::Synced,
             group: Group::None,
             is_broken: false,
-            is_read_only: false,
+            seen: None,
             _lock: Some(lock),
         })
     }
@@ -141,8 +144,12 @@ impl Sqlite {
     /// # Errors
     /// The file cannot be read, is no store, or that of another version.
     pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
-        let opened = open::reader(path).and_then(|db| Ok((Memory::open(&db, path, true)?, db)));
-        let (memory, db) = opened.map_err(|failure| failure.at(path))?;
+        let open = || {
+            let db = open::reader(path)?;
+            let seen = data_version(&db)?;
+            Ok((Memory::open(&db, path, true)?, seen, db))
+        };
+        let (memory, seen, db) = open().map_err(|failure: Failure| failure.at(path))?;
         Ok(Self {
             path: path.to_owned(),
             db,
@@ -151,9 +158,56 @@ impl Sqlite {
             durability: Durability::Synced,
             group: Group::None,
             is_broken: false,
-            is_read_only: true,
+            seen: Some(seen),
             _lock: None,
         })
+    }
+
+    /// Goes on to what others have stored since, if the store was opened for reading. The cost does not depend on the number
+    /// of its URLs.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn refresh(&mut self) -> Result<(), StoreError> {
+        if self.seen.is_none() {
+            return Ok(());
+        }
+        self.begin_moment()?;
+        self.end_moment();
+        Ok(())
+    }
+
+    /// What is read from now on is of one moment, which is now, until [`end_moment`](Self::end_moment). For stores that were
+    /// opened for reading.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn begin_moment(&mut self) -> Result<(), StoreError> {
+        // A reading that a panic has cut off.
+        self.end_moment();
+        let begun = self.db.execute_batch("BEGIN").map_err(Failure::from);
+        let begun = begun.and_then(|()| self.catch_up());
+        if begun.is_err() {
+            self.end_moment();
+        }
+        self.read(begun)
+    }
+
+    /// Lets go of the moment.
+    pub(crate) fn end_moment(&mut self) {
+        if !self.db.is_autocommit() {
+            // Nothing was changed; what is wrong with the file, the next reading tells.
+            let _ = self.db.execute_batch("ROLLBACK");
+        }
+    }
+
+    fn catch_up(&mut self) -> Result<(), Failure> {
+        let stored = data_version(&self.db)?;
+        if self.seen != Some(stored) {
+            self.memory.catch_up(&self.db)?;
+            self.seen = Some(stored);
+        }
+        Ok(())
     }
 
     /// What the rejected-URL filter has answered: keep it before the store is given away.
@@ -177,7 +231,7 @@ impl Sqlite {
             durability: Durability::Synced,
             group: Group::None,
             is_broken: false,
-            is_read_only: false,
+            seen: None,
             _lock: None,
         })
     }
@@ -250,6 +304,12 @@ impl Sqlite {
     fn read<T>(&self, read: Result<T, Failure>) -> Result<T, StoreError> {
         read.map_err(|failure| failure.at(&self.path))
     }
+}
+
+/// A number that is another one after each change of another process or connection.
+fn data_version(db: &Connection) -> Result<i64, Failure> {
+    let mut query = db.prepare_cached("PRAGMA data_version")?;
+    Ok(query.query_row([], |row| row.get(0))?)
 }
 
 impl Store for Sqlite {

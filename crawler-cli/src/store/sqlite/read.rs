@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row};
 
 use super::codec::{self, ANSWER_COLUMNS, StoredAnswer};
@@ -350,7 +351,7 @@ const EVENTS: usize = 100;
 
 fn event_query(condition: &str) -> String {
     format!(
-        "SELECT e.cursor, e.at, coalesce(u.spelling, u.text), e.from_state, e.to_state, e.status, e.why, e.prev \
+        "SELECT e.cursor, e.at, coalesce(u.spelling, u.text), e.from_state, e.to_state, e.status, e.why, e.damped, e.prev \
          FROM event e CROSS JOIN url u ON u.url = e.url WHERE {condition}"
     )
 }
@@ -364,7 +365,7 @@ pub(super) fn last_events(db: &Connection, last: i64) -> Result<Vec<Event>, Fail
         let mut rows = query.query([next])?;
         let Some(row) = rows.next()? else { break };
         events.push(event(row)?);
-        next = row.get(7)?;
+        next = row.get(8)?;
     }
     events.reverse();
     Ok(events)
@@ -385,6 +386,62 @@ pub(super) fn events(
     Ok(())
 }
 
+/// The changes before this one, latest first.
+pub(super) fn events_before() -> String {
+    event_query("e.cursor < ?1 ORDER BY e.cursor DESC LIMIT ?2")
+}
+
+/// The changes of URLs that were flapping, after this one.
+pub(super) fn damped_events() -> String {
+    event_query("e.damped = 1 AND e.cursor > ?1 ORDER BY e.cursor LIMIT ?2")
+}
+
+pub(super) fn some_events(
+    db: &Connection,
+    query: &str,
+    from: Cursor,
+    limit: usize,
+) -> Result<Vec<Event>, Failure> {
+    let mut query = db.prepare_cached(query)?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut rows = query.query([from.0, limit])?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next()? {
+        events.push(event(row)?);
+    }
+    Ok(events)
+}
+
+/// The hosts of what was pruned, latest first.
+pub(super) const PRUNED: &str = "SELECT e.at, u.host FROM event e CROSS JOIN url u ON u.url = e.url \
+     WHERE e.cursor > 0 AND e.to_state IN ('GONE', 'PRUNED') AND e.to_state = 'PRUNED' \
+     ORDER BY e.cursor DESC LIMIT ?1";
+
+pub(super) fn pruned(
+    db: &Connection,
+    since: Timestamp,
+    limit: usize,
+) -> Result<Vec<(Timestamp, HostId)>, Failure> {
+    let mut query = db.prepare_cached(PRUNED)?;
+    let mut rows = query.query([i64::try_from(limit).unwrap_or(i64::MAX)])?;
+    let mut pruned = Vec::new();
+    while let Some(row) = rows.next()? {
+        let at = codec::time(row.get(0)?)?;
+        if at < since {
+            break;
+        }
+        pruned.push((at, HostId(row.get(1)?)));
+    }
+    pruned.reverse();
+    Ok(pruned)
+}
+
+pub(super) fn last_cursor(db: &Connection) -> Result<Cursor, Failure> {
+    let query = "SELECT coalesce(max(cursor), 0) FROM event";
+    let last = db.prepare_cached(query)?.query_row([], |row| row.get(0));
+    Ok(Cursor(last?))
+}
+
 fn event(row: &Row<'_>) -> Result<Event, Failure> {
     let state = |column| codec::state(codec::text(row, column)?.unwrap_or_default());
     Ok(Event {
@@ -395,5 +452,6 @@ fn event(row: &Row<'_>) -> Result<Event, Failure> {
         to: state(4)?,
         status: row.get(5)?,
         why: row.get(6)?,
+        is_damped: row.get(7)?,
     })
 }

@@ -254,13 +254,9 @@ mod tests {
         };
         let (mut life, rules) = (due.life.clone(), Profile::Default.rules());
         let decision = rules.decide(now, &mut life, verdict, &context, &mut Random::new(7));
-        let changes = decision.transition.map(|change| Change {
-            at: change.at,
-            from: change.from,
-            to: change.to,
-            status: verdict.1,
-            why: change.why.name().into_owned(),
-        });
+        let changes = decision
+            .transition
+            .map(|change| Change::new(&change, verdict.1));
         Judgement {
             id: due.id,
             answer: Some(Answer::of(verdict.0)),

@@ -19,7 +19,7 @@ pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
 /// - `event`: changes of state.
 ///
 /// Times are milliseconds since 1970.
-pub(super) const MIGRATIONS: [&str; 2] = [VERSION_1, VERSION_2];
+pub(super) const MIGRATIONS: [&str; 3] = [VERSION_1, VERSION_2, VERSION_3];
 
 /// Version 2: what a service keeps.
 const VERSION_2: &str = concat!(
@@ -27,6 +27,9 @@ const VERSION_2: &str = concat!(
     include_str!("jobs.sql"),
     include_str!("pauses.sql")
 );
+
+/// Version 3: what the operator's page, the API and webhooks need.
+const VERSION_3: &str = include_str!("admin.sql");
 
 const VERSION_1: &str = "
     CREATE TABLE store (

@@ -36,6 +36,8 @@ enum Step {
     Settle(Vec<(usize, How)>),
     Requeue(usize),
     Replay,
+    /// The clock was set back by so much.
+    BringForward(u32),
     Wait(i64),
 }
 
@@ -80,6 +82,7 @@ fn step() -> impl Strategy<Value = Step> {
         5 => proptest::collection::vec((0..30usize, how), 0..4).prop_map(Step::Settle),
         1 => (0..30usize).prop_map(Step::Requeue),
         1 => Just(Step::Replay),
+        1 => (1..9u32).prop_map(Step::BringForward),
         3 => (1..12i64).prop_map(Step::Wait),
     ]
 }
@@ -142,6 +145,17 @@ impl Model {
                 }
             }
             Step::Replay => self.replay(store),
+            Step::BringForward(seconds) => self.bring_forward(store, *seconds),
+        }
+    }
+
+    fn bring_forward(&mut self, store: &mut impl JobStore, seconds: u32) {
+        let by = Duration::from_secs(seconds.into());
+        store.bring_jobs_forward(by, at(self.now)).expect("written");
+        let now = self.now;
+        let waits = |job: &&mut Job| job.phase == Phase::Waiting && job.at > now;
+        for job in self.jobs.iter_mut().filter(waits) {
+            job.at -= i64::from(seconds);
         }
     }
 
@@ -308,6 +322,7 @@ impl Model {
         }
         match same.or(before) {
             Some(place) if !self.letters[place].is_deleted => {
+                self.letters[place].new = new;
                 self.letters[place].reason = reason;
                 self.letters[place].is_replayed = false;
             }

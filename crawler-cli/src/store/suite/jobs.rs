@@ -193,6 +193,24 @@ pub(crate) fn queues_know_when_they_have_work<E: Engine>() {
     assert_eq!((started.len(), next(&mut store)), (2, None));
 }
 
+/// The clock was a day ahead when jobs were postponed, and was set back.
+pub(crate) fn jobs_do_not_wait_for_a_clock_that_was_set_back<E: Engine>() {
+    const DAY: i64 = 86_400;
+    let engine = E::new();
+    let mut store = engine.open();
+    let due = |name: &str, seconds| NewJob {
+        not_before: Some(at(seconds)),
+        ..job(name)
+    };
+    let new = [due("far", DAY + 60), due("soon", DAY - 60), due("due", 5)];
+    store.enqueue(&new, at(0)).expect("written");
+    let day = Duration::from_secs(86_400);
+    store.bring_jobs_forward(day, at(5)).expect("written");
+    assert_eq!(texts(&start(&mut store, 5, 9)), ["soon", "due"]);
+    assert_eq!(store.next_job_at("mail").expect("readable"), Some(at(60)));
+    assert_eq!(texts(&start(&mut store, 60, 9)), ["far"]);
+}
+
 pub(crate) fn a_schedule_fires_once_for_ever<E: Engine>() {
     let engine = E::new();
     let mut store = engine.open();

@@ -285,6 +285,48 @@ pub(crate) fn a_replay_is_done_once<E: Engine>() {
     assert_eq!(counts(&mut store), (2, 0));
 }
 
+pub(crate) fn a_dead_letter_has_the_last_job_of_its_key<E: Engine>() {
+    let engine = E::new();
+    let mut store = engine.open();
+    for (seconds, payload, max_attempts) in [(0, "first", 1), (10, "second", 2)] {
+        let new = NewJob {
+            max_attempts,
+            ..job(payload).with_key("AAPL")
+        };
+        store.enqueue(&[new], at(seconds)).expect("written");
+        let started = start(&mut store, seconds, 9);
+        let dead = Settled::Dead {
+            reason: "delisted".to_owned(),
+            last: String::new(),
+        };
+        settle(&mut store, &started[0], dead, seconds);
+    }
+    assert_eq!(reasons(&mut store), [count("delisted", 1)]);
+    assert_eq!(replay(&mut store, 20).count, 1);
+    let started = start(&mut store, 20, 9);
+    assert_eq!(started[0].payload, b"second");
+    assert_eq!(started[0].max_attempts, 2);
+}
+
+pub(crate) fn old_dead_letters_are_dropped_but_those_of_urls<E: Engine>() {
+    let (_engine, mut store) = begun::<E>();
+    store
+        .add(&[link_to("http://a.example/1", 1)])
+        .expect("written");
+    let url = Buried::Url(UrlId(1));
+    store.bury(&url, &letter("protocol", 1)).expect("written");
+    for (name, seconds) in [("a", 1), ("b", 2), ("c", 3), ("d", 4)] {
+        let buried = store.bury(&text(name), &letter("invalid_url", seconds));
+        buried.expect("written");
+    }
+    let mut expire = |limit| store.expire_dead_letters(at(4), limit).expect("written");
+    assert_eq!([expire(2), expire(2), expire(2)], [2, 1, 0]);
+    assert_eq!(
+        reasons(&mut store),
+        [count("invalid_url", 1), count("protocol", 1)]
+    );
+}
+
 pub(crate) fn the_last_exchange_is_cut<E: Engine>() {
     let engine = E::new();
     let mut store = engine.open();
@@ -296,4 +338,91 @@ pub(crate) fn the_last_exchange_is_cut<E: Engine>() {
     let kept = store.dead_letter(id).expect("readable").expect("kept");
     assert_eq!(kept.letter.last.len(), LAST_EXCHANGE - 1);
     assert!(long.last.starts_with(&kept.letter.last));
+}
+
+pub(crate) fn dead_letters_are_listed_latest_first<E: Engine>() {
+    let engine = E::new();
+    let mut store = engine.open();
+    for (number, reason) in (0..).zip(["loop", "other", "loop", "loop", "other"]) {
+        let subject = text(&number.to_string());
+        let letter = letter(reason, number);
+        store.bury(&subject, &letter).expect("written");
+    }
+    let mut listed = |filter: &DeadLetterFilter, limit| {
+        let (mut next, mut pages) = (Some(DeadLetterId::END), Vec::new());
+        while let Some(before) = next {
+            let page = store.letters_before(filter, before, limit);
+            let page = page.expect("readable");
+            assert!(page.rows.len() <= limit);
+            pages.extend(page.rows.into_iter().map(|letter| letter.id.0 - 1));
+            next = page.next;
+        }
+        pages
+    };
+    let reason = DeadLetterFilter {
+        reason: Some("loop".to_owned()),
+        ..DeadLetterFilter::default()
+    };
+    let since = DeadLetterFilter {
+        since: Some(at(2)),
+        ..reason.clone()
+    };
+    let one = DeadLetterFilter {
+        id: Some(DeadLetterId(2)),
+        ..DeadLetterFilter::default()
+    };
+    let queue = DeadLetterFilter {
+        queue: Some("mail".to_owned()),
+        ..DeadLetterFilter::default()
+    };
+    for limit in 1..6 {
+        assert_eq!(listed(&DeadLetterFilter::default(), limit), [4, 3, 2, 1, 0]);
+        assert_eq!(listed(&reason, limit), [3, 2, 0]);
+        assert_eq!(listed(&since, limit), [3, 2]);
+        assert_eq!(listed(&one, limit), [1]);
+        assert_eq!(listed(&queue, limit), [0; 0]);
+    }
+}
+
+pub(crate) fn a_dead_letter_is_news_once<E: Engine>() {
+    let engine = E::new();
+    let mut store = engine.open();
+    let fail = |store: &mut E::Store, seconds: i64| {
+        for attempt in 0..3 {
+            let started = start(store, seconds + attempt, 9);
+            let at = seconds + attempt;
+            settle(store, &started[0], retry(at + 1), at);
+        }
+    };
+    let told = |store: &mut E::Store, after, limit| {
+        let told = store.letters_told_after(after, limit).expect("readable");
+        let (turns, letters): (Vec<Turn>, Vec<i64>) = told
+            .into_iter()
+            .map(|(turn, letter)| (turn, letter.id.0))
+            .unzip();
+        assert!(turns.is_sorted_by(|a, b| a < b));
+        (letters, turns.last().copied().unwrap_or(after))
+    };
+    store.enqueue(&[keyed("a", 60)], at(0)).expect("written");
+    fail(&mut store, 10);
+    store
+        .bury(&text("http://["), &letter("invalid_url", 20))
+        .expect("written");
+    let (letters, last) = told(&mut store, Turn::START, 9);
+    assert_eq!(letters, [1, 2]);
+    assert_eq!(told(&mut store, Turn::START, 1).0, [1]);
+    // The same again is no news; what failed again after a replay is.
+    store
+        .bury(&text("http://["), &letter("invalid_url", 30))
+        .expect("written");
+    assert_eq!(told(&mut store, last, 9).0, [0; 0]);
+    assert_eq!(replay(&mut store, 40).count, 1);
+    assert_eq!(told(&mut store, last, 9).0, [0; 0]);
+    fail(&mut store, 50);
+    let (letters, last) = told(&mut store, last, 9);
+    assert_eq!(letters, [1]);
+    store
+        .bury(&text("http://]"), &letter("invalid_url", 60))
+        .expect("written");
+    assert_eq!(told(&mut store, last, 9).0, [3]);
 }

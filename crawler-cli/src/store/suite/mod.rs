@@ -1,9 +1,11 @@
 //! Tests of the trait. Each engine runs all of them: `suite!(MyEngine)`.
 
+mod admin;
 mod job_model;
 mod jobs;
 mod kill;
 mod letters;
+mod lists;
 mod model;
 mod runs;
 mod watch;
@@ -22,10 +24,12 @@ use super::*;
 use crate::check::life::{Record as Life, State};
 use crate::check::{Cause, Class, Redirect, Reference, Verdict};
 
+pub(crate) use admin::*;
 pub(crate) use job_model::jobs_agree_with_the_model;
 pub(crate) use jobs::*;
 pub(crate) use kill::{Durable, child, kills, kills_while_watching};
 pub(crate) use letters::*;
+pub(crate) use lists::*;
 pub(crate) use model::agrees_with_the_model;
 pub(crate) use runs::*;
 pub(crate) use watch::*;
@@ -78,11 +82,21 @@ macro_rules! suite {
             an_attempt_is_settled_once
             what_is_given_back_does_not_count
             queues_know_when_they_have_work
+            jobs_do_not_wait_for_a_clock_that_was_set_back
             the_last_attempt_ends_as_a_dead_letter
             dead_letters_are_kept_once
             dead_letters_are_found_by_what_they_are
             a_replay_is_done_once
+            a_dead_letter_has_the_last_job_of_its_key
+            old_dead_letters_are_dropped_but_those_of_urls
             the_last_exchange_is_cut
+            dead_letters_are_listed_latest_first
+            a_dead_letter_is_news_once
+            tokens_have_names_of_their_own
+            samples_are_kept_for_long
+            an_answer_is_remembered_for_a_while
+            a_receiver_is_told_from_now_on
+            stores_have_different_ids
             a_schedule_fires_once_for_ever
             schedules_keep_what_changed
             messages_are_sent_once
@@ -106,6 +120,11 @@ macro_rules! suite {
             times_of_guards_are_kept
             cycles_and_notices_are_kept
             urls_are_exported_by_their_numbers
+            lists_go_on_while_urls_move
+            what_is_wrong_with_a_host_comes_first
+            a_page_looks_at_few_rows
+            hosts_are_listed_by_name_and_by_time
+            holds_notices_and_changes_are_read_in_pages
             what_is_in_no_set_for_long_is_forgotten
             what_a_check_has_learned_is_known_to_watch
             watching_agrees_with_the_model

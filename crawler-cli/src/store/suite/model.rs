@@ -239,6 +239,7 @@ impl Model {
             to: State::Alive,
             status: None,
             why: String::new(),
+            is_damped: false,
         };
         Completed {
             demand: met,

@@ -62,13 +62,9 @@ impl<S: crate::store::Engine> Watch<S> {
         let decision = self
             .rules
             .decide(now, &mut life, verdict, &context, &mut self.random);
-        let change = decision.transition.map(|change| Change {
-            at: change.at,
-            from: change.from,
-            to: change.to,
-            status: answer.status,
-            why: change.why.name().into_owned(),
-        });
+        let change = decision
+            .transition
+            .map(|change| Change::new(&change, answer.status));
         Judgement {
             id: due.id,
             next: Some((Lane::of(life.state(), false), decision.due)),

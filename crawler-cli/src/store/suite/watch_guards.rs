@@ -42,13 +42,7 @@ pub(crate) fn holds_survive<E: Engine>() {
             false => rules.release(at(6), &mut life),
         };
         let change = change.expect("a change");
-        let changes = vec![Change {
-            at: change.at,
-            from: change.from,
-            to: change.to,
-            status: None,
-            why: change.why.name().into_owned(),
-        }];
+        let changes = vec![Change::new(&change, None)];
         Amendment {
             id: due.id,
             life,

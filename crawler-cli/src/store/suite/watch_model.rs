@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
+use super::lists::listed;
 use super::watch::{Watch, new_urls};
 use super::*;
 
@@ -24,12 +25,16 @@ pub(crate) fn watching_agrees_with_the_model<E: Engine>() {
             step.apply(&mut watch, &mut model);
             model.compare(&mut watch);
         }
+        model.compare_lists(&mut watch);
         Ok(())
     });
     if let Err(error) = agreed {
         panic!("{error}");
     }
 }
+
+/// A status after which a URL waits for an operator.
+const WAITS: u16 = 299;
 
 const URLS: usize = 9;
 const SETS: usize = 3;
@@ -70,7 +75,9 @@ enum Meant {
 fn step() -> impl Strategy<Value = Step> {
     let urls = || proptest::collection::vec(0..URLS, 0..6);
     let set = || 0..SETS;
-    let status = prop_oneof![4 => Just(200u16), 3 => Just(410), 2 => Just(404), 2 => Just(503)];
+    let status = prop_oneof![
+        4 => Just(200u16), 3 => Just(410), 2 => Just(404), 2 => Just(503), 1 => Just(WAITS)
+    ];
     prop_oneof![
         4 => (set(), urls()).prop_map(|(set, urls)| Step::Submit { set, urls }),
         3 => (set(), urls(), prop::bool::weighted(0.8))
@@ -173,6 +180,9 @@ impl Model {
             ..ModelUrl::default()
         };
         let url = self.urls.entry(number).or_insert(new);
+        if url.sets.is_empty() {
+            url.due = url.due.or(Some((Lane::of(url.life.state(), false), now)));
+        }
         let member = url.sets.entry(set).or_insert((0, false));
         match reading {
             Some(reading) => member.0 = reading,
@@ -370,6 +380,34 @@ impl Model {
         }
     }
 
+    /// Each list has what its filters say, once.
+    fn compare_lists(&self, watch: &mut Watch<impl crate::store::Engine>) {
+        let all = |count| std::iter::once(None).chain((0..count).map(Some));
+        for (set, host) in all(SETS).flat_map(|set| all(3).map(move |host| (set, host))) {
+            for state in std::iter::once(None).chain(State::ALL.map(Some)) {
+                let is_meant = |number: usize, url: &ModelUrl| {
+                    set.is_none_or(|set| url.sets.contains_key(&set))
+                        && host.is_none_or(|host| number % 3 == host)
+                        && state.is_none_or(|state| url.life.state() == state)
+                };
+                let mut expected: Vec<String> = (self.in_sets())
+                    .filter(|(number, url)| is_meant(*number, url))
+                    .map(|(number, _)| url(number))
+                    .collect();
+                expected.sort();
+                let list = UrlList {
+                    set: set.map(set_name),
+                    host: host.map(|host| format!("http://host{host}/")),
+                    state,
+                    after: None,
+                };
+                let mut found = listed(watch, &list, 2, |_| {});
+                found.sort();
+                assert_eq!(found, expected, "{list:?}");
+            }
+        }
+    }
+
     fn compare_due(&self, watch: &mut Watch<impl crate::store::Engine>) {
         for lanes in [Lanes::Schedule, Lanes::Doubt] {
             let is_in = |lane: &Lane| lanes.lanes().contains(lane);
@@ -457,7 +495,8 @@ impl Step {
                         continue;
                     };
                     if judged.insert(number) {
-                        let judgement = watch.judgement(due, status, now);
+                        let mut judgement = watch.judgement(due, status, now);
+                        judgement.next = judgement.next.filter(|_| status != WAITS);
                         model.judge(number, &judgement);
                         judgements.push(judgement);
                     }

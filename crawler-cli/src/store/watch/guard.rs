@@ -94,6 +94,9 @@ pub struct NoticeId(pub i64);
 impl NoticeId {
     /// Before the first notice.
     pub const START: Self = Self(0);
+
+    /// After the last notice, and after all that are to come.
+    pub const END: Self = Self(i64::MAX);
 }
 
 /// What an operator should know: a guard went on or off, an alarm, a deed of an operator.

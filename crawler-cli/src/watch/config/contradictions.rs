@@ -17,10 +17,6 @@ pub(super) fn find(config: &Config, reader: &mut Reader<'_>) {
 
 /// The tables that are there once.
 fn once(config: &Config, reader: &mut Reader<'_>) {
-    if !config.http.listen.ip().is_loopback() {
-        let why = "the service has no tokens, so it listens on loopback alone; allowed: \"127.0.0.1:PORT\" or \"[::1]:PORT\"";
-        reader.contradiction("http.listen", why);
-    }
     if config.store.password_file.is_some() {
         reader.contradiction("store.password_file", "SQLite has no password");
     }
@@ -75,7 +71,7 @@ fn schedules(config: &Config, reader: &mut Reader<'_>) {
         config
             .schedules
             .iter()
-            .filter_map(|schedule| filled(&schedule.job)),
+            .filter_map(|schedule| schedule.job.fills()),
     );
     for (index, schedule) in config.schedules.iter().enumerate() {
         let key = |name: &str| format!("schedule[{index}].{name}");
@@ -98,20 +94,12 @@ fn schedules(config: &Config, reader: &mut Reader<'_>) {
             let mut sets = config.sets.iter();
             sets.any(|set| set.name == name && set.source != Source::Submitted)
         };
-        if let Some(set) = filled(&schedule.job).filter(|set| has_source(set)) {
+        if let Some(set) = schedule.job.fills().filter(|set| has_source(set)) {
             let why = format!(
                 "the set {set} has a source of its own; each would remove what the other one adds"
             );
             reader.contradiction(&key("job"), &why);
         }
-    }
-}
-
-/// The set that a job fills.
-fn filled(job: &JobConfig) -> Option<&str> {
-    match job {
-        JobConfig::Find { into_set, .. } | JobConfig::Sitemap { into_set, .. } => Some(into_set),
-        JobConfig::Check { .. } | JobConfig::Fetch { .. } | JobConfig::Command { .. } => None,
     }
 }
 

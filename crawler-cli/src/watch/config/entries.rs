@@ -197,6 +197,16 @@ pub enum JobConfig {
     },
 }
 
+impl JobConfig {
+    /// The set that the job fills.
+    pub(in crate::watch) fn fills(&self) -> Option<&str> {
+        match self {
+            Self::Find { into_set, .. } | Self::Sitemap { into_set, .. } => Some(into_set),
+            Self::Check { .. } | Self::Fetch { .. } | Self::Command { .. } => None,
+        }
+    }
+}
+
 /// `[[webhook]]`: who is told of changes.
 #[derive(Clone, PartialEq)]
 pub struct WebhookConfig {

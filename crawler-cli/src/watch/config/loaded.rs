@@ -6,11 +6,11 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use super::Config;
 use super::contradictions;
 use super::error::{ConfigError, Place};
 use super::reader::{PREFIX, Reader};
 use super::tables::{Row, TABLES, written};
+use super::{Config, JobConfig};
 use crate::check::life::Profile;
 use crate::terminal;
 
@@ -77,6 +77,24 @@ impl Loaded {
             file,
             places,
         })
+    }
+
+    /// Refuses jobs about which others know more. `wrong` says why a job cannot run.
+    ///
+    /// # Errors
+    /// What is wrong, as [`read`](Self::read) says it.
+    pub fn check_jobs(self, wrong: impl Fn(&JobConfig) -> Option<String>) -> Result<Self, String> {
+        let schedules = self.config.schedules.iter().enumerate();
+        let errors = schedules.filter_map(|(index, schedule)| {
+            let (path, why) = (format!("schedule[{index}].job"), wrong(&schedule.job)?);
+            let why = terminal::neutralise(&why);
+            Some(format!("{}: {path}: {why}", self.origin(&path)))
+        });
+        let errors: Vec<_> = errors.collect();
+        match errors.is_empty() {
+            true => Ok(self),
+            false => Err(errors.join("\n")),
+        }
     }
 
     /// The file.

@@ -18,6 +18,7 @@
 
 mod contradictions;
 mod cron;
+mod current;
 mod entries;
 mod error;
 mod headers;
@@ -32,6 +33,7 @@ mod tables;
 mod tests;
 
 pub use crate::jobs::{CatchUp, Overlap};
+pub use current::{Current, Reload};
 pub use entries::{HostConfig, JobConfig, ScheduleConfig, SetConfig, Source, Topic, WebhookConfig};
 pub use error::ConfigError;
 pub use loaded::{Loaded, environment, example};

@@ -23,7 +23,7 @@ pub struct StoreConfig {
     pub shard: (u32, u32),
     /// The file with the password of a PostgreSQL server.
     pub password_file: Option<PathBuf>,
-    /// How long a URL in no set keeps its history. Default: 400 days; `None`: for ever.
+    /// How long a URL in no set keeps its history, and how long a dead letter is kept. Default: 400 days; `None`: for ever.
     pub keep: Option<Duration>,
 }
 
@@ -40,10 +40,12 @@ impl Default for StoreConfig {
 }
 
 /// `[http]`.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HttpConfig {
     /// The address to listen at; port 0: any free port. Default: `127.0.0.1:0`.
     pub listen: SocketAddr,
+    /// The names by which others reach the service, beside those of this machine. Default: none.
+    pub names: Vec<String>,
     /// The most connections at once. Default: 64.
     pub connections: NonZeroUsize,
 }
@@ -52,6 +54,7 @@ impl Default for HttpConfig {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            names: Vec::new(),
             connections: NonZeroUsize::new(64).unwrap_or(NonZeroUsize::MIN),
         }
     }

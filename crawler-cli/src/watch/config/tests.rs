@@ -292,7 +292,7 @@ recheck_410 = []
 gone_410 = { cuont = 4, span = "x" }
 prune_on = [500]
 [http]
-listen = "0.0.0.0:80"
+names = ["https://a/"]
 [store]
 url = "postgres://joe:secret@db/x"
 shard = "3/8"
@@ -321,7 +321,7 @@ auth_file = "missing"
         "15:14: policy.gone_410.cuont: there is no such key; did you mean count?",
         "15:32: policy.gone_410.span: \"x\" is no time; allowed: a time such as \"0s\", \"500ms\", \"90s\", \"15m\", \"12h\" or \"7d\"",
         "16:12: policy.prune_on: 500 is not 410, 404 or \"nxdomain\"; allowed: a list of 410, 404 and \"nxdomain\"",
-        "18:1: http.listen: the service has no tokens, so it listens on loopback alone; allowed: \"127.0.0.1:PORT\" or \"[::1]:PORT\"",
+        "18:9: http.names: \"https://a/\" is no host name; allowed: a list of host names, such as [\"watch.example.org\"]",
         "20:7: store.url: this version keeps everything in SQLite; allowed: \"sqlite:FILE\"",
         "21:9: store.shard: SQLite serves one fleet; allowed: \"1/1\"; several fleets need PostgreSQL",
         "23:12: guard.canaries: a URL with credentials; they belong into auth_file of [[host]]; allowed: a list of http or https URLs without credentials",
@@ -519,4 +519,14 @@ fn files_that_cannot_be_read_are_told() {
     std::fs::write(&long, " ".repeat((4 << 20) + 1)).expect("written");
     let long = Loaded::read(&long, &[]).expect_err("long");
     assert!(long.ends_with("longer than 4 MiB"), "{long}");
+}
+
+/// The README shows what works.
+#[test]
+fn the_file_of_the_readme_is_accepted() {
+    let readme = include_str!("../../../README.md");
+    let after = readme.split_once("```toml\n").expect("a file in TOML").1;
+    let file = after.split_once("```").expect("its end").0;
+    let config = parse(file).expect("a good file");
+    assert_eq!((config.sets.len(), config.schedules.len()), (2, 1));
 }

@@ -8,23 +8,24 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::message::{Command, HoldDeed, LiveStatus, Refusal, RefusalKind, Reply};
-use super::offline::end_hold;
-use super::perform::{By, perform};
+use super::message::{Command, LiveStatus, Refusal, RefusalKind, Reply, ScheduleDeed};
+use super::perform::{By, Schedules, perform};
 use super::socket::{LineLimits, Lines, connect, socket_of};
 use crate::check::life::Rules;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Inline, StoreError, StoreErrorKind, StoreHandle};
+use crate::watch::hold::release_piece;
 
 /// The way of commands to a store.
 ///
 /// ```
 /// use crawler_cli::check::life::Profile;
-/// use crawler_cli::watch::control::{Command, Hand, Reply};
+/// use crawler_cli::watch::control::{Command, Hand, Reply, Schedules};
 ///
 /// let folder = tempfile::tempdir()?;
 /// // No service runs, so the command is performed here.
-/// let mut hand = Hand::reach(&folder.path().join("watch.db"), Profile::Default.rules())?;
+/// let store = folder.path().join("watch.db");
+/// let mut hand = Hand::reach(&store, Profile::Default.rules(), Schedules::default())?;
 /// assert!(!hand.is_service());
 /// let add = Command::Add { set: "docs".into(), urls: vec!["https://example.com/".into()] };
 /// assert!(matches!(hand.send(&add)?, Reply::Added { new: 1, .. }));
@@ -35,6 +36,7 @@ pub struct Hand {
     store: PathBuf,
     way: Way,
     rules: Rules,
+    schedules: Schedules,
 }
 
 #[derive(Debug)]
@@ -63,11 +65,11 @@ impl fmt::Display for ControlError {
         match self {
             Self::Store(error) => error.fmt(f),
             Self::Silent(socket, error) => {
-                write!(
-                    f,
-                    "{}: the service does not answer: {error}",
-                    socket.display()
-                )
+                write!(f, "{}: the service does not answer", socket.display())?;
+                match error.kind() {
+                    io::ErrorKind::TimedOut => write!(f, " within {} s{STOPPED}", ANSWER.as_secs()),
+                    _ => write!(f, ": {error}"),
+                }
             }
             Self::Foreign(socket, why) => {
                 let path = socket.display();
@@ -98,28 +100,20 @@ impl From<StoreError> for ControlError {
 }
 
 impl Hand {
-    /// Connects to the service of the store in this file, or opens the store, which is made if there is none. `rules` are
-    /// those of the configuration; they are used without a service.
+    /// Connects to the service of the store in this file, or opens the store, which is made if there is none. `rules` and
+    /// `schedules` are those of the configuration; they are used without a service.
     ///
     /// # Errors
     /// Another process has the lock of the store and does not listen, or the store cannot be opened.
-    pub fn reach(store: &Path, rules: Rules) -> Result<Self, ControlError> {
-        let since = Instant::now();
-        let way = loop {
-            if let Some(lines) = service_of(store)? {
-                break Way::Service(lines);
-            }
-            match Sqlite::open(store) {
-                Ok(engine) => break Way::Own(Inline::new(engine)),
-                // A service that starts or ends has the lock for a moment without a socket.
-                Err(error) if is_in_use(&error) && since.elapsed() < START => {
-                    thread::sleep(AGAIN);
-                }
-                Err(error) => return Err(error.into()),
-            }
-        };
+    pub fn reach(store: &Path, rules: Rules, schedules: Schedules) -> Result<Self, ControlError> {
+        let way = way_to(store)?;
         let store = store.to_owned();
-        Ok(Self { store, way, rules })
+        Ok(Self {
+            store,
+            way,
+            rules,
+            schedules,
+        })
     }
 
     /// Whether a service performs the commands.
@@ -132,9 +126,22 @@ impl Hand {
     /// # Errors
     /// The command was refused, the store failed, or the service does not answer.
     pub fn send(&mut self, command: &Command) -> Result<Reply, ControlError> {
-        let reply = match &mut self.way {
-            Way::Service(lines) => exchange(lines, &socket_of(&self.store), command)?,
-            Way::Own(store) => perform_here(store, &self.rules, command)?,
+        let since = Instant::now();
+        let reply = loop {
+            let lines = match &mut self.way {
+                Way::Service(lines) => lines,
+                Way::Own(store) => {
+                    break perform_here(store, &self.rules, &self.schedules, command)?;
+                }
+            };
+            match exchange(lines, &socket_of(&self.store), command) {
+                Ok(reply) => break reply,
+                Err(failed) if failed.is_repeatable && since.elapsed() < START => {
+                    thread::sleep(AGAIN);
+                    self.way = way_to(&self.store)?;
+                }
+                Err(failed) => return Err(failed.error),
+            }
         };
         match reply {
             Reply::Refused(refusal) => Err(ControlError::Refused(refusal)),
@@ -182,21 +189,50 @@ impl Hand {
 /// # Errors
 /// The service does not answer.
 pub fn live_status(store: &Path, host: Option<String>) -> Result<Option<LiveStatus>, ControlError> {
-    let Some(mut lines) = service_of(store)? else {
-        return Ok(None);
-    };
-    let socket = socket_of(store);
-    match exchange(&mut lines, &socket, &Command::Status { host })? {
-        Reply::Status(status) => Ok(Some(*status)),
-        Reply::Refused(refusal) => Err(ControlError::Refused(refusal)),
-        _ => Err(ControlError::Foreign(socket, "not a status".to_owned())),
+    let (socket, since) = (socket_of(store), Instant::now());
+    let command = Command::Status { host };
+    loop {
+        let Some(mut lines) = service_of(store)? else {
+            return Ok(None);
+        };
+        return match exchange(&mut lines, &socket, &command) {
+            Ok(Reply::Status(status)) => Ok(Some(*status)),
+            Ok(Reply::Refused(refusal)) => Err(ControlError::Refused(refusal)),
+            Ok(_) => Err(ControlError::Foreign(socket, "not a status".to_owned())),
+            Err(failed) if failed.is_repeatable && since.elapsed() < START => {
+                thread::sleep(AGAIN);
+                continue;
+            }
+            Err(failed) => Err(failed.error),
+        };
+    }
+}
+
+/// Whether a service listens beside the store in this file.
+pub(in crate::watch) fn has_service(store: &Path) -> bool {
+    !matches!(service_of(store), Ok(None))
+}
+
+/// The service of a store, or the store itself if none runs.
+fn way_to(store: &Path) -> Result<Way, ControlError> {
+    let since = Instant::now();
+    loop {
+        if let Some(lines) = service_of(store)? {
+            return Ok(Way::Service(lines));
+        }
+        match Sqlite::open(store) {
+            Ok(engine) => return Ok(Way::Own(Inline::new(engine))),
+            // A service that starts or ends has the lock for a moment without a socket.
+            Err(error) if is_in_use(&error) && since.elapsed() < START => thread::sleep(AGAIN),
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 
 /// A connection to the service of a store; `None`: none listens.
 fn service_of(store: &Path) -> Result<Option<Lines>, ControlError> {
     let socket = socket_of(store);
-    match connect(&socket) {
+    match connect(&socket, ANSWER) {
         Ok(stream) => Ok(Some(Lines::new(stream))),
         Err(error) => match error.kind() {
             // A process that was killed leaves its socket behind.
@@ -208,32 +244,67 @@ fn service_of(store: &Path) -> Result<Option<Lines>, ControlError> {
     }
 }
 
-fn exchange(lines: &mut Lines, socket: &Path, command: &Command) -> Result<Reply, ControlError> {
-    let silent = |error| ControlError::Silent(socket.to_owned(), error);
-    let line = serde_json::to_vec(command).map_err(|error| silent(error.into()))?;
-    lines.write(&line, LIMITS).map_err(silent)?;
-    let reply = lines.read(LIMITS).map_err(silent)?;
-    let reply = reply.ok_or_else(|| silent(io::ErrorKind::UnexpectedEof.into()))?;
-    serde_json::from_slice(&reply)
-        .map_err(|error| ControlError::Foreign(socket.to_owned(), error.to_string()))
+/// Why there is no reply.
+struct Failed {
+    error: ControlError,
+    /// The service has closed the connection, because it ended or was killed, or because the connection was idle for too
+    /// long. The command was not performed, or does no harm if it is performed again.
+    is_repeatable: bool,
+}
+
+fn exchange(lines: &mut Lines, socket: &Path, command: &Command) -> Result<Reply, Failed> {
+    let silent = |is_closed, error| Failed {
+        error: ControlError::Silent(socket.to_owned(), error),
+        is_repeatable: is_closed,
+    };
+    let line = serde_json::to_vec(command).map_err(|error| silent(false, error.into()))?;
+    // The service performs whole lines only.
+    let sent = lines.write(&line, LIMITS);
+    sent.map_err(|error| silent(is_closed(&error), error))?;
+    let reply = lines
+        .read(LIMITS)
+        .and_then(|reply| reply.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof)));
+    let reply = reply.map_err(|error| silent(is_closed(&error) && is_harmless(command), error))?;
+    serde_json::from_slice(&reply).map_err(|error| Failed {
+        error: ControlError::Foreign(socket.to_owned(), error.to_string()),
+        is_repeatable: false,
+    })
+}
+
+fn is_closed(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
+}
+
+/// Whether the command can be performed twice.
+fn is_harmless(command: &Command) -> bool {
+    match command {
+        // The second time a token has its name already.
+        Command::Hold { .. } | Command::Token { .. } => false,
+        Command::Schedule { deed, .. } => *deed != ScheduleDeed::Run,
+        _ => true,
+    }
 }
 
 /// Performs a command in this process.
 fn perform_here(
     store: &Inline<Sqlite>,
     rules: &Rules,
+    schedules: &Schedules,
     command: &Command,
 ) -> Result<Reply, StoreError> {
     let by = By {
         who: format!("uid {}", rustix::process::geteuid().as_raw()),
         now: Timestamp::now(),
     };
-    let command = command.clone();
+    let (command, schedules) = (command.clone(), schedules.clone());
     let now = by.now;
-    let performed = store.call(move |engine| perform(engine, &command, &by))?;
-    if let Some((host, deed)) = performed.hold_ended {
-        let is_confirmed = deed == HoldDeed::Confirm;
-        store.with(|engine| end_hold(engine, rules, host, is_confirmed, now))?;
+    let performed = store.call(move |engine| perform(engine, &command, &by, &schedules))?;
+    if let Some((host, end)) = performed.hold_ended {
+        while store
+            .with(|engine| release_piece(engine, rules, now, host, end))?
+            .is_some()
+        {}
     }
     Ok(performed.reply)
 }
@@ -253,9 +324,14 @@ impl Refusal {
 const START: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// The service answers when the writer has committed, which takes long only on a slow disk.
+/// How long the service has to accept a connection and to begin an answer. It answers when the writer has committed.
+const ANSWER: Duration = Duration::from_secs(5);
+/// What to do about a service that does not.
+const STOPPED: &str = ": its process may be stopped, or its disk may hang. Look at the process and its log; \
+    'kill -CONT' lets a stopped process go on. Then it may still perform the command";
+
 const LIMITS: LineLimits = LineLimits {
     longest: 1 << 20,
-    idle: Duration::from_secs(60),
+    idle: ANSWER,
     transfer: Duration::from_secs(10),
 };

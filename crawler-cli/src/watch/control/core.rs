@@ -1,13 +1,11 @@
 //! Questions to the core of the service, and what it is told. The core takes them between two turns of its loop.
 
-use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use url::Url;
 
-use super::message::{CoreStatus, HoldDeed};
-use crate::store::{HostId, Pause, Scope};
+use super::message::{CoreStatus, HostLive};
 
 /// What the core is asked or told.
 #[derive(Debug)]
@@ -19,36 +17,20 @@ pub enum CoreMessage {
         /// Where the answer goes. Nobody may be waiting any more.
         answer: SyncSender<CoreStatus>,
     },
-    /// An operator ended the hold of a host.
-    HoldEnded {
-        /// The host.
-        host: HostId,
-        /// How.
-        deed: HoldDeed,
+    /// How do these hosts wait, and what are their limits?
+    Hosts {
+        /// The URLs of their roots: at most [`MOST_HOSTS`](Self::MOST_HOSTS).
+        roots: Vec<Url>,
+        /// Where the answer goes, in the order of the hosts. Nobody may be waiting any more.
+        answer: SyncSender<Vec<HostLive>>,
     },
-    /// What operators have paused, all of it: the service has started, or it has changed.
-    Paused {
-        /// Whether everything is paused.
-        everything: bool,
-        /// The hosts that are paused.
-        hosts: HashSet<Url>,
-    },
-    /// Something became due, by a command: look into the store.
+    /// An operator has changed something in the store: something is due, paused, or not held any more. Look into it.
     LookAgain,
 }
 
 impl CoreMessage {
-    /// What the core is told of these pauses.
-    pub fn paused(pauses: &[Pause]) -> Self {
-        let hosts = pauses.iter().filter_map(|pause| match &pause.what {
-            Scope::Host(root) => Url::parse(root).ok(),
-            Scope::All => None,
-        });
-        Self::Paused {
-            everything: pauses.iter().any(|pause| pause.what == Scope::All),
-            hosts: hosts.collect(),
-        }
-    }
+    /// How many hosts one message asks about; the core says nothing of further ones.
+    pub const MOST_HOSTS: usize = 100;
 }
 
 /// Connects the threads that serve commands with the core. At most 64 messages wait.
@@ -92,8 +74,17 @@ impl CoreHandle {
         answered.recv_timeout(patience).ok()
     }
 
+    /// Asks the core about hosts. `None`: it did not answer within `patience`, or has ended.
+    pub fn hosts(&self, roots: Vec<Url>, patience: Duration) -> Option<Vec<HostLive>> {
+        let (answer, answered) = sync_channel(1);
+        self.sender
+            .try_send(CoreMessage::Hosts { roots, answer })
+            .ok()?;
+        answered.recv_timeout(patience).ok()
+    }
+
     /// Tells the core something. `false`: it has ended, or too much waits for it already. What it is told is in the
-    /// store too, and the core finds it there.
+    /// store too, and the core finds it there within a minute.
     pub fn tell(&self, message: CoreMessage) -> bool {
         self.sender.try_send(message).is_ok()
     }

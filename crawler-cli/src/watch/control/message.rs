@@ -1,9 +1,13 @@
 //! What clients and the service say to each other.
 
+use std::time::Duration;
+
+use courser::Rate;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::store::{DeadLetterFilter, DeadLetterId, Scope};
+use crate::check::host::HeadUse;
+use crate::store::{DeadLetterFilter, DeadLetterId, HoldEnd, Scope};
 use crate::watch::core::Waiting;
 
 /// What is asked of the store, or of the service that runs on it.
@@ -91,6 +95,11 @@ pub enum Command {
         /// Which dead letters.
         letters: Letters,
     },
+    /// Makes or removes a token. Answer: [`Reply::Done`].
+    Token {
+        /// What is done.
+        deed: TokenDeed,
+    },
 }
 
 impl Command {
@@ -159,6 +168,15 @@ pub enum HoldDeed {
     Confirm,
 }
 
+impl From<HoldDeed> for HoldEnd {
+    fn from(deed: HoldDeed) -> Self {
+        match deed {
+            HoldDeed::Release => Self::Release,
+            HoldDeed::Confirm => Self::Confirm,
+        }
+    }
+}
+
 /// What is done with a schedule.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -167,8 +185,34 @@ pub enum ScheduleDeed {
     Run,
     /// It does not fire.
     Pause,
-    /// It fires again at its times.
+    /// It fires again; what was missed meanwhile is subject to
+    /// [`catch_up`](crate::watch::config::ScheduleConfig::catch_up).
     Resume,
+}
+
+/// What is done with a token.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenDeed {
+    /// It is made. The token itself stays with who makes it.
+    Add {
+        /// The part of the token that names it.
+        id: String,
+        /// What the operator calls it.
+        name: String,
+        /// Its [hash](crate::watch::tokens::hash_of), in Base64.
+        hash: String,
+        /// Whether it allows changes.
+        may_write: bool,
+        /// When it ends; absent: never.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires_at: Option<Timestamp>,
+    },
+    /// It opens nothing any more.
+    Remove {
+        /// Its name.
+        name: String,
+    },
 }
 
 /// What is answered to a [`Command`].
@@ -306,4 +350,30 @@ pub struct HostWaits {
     pub waiting: u64,
     /// Why they wait; empty if the next one is asked at once.
     pub waits: Vec<Waiting>,
+}
+
+/// A host in the running service, with its limits.
+#[derive(Clone, Debug)]
+pub struct HostLive {
+    /// How it waits.
+    pub waits: HostWaits,
+    /// How it is asked.
+    pub limits: HostLimits,
+}
+
+/// How much of a host is asked at once, and how fast: by the configuration and by its robots.txt.
+#[derive(Clone, Copy, Debug)]
+pub struct HostLimits {
+    /// The most requests in flight; `None`: no limit.
+    pub connections: Option<usize>,
+    /// The largest rate of requests; `None`: no limit.
+    pub rate: Option<Rate>,
+    /// The shortest time between two requests.
+    pub delay: Duration,
+    /// The one that its robots.txt asks for, if it is longer and was read.
+    pub robots_delay: Option<Duration>,
+    /// The limit for one request in all.
+    pub timeout: Duration,
+    /// Whether URLs are asked by HEAD first.
+    pub head: HeadUse,
 }

@@ -11,18 +11,21 @@
 mod client;
 mod core;
 mod message;
-mod offline;
+mod operate;
 mod perform;
 mod server;
 mod socket;
+mod token;
 
+pub(in crate::watch) use client::has_service;
 pub use client::{ControlError, Hand, live_status};
 pub use core::{CoreHandle, CoreInbox, CoreMessage, core_channel};
 pub use message::{
-    Command, CoreStatus, GuardOn, HoldDeed, HostWaits, Letters, LiveStatus, Refusal, RefusalKind,
-    Reply, ScheduleDeed, StoreCondition, Target,
+    Command, CoreStatus, GuardOn, HoldDeed, HostLimits, HostLive, HostWaits, Letters, LiveStatus,
+    Refusal, RefusalKind, Reply, ScheduleDeed, StoreCondition, Target, TokenDeed,
 };
+pub use operate::Operator;
 pub(crate) use perform::check_name;
-pub use perform::{By, Performed, perform};
-pub use server::{ControlServer, Served};
+pub use perform::{By, Performed, Schedules, perform};
+pub use server::ControlServer;
 pub use socket::socket_of;

@@ -1,13 +1,19 @@
 //! What a command does to the store: the same function in the service and without one.
 
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
 use jiff::Timestamp;
 
 use super::message::{Command, HoldDeed, Refusal, RefusalKind, Reply, ScheduleDeed, Target};
+use super::token::token;
 use crate::check::life::State;
 use crate::store::{
-    DeadLetterId, Engine, HostId, NewUrl, Notice, Origin, Pause, ScheduleChange, Scope, StoreError,
-    UrlId, Which,
+    DeadLetterId, Engine, Guarded, HoldEnd, HostHold, HostId, NewUrl, Notice, Origin, Pause,
+    ScheduleChange, Scope, StoreError, UrlId, Which,
 };
+use crate::toml_text::nearest;
+use crate::watch::config::ScheduleConfig;
 use crate::watch::work::firing_job;
 
 /// Who gives a command, and when.
@@ -19,13 +25,46 @@ pub struct By {
     pub now: Timestamp,
 }
 
+/// The schedules of the configuration, which commands can name: how often the jobs of each are tried.
+#[derive(Clone, Debug, Default)]
+pub struct Schedules(BTreeMap<String, NonZeroU32>);
+
+impl From<&[ScheduleConfig]> for Schedules {
+    fn from(schedules: &[ScheduleConfig]) -> Self {
+        let attempts = |schedule: &ScheduleConfig| (schedule.name.clone(), schedule.max_attempts);
+        Self(schedules.iter().map(attempts).collect())
+    }
+}
+
+impl Schedules {
+    /// How often the jobs of this schedule are tried.
+    ///
+    /// # Errors
+    /// The configuration has no such schedule; it has those that the text names.
+    fn attempts(&self, name: &str) -> Result<NonZeroU32, String> {
+        if let Some(attempts) = self.0.get(name) {
+            return Ok(*attempts);
+        }
+        let known: Vec<&str> = self.0.keys().map(String::as_str).collect();
+        let near = check_name(name).ok().and_then(|()| nearest(name, &known));
+        let near = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
+        let known = match known.is_empty() {
+            true => "none".to_owned(),
+            false => known.join(", "),
+        };
+        Err(format!(
+            "{name}: no such schedule in the configuration, which has: {known}{near}"
+        ))
+    }
+}
+
 /// What was performed.
 #[derive(Clone, Debug)]
 pub struct Performed {
     /// The answer.
     pub reply: Reply,
-    /// The hold that is to be ended: by the core of the service if one runs.
-    pub hold_ended: Option<(HostId, HoldDeed)>,
+    /// The hold whose end has begun. Its URLs are still to be released: by the core of the service if one runs.
+    pub hold_ended: Option<(HostId, HoldEnd)>,
 }
 
 impl From<Reply> for Performed {
@@ -41,7 +80,7 @@ impl From<Reply> for Performed {
 ///
 /// ```
 /// use crawler_cli::store::{Inline, StoreHandle, sqlite::Sqlite};
-/// use crawler_cli::watch::control::{By, Command, Reply, perform};
+/// use crawler_cli::watch::control::{By, Command, Reply, Schedules, perform};
 /// use jiff::Timestamp;
 ///
 /// let store = Inline::new(Sqlite::temporary()?);
@@ -50,7 +89,8 @@ impl From<Reply> for Performed {
 ///     urls: vec!["https://example.com/".into(), "mailto:me@example.com".into()],
 /// };
 /// let by = By { who: "me".into(), now: Timestamp::UNIX_EPOCH };
-/// let performed = store.call(move |engine| perform(engine, &command, &by))?;
+/// let schedules = Schedules::default();
+/// let performed = store.call(move |engine| perform(engine, &command, &by, &schedules))?;
 /// let Reply::Added { new, rejected, .. } = performed.reply else { panic!("it is added") };
 /// assert_eq!(new, 1);
 /// assert_eq!(rejected, [(1, "the scheme is not http or https".to_owned())]);
@@ -63,6 +103,7 @@ pub fn perform(
     engine: &mut dyn Engine,
     command: &Command,
     by: &By,
+    schedules: &Schedules,
 ) -> Result<Performed, StoreError> {
     let reply = match command {
         Command::Status { .. } => refused(RefusalKind::Wrong, "no service runs on the store"),
@@ -126,7 +167,10 @@ pub fn perform(
                 refused(RefusalKind::NotFound, why)
             }
         },
-        Command::Schedule { name, deed } => schedule(engine, name, *deed, by)?,
+        Command::Schedule { name, deed } => match schedules.attempts(name) {
+            Ok(attempts) => schedule(engine, name, attempts, *deed, by)?,
+            Err(why) => refused(RefusalKind::NotFound, why),
+        },
         Command::Replay { letters, after } => {
             note_first(
                 engine,
@@ -149,6 +193,7 @@ pub fn perform(
             // What was dropped is not met again, so the same command goes on.
             count(dropped, 0, (dropped == PIECE as u64).then_some(0))
         }
+        Command::Token { deed } => token(engine, deed, by)?,
     };
     Ok(reply.into())
 }
@@ -186,14 +231,21 @@ fn hold(
     deed: HoldDeed,
     by: &By,
 ) -> Result<Performed, StoreError> {
-    let holds = engine.holds()?;
-    let Some(hold) = holds
-        .into_iter()
-        .find(|hold| hold.root == host && hold.ending.is_none())
-    else {
+    let end = HoldEnd::from(deed);
+    // The same command again goes on with an end that was cut short.
+    let is_it = |hold: &HostHold| hold.root == host && hold.ending.is_none_or(|it| it == end);
+    let Some(hold) = engine.holds()?.into_iter().find(is_it) else {
         return Ok(refused(RefusalKind::NotFound, format!("{host} is not held")).into());
     };
     let (id, held) = (hold.host, hold.held);
+    // Whatever ends the process now, the next one goes on.
+    engine.save_hold(&HostHold {
+        ending: Some(end),
+        ..hold
+    })?;
+    let mut stops = engine.stops(Guarded::Host(id))?;
+    stops.end(by.now);
+    engine.save_stops(Guarded::Host(id), &stops)?;
     let kind = match deed {
         HoldDeed::Release => "release",
         HoldDeed::Confirm => "confirm",
@@ -207,13 +259,14 @@ fn hold(
     })?;
     Ok(Performed {
         reply: count(held, 0, None),
-        hold_ended: Some((id, deed)),
+        hold_ended: Some((id, end)),
     })
 }
 
 fn schedule(
     engine: &mut dyn Engine,
     name: &str,
+    attempts: NonZeroU32,
     deed: ScheduleDeed,
     by: &By,
 ) -> Result<Reply, StoreError> {
@@ -222,7 +275,7 @@ fn schedule(
         ScheduleDeed::Resume => (paused(false), "resumed"),
         ScheduleDeed::Run => {
             // The workers of the schedule find the job, also if no service runs now.
-            engine.enqueue(&[firing_job(name, by.now)], by.now)?;
+            engine.enqueue(&[firing_job(name, by.now, attempts)], by.now)?;
             (ScheduleChange::default(), "ran")
         }
     };
@@ -296,7 +349,12 @@ fn note_first(
     }
 }
 
-fn note(engine: &mut dyn Engine, kind: &str, text: String, by: &By) -> Result<(), StoreError> {
+pub(super) fn note(
+    engine: &mut dyn Engine,
+    kind: &str,
+    text: String,
+    by: &By,
+) -> Result<(), StoreError> {
     let notice = Notice {
         at: by.now,
         kind: kind.to_owned(),
@@ -315,7 +373,7 @@ fn count(count: u64, passed: u64, after: Option<i64>) -> Reply {
     }
 }
 
-fn refused(kind: RefusalKind, why: impl Into<String>) -> Reply {
+pub(super) fn refused(kind: RefusalKind, why: impl Into<String>) -> Reply {
     let why = why.into();
     Reply::Refused(Refusal { kind, why })
 }

@@ -1,5 +1,6 @@
 //! The service's end of the socket: a thread that accepts clients, and a thread for each of at most 16 clients.
 
+use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -8,28 +9,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Scope as ThreadScope};
 use std::time::Duration;
-use std::{fs, process};
 
-use jiff::Timestamp;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt::socket_peercred;
 
-use super::core::{CoreHandle, CoreMessage};
-use super::message::{Command, LiveStatus, Refusal, RefusalKind, Reply, StoreCondition};
-use super::perform::{By, perform};
+use super::message::{Command, RefusalKind, Reply};
+use super::operate::Operator;
+use super::perform::refused;
 use super::socket::{LineLimits, Lines, listen, socket_of};
-use crate::store::{StoreHandle, WriterState};
-
-/// What the socket serves.
-#[derive(Clone, Debug)]
-pub struct Served<H> {
-    /// The thread that writes the store.
-    pub store: H,
-    /// The core of the service.
-    pub core: CoreHandle,
-    /// When the service started.
-    pub since: Timestamp,
-}
+use crate::store::StoreHandle;
 
 /// Serves commands on the socket of a store, until it is dropped. Only the user of the service and root are served.
 #[derive(Debug)]
@@ -46,7 +34,7 @@ impl ControlServer {
     ///
     /// # Errors
     /// The socket cannot be made.
-    pub fn start<H>(store: &Path, served: Served<H>) -> io::Result<Self>
+    pub fn start<H>(store: &Path, operator: Operator<H>) -> io::Result<Self>
     where
         H: StoreHandle + Clone + Send + 'static,
     {
@@ -55,18 +43,13 @@ impl ControlServer {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let pauses = served.store.read(|engine| engine.pauses());
-        let pauses = pauses.map_err(|error| io::Error::other(error.to_string()))?;
-        if !pauses.is_empty() {
-            served.core.tell(CoreMessage::paused(&pauses));
-        }
         let listener = listen(&path)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
         listener.set_nonblocking(true)?;
         let (stop, stopped) = UnixStream::pair()?;
         let thread = thread::Builder::new()
             .name("control".to_owned())
-            .spawn(move || accept(&listener, &stopped, &served))?;
+            .spawn(move || accept(&listener, &stopped, &operator))?;
         Ok(Self {
             path,
             stop: Some(stop),
@@ -125,7 +108,7 @@ impl Clients {
     }
 }
 
-fn accept<H>(listener: &UnixListener, stopped: &UnixStream, served: &Served<H>)
+fn accept<H>(listener: &UnixListener, stopped: &UnixStream, operator: &Operator<H>)
 where
     H: StoreHandle + Clone + Send + 'static,
 {
@@ -136,7 +119,7 @@ where
             match listener.accept() {
                 Ok((stream, _)) => {
                     number += 1;
-                    admit(scope, &clients, number, stream, served.clone());
+                    admit(scope, &clients, number, stream, operator.clone());
                 }
                 // Without a descriptor or memory, the client waits a moment in the queue of the socket.
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
@@ -167,7 +150,7 @@ fn admit<'scope, H>(
     clients: &'scope Clients,
     number: usize,
     stream: UnixStream,
-    served: Served<H>,
+    operator: Operator<H>,
 ) where
     H: StoreHandle + Send + 'static,
 {
@@ -191,7 +174,7 @@ fn admit<'scope, H>(
     let spawned = thread::Builder::new()
         .name("control client".to_owned())
         .spawn_scoped(scope, move || {
-            serve(Lines::new(stream), &served, &who);
+            serve(Lines::new(stream), &operator, &who);
             clients.remove(number);
         });
     if spawned.is_err() {
@@ -200,7 +183,7 @@ fn admit<'scope, H>(
 }
 
 /// Performs the commands of a client, until it ends, is too slow, or says what means nothing.
-fn serve<H: StoreHandle>(mut lines: Lines, served: &Served<H>, who: &str) {
+fn serve<H: StoreHandle>(mut lines: Lines, operator: &Operator<H>, who: &str) {
     loop {
         let line = match lines.read(LIMITS) {
             Ok(Some(line)) => line,
@@ -220,73 +203,8 @@ fn serve<H: StoreHandle>(mut lines: Lines, served: &Served<H>, who: &str) {
             }
         };
         drop(line);
-        let reply = match command {
-            Command::Status { host } => Reply::Status(Box::new(status(served, host))),
-            command => change(served, command, who),
-        };
-        if answer(&mut lines, &reply).is_err() {
+        if answer(&mut lines, &operator.perform(command, who)).is_err() {
             return;
-        }
-    }
-}
-
-fn status<H: StoreHandle>(served: &Served<H>, host: Option<String>) -> LiveStatus {
-    LiveStatus {
-        process: process::id(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        since: served.since,
-        store: match served.store.state() {
-            WriterState::Ok => StoreCondition::Ok,
-            WriterState::Full => StoreCondition::Full,
-            WriterState::Failing(why) => StoreCondition::Failing(why),
-            WriterState::Closed => StoreCondition::Failing("it is closed".to_owned()),
-        },
-        core: served.core.status(host, CORE_PATIENCE),
-    }
-}
-
-/// Has the writer perform a command, and tells the core.
-fn change<H: StoreHandle>(served: &Served<H>, command: Command, who: &str) -> Reply {
-    let by = By {
-        who: who.to_owned(),
-        now: Timestamp::now(),
-    };
-    let for_core = core_message(&command);
-    let is_pause = matches!(command, Command::Pause { .. } | Command::Resume { .. });
-    let performed = served.store.call(move |engine| {
-        let performed = perform(engine, &command, &by)?;
-        let pauses = is_pause.then(|| engine.pauses()).transpose()?;
-        Ok((performed, pauses))
-    });
-    let (performed, pauses) = match performed {
-        Ok(performed) => performed,
-        Err(error) => return refused(RefusalKind::Store, error.to_string()),
-    };
-    let ended = performed.hold_ended;
-    let ended = ended.map(|(host, deed)| CoreMessage::HoldEnded { host, deed });
-    let paused = pauses.map(|pauses| CoreMessage::paused(&pauses));
-    // The core finds by itself what is due, but not this.
-    let is_needed = ended.is_some() || paused.is_some();
-    let message = ended.or(paused).or(for_core);
-    let was_told = message.is_none_or(|message| served.core.tell(message));
-    match is_needed && !was_told {
-        true => refused(
-            RefusalKind::Busy,
-            "the core of the service does not listen".to_owned(),
-        ),
-        false => performed.reply,
-    }
-}
-
-/// What the core is told after a command.
-fn core_message(command: &Command) -> Option<CoreMessage> {
-    match command {
-        Command::Status { .. } | Command::Hold { .. } | Command::Remove { .. } => None,
-        Command::Schedule { .. } | Command::Drop { .. } => None,
-        // What is paused is read from the store.
-        Command::Pause { .. } | Command::Resume { .. } => None,
-        Command::Add { .. } | Command::Recheck { .. } | Command::Replay { .. } => {
-            Some(CoreMessage::LookAgain)
         }
     }
 }
@@ -295,14 +213,8 @@ fn answer(lines: &mut Lines, reply: &Reply) -> io::Result<()> {
     lines.write(&serde_json::to_vec(reply)?, LIMITS)
 }
 
-fn refused(kind: RefusalKind, why: String) -> Reply {
-    Reply::Refused(Refusal { kind, why })
-}
-
 /// How many clients are served at a time.
 const MOST_CLIENTS: usize = 16;
-/// How long the core has to answer.
-const CORE_PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(100);
 
 /// A command has at most 1,000 URLs; clients keep their lines far shorter.

@@ -1,6 +1,5 @@
 //! Where the socket of a store is, and lines on it with limits on their sizes and times.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -8,11 +7,13 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::net;
+
+use crate::store::file::beside;
+
 /// The socket of the store in this file: `FILE-socket`.
 pub fn socket_of(store: &Path) -> PathBuf {
-    let mut name = OsString::from(store);
-    name.push("-socket");
-    PathBuf::from(name)
+    beside(store, "-socket")
 }
 
 /// Listens at a path, which must not exist.
@@ -20,9 +21,27 @@ pub(super) fn listen(path: &Path) -> io::Result<UnixListener> {
     with_address(path, UnixListener::bind_addr)
 }
 
-/// Connects to the socket at a path.
-pub(super) fn connect(path: &Path) -> io::Result<UnixStream> {
-    with_address(path, UnixStream::connect_addr)
+/// Connects to the socket at a path. A listener that does not accept connections is waited for so long.
+pub(super) fn connect(path: &Path, longest: Duration) -> io::Result<UnixStream> {
+    let connected = with_address(path, |address| connect_addr(address, longest));
+    connected.map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
+        _ => error,
+    })
+}
+
+fn connect_addr(address: &SocketAddr, longest: Duration) -> io::Result<UnixStream> {
+    let path = address.as_pathname().unwrap_or(Path::new(""));
+    let stream = net::socket_with(
+        net::AddressFamily::UNIX,
+        net::SocketType::STREAM,
+        net::SocketFlags::CLOEXEC,
+        None,
+    )?;
+    // A full queue of connections is awaited like room for data.
+    net::sockopt::set_socket_timeout(&stream, net::sockopt::Timeout::Send, Some(longest))?;
+    net::connect(&stream, &net::SocketAddrUnix::new(path)?)?;
+    Ok(UnixStream::from(stream))
 }
 
 /// The address of a socket has room for about a hundred bytes: longer paths are reached through their open folder.
@@ -222,7 +241,7 @@ mod tests {
         std::fs::create_dir(&deep).expect("a folder");
         let path = socket_of(&deep.join("watch.db"));
         let listener = listen(&path).expect("listens");
-        let mut client = connect(&path).expect("connects");
+        let mut client = connect(&path, LIMITS.idle).expect("connects");
         client.write_all(b"hello\n").expect("written");
         let mut lines = Lines::new(listener.accept().expect("a client").0);
         assert_eq!(

@@ -1,6 +1,6 @@
 //! From due rows to the work at their hosts, and from there to outcomes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
 
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use courser::{Client, proto};
 use jiff::Timestamp;
 use url::{Position, Url};
 
-use super::policies::Policies;
+use super::policies::{MOST_CONNECTIONS, Policies};
 use super::queue::{Kind, QueueId};
 use super::settings::Settings;
 use crate::check::guard::LocalSign;
@@ -24,7 +24,8 @@ use crate::crawl::scheduler::Scheduler;
 use crate::crawl::stats::{Stats, Waiting};
 use crate::crawl::transfer::Transfer;
 use crate::crawl::work::HostWork as _;
-use crate::store::{DueUrl, HostId, UrlId};
+use crate::store::{DueId, DueUrl, HostId, Lane, UrlId};
+use crate::watch::control::HostLimits;
 
 /// What is being asked.
 #[allow(
@@ -48,13 +49,38 @@ pub(super) struct Asking<N: Net> {
     fleet: Fleet<DueUrl>,
     tasks: HashMap<TaskId, Asked>,
     /// URLs that are asked or were asked, and whose judgement is not stored yet: the store still calls them due.
-    busy: HashSet<UrlId>,
+    busy: Busy,
     transfer: Transfer,
     policies: Policies,
     /// When each work was made, and by which settings.
     made: HashMap<WorkId, (Instant, u64)>,
     /// The number of works at which those without anything to do are removed.
     most_works: usize,
+}
+
+/// URLs that are asked or were asked, by whether they are in doubt.
+#[derive(Debug, Default)]
+struct Busy {
+    urls: HashMap<UrlId, bool>,
+    in_doubt: usize,
+}
+
+impl Busy {
+    fn insert(&mut self, id: DueId) {
+        let is_doubtful = id.lane == Lane::Doubt;
+        self.remove(id.url);
+        self.urls.insert(id.url, is_doubtful);
+        self.in_doubt += usize::from(is_doubtful);
+    }
+
+    fn remove(&mut self, url: UrlId) {
+        let is_doubtful = self.urls.remove(&url).unwrap_or(false);
+        self.in_doubt -= usize::from(is_doubtful);
+    }
+
+    fn contains(&self, url: UrlId) -> bool {
+        self.urls.contains_key(&url)
+    }
 }
 
 /// What became of the next URL of a queue.
@@ -80,7 +106,7 @@ impl<N: Net> Asking<N> {
             scheduler,
             fleet: Fleet::default(),
             tasks: HashMap::new(),
-            busy: HashSet::new(),
+            busy: Busy::default(),
             transfer,
             policies,
             made: HashMap::new(),
@@ -130,17 +156,22 @@ impl<N: Net> Asking<N> {
 
     /// Whether the URL is asked, or its judgement is not stored yet.
     pub(super) fn is_busy(&self, url: UrlId) -> bool {
-        self.busy.contains(&url)
+        self.busy.contains(url)
+    }
+
+    /// Whether any URL in doubt is asked, or its judgement is not stored yet.
+    pub(super) fn has_doubtful(&self) -> bool {
+        self.busy.in_doubt > 0
     }
 
     /// The judgement of the URL is stored, or there will be none.
     pub(super) fn release(&mut self, url: UrlId) {
-        self.busy.remove(&url);
+        self.busy.remove(url);
     }
 
     /// A URL that was asked is to be asked again.
     pub(super) fn put_back(&mut self, due: DueUrl) {
-        self.busy.remove(&due.id.url);
+        self.busy.remove(due.id.url);
         self.fleet.put_back(due);
     }
 }
@@ -167,7 +198,7 @@ impl<N: Net> Asking<N> {
         let Some(next) = self.fleet.peek(queue) else {
             return Given::Nothing;
         };
-        if self.busy.contains(&next.id.url) || !is_wanted(next) {
+        if self.busy.contains(next.id.url) || !is_wanted(next) {
             self.fleet.begin(queue);
             self.fleet.end(queue);
             return Given::Yes;
@@ -176,7 +207,7 @@ impl<N: Net> Asking<N> {
             let due = self.fleet.begin(queue);
             return due.map_or(Given::Nothing, |due| {
                 self.fleet.end(queue);
-                self.busy.insert(due.id.url);
+                self.busy.insert(due.id);
                 Given::Invalid(Box::new(due))
             });
         };
@@ -187,7 +218,7 @@ impl<N: Net> Asking<N> {
         let Some(due) = self.fleet.begin(queue) else {
             return Given::Nothing;
         };
-        self.busy.insert(due.id.url);
+        self.busy.insert(due.id);
         let id = TaskId(due.id.url.0.unsigned_abs());
         self.tasks.insert(id, Asked::Url(due));
         self.add(work, Task::given(id, url));
@@ -240,7 +271,10 @@ impl<N: Net> Asking<N> {
     /// The work at the host with this root URL; created if it is new.
     fn work_of(&mut self, root: Url) -> WorkId {
         if let Some(work) = self.scheduler.hosts().at(&root) {
-            return work;
+            if !self.is_spent(work) {
+                return work;
+            }
+            self.remove(work);
         }
         if self.scheduler.hosts().len() >= self.most_works {
             self.remove_idle_works();
@@ -259,11 +293,24 @@ impl<N: Net> Asking<N> {
         id
     }
 
+    /// Whether a work can be removed: nothing is to be done, and the host does not want to be left alone.
+    fn is_idle(&mut self, id: WorkId) -> bool {
+        let now = self.scheduler.now();
+        let work = self.scheduler.hosts().work(id);
+        let is_done = work.is_done() && work.wants_rest_until(now).is_none();
+        is_done && !self.fleet.uses(id)
+    }
+
+    /// Whether the host was given up, and can be asked anew.
+    fn is_spent(&mut self, id: WorkId) -> bool {
+        self.scheduler.hosts().work(id).given_up().is_some() && self.is_idle(id)
+    }
+
     /// Removes the works that have nothing to do.
     fn remove_idle_works(&mut self) {
         let ids: Vec<WorkId> = self.scheduler.hosts().ids().collect();
         for id in ids {
-            if !self.fleet.uses(id) && self.scheduler.hosts().work(id).is_done() {
+            if self.is_idle(id) {
                 self.remove(id);
             }
         }
@@ -287,6 +334,7 @@ impl<N: Net> Asking<N> {
         let Some(work) = work.filter(|work| !self.fleet.uses(*work)) else {
             return Some(None);
         };
+        let is_idle = self.is_idle(work);
         let now = self.scheduler.now();
         let is_old = self.made.get(&work).is_none_or(|(at, generation)| {
             *generation != self.policies.generation()
@@ -295,7 +343,7 @@ impl<N: Net> Asking<N> {
         let host = self.scheduler.hosts().work(work);
         let fault = host.head_fault();
         // A host that was given up is asked anew the next time. robots.txt is read again after a day (RFC 9309 §2.4).
-        if host.is_done() && (is_old || host.given_up().is_some()) {
+        if is_idle && (is_old || host.given_up().is_some()) {
             self.remove(work);
         }
         Some(fault)
@@ -373,16 +421,26 @@ impl<N: Net> Asking<N> {
     }
 
     /// Removes all works with their tasks, unless calls are in flight. URLs are to be asked again; what else was asked is
-    /// returned.
+    /// returned. Hosts that asked for a rest have it.
     pub(super) fn clear(&mut self) -> Option<Vec<Asked>> {
         if self.scheduler.in_flight() > 0 {
             return None;
         }
         let ids: Vec<WorkId> = self.scheduler.hosts().ids().collect();
+        let now = self.scheduler.now();
+        let mut resting = Vec::new();
         for id in ids {
+            let work = self.scheduler.hosts().work(id);
+            if let Some(until) = work.wants_rest_until(now) {
+                resting.push((work.root().clone(), until));
+            }
             self.remove(id);
         }
         self.fleet.forget_works();
+        for (root, until) in resting {
+            let work = self.work_of(root);
+            self.scheduler.hosts().work(work).rest_until(until);
+        }
         let mut others = Vec::new();
         for (_, asked) in std::mem::take(&mut self.tasks) {
             match asked {
@@ -409,13 +467,10 @@ impl<N: Net> Asking<N> {
         }
     }
 
-    /// The same of one host, at its own work alone: the redirects of others go on.
-    pub(super) fn recall_host(&mut self, host: HostId, root: &Url) {
+    /// Takes back what was read of a host and not given to its work.
+    pub(super) fn abandon(&mut self, host: HostId) {
         for kind in Kind::ALL {
             self.fleet.abandon(QueueId { host, kind });
-        }
-        if let Some(id) = self.scheduler.hosts().at(root) {
-            self.recall_from(id, |of| of == host);
         }
     }
 
@@ -428,7 +483,7 @@ impl<N: Net> Asking<N> {
         for task in self.scheduler.hosts().work(id).recall(is_recalled) {
             if let Some(Asked::Url(due)) = self.tasks.remove(&task) {
                 self.fleet.end(due.queue());
-                self.busy.remove(&due.id.url);
+                self.busy.remove(due.id.url);
             }
         }
     }
@@ -438,6 +493,21 @@ impl<N: Net> Asking<N> {
         let work = self.scheduler.hosts().at(root)?;
         let now = self.scheduler.now();
         self.scheduler.hosts().work(work).waiting(now)
+    }
+
+    /// How much of a host is asked at once, and how fast.
+    pub(super) fn limits(&mut self, root: &Url) -> HostLimits {
+        let (policy, connections) = self.policies.of(root);
+        let work = self.scheduler.hosts().at(root);
+        let robots_delay = work.and_then(|work| self.scheduler.hosts().work(work).robots_delay());
+        HostLimits {
+            connections: (connections < MOST_CONNECTIONS).then_some(connections),
+            rate: policy.host.rate.filter(|rate| !rate.per.is_zero()),
+            delay: policy.host.min_delay,
+            robots_delay,
+            timeout: policy.timeout,
+            head: policy.head,
+        }
     }
 
     /// At most this share of the connections is used.

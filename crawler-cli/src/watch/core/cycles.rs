@@ -93,11 +93,13 @@ impl Cycles {
         true
     }
 
-    /// Ends the cycle, if everything was answered or its time is over.
-    pub(super) fn end(&mut self, now: Timestamp) -> Option<Current> {
+    /// Ends the cycle, if everything was answered or its time is over. `is_judging`: judgements about URLs in doubt are
+    /// missing or not stored.
+    pub(super) fn end(&mut self, now: Timestamp, is_judging: bool) -> Option<Current> {
         let is_late = self.ends_at().is_some_and(|end| now >= end);
         let is_over = |current: &mut Current| {
-            is_late || !current.has_more && !current.is_looking && current.open.is_empty()
+            let is_asking = current.has_more || current.is_looking || !current.open.is_empty();
+            is_late || !is_asking && !is_judging
         };
         let current = self.current.take_if(is_over)?;
         self.next_at = self.rules.next(current.began, now, &mut self.random);

@@ -5,10 +5,9 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 
 use super::asking::Given;
-use super::keeping::{Failed, Reply};
+use super::keeping::{Failed, HostRead, Reply};
 use super::queue::{Kind, QueueId};
 use super::{Reason, Watcher};
-use crate::check::guard::Stops;
 use crate::check::life::State;
 use crate::check::life::time::after;
 use crate::check::task::{Outcome, UrlId as TaskId};
@@ -16,7 +15,7 @@ use crate::check::verdict::{Cause, Verdict};
 use crate::crawl::clock::Clock;
 use crate::crawl::fleet::TakeOf;
 use crate::crawl::random::seed_of_host;
-use crate::store::{DueUrl, HostId, Lanes, Nature, Ready, StoreError, StoreHandle};
+use crate::store::{DueUrl, Guarded, HostId, Lanes, Nature, Ready, StoreError, StoreHandle};
 use courser::net::Net;
 use std::time::Duration;
 
@@ -82,7 +81,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         let mut hosts = Vec::with_capacity(ready.len());
         for ready in ready {
             let (host, has_answered) = (ready.host.id, ready.host.facts.answered_at.is_some());
-            let Some(is_new) = self.book.open(ready, self.settings.guards.flip) else {
+            let Some(is_new) = self.book.open(ready) else {
                 continue;
             };
             if is_new && has_answered {
@@ -135,8 +134,10 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             Kind::Doubt => cycle_began,
             Kind::Sample => Timestamp::MIN,
         };
-        let wants_stops = page.is_some_and(|page| page.flip.is_some() && take.after.is_none());
         let after = take.after;
+        let root = page.map(|page| page.root.as_str().to_owned());
+        let knows_stops = page.is_some_and(|page| page.knows_stops);
+        let least = self.book.least_to_flip();
         let read = move |engine: &mut dyn crate::store::Engine| {
             let mut due: Vec<DueUrl> = Vec::new();
             let mut from = after;
@@ -154,20 +155,25 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
                     break;
                 }
             }
-            let whose = crate::store::Guarded::Host(host);
-            let stops = wants_stops.then(|| engine.stops(whose)).transpose()?;
-            Ok((due, stops))
+            let Some(root) = &root else {
+                return Ok((due, None));
+            };
+            let urls = engine.host(root)?.map_or(0, |detail| detail.urls);
+            let wants_stops = urls >= least && !knows_stops;
+            let stops = wants_stops.then(|| engine.stops(Guarded::Host(host)));
+            let stops = stops.transpose()?;
+            Ok((due, Some(HostRead { urls, stops })))
         };
         self.keeping.ask(
             Nature::Read,
             Failed::Take(queue, limit),
             read,
-            move |(due, stops)| {
+            move |(due, read)| {
                 Some(Reply::Taken {
                     queue,
                     limit,
                     due,
-                    stops,
+                    read,
                 })
             },
         );
@@ -179,22 +185,14 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         queue: QueueId,
         limit: usize,
         due: Vec<DueUrl>,
-        stops: Option<Stops>,
+        read: Option<HostRead>,
     ) {
-        if let Some(stops) = stops
-            && let Some(page) = self.book.get_mut(queue.host)
-            && let Some(flip) = page.flip.take()
-        {
-            let is_fresh = flip.stops().iter().next().is_none();
-            page.flip = Some(match is_fresh {
-                true => Box::new(flip.with_stops(stops)),
-                false => flip,
-            });
+        if let Some(read) = read {
+            self.book.refresh(queue.host, read);
         }
         self.asking.fleet().handle_taken(queue, limit, due);
-        let is_parked = self.book.get(queue.host);
-        let is_parked = is_parked.and_then(|page| page.parked_until);
-        if is_parked.is_some_and(|until| until > now) {
+        let page = self.book.get(queue.host);
+        if page.is_some_and(|page| page.is_parked(now)) {
             self.asking.fleet().abandon(queue);
         }
         self.fill(now, queue);
@@ -287,14 +285,8 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         if self.network.on().is_some() {
             return Some(Reason::OwnNetwork);
         }
-        let page = self.book.get(host);
-        let is_paused = page.is_some_and(|page| gate.paused_hosts.contains(&page.root));
-        if gate.is_paused || is_paused {
-            return Some(Reason::Paused);
-        }
-        let parked_until = page.and_then(|page| page.parked_until);
-        if parked_until.is_some_and(|until| until > now) {
-            return Some(Reason::BackOff);
+        if let Some(reason) = self.left_alone(now, host) {
+            return Some(reason);
         }
         let failed = self.network.held(host);
         if failed >= MOST_FAILED || failed > 0 && self.network.is_full() {
@@ -307,19 +299,32 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         (share < 1.0 && place >= share).then_some(Reason::Ramp)
     }
 
+    /// Why a host is not even asked whether it answers.
+    pub(super) fn left_alone(&self, now: Timestamp, host: HostId) -> Option<Reason> {
+        let page = self.book.get(host);
+        let is_paused = page.is_some_and(|page| self.gate.paused_hosts.contains(&page.root));
+        if self.gate.is_paused || is_paused {
+            return Some(Reason::Paused);
+        }
+        let is_parked = page.is_some_and(|page| page.is_parked(now));
+        is_parked.then_some(Reason::BackOff)
+    }
+
     /// A host wants no requests for this time. What was read of it stays due.
     pub(super) fn park(&mut self, now: Timestamp, host: HostId, wait: Duration) {
         let until = after(now, wait);
         let Some(page) = self.book.get_mut(host) else {
             return;
         };
+        if page.parked_until.is_some_and(|before| before >= until) {
+            return;
+        }
         if let Some(before) = page.parked_until.replace(until) {
             self.gate.parked.remove(&(before, host));
         }
         page.sample = None;
         self.gate.parked.insert((until, host));
-        // The work at the host has the patience of a single run: it would ask for each URL whether to wait.
-        self.asking.recall_host(host, &page.root);
+        self.asking.abandon(host);
     }
 
     /// Hosts that asked to wait may be asked again.
@@ -337,7 +342,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
 }
 
 /// The outcome of what is no URL.
-fn invalid(due: &DueUrl) -> Outcome {
+pub(super) fn invalid(due: &DueUrl) -> Outcome {
     Outcome {
         id: TaskId(due.id.url.0.unsigned_abs()),
         verdict: Verdict::Failed(Cause::InvalidUrl),

@@ -1,4 +1,4 @@
-//! Hosts that turned negative as a whole: holds, samples, and what ends them. And cycles of reconciling.
+//! Hosts that turned negative as a whole: holds, samples, and what ends them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,15 +10,14 @@ use super::Watcher;
 use super::book::Sample;
 use super::keeping::{Failed, HoldChange, Reply, is_in_question};
 use super::outage::notice;
-use super::queue::Kind;
 use crate::check::guard::{FlipStep, Guard};
 use crate::check::life::Rules;
 use crate::crawl::clock::Clock;
 use crate::store::{
-    Amendment, Change, CycleCounts, DueId, DueUrl, Engine, Guarded, HoldEnd, HostHold, HostId,
-    Lane, Lanes, Nature, StoreError, StoreHandle, UrlId,
+    Amendment, Change, DueId, DueUrl, Engine, Guarded, HoldEnd, HostHold, HostId, Lane, Nature,
+    StoreError, StoreHandle, UrlId,
 };
-use crate::watch::control::HoldDeed;
+use crate::watch::hold::{PIECE, release_piece};
 
 /// What a sampled URL said.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -42,15 +41,6 @@ impl From<HoldEnd> for HoldChange {
         match end {
             HoldEnd::Release => Self::Release,
             HoldEnd::Confirm => Self::Confirm,
-        }
-    }
-}
-
-impl From<HoldDeed> for HoldChange {
-    fn from(deed: HoldDeed) -> Self {
-        match deed {
-            HoldDeed::Release => Self::Release,
-            HoldDeed::Confirm => Self::Confirm,
         }
     }
 }
@@ -110,7 +100,12 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             Nature::Must,
             Failed::Other,
             move |engine| {
-                if let Some(hold) = hold {
+                // What an operator has ended meanwhile stays ended.
+                let mut others = engine.holds()?.into_iter();
+                let is_ending = others.any(|other| other.host == host && other.ending.is_some());
+                if let Some(hold) = hold
+                    && !is_ending
+                {
                     engine.save_hold(&HostHold {
                         host,
                         root: root.clone(),
@@ -177,7 +172,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
     }
 
     /// Writes a piece of the beginning or the end of a hold.
-    fn change(&mut self, host: HostId, change: HoldChange, after: Option<DueId>) {
+    pub(super) fn change(&mut self, host: HostId, change: HoldChange, after: Option<DueId>) {
         let Some(page) = self.book.get_mut(host) else {
             return;
         };
@@ -188,16 +183,16 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         self.keeping.ask(
             Nature::Must,
             Failed::Piece(host),
-            move |engine| {
-                let piece = PieceOf {
-                    engine,
-                    rules: &rules,
-                    now,
-                    host,
-                };
-                match change {
-                    HoldChange::Hold => piece.hold(after, until),
-                    HoldChange::Release | HoldChange::Confirm => piece.release(change),
+            move |engine| match change.end() {
+                Some(end) => release_piece(engine, &rules, now, host, end),
+                None => {
+                    let piece = PieceOf {
+                        engine,
+                        rules: &rules,
+                        now,
+                        host,
+                    };
+                    piece.hold(after, until)
                 }
             },
             move |next| Some(Reply::Piece { host, change, next }),
@@ -225,10 +220,12 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         }
     }
 
-    /// A piece could not be written: it is tried again with the next look at the holds.
+    /// A piece could not be written: with the next look at the holds, all pieces are written again. Those that are done
+    /// find nothing to do.
     pub(super) fn stop_changing(&mut self, host: HostId) {
         if let Some(page) = self.book.get_mut(host) {
             page.is_changing = false;
+            page.has_failed = true;
         }
     }
 
@@ -243,10 +240,12 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
                 self.gate.held.remove(&host);
                 continue;
             };
-            if let Some(ending) = page.ending {
-                if !page.is_changing {
-                    self.change(host, ending, None);
-                }
+            if std::mem::take(&mut page.has_failed) {
+                let change = page.ending.unwrap_or(HoldChange::Hold);
+                self.change(host, change, None);
+                continue;
+            }
+            if page.ending.is_some() {
                 continue;
             }
             let Some(flip) = &mut page.flip else {
@@ -278,13 +277,6 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             sample.into_iter().chain(flip.ends_at()).min()
         });
         times.min()
-    }
-}
-
-/// After a restart.
-impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
-    pub(super) fn go_on_holding(&mut self, host: HostId) {
-        self.change(host, HoldChange::Hold, None);
     }
 }
 
@@ -364,7 +356,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
     }
 }
 
-/// One piece of the beginning or the end of a hold.
+/// One piece of the beginning of a hold.
 struct PieceOf<'a> {
     engine: &'a mut dyn Engine,
     rules: &'a Rules,
@@ -409,131 +401,6 @@ impl PieceOf<'_> {
             (false, _) => None,
         })
     }
-
-    /// Takes URLs out of quarantine. They are due now. With the last one the hold is forgotten.
-    fn release(self, change: HoldChange) -> Result<Option<DueId>, StoreError> {
-        let rows = self
-            .engine
-            .due(self.host, Lane::Held, None, Timestamp::MAX, PIECE)?;
-        let last = rows.last().map(|row| row.id);
-        let is_full = rows.len() >= PIECE;
-        let mut amendments = Vec::new();
-        for row in rows {
-            let mut life = row.life;
-            let change = match change {
-                HoldChange::Confirm => self.rules.confirm(self.now, &mut life),
-                HoldChange::Hold | HoldChange::Release => self.rules.release(self.now, &mut life),
-            };
-            amendments.push(Amendment {
-                id: row.id,
-                next: (Lane::of(life.state(), false), self.now),
-                life,
-                changes: change
-                    .map(|change| Change::new(&change, None))
-                    .into_iter()
-                    .collect(),
-            });
-        }
-        self.engine.amend(&amendments)?;
-        if !is_full {
-            self.engine.end_hold(self.host)?;
-        }
-        Ok(last.filter(|_| is_full))
-    }
-}
-
-/// Cycles of reconciling.
-impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
-    pub(super) fn cycle_began(&mut self) -> Timestamp {
-        self.cycles
-            .current()
-            .map_or(Timestamp::MIN, |current| current.began)
-    }
-
-    pub(super) fn may_reconcile(&self) -> bool {
-        let gate = &self.gate;
-        !gate.is_draining && !gate.is_starting && !gate.is_store_stopped
-    }
-
-    /// Begins a cycle if one is due, looks for hosts, and ends the cycle.
-    pub(super) fn reconcile(&mut self, now: Timestamp) {
-        if !self.may_reconcile() {
-            return;
-        }
-        if self.network.on().is_none() {
-            self.cycles.begin(now);
-        }
-        let wanted = self.cycles.current().and_then(|current| {
-            let wants = current.wants_hosts(MOST_OPEN);
-            wants.then(|| (current.began, current.seen.clone()))
-        });
-        if let Some((began, seen)) = wanted {
-            let mut except = self.away(now, Kind::Doubt);
-            except.extend(seen);
-            self.ask_hosts(Lanes::Doubt, began, except);
-        }
-        if let Some(ended) = self.cycles.end(now) {
-            self.figures.cycles.ended.add(1);
-            self.figures.cycles.took.note(ended.took(now));
-            self.record_cycle(ended.id, ended.began, ended.counts, now);
-        }
-    }
-
-    pub(super) fn handle_doubtful(
-        &mut self,
-        now: Timestamp,
-        hosts: Vec<HostId>,
-        has_more: bool,
-        next: Option<Timestamp>,
-    ) {
-        let Some(current) = self.cycles.current() else {
-            return;
-        };
-        let is_first = current.seen.is_empty();
-        let is_empty = hosts.is_empty();
-        current.handle_looked(hosts.into_iter(), has_more);
-        let began = current.began;
-        if is_first && is_empty {
-            // Nothing is in doubt: no cycle is needed before something will be.
-            if next.is_none_or(|next| next > now) {
-                self.cycles.wait_until(now, next);
-            }
-        } else if is_first {
-            self.keeping.ask(
-                Nature::Change,
-                Failed::Other,
-                move |engine| engine.begin_cycle(began),
-                |id| Some(Reply::CycleBegan(id)),
-            );
-        }
-    }
-
-    fn record_cycle(
-        &mut self,
-        id: Option<crate::store::CycleId>,
-        began: Timestamp,
-        counts: CycleCounts,
-        now: Timestamp,
-    ) {
-        if id.is_none() && counts == CycleCounts::default() {
-            return;
-        }
-        tracing::debug!(
-            asked = counts.asked,
-            alive = counts.alive,
-            worse = counts.worse,
-            "a cycle of reconciling has ended"
-        );
-        self.keeping.ask(
-            Nature::Must,
-            Failed::Other,
-            move |engine| {
-                let id = id.map_or_else(|| engine.begin_cycle(began), Ok)?;
-                engine.end_cycle(id, &counts, now)
-            },
-            |()| None,
-        );
-    }
 }
 
 /// Some of the rows, by chance.
@@ -549,12 +416,6 @@ fn some_of(mut all: Vec<DueUrl>, count: usize, random: u64) -> Vec<DueUrl> {
     all
 }
 
-/// Rows that one operation changes, so that other work of the store goes on.
-const PIECE: usize = 256;
-
 /// The most URLs of a sample, and of how many times as many they are drawn.
 const MOST_SAMPLED: usize = 4_096;
 const WIDTH: usize = 8;
-
-/// Hosts that a cycle works on at a time.
-const MOST_OPEN: usize = 1_000;

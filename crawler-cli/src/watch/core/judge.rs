@@ -56,6 +56,13 @@ impl Judge {
         self.rules = Arc::new(rules);
     }
 
+    pub(super) fn set_budget(&mut self, rules: BudgetRules) {
+        self.budget.set_rules(rules);
+        self.budget_per = rules.per;
+        // It may have room now.
+        self.budget_spent_until = None;
+    }
+
     pub(super) fn random_number(&mut self) -> u64 {
         self.random.next_number()
     }
@@ -125,23 +132,21 @@ impl Judge {
             changes.extend(change.map(|transition| Change::new(&transition, answer.status)));
         }
         if let Some(wait) = retry_after {
-            // The host says when.
-            next = after(now, wait.min(LONGEST_WAIT));
+            // Not before the host wants it. A short wait makes no check come earlier.
+            next = next.max(after(now, wait.min(LONGEST_WAIT)));
         }
         self.count(&answer, &changes);
         let dead_letter = dead_letter(now, &life, &answer);
         if let Some(letter) = &dead_letter {
             self.telling.tell_dead_letter(now, &url, letter);
         }
-        let is_invalid = verdict == Verdict::Failed(Cause::InvalidUrl);
         let lane = Lane::of(life.state(), page.is_held());
         Judgement {
             id,
             answer: (!matches!(verdict, Verdict::Void(_))).then_some(answer),
             life,
             changes,
-            // What is no URL waits for an operator.
-            next: (!is_invalid).then_some((lane, next)),
+            next: Some((lane, next)),
             dead_letter,
         }
     }

@@ -6,6 +6,7 @@ use courser::net::Waker;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use jiff::Timestamp;
 
+use super::orders::Orders;
 use super::queue::QueueId;
 use crate::check::guard::Stops;
 use crate::check::life::{Record as Life, State};
@@ -28,12 +29,12 @@ pub(super) enum Reply {
         /// When the next row is due.
         next: Option<Timestamp>,
     },
-    /// Due rows of a queue. `stops`: the times in which the host was held, if they were asked for.
+    /// Due rows of a queue, and what else was read of the host.
     Taken {
         queue: QueueId,
         limit: usize,
         due: Vec<DueUrl>,
-        stops: Option<Stops>,
+        read: Option<HostRead>,
     },
     /// URLs of a host that are alive.
     Siblings { host: HostId, due: Vec<DueUrl> },
@@ -51,10 +52,21 @@ pub(super) enum Reply {
     CycleBegan(CycleId),
     /// How many URLs there are, and how far the work is behind.
     Counted(Box<Counted>),
+    /// What operators want.
+    Orders(Orders),
     /// Whether the second resolver says that a name does not exist.
     SecondOpinion { name: String, agrees: bool },
     /// What was asked of the store could not be done.
     Failed { what: Failed, error: StoreError },
+}
+
+/// What is read about a host together with its rows.
+#[derive(Debug)]
+pub(super) struct HostRead {
+    /// How many of its URLs are in a set.
+    pub(super) urls: u64,
+    /// The times in which the host was held, if they are needed.
+    pub(super) stops: Option<Stops>,
 }
 
 /// What was there at the start.
@@ -65,6 +77,7 @@ pub(super) struct Beginning {
     /// What was pruned lately, oldest first.
     pub(super) pruned: Vec<(Timestamp, HostId)>,
     pub(super) counts: WatchCounts,
+    pub(super) orders: Orders,
 }
 
 /// How many URLs there are, and how far the work is behind.
@@ -75,6 +88,8 @@ pub(super) struct Counted {
     pub(super) oldest: Option<Timestamp>,
     /// How many rows are past due for longer than is fine.
     pub(super) overdue: u64,
+    /// What operators want: the core may not have been told.
+    pub(super) orders: Orders,
 }
 
 /// What a hold does to the URLs of its host.

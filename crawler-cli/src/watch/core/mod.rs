@@ -8,7 +8,7 @@
 //! hosts, `network` the guard of the own network, `cycles` reconciling, `judge` lives and the budget of pruning,
 //! `second` the second resolver, `keeping` the way to the store. The other files are the Watcher's own story: where
 //! URLs come from (`flow`), what becomes of outcomes (`outcome`), what happens when guards go on (`outage`,
-//! `holds`), and what it says about itself (`status`, `telling`).
+//! `holds`), what operators want (`orders`), and what it says about itself (`status`, `telling`).
 //!
 //! A published pipeline that does the same has known flaws. Here each is a test:
 //!
@@ -17,7 +17,7 @@
 //! | the re-check asks the filter of rejected URLs, so that nothing revives | `tests::bad_days::a_410_leads_to_pruned_and_back` |
 //! | the jitter of cycles is computed and dropped; a long cycle overlaps the next | `life::tests::cycles_of_reconciling_follow_each_other` |
 //! | what is unknown or timed out counts as reconciled; the cause is lost | `tests::bad_days::what_says_nothing_is_asked_again_and_its_cause_is_kept` |
-//! | "since the last cycle" skips late commits | `store::suite::watch::a_clock_that_jumps_hides_nothing` |
+//! | "since the last cycle" skips late commits | `store::suite::watch::what_is_written_late_is_due_nevertheless` |
 //! | slow hosts are dead; CPUs bound the requests in flight | `tests::bad_days::hosts_that_are_slow_are_alive_and_all_are_asked_at_a_time` |
 //! | a batch waits in memory as a whole | `tests::bad_days::what_is_due_does_not_wait_in_memory_as_a_whole` |
 //! | the filter has no stated error rate and no deletion | the tests of `store::rejected` |
@@ -33,10 +33,12 @@ mod judge;
 mod keeping;
 mod network;
 mod observer;
+mod orders;
 mod outage;
 mod outcome;
 mod policies;
 mod queue;
+mod reconcile;
 mod second;
 mod settings;
 mod status;
@@ -64,7 +66,7 @@ use self::keeping::{Batch, Keeping, Reply};
 use self::network::Network;
 use self::second::Second;
 use self::status::Counting;
-use self::steady::Steady;
+pub(in crate::watch) use self::steady::Steady;
 use super::control::{CoreInbox, CoreMessage};
 use super::figures::Figures;
 use crate::check::guard::{LocalSign, Stops};
@@ -162,7 +164,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
                 expected: None,
                 has_stalled: false,
             },
-            book: Book::default(),
+            book: Book::new(settings.guards.flip),
             network: Network::new(&settings.guards, now, Stops::default()),
             cycles: Cycles::new(settings.reconcile, now, !seed),
             judge: Judge::new(
@@ -213,12 +215,15 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         self.time.steady.now()
     }
 
-    /// Uses these rules, limits of hosts and intervals from now on. What the client needs is as it was at the start: the
+    /// Uses these rules, guards, limits of hosts and intervals from now on. What the client needs is as it was at the start: the
     /// limits of all connections, the timeout, the name of this program, and whether private addresses are allowed.
     pub fn set_settings(&mut self, mut settings: Settings) {
         settings.keep_ceilings(&self.settings);
         self.asking.set_settings(&settings);
         self.judge.set_rules(settings.rules.clone());
+        self.judge.set_budget(settings.guards.budget);
+        self.network.set_rules(&settings.guards);
+        self.book.set_flip(settings.guards.flip);
         self.cycles.set_rules(settings.reconcile);
         self.settings = settings;
         self.gate.is_refill_due = true;
@@ -227,34 +232,6 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
     /// The settings, with the ceilings that jobs have to share.
     pub fn settings(&self) -> &Settings {
         &self.settings
-    }
-
-    /// Asks nothing new, or goes on. What is asked is finished.
-    pub fn pause(&mut self, is_paused: bool) {
-        self.gate.is_paused = is_paused;
-        self.take_back_paused();
-    }
-
-    /// Asks nothing new of these hosts, given by the URLs of their roots.
-    pub fn pause_hosts(&mut self, roots: HashSet<Url>) {
-        self.gate.paused_hosts = roots;
-        self.take_back_paused();
-    }
-
-    /// What is paused and not asked yet stays due in the store.
-    fn take_back_paused(&mut self) {
-        let (book, gate) = (&self.book, &self.gate);
-        let is_paused = |host: HostId| {
-            let is_it = |page: &book::HostPage| gate.paused_hosts.contains(&page.root);
-            gate.is_paused || book.get(host).is_some_and(is_it)
-        };
-        self.asking.recall(is_paused);
-        for (_, page) in self.book.iter_mut() {
-            // Its URLs may have been taken back.
-            page.sample = None;
-        }
-        self.gate.is_refill_due = true;
-        self.look_again();
     }
 
     /// Something may have become due in the store.
@@ -270,11 +247,12 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
     pub fn step(&mut self, longest: Duration) -> io::Result<()> {
         let began = self.asking.now();
         let now = self.tick();
+        self.take_messages();
         while let Some(reply) = self.keeping.next() {
             self.handle(now, reply);
         }
-        self.take_messages(now);
         self.watch_store(now);
+        self.watch_second(now);
         self.watch_network(now);
         self.watch_holds(now);
         self.unpark(now);
@@ -376,7 +354,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             false => None,
         };
         let mut timeout = longest;
-        if let Some(at) = host {
+        for at in host.into_iter().chain(self.second.next_at()) {
             timeout = timeout.min(at.saturating_duration_since(monotonic));
         }
         if let Some(since) = self.gate.batch_since {
@@ -399,7 +377,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             holds,
         ];
         for at in times.into_iter().flatten() {
-            timeout = timeout.min(between(now, at));
+            timeout = timeout.min(self.time.steady.time_until(at));
         }
         timeout
     }
@@ -417,8 +395,8 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
                 queue,
                 limit,
                 due,
-                stops,
-            } => self.handle_taken(now, queue, limit, due, stops),
+                read,
+            } => self.handle_taken(now, queue, limit, due, read),
             Reply::Siblings { host, due } => self.handle_siblings(now, host, due),
             Reply::Sample { host, due } => self.handle_sample(now, host, due),
             Reply::Stored { batch, is_stored } => self.handle_stored(batch, is_stored),
@@ -429,12 +407,13 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
                 }
             }
             Reply::Counted(counted) => self.handle_counted(now, *counted),
+            Reply::Orders(orders) => self.handle_orders(now, orders),
             Reply::SecondOpinion { name, agrees } => self.handle_opinion(now, name, agrees),
             Reply::Failed { what, error } => self.handle_failed(now, what, &error),
         }
     }
 
-    fn take_messages(&mut self, now: Timestamp) {
+    fn take_messages(&mut self) {
         let Some(inbox) = self.inbox.take() else {
             return;
         };
@@ -444,12 +423,13 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
                     // Nobody may be waiting any more.
                     let _ = answer.try_send(self.status(host.as_deref()));
                 }
-                CoreMessage::HoldEnded { host, deed } => self.end_hold(now, host, deed.into()),
-                CoreMessage::Paused { everything, hosts } => {
-                    self.pause(everything);
-                    self.pause_hosts(hosts);
+                CoreMessage::Hosts { roots, answer } => {
+                    let _ = answer.try_send(self.hosts(roots));
                 }
-                CoreMessage::LookAgain => self.look_again(),
+                CoreMessage::LookAgain => {
+                    self.look_again();
+                    self.read_orders();
+                }
             }
         }
         self.inbox = Some(inbox);
@@ -498,8 +478,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         self.book.tidy(now, self.asking.fleet(), is_needed);
         self.network.tidy(now);
         let throttled = self.book.iter();
-        let is_parked = |page: &book::HostPage| page.parked_until.is_some_and(|until| until > now);
-        let throttled = throttled.filter(|(_, page)| is_parked(page)).count();
+        let throttled = throttled.filter(|(_, page)| page.is_parked(now)).count();
         self.figures.backlog.hosts_throttled.set(throttled as u64);
         let ready = self.asking.fleet().active().len();
         self.figures.backlog.hosts_ready.set(ready as u64);

@@ -1,5 +1,6 @@
 //! The guard of the own network: what is held back, rounds and canaries.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -33,6 +34,10 @@ pub(super) struct On {
     pub(super) why: String,
     /// Whether the works were removed, with what they have learned meanwhile.
     pub(super) is_cleared: bool,
+    /// Whether hosts that never answered say anything: not about a sign that has nothing to do with the network.
+    asks_unknown: bool,
+    /// Hosts that rounds have asked.
+    asked: HashSet<HostId>,
 }
 
 /// A round that is under way.
@@ -44,6 +49,8 @@ struct AskedRound {
     canaries: usize,
     /// URLs without an outcome.
     urls: Vec<UrlId>,
+    /// Whether none of the hosts answered earlier. They may be dead: one that answers is enough.
+    is_unknown: bool,
 }
 
 /// What is done with an outcome.
@@ -75,6 +82,15 @@ impl Network {
             round: None,
             on: None,
         }
+    }
+
+    /// Uses these rules from now on. A round that is under way goes on with those who were asked.
+    pub(super) fn set_rules(&mut self, rules: &GuardRules) {
+        self.guard
+            .set_rules(rules.network, !rules.canaries.is_empty());
+        self.failed.set_window(rules.network.window);
+        self.rules = rules.network;
+        self.canaries.clone_from(&rules.canaries);
     }
 
     pub(super) fn on(&self) -> Option<&On> {
@@ -116,8 +132,9 @@ impl Network {
         let host = due.id.host;
         let reach = Reach::of(outcome.verdict);
         let has_failed = reach == Some(Reach::Failed);
+        let is_doubtful = is_doubtful(&outcome);
         if self.guard.is_on() {
-            return match has_failed {
+            return match is_doubtful {
                 true => Sight::Again(due),
                 false => Sight::Believed(due, outcome),
             };
@@ -136,8 +153,6 @@ impl Network {
             again.push(due);
             return Sight::WentOn(again);
         }
-        // A missing name is what a resolver without a network says, too.
-        let is_doubtful = has_failed || reach.is_none() && outcome.verdict.cause().is_some();
         if !is_doubtful || !self.may_go_on() {
             return Sight::Believed(due, outcome);
         }
@@ -165,6 +180,11 @@ impl Network {
             since: now,
             why: reason.to_string(),
             is_cleared: false,
+            asks_unknown: !matches!(
+                reason,
+                Reason::Local(LocalSign::ClockStep | LocalSign::TooManyFiles)
+            ),
+            asked: HashSet::new(),
         });
         self.round = None;
         let failed = self.failed.take_all().into_iter();
@@ -226,13 +246,45 @@ impl Network {
         &self.canaries
     }
 
-    /// A round began: these URLs, or this many canaries, are asked.
-    pub(super) fn begin_round(&mut self, urls: Vec<UrlId>, canaries: usize) {
+    /// The hosts to ask in a round, in this order, of those that answered earlier and those that never did. A host is
+    /// asked again after all others: some may have died for good.
+    pub(super) fn hosts_to_ask(&mut self, known: Vec<HostId>, unknown: Vec<HostId>) -> Vec<HostId> {
+        let Some(on) = &mut self.on else {
+            return Vec::new();
+        };
+        let hosts = match known.is_empty() {
+            true if on.asks_unknown => unknown,
+            _ => known,
+        };
+        let is_next = |host: &HostId| !on.asked.contains(host);
+        let (mut next, again): (Vec<_>, Vec<_>) = hosts.into_iter().partition(is_next);
+        if next.is_empty() {
+            on.asked.clear();
+        }
+        next.extend(again);
+        next
+    }
+
+    /// A round of canaries began.
+    pub(super) fn begin_canaries(&mut self, canaries: usize) {
         self.round = Some(AskedRound {
-            asked: urls.len() + canaries,
-            answered: 0,
+            asked: canaries,
             canaries,
-            urls,
+            ..AskedRound::default()
+        });
+    }
+
+    /// A round began: these URLs are asked, each of another host. `is_unknown`: whether none of the hosts answered
+    /// earlier.
+    pub(super) fn begin_round(&mut self, urls: Vec<(HostId, UrlId)>, is_unknown: bool) {
+        if let Some(on) = &mut self.on {
+            on.asked.extend(urls.iter().map(|(host, _)| *host));
+        }
+        self.round = Some(AskedRound {
+            asked: urls.len(),
+            urls: urls.into_iter().map(|(_, url)| url).collect(),
+            is_unknown,
+            ..AskedRound::default()
         });
     }
 
@@ -240,18 +292,19 @@ impl Network {
     pub(super) fn handle_canary(&mut self, outcome: &Outcome) {
         if let Some(round) = &mut self.round {
             round.canaries = round.canaries.saturating_sub(1);
-            let answered = Reach::of(outcome.verdict) == Some(Reach::Answered);
+            let is_asked = outcome.attempts > 0;
+            let answered = is_asked && Reach::of(outcome.verdict) == Some(Reach::Answered);
             round.answered += usize::from(answered);
         }
     }
 
     /// A URL has an outcome, which may be one of the round.
-    pub(super) fn note_round(&mut self, url: UrlId, has_answered: bool) {
+    pub(super) fn note_round(&mut self, url: UrlId, outcome: &Outcome) {
         if let Some(round) = &mut self.round
             && let Some(index) = round.urls.iter().position(|left| *left == url)
         {
             round.urls.swap_remove(index);
-            round.answered += usize::from(has_answered);
+            round.answered += usize::from(outcome.attempts > 0 && !is_doubtful(outcome));
         }
     }
 
@@ -260,13 +313,26 @@ impl Network {
     pub(super) fn end_round(&mut self, now: Timestamp) -> Option<Option<Vec<DueUrl>>> {
         let is_over = |round: &mut AskedRound| round.canaries == 0 && round.urls.is_empty();
         let round = self.round.take_if(is_over)?;
-        match self.guard.handle_round(now, round.answered, round.asked)? {
+        let answered = match round.answered {
+            0 => 0,
+            _ if round.is_unknown => round.asked,
+            answered => answered,
+        };
+        match self.guard.handle_round(now, answered, round.asked)? {
             Switch::Off => {
                 self.on = None;
                 Some(None)
             }
             Switch::On(reason) => Some(Some(self.turn_on(now, &reason))),
         }
+    }
+}
+
+/// Whether a network that fails can be the cause. A missing name is what a resolver without a network says, too.
+fn is_doubtful(outcome: &Outcome) -> bool {
+    match Reach::of(outcome.verdict) {
+        Some(reach) => reach == Reach::Failed,
+        None => outcome.verdict.cause().is_some(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! While the own network fails.
 
+use std::collections::HashSet;
+
 use courser::net::Net;
 use jiff::Timestamp;
 
@@ -8,7 +10,7 @@ use super::keeping::Failed;
 use super::queue::{Kind, QueueId};
 use crate::check::guard::Round;
 use crate::crawl::clock::Clock;
-use crate::store::{DueUrl, Guarded, HostId, Nature, Notice, StoreHandle};
+use crate::store::{DueUrl, Guarded, HostId, Nature, Notice, StoreHandle, UrlId};
 
 impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
     /// The guard of the own network went on: nothing is asked but rounds. These URLs are to be asked again.
@@ -17,11 +19,18 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         for due in again {
             self.asking.put_back(due);
         }
+        self.forget_opinions();
         self.figures.guards.own_network.set(1);
         let why = self.network.on().map(|on| on.why.clone());
         let text = format!("the own network fails: {}", why.unwrap_or_default());
-        tracing::warn!("{text}");
         self.save_network(now, text);
+    }
+
+    /// A second resolver may have said without a network what it said.
+    fn forget_opinions(&mut self) {
+        for (due, _) in self.second.take_all() {
+            self.asking.put_back(due);
+        }
     }
 
     /// Stores the times of the guard, and tells the operator.
@@ -95,9 +104,8 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
 
     fn network_went_off(&mut self, now: Timestamp) {
         self.figures.guards.own_network.set(0);
-        let text = "the own network works again";
-        tracing::info!("{text}");
-        self.save_network(now, text.to_owned());
+        self.forget_opinions();
+        self.save_network(now, "the own network works again".to_owned());
         // Rounds ask hosts that failed; their works begin anew.
         self.clear(now);
         self.gate.is_refill_due = true;
@@ -106,41 +114,62 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
 
     fn ask_canaries(&mut self) {
         let canaries: Vec<_> = self.network.canaries().to_vec();
-        self.network.begin_round(Vec::new(), canaries.len());
+        self.network.begin_canaries(canaries.len());
         for (index, url) in canaries.into_iter().enumerate() {
             self.asking.ask_canary(index, url);
         }
     }
 
-    /// Asks one URL of each of these hosts, and of others.
+    /// Asks one URL of each of some hosts: of these first, then of others.
     fn ask_some(&mut self, now: Timestamp, first: Vec<HostId>) {
         // A queue without a work can be asked: the works of the last round go, unless calls are still in flight.
         self.clear(now);
-        let active = self.asking.fleet().active();
-        let mut hosts = first;
-        hosts.extend(active.into_iter().map(|queue| queue.host));
+        let active = self.asking.fleet().active().into_iter();
+        let hosts = first.into_iter().chain(active.map(|queue| queue.host));
+        let (known, unknown) = self.some_to_ask(now, hosts);
+        let is_unknown = known.is_empty();
         let mut urls = Vec::new();
-        for host in hosts {
-            let queue = |kind| QueueId { host, kind };
-            let mut queues = [Kind::Schedule, Kind::Doubt].map(queue).into_iter();
-            let found = queues.find_map(|queue| {
-                let next = self.asking.fleet().peek(queue)?.id.url;
-                Some((queue, next))
-            });
-            let Some((queue, url)) = found else {
-                continue;
-            };
-            if self.asking.fleet().work(queue).is_some() {
-                continue;
-            }
-            if self.give(now, queue) && self.asking.is_asked(url) {
-                urls.push(url);
+        for host in self.network.hosts_to_ask(known, unknown) {
+            if let Some((queue, url)) = self.next_of_host(host)
+                && self.give(now, queue)
+                && self.asking.is_asked(url)
+            {
+                urls.push((host, url));
             }
             if urls.len() >= ASKED_IN_ROUND {
                 break;
             }
         }
-        self.network.begin_round(urls, 0);
+        self.network.begin_round(urls, is_unknown);
+    }
+
+    /// Those of the hosts that can be asked, each once: those that answered earlier, and those that never did.
+    fn some_to_ask(
+        &mut self,
+        now: Timestamp,
+        hosts: impl Iterator<Item = HostId>,
+    ) -> (Vec<HostId>, Vec<HostId>) {
+        let mut all = HashSet::new();
+        let can_be_asked = |host: &HostId| {
+            let is_left_alone = self.left_alone(now, *host).is_some();
+            all.insert(*host) && !is_left_alone && self.next_of_host(*host).is_some()
+        };
+        let hosts: Vec<_> = hosts.filter(can_be_asked).collect();
+        let has_answered = |host: &HostId| {
+            let page = self.book.get(*host);
+            page.is_some_and(|page| page.facts.answered_at.is_some())
+        };
+        hosts.into_iter().partition(has_answered)
+    }
+
+    /// The next URL of a host that has no work, and its queue.
+    fn next_of_host(&mut self, host: HostId) -> Option<(QueueId, UrlId)> {
+        let queues = [Kind::Schedule, Kind::Doubt].map(|kind| QueueId { host, kind });
+        let fleet = self.asking.fleet();
+        queues.into_iter().find_map(|queue| {
+            let next = fleet.peek(queue)?.id.url;
+            fleet.work(queue).is_none().then_some((queue, next))
+        })
     }
 }
 

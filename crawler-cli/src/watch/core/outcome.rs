@@ -18,6 +18,7 @@ use crate::check::life::{Context, State};
 use crate::check::task::Outcome;
 use crate::check::verdict::{Cause, Class, Verdict};
 use crate::crawl::clock::Clock;
+use crate::crawl::origin::same_host;
 use crate::store::{Control, DueUrl, HostId, Lane, StoreHandle};
 
 /// From the works.
@@ -72,10 +73,11 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         let host = due.id.host;
         let verdict = outcome.verdict;
         let has_failed = Reach::of(verdict) == Some(Reach::Failed);
-        self.network.note_round(due.id.url, !has_failed);
+        let is_asked = outcome.attempts > 0;
+        self.network.note_round(due.id.url, &outcome);
         if verdict == Verdict::Failed(Cause::Throttled) {
             self.handle_throttled(now, host, &outcome);
-            if outcome.attempts == 0 {
+            if !is_asked {
                 // Not asked: the URL stays due as it is.
                 return self.asking.release(due.id.url);
             }
@@ -103,16 +105,21 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         }
     }
 
-    /// The host wants no requests for a while.
+    /// The host wants no requests for a while, or a host does to which a redirect leads.
     fn handle_throttled(&mut self, now: Timestamp, host: HostId, outcome: &Outcome) {
-        let is_parked = self.book.get(host);
-        let until = is_parked.and_then(|page| page.parked_until);
-        if outcome.attempts > 0 {
-            if let Some(wait) = outcome.retry_after {
-                self.park(now, host, wait.min(LONGEST_PARK));
-            }
-        } else if until.is_none_or(|until| until <= now) {
-            self.park(now, host, PARK);
+        let Some(page) = self.book.get(host) else {
+            return;
+        };
+        let last = outcome.final_url.as_deref().map(Url::parse);
+        let is_own = last.is_none_or(|url| url.is_ok_and(|url| same_host(&url, &page.root)));
+        if !is_own {
+            return;
+        }
+        match outcome.retry_after {
+            Some(wait) => self.park(now, host, wait.min(LONGEST_PARK)),
+            // The host was given up, and says nothing.
+            None if outcome.attempts == 0 => self.park(now, host, PARK),
+            None => {}
         }
     }
 
@@ -171,10 +178,25 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
     pub(super) fn handle_opinion(&mut self, now: Timestamp, name: String, agrees: bool) {
         let monotonic = self.asking.now();
         for (due, outcome) in self.second.handle(monotonic, name, agrees) {
-            let host = due.id.host;
-            self.decide(now, due, outcome, agrees);
-            self.fill_host(now, host);
+            self.handle_missing(now, due, outcome, agrees);
         }
+    }
+
+    /// Names about which the second resolver says nothing for too long.
+    pub(super) fn watch_second(&mut self, now: Timestamp) {
+        for (due, outcome) in self.second.give_up(self.asking.now()) {
+            self.handle_missing(now, due, outcome, false);
+        }
+    }
+
+    fn handle_missing(&mut self, now: Timestamp, due: DueUrl, outcome: Outcome, agrees: bool) {
+        if self.network.on().is_some() {
+            // Neither resolver may have had a network.
+            return self.asking.put_back(due);
+        }
+        let host = due.id.host;
+        self.decide(now, due, outcome, agrees);
+        self.fill_host(now, host);
     }
 }
 
@@ -196,6 +218,10 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         agrees: bool,
     ) {
         let (id, before) = (due.id, due.life.state());
+        if outcome.verdict == Verdict::Failed(Cause::InvalidUrl) && !outcome.redirects.is_empty() {
+            // The URL is one. Where the server leads is the fault of the server, who may mend it.
+            outcome.verdict = Verdict::Failed(Cause::Protocol);
+        }
         let class = outcome.verdict.class();
         let Some(page) = self.book.get_mut(id.host) else {
             // The page of a host is kept while its URLs are asked.
@@ -204,7 +230,8 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         let mut step = None;
         let is_sample = id.lane == Lane::Held && page.is_held();
         if let Some(flip) = &mut page.flip {
-            if !is_sample {
+            // While a hold ends, none begins: its end would remove it.
+            if !is_sample && page.ending.is_none() {
                 step = flip.handle_verdict(now, before, class);
             }
             if flip.is_held() && matches!(class, Class::Negative | Class::Soft) {

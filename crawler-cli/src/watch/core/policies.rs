@@ -99,6 +99,7 @@ impl Settings {
         let mut policy = Policy {
             timeout: limits.longest(),
             allow_private: limits.allow_private,
+            keeps_long_waits: true,
             ..Policy::default()
         };
         let host = &mut policy.host;
@@ -183,4 +184,4 @@ fn most(limit: Limit<NonZeroUsize>) -> usize {
 }
 
 /// Connections to a host without a limit: more than a server takes.
-const MOST_CONNECTIONS: usize = 4_096;
+pub(super) const MOST_CONNECTIONS: usize = 4_096;

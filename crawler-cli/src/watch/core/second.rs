@@ -14,8 +14,8 @@ pub(super) struct Second {
     /// `None`: a missing name never counts towards "gone".
     resolver: Option<Box<dyn Resolver>>,
     outlet: Outlet,
-    /// What waits for the answer about a name.
-    waiting: HashMap<String, Vec<(DueUrl, Outcome)>>,
+    /// What waits for the answer about a name, since when.
+    waiting: HashMap<String, (Instant, Vec<(DueUrl, Outcome)>)>,
     /// What was answered lately.
     known: HashMap<String, (Instant, bool)>,
 }
@@ -63,7 +63,7 @@ impl Second {
         {
             return Opinion::Agrees(*agrees, due, outcome);
         }
-        if let Some(waiting) = self.waiting.get_mut(name) {
+        if let Some((_, waiting)) = self.waiting.get_mut(name) {
             if waiting.len() >= MOST_OF_A_NAME {
                 return Opinion::Agrees(false, due, outcome);
             }
@@ -73,7 +73,8 @@ impl Second {
         if self.waiting.len() >= MOST_NAMES {
             return Opinion::Agrees(false, due, outcome);
         }
-        self.waiting.insert(name.to_owned(), vec![(due, outcome)]);
+        let waiting = vec![(due, outcome)];
+        self.waiting.insert(name.to_owned(), (now, waiting));
         let (outlet, own) = (self.outlet.clone(), name.to_owned());
         let reply = Answered::new(move |answer| {
             let agrees = matches!(answer.addresses, Err(DnsError::NotFound));
@@ -100,9 +101,41 @@ impl Second {
         }
         let waited = self.waiting.remove(&name);
         self.known.insert(name, (now, agrees));
-        waited.unwrap_or_default()
+        waited.map_or_else(Vec::new, |(_, waited)| waited)
+    }
+
+    /// When the first wait for an answer has lasted long enough.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        let since = self.waiting.values().map(|(since, _)| *since).min()?;
+        since.checked_add(LONGEST)
+    }
+
+    /// Takes out what has waited for an answer for long enough.
+    pub(super) fn give_up(&mut self, now: Instant) -> Vec<(DueUrl, Outcome)> {
+        let is_late = |since: Instant| now.saturating_duration_since(since) >= LONGEST;
+        let late = self.waiting.extract_if(|_, (since, _)| is_late(*since));
+        let late: Vec<_> = late.collect();
+        for (name, _) in &late {
+            if let Some(resolver) = &mut self.resolver {
+                resolver.cancel(name);
+            }
+        }
+        late.into_iter()
+            .flat_map(|(_, (_, waited))| waited)
+            .collect()
+    }
+
+    /// Takes out everything that waits, and forgets all answers.
+    pub(super) fn take_all(&mut self) -> Vec<(DueUrl, Outcome)> {
+        self.known.clear();
+        let waiting = self.waiting.drain();
+        waiting.flat_map(|(_, (_, waited))| waited).collect()
     }
 }
+
+/// The longest wait for an answer: what the C library does by default, with two attempts at three servers. An answer that
+/// comes later holds for later questions.
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// How long an answer holds.
 const KNOWN: Duration = Duration::from_secs(600);

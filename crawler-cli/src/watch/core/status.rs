@@ -1,12 +1,11 @@
 //! What the core says about itself, and what it reads at the start.
 
-use std::ops::ControlFlow;
-
 use courser::net::Net;
 use jiff::Timestamp;
 use url::Url;
 
-use super::keeping::{Beginning, Counted, Failed, Reply};
+use super::keeping::{Beginning, Counted, Failed, HoldChange, Reply};
+use super::orders::Orders;
 use super::queue::{Kind, QueueId};
 use super::{Reason, Waiting, Watcher};
 use crate::check::guard::HostFlip;
@@ -15,10 +14,8 @@ use crate::check::life::time::{after, before, between};
 use crate::crawl::clock::Clock;
 use crate::crawl::origin::root_of;
 use crate::crawl::stats;
-use crate::store::{
-    Cursor, Engine, Guarded, HostId, Lane, Lanes, Nature, Ready, StoreError, StoreHandle,
-};
-use crate::watch::control::{CoreStatus, GuardOn, HostWaits};
+use crate::store::{Guarded, HostId, Lane, Lanes, Nature, Ready, StoreHandle};
+use crate::watch::control::{CoreMessage, CoreStatus, GuardOn, HostLive, HostWaits};
 use std::time::Duration;
 
 /// When URLs are counted.
@@ -53,8 +50,9 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
                 Ok(Beginning {
                     holds,
                     stops: engine.stops(Guarded::OwnNetwork)?,
-                    pruned: pruned(engine, pruned_since)?,
+                    pruned: engine.pruned(pruned_since, MOST_PRUNED)?,
                     counts: engine.watch_counts()?,
+                    orders: Orders::read(engine)?,
                 })
             },
             |beginning| Some(Reply::Began(Box::new(beginning))),
@@ -79,7 +77,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
                 next: now,
                 urls,
             };
-            if self.book.open(ready, flip).is_none() {
+            if self.book.open(ready).is_none() {
                 continue;
             }
             if let Some(page) = self.book.get_mut(hold.host) {
@@ -88,66 +86,16 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
                 page.ending = hold.ending.map(Into::into);
             }
             self.gate.held.insert(hold.host);
-            if hold.ending.is_none() {
-                // What the last process did not get to is held now.
-                self.go_on_holding(hold.host);
-            }
+            // What the last process did not get to is held now, or released.
+            let change = hold.ending.map_or(HoldChange::Hold, Into::into);
+            self.change(hold.host, change, None);
         }
         self.figures.guards.hosts.set(self.gate.held.len() as u64);
+        self.handle_orders(now, beginning.orders);
         self.gate.is_starting = false;
         self.looking.at = Some(now);
         self.counting.at = Some(now);
     }
-}
-
-/// What was pruned since, oldest first. The place of the first change is found by halving: changes are in the order of
-/// time, but for jumps of the clock.
-fn pruned(
-    engine: &mut dyn Engine,
-    since: Timestamp,
-) -> Result<Vec<(Timestamp, HostId)>, StoreError> {
-    let mut first_after = |cursor: i64| {
-        let mut first = None;
-        engine.events(Cursor(cursor), &mut |event| {
-            first = Some(event.at);
-            ControlFlow::Break(())
-        })?;
-        Ok::<_, StoreError>(first)
-    };
-    let (mut low, mut high) = (0, 1);
-    while first_after(high)?.is_some_and(|at| at < since) {
-        (low, high) = (high, high.saturating_mul(2));
-    }
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match first_after(middle)?.is_some_and(|at| at < since) {
-            true => low = middle + 1,
-            false => high = middle,
-        }
-    }
-    let mut urls = Vec::new();
-    engine.events(Cursor(low), &mut |event| {
-        if event.to == State::Pruned && event.at >= since && urls.len() < MOST_PRUNED {
-            urls.push((event.at, event.url));
-        }
-        ControlFlow::Continue(())
-    })?;
-    let mut pruned = Vec::with_capacity(urls.len());
-    let mut last: Option<(Url, HostId)> = None;
-    for (at, url) in urls {
-        let Some(root) = Url::parse(&url).ok().map(|url| root_of(&url)) else {
-            continue;
-        };
-        let host = match &last {
-            Some((known, host)) if *known == root => Some(*host),
-            _ => engine.host(root.as_str())?.map(|detail| detail.host.id),
-        };
-        if let Some(host) = host {
-            pruned.push((at, host));
-            last = Some((root, host));
-        }
-    }
-    Ok(pruned)
 }
 
 /// Counts.
@@ -168,10 +116,14 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
                 let [schedule, doubt] = oldest;
                 // More than that need not be told apart.
                 let limit = counts.urls() / 10 + 1;
-                let overdue = engine.overdue(Lanes::Schedule, late, limit)?;
+                let mut overdue = 0;
+                for lanes in [Lanes::Schedule, Lanes::Doubt] {
+                    overdue += engine.overdue(lanes, late, limit.saturating_sub(overdue))?;
+                }
                 Ok(Counted {
                     oldest: schedule?.into_iter().chain(doubt?).min(),
                     overdue,
+                    orders: Orders::read(engine)?,
                     counts,
                 })
             },
@@ -190,7 +142,9 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             counts,
             oldest,
             overdue,
+            orders,
         } = counted;
+        self.handle_orders(now, orders);
         // Before something is due, nothing changes but by other processes.
         let quiet = oldest.map_or(COUNT_IDLE, |oldest| between(now, oldest));
         self.counting.is_under_way = false;
@@ -278,6 +232,16 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             under_way,
             waiting,
         }
+    }
+
+    /// How these hosts wait, and their limits.
+    pub(super) fn hosts(&mut self, roots: Vec<Url>) -> Vec<HostLive> {
+        let roots = roots.into_iter().take(CoreMessage::MOST_HOSTS);
+        let live = roots.map(|root| HostLive {
+            limits: self.asking.limits(&root),
+            waits: self.host_waits(root),
+        });
+        live.collect()
     }
 
     /// What an operator is told.

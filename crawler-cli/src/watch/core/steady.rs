@@ -2,17 +2,18 @@
 //!
 //! When the wall clock is set forward, the time jumps with it: what has become due is asked. When it is set back, the time
 //! goes on at half its speed until the wall clock has caught up. So it never goes back: nothing is asked twice, and what is
-//! due in 15 minutes is asked within 30, and not a day later.
+//! due in 15 minutes is asked within 30, and not a day later. Rates, the time limits of requests, batches and the end of
+//! the service do not depend on this time: they use the monotonic clock.
 
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::check::life::time::after;
+use crate::check::life::time::{after, between};
 
 /// The time of the core.
 #[derive(Debug)]
-pub(super) struct Steady {
+pub(in crate::watch) struct Steady {
     monotonic: Instant,
     wall: Timestamp,
     now: Timestamp,
@@ -20,16 +21,16 @@ pub(super) struct Steady {
 
 /// A jump of the wall clock.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Jump {
+pub(in crate::watch) struct Jump {
     /// What it would have said.
-    pub(super) from: Timestamp,
+    pub(in crate::watch) from: Timestamp,
     /// What it says.
-    pub(super) to: Timestamp,
+    pub(in crate::watch) to: Timestamp,
 }
 
 impl Steady {
     /// Begins at this time.
-    pub(super) fn new(monotonic: Instant, wall: Timestamp) -> Self {
+    pub(in crate::watch) fn new(monotonic: Instant, wall: Timestamp) -> Self {
         Self {
             monotonic,
             wall,
@@ -42,8 +43,18 @@ impl Steady {
         self.now
     }
 
+    /// How long it takes until this time, at the speed at which the time goes now.
+    pub(super) fn time_until(&self, at: Timestamp) -> Duration {
+        let (left, ahead) = (between(self.now, at), between(self.wall, self.now));
+        left.saturating_add(left.min(ahead))
+    }
+
     /// Time passes. Returns the jump of the wall clock, if it has jumped.
-    pub(super) fn advance(&mut self, monotonic: Instant, wall: Timestamp) -> Option<Jump> {
+    pub(in crate::watch) fn advance(
+        &mut self,
+        monotonic: Instant,
+        wall: Timestamp,
+    ) -> Option<Jump> {
         let passed = monotonic.saturating_duration_since(self.monotonic);
         let expected = after(self.wall, passed);
         (self.monotonic, self.wall) = (self.monotonic.max(monotonic), wall);
@@ -126,6 +137,21 @@ mod tests {
         assert_eq!(clocks.steady.now(), before + DAY / 2 + MINUTE / 2);
         assert_eq!(clocks.pass(DAY), None);
         assert_eq!(clocks.steady.now(), clocks.wall);
+    }
+
+    /// Who waits until a time must not wait for half of what is left, again and again.
+    #[test]
+    fn a_time_is_reached_in_one_step_also_at_half_the_speed() {
+        for left in [Duration::from_nanos(1), MINUTE, DAY, DAY * 3] {
+            let mut clocks = Clocks::new();
+            clocks.wall -= DAY;
+            clocks.pass(Duration::ZERO);
+            let at = clocks.steady.now() + left;
+            let time = clocks.steady.time_until(at);
+            clocks.pass(time);
+            assert_eq!(clocks.steady.now(), at);
+            assert_eq!(clocks.steady.time_until(at), Duration::ZERO);
+        }
     }
 
     #[test]

@@ -1,7 +1,15 @@
 //! The core on a simulated network with a virtual clock.
 
 mod bad_days;
+mod flips;
+mod holds;
+mod letters;
+mod names;
+mod outages;
+mod pace;
 mod pauses;
+mod reload;
+mod waits;
 mod world;
 
 use std::time::Duration;

@@ -8,15 +8,19 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use crate::store::{Engine, Nature, Op, StoreError, StoreHandle};
+use crate::watch::series::{Sample, Sampler};
 use crate::watch::vitals::{StoreFacts, Vitals};
 
-/// Keeps the house: reads the facts, and drops what is too old.
+/// Keeps the house: reads the facts, takes samples, and drops what is too old.
 pub(super) struct Housekeeping {
     vitals: Arc<Vitals>,
-    /// How long URLs in no set are kept; `None`: for ever.
+    sampler: Sampler,
+    /// How long URLs in no set and dead letters are kept; `None`: for ever.
     pub(super) keep: Option<Duration>,
     facts: Chore,
     expiry: Chore,
+    letters: Chore,
+    forgetting: Chore,
 }
 
 /// Something that the store does now and then.
@@ -55,12 +59,15 @@ impl Chore {
 }
 
 impl Housekeeping {
-    pub(super) fn new(vitals: Arc<Vitals>, keep: Option<Duration>) -> Self {
+    pub(super) fn new(vitals: Arc<Vitals>, sampler: Sampler, keep: Option<Duration>) -> Self {
         Self {
             vitals,
+            sampler,
             keep,
             facts: Chore::new(FACTS_EVERY),
             expiry: Chore::new(EXPIRY_EVERY),
+            letters: Chore::new(EXPIRY_EVERY),
+            forgetting: Chore::new(EXPIRY_EVERY),
         }
     }
 
@@ -73,16 +80,61 @@ impl Housekeeping {
                 facts: StoreFacts::default(),
             }));
         }
-        if let Some(keep) = self.keep
-            && let Ok(before) = wall.checked_sub(keep)
-            && self.expiry.begin(now)
-        {
-            store.send(Box::new(Expire {
-                before,
-                is_under_way: Arc::clone(&self.expiry.is_under_way),
-                has_more: Arc::clone(&self.expiry.has_more),
-                count: 0,
-            }));
+        if let Some(sample) = self.sampler.turn(now, wall) {
+            store.send(Box::new(SaveSample { at: wall, sample }));
+        }
+        let before = |keep| wall.checked_sub(keep).ok();
+        let kept = self.keep.and_then(before);
+        let olds: [(_, _, _, DropSome); 3] = [
+            (
+                &mut self.expiry,
+                kept,
+                "URLs that are in no set for too long",
+                |engine, before| engine.expire(before, DROPPED_AT_ONCE),
+            ),
+            (
+                &mut self.letters,
+                kept,
+                "old dead letters",
+                |engine, before| engine.expire_dead_letters(before, DROPPED_AT_ONCE),
+            ),
+            (
+                &mut self.forgetting,
+                before(REMEMBERED_FOR),
+                "answers to requests with a key",
+                |engine, before| engine.forget_remembered(before, DROPPED_AT_ONCE),
+            ),
+        ];
+        for (chore, before, what, some) in olds {
+            if let Some(before) = before
+                && chore.begin(now)
+            {
+                store.send(Box::new(DropOld {
+                    what,
+                    some,
+                    before,
+                    is_under_way: Arc::clone(&chore.is_under_way),
+                    has_more: Arc::clone(&chore.has_more),
+                    count: 0,
+                }));
+            }
+        }
+    }
+}
+
+struct SaveSample {
+    at: Timestamp,
+    sample: Sample,
+}
+
+impl Op for SaveSample {
+    fn run(&mut self, engine: &mut dyn Engine) -> Result<(), StoreError> {
+        engine.save_sample(self.at, &self.sample.to_text())
+    }
+
+    fn done(self: Box<Self>, result: Result<(), StoreError>) {
+        if let Err(error) = result {
+            tracing::debug!("a sample was lost: {error}");
         }
     }
 }
@@ -114,40 +166,101 @@ impl Op for ReadFacts {
     }
 }
 
-/// Drops URLs that are in no set for too long, some at a time.
-struct Expire {
+/// Drops some of what is older than this, and tells how many.
+type DropSome = fn(&mut dyn Engine, Timestamp) -> Result<u64, StoreError>;
+
+/// Drops what is too old, some at a time.
+struct DropOld {
+    what: &'static str,
+    some: DropSome,
     before: Timestamp,
     is_under_way: Arc<AtomicBool>,
     has_more: Arc<AtomicBool>,
     count: u64,
 }
 
-impl Op for Expire {
+impl Op for DropOld {
     fn run(&mut self, engine: &mut dyn Engine) -> Result<(), StoreError> {
-        self.count = engine.expire(self.before, EXPIRED_AT_ONCE)?;
+        self.count = (self.some)(engine, self.before)?;
         Ok(())
     }
 
     fn done(self: Box<Self>, result: Result<(), StoreError>) {
-        let has_more = result.is_ok() && self.count >= EXPIRED_AT_ONCE as u64;
+        let has_more = result.is_ok() && self.count >= DROPPED_AT_ONCE as u64;
         self.has_more.store(has_more, Ordering::Relaxed);
         if self.count > 0 && result.is_ok() {
-            tracing::info!(
-                urls = self.count,
-                "dropped URLs that are in no set for too long"
-            );
+            tracing::info!(count = self.count, "dropped {}", self.what);
         }
         self.is_under_way.store(false, Ordering::Release);
     }
 
     fn rows(&self) -> usize {
-        EXPIRED_AT_ONCE
+        DROPPED_AT_ONCE
     }
 }
 
 /// How old the numbers of the store in metrics may be.
 const FACTS_EVERY: Duration = Duration::from_secs(5);
-/// How often old URLs are dropped.
+/// How often what is too old is dropped.
 const EXPIRY_EVERY: Duration = Duration::from_secs(3600);
-/// How many old URLs are dropped in one transaction.
-const EXPIRED_AT_ONCE: usize = 256;
+/// How much of it is dropped in one transaction.
+const DROPPED_AT_ONCE: usize = 256;
+/// How long answers to requests with a key are kept.
+const REMEMBERED_FOR: Duration = Duration::from_secs(24 * 3600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::sqlite::Sqlite;
+    use crate::store::{Inline, Remembered};
+
+    #[test]
+    fn samples_are_stored_and_old_answers_are_dropped() {
+        let store = Inline::new(Sqlite::temporary().expect("memory"));
+        let start = Instant::now();
+        let wall = Timestamp::from_second(1_760_000_000).expect("in range");
+        let sampler = Sampler::new(Arc::default(), Arc::default(), start);
+        let vitals = Arc::new(Vitals::new(start));
+        let mut house = Housekeeping::new(vitals, sampler, None);
+        let answer = Remembered {
+            request: Vec::new(),
+            status: 202,
+            answer: String::new(),
+            at: wall,
+        };
+        store
+            .call(move |engine| engine.remember("key", &answer))
+            .expect("written");
+        let mut turn = |seconds: u64| {
+            let time = Duration::from_secs(seconds);
+            house.turn(start + time, wall + time, &store);
+        };
+        let samples = || {
+            let samples = store.read(move |engine| engine.samples(wall));
+            samples.expect("readable")
+        };
+        let is_remembered = || {
+            let found = store.read(|engine| engine.remembered("key"));
+            found.expect("readable").is_some()
+        };
+        for seconds in 0..=299 {
+            turn(seconds);
+        }
+        assert_eq!(samples(), []);
+        turn(300);
+        let stored = samples();
+        let [(at, text)] = &stored[..] else {
+            panic!("one sample: {stored:?}")
+        };
+        let sample = Sample::from_text(text).expect("a sample");
+        assert_eq!(
+            (*at, sample.seconds),
+            (wall + Duration::from_secs(300), 300)
+        );
+        turn(24 * 3600);
+        assert!(is_remembered());
+        turn(25 * 3600);
+        assert!(!is_remembered());
+        assert_eq!(samples().len(), 3);
+    }
+}

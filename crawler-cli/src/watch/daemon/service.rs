@@ -1,8 +1,9 @@
 //! The parts of a running service, and the loop that drives them.
 
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,14 +19,21 @@ use super::{Failure, Signals};
 use crate::crawl::clock::SystemClock;
 use crate::crawl::random::fresh_seed;
 use crate::store::sqlite::Sqlite;
-use crate::store::{StoreHandle as _, Writer, WriterSettings, WriterState};
-use crate::watch::admin::{Admin, AdminLimits};
-use crate::watch::config::{Config, Loaded};
-use crate::watch::control::{ControlServer, Served, core_channel};
+use crate::store::{
+    StoreError, StoreErrorKind, StoreHandle as _, Writer, WriterSettings, WriterState,
+};
+use crate::watch::admin::{Admin, AdminLimits, Site};
+use crate::watch::config::{Config, Current, Loaded, Reload};
+use crate::watch::control::{
+    ControlServer, Operator, Schedules, core_channel, has_service, socket_of,
+};
 use crate::watch::core::{Settings, Watcher};
+use crate::watch::hands::Reader;
 use crate::watch::log;
-use crate::watch::metrics::{Metrics, Sources};
+use crate::watch::metrics::Sources;
+use crate::watch::series::Sampler;
 use crate::watch::sets::SetReader;
+use crate::watch::tokens::Tokens;
 use crate::watch::vitals::Vitals;
 use crate::watch::work::{FindReader, Http, Planner, Tools};
 
@@ -33,7 +41,7 @@ type Core = Watcher<OsNet, Writer, SystemClock>;
 
 /// A service that runs.
 pub(super) struct Service {
-    loaded: Loaded,
+    current: Arc<Current>,
     /// What the core and the jobs were given last: they share the ceilings of hosts.
     settings: Settings,
     store: Writer,
@@ -47,6 +55,8 @@ pub(super) struct Service {
     /// When the core was told to look into the store, and how many transactions there were then.
     looked: (Option<Instant>, u64),
     control: ControlServer,
+    /// Those that commands can name.
+    schedules: Arc<RwLock<Schedules>>,
     admin: Admin,
 }
 
@@ -60,8 +70,10 @@ impl Service {
         find: FindReader,
         out: &mut dyn Write,
     ) -> Result<Self, Failure> {
+        let current = Arc::new(Current::new(loaded));
+        let loaded = current.get();
         let config = &loaded.config;
-        let engine = Sqlite::open(&config.store.file).map_err(Failure::Store)?;
+        let engine = open(&config.store.file).map_err(Failure::Store)?;
         let rejected = engine.rejected_figures();
         let cannot =
             |what: &'static str| move |error: io::Error| Failure::Start(format!("{what}: {error}"));
@@ -89,17 +101,38 @@ impl Service {
             rejected,
             vitals: Arc::clone(&vitals),
         };
-        let admin = admin(config, sources)?;
-        let served = Served {
+        let mut reader = Reader::open(&config.store.file).map_err(Failure::Store)?;
+        let tokens = Arc::new(Tokens::new(reader.tokens().map_err(Failure::Store)?));
+        let is_public = !config.http.listen.ip().is_loopback();
+        if is_public && tokens.is_empty() {
+            return Err(Failure::Open(config.http.listen));
+        }
+        let schedules = Arc::new(RwLock::new(Schedules::from(&*config.schedules)));
+        let operator = Operator {
             store: store.clone(),
             core: handle,
-            since: vitals.started_at(),
+            vitals: Arc::clone(&vitals),
+            schedules: Arc::clone(&schedules),
+            tokens,
+            is_public,
         };
-        let control = ControlServer::start(&config.store.file, served);
-        let control = control.map_err(cannot("the socket for commands"))?;
+        let site = Site::new(operator.clone(), sources, reader, Arc::clone(&current));
+        let site = site.map_err(cannot("sessions"))?;
+        let series = Arc::clone(&site.series);
+        let sampler = Sampler::new(Arc::clone(core.figures()), series, Instant::now());
+        let admin = admin(config, site)?;
+        let control = ControlServer::start(&config.store.file, operator);
+        let control = control.map_err(|error| {
+            let socket = socket_of(&config.store.file);
+            Failure::Start(format!(
+                "{}: the socket for commands: {error}",
+                socket.display()
+            ))
+        })?;
         let tools = Arc::new(
             Tools::new(store.clone(), Http::from(&settings))
                 .find_reader(find)
+                .drain_timeout(config.limits.drain_timeout)
                 .most_lost(config.guard.most_lost),
         );
         let sets = SetReader::start(config.sets.clone(), Arc::clone(&tools));
@@ -112,16 +145,17 @@ impl Service {
         let mut service = Self {
             sets: sets.map_err(cannot("the reader of sets"))?,
             planner: planner.map_err(cannot("the schedules"))?,
-            housekeeping: Housekeeping::new(Arc::clone(&vitals), keep),
+            housekeeping: Housekeeping::new(Arc::clone(&vitals), sampler, keep),
             notifier: Notifier::new(),
             looked: (None, 0),
-            loaded,
+            current,
             settings,
             store,
             core,
             tools,
             vitals,
             control,
+            schedules,
             admin,
         };
         // That nobody reads the line is no reason to end.
@@ -129,11 +163,11 @@ impl Service {
         let _ = out.flush();
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
-            store = %service.loaded.config.store.file.display(),
+            store = %loaded.config.store.file.display(),
             listen = %service.admin.address(),
             socket = %service.control.path().display(),
-            sets = service.loaded.config.sets.len(),
-            schedules = service.loaded.config.schedules.len(),
+            sets = loaded.config.sets.len(),
+            schedules = loaded.config.schedules.len(),
             "started"
         );
         if let Some(text) = few_files {
@@ -219,20 +253,27 @@ impl Service {
             tracing::error!("the configuration stays as it was");
         }
         self.vitals.note_reload(applied.is_ok());
+        self.current.note(Reload {
+            at: Timestamp::now(),
+            result: applied,
+        });
         self.notifier.ready();
     }
 
+    /// Returns the keys that have changed.
+    ///
     /// # Errors
     /// Why nothing was applied.
-    fn apply(&mut self, new: Loaded) -> Result<(), String> {
-        let restart = needs_restart(&self.loaded, &new);
+    fn apply(&mut self, new: Loaded) -> Result<Vec<String>, String> {
+        let old = self.current.get();
+        let restart = needs_restart(&old, &new);
         if !restart.is_empty() {
             return Err(format!(
                 "a restart is needed for changes of {}",
                 restart.join(", ")
             ));
         }
-        let changed = new.changes(&self.loaded);
+        let changed = new.changes(&old);
         let config = &new.config;
         log::set_level(config.log.level);
         let mut settings = Settings::from(config);
@@ -242,24 +283,32 @@ impl Service {
         self.housekeeping.keep = config.store.keep;
         self.tools = Arc::new(
             self.tools
-                .with_http(Http::from(&settings), config.guard.most_lost),
+                .reloaded(&settings)
+                .most_lost(config.guard.most_lost)
+                .drain_timeout(config.limits.drain_timeout),
         );
         // Sources are read again even if the configuration is the same: that is what SIGHUP is for.
         self.sets
             .reload(config.sets.clone(), Arc::clone(&self.tools));
+        let mut schedules = self
+            .schedules
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *schedules = Schedules::from(&*config.schedules);
+        drop(schedules);
         self.planner.reload(
             config.schedules.clone(),
             config.sets.clone(),
             Arc::clone(&self.tools),
         );
-        let changed = match changed.is_empty() {
+        let in_words = match changed.is_empty() {
             true => "nothing".to_owned(),
             false => changed.join(", "),
         };
-        tracing::info!(changed, "the configuration was read again");
+        tracing::info!(changed = in_words, "the configuration was read again");
         self.settings = settings;
-        self.loaded = new;
-        Ok(())
+        self.current.set(new);
+        Ok(changed)
     }
 
     /// Asks nothing new, waits for what is under way, stores it, and ends all parts.
@@ -270,7 +319,13 @@ impl Service {
         tracing::info!("draining");
         self.notifier.stopping();
         self.vitals.drain();
-        let longest = self.loaded.config.limits.drain_timeout.unwrap_or(NEVER);
+        let longest = self
+            .current
+            .get()
+            .config
+            .limits
+            .drain_timeout
+            .unwrap_or(NEVER);
         let end = Instant::now() + longest;
         let (planner, sets) = (self.planner, self.sets);
         // Jobs are drained beside the core, in the same time. So are readings, which may wait for a file system.
@@ -297,6 +352,8 @@ impl Service {
             self.notifier.turn(now);
         }
         let drained = jobs.join().unwrap_or_default();
+        // No request is left when the writer ends.
+        drop(self.admin);
         drop(self.control);
         drop(self.core);
         let left = end.saturating_duration_since(Instant::now());
@@ -311,18 +368,39 @@ impl Service {
     }
 }
 
-fn admin(config: &Config, sources: Sources) -> Result<Admin, Failure> {
+/// Opens the store. A command that uses the store while no service runs is waited for.
+fn open(store: &Path) -> Result<Sqlite, StoreError> {
+    let since = Instant::now();
+    let mut is_said = false;
+    loop {
+        let error = match Sqlite::open(store) {
+            Err(error) if matches!(error.kind(), StoreErrorKind::InUse(_)) => error,
+            opened => return opened,
+        };
+        if since.elapsed() >= LONGEST_COMMAND || has_service(store) {
+            return Err(error);
+        }
+        if !is_said {
+            tracing::info!("{error}: waiting for its end");
+            is_said = true;
+        }
+        thread::sleep(TURN);
+    }
+}
+
+fn admin(config: &Config, site: Site) -> Result<Admin, Failure> {
     let limits = AdminLimits {
         connections: config.http.connections.get(),
         ..AdminLimits::default()
     };
     let address = config.http.listen;
-    let vitals = Arc::clone(&sources.vitals);
-    Admin::start(address, limits, Metrics::new(sources), vitals).map_err(|error| {
+    Admin::start(address, limits, site).map_err(|error| {
         Failure::Start(format!("http.listen: cannot listen on {address}: {error}"))
     })
 }
 
+/// How long a command may use the store when the service starts.
+const LONGEST_COMMAND: Duration = Duration::from_secs(5);
 /// The longest turn of the loop: signals are seen after this time.
 const TURN: Duration = Duration::from_millis(100);
 /// The core looks into the store at most this often because of what others stored.

@@ -59,7 +59,7 @@ pub(super) fn text(letter: &DeadLetter, now: Timestamp) -> String {
     sheet.finish()
 }
 
-fn subject(subject: &Subject) -> String {
+pub(in crate::watch) fn subject(subject: &Subject) -> String {
     match subject {
         Subject::Url { url, .. } => words::url(url),
         Subject::Text(text) => format!("text {:?}", safe(text)),

@@ -5,17 +5,21 @@
 
 mod export;
 mod holds;
-mod letters;
+pub(in crate::watch) mod letters;
 mod schedules;
-mod show;
-mod status;
-mod strip;
-mod why;
-mod words;
+pub(in crate::watch) mod show;
+pub(in crate::watch) mod status;
+pub(in crate::watch) mod strip;
+mod today;
+mod tokens;
+mod values;
+pub(in crate::watch) mod why;
+pub(in crate::watch) mod words;
 
 use std::fs;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -29,10 +33,12 @@ pub(crate) use words::{count as counted, safe, url as shown_url};
 
 use crate::store::sqlite::Sqlite;
 use crate::store::{
-    Cursor, DeadLetter, DeadLetterFilter, DeadLetterId, HostDetail, HostHold, JobStore, Lanes,
-    PauseStore, ScheduleState, StoreError, StoreErrorKind, Subject, UrlDetail, WatchStore,
+    AdminStore, Cursor, DeadLetter, DeadLetterFilter, DeadLetterId, HostDetail, HostHold, JobStore,
+    Lanes, PauseStore, ScheduleState, StoreError, StoreErrorKind, StoredToken, Subject, UrlDetail,
+    WatchStore,
 };
 use status::{GRACE, Late, MOST_COUNTED, Overview};
+pub(in crate::watch) use today::Today;
 use why::Around;
 
 /// What an operator reads, for people or for programs.
@@ -49,13 +55,13 @@ pub enum Shape {
 ///
 /// ```
 /// use crawler_cli::check::life::Profile;
-/// use crawler_cli::watch::control::{Command, Hand};
+/// use crawler_cli::watch::control::{Command, Hand, Schedules};
 /// use crawler_cli::watch::hands::{Live, Reader, Shape};
 /// use jiff::Timestamp;
 ///
 /// let folder = tempfile::tempdir()?;
 /// let file = folder.path().join("watch.db");
-/// let mut hand = Hand::reach(&file, Profile::Default.rules())?;
+/// let mut hand = Hand::reach(&file, Profile::Default.rules(), Schedules::default())?;
 /// hand.send(&Command::Add { set: "docs".into(), urls: vec!["https://example.com/".into()] })?;
 /// drop(hand);
 ///
@@ -68,7 +74,10 @@ pub enum Shape {
 #[derive(Debug)]
 pub struct Reader {
     path: PathBuf,
+    /// The file system and the number of the file.
+    file: (u64, u64),
     store: Sqlite,
+    today: Today,
 }
 
 impl Reader {
@@ -78,12 +87,34 @@ impl Reader {
     /// There is no such file, or it cannot be read.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         // SQLite does not say that there is no file.
-        let file = fs::metadata(path);
-        file.map_err(|error| StoreError::new(path, StoreErrorKind::Io(error)))?;
+        let file = number_of(path);
+        let file = file.map_err(|error| StoreError::new(path, StoreErrorKind::Io(error)))?;
         Ok(Self {
             path: path.to_owned(),
+            file,
             store: Sqlite::open_read_only(path)?,
+            today: Today::default(),
         })
+    }
+
+    /// Whether the store still has this name: a backup that was restored takes the name, and nothing changes any more in
+    /// what was opened.
+    pub fn is_current(&self) -> bool {
+        number_of(&self.path).is_ok_and(|file| file == self.file)
+    }
+
+    /// Reads several things of the same moment of the store.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(in crate::watch) fn at_once<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.store.begin_moment()?;
+        let result = read(self);
+        self.store.end_moment();
+        result
     }
 
     /// The page about the whole store. `live` is what the running service says.
@@ -97,7 +128,7 @@ impl Reader {
         shape: Shape,
     ) -> Result<String, StoreError> {
         let around = self.around(None, live, now)?;
-        let overview = self.overview(now)?;
+        let overview = self.overview(now, MOST_COUNTED)?;
         Ok(match shape {
             Shape::Text => status::text(&overview, &around),
             Shape::Json => line(&status::json(&overview, &around)),
@@ -200,6 +231,14 @@ impl Reader {
     /// The store cannot be read.
     pub fn has_set(&mut self, name: &str) -> Result<bool, StoreError> {
         Ok(self.store.sets()?.iter().any(|set| set.name == name))
+    }
+
+    /// All tokens, in the order of their names.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn tokens(&mut self) -> Result<Vec<StoredToken>, StoreError> {
+        AdminStore::tokens(&mut self.store)
     }
 
     /// The holds, one in each line; empty if there is none.
@@ -318,12 +357,23 @@ impl Reader {
         export::changes(&mut self.store, after, out)
     }
 
+    /// The store, for reading alone.
+    pub(in crate::watch) fn store(&mut self) -> &mut Sqlite {
+        &mut self.store
+    }
+
+    /// What has changed today.
+    pub(in crate::watch) fn today(&mut self, now: Timestamp) -> Result<&Today, StoreError> {
+        self.today.catch_up(&mut self.store, now)?;
+        Ok(&self.today)
+    }
+
     fn host(&mut self, root: &str) -> Result<Option<HostDetail>, StoreError> {
         WatchStore::host(&mut self.store, root)
     }
 
     /// What is known besides a URL or a host.
-    fn around(
+    pub(in crate::watch) fn around(
         &mut self,
         root: Option<&str>,
         live: Live,
@@ -338,7 +388,12 @@ impl Reader {
         })
     }
 
-    fn overview(&mut self, now: Timestamp) -> Result<Overview, StoreError> {
+    /// What the store says about everything. Late URLs are counted up to `most_late`.
+    pub(in crate::watch) fn overview(
+        &mut self,
+        now: Timestamp,
+        most_late: u64,
+    ) -> Result<Overview, StoreError> {
         let store = &mut self.store;
         let mut jobs = Vec::new();
         for queue in store.queues()? {
@@ -351,8 +406,8 @@ impl Reader {
             store.next_due(Lanes::Doubt)?,
         ];
         let late = Late {
-            urls: store.overdue(Lanes::Schedule, grace, MOST_COUNTED)?
-                + store.overdue(Lanes::Doubt, grace, MOST_COUNTED)?,
+            urls: store.overdue(Lanes::Schedule, grace, most_late)?
+                + store.overdue(Lanes::Doubt, grace, most_late)?,
             next: next.into_iter().flatten().min(),
         };
         let log = self.path.with_file_name({
@@ -394,7 +449,10 @@ impl Reader {
     }
 
     /// The dead letters of a URL: at most a few, one for each reason.
-    fn letters_of(&mut self, detail: &UrlDetail) -> Result<Vec<DeadLetter>, StoreError> {
+    pub(in crate::watch) fn letters_of(
+        &mut self,
+        detail: &UrlDetail,
+    ) -> Result<Vec<DeadLetter>, StoreError> {
         let host = Url::parse(&detail.host.root).ok();
         let filter = DeadLetterFilter {
             host: host.and_then(|url| url.host_str().map(str::to_owned)),
@@ -417,6 +475,11 @@ impl Reader {
     }
 }
 
+/// The file system and the number of a file.
+fn number_of(path: &Path) -> io::Result<(u64, u64)> {
+    fs::metadata(path).map(|file| (file.dev(), file.ino()))
+}
+
 /// The root URLs that a name of a host may mean.
 fn possible_roots(name: &str) -> Vec<String> {
     let urls = match name.contains("://") {
@@ -431,11 +494,12 @@ fn possible_roots(name: &str) -> Vec<String> {
 }
 
 /// The root URL of the host of a URL: without user, path and query.
-fn root_of(url: &Url) -> String {
+pub(in crate::watch) fn root_of(url: &Url) -> String {
     format!("{}/", url.origin().ascii_serialization())
 }
 
-fn line(value: &Value) -> String {
+/// A value in a line. What a terminal acts on is escaped.
+pub(in crate::watch) fn line(value: &Value) -> String {
     // What a terminal acts on is escaped in strings as `\u` and four digits.
     let mut text = String::new();
     let plain = value.to_string();

@@ -11,7 +11,11 @@ use crate::check::life::{Flag, PruneWait, Record, State};
 use crate::store::{Answer, DeadLetter, Lane, UrlDetail};
 
 /// The page about a URL. `letters` are its dead letters.
-pub(super) fn text(detail: &UrlDetail, letters: &[DeadLetter], around: &Around) -> String {
+pub(in crate::watch) fn text(
+    detail: &UrlDetail,
+    letters: &[DeadLetter],
+    around: &Around,
+) -> String {
     let (url, life, now) = (&detail.url, &detail.url.life, around.now);
     let mut sheet = Sheet::default();
     sheet.line(&words::url(&url.url));
@@ -109,7 +113,7 @@ fn history(sheet: &mut Sheet, detail: &UrlDetail, now: Timestamp) {
     columns.lines("").lines().for_each(|line| sheet.line(line));
 }
 
-fn state_in_words(detail: &UrlDetail, now: Timestamp) -> String {
+pub(in crate::watch) fn state_in_words(detail: &UrlDetail, now: Timestamp) -> String {
     let life = &detail.url.life;
     let state = life.state();
     let since = detail.events.last().map(|event| stamp_from(now, event.at));
@@ -137,7 +141,7 @@ fn state_in_words(detail: &UrlDetail, now: Timestamp) -> String {
     format!("{}{since}{more}", state.name())
 }
 
-fn next_in_words(detail: &UrlDetail, now: Timestamp) -> String {
+pub(in crate::watch) fn next_in_words(detail: &UrlDetail, now: Timestamp) -> String {
     let Some((lane, due)) = detail.url.due else {
         return "none".to_owned();
     };
@@ -155,7 +159,11 @@ fn next_in_words(detail: &UrlDetail, now: Timestamp) -> String {
     }
 }
 
-fn last_in_words(answer: Option<&Answer>, life: &Record, now: Timestamp) -> String {
+pub(in crate::watch) fn last_in_words(
+    answer: Option<&Answer>,
+    life: &Record,
+    now: Timestamp,
+) -> String {
     let Some(answer) = answer else {
         return "never".to_owned();
     };
@@ -186,7 +194,7 @@ fn last_in_words(answer: Option<&Answer>, life: &Record, now: Timestamp) -> Stri
 }
 
 /// The last statuses, or the classes of answers without one: `200 200 net 404`.
-pub(super) fn statuses(life: &Record) -> String {
+pub(in crate::watch) fn statuses(life: &Record) -> String {
     let answers = life.answers().iter().map(|answer| match answer.status {
         Some(status) => status.to_string(),
         None => answer.class.name().to_owned(),
@@ -199,7 +207,7 @@ fn time_or(at: Option<Timestamp>, now: Timestamp, otherwise: &str) -> String {
 }
 
 /// The same for programs. `line` has the fields of the exported line of the URL.
-pub(super) fn json(
+pub(in crate::watch) fn json(
     line: Map<String, Value>,
     detail: &UrlDetail,
     letters: &[DeadLetter],
@@ -226,7 +234,7 @@ pub(super) fn json(
 }
 
 /// Reasons for programs.
-pub(super) fn reasons(reasons: &[WhyNot]) -> Value {
+pub(in crate::watch) fn reasons(reasons: &[WhyNot]) -> Value {
     let reasons = reasons.iter().map(|reason| {
         let mut value = json!({ "reason": reason.name, "text": reason.text });
         if let Some(until) = reason.until {

@@ -17,37 +17,37 @@ use crate::watch::control::{CoreStatus, LiveStatus, StoreCondition};
 
 /// What the store says about everything.
 #[derive(Clone, Debug)]
-pub(super) struct Overview {
+pub(in crate::watch) struct Overview {
     /// The file of the store, and its size.
-    pub(super) store: (String, u64),
-    pub(super) counts: WatchCounts,
-    pub(super) sets: Vec<SetInfo>,
-    pub(super) holds: Vec<HostHold>,
-    pub(super) cycle: Option<Cycle>,
-    pub(super) schedules: Vec<ScheduleState>,
+    pub(in crate::watch) store: (String, u64),
+    pub(in crate::watch) counts: WatchCounts,
+    pub(in crate::watch) sets: Vec<SetInfo>,
+    pub(in crate::watch) holds: Vec<HostHold>,
+    pub(in crate::watch) cycle: Option<Cycle>,
+    pub(in crate::watch) schedules: Vec<ScheduleState>,
     /// Dead letters by reason.
-    pub(super) letters: Vec<(String, u64)>,
+    pub(in crate::watch) letters: Vec<(String, u64)>,
     /// Jobs by queue: waiting and started.
-    pub(super) jobs: Vec<(String, u64, u64)>,
-    pub(super) late: Late,
+    pub(in crate::watch) jobs: Vec<(String, u64, u64)>,
+    pub(in crate::watch) late: Late,
 }
 
 /// What is due and not asked yet.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct Late {
+pub(in crate::watch) struct Late {
     /// How many URLs are past due by more than [`GRACE`]; at most [`MOST_COUNTED`].
-    pub(super) urls: u64,
+    pub(in crate::watch) urls: u64,
     /// When the first URL is due; may be in the past.
-    pub(super) next: Option<Timestamp>,
+    pub(in crate::watch) next: Option<Timestamp>,
 }
 
 /// A URL that is late by less is in time: the limit of the staleness ratio.
-pub(super) const GRACE: Duration = Duration::from_secs(144);
+pub(in crate::watch) const GRACE: Duration = Duration::from_secs(144);
 /// Up to how many late URLs are counted.
-pub(super) const MOST_COUNTED: u64 = 100_000;
+pub(in crate::watch) const MOST_COUNTED: u64 = 100_000;
 
 /// The page about everything.
-pub(super) fn text(overview: &Overview, around: &Around) -> String {
+pub(in crate::watch) fn text(overview: &Overview, around: &Around) -> String {
     let now = around.now;
     let mut sheet = Sheet::default();
     let counts = &overview.counts;
@@ -152,7 +152,7 @@ fn late(sheet: &mut Sheet, late: Late, now: Timestamp) {
     sheet.field("Late", &text);
 }
 
-fn cycle_in_words(cycle: &Cycle, now: Timestamp) -> String {
+pub(in crate::watch) fn cycle_in_words(cycle: &Cycle, now: Timestamp) -> String {
     let counts = &cycle.counts;
     let took = match cycle.ended {
         Some(ended) => format!("took {}", span(between(cycle.began, ended))),
@@ -260,7 +260,7 @@ fn sets(sheet: &mut Sheet, sets: &[SetInfo], now: Timestamp) {
 }
 
 /// Why a URL is not asked.
-pub(super) fn url_text(detail: &UrlDetail, around: &Around) -> String {
+pub(in crate::watch) fn url_text(detail: &UrlDetail, around: &Around) -> String {
     let subject = format!(
         "{}: {}",
         words::url(&detail.url.url),
@@ -270,7 +270,7 @@ pub(super) fn url_text(detail: &UrlDetail, around: &Around) -> String {
 }
 
 /// Why a host is not asked.
-pub(super) fn host_text(detail: &HostDetail, around: &Around) -> String {
+pub(in crate::watch) fn host_text(detail: &HostDetail, around: &Around) -> String {
     let mut subject = format!(
         "{}: {}",
         words::url(&detail.host.root),
@@ -338,7 +338,7 @@ fn answer(subject: &str, reasons: &[super::why::WhyNot]) -> String {
 }
 
 /// The page about everything, for programs.
-pub(super) fn json(overview: &Overview, around: &Around) -> Value {
+pub(in crate::watch) fn json(overview: &Overview, around: &Around) -> Value {
     let counts = &overview.counts;
     let states = State::ALL.into_iter().map(|state| {
         let urls = counts.states.get(&state).copied().unwrap_or(0);
@@ -410,7 +410,7 @@ fn cycle_json(cycle: &Cycle) -> Value {
 }
 
 /// The answer about a URL, for programs.
-pub(super) fn url_json(detail: &UrlDetail, around: &Around) -> Value {
+pub(in crate::watch) fn url_json(detail: &UrlDetail, around: &Around) -> Value {
     json!({
         "url": detail.url.url,
         "state": detail.url.life.state().name(),
@@ -420,7 +420,7 @@ pub(super) fn url_json(detail: &UrlDetail, around: &Around) -> Value {
 }
 
 /// The answer about a host, for programs.
-pub(super) fn host_json(detail: &HostDetail, around: &Around) -> Value {
+pub(in crate::watch) fn host_json(detail: &HostDetail, around: &Around) -> Value {
     let live = around.live.core().and_then(|core| core.host.as_ref());
     json!({
         "host": detail.host.root,
@@ -434,7 +434,7 @@ pub(super) fn host_json(detail: &HostDetail, around: &Around) -> Value {
     })
 }
 
-fn bytes(bytes: u64) -> String {
+pub(in crate::watch) fn bytes(bytes: u64) -> String {
     match bytes {
         0..=9_999 => format!("{bytes} bytes"),
         10_000..=9_999_999 => format!("{} kB", number(bytes / 1_000)),

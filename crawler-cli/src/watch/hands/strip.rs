@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::check::life::State;
 
 /// A change of state: when, from, to.
-pub(super) type Step = (Timestamp, State, State);
+pub(in crate::watch) type Step = (Timestamp, State, State);
 
 /// The history from `from` to `now` in `width` signs. Each stands for the worst state in its piece of time, so that a
 /// short failure is seen. `steps` are oldest first; `last` is the state now.
@@ -16,11 +16,23 @@ pub(super) fn strip(
     last: State,
     width: usize,
 ) -> String {
+    let pieces = pieces(from, now, steps, last, width);
+    pieces.into_iter().map(sign).collect()
+}
+
+/// The history in `width` pieces of time, each with its worst state; the last piece is what is now.
+pub(in crate::watch) fn pieces(
+    from: Timestamp,
+    now: Timestamp,
+    steps: &[Step],
+    last: State,
+    width: usize,
+) -> Vec<State> {
     let total = now.duration_since(from).max(SignedDuration::from_millis(1));
     let pieces = i32::try_from(width.max(1)).unwrap_or(i32::MAX);
     let mut steps = steps.iter().peekable();
     let mut state = steps.peek().map_or(last, |(_, before, _)| *before);
-    let mut text = String::with_capacity(width * 3);
+    let mut states = Vec::with_capacity(width);
     for piece in 1..=pieces {
         let end = from + total / pieces * piece;
         let is_last = piece == pieces;
@@ -32,9 +44,9 @@ pub(super) fn strip(
             }
         }
         // What is now is not hidden by what was lately.
-        text.push(sign(if is_last { last } else { worst }));
+        states.push(if is_last { last } else { worst });
     }
-    text
+    states
 }
 
 /// The signs of the states in a history, explained.
@@ -52,7 +64,6 @@ pub(super) fn legend(steps: &[Step], last: State) -> String {
     words.join("   ")
 }
 
-/// The higher, the worse.
 fn sign(state: State) -> char {
     match state {
         State::New => '·',
@@ -66,6 +77,7 @@ fn sign(state: State) -> char {
     }
 }
 
+/// The higher, the worse.
 fn rank(state: State) -> u8 {
     match state {
         State::New => 0,

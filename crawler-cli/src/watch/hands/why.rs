@@ -5,17 +5,17 @@ use jiff::Timestamp;
 use super::words::{self, span, stamp_from};
 use crate::check::life::time::between;
 use crate::store::{HostDetail, HostHold, Lane, Pause, Scope, UrlDetail};
-use crate::watch::control::{CoreStatus, HostWaits, LiveStatus, StoreCondition};
+use crate::watch::control::{CoreStatus, HostLive, HostWaits, LiveStatus, StoreCondition};
 use crate::watch::core::Reason;
 
 /// What is known besides a URL or a host.
 #[derive(Clone, Debug)]
-pub(super) struct Around {
-    pub(super) now: Timestamp,
-    pub(super) pauses: Vec<Pause>,
+pub(in crate::watch) struct Around {
+    pub(in crate::watch) now: Timestamp,
+    pub(in crate::watch) pauses: Vec<Pause>,
     /// The hold of the host.
-    pub(super) hold: Option<HostHold>,
-    pub(super) live: Live,
+    pub(in crate::watch) hold: Option<HostHold>,
+    pub(in crate::watch) live: Live,
 }
 
 /// What the running service says.
@@ -30,31 +30,42 @@ pub enum Live {
 }
 
 impl Live {
-    pub(super) fn running(&self) -> Option<&LiveStatus> {
+    pub(in crate::watch) fn running(&self) -> Option<&LiveStatus> {
         match self {
             Self::Running(status) => Some(status),
             Self::Absent | Self::Silent(_) => None,
         }
     }
 
-    pub(super) fn core(&self) -> Option<&CoreStatus> {
+    /// The same, with what its core says of a host.
+    pub(in crate::watch) fn with_host(mut self, host: Option<&HostLive>) -> Self {
+        if let Self::Running(status) = &mut self
+            && let Some(core) = &mut status.core
+        {
+            core.host = host.map(|host| host.waits.clone());
+        }
+        self
+    }
+
+    /// What its core says, if it answers.
+    pub fn core(&self) -> Option<&CoreStatus> {
         self.running()?.core.as_ref()
     }
 }
 
 /// A reason for which something is not asked.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct WhyNot {
+pub(in crate::watch) struct WhyNot {
     /// One word for programs.
-    pub(super) name: &'static str,
+    pub(in crate::watch) name: &'static str,
     /// In words.
-    pub(super) text: String,
+    pub(in crate::watch) text: String,
     /// Until when, if that is known.
-    pub(super) until: Option<Timestamp>,
+    pub(in crate::watch) until: Option<Timestamp>,
 }
 
 /// Why this URL is not asked right now; empty: it is being asked, or is asked in a moment.
-pub(super) fn of_url(detail: &UrlDetail, around: &Around) -> Vec<WhyNot> {
+pub(in crate::watch) fn of_url(detail: &UrlDetail, around: &Around) -> Vec<WhyNot> {
     let url = &detail.url;
     if url.sets == 0 {
         let since = url
@@ -82,7 +93,7 @@ pub(super) fn of_url(detail: &UrlDetail, around: &Around) -> Vec<WhyNot> {
 }
 
 /// Why nothing of this host is asked right now.
-pub(super) fn of_host(detail: &HostDetail, around: &Around) -> Vec<WhyNot> {
+pub(in crate::watch) fn of_host(detail: &HostDetail, around: &Around) -> Vec<WhyNot> {
     if detail.urls == 0 {
         return vec![why("in_no_set", "none of its URLs is in a set")];
     }
@@ -109,7 +120,7 @@ pub(super) fn of_host(detail: &HostDetail, around: &Around) -> Vec<WhyNot> {
 }
 
 /// Why nothing at all is asked right now.
-pub(super) fn general(around: &Around) -> Vec<WhyNot> {
+pub(in crate::watch) fn general(around: &Around) -> Vec<WhyNot> {
     let mut reasons = Vec::new();
     match &around.live {
         Live::Absent => reasons.push(why(
@@ -211,7 +222,7 @@ fn due_waits(around: &Around, lane: Lane) -> Vec<WhyNot> {
 }
 
 /// What the core says about a host.
-pub(super) fn waits(now: Timestamp, host: &HostWaits) -> Vec<WhyNot> {
+pub(in crate::watch) fn waits(now: Timestamp, host: &HostWaits) -> Vec<WhyNot> {
     let told = host.waits.iter().map(|wait| {
         let until = wait.until.map(|until| match until > now {
             true => format!(", for {}", span(between(now, until))),

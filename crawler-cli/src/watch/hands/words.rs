@@ -39,17 +39,17 @@ pub(crate) fn safe(text: &str) -> String {
 }
 
 /// A time: `2026-11-22 19:14:20Z`.
-pub(super) fn stamp(at: Timestamp) -> String {
+pub(in crate::watch) fn stamp(at: Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
 }
 
 /// A time and how far it is from now: `2026-11-22 19:14:20Z (in 3 h)`.
-pub(super) fn stamp_from(now: Timestamp, at: Timestamp) -> String {
+pub(in crate::watch) fn stamp_from(now: Timestamp, at: Timestamp) -> String {
     format!("{} ({})", stamp(at), distance(now, at))
 }
 
 /// `in 3 h`, `2 d ago`, `now`.
-pub(super) fn distance(now: Timestamp, at: Timestamp) -> String {
+pub(in crate::watch) fn distance(now: Timestamp, at: Timestamp) -> String {
     let (ahead, behind) = (between(now, at), between(at, now));
     match (ahead.as_secs(), behind.as_secs()) {
         (0, 0) => "now".to_owned(),
@@ -59,7 +59,7 @@ pub(super) fn distance(now: Timestamp, at: Timestamp) -> String {
 }
 
 /// A time span in its largest fitting unit: `45 s`, `12 min`, `3 h`, `2 d`.
-pub(super) fn span(span: Duration) -> String {
+pub(in crate::watch) fn span(span: Duration) -> String {
     let seconds = span.as_secs();
     match seconds {
         0..=119 => format!("{seconds} s"),
@@ -70,7 +70,7 @@ pub(super) fn span(span: Duration) -> String {
 }
 
 /// A number with commas between its thousands.
-pub(super) fn number(number: u64) -> String {
+pub(in crate::watch) fn number(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -89,7 +89,7 @@ pub(crate) fn count(count: u64, one: &str, many: &str) -> String {
 
 /// Lines of labels and texts, the texts below one another and wrapped.
 #[derive(Debug, Default)]
-pub(super) struct Sheet {
+pub(in crate::watch) struct Sheet {
     text: String,
     /// The label of the next line; none after the first line of a label.
     label: &'static str,
@@ -97,19 +97,19 @@ pub(super) struct Sheet {
 
 impl Sheet {
     /// A line without a label, as it is.
-    pub(super) fn line(&mut self, line: &str) {
+    pub(in crate::watch) fn line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
     }
 
     /// Lines below a label.
-    pub(super) fn field(&mut self, label: &'static str, text: &str) {
+    pub(in crate::watch) fn field(&mut self, label: &'static str, text: &str) {
         self.label = label;
         self.more(text);
     }
 
     /// Further lines below the last label.
-    pub(super) fn more(&mut self, text: &str) {
+    pub(in crate::watch) fn more(&mut self, text: &str) {
         let label = std::mem::take(&mut self.label);
         let mut line = format!("{label:<INDENT$}");
         let mut has_words = false;
@@ -135,24 +135,24 @@ impl Sheet {
     }
 
     /// All lines.
-    pub(super) fn finish(self) -> String {
+    pub(in crate::watch) fn finish(self) -> String {
         self.text
     }
 }
 
 /// Rows whose columns are as wide as their widest cell; the last column is not padded.
 #[derive(Debug, Default)]
-pub(super) struct Columns {
+pub(in crate::watch) struct Columns {
     rows: Vec<Vec<String>>,
 }
 
 impl Columns {
-    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+    pub(in crate::watch) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }
 
     /// The lines, each behind `lead`.
-    pub(super) fn lines(self, lead: &str) -> String {
+    pub(in crate::watch) fn lines(self, lead: &str) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
@@ -173,9 +173,9 @@ impl Columns {
 }
 
 /// The width of a terminal.
-pub(super) const WIDTH: usize = 80;
+pub(in crate::watch) const WIDTH: usize = 80;
 /// Where texts begin.
-pub(super) const INDENT: usize = 13;
+pub(in crate::watch) const INDENT: usize = 13;
 
 #[cfg(test)]
 mod tests {

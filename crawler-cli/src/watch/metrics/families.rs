@@ -106,7 +106,7 @@ pub(super) const FAMILIES: &[Family] = &[
     },
     Family {
         name: "check_staleness_ratio",
-        help: "The share of URLs that are past due by more than 2.4 minutes",
+        help: "The share of URLs that are past due by more than 2.4 minutes; what is beyond a tenth is not counted",
         kind: Gauge,
         series: |from, to| to(&[], Value::Share(from.checks.backlog.staleness.get())),
     },
@@ -246,6 +246,12 @@ pub(super) const FAMILIES: &[Family] = &[
         },
     },
     Family {
+        name: "dlq_replayed",
+        help: "Dead letters that operators had tried again",
+        kind: Counter,
+        series: |from, to| to(&[], Value::Count(from.vitals.replayed())),
+    },
+    Family {
         name: "cron_last_success_timestamp_seconds",
         help: "When the job of a schedule succeeded last",
         kind: Gauge,
@@ -328,9 +334,12 @@ pub(super) const FAMILIES: &[Family] = &[
     },
     Family {
         name: "build",
-        help: "The version of the program",
+        help: "The version of the program, and the commit that it was built from",
         kind: Info,
-        series: |_, to| to(&[("version", env!("CARGO_PKG_VERSION"))], Value::Info),
+        series: |_, to| {
+            let version = env!("CARGO_PKG_VERSION");
+            to(&[("version", version), ("commit", COMMIT)], Value::Info);
+        },
     },
     Family {
         name: "config_reload_success",
@@ -381,5 +390,10 @@ fn powers(buckets: &Buckets, scale: f64) -> Value {
     Value::Histogram(buckets.sum() as f64 * scale, counts.collect())
 }
 
+/// What the environment of the compiler says: a package has no history to ask.
+const COMMIT: &str = match option_env!("COURSER_COMMIT") {
+    Some(commit) => commit,
+    None => "unknown",
+};
 /// The most series of a metric whose labels are named by operators or servers.
 const MOST_SERIES: usize = 1000;

@@ -68,6 +68,7 @@ fn busy() -> Metrics {
     rejected.hits.store(4, Ordering::Relaxed);
     rejected.false_positives.store(1, Ordering::Relaxed);
     let vitals = Arc::new(Vitals::new(Instant::now()));
+    vitals.note_replayed(7);
     vitals.set_facts(StoreFacts {
         dead_letters: vec![("poison".to_owned(), 2)],
         schedules: vec![ScheduleState {
@@ -120,7 +121,7 @@ fn names_follow_the_rules() {
         assert!(family.is_some(), "{name} is of no family");
         let known = [
             "class", "code", "method", "reason", "phase", "from", "to", "state", "kind", "op",
-            "job", "version", "le",
+            "job", "version", "commit", "le",
         ];
         for label in labels.keys() {
             assert!(
@@ -201,6 +202,7 @@ fn values_are_those_of_the_figures() {
         ("courser_bloom_hits_total", &[], 4.0),
         ("courser_bloom_false_positive_total", &[], 1.0),
         ("courser_dlq_entries", &[("reason", "poison")], 2.0),
+        ("courser_dlq_replayed_total", &[], 7.0),
         ("courser_cron_missed_total", &[("job", "nightly")], 3.0),
         (
             "courser_cron_last_success_timestamp_seconds",
@@ -210,7 +212,10 @@ fn values_are_those_of_the_figures() {
         ("courser_config_reload_success", &[], 1.0),
         (
             "courser_build_info",
-            &[("version", env!("CARGO_PKG_VERSION"))],
+            &[
+                ("version", env!("CARGO_PKG_VERSION")),
+                ("commit", option_env!("COURSER_COMMIT").unwrap_or("unknown")),
+            ],
             1.0,
         ),
     ] {

@@ -11,9 +11,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::intake::ReadingInto;
 use super::{ReadError, SetRead};
-use crate::check::sources::{
-    Batch, Batches, Input, List, Next, ProblemKind, SourceOptions, Target, start,
-};
+use crate::check::sources::{Batch, Batches, Input, List, Next, ProblemKind, SourceOptions, start};
 use crate::jobs::Cancel;
 use crate::watch::work::Tools;
 
@@ -42,12 +40,24 @@ pub(super) fn read(
     }
     let mut reading = ReadingInto::begin(set, tools, cancel)?;
     let mut batches = start(vec![input(path)], SourceOptions::default());
-    if let Err(error) = take_all(&mut batches, is_sitemap(path), &mut reading, cancel) {
+    let mut last = None;
+    let taken = take_all(
+        &mut batches,
+        is_sitemap(path),
+        &mut last,
+        &mut reading,
+        cancel,
+    );
+    let after = Fingerprint::of(path, tools.now()).map_err(failed)?;
+    let is_whole = after.is_file_of(&before);
+    if let (true, Some((url, line))) = (is_whole, last) {
+        reading.add(&url, line)?;
+    }
+    if let Err(error) = taken {
         reading.abandon()?;
         return Err(error);
     }
-    let after = Fingerprint::of(path, tools.now()).map_err(failed)?;
-    if !after.is_file_of(&before) {
+    if !is_whole {
         reading.abandon()?;
         let text = format!("{}: changed while it was read", path.display());
         return Err(ReadError::Source(text));
@@ -55,17 +65,21 @@ pub(super) fn read(
     reading.complete(before.to_string())
 }
 
-/// Passes on what the file has until its end.
+/// A URL and its line.
+type Entry = (Box<str>, Option<u32>);
+
+/// Passes on what the file has until its end, but for the last URL: if the file was cut meanwhile, the URL is cut, too.
 fn take_all(
     batches: &mut Batches,
     is_sitemap: bool,
+    last: &mut Option<Entry>,
     reading: &mut ReadingInto<'_>,
     cancel: &Cancel,
 ) -> Result<(), ReadError> {
     let mut fault = None;
     loop {
         match batches.next(MOMENT) {
-            Next::Batch(batch) => fault = fault.or(take(batch, is_sitemap, reading)?),
+            Next::Batch(batch) => fault = fault.or(take(batch, is_sitemap, last, reading)?),
             Next::Nothing if cancel.is_set() => return Err(ReadError::Cancelled),
             Next::Nothing => {}
             Next::End => break,
@@ -78,14 +92,14 @@ fn take_all(
 fn take(
     batch: Batch,
     is_sitemap: bool,
+    last: &mut Option<Entry>,
     reading: &mut ReadingInto<'_>,
 ) -> Result<Option<String>, ReadError> {
     for occurrence in &batch.occurrences {
-        let line = occurrence.reference.line;
-        match &occurrence.target {
-            Target::Ask(_) => reading.add(&occurrence.spelling, line)?,
-            // Not a URL, or a file on the disk, which the intake refuses and names.
-            Target::Local(..) => reading.add(&occurrence.spelling, line)?,
+        // What is no URL, or a file on the disk, is refused and named by the intake.
+        let entry = (occurrence.spelling.clone(), occurrence.reference.line);
+        if let Some((url, line)) = last.replace(entry) {
+            reading.add(&url, line)?;
         }
     }
     reading.refuse_unnamed(batch.unsupported + batch.excluded);

@@ -11,6 +11,7 @@
 
 mod file;
 mod intake;
+mod orphans;
 mod reader;
 mod sitemap;
 
@@ -19,6 +20,7 @@ use std::sync::PoisonError;
 
 pub(super) use intake::Intake;
 pub use intake::MOST_NAMED;
+pub(super) use orphans::note_orphans;
 pub use reader::{LastReading, SetReader};
 
 use url::Url;

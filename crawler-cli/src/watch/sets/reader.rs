@@ -1,4 +1,4 @@
-//! The thread that reads the sources of all sets: at the start, when the configuration changes, and again after the time
+//! The threads that read the sources of all sets: at the start, when the configuration changes, and again after the time
 //! that a set says.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+use crossbeam_channel::{Receiver, Sender, at, never, select, unbounded};
 use jiff::Timestamp;
 
 use super::intake::sweep;
@@ -17,7 +17,7 @@ use crate::jobs::{Cancel, CancelReason};
 use crate::watch::config::{SetConfig, Source};
 use crate::watch::work::Tools;
 
-/// Reads the sources of sets on a thread of its own. A source that cannot be read is read again after a while; that
+/// Reads the sources of sets on threads of its own. A source that cannot be read is read again after a while; that
 /// never stops the service.
 #[derive(Debug)]
 pub struct SetReader {
@@ -50,6 +50,8 @@ impl SetReader {
             tools: Arc::clone(&tools),
             sets: Vec::new(),
             inbox: of_inbox,
+            under_way: BTreeMap::new(),
+            ended: unbounded(),
             readings: Arc::clone(&readings),
             cancel: cancel.clone(),
         };
@@ -106,6 +108,9 @@ struct Work {
     tools: Arc<Tools>,
     sets: Vec<Waiting>,
     inbox: Receiver<(Vec<SetConfig>, Arc<Tools>)>,
+    /// Readings that go on, by the names of their sets.
+    under_way: BTreeMap<String, JoinHandle<()>>,
+    ended: (Sender<Ended>, Receiver<Ended>),
     readings: Arc<Mutex<BTreeMap<String, LastReading>>>,
     cancel: Cancel,
 }
@@ -113,9 +118,17 @@ struct Work {
 /// A set, and when it is read next.
 struct Waiting {
     set: SetConfig,
+    /// `None`: not again, or once the reading that goes on has ended.
     next: Option<Instant>,
     /// Readings that failed one after the other.
     failures: u32,
+}
+
+/// A reading that has ended.
+struct Ended {
+    set: SetConfig,
+    /// `None`: it was stopped.
+    outcome: Option<Result<SetRead, String>>,
 }
 
 impl Work {
@@ -143,36 +156,81 @@ impl Work {
             self.tools
                 .note("set", &format!("URLs that left their sets: {error}"));
         }
+        let (inbox, ended) = (self.inbox.clone(), self.ended.1.clone());
         while !self.cancel.is_set() {
-            let due = self.sets.iter().enumerate();
-            let due = due.filter_map(|(at, waiting)| Some((waiting.next?, at)));
-            let Some((next, at)) = due.min() else {
-                match self.inbox.recv() {
+            let next = self.begin_due().map_or_else(never, at);
+            select! {
+                recv(inbox) -> new => match new {
                     Ok((sets, tools)) => self.take(sets, tools),
-                    Err(_) => return,
-                }
-                continue;
-            };
-            match self.inbox.recv_deadline(next) {
-                Ok((sets, tools)) => self.take(sets, tools),
-                Err(RecvTimeoutError::Timeout) => self.read(at),
-                Err(RecvTimeoutError::Disconnected) => return,
+                    Err(_) => break,
+                },
+                recv(ended) -> reading => reading.into_iter().for_each(|reading| self.end(reading)),
+                recv(next) -> _ => {}
             }
+        }
+        for thread in std::mem::take(&mut self.under_way).into_values() {
+            // Panics of readings were caught.
+            let _ = thread.join();
         }
     }
 
-    fn read(&mut self, at: usize) {
-        let SetConfig { name, source, .. } = &self.sets[at].set;
-        let read = || read_set(name, source, &self.tools, &self.cancel);
-        let outcome = catch_unwind(AssertUnwindSafe(read));
-        let outcome = match outcome {
-            Ok(Err(ReadError::Cancelled)) => return,
-            Ok(Ok(read)) => Ok(read),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err("the reading panicked".to_owned()),
+    /// Begins the readings that are due, as many as may go on at a time. Returns when the next one is due, if it need
+    /// not wait for the end of another one.
+    fn begin_due(&mut self) -> Option<Instant> {
+        let waiting = self.sets.iter().enumerate();
+        let waiting = waiting.filter(|(_, one)| !self.under_way.contains_key(&one.set.name));
+        let mut due: Vec<_> = waiting
+            .filter_map(|(at, one)| Some((one.next?, at)))
+            .collect();
+        due.sort_unstable();
+        for (next, at) in due {
+            if next > Instant::now() {
+                return Some(next);
+            }
+            if self.under_way.len() >= MOST_AT_ONCE {
+                return None;
+            }
+            self.begin(at);
+        }
+        None
+    }
+
+    /// Reads a set on a thread of its own: a server that is slow must not keep the other sets waiting.
+    fn begin(&mut self, at: usize) {
+        self.sets[at].next = None;
+        let set = self.sets[at].set.clone();
+        let (tools, cancel) = (Arc::clone(&self.tools), self.cancel.clone());
+        let (reading, ended) = (set.clone(), self.ended.0.clone());
+        let thread = thread::Builder::new()
+            .name("set".to_owned())
+            .spawn(move || {
+                let outcome = outcome_of(&reading, &tools, &cancel);
+                // The end of the service waits for the thread, not for what it says.
+                let _ = ended.send(Ended {
+                    set: reading,
+                    outcome,
+                });
+            });
+        match thread {
+            Ok(thread) => {
+                self.under_way.insert(set.name, thread);
+            }
+            Err(error) => self.end(Ended {
+                set,
+                outcome: Some(Err(format!("no thread: {error}"))),
+            }),
+        }
+    }
+
+    fn end(&mut self, Ended { set, outcome }: Ended) {
+        if let Some(thread) = self.under_way.remove(&set.name) {
+            // It has said all, and ends.
+            let _ = thread.join();
+        }
+        let is_it = |waiting: &&mut Waiting| waiting.set.name == set.name;
+        let (Some(outcome), Some(waiting)) = (outcome, self.sets.iter_mut().find(is_it)) else {
+            return;
         };
-        self.say(at, &outcome);
-        let waiting = &mut self.sets[at];
         waiting.failures = match outcome {
             Ok(_) => 0,
             Err(_) => waiting.failures.saturating_add(1),
@@ -182,12 +240,15 @@ impl Work {
             0 => again,
             failures => Some(again_after(failures).min(again.unwrap_or(Duration::MAX))),
         };
-        waiting.next = wait.and_then(|wait| Instant::now().checked_add(wait));
+        // With a new configuration the set is due already.
+        let next = wait.and_then(|wait| Instant::now().checked_add(wait));
+        waiting.next = waiting.next.or(next);
+        self.say(&set, &outcome);
     }
 
     /// Keeps what the reading did, and notes what an operator should know, unless that was noted before.
-    fn say(&self, at: usize, outcome: &Result<SetRead, String>) {
-        let SetConfig { name, source, .. } = &self.sets[at].set;
+    fn say(&self, set: &SetConfig, outcome: &Result<SetRead, String>) {
+        let SetConfig { name, source, .. } = set;
         let text = match outcome {
             Ok(read) => read.to_string(),
             Err(error) => error.clone(),
@@ -222,12 +283,28 @@ impl Work {
     }
 }
 
+/// Reads a set. `None`: the reading was stopped.
+fn outcome_of(
+    set: &SetConfig,
+    tools: &Arc<Tools>,
+    cancel: &Cancel,
+) -> Option<Result<SetRead, String>> {
+    let read = || read_set(&set.name, &set.source, tools, cancel);
+    Some(match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(Err(ReadError::Cancelled)) => return None,
+        Ok(read) => read.map_err(|error| error.to_string()),
+        Err(_) => Err("the reading panicked".to_owned()),
+    })
+}
+
 /// The wait after failures that follow one another.
 fn again_after(failures: u32) -> Duration {
     let factor = 2u32.saturating_pow(failures.saturating_sub(1).min(10));
     (FIRST_WAIT * factor).min(LONGEST_WAIT)
 }
 
+/// How many sets are read at a time. A sitemap may need 50 MiB of memory.
+const MOST_AT_ONCE: usize = 4;
 const FIRST_WAIT: Duration = Duration::from_secs(30);
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 

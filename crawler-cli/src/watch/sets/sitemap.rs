@@ -117,6 +117,7 @@ impl Walk<'_> {
             url,
             known: &Validators::default(),
             most_bytes: LARGEST,
+            longest: Some(LONGEST),
         };
         let reply = patiently(self.cancel, || {
             body.clear();
@@ -211,6 +212,7 @@ impl Mark {
                 url: &url,
                 known: &known.validators,
                 most_bytes: LARGEST,
+                longest: Some(LONGEST),
             };
             let mut hash = Xxh3::new();
             let reply = patiently(cancel, || {
@@ -264,6 +266,8 @@ fn patiently(
 const PREFIX: &str = "sitemaps ";
 /// Largest sitemap in bytes, as the protocol says.
 const LARGEST: u64 = 50 << 20;
+/// Longest time for one sitemap: a server that sends a byte now and then must not keep the others waiting for ever.
+const LONGEST: Duration = Duration::from_secs(900);
 /// Most sitemaps of a set: as many as an index may have.
 const MOST_SITEMAPS: usize = 50_000;
 /// Most sitemaps whose versions are remembered.

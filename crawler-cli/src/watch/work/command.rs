@@ -2,8 +2,8 @@
 //!
 //! The standard output and the standard error of the command go to the log, line by line and without control characters;
 //! what exceeds [`MOST_LOGGED`] is read and dropped, so that the command never waits for its reader. At the time limit the
-//! whole group gets SIGTERM, and SIGKILL after [`GRACE`]. What the command leaves running in its group gets SIGTERM
-//! when the command itself ends.
+//! whole group gets SIGTERM, and SIGKILL after a grace, usually [`GRACE`]. What the command leaves running in its group
+//! gets SIGTERM when the command itself ends.
 
 use std::collections::VecDeque;
 use std::fmt;

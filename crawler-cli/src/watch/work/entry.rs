@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::num::NonZeroU32;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use super::kind::{Ended, Firing, Kind};
 use super::planner::{firing_job, lines_of, queue_of, workers};
 use super::queue::{After, Left, Queue, QueueSettings};
 use super::tools::Tools;
+use crate::jobs::schedule::FURTHEST_AHEAD;
 use crate::jobs::{self, Cancel, Decision, Schedule, ScheduleRuns, ScheduleSettings, SkipReason};
 use crate::store::{
     JobCounts, NewJob, ScheduleChange, ScheduleState, StoreError, StoreHandle as _,
@@ -71,8 +73,8 @@ impl Entry {
         now_of(&self.current)
     }
 
-    pub(super) fn max_attempts(&self) -> u32 {
-        self.current().kind.schedule.max_attempts.get()
+    pub(super) fn max_attempts(&self) -> NonZeroU32 {
+        self.current().kind.schedule.max_attempts
     }
 
     /// Looks for jobs of others.
@@ -197,10 +199,7 @@ impl Entry {
     fn fire(&self, firing: jobs::Firing, tools: &Tools, now: Timestamp) -> Result<(), StoreError> {
         let name = self.schedule.name().to_owned();
         let at = firing.scheduled_at;
-        let job = NewJob {
-            max_attempts: self.max_attempts(),
-            ..firing_job(&name, at)
-        };
+        let job = firing_job(&name, at, self.max_attempts());
         let change = ScheduleChange {
             next: Some(self.schedule.next_firings(at, 1).first().copied()),
             missed: firing.missed,
@@ -430,5 +429,3 @@ fn time_limit(config: &ScheduleConfig) -> Option<Duration> {
 const FETCHERS: usize = 4;
 /// How often it is looked whether all lines of a fetch job are over.
 const UNTIL_NEXT_LOOK: Duration = Duration::from_secs(1);
-/// How far ahead of the clock a firing may be: a day, and the changes of the clocks.
-const FURTHEST_AHEAD: SignedDuration = SignedDuration::from_hours(26);

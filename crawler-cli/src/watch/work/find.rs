@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use url::Url;
 
 use super::failure::Failure;
-use super::tools::Tools;
+use super::tools::{FindReader, Tools};
 use crate::find::expr::Parser;
 use crate::find::{Ending, Event, Find};
 use crate::jobs::Cancel;
@@ -30,6 +30,18 @@ pub(super) fn expression(find: Find, args: &[String]) -> Result<Find, String> {
     Ok(find.expression(expression))
 }
 
+/// Reads the arguments of a job.
+///
+/// # Errors
+/// The words are wrong, or do something else than to find URLs.
+pub(crate) fn read(reader: FindReader, find: Find, args: &[String]) -> Result<Find, String> {
+    let find = reader(find, args)?;
+    match find.writes_elsewhere() {
+        true => Err("a find job reports URLs: no -exec, -ok, -fprint or -fls".to_owned()),
+        false => Ok(find),
+    }
+}
+
 /// Searches, and adds what is found to the set. The search waits while the store is busy.
 pub(super) fn run(
     start: &Url,
@@ -42,11 +54,6 @@ pub(super) fn run(
     let base = Find::new().with_transfer(http.transfer().clone());
     let base = base.rate(http.rate());
     let find = tools.read_find(base, args).map_err(Failure::fail)?;
-    if find.writes_elsewhere() {
-        return Err(Failure::fail(
-            "a find job reports URLs: no -exec, -ok, -fprint or -fls",
-        ));
-    }
     let find = find.start(start.as_str());
     let find = find.map_err(|error| Failure::fail(error.to_string()))?;
     let mut intake = Intake::default();

@@ -99,6 +99,18 @@ impl Http {
         self
     }
 
+    /// The same with changed settings: hosts that asked to wait are waited for, and what is under way counts for the
+    /// ceilings of its hosts.
+    pub(super) fn reloaded(&self, settings: &Settings) -> Self {
+        let new = Self::from(settings);
+        self.each_host.set_limits(new.each_host.limits());
+        Self {
+            transfer: new.transfer,
+            parked: self.parked.clone(),
+            each_host: self.each_host.clone(),
+        }
+    }
+
     pub(crate) fn transfer(&self) -> &Transfer {
         &self.transfer
     }
@@ -157,6 +169,8 @@ pub(crate) struct Wanted<'w> {
     pub(crate) known: &'w Validators,
     /// Largest body in bytes, also after decoding.
     pub(crate) most_bytes: u64,
+    /// How long the answer with its body may take, from the request on.
+    pub(crate) longest: Option<Duration>,
 }
 
 /// What identifies the version of a representation (RFC 9110 §8.8).
@@ -273,6 +287,7 @@ impl Agent {
         let timeouts = Timeouts {
             first_byte: Some(self.transfer.timeout),
             between_bytes: Some(self.transfer.timeout),
+            total_streamed: wanted.longest,
             ..Timeouts::none()
         };
         let call = Call::new(request, Response::new())
@@ -414,3 +429,29 @@ const LONGEST_PARKED: Duration = Duration::from_secs(86_400);
 const MOST_PARKED: usize = 10_000;
 /// Longest `ETag` or `Last-Modified` that is kept, in bytes.
 const LONGEST_VALIDATOR: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU64;
+
+    use super::*;
+    use crate::watch::core::Limit;
+
+    #[test]
+    fn a_changed_configuration_forgets_no_host() {
+        let root = Url::parse("http://h.test/").expect("a URL");
+        let mut settings = Settings::default();
+        let http = Http::from(&settings);
+        http.parked.park(&root, Duration::from_secs(600));
+        let permit = http.each_host.of(&root).try_acquire(Instant::now());
+        let rate = Rate::per_second(NonZeroU64::new(7).expect("not zero"));
+        settings.limits.per_host_rate = Limit::At(rate);
+        let reloaded = http.reloaded(&settings);
+        assert!(reloaded.parked.wait_of(&root).is_some());
+        let ceiling = reloaded.each_host.of(&root);
+        assert_eq!(ceiling.under_way(), 1);
+        assert_eq!(ceiling.limits().rate, Some(rate));
+        drop(permit);
+        assert_eq!(ceiling.under_way(), 0);
+    }
+}

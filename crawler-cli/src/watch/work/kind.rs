@@ -1,6 +1,7 @@
 //! Runs the job of a schedule.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -146,7 +147,7 @@ impl Kind {
                 }
             }
             JobConfig::Fetch { .. } => return self.list(firing, tools, cancel),
-            JobConfig::Command { command } => self.command(command, cancel),
+            JobConfig::Command { command } => self.command(command, tools.grace(), cancel),
         }
         .map(Ended::Done)
     }
@@ -162,14 +163,19 @@ impl Kind {
         Ok(Ended::Listed(format!("{count} lines are to be fetched")))
     }
 
-    fn command(&self, words: &[String], cancel: &Cancel) -> Result<String, Failure> {
+    fn command(
+        &self,
+        words: &[String],
+        grace: Duration,
+        cancel: &Cancel,
+    ) -> Result<String, Failure> {
         let name = &self.schedule.name;
         let order = command::Order {
             job: name,
             words,
             // The pool's own time limit comes a little later.
             timeout: self.schedule.timeout,
-            grace: command::GRACE,
+            grace,
         };
         let log = &mut |line: &str| tracing::info!(job = name, "{line}");
         match command::run(order, cancel, log) {

@@ -26,7 +26,8 @@ mod planner;
 mod queue;
 mod tools;
 
+pub(crate) use find::read as read_find;
 pub use http::Http;
 pub(in crate::watch) use http::{Agent, HttpError, Reply, Validators, Wanted};
-pub use planner::{Drained, Planner, RunError, firing_job, queue_of};
+pub use planner::{Drained, Planner, firing_job, queue_of};
 pub use tools::{FindReader, Tools};

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -18,8 +18,10 @@ use jiff::{SignedDuration, Timestamp};
 use super::entry::Entry;
 use super::kind::{Firing, Kind};
 use super::tools::Tools;
-use crate::store::{NewJob, StoreError};
+use crate::store::NewJob;
 use crate::watch::config::{ScheduleConfig, SetConfig};
+use crate::watch::core::Steady;
+use crate::watch::sets::note_orphans;
 
 /// The thread that starts the jobs of schedules.
 pub struct Planner {
@@ -30,7 +32,6 @@ pub struct Planner {
 
 enum Message {
     Reload(Plans),
-    Run(String, Sender<Result<(), RunError>>),
     Look,
 }
 
@@ -50,29 +51,6 @@ pub struct Drained {
     pub left: usize,
 }
 
-/// Why a schedule was not started.
-#[derive(Debug)]
-pub enum RunError {
-    /// The configuration has no schedule of this name.
-    Unknown(String),
-    /// The job could not be stored.
-    Store(StoreError),
-    /// The planner has ended.
-    Closed,
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown(name) => write!(f, "no schedule is called {name}"),
-            Self::Store(error) => error.fmt(f),
-            Self::Closed => f.write_str("the service is about to end"),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
-
 impl Planner {
     /// Starts to run jobs: those that an earlier process left, and those that become due.
     ///
@@ -91,6 +69,7 @@ impl Planner {
             tools: Arc::clone(&tools),
         };
         let mut work = Work {
+            clock: Steady::new(Instant::now(), tools.now()),
             tools,
             entries: BTreeMap::new(),
             inbox: of_inbox,
@@ -119,17 +98,8 @@ impl Planner {
         }));
     }
 
-    /// Runs the job of a schedule now, besides its usual times. It waits for the end of a run that goes on.
-    ///
-    /// # Errors
-    /// There is no such schedule, or the store cannot be written.
-    pub fn run_now(&self, name: &str) -> Result<(), RunError> {
-        let (reply, answer) = unbounded();
-        self.send(Message::Run(name.to_owned(), reply));
-        answer.recv().unwrap_or(Err(RunError::Closed))
-    }
-
-    /// Looks into the store at once: a schedule was paused or resumed, or a job was replayed.
+    /// Looks into the store at once: a schedule was paused, resumed or [started by hand](firing_job), or a job was
+    /// replayed.
     pub fn look(&self) {
         self.send(Message::Look);
     }
@@ -171,6 +141,8 @@ impl fmt::Debug for Planner {
 
 struct Work {
     tools: Arc<Tools>,
+    /// Notices jumps of the clock.
+    clock: Steady,
     entries: BTreeMap<String, Entry>,
     inbox: Receiver<Message>,
     deadline: Arc<Mutex<Option<Instant>>>,
@@ -184,6 +156,7 @@ impl Work {
             tools,
         } = plans;
         self.tools = Arc::clone(&tools);
+        note_orphans(&sets, &schedules, &tools);
         let mut old = std::mem::take(&mut self.entries);
         for schedule in &schedules {
             let kind = Kind::new(schedule.clone(), &schedules, &sets);
@@ -203,10 +176,6 @@ impl Work {
             let wait = self.look();
             match self.inbox.recv_timeout(wait) {
                 Ok(Message::Reload(plans)) => self.take(plans),
-                Ok(Message::Run(name, reply)) => {
-                    // Nobody may be waiting any more.
-                    let _ = reply.send(self.start(&name));
-                }
                 Ok(Message::Look) => self.entries.values().for_each(Entry::look),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return self.drain(),
@@ -217,6 +186,7 @@ impl Work {
     /// Fires what is due. Returns when to look again, at the latest.
     fn look(&mut self) -> Duration {
         let now = self.tools.now();
+        self.note_time(Instant::now(), now);
         let mut wait = LONGEST_WAIT;
         for (name, entry) in &mut self.entries {
             match entry.poll(&self.tools, now) {
@@ -230,21 +200,21 @@ impl Work {
         wait.max(SHORTEST_WAIT)
     }
 
-    fn start(&self, name: &str) -> Result<(), RunError> {
-        let Some(entry) = self.entries.get(name) else {
-            return Err(RunError::Unknown(name.to_owned()));
+    /// Jobs wait for a time of the wall clock. If the clock is set back, they wait no longer for that.
+    fn note_time(&mut self, monotonic: Instant, now: Timestamp) {
+        let Some(jump) = self.clock.advance(monotonic, now) else {
+            return;
         };
-        let now = self.tools.now();
-        let job = NewJob {
-            max_attempts: entry.max_attempts(),
-            ..firing_job(name, now)
+        // Set forward, the clock has made jobs due.
+        let Ok(by) = Duration::try_from(jump.from.duration_since(jump.to)) else {
+            return;
         };
-        let stored = self
+        let moved = self
             .tools
-            .call(move |store| store.enqueue(std::slice::from_ref(&job), now));
-        stored.map_err(RunError::Store)?;
-        entry.look();
-        Ok(())
+            .call(move |store| store.bring_jobs_forward(by, now));
+        if let Err(error) = moved {
+            tracing::error!("jobs wait for {by:.0?} longer, since the clock was set back: {error}");
+        }
     }
 
     fn drain(&mut self) -> Drained {
@@ -277,14 +247,17 @@ pub(super) fn workers(count: usize) -> NonZeroUsize {
     NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN)
 }
 
-/// The job of a firing at this time, with three attempts: also for an operator who starts a schedule, even while no
-/// service runs.
-pub fn firing_job(schedule: &str, at: Timestamp) -> NewJob {
+/// The job of a firing at this time: also for an operator who starts a schedule, even while no service runs.
+pub fn firing_job(schedule: &str, at: Timestamp, max_attempts: NonZeroU32) -> NewJob {
     let firing = Firing {
         at,
         is_listed: false,
     };
-    NewJob::new(queue_of(schedule), firing.payload()).with_key(at.to_string())
+    let job = NewJob::new(queue_of(schedule), firing.payload()).with_key(at.to_string());
+    NewJob {
+        max_attempts: max_attempts.get(),
+        ..job
+    }
 }
 
 fn from(now: Timestamp, until: Timestamp) -> Duration {
@@ -296,3 +269,47 @@ fn from(now: Timestamp, until: Timestamp) -> Duration {
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
 /// Keeps a schedule that is due again and again from using the processor alone.
 const SHORTEST_WAIT: Duration = Duration::from_millis(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::sqlite::Sqlite;
+    use crate::store::{StoreHandle as _, Writer, WriterSettings};
+    use crate::watch::work::Http;
+
+    #[test]
+    fn a_job_is_due_in_time_after_the_clock_was_set_back() {
+        const DAY: SignedDuration = SignedDuration::from_hours(24);
+        let (start, wall) = (Instant::now(), Timestamp::now());
+        let store = Sqlite::temporary().expect("a store");
+        let store = Writer::start(store, WriterSettings::default()).expect("a thread");
+        let mut work = Work {
+            clock: Steady::new(start, wall),
+            tools: Arc::new(Tools::new(store.clone(), Http::default())),
+            entries: BTreeMap::new(),
+            inbox: unbounded().1,
+            deadline: Arc::default(),
+        };
+        let minute = SignedDuration::from_mins(1);
+        let job = NewJob {
+            not_before: Some(wall + minute),
+            ..NewJob::new("q", "job")
+        };
+        let stored = store.call(move |store| store.enqueue(std::slice::from_ref(&job), wall));
+        stored.expect("written");
+        let second = Duration::from_secs(1);
+        let next = || {
+            store
+                .read(|store| store.next_job_at("q"))
+                .expect("readable")
+        };
+        let before = next().expect("a job");
+        work.note_time(start + second, wall + second);
+        assert_eq!(next(), Some(before));
+        work.note_time(start + second * 2, wall + second * 2 - DAY);
+        assert_eq!(next(), Some(before - DAY));
+        // Set forward again: due at once.
+        work.note_time(start + second * 3, wall + second * 3);
+        assert_eq!(next(), Some(before - DAY));
+    }
+}

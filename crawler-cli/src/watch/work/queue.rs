@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -76,6 +77,7 @@ impl Queue {
             },
             attempts: Mutex::default(),
             deadline: Mutex::default(),
+            requeued: AtomicUsize::new(0),
         });
         let pool_settings = PoolSettings {
             name: "work".to_owned(),
@@ -192,12 +194,11 @@ impl Feeder {
             .iter()
             .map(|job| (job.job.id, job.job.attempt))
             .collect();
-        let left = Left {
-            kept: kept.len(),
-            left: report.left.len(),
-        };
         self.books.requeue(kept);
-        left
+        Left {
+            kept: self.books.requeued.load(Ordering::Relaxed),
+            left: report.left.len(),
+        }
     }
 
     /// Hands out as many jobs as there are free workers. Returns when the next job is due, at the latest.
@@ -249,6 +250,8 @@ struct Books {
     attempts: Mutex<HashMap<(JobId, u32), Option<Cancel>>>,
     /// When those that run have to end, at a shutdown.
     deadline: Mutex<Option<Instant>>,
+    /// How many were put back at a shutdown.
+    requeued: AtomicUsize,
 }
 
 impl Books {
@@ -312,13 +315,15 @@ impl Books {
 
     fn fail(&self, job: &StartedJob, failure: Failure) {
         let Failure { next, reason, why } = failure;
-        let is_last = job.attempt >= job.max_attempts;
+        // Starts that were postponed or interrupted say nothing about the job, and do not count.
+        let failed = job.failed.saturating_add(1);
+        let is_last = failed >= job.max_attempts;
         let settled = match next {
             Next::Postpone(after) => Settled::Postponed {
                 at: self.in_time(after, 0),
             },
             Next::Retry if !is_last => Settled::Retry {
-                at: self.in_time(Duration::ZERO, job.attempt),
+                at: self.in_time(Duration::ZERO, failed),
                 why: why.clone(),
             },
             Next::Retry | Next::Fail => Settled::Dead {
@@ -335,12 +340,12 @@ impl Books {
         self.store(job, settled, After::default());
     }
 
-    /// After a wait, with the back-off of this attempt.
-    fn in_time(&self, wait: Duration, attempt: u32) -> Timestamp {
+    /// After a wait, with the back-off after so many failures.
+    fn in_time(&self, wait: Duration, failed: u32) -> Timestamp {
         let random = Random::new(fresh_seed()).next_number();
-        let pause = match attempt {
+        let pause = match failed {
             0 => Duration::ZERO,
-            attempt => self.backoff.delay(attempt, random),
+            failed => self.backoff.delay(failed, random),
         };
         let now = self.tools.now();
         now.saturating_add(wait.saturating_add(pause))
@@ -384,8 +389,13 @@ impl Books {
         for (job, attempt) in &jobs {
             self.end(*job, *attempt);
         }
-        if let Err(error) = self.tools.store().insist(move |store| store.requeue(&jobs)) {
-            tracing::error!("jobs were not put back: {error}");
+        let count = jobs.len();
+        // A shutdown does not wait for a disk that is full: what is not put back is started again by the next process.
+        match self.tools.call(move |store| store.requeue(&jobs)) {
+            Ok(()) => {
+                self.requeued.fetch_add(count, Ordering::Relaxed);
+            }
+            Err(error) => tracing::error!("jobs were not put back: {error}"),
         }
     }
 }

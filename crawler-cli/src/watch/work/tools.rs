@@ -2,12 +2,15 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::command::GRACE;
 use super::http::Http;
 use crate::find::Find;
 use crate::store::{Engine, Notice, StoreError, StoreHandle as _, Writer};
+use crate::watch::core::Settings;
 
 /// Reads the arguments of a `find` job, as the command line does, onto a search that has the network settings.
 pub type FindReader = fn(Find, &[String]) -> Result<Find, String>;
@@ -19,6 +22,7 @@ pub struct Tools {
     http: Http,
     find: FindReader,
     most_lost: f64,
+    grace: Duration,
     /// One lock for each set: only one thread reads its source.
     locks: Arc<Mutex<HashMap<String, Arc<Mutex<()>>>>>,
 }
@@ -32,6 +36,7 @@ impl Tools {
             http,
             find: super::find::expression,
             most_lost: MOST_LOST,
+            grace: GRACE,
             locks: Arc::default(),
         }
     }
@@ -48,13 +53,21 @@ impl Tools {
         self
     }
 
-    /// The same tools with other network settings, after a change of the configuration.
-    pub fn with_http(&self, http: Http, most_lost: Option<f64>) -> Self {
+    /// How long the service takes to end at most. `None`: no limit. A command that ignores SIGTERM is killed after half
+    /// of the time, and after 5 seconds at most.
+    pub fn drain_timeout(mut self, longest: Option<Duration>) -> Self {
+        self.grace = longest.map_or(GRACE, |longest| GRACE.min(longest / 2));
+        self
+    }
+
+    /// The same tools with changed settings.
+    pub fn reloaded(&self, settings: &Settings) -> Self {
         Self {
             store: self.store.clone(),
-            http,
+            http: self.http.reloaded(settings),
             find: self.find,
-            most_lost: most_lost.unwrap_or(1.0),
+            most_lost: self.most_lost,
+            grace: self.grace,
             locks: Arc::clone(&self.locks),
         }
     }
@@ -68,7 +81,12 @@ impl Tools {
     }
 
     pub(super) fn read_find(&self, find: Find, args: &[String]) -> Result<Find, String> {
-        (self.find)(find, args)
+        super::find::read(self.find, find, args)
+    }
+
+    /// The time between SIGTERM and SIGKILL of a command.
+    pub(super) fn grace(&self) -> Duration {
+        self.grace
     }
 
     pub(in crate::watch) fn share_lost(&self) -> f64 {

@@ -68,6 +68,7 @@ pub(super) const QUERIES: &[(&str, &str)] = &[
         "SELECT n.name || ' ' || t.last FROM number n JOIN ( \
          SELECT 'job' AS name, max(job) AS last FROM job \
          UNION ALL SELECT 'letter', max(letter) FROM dead_letter \
+         UNION ALL SELECT 'turn', max(turn) FROM dead_letter \
          UNION ALL SELECT 'message', max(message) FROM outbox) t ON t.name = n.name WHERE t.last >= n.next",
     ),
     (

@@ -13,13 +13,14 @@ const READABLE: &str = "what is known about each watched URL can be read";
 const LANE: &str = "each URL is due in the lane of its state";
 const DUE: &str = "each URL has the due row that it says it has";
 const STATE: &str = "each URL is in the state in which its last change ended";
+const TROUBLE: &str = "each URL in a set that is not due in the lane of good URLs is listed by its state, and no other URL is";
 const COUNTS: &str = "there are as many URLs in each state as are counted";
 
 pub(super) fn check(db: &Connection, report: &mut CheckReport) -> Result<(), Failure> {
-    let mut broken: [Broken; 5] = Default::default();
-    let [readable, lane, due, state, counts] = &mut broken;
+    let mut broken: [Broken; 6] = Default::default();
+    let [readable, lane, due, state, trouble, counts] = &mut broken;
     let mut states = [0; State::ALL.len()];
-    let urls = "SELECT u.url, u.sets, u.host, u.watched, e.to_state FROM url u \
+    let urls = "SELECT u.url, u.sets, u.host, u.watched, e.to_state, u.trouble FROM url u \
          LEFT JOIN event e ON e.cursor = u.event WHERE u.watched IS NOT NULL";
     let mut urls = db.prepare(urls)?;
     let mut has_row =
@@ -36,6 +37,11 @@ pub(super) fn check(db: &Connection, report: &mut CheckReport) -> Result<(), Fai
         let ended = codec::text(row, 4)?;
         if ended.is_some_and(|ended| ended != is_in.name()) {
             state.add(|| format!("URL {url} is {}", is_in.name()));
+        }
+        let is_routine = matches!(watched.due, Some((Lane::Routine, _)));
+        let listed = (sets > 0 && !is_routine).then_some(is_in.code());
+        if row.get::<_, Option<u8>>(5)? != listed {
+            trouble.add(|| format!("URL {url} is {}", is_in.name()));
         }
         if sets == 0 {
             continue;
@@ -64,7 +70,10 @@ pub(super) fn check(db: &Connection, report: &mut CheckReport) -> Result<(), Fai
             counts.add(|| format!("{count} are {}", known.name()));
         }
     }
-    for (invariant, broken) in [READABLE, LANE, DUE, STATE, COUNTS].into_iter().zip(broken) {
+    for (invariant, broken) in [READABLE, LANE, DUE, STATE, TROUBLE, COUNTS]
+        .into_iter()
+        .zip(broken)
+    {
         report.add(invariant, broken);
     }
     Ok(())

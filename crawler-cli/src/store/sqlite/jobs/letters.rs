@@ -110,29 +110,39 @@ pub(in crate::store::sqlite) fn store(
     }
     let number = same.or(before);
     if let Some(number) = number {
+        // A subject that has failed since it was replayed is news.
         let update = "UPDATE dead_letter SET reason = ?2, attempts = ?3, last = ?4, first_at = min(first_at, ?5), \
-             last_at = ?6, job = coalesce(?7, job), replayed_at = NULL WHERE letter = ?1";
+             last_at = ?6, job = coalesce(?7, job), turn = iif(replayed_at IS NULL, turn, ?8), replayed_at = NULL, \
+             payload = coalesce(?9, payload), keep_key = coalesce(?10, keep_key), \
+             max_attempts = coalesce(?11, max_attempts) WHERE letter = ?1 RETURNING turn";
         let job = match subject {
-            Buried::Job(job) => Some(job.id),
+            Buried::Job(job) => Some(*job),
             _ => None,
         };
-        let updated = db.prepare_cached(update)?.execute(params![
+        let row = params![
             number,
             letter.reason,
             letter.attempts,
             last,
             first_at,
             last_at,
-            job
-        ])?;
-        if updated > 0 {
+            job.map(|job| job.id),
+            jobs.next.turn,
+            job.map(|job| &job.payload),
+            job.map(|job| job.keep_key),
+            job.map(|job| job.max_attempts),
+        ];
+        let mut update = db.prepare_cached(update)?;
+        let turn: Option<i64> = update.query_row(row, |row| row.get(0)).optional()?;
+        if let Some(turn) = turn {
+            jobs.next.turn = jobs.next.turn.max(turn + 1);
             return Ok(DeadLetterId(number));
         }
     }
     let number = take(&mut jobs.next.letter);
     let insert = "INSERT INTO dead_letter (letter, reason, attempts, last, first_at, last_at, kind, url, text, topic, \
-         queue, job, key, keep_key, max_attempts, payload) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+         queue, job, key, keep_key, max_attempts, payload, turn) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
     let (kind, url, text, topic, job, payload) = match subject {
         Buried::Url(url) => (URL, Some(*url), None, None, None, None),
         Buried::Text(text) => (TEXT, None, Some(*text), None, None, None),
@@ -159,6 +169,7 @@ pub(in crate::store::sqlite) fn store(
         job.map_or(0, |job| job.keep_key),
         job.map_or(1, |job| job.max_attempts),
         payload,
+        take(&mut jobs.next.turn),
     ])?;
     Ok(DeadLetterId(number))
 }
@@ -210,18 +221,19 @@ fn shortened(text: &str) -> &str {
     &text[..end]
 }
 
-const SELECT: &str = "SELECT d.letter, d.kind, d.url, coalesce(d.text, u.text), d.topic, q.name, d.job, d.key, \
-     d.payload, d.reason, d.attempts, d.last, d.first_at, d.last_at, d.replayed_at, d.keep_key, d.max_attempts \
+pub(super) const SELECT: &str = "SELECT d.letter, d.kind, d.url, coalesce(d.text, u.text), d.topic, q.name, d.job, d.key, \
+     d.payload, d.reason, d.attempts, d.last, d.first_at, d.last_at, d.replayed_at, d.keep_key, d.max_attempts, d.turn \
      FROM dead_letter d LEFT JOIN job_queue q ON q.queue = d.queue LEFT JOIN url u ON u.url = d.url";
 
 /// A dead letter, and what is needed to replay it.
-struct Stored {
-    letter: DeadLetter,
+pub(super) struct Stored {
+    pub(super) letter: DeadLetter,
     keep_key: i64,
     max_attempts: u32,
+    pub(super) turn: i64,
 }
 
-fn stored(row: &Row<'_>) -> Result<Stored, Failure> {
+pub(super) fn stored(row: &Row<'_>) -> Result<Stored, Failure> {
     let number: i64 = row.get(0)?;
     let missing = |what: &str| Failure::Damaged(format!("{what} of dead letter {number}"));
     let text = row.get::<_, Option<String>>(3)?;
@@ -265,6 +277,7 @@ fn stored(row: &Row<'_>) -> Result<Stored, Failure> {
         },
         keep_key: row.get(15)?,
         max_attempts: row.get(16)?,
+        turn: row.get(17)?,
     })
 }
 
@@ -278,6 +291,22 @@ fn is_of_host(letter: &DeadLetter, name: &str) -> bool {
         url.host_str()
             .is_some_and(|host| host.eq_ignore_ascii_case(name))
     })
+}
+
+/// Whether a dead letter passes all of a filter but its number.
+pub(super) fn passes(letter: &DeadLetter, filter: &DeadLetterFilter) -> bool {
+    let queue = match &letter.subject {
+        Subject::Job { queue, .. } => Some(queue),
+        _ => None,
+    };
+    let is = |wanted: &Option<String>, is_it: &dyn Fn(&String) -> bool| {
+        wanted.as_ref().is_none_or(is_it)
+    };
+    is(&filter.reason, &|reason| *reason == letter.letter.reason)
+        && is(&filter.queue, &|wanted| queue == Some(wanted))
+        && is(&filter.host, &|host| is_of_host(letter, host))
+        && (filter.since).is_none_or(|since| letter.letter.last_at >= since)
+        && (filter.with_replayed || letter.replayed_at.is_none())
 }
 
 /// Reads what passes the filter, in the order of the numbers.
@@ -440,6 +469,17 @@ fn revive(
             Ok(true)
         }
     }
+}
+
+/// Drops old dead letters, but those of URLs, which are kept as long as the URL.
+pub(super) fn expire(db: &Connection, before: Timestamp, limit: usize) -> Result<u64, Failure> {
+    let delete = "DELETE FROM dead_letter WHERE letter IN \
+         (SELECT letter FROM dead_letter WHERE kind <> ?1 AND last_at < ?2 LIMIT ?3)";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let dropped = db
+        .prepare_cached(delete)?
+        .execute([URL, before.as_millisecond(), limit])?;
+    Ok(dropped as u64)
 }
 
 pub(super) fn forget(

@@ -1,5 +1,7 @@
 //! Jobs, dead letters, schedules and the outbox in the database.
 
+pub(super) mod hooks;
+pub(super) mod letter_lists;
 pub(in crate::store::sqlite) mod letters;
 pub(super) mod memory;
 pub(super) mod outbox;
@@ -8,14 +10,15 @@ pub(super) mod schedules;
 mod settle;
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::{Durability, Sqlite};
 use crate::store::{
-    Buried, DeadLetter, DeadLetterFilter, DeadLetterId, Delivery, Enqueued, Firing, JobCounts,
-    JobId, JobStore, Message, NewDeadLetter, NewJob, NewMessage, Replayed, ScheduleChange,
-    ScheduleState, SettledJobs, Settlement, Started, StoreError,
+    Buried, DeadLetter, DeadLetterFilter, DeadLetterId, Delivery, Enqueued, Firing, HookState,
+    JobCounts, JobId, JobStore, Message, NewDeadLetter, NewJob, NewMessage, Page, Replayed,
+    ScheduleChange, ScheduleState, SettledJobs, Settlement, Started, StoreError, Turn,
 };
 
 impl JobStore for Sqlite {
@@ -49,6 +52,12 @@ impl JobStore for Sqlite {
     fn requeue(&mut self, jobs: &[(JobId, u32)]) -> Result<(), StoreError> {
         self.change(Durability::Synced, |db, memory| {
             settle::requeue(db, &mut memory.jobs, jobs)
+        })
+    }
+
+    fn bring_jobs_forward(&mut self, by: Duration, now: Timestamp) -> Result<(), StoreError> {
+        self.change(Durability::Synced, |db, _| {
+            queue::bring_forward(db, by, now)
         })
     }
 
@@ -87,6 +96,23 @@ impl JobStore for Sqlite {
         self.read(letters::one(&self.db, id))
     }
 
+    fn letters_before(
+        &mut self,
+        filter: &DeadLetterFilter,
+        before: DeadLetterId,
+        limit: usize,
+    ) -> Result<Page<DeadLetter, DeadLetterId>, StoreError> {
+        self.read(letter_lists::before(&self.db, filter, before, limit))
+    }
+
+    fn letters_told_after(
+        &mut self,
+        after: Turn,
+        limit: usize,
+    ) -> Result<Vec<(Turn, DeadLetter)>, StoreError> {
+        self.read(letter_lists::told_after(&self.db, after, limit))
+    }
+
     fn dead_letter_counts(&mut self) -> Result<Vec<(String, u64)>, StoreError> {
         self.read(letters::counts(&self.db))
     }
@@ -110,6 +136,12 @@ impl JobStore for Sqlite {
     ) -> Result<u64, StoreError> {
         self.change(Durability::Synced, |db, _| {
             letters::forget(db, filter, limit)
+        })
+    }
+
+    fn expire_dead_letters(&mut self, before: Timestamp, limit: usize) -> Result<u64, StoreError> {
+        self.change(Durability::Synced, |db, _| {
+            letters::expire(db, before, limit)
         })
     }
 
@@ -169,5 +201,33 @@ impl JobStore for Sqlite {
         self.change(Durability::Synced, |db, memory| {
             outbox::settle(db, &mut memory.jobs, deliveries, now)
         })
+    }
+
+    fn outbox_waiting(&mut self, receiver: &str, limit: usize) -> Result<u64, StoreError> {
+        self.read(hooks::waiting(&self.db, receiver, limit))
+    }
+
+    fn hooks(&mut self) -> Result<Vec<HookState>, StoreError> {
+        self.read(hooks::all(&self.db))
+    }
+
+    fn hook(&mut self, receiver: &str) -> Result<Option<HookState>, StoreError> {
+        self.read(hooks::one(&self.db, receiver))
+    }
+
+    fn new_hook(&mut self, receiver: &str) -> Result<HookState, StoreError> {
+        self.read(hooks::new(&self.db, receiver))
+    }
+
+    fn save_hook(&mut self, hook: &HookState) -> Result<(), StoreError> {
+        self.change(Durability::Synced, |db, _| hooks::save(db, hook))
+    }
+
+    fn forget_hook(&mut self, receiver: &str) -> Result<(), StoreError> {
+        self.change(Durability::Synced, |db, _| hooks::forget(db, receiver))
+    }
+
+    fn store_id(&mut self) -> Result<String, StoreError> {
+        self.read(hooks::store_id(&self.db))
     }
 }

@@ -1,5 +1,7 @@
 //! Jobs that wait, and those that are started.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
 
@@ -225,6 +227,14 @@ pub(super) fn end(
             .execute([job.id])?;
     }
     jobs.queue_with(db, job.queue)?.count(0, -1);
+    Ok(())
+}
+
+pub(super) fn bring_forward(db: &Connection, by: Duration, now: Timestamp) -> Result<(), Failure> {
+    let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+    let update = "UPDATE job SET at = max(at - ?1, 0) WHERE state = 0 AND at > ?2";
+    db.prepare_cached(update)?
+        .execute([by, now.as_millisecond()])?;
     Ok(())
 }
 

@@ -233,8 +233,14 @@ fn parts<'a>(
     Some((numbers, slices))
 }
 
+/// How many bytes the columns take that change with the bytes: the number of the last change of state, and `trouble` with
+/// its place in the header of the row. The rows of stores that had no such column are still written in their places.
+pub(super) fn beside(event: i64, trouble: Option<u8>) -> usize {
+    width(event) + 1 + trouble.map_or(0, |code| width(code.into()))
+}
+
 /// How many bytes an integer takes in a row (SQLite file format, section 2.1).
-pub(super) fn width(number: i64) -> usize {
+fn width(number: i64) -> usize {
     match number {
         0 | 1 => 0,
         -0x80..=0x7F => 1,

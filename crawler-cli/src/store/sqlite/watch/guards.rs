@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, Row, params};
 
+use super::pieces::sql_limit;
 use crate::check::guard::{Hold, Stops};
 use crate::store::sqlite::codec;
 use crate::store::sqlite::failure::Failure;
@@ -15,11 +16,16 @@ fn millis(time: Option<Timestamp>) -> Option<i64> {
     time.map(Timestamp::as_millisecond)
 }
 
-pub(super) fn holds(db: &Connection) -> Result<Vec<HostHold>, Failure> {
-    let query = "SELECT d.host, h.root, d.since, d.sampled_at, d.was_sample_good, h.held, d.ending \
-         FROM hold d CROSS JOIN host h ON h.host = d.host ORDER BY d.host";
-    let mut query = db.prepare_cached(query)?;
-    let mut rows = query.query([])?;
+pub(in crate::store::sqlite) const HOLDS: &str = "SELECT d.host, h.root, d.since, d.sampled_at, d.was_sample_good, h.held, d.ending \
+     FROM hold d CROSS JOIN host h ON h.host = d.host WHERE d.host > ?1 ORDER BY d.host LIMIT ?2";
+
+pub(super) fn holds(
+    db: &Connection,
+    after: Option<HostId>,
+    limit: usize,
+) -> Result<Vec<HostHold>, Failure> {
+    let mut query = db.prepare_cached(HOLDS)?;
+    let mut rows = query.query([after.map_or(0, |host| host.0), sql_limit(limit)])?;
     let mut holds = Vec::new();
     while let Some(row) = rows.next()? {
         holds.push(HostHold {
@@ -123,7 +129,7 @@ pub(super) fn cycles(db: &Connection, limit: usize) -> Result<Vec<Cycle>, Failur
     let query = "SELECT cycle, began, ended, asked, alive, in_doubt, worse, void FROM cycle \
          ORDER BY cycle DESC LIMIT ?1";
     let mut query = db.prepare_cached(query)?;
-    let mut rows = query.query([i64::try_from(limit).unwrap_or(i64::MAX)])?;
+    let mut rows = query.query([sql_limit(limit)])?;
     let mut cycles = Vec::new();
     while let Some(row) = rows.next()? {
         cycles.push(cycle(row)?);
@@ -170,9 +176,27 @@ pub(super) fn notices(
     limit: usize,
 ) -> Result<Vec<(NoticeId, Notice)>, Failure> {
     let query = "SELECT notice, at, kind, host, who, text FROM notice WHERE notice > ?1 ORDER BY notice LIMIT ?2";
+    read_notices(db, query, after, limit)
+}
+
+pub(in crate::store::sqlite) const NOTICES_BEFORE: &str = "SELECT notice, at, kind, host, who, text FROM notice WHERE notice < ?1 ORDER BY notice DESC LIMIT ?2";
+
+pub(super) fn notices_before(
+    db: &Connection,
+    before: NoticeId,
+    limit: usize,
+) -> Result<Vec<(NoticeId, Notice)>, Failure> {
+    read_notices(db, NOTICES_BEFORE, before, limit)
+}
+
+fn read_notices(
+    db: &Connection,
+    query: &str,
+    from: NoticeId,
+    limit: usize,
+) -> Result<Vec<(NoticeId, Notice)>, Failure> {
     let mut query = db.prepare_cached(query)?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut rows = query.query([after.0, limit])?;
+    let mut rows = query.query([from.0, sql_limit(limit)])?;
     let mut notices = Vec::new();
     while let Some(row) = rows.next()? {
         let host: Option<i64> = row.get(3)?;

@@ -138,13 +138,9 @@ impl Asker {
         let decision = self
             .rules
             .decide(now, &mut life, verdict, &context, &mut self.random);
-        let change = decision.transition.map(|change| Change {
-            at: change.at,
-            from: change.from,
-            to: change.to,
-            status: Some(200),
-            why: change.why.name().into_owned(),
-        });
+        let change = decision
+            .transition
+            .map(|change| Change::new(&change, Some(200)));
         Judgement {
             id: due.id,
             answer: Some(Answer {

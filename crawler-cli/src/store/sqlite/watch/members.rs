@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
 
-use super::bytes::Watched;
+use super::bytes::{Watched, beside};
 use super::rows::{Rows, UrlRow};
 use super::sets::{BY_HAND, Members, SetRow, is_gone};
 use crate::check::life::time::to_millis;
@@ -161,7 +161,7 @@ impl<'c> Joiner<'c> {
         let host = hosts.number(self.db, &mut next.host, new.url())?;
         let watched = Watched::new(now);
         let spelling = (new.spelling() != new.identity()).then(|| new.spelling());
-        let bytes = watched.to_bytes(0);
+        let bytes = watched.to_bytes(beside(0, None));
         self.insert
             .execute(params![url, host, new.identity(), spelling, bytes])?;
         keys.insert(key, url);
@@ -194,7 +194,9 @@ impl<'c> Membership<'c> {
             members: Members::prepare(db)?,
             count: db.prepare_cached("UPDATE url SET sets = ?2 WHERE url = ?1")?,
             come: db.prepare_cached("UPDATE url SET sets = 1, left_at = NULL WHERE url = ?1")?,
-            go: db.prepare_cached("UPDATE url SET sets = 0, left_at = ?2 WHERE url = ?1")?,
+            go: db.prepare_cached(
+                "UPDATE url SET sets = 0, left_at = ?2, trouble = NULL WHERE url = ?1",
+            )?,
         })
     }
 
@@ -255,8 +257,9 @@ impl<'c> Membership<'c> {
     }
 
     /// A URL comes into its first set. It is due as before, or at once.
-    fn enter(&mut self, row: UrlRow, now: Timestamp) -> Result<(), Failure> {
+    fn enter(&mut self, mut row: UrlRow, now: Timestamp) -> Result<(), Failure> {
         let state = row.state();
+        row.sets = 1;
         self.memory.tally.state(state, 1);
         self.memory.tally.url(row.host, 1);
         self.come.execute([row.url])?;
@@ -300,6 +303,7 @@ impl<'c> Membership<'c> {
             sets: 0,
             event,
             watched,
+            trouble: None,
         })
     }
 

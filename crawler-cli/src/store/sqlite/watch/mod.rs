@@ -1,8 +1,9 @@
 //! URLs that are watched for years: [`WatchStore`] in SQLite.
 
 mod bytes;
-mod guards;
+pub(super) mod guards;
 mod lanes;
+pub(super) mod lists;
 #[cfg(test)]
 mod measure;
 mod members;
@@ -12,7 +13,7 @@ mod rows;
 mod sets;
 mod tally;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 
 use jiff::Timestamp;
@@ -20,13 +21,14 @@ use rusqlite::Connection;
 
 use super::failure::Failure;
 use super::memory::Memory;
-use super::{Durability, Sqlite};
+use super::{Durability, Sqlite, read as read_events};
 use crate::check::guard::Stops;
+use crate::check::life::State;
 use crate::store::{
-    Amendment, Completion, Cycle, CycleCounts, CycleId, DueUrl, Guarded, HostDetail, HostHold,
-    HostId, Judgement, Lane, Lanes, NewUrl, Notice, NoticeId, Origin, Piece, Reading, Ready,
-    SetInfo, StoreError, Submitted, Swept, UrlDetail, UrlId, WatchCounts, WatchStore, WatchedUrl,
-    Which,
+    Amendment, Completion, Cursor, Cycle, CycleCounts, CycleId, DueUrl, Event, Guarded, HostDetail,
+    HostHold, HostId, HostList, Judgement, Lane, Lanes, NewUrl, Notice, NoticeId, Origin, Page,
+    Piece, Reading, Ready, SetInfo, StoreError, Submitted, Swept, UrlDetail, UrlId, UrlKey,
+    UrlList, WatchCounts, WatchStore, WatchedUrl, Which,
 };
 
 pub(super) use bytes::Watched;
@@ -186,7 +188,7 @@ impl WatchStore for Sqlite {
 
     fn holds(&mut self) -> Result<Vec<HostHold>, StoreError> {
         self.settle_hosts()?;
-        self.read(guards::holds(&self.db))
+        self.read(guards::holds(&self.db, None, usize::MAX))
     }
 
     fn save_hold(&mut self, hold: &HostHold) -> Result<(), StoreError> {
@@ -254,6 +256,66 @@ impl WatchStore for Sqlite {
         visit: &mut dyn FnMut(WatchedUrl) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         self.read(read::export(&self.db, &self.memory, which, after, visit))
+    }
+
+    fn urls(
+        &mut self,
+        list: &UrlList,
+        limit: usize,
+    ) -> Result<Page<WatchedUrl, UrlKey>, StoreError> {
+        self.read(lists::urls(&self.db, list, limit))
+    }
+
+    fn hosts(
+        &mut self,
+        list: &HostList,
+        limit: usize,
+    ) -> Result<Page<HostDetail, HostList>, StoreError> {
+        self.settle_hosts()?;
+        self.read(lists::hosts(&self.db, list, limit))
+    }
+
+    fn troubles(&mut self, host: HostId, limit: u64) -> Result<BTreeMap<State, u64>, StoreError> {
+        self.read(lists::troubles(&self.db, host, limit))
+    }
+
+    fn holds_after(
+        &mut self,
+        after: Option<HostId>,
+        limit: usize,
+    ) -> Result<Vec<HostHold>, StoreError> {
+        self.settle_hosts()?;
+        self.read(guards::holds(&self.db, after, limit))
+    }
+
+    fn notices_before(
+        &mut self,
+        before: NoticeId,
+        limit: usize,
+    ) -> Result<Vec<(NoticeId, Notice)>, StoreError> {
+        self.read(guards::notices_before(&self.db, before, limit))
+    }
+
+    fn events_before(&mut self, before: Cursor, limit: usize) -> Result<Vec<Event>, StoreError> {
+        let query = read_events::events_before();
+        self.read(read_events::some_events(&self.db, &query, before, limit))
+    }
+
+    fn damped_events(&mut self, after: Cursor, limit: usize) -> Result<Vec<Event>, StoreError> {
+        let query = read_events::damped_events();
+        self.read(read_events::some_events(&self.db, &query, after, limit))
+    }
+
+    fn pruned(
+        &mut self,
+        since: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<(Timestamp, HostId)>, StoreError> {
+        self.read(read_events::pruned(&self.db, since, limit))
+    }
+
+    fn last_cursor(&mut self) -> Result<Cursor, StoreError> {
+        self.read(read_events::last_cursor(&self.db))
     }
 
     fn watch_counts(&mut self) -> Result<WatchCounts, StoreError> {

@@ -11,14 +11,14 @@ use super::sets::SetRow;
 use crate::store::sqlite::codec;
 use crate::store::sqlite::failure::Failure;
 use crate::store::sqlite::memory::Memory;
-use crate::store::sqlite::read::{HOST_COLUMNS, host as read_host, host_of, last_events};
+use crate::store::sqlite::read::{host as read_host, host_of, last_events};
 use crate::store::{HostDetail, UrlDetail, UrlId, WatchedUrl, Which};
 
-/// The columns that [`watched_url`] reads, and the host.
-const WATCHED: &str =
+/// The columns that [`watched_url`] reads, the host and the last change.
+pub(super) const WATCHED: &str =
     "u.url, coalesce(u.spelling, u.text), u.sets, u.left_at, u.watched, u.host, u.event";
 
-fn watched_url(row: &Row<'_>) -> Result<WatchedUrl, Failure> {
+pub(super) fn watched_url(row: &Row<'_>) -> Result<WatchedUrl, Failure> {
     let watched = Watched::from_bytes(codec::blob(row, 4)?.unwrap_or_default())?;
     let sets = row.get(2)?;
     Ok(WatchedUrl {
@@ -68,22 +68,25 @@ fn sets_of(db: &Connection, url: i64) -> Result<Vec<String>, Failure> {
     Ok(names.collect::<Result<_, _>>()?)
 }
 
-pub(super) fn host(db: &Connection, root: &str) -> Result<Option<HostDetail>, Failure> {
-    let query = format!(
-        "SELECT {HOST_COLUMNS}, urls, held, next_due, next_doubt FROM host WHERE root = ?1"
-    );
-    let mut query = db.prepare_cached(&query)?;
-    let mut rows = query.query([root])?;
-    let Some(row) = rows.next()? else {
-        return Ok(None);
-    };
-    Ok(Some(HostDetail {
+/// The columns that [`host_detail`] reads.
+pub(super) const HOST_DETAIL: &str = "host, root, no_head_until, head_lies_until, answered_at, control_at, \
+     control_status, episodes, urls, held, next_due, next_doubt";
+
+pub(super) fn host_detail(row: &Row<'_>) -> Result<HostDetail, Failure> {
+    Ok(HostDetail {
         host: host_of(row)?,
         urls: codec::count(row.get(8)?),
         held: codec::count(row.get(9)?),
         next: codec::optional_time(row.get(10)?)?,
         next_doubt: codec::optional_time(row.get(11)?)?,
-    }))
+    })
+}
+
+pub(super) fn host(db: &Connection, root: &str) -> Result<Option<HostDetail>, Failure> {
+    let query = format!("SELECT {HOST_DETAIL} FROM host WHERE root = ?1");
+    let mut query = db.prepare_cached(&query)?;
+    let mut rows = query.query([root])?;
+    rows.next()?.map(host_detail).transpose()
 }
 
 pub(super) fn export(

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use rusqlite::{CachedStatement, Connection, params};
 
-use super::bytes::{Watched, width};
+use super::bytes::{Watched, beside};
 use super::sets::is_gone;
 use super::tally::Tally;
 use crate::check::life::time::to_millis;
@@ -23,11 +23,15 @@ pub(super) struct UrlRow {
     /// The number of its last change of state; 0 if there is none.
     pub(super) event: i64,
     pub(super) watched: Watched,
+    /// As it is stored.
+    pub(super) trouble: Option<u8>,
 }
 
 impl UrlRow {
-    fn bytes(&self) -> Vec<u8> {
-        self.watched.to_bytes(width(self.event))
+    /// What `trouble` has to be: the code of the state, unless the URL is in no set or due in the lane of good URLs.
+    fn trouble(&self) -> Option<u8> {
+        let is_routine = matches!(self.watched.due, Some((Lane::Routine, _)));
+        (self.sets > 0 && !is_routine).then(|| self.state().code())
     }
 
     pub(super) fn state(&self) -> State {
@@ -39,6 +43,7 @@ impl UrlRow {
 pub(super) struct Rows<'c> {
     select: CachedStatement<'c>,
     update: CachedStatement<'c>,
+    update_trouble: CachedStatement<'c>,
     insert_due: CachedStatement<'c>,
     delete_due: CachedStatement<'c>,
     events: Events<'c>,
@@ -59,9 +64,12 @@ impl<'c> Rows<'c> {
     pub(super) fn prepare(db: &'c Connection) -> Result<Self, Failure> {
         Ok(Self {
             select: db.prepare_cached(
-                "SELECT host, sets, event, watched FROM url WHERE url = ?1 AND watched IS NOT NULL",
+                "SELECT host, sets, event, watched, trouble FROM url WHERE url = ?1 AND watched IS NOT NULL",
             )?,
             update: db.prepare_cached("UPDATE url SET event = ?2, watched = ?3 WHERE url = ?1")?,
+            update_trouble: db.prepare_cached(
+                "UPDATE url SET event = ?2, watched = ?3, trouble = ?4 WHERE url = ?1",
+            )?,
             insert_due: db.prepare_cached(
                 "INSERT INTO due (host, lane, due_at, url) VALUES (?1, ?2, ?3, ?4)",
             )?,
@@ -86,6 +94,7 @@ impl<'c> Rows<'c> {
             sets: row.get(1)?,
             event: row.get(2)?,
             watched: Watched::from_bytes(watched)?,
+            trouble: row.get(4)?,
         }))
     }
 
@@ -146,10 +155,14 @@ impl<'c> Rows<'c> {
         self.write(&row)
     }
 
-    /// Writes what is known about a URL.
-    pub(super) fn write(&mut self, row: &UrlRow) -> Result<(), Failure> {
-        self.update
-            .execute(params![row.url, row.event, row.bytes()])?;
+    /// Writes what is known about a URL. `trouble` is written only if it changes: that costs the rows of two indexes.
+    fn write(&mut self, row: &UrlRow) -> Result<(), Failure> {
+        let trouble = row.trouble();
+        let bytes = row.watched.to_bytes(beside(row.event, trouble));
+        match trouble == row.trouble {
+            true => self.update.execute(params![row.url, row.event, bytes])?,
+            false => (self.update_trouble).execute(params![row.url, row.event, bytes, trouble])?,
+        };
         Ok(())
     }
 

@@ -71,6 +71,33 @@ impl Scalar for Words {
     }
 }
 
+/// Host names without scheme and port.
+pub(in crate::watch::config) struct HostNames;
+
+impl Scalar for HostNames {
+    type Value = Vec<String>;
+    const ALLOWED: &'static str = "a list of host names, such as [\"watch.example.org\"]";
+
+    fn parse(value: &DeValue<'_>, _: &Path) -> Result<Vec<String>, String> {
+        let name = |value: &Spanned<DeValue<'_>>| {
+            let name = string(value.get_ref())?;
+            let is_part = |part: &str| {
+                let is_letter = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'_';
+                !part.is_empty() && part.bytes().all(is_letter)
+            };
+            match name.len() < 254 && name.split('.').all(is_part) {
+                true => Ok(name.to_ascii_lowercase()),
+                false => Err(format!("{} is no host name", quoted(name))),
+            }
+        };
+        array(value)?.iter().map(name).collect()
+    }
+
+    fn show(value: &Vec<String>) -> Option<String> {
+        Some(list(value.iter().map(|name| quoted(name))))
+    }
+}
+
 /// A file or folder.
 pub(in crate::watch::config) struct FilePath;
 

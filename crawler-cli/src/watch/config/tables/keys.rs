@@ -9,9 +9,9 @@ use crate::watch::config::entries::{HostConfig, ScheduleConfig, SetConfig, Topic
 use crate::watch::config::headers::{Credentials, Headers, Pattern};
 use crate::watch::config::job::Job;
 use crate::watch::config::kinds::{
-    Address, Choice, Choices, Count, FilePath, Flag, Growing, Hook, Inline, Interval, Kinds, Limit,
-    Maybe, Most, MostShare, Name, RateLimit, Shard, Steps, StoreUrl, Text, Time, TimeLimit,
-    TimeRange, Tries, WebUrls,
+    Address, Choice, Choices, Count, FilePath, Flag, Growing, Hook, HostNames, Inline, Interval,
+    Kinds, Limit, Maybe, Most, MostShare, Name, RateLimit, Shard, Steps, StoreUrl, Text, Time,
+    TimeLimit, TimeRange, Tries, WebUrls,
 };
 use crate::watch::config::reader::{Key, Kind, key};
 use crate::watch::config::sections::{
@@ -44,7 +44,7 @@ pub(super) const STORE: &[Key<StoreConfig>] = &[
         "keep",
         TimeLimit,
         |s| s.keep,
-        "How long a URL in no set keeps its history."
+        "How long a URL in no set keeps its history, and how long a dead letter is kept."
     ),
 ];
 
@@ -53,13 +53,19 @@ pub(super) const HTTP: &[Key<HttpConfig>] = &[
         "listen",
         Address,
         |h| h.listen,
-        "The loopback address to listen at. The address that it got is the first line on standard output."
+        "The address to listen at: beyond this machine only with a token. The address that it got is the first line on standard output."
+    ),
+    key!(
+        "names",
+        HostNames,
+        |h| h.names,
+        "The host names by which others reach the service, such as that of a reverse proxy. Addresses of this machine and localhost always do."
     ),
     key!(
         "connections",
         Most,
         |h| h.connections,
-        "The most connections at once; further ones wait."
+        "The most connections at once; for further ones, the oldest are closed."
     ),
 ];
 

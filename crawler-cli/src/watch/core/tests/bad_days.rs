@@ -11,12 +11,11 @@ use super::{HOUR, MINUTE, SECOND};
 use crate::check::life::State;
 use crate::check::verdict::{Cause, Verdict};
 use crate::store::{Lane, Which};
-use crate::watch::control::{CoreMessage, HoldDeed};
 use crate::watch::core::Reason;
 use crate::watch::figures::{Method, Reason as Why};
 
 /// Hosts that answer 200 until they are told to do something else. Their home pages are always fine.
-fn switched(hosts: usize) -> (World, Rc<Cell<Reaction>>) {
+pub(super) fn switched(hosts: usize) -> (World, Rc<Cell<Reaction>>) {
     let now = Rc::new(Cell::new(Reaction::Status(200)));
     let reaction = Rc::clone(&now);
     let world = World::new(hosts, move |ask: &Ask| match (&*ask.path, reaction.get()) {
@@ -27,7 +26,7 @@ fn switched(hosts: usize) -> (World, Rc<Cell<Reaction>>) {
 }
 
 /// A host that was good and turned to 410 as a whole.
-fn flipped() -> (World, Rc<Cell<Reaction>>) {
+pub(super) fn flipped() -> (World, Rc<Cell<Reaction>>) {
     let (mut world, now) = switched(1);
     world.submit(0, 40);
     world.run(MINUTE);
@@ -72,17 +71,6 @@ fn a_hold_does_not_last_for_ever() {
     assert_eq!(world.holds(), []);
     assert_eq!(world.count(State::Quarantined), 0);
     assert!(world.count(State::Suspect) > 0);
-}
-
-#[test]
-fn an_operator_ends_a_hold() {
-    let (mut world, _) = flipped();
-    let host = world.holds()[0].host;
-    let deed = HoldDeed::Release;
-    world.tell(CoreMessage::HoldEnded { host, deed });
-    world.run(MINUTE);
-    assert_eq!(world.holds(), []);
-    assert_eq!(world.count(State::Quarantined), 0);
 }
 
 fn cut_off(mut world: World, now: &Cell<Reaction>, hosts: usize) -> World {

@@ -1,22 +1,41 @@
 //! What operators have paused is not asked.
 
-use std::collections::HashSet;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
 
-use super::world::World;
+use courser::Rate;
+
+use super::world::{Reaction, World};
 use super::{MINUTE, SECOND, good};
+use crate::check::life::State;
+use crate::store::{Pause, Scope, StoreHandle as _};
 use crate::watch::control::CoreMessage;
-use crate::watch::core::Reason;
+use crate::watch::core::{HostRule, Limit, Reason};
 
-fn paused(everything: bool, host: Option<&str>) -> CoreMessage {
-    let hosts: HashSet<_> = host.into_iter().map(|host| host.parse().unwrap()).collect();
-    CoreMessage::Paused { everything, hosts }
+/// Pauses something in the store, or resumes it.
+fn pause(world: &World, what: Scope, is_paused: bool) {
+    let pause = Pause {
+        what,
+        since: world.now(),
+        who: "me".to_owned(),
+    };
+    let change = world.store.call(move |engine| match is_paused {
+        true => engine.pause(&pause),
+        false => engine.resume(&pause.what),
+    });
+    assert!(change.unwrap());
+}
+
+fn host(root: &str) -> Scope {
+    Scope::Host(root.to_owned())
 }
 
 #[test]
 fn a_paused_host_is_not_asked() {
     let mut world = World::new(2, good);
     world.start();
-    world.tell(paused(false, Some("http://h0.test/")));
+    pause(&world, host("http://h0.test/"), true);
+    world.tell(CoreMessage::LookAgain);
     world.submit(0, 20);
     world.submit(1, 20);
     world.run(2 * MINUTE);
@@ -24,7 +43,8 @@ fn a_paused_host_is_not_asked() {
     assert_eq!(world.why(1), []);
     let asked: Vec<usize> = world.journal().iter().map(|ask| ask.host).collect();
     assert_eq!(asked, [1; 20]);
-    world.tell(paused(false, None));
+    pause(&world, host("http://h0.test/"), false);
+    world.tell(CoreMessage::LookAgain);
     world.run(MINUTE);
     assert_eq!(world.journal().len(), 40);
 }
@@ -36,15 +56,110 @@ fn everything_stops_when_it_is_paused_and_goes_on_where_it_was() {
     world.run(3 * SECOND);
     let before = world.journal().len();
     assert!((10..60).contains(&before), "{before}");
-    world.tell(paused(true, None));
+    pause(&world, Scope::All, true);
+    world.tell(CoreMessage::LookAgain);
     world.run(10 * MINUTE);
     let asked = world.journal().len();
     // Two connections.
     assert!(asked <= before + 2, "{asked} {before}");
     assert_eq!(world.why(0)[0], Reason::Paused);
-    world.tell(paused(false, None));
+    pause(&world, Scope::All, false);
+    world.tell(CoreMessage::LookAgain);
     world.run(MINUTE);
     for path in 0..200 {
         assert_eq!(world.asked(0, &format!("/{path}")).len(), 1, "{path}");
     }
+}
+
+#[test]
+fn a_host_that_asks_to_wait_keeps_its_urls_due_and_is_left_alone() {
+    let mut asked = 0;
+    let mut world = World::new(1, move |_| {
+        asked += 1;
+        match asked {
+            5 => Reaction::Busy(600),
+            _ => Reaction::Status(200),
+        }
+    });
+    world.submit(0, 100);
+    world.run(10 * SECOND);
+    let journal = world.journal();
+    // One more may have been in flight.
+    assert!((5..=6).contains(&journal.len()), "{}", journal.len());
+    let end = journal[4].at + 600 * SECOND;
+    world.run(9 * MINUTE);
+    assert_eq!(world.journal().len(), journal.len());
+    assert_eq!(world.why(0), [Reason::BackOff]);
+    let watcher = world.watcher.as_mut().unwrap();
+    let read = watcher.asking.fleet().buffered() + watcher.asking.under_way();
+    assert_eq!(read, 0, "what was read is recalled");
+    let now = world.now();
+    let due = (0..100).filter(|path| world.detail(0, *path).url.due.unwrap().1 <= now);
+    assert!(due.count() >= 94);
+    world.run(2 * MINUTE);
+    assert_eq!(world.count(State::Alive), 100);
+    let after: Vec<_> = world.journal()[journal.len()..]
+        .iter()
+        .map(|ask| ask.at)
+        .collect();
+    assert!(
+        after[0] >= end && after[0] < end + 5 * SECOND,
+        "{:?}",
+        after[0] - end
+    );
+    // All but the one that was answered by 429 are asked once.
+    assert!((95..=96).contains(&after.len()), "{}", after.len());
+}
+
+#[test]
+fn an_operator_is_told_how_hosts_wait_and_their_limits() {
+    let mut world = World::new(2, good);
+    let mut rule = HostRule::new("h1.test".parse().unwrap());
+    rule.rate = Some(Limit::At(Rate::every(10 * SECOND)));
+    rule.delay = Some(SECOND);
+    world.settings.hosts = vec![rule];
+    world.start();
+    pause(&world, host("http://h0.test/"), true);
+    world.submit(0, 1);
+    world.submit(1, 5);
+    world.run(15 * SECOND);
+    let roots = ["http://h0.test/", "http://h1.test/", "http://h9.test/"];
+    let roots = roots.map(|root| root.parse().unwrap()).to_vec();
+    let (answer, answered) = sync_channel(1);
+    world.tell(CoreMessage::Hosts { roots, answer });
+    world.run(SECOND);
+    let hosts = answered.recv().unwrap();
+    assert_eq!(hosts[0].waits.waits[0].reason, Reason::Paused);
+    assert_eq!(hosts[1].waits.waits[0].reason, Reason::Rate);
+    assert_eq!(hosts[1].limits.rate, Some(Rate::every(10 * SECOND)));
+    assert_eq!(hosts[1].limits.delay, SECOND);
+    assert_eq!(hosts[0].limits.delay, Duration::ZERO);
+    assert_eq!(hosts[2].waits.root, "http://h9.test/");
+    assert_eq!(hosts[2].limits.timeout, hosts[0].limits.timeout);
+}
+
+#[test]
+fn a_pause_of_which_the_core_was_not_told_holds() {
+    let mut world = World::new(1, good);
+    world.submit(0, 2_000);
+    world.run(MINUTE);
+    pause(&world, Scope::All, true);
+    world.run(MINUTE);
+    let asked = world.journal().len();
+    assert!(asked < 1_500, "{asked}");
+    assert_eq!(world.why(0)[0], Reason::Paused);
+    // Nor does a start forget it.
+    world.kill();
+    world.run(10 * MINUTE);
+    assert_eq!(world.journal().len(), asked);
+    // The order in which the core is told of changes does not count.
+    pause(&world, Scope::All, false);
+    pause(&world, Scope::All, true);
+    world.tell(CoreMessage::LookAgain);
+    world.tell(CoreMessage::LookAgain);
+    world.run(MINUTE);
+    assert_eq!(world.journal().len(), asked);
+    pause(&world, Scope::All, false);
+    world.run(10 * MINUTE);
+    assert_eq!(world.count(State::Alive), 2_000);
 }

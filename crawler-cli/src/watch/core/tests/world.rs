@@ -3,17 +3,20 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use courser::net::sim::{Link, Peer, ScriptedAnswer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
-use courser::{Answer, DnsError};
+use courser::{Answer, DnsError, Reply, Resolver};
 use jiff::Timestamp;
 
 use crate::check::life::State;
 use crate::crawl::clock::NetClock;
 use crate::store::sqlite::Sqlite;
-use crate::store::{HostHold, Inline, NewUrl, Origin, StoreHandle as _, UrlDetail, Which};
+use crate::store::{
+    HostHold, Inline, NewUrl, Notice, NoticeId, Origin, StoreHandle as _, UrlDetail, Which,
+};
 use crate::watch::control::{CoreHandle, CoreMessage, core_channel};
 use crate::watch::core::{Limits, Reason, Settings, Watcher};
 use crate::watch::figures::Figures;
@@ -26,6 +29,8 @@ pub(super) enum Reaction {
     Status(u16),
     /// 200 after this time.
     Slow(Duration),
+    /// 429 with a `Retry-After` of so many seconds.
+    Busy(u64),
     /// No answer: the connection is reset.
     Reset,
 }
@@ -36,17 +41,43 @@ pub(super) struct Ask {
     pub(super) host: usize,
     pub(super) path: String,
     pub(super) head: String,
+    pub(super) at: Instant,
 }
 
 type Script = Box<dyn FnMut(&Ask) -> Reaction>;
 
 /// What all servers share.
 pub(super) struct Site {
-    script: Script,
+    pub(super) script: Script,
     /// Without requests for robots.txt.
     pub(super) journal: Vec<Ask>,
     /// The number of hosts: further names do not exist.
-    names: usize,
+    pub(super) names: usize,
+}
+
+/// A second resolver, whose answers come when the test says so.
+#[derive(Clone, Default)]
+pub(super) struct Second(Arc<Mutex<Vec<(String, Reply)>>>);
+
+impl Second {
+    /// The names that wait for an answer.
+    pub(super) fn asked(&self) -> Vec<String> {
+        let waiting = self.0.lock().unwrap();
+        waiting.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Says of each name so far that it does not exist.
+    pub(super) fn agree(&self) {
+        for (_, reply) in self.0.lock().unwrap().drain(..) {
+            reply.answer(Answer::failed(DnsError::NotFound));
+        }
+    }
+}
+
+impl Resolver for Second {
+    fn lookup(&mut self, name: &str, reply: Reply) {
+        self.0.lock().unwrap().push((name.to_owned(), reply));
+    }
 }
 
 pub(super) struct World {
@@ -57,6 +88,7 @@ pub(super) struct World {
     pub(super) settings: Settings,
     pub(super) watcher: Option<Sim>,
     pub(super) core: Option<CoreHandle>,
+    pub(super) second: Second,
     starts: u64,
 }
 
@@ -99,6 +131,7 @@ impl World {
             settings,
             watcher: None,
             core: None,
+            second: Second::default(),
             starts: 0,
         }
     }
@@ -147,6 +180,16 @@ impl World {
         self.store.call(|engine| engine.holds()).unwrap()
     }
 
+    /// What operators were told, of this kind.
+    pub(super) fn notices(&self, kind: &str) -> Vec<String> {
+        let all = self
+            .store
+            .read(|engine| engine.notices(NoticeId::START, 1_000));
+        let told = all.unwrap().into_iter().map(|(_, notice)| notice);
+        let told = told.filter(|notice: &Notice| notice.kind == kind);
+        told.map(|notice| notice.text).collect()
+    }
+
     pub(super) fn now(&self) -> Timestamp {
         use crate::crawl::clock::Clock as _;
         self.clock.now()
@@ -173,7 +216,7 @@ impl World {
         let (handle, inbox) = core_channel();
         self.core = Some(handle);
         let watcher = watcher.unwrap().with_inbox(inbox);
-        self.watcher = Some(watcher);
+        self.watcher = Some(watcher.with_second_resolver(self.second.clone()));
     }
 
     /// As kill -9 does.
@@ -211,6 +254,13 @@ impl World {
 
     pub(super) fn journal(&self) -> Vec<Ask> {
         self.site.borrow().journal.clone()
+    }
+
+    /// The paths that were asked of a host since then, without robots.txt and the root.
+    pub(super) fn asked_since(&self, host: usize, since: Instant) -> Vec<String> {
+        let journal = self.journal().into_iter();
+        let asked = journal.filter(|ask| ask.host == host && ask.at >= since && ask.path != "/");
+        asked.map(|ask| ask.path).collect()
     }
 
     /// Requests for a path.
@@ -251,6 +301,7 @@ impl SimServer for Server {
                 host: self.host,
                 path: path.to_owned(),
                 head: head.clone(),
+                at: peer.now(),
             };
             let reaction = match &*ask.path {
                 "/robots.txt" => Reaction::Status(404),
@@ -260,15 +311,20 @@ impl SimServer for Server {
                     reaction
                 }
             };
+            let mut lines = String::new();
             let status = match reaction {
                 Reaction::Status(status) => status,
                 Reaction::Slow(time) => {
                     peer.wait(time);
                     200
                 }
+                Reaction::Busy(seconds) => {
+                    lines = format!("Retry-After: {seconds}\r\n");
+                    429
+                }
                 Reaction::Reset => return peer.reset(),
             };
-            let answer = format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n");
+            let answer = format!("HTTP/1.1 {status} X\r\n{lines}Content-Length: 0\r\n\r\n");
             peer.send(answer);
         }
     }

@@ -119,6 +119,8 @@ impl Asked<'_> {
             url: self.url,
             known: known.as_ref().map_or(&none, |note| &note.validators),
             most_bytes: LARGEST,
+            // The time limit of the job.
+            longest: None,
         };
         let partial = self.folder.begin(self.paths);
         let mut partial = partial.map_err(|error| self.disk(&error))?;

@@ -1,0 +1,145 @@
+//! What the database does for each list: it begins at a key in an index, and neither looks at all rows nor sorts them.
+
+use super::jobs::{hooks, letter_lists};
+use super::read::{PRUNED, damped_events, events_before};
+use super::watch::{guards, lists};
+use super::{Sqlite, admin};
+
+/// Each query of a list, with the tables and indexes that are searched.
+fn lists() -> Vec<(String, &'static [&'static str])> {
+    vec![
+        (lists::all(), &["u USING INTEGER PRIMARY KEY (rowid>?)"]),
+        (
+            lists::of_set(),
+            &[
+                "m USING PRIMARY KEY (set_number=? AND url>?)",
+                "u USING INTEGER PRIMARY KEY (rowid=?)",
+            ],
+        ),
+        (
+            lists::of_state(),
+            &["u USING INDEX url_trouble (trouble=? AND url>?)"],
+        ),
+        (
+            lists::of_host_and_state(),
+            &["u USING INDEX url_host_trouble (host=? AND trouble=? AND url>?)"],
+        ),
+        (
+            lists::of_host_by_time(),
+            &[
+                "d USING PRIMARY KEY (host=? AND lane=? AND (due_at,url)>(?,?))",
+                "u USING INTEGER PRIMARY KEY (rowid=?)",
+            ],
+        ),
+        (
+            lists::COUNT.to_owned(),
+            &["url USING COVERING INDEX url_host_trouble (host=? AND trouble=?)"],
+        ),
+        (
+            lists::named_hosts(),
+            &["host USING INDEX sqlite_autoindex_host_1 (root>? AND root<?)"],
+        ),
+        (
+            lists::hosts_due_at(),
+            &["host USING INDEX host_due (next_due=? AND rowid>?)"],
+        ),
+        (
+            lists::hosts_due_after(),
+            &["host USING INDEX host_due (next_due>?)"],
+        ),
+        (
+            guards::HOLDS.to_owned(),
+            &[
+                "d USING INTEGER PRIMARY KEY (rowid>?)",
+                "h USING INTEGER PRIMARY KEY (rowid=?)",
+            ],
+        ),
+        (
+            guards::NOTICES_BEFORE.to_owned(),
+            &["notice USING INTEGER PRIMARY KEY (rowid<?)"],
+        ),
+        (
+            events_before(),
+            &[
+                "e USING INTEGER PRIMARY KEY (rowid<?)",
+                "u USING INTEGER PRIMARY KEY (rowid=?)",
+            ],
+        ),
+        (
+            damped_events(),
+            &[
+                "e USING INDEX event_damped (cursor>?)",
+                "u USING INTEGER PRIMARY KEY (rowid=?)",
+            ],
+        ),
+        (
+            PRUNED.to_owned(),
+            &[
+                "e USING INDEX event_gone (cursor>?)",
+                "u USING INTEGER PRIMARY KEY (rowid=?)",
+            ],
+        ),
+        (
+            letter_lists::latest(),
+            &[
+                "d USING INTEGER PRIMARY KEY (rowid<?)",
+                "q USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+                "u USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+            ],
+        ),
+        (
+            letter_lists::latest_with_reason(),
+            &[
+                "d USING INDEX dead_letter_reason (reason=? AND letter<?)",
+                "q USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+                "u USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+            ],
+        ),
+        (
+            letter_lists::told(),
+            &[
+                "d USING INDEX dead_letter_turn (turn>?)",
+                "q USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+                "u USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+            ],
+        ),
+        (
+            hooks::WAITING.to_owned(),
+            &["outbox USING COVERING INDEX outbox_turn (receiver=?)"],
+        ),
+        (
+            admin::SAMPLES.to_owned(),
+            &["sample USING INTEGER PRIMARY KEY (rowid>?)"],
+        ),
+        (
+            admin::FORGET.to_owned(),
+            &[
+                "idempotency USING PRIMARY KEY (key=?)",
+                "idempotency USING COVERING INDEX idempotency_at (at<?)",
+            ],
+        ),
+    ]
+}
+
+#[test]
+fn each_list_begins_at_its_key() {
+    let store = Sqlite::temporary().expect("a store");
+    for (query, expected) in lists() {
+        let explain = format!("EXPLAIN QUERY PLAN {query}");
+        let mut plan = store.db.prepare(&explain).expect("valid");
+        // A plan depends on no value.
+        let steps = plan.raw_query();
+        let details = steps.mapped(|row| row.get::<_, String>(3));
+        let details: Vec<String> = details.map(|detail| detail.expect("text")).collect();
+        let searched = |detail: &String| detail.strip_prefix("SEARCH ").map(str::to_owned);
+        let found: Vec<String> = details.iter().filter_map(searched).collect();
+        assert_eq!(found, expected, "{query}: {details:?}");
+        let is_other = |detail: &&String| {
+            !detail.starts_with("SEARCH ")
+                && !detail.starts_with("CO-ROUTINE")
+                && !detail.starts_with("LIST SUBQUERY")
+                && *detail != "SCAN (subquery-1)"
+        };
+        assert_eq!(details.iter().find(is_other), None, "{query}");
+    }
+}

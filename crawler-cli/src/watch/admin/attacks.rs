@@ -1,0 +1,409 @@
+//! What an attacker would try, over real connections.
+
+use std::io::{Read as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use axum::body::Body;
+use jiff::Timestamp;
+
+use super::served::Served;
+use super::tests::with_runtime;
+use super::*;
+use crate::watch::control::{Command, RefusalKind, Reply, TokenDeed};
+
+/// The value of `csrf` in a page.
+fn csrf(page: &str) -> &str {
+    let (_, rest) = page.split_once("name=\"csrf\" value=\"").expect("a form");
+    rest.split('"').next().expect("its value")
+}
+
+#[test]
+fn only_names_of_the_service_are_answered() {
+    let served = Served::with(
+        AdminLimits::default(),
+        "[http]\nnames = ['watch.example.org']\n",
+    );
+    for (request, expected) in [
+        ("GET /healthz HTTP/1.1\r\nHost: watch.example.org\r\n", 200),
+        (
+            "GET /healthz HTTP/1.1\r\nHost: Watch.Example.ORG:443\r\n",
+            200,
+        ),
+        ("GET /healthz HTTP/1.1\r\nHost: example.org\r\n", 421),
+        (
+            "GET /healthz HTTP/1.1\r\nHost: a.watch.example.org\r\n",
+            421,
+        ),
+        ("GET /healthz HTTP/1.1\r\nHost: 192.0.2.1\r\n", 421),
+        (
+            "GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n",
+            421,
+        ),
+        (
+            "GET http://localhost/healthz HTTP/1.1\r\nHost: localhost\r\n",
+            200,
+        ),
+        (
+            "GET http://evil.example/healthz HTTP/1.1\r\nHost: localhost\r\n",
+            421,
+        ),
+        (
+            "GET http://localhost/healthz HTTP/1.1\r\nHost: evil.example\r\n",
+            421,
+        ),
+    ] {
+        assert_eq!(served.status(request), expected, "{request}");
+    }
+}
+
+#[test]
+fn pages_of_other_sites_have_nothing_done() {
+    let served = Served::start();
+    let page = served.get("/login");
+    let form = format!("csrf={}&token=x", csrf(&page));
+    // Taken: the token is wrong, but the request is not.
+    for fields in [
+        "",
+        "Origin: http://localhost\r\n",
+        "Origin: http://localhost\r\nSec-Fetch-Site: same-origin\r\n",
+        "Sec-Fetch-Site: none\r\n",
+    ] {
+        let answer = served.post("/login", fields, &form);
+        assert!(answer.contains("This is no token"), "{fields}: {answer}");
+    }
+    for fields in [
+        "Origin: http://evil.example\r\n",
+        "Origin: null\r\n",
+        "Origin: http://localhost:1\r\n",
+        "Origin: http://localhost\r\nOrigin: http://evil.example\r\n",
+        "Sec-Fetch-Site: cross-site\r\n",
+        "Sec-Fetch-Site: same-site\r\n",
+        "Origin: http://localhost\r\nSec-Fetch-Site: cross-site\r\n",
+    ] {
+        let answer = served.post("/login", fields, &form);
+        assert!(answer.starts_with("HTTP/1.1 403 "), "{fields}: {answer}");
+        assert!(answer.contains("another site"), "{fields}: {answer}");
+    }
+    for wrong in ["token=x", "csrf=&token=x", "csrf=abc&token=x"] {
+        let answer = served.post("/login", "", wrong);
+        assert!(answer.contains("form is not of this service"), "{answer}");
+    }
+    // That of another process.
+    let other = Served::start();
+    let foreign = format!("csrf={}&token=x", csrf(&other.get("/login")));
+    let answer = served.post("/login", "", &foreign);
+    assert!(answer.contains("form is not of this service"), "{answer}");
+}
+
+#[test]
+fn the_api_takes_no_forms_and_answers_with_problems() {
+    let served = Served::start();
+    let post = "POST /api/v1/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n";
+    for kind in [
+        "",
+        "Content-Type: text/plain\r\n",
+        "Content-Type: application/x-www-form-urlencoded\r\n",
+        "Content-Type: application/json\r\nContent-Encoding: gzip\r\n",
+    ] {
+        assert_eq!(served.status(&format!("{post}{kind}")), 415, "{kind}");
+    }
+    let json = "Content-Type: application/json; charset=utf-8\r\n";
+    assert_eq!(served.status(&format!("{post}{json}")), 404);
+    let answer = served.get("/api/v1/nothing");
+    assert!(answer.contains("application/problem+json"), "{answer}");
+    assert!(answer.contains("urn:courser:problem:not-found"), "{answer}");
+    let options = "OPTIONS /login HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n";
+    let answer = served.exchange(format!("{options}Connection: close\r\n\r\n"));
+    assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
+    assert!(answer.to_lowercase().contains("\r\nallow: "), "{answer}");
+    assert!(
+        !answer.to_lowercase().contains("access-control"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn paths_lead_nowhere_else() {
+    let served = Served::start();
+    for path in [
+        "/../metrics",
+        "/x/../metrics",
+        "/%2e%2e/metrics",
+        "//metrics",
+        "/metrics/",
+        "/metrics%00",
+        "/%6detrics",
+        "/assets/..%2f..%2fetc%2fpasswd",
+    ] {
+        let answer = served.get(path);
+        assert!(answer.starts_with("HTTP/1.1 404 "), "{path}: {answer}");
+    }
+    for back in [
+        "//evil.example",
+        "/\\evil.example",
+        "https://evil.example",
+        "",
+        "/a\nb",
+    ] {
+        assert_eq!(body::checked_back(back), "/", "{back}");
+    }
+    assert_eq!(body::checked_back("/url?url=x"), "/url?url=x");
+}
+
+#[test]
+fn all_answers_have_the_fields_that_protect_a_browser() {
+    let served = Served::start();
+    let get = |path: &str| served.get(path).to_lowercase();
+    for answer in [
+        get("/login"),
+        get("/metrics"),
+        get("/nothing"),
+        get("/api/v1/nothing"),
+        served.post("/login", "", "x").to_lowercase(),
+        served
+            .exchange("GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
+            .to_lowercase(),
+    ] {
+        for field in [
+            "content-security-policy: default-src 'none'; ",
+            "frame-ancestors 'none'",
+            "x-content-type-options: nosniff",
+            "referrer-policy: no-referrer",
+            "x-frame-options: deny",
+            "cross-origin-opener-policy: same-origin",
+            "cross-origin-resource-policy: same-origin",
+            "cache-control: no-store",
+        ] {
+            assert!(answer.contains(field), "{field}: {answer}");
+        }
+    }
+}
+
+#[test]
+fn bodies_end_at_the_limit() {
+    let served = Served::start();
+    let head = "POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n";
+    let declared = format!("{head}Content-Length: {}\r\n\r\n", 1u64 << 30);
+    let answer = served.exchange(declared);
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    // Chunks without an end.
+    let mut client = served.connect();
+    let begin = format!("{head}Transfer-Encoding: chunked\r\n\r\n");
+    client.write_all(begin.as_bytes()).expect("sent");
+    let chunk = format!("1000\r\n{}\r\n", "x".repeat(0x1000));
+    let mut sent = 0u64;
+    while client.write_all(chunk.as_bytes()).is_ok() {
+        sent += 0x1000;
+        assert!(sent < 1 << 30, "the server takes all");
+    }
+    let fields = "a=b&".repeat(100);
+    let answer = served.post("/login", "", &fields);
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+}
+
+#[test]
+fn few_large_bodies_are_read_at_a_time() {
+    let (site, _served) = Served::site("");
+    let large = || Request::new(Body::from(vec![b'x'; 100 << 10]));
+    let read = |most| with_runtime(body::read_body(&site, large(), most));
+    assert_eq!(read(8 << 20).map(|body| body.len()), Ok(100 << 10));
+    let status = |most| read(most).map_err(|refused| refused.status);
+    assert_eq!(status(64 << 10), Err(StatusCode::PAYLOAD_TOO_LARGE));
+    let places = [site.large(), site.large()];
+    assert_eq!(status(8 << 20), Err(StatusCode::TOO_MANY_REQUESTS));
+    drop(places);
+    assert!(status(8 << 20).is_ok());
+}
+
+/// The statuses of a reading with this token, and of a change.
+fn with_token(served: &Served, token: &str) -> (u16, u16) {
+    let read =
+        format!("GET /version HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n");
+    let change = format!(
+        "POST /api/v1/x HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Content-Length: 0\r\nAuthorization: bearer {token}\r\n"
+    );
+    (served.status(&read), served.status(&change))
+}
+
+#[test]
+fn tokens_open_what_they_allow_until_they_end() {
+    let served = Served::start();
+    let version = "GET /version HTTP/1.1\r\nHost: localhost\r\n";
+    assert_eq!(served.status(version), 200);
+    let read = served.token("read", false, None);
+    let write = served.token("write", true, None);
+    let past = Timestamp::now() - jiff::SignedDuration::from_secs(1);
+    let over = served.token("over", true, Some(past));
+    assert_eq!(served.status(version), 401);
+    for path in ["/metrics", "/api/v1/status"] {
+        let answer = served.get(path);
+        assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+        assert!(answer.contains("Bearer realm=\"courser\""), "{answer}");
+    }
+    for path in ["/healthz", "/readyz", "/login"] {
+        assert!(served.get(path).starts_with("HTTP/1.1 200 "), "{path}");
+    }
+    // There is no such route, but who may change something gets to it.
+    assert_eq!(with_token(&served, &write), (200, 404));
+    assert_eq!(with_token(&served, &read), (200, 403));
+    let (begin, last) = read.split_at(read.len() - 1);
+    let other = if last == "A" { "B" } else { "A" };
+    for wrong in [&*over, "", "x", "courser_", &format!("{begin}{other}")] {
+        assert_eq!(with_token(&served, wrong), (401, 401), "{wrong}");
+    }
+    let remove = |name: &str| Command::Token {
+        deed: TokenDeed::Remove {
+            name: name.to_owned(),
+        },
+    };
+    assert_eq!(served.operator.perform(remove("read"), "me"), Reply::Done);
+    assert_eq!(with_token(&served, &read), (401, 401));
+    assert_eq!(with_token(&served, &write), (200, 404));
+    // The last token stays while others reach the service.
+    served.operator.perform(remove("over"), "me");
+    let mut public = served.operator.clone();
+    public.is_public = true;
+    let reply = public.perform(remove("write"), "me");
+    assert!(
+        matches!(&reply, Reply::Refused(refusal) if refusal.kind == RefusalKind::Wrong),
+        "{reply:?}"
+    );
+    assert_eq!(with_token(&served, &write), (200, 404));
+    assert_eq!(served.operator.perform(remove("write"), "me"), Reply::Done);
+    assert_eq!(served.status(version), 200);
+}
+
+#[test]
+fn a_session_stands_for_its_token() {
+    let served = Served::start();
+    let token = served.token("page", true, None);
+    let browser = "GET /version HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n";
+    let answer = served.exchange(format!("{browser}Connection: close\r\n\r\n"));
+    assert!(answer.starts_with("HTTP/1.1 303 "), "{answer}");
+    assert!(answer.contains("/login?back=%2Fversion"), "{answer}");
+    let page = served.get("/login?back=%2Fversion");
+    let form = format!("csrf={}&back=/version&token={token}", csrf(&page));
+    let answer = served.post("/login", "", &form);
+    assert!(answer.starts_with("HTTP/1.1 303 "), "{answer}");
+    let cookie = answer
+        .lines()
+        .find_map(|line| line.strip_prefix("set-cookie: "))
+        .expect("a cookie");
+    let (session, flags) = cookie.split_once("; ").expect("flags");
+    assert_eq!(flags, "HttpOnly; SameSite=Strict; Path=/; Max-Age=43200");
+    let status = |cookie: &str| {
+        served.status(&format!(
+            "GET /version HTTP/1.1\r\nHost: localhost\r\nCookie: a=b; {cookie}\r\n"
+        ))
+    };
+    assert_eq!(status(session), 200);
+    // The API takes no changes by a cookie.
+    let change = format!(
+        "POST /api/v1/x HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Content-Length: 0\r\nCookie: {session}\r\n"
+    );
+    assert_eq!(served.status(&change), 401);
+    let parts: Vec<&str> = session.split('.').collect();
+    let later = format!("{}.{}0.{}", parts[0], parts[1], parts[2]);
+    for forged in [
+        &*later,
+        "courser=",
+        "courser=..",
+        &session[..session.len() - 2],
+    ] {
+        assert_eq!(status(forged), 401, "{forged}");
+    }
+    // Another process knows no session of this one.
+    let other = Served::start();
+    other.token("page", true, None);
+    let request = format!("GET /version HTTP/1.1\r\nHost: localhost\r\nCookie: {session}\r\n");
+    assert_eq!(other.status(&request), 401);
+    let deed = TokenDeed::Remove {
+        name: "page".to_owned(),
+    };
+    served.token("another", false, None);
+    served.operator.perform(Command::Token { deed }, "me");
+    assert_eq!(status(session), 401);
+}
+
+#[test]
+fn a_token_is_needed_beyond_this_machine() {
+    let all = SocketAddr::from(([0, 0, 0, 0], 0));
+    let (site, _served) = Served::site("");
+    let refused = Admin::start(all, AdminLimits::default(), site);
+    assert_eq!(
+        refused.expect_err("refused").kind(),
+        io::ErrorKind::PermissionDenied
+    );
+    let (site, served) = Served::site("");
+    served.token("read", false, None);
+    assert!(Admin::start(all, AdminLimits::default(), site).is_ok());
+}
+
+#[test]
+fn clients_that_send_a_byte_now_and_then_delay_nobody() {
+    /// Ends the slow clients, also when the test fails.
+    struct Over<'a>(&'a AtomicBool);
+
+    impl Drop for Over<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    let limits = AdminLimits {
+        connections: 16,
+        ..AdminLimits::default()
+    };
+    let served = Served::with(limits, "");
+    let mut slow: Vec<_> = (0..200).map(|_| served.connect()).collect();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let _over = Over(&is_over);
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                for client in &mut slow {
+                    // Those that were cut off cannot be written to.
+                    let _ = client.write_all(b"G");
+                }
+            }
+        });
+        for _ in 0..50 {
+            let since = Instant::now();
+            let answer = served.get("/healthz");
+            assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+            assert!(since.elapsed() < Duration::from_secs(5));
+        }
+    });
+}
+
+#[test]
+fn a_body_that_comes_slowly_gives_way_and_an_answer_does_not() {
+    let slot = slot::Slot::default();
+    assert!(slot.waits_since().is_some());
+    let answering = slot.answers();
+    assert_eq!(slot.waits_since(), None);
+    slot.reads_body(true);
+    assert!(slot.waits_since().is_some());
+    slot.reads_body(false);
+    assert_eq!(slot.waits_since(), None);
+    drop(answering);
+    assert!(slot.waits_since().is_some());
+    // The place of a client whose body does not come is given to another one.
+    let limits = AdminLimits {
+        connections: 1,
+        ..AdminLimits::default()
+    };
+    let served = Served::with(limits, "");
+    let mut slow = served.connect();
+    let head = "POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\
+                Content-Type: application/x-www-form-urlencoded\r\n\r\n";
+    slow.write_all(head.as_bytes()).expect("sent");
+    assert!(served.get("/healthz").starts_with("HTTP/1.1 200 "));
+    let mut rest = Vec::new();
+    // The end may be a reset.
+    let _ = slow.read_to_end(&mut rest);
+    assert!(!rest.starts_with(b"HTTP/1.1 2"), "{rest:?}");
+}

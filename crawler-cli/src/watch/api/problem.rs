@@ -1,0 +1,186 @@
+//! Problems (RFC 9457): what the API answers if a request is not done.
+
+use axum::http::StatusCode;
+use axum::http::header::{self, HeaderName, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use crate::store::{StoreError, StoreErrorKind};
+use crate::watch::admin::Trouble;
+use crate::watch::admin::answer::typed;
+use crate::watch::control::{Refusal, RefusalKind};
+
+/// Why a request is not done.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(in crate::watch) struct Problem {
+    status: StatusCode,
+    /// The last part of its type.
+    name: &'static str,
+    detail: String,
+    /// Which part of the request is wrong: the kind of the part, and its name.
+    part: Option<(&'static str, String)>,
+}
+
+impl Problem {
+    /// A problem of the kind that the status says.
+    pub(in crate::watch) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        let name = match status.as_u16() {
+            401 => "unauthorized",
+            403 => "forbidden",
+            404 => "not-found",
+            405 => "method-not-allowed",
+            411 | 413 | 431 => "too-large",
+            415 => "unsupported-type",
+            421 => "misdirected",
+            429 => "too-many",
+            500.. => "internal",
+            _ => "invalid-request",
+        };
+        Self::named(status, name, detail)
+    }
+
+    fn named(status: StatusCode, name: &'static str, detail: impl Into<String>) -> Self {
+        Self {
+            status,
+            name,
+            detail: detail.into(),
+            part: None,
+        }
+    }
+
+    /// A parameter of the query is wrong.
+    pub(super) fn parameter(name: &str, why: &str) -> Self {
+        let problem = Self::new(StatusCode::BAD_REQUEST, format!("{name}: {why}"));
+        problem.part("parameter", name)
+    }
+
+    /// There is no such thing.
+    pub(super) fn not_found(why: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, why)
+    }
+
+    fn part(mut self, kind: &'static str, name: &str) -> Self {
+        self.part = Some((kind, name.to_owned()));
+        self
+    }
+
+    fn store(error: &StoreError) -> Self {
+        let name = match error.kind() {
+            StoreErrorKind::Full => "store-full",
+            StoreErrorKind::Closed => "ending",
+            _ => "store-failing",
+        };
+        Self::named(StatusCode::SERVICE_UNAVAILABLE, name, error.to_string())
+    }
+
+    fn value(&self) -> Value {
+        let mut value = json!({
+            "type": format!("urn:courser:problem:{}", self.name),
+            "title": self.status.canonical_reason().unwrap_or_default(),
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+        });
+        if let Some((kind, name)) = &self.part {
+            value["errors"] = json!([{ *kind: name, "detail": self.detail }]);
+        }
+        value
+    }
+}
+
+impl From<Trouble> for Problem {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Store(error) => Self::store(&error),
+            Trouble::Busy => Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too many commands wait already",
+            ),
+            Trouble::Ended => Self::named(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "ending",
+                "the service ends",
+            ),
+        }
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let Refusal { kind, why } = refusal;
+        match kind {
+            RefusalKind::Wrong => Self::new(StatusCode::UNPROCESSABLE_ENTITY, why),
+            RefusalKind::NotFound => Self::not_found(why),
+            RefusalKind::Store => {
+                Self::named(StatusCode::SERVICE_UNAVAILABLE, "store-failing", why)
+            }
+            RefusalKind::Busy => Self::new(StatusCode::TOO_MANY_REQUESTS, why),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let text = crate::watch::hands::line(&self.value());
+        let mut answer = typed(self.status, KIND, text);
+        let field: Option<(HeaderName, &'static str)> = match self.status {
+            StatusCode::TOO_MANY_REQUESTS => Some((header::RETRY_AFTER, "1")),
+            StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, "5")),
+            _ => None,
+        };
+        if let Some((name, value)) = field {
+            let value = HeaderValue::from_static(value);
+            answer.headers_mut().insert(name, value);
+        }
+        answer
+    }
+}
+
+const KIND: &str = "application/problem+json";
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn each_refusal_has_its_status_and_type() {
+        let refusal = |kind| {
+            let why = "why".to_owned();
+            Problem::from(Refusal { kind, why })
+        };
+        let store = |kind| Problem::from(Trouble::Store(StoreError::new(Path::new(""), kind)));
+        let table = [
+            (refusal(RefusalKind::Wrong), 422, "invalid-request"),
+            (refusal(RefusalKind::NotFound), 404, "not-found"),
+            (refusal(RefusalKind::Store), 503, "store-failing"),
+            (refusal(RefusalKind::Busy), 429, "too-many"),
+            (store(StoreErrorKind::Full), 503, "store-full"),
+            (
+                store(StoreErrorKind::Io(io::Error::other("lost"))),
+                503,
+                "store-failing",
+            ),
+            (store(StoreErrorKind::Closed), 503, "ending"),
+            (Problem::from(Trouble::Busy), 429, "too-many"),
+            (Problem::from(Trouble::Ended), 503, "ending"),
+        ];
+        for (problem, status, name) in table {
+            let value = problem.value();
+            assert_eq!(value["status"], status, "{value}");
+            assert_eq!(value["type"], format!("urn:courser:problem:{name}"));
+            let retry = problem.into_response();
+            let retry = retry.headers().contains_key(header::RETRY_AFTER);
+            assert_eq!(retry, matches!(status, 429 | 503), "{value}");
+        }
+    }
+
+    #[test]
+    fn the_wrong_parameter_is_named() {
+        let value = Problem::parameter("limit", "at most 1000").value();
+        assert_eq!(value["status"], 400);
+        assert_eq!(value["errors"][0]["parameter"], "limit");
+        assert_eq!(value["detail"], "limit: at most 1000");
+    }
+}

@@ -1,0 +1,169 @@
+//! The own network fails, or may have failed.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use courser::net::Net as _;
+use jiff::SignedDuration;
+
+use super::world::{Ask, Reaction, World};
+use super::{HOUR, MINUTE, SECOND};
+use crate::check::life::State;
+use crate::store::Which;
+use crate::watch::core::Reason;
+
+/// Enough hosts for the guard to go on without canaries, all alive. They do what the cell says.
+fn alive() -> (World, Rc<Cell<Reaction>>) {
+    let now = Rc::new(Cell::new(Reaction::Status(200)));
+    let reaction = Rc::clone(&now);
+    let mut world = World::new(HOSTS, move |_: &Ask| reaction.get());
+    for host in 0..HOSTS {
+        world.submit(host, URLS);
+    }
+    world.run(MINUTE);
+    assert_eq!(world.count(State::Alive), ALL);
+    (world, now)
+}
+
+/// No evidence is kept against any URL.
+fn assert_innocent(world: &World) {
+    assert_eq!(world.count(State::Alive), ALL);
+    for (host, path) in (0..HOSTS).flat_map(|host| (0..URLS).map(move |path| (host, path))) {
+        let life = world.detail(host, path).url.life;
+        assert_eq!(
+            (life.first_bad(), life.failures()),
+            (None, 0),
+            "{host} {path}"
+        );
+    }
+}
+
+#[test]
+fn hosts_that_all_fail_mean_the_own_network_without_canaries() {
+    let (mut world, now) = alive();
+    now.set(Reaction::Reset);
+    world.recheck(Which::Everything);
+    world.run(2 * MINUTE);
+    assert_eq!(world.figures().guards.own_network.get(), 1);
+    assert!(world.why(0).contains(&Reason::OwnNetwork));
+    let began = world.net.now();
+    world.run(18 * MINUTE);
+    assert_eq!(world.figures().guards.own_network.get(), 1);
+    assert_innocent(&world);
+    // Rounds of five URLs, each asked up to three times.
+    let asked: usize = (0..HOSTS)
+        .map(|host| world.asked_since(host, began).len())
+        .sum();
+    assert!((5..600).contains(&asked), "{asked}");
+    now.set(Reaction::Status(200));
+    let again = world.net.now();
+    world.run(10 * MINUTE);
+    assert_eq!(world.figures().guards.own_network.get(), 0);
+    let told = world.notices("guard");
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(
+        told[0].contains("hosts fail, and answered before"),
+        "{told:?}"
+    );
+    assert_eq!(told[1], "the own network works again");
+    assert_innocent(&world);
+    for host in 0..HOSTS {
+        let mut asked = world.asked_since(host, again);
+        asked.sort();
+        asked.dedup();
+        assert_eq!(asked.len(), URLS, "{host}");
+        assert_eq!(world.why(host), []);
+    }
+}
+
+#[test]
+fn a_name_server_that_knows_no_names_does_not_end_the_outage() {
+    let (mut world, now) = alive();
+    now.set(Reaction::Reset);
+    world.recheck(Which::Everything);
+    world.run(2 * MINUTE);
+    assert_eq!(world.figures().guards.own_network.get(), 1);
+    // What a portal that wants a login does.
+    world.site.borrow_mut().names = 0;
+    for _ in 0..30 {
+        world.run(MINUTE);
+        world.second.agree();
+        assert_eq!(world.figures().guards.own_network.get(), 1);
+    }
+    assert_innocent(&world);
+    world.site.borrow_mut().names = HOSTS;
+    now.set(Reaction::Status(200));
+    world.run(30 * MINUTE);
+    assert_eq!(world.figures().guards.own_network.get(), 0);
+    assert_innocent(&world);
+}
+
+#[test]
+fn a_missing_name_that_waits_for_a_second_opinion_is_void_in_an_outage() {
+    let (mut world, now) = alive();
+    world.settings.guards.network.hosts = 1_000;
+    world.kill();
+    // The first resolver has lost one name; nothing is suspicious yet.
+    world.site.borrow_mut().names = HOSTS - 1;
+    world.recheck(Which::Host(format!("http://h{}.test/", HOSTS - 1)));
+    world.run(5 * SECOND);
+    assert_eq!(world.second.asked(), [format!("h{}.test", HOSTS - 1)]);
+    world.clock.step(SignedDuration::from_hours(1));
+    world.run(SECOND);
+    assert_eq!(world.figures().guards.own_network.get(), 1);
+    world.second.agree();
+    world.site.borrow_mut().names = HOSTS;
+    now.set(Reaction::Status(200));
+    world.run(30 * MINUTE);
+    assert_innocent(&world);
+}
+
+#[test]
+fn dead_hosts_do_not_keep_the_guard_on_for_ever() {
+    // The first half never answers.
+    let mut world = World::new(HOSTS, |ask| match ask.host < HOSTS / 2 {
+        true => Reaction::Reset,
+        false => Reaction::Status(200),
+    });
+    for host in 0..HOSTS {
+        world.submit(host, URLS);
+    }
+    world.run(40 * SECOND);
+    world.clock.step(SignedDuration::from_hours(1));
+    world.run(SECOND);
+    assert_eq!(world.figures().guards.own_network.get(), 1);
+    world.run(10 * MINUTE);
+    assert_eq!(world.figures().guards.own_network.get(), 0);
+}
+
+#[test]
+fn hosts_that_died_do_not_keep_the_guard_on_for_ever() {
+    let (mut world, now) = alive();
+    now.set(Reaction::Reset);
+    world.recheck(Which::Everything);
+    world.run(2 * MINUTE);
+    assert_eq!(world.figures().guards.own_network.get(), 1);
+    let mut dead: Vec<usize> = Vec::new();
+    for ask in world.journal().into_iter().rev() {
+        if !dead.contains(&ask.host) && dead.len() < 10 {
+            dead.push(ask.host);
+        }
+    }
+    // Ten of them do not come back, among them those of the last rounds.
+    let (back, stay) = (Rc::clone(&now), dead.clone());
+    world.site.borrow_mut().script = Box::new(move |ask| match stay.contains(&ask.host) {
+        true => Reaction::Reset,
+        false => back.get(),
+    });
+    now.set(Reaction::Status(200));
+    world.run(2 * HOUR);
+    assert_eq!(world.figures().guards.own_network.get(), 0);
+    for host in 0..HOSTS {
+        let life = world.detail(host, 0).url.life;
+        assert_eq!(life.first_bad().is_some(), dead.contains(&host), "{host}");
+    }
+}
+
+const HOSTS: usize = 30;
+const URLS: usize = 4;
+const ALL: u64 = (HOSTS * URLS) as u64;

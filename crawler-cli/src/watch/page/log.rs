@@ -1,0 +1,53 @@
+//! What operators and guards have done: the notices.
+
+use std::sync::Arc;
+
+use axum::extract::State as Of;
+use axum::http::Uri;
+use maud::{Markup, html};
+
+use super::frame::framed;
+use super::pieces::{ROWS, date, pager, section, table};
+use super::query::Query;
+use super::{read, trouble};
+use crate::store::{NoticeId, WatchStore as _};
+use crate::watch::admin::Site;
+use crate::watch::admin::answer::Answer;
+use crate::watch::hands::words::safe;
+
+pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
+    let query = Query::of(&uri);
+    let before = query.number("before").map_or(NoticeId::END, NoticeId);
+    let found = read(&site, None, move |reader, _| {
+        reader.store().notices_before(before, ROWS + 1)
+    });
+    let (around, mut notices) = match found.await {
+        Ok(found) => found,
+        Err(error) => return trouble(&error),
+    };
+    let has_more = notices.len() > ROWS;
+    notices.truncate(ROWS);
+    let rows: Vec<Vec<Markup>> = notices
+        .iter()
+        .map(|(_, notice)| {
+            vec![
+                date(around.now, notice.at),
+                html! { (safe(notice.who.as_deref().unwrap_or("the service"))) },
+                html! { (safe(&notice.kind)) },
+                html! { (safe(&notice.text)) },
+            ]
+        })
+        .collect();
+    let next = notices
+        .last()
+        .filter(|_| has_more)
+        .map(|(id, _)| id.0.to_string());
+    let body = section(
+        "Notices",
+        &html! {
+            (table("Notices, newest first", &["When", "Who", "What", "Text"], &rows, "There are no notices."))
+            (pager(&query, "/log", "before", next.as_deref()))
+        },
+    );
+    framed(&around, "/log", "Log", &body)
+}

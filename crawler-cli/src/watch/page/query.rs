@@ -1,0 +1,84 @@
+//! The part of a URL after the question mark, links with one, and the search.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::Uri;
+use maud::html;
+use url::form_urlencoded::{Serializer, parse};
+
+use super::frame::framed;
+use super::pieces::{href, section};
+use super::{read, trouble};
+use crate::watch::admin::Site;
+use crate::watch::admin::answer::{Answer, see_other};
+use crate::watch::hands::words;
+
+/// The fields of a query.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Query(Vec<(String, String)>);
+
+impl Query {
+    pub(super) fn of(uri: &Uri) -> Self {
+        let query = uri.query().unwrap_or_default();
+        Self(parse(query.as_bytes()).into_owned().take(MOST).collect())
+    }
+
+    /// A field, unless it is empty.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let field = self.0.iter().find(|(field, _)| field == name);
+        field
+            .map(|(_, value)| &**value)
+            .filter(|value| !value.is_empty())
+    }
+
+    /// A field that is a number.
+    pub(super) fn number(&self, name: &str) -> Option<i64> {
+        self.get(name)?.parse().ok()
+    }
+
+    /// A page with this query, but for one field.
+    pub(super) fn with(&self, path: &str, name: &str, value: &str) -> String {
+        let others = self.0.iter().filter(|(field, _)| field != name);
+        let mut fields = Serializer::new(String::new());
+        fields.extend_pairs(others.filter(|(_, value)| !value.is_empty()));
+        fields.append_pair(name, value);
+        format!("{path}?{}", fields.finish())
+    }
+}
+
+/// Goes to the URL or the host that is meant.
+pub(super) async fn search(State(site): State<Arc<Site>>, uri: Uri) -> Answer {
+    let query = Query::of(&uri);
+    let meant = query.get("q").unwrap_or_default().trim().to_owned();
+    let name = meant.clone();
+    let found = read(&site, None, move |reader, _| {
+        let is_url = reader.host_of(&name)?.is_some();
+        Ok((is_url, reader.roots(&name)?))
+    });
+    let (around, (is_url, roots)) = match found.await {
+        Ok(found) => found,
+        Err(error) => return trouble(&error),
+    };
+    match (is_url, &*roots) {
+        (true, _) => see_other(&href("/url", &[("url", &meant)])),
+        (false, [root]) => see_other(&href("/host", &[("root", root)])),
+        (false, roots) if !roots.is_empty() => see_other(&href("/hosts", &[("name", &meant)])),
+        _ => {
+            let body = section(
+                "Not found",
+                &html! {
+                    p { "The store knows no URL and no host " b { (words::url(&meant)) } "." }
+                    p {
+                        "A URL is written as it was added, a host by its whole name. "
+                        a href=(href("/hosts", &[("name", &meant)])) { "Hosts whose names begin so" }
+                    }
+                },
+            );
+            framed(&around, "", "Search", &body)
+        }
+    }
+}
+
+/// How many fields are read.
+const MOST: usize = 32;

@@ -1,0 +1,139 @@
+//! Lists of URLs.
+
+use std::sync::Arc;
+
+use axum::extract::State as Of;
+use axum::http::Uri;
+use jiff::Timestamp;
+use maud::{Markup, html};
+
+use super::frame::framed;
+use super::pieces::{ROWS, pager, section, state, state_named, table, time, url};
+use super::query::Query;
+use super::{read, trouble};
+use crate::check::life::State;
+use crate::store::{Page, UrlId, UrlKey, UrlList, WatchStore as _, WatchedUrl};
+use crate::watch::admin::Site;
+use crate::watch::admin::answer::Answer;
+use crate::watch::hands::why::Around;
+use crate::watch::hands::words::safe;
+
+pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
+    let query = Query::of(&uri);
+    let list = UrlList {
+        set: query.get("set").map(str::to_owned),
+        host: query.get("host").map(str::to_owned),
+        state: query.get("state").and_then(state_named),
+        after: query.get("after").and_then(key_of),
+    };
+    let found = read(&site, None, move |reader, _| {
+        let store = reader.store();
+        let sets: Vec<String> = store.sets()?.into_iter().map(|set| set.name).collect();
+        Ok((sets, store.urls(&list, ROWS)?))
+    });
+    match found.await {
+        Ok((around, (sets, urls))) => {
+            let body = html! {
+                (filter(&query, &sets))
+                (section("List", &self::list(&around, &query, "/urls", &urls)))
+            };
+            framed(&around, "/urls", "URLs", &body)
+        }
+        Err(error) => trouble(&error),
+    }
+}
+
+fn filter(query: &Query, sets: &[String]) -> Markup {
+    let chosen = query.get("state").and_then(state_named);
+    html! {
+        form.filter method="get" action="/urls" {
+            label { "State " select name="state" {
+                option value="" { "any" }
+                @for state in State::ALL {
+                    option value=(state.name()) selected[chosen == Some(state)] { (state.name()) }
+                }
+            } }
+            label { "Set " select name="set" {
+                option value="" { "any" }
+                @for set in sets.iter().filter(|set| safe(set) == **set).take(MOST_SETS) {
+                    option value=(set) selected[query.get("set") == Some(set)] { (set) }
+                }
+            } }
+            label { "Host " input name="host" value=(safe(query.get("host").unwrap_or_default())) placeholder="https://example.com/"; }
+            button { "Show" }
+        }
+    }
+}
+
+/// A page of a list.
+pub(super) fn list(
+    around: &Around,
+    query: &Query,
+    path: &str,
+    urls: &Page<WatchedUrl, UrlKey>,
+) -> Markup {
+    let now = around.now;
+    let rows: Vec<Vec<Markup>> = urls
+        .rows
+        .iter()
+        .map(|row| {
+            let answer = row.answer.as_ref();
+            let status = answer.and_then(|answer| answer.status);
+            let cause = answer.and_then(|answer| answer.verdict.cause());
+            vec![
+                url(&row.url),
+                state(row.life.state()),
+                html! { @if let Some(status) = status { (status) } },
+                html! { @if let Some(cause) = cause { (cause.name()) } },
+                html! { @if let Some(at) = row.life.last_at() { (time(now, at)) } @else { "never" } },
+                html! { @match row.due { Some((_, due)) => (time(now, due)), None => "none" } },
+            ]
+        })
+        .collect();
+    let columns = [
+        "URL",
+        "State",
+        "#Status",
+        "Cause",
+        "#Checked",
+        "#Next check",
+    ];
+    let next = urls.next.map(|key| text_of(&key));
+    let nothing = match next {
+        Some(_) => "None among those that were looked at: the next page looks at more.",
+        None => "There are no such URLs.",
+    };
+    html! {
+        (table("URLs", &columns, &rows, nothing))
+        (pager(query, path, "after", next.as_deref()))
+    }
+}
+
+/// A place in a list, as text.
+pub(super) fn text_of(key: &UrlKey) -> String {
+    match key {
+        UrlKey::Number(url) => format!("n.{}", url.0),
+        UrlKey::OfState(state, url) => format!("s.{}.{}", state.code(), url.0),
+        UrlKey::Due(at, url) => format!("d.{}.{}", at.as_millisecond(), url.0),
+    }
+}
+
+/// The place that a text names.
+pub(super) fn key_of(text: &str) -> Option<UrlKey> {
+    let mut parts = text.split('.');
+    let (kind, first, second) = (parts.next()?, parts.next()?, parts.next());
+    let first: i64 = first.parse().ok()?;
+    let url = second.and_then(|second| second.parse().ok()).map(UrlId);
+    match kind {
+        "n" => Some(UrlKey::Number(UrlId(first))),
+        "s" => Some(UrlKey::OfState(
+            State::from_code(u8::try_from(first).ok()?)?,
+            url?,
+        )),
+        "d" => Some(UrlKey::Due(Timestamp::from_millisecond(first).ok()?, url?)),
+        _ => None,
+    }
+}
+
+/// How many sets can be chosen.
+const MOST_SETS: usize = 200;

@@ -1,0 +1,378 @@
+//! How the figures went: samples of the last hour in memory, and coarser ones for longer in the store.
+//!
+//! A [`Sample`] says what happened in a span of time, and how things were at its end. [`Sampler`] takes one every 10 seconds
+//! for the [`Series`] in memory, and one every 5 minutes that is to be stored.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::figures::{Figures, Phase};
+use crate::check::Class;
+use crate::check::life::State;
+
+/// What happened in a span of time.
+///
+/// In text, durations are microseconds. Fields may join in later versions; none changes its meaning.
+///
+/// ```
+/// use crawler_cli::watch::series::Sample;
+///
+/// let sample = Sample { seconds: 300, checks: [9, 1, 0, 0, 0, 0], ..Sample::default() };
+/// assert_eq!(Sample::from_text(&sample.to_text()), Some(sample));
+/// assert_eq!(Sample::from_text("[]"), None);
+/// ```
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Sample {
+    /// How long the span was.
+    pub seconds: u32,
+    /// The URLs at its end, by state, in the order of [`State::ALL`].
+    pub urls: [u64; State::ALL.len()],
+    /// The verdicts of the span, by class, in the order of [`Class::ALL`].
+    pub checks: [u64; Class::ALL.len()],
+    /// Half of the answers of the span took no longer; zero without answers.
+    #[serde(with = "micros")]
+    pub p50: Duration,
+    /// 95 % of them took no longer.
+    #[serde(with = "micros")]
+    pub p95: Duration,
+    /// For how long the oldest URL was due, at the end.
+    #[serde(with = "micros")]
+    pub lag: Duration,
+    /// The share of the URLs that were late at the end.
+    pub stale: f64,
+    /// The requests that waited for their answers, at the end.
+    pub in_flight: u64,
+    /// The URLs that guards held, at the end.
+    pub held: u64,
+    /// The hosts at the end: worked on, held, and those that had asked to wait.
+    pub hosts: [u64; 3],
+}
+
+impl Sample {
+    /// The verdicts of each second.
+    pub fn checks_per_second(&self) -> f64 {
+        let all: u64 = self.checks.iter().sum();
+        all as f64 / f64::from(self.seconds.max(1))
+    }
+
+    /// As text, for the store.
+    pub fn to_text(&self) -> String {
+        // Numbers and lists of numbers are always JSON.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// From the text of the store; `None` if it is none.
+    pub fn from_text(text: &str) -> Option<Self> {
+        match serde_json::from_str(text).ok()? {
+            object @ serde_json::Value::Object(_) => serde_json::from_value(object).ok(),
+            _ => None,
+        }
+    }
+}
+
+mod micros {
+    use std::time::Duration;
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(time: &Duration, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_u64(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(text: D) -> Result<Duration, D::Error> {
+        u64::deserialize(text).map(Duration::from_micros)
+    }
+}
+
+/// The samples of the last hour.
+#[derive(Debug, Default)]
+pub struct Series(Mutex<VecDeque<(Timestamp, Sample)>>);
+
+impl Series {
+    /// How many samples are kept.
+    pub const MOST: usize = 360;
+
+    /// Keeps a sample of the span that ended at this time.
+    pub fn push(&self, at: Timestamp, sample: Sample) {
+        let mut samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if samples.len() == Self::MOST {
+            samples.pop_front();
+        }
+        samples.push_back((at, sample));
+    }
+
+    /// All samples, oldest first.
+    pub fn all(&self) -> Vec<(Timestamp, Sample)> {
+        let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        samples.iter().copied().collect()
+    }
+
+    /// The last sample.
+    pub fn last(&self) -> Option<(Timestamp, Sample)> {
+        let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        samples.back().copied()
+    }
+}
+
+/// Takes samples of figures.
+#[derive(Debug)]
+pub struct Sampler {
+    figures: Arc<Figures>,
+    series: Arc<Series>,
+    short: Span,
+    long: Span,
+}
+
+impl Sampler {
+    /// Begins to take samples now.
+    pub fn new(figures: Arc<Figures>, series: Arc<Series>, now: Instant) -> Self {
+        let begin = |least| Span {
+            least,
+            began: now,
+            counts: Counts::of(&figures),
+        };
+        Self {
+            short: begin(SHORT),
+            long: begin(LONG),
+            figures,
+            series,
+        }
+    }
+
+    /// Takes what is to be taken. Returns a sample that is to be stored, every 5 minutes.
+    pub fn turn(&mut self, now: Instant, wall: Timestamp) -> Option<Sample> {
+        if let Some(sample) = self.short.sample(&self.figures, now) {
+            self.series.push(wall, sample);
+        }
+        self.long.sample(&self.figures, now)
+    }
+}
+
+/// The span of the next sample.
+#[derive(Debug)]
+struct Span {
+    least: Duration,
+    began: Instant,
+    /// As they were when it began.
+    counts: Counts,
+}
+
+impl Span {
+    fn sample(&mut self, figures: &Figures, now: Instant) -> Option<Sample> {
+        let took = now.saturating_duration_since(self.began);
+        if took < self.least {
+            return None;
+        }
+        let counts = Counts::of(figures);
+        let before = std::mem::replace(&mut self.counts, counts.clone());
+        self.began = now;
+        let backlog = &figures.backlog;
+        let times = Times::between(&before, &counts);
+        Some(Sample {
+            // Rounded, since a turn comes a little late.
+            seconds: u32::try_from((took + Duration::from_millis(500)).as_secs())
+                .unwrap_or(u32::MAX),
+            urls: State::ALL.map(|state| backlog.urls(state).get()),
+            checks: std::array::from_fn(|class| {
+                counts.checks[class].saturating_sub(before.checks[class])
+            }),
+            p50: times.quantile(0.5),
+            p95: times.quantile(0.95),
+            lag: Duration::from_millis(backlog.lag.get()),
+            stale: backlog.staleness.get(),
+            in_flight: figures.requests.in_flight.get(),
+            held: figures.guards.quarantined.get(),
+            hosts: [
+                backlog.hosts_ready.get(),
+                backlog.hosts_held.get(),
+                backlog.hosts_throttled.get(),
+            ],
+        })
+    }
+}
+
+/// Counters of figures. They only grow.
+#[derive(Clone, Debug)]
+struct Counts {
+    checks: [u64; Class::ALL.len()],
+    /// The upper ends of the buckets of times, and how many answers are in each.
+    times: Vec<(Option<Duration>, u64)>,
+}
+
+impl Counts {
+    fn of(figures: &Figures) -> Self {
+        let mut checks = [0; Class::ALL.len()];
+        for (class, _, count) in figures.results.iter() {
+            let place = Class::ALL.iter().position(|known| *known == class);
+            checks[place.unwrap_or(0)] += count;
+        }
+        Self {
+            checks,
+            times: figures.requests.phase(Phase::Total).buckets().collect(),
+        }
+    }
+}
+
+/// How long the answers of a span took.
+struct Times(Vec<(Option<Duration>, u64)>);
+
+impl Times {
+    fn between(before: &Counts, after: &Counts) -> Self {
+        let pairs = before.times.iter().zip(&after.times);
+        Self(
+            pairs
+                .map(|((_, before), (end, after))| (*end, after.saturating_sub(*before)))
+                .collect(),
+        )
+    }
+
+    /// The time that this share of the answers did not exceed, if those of each bucket are spread evenly over it.
+    fn quantile(&self, share: f64) -> Duration {
+        let all: u64 = self.0.iter().map(|(_, count)| count).sum();
+        let wanted = all as f64 * share;
+        let (mut begin, mut seen) = (Duration::ZERO, 0.0);
+        for (end, count) in self.0.iter().filter(|_| all > 0) {
+            // What is beyond the last bucket is not known better.
+            let Some(end) = *end else { break };
+            let count = *count as f64;
+            if count > 0.0 && seen + count >= wanted {
+                return begin + (end - begin).mul_f64(((wanted - seen) / count).clamp(0.0, 1.0));
+            }
+            (begin, seen) = (end, seen + count);
+        }
+        begin
+    }
+}
+
+/// How long the span of a sample in memory is.
+const SHORT: Duration = Duration::from_secs(10);
+/// How long the span of a sample in the store is.
+const LONG: Duration = Duration::from_secs(300);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{Cause, Verdict};
+
+    fn wall(seconds: u64) -> Timestamp {
+        let seconds = i64::try_from(seconds).expect("small");
+        Timestamp::from_second(1_760_000_000 + seconds).expect("in range")
+    }
+
+    struct Service {
+        figures: Arc<Figures>,
+        series: Arc<Series>,
+        sampler: Sampler,
+        start: Instant,
+    }
+
+    impl Service {
+        fn new() -> Self {
+            let (figures, series) = (Arc::<Figures>::default(), Arc::<Series>::default());
+            // What was counted before is in no sample.
+            figures.results.note(Verdict::Ok, Some(200));
+            figures
+                .requests
+                .note_phase(Phase::Total, Duration::from_secs(60));
+            let start = Instant::now();
+            let sampler = Sampler::new(Arc::clone(&figures), Arc::clone(&series), start);
+            Self {
+                figures,
+                series,
+                sampler,
+                start,
+            }
+        }
+
+        fn turn(&mut self, seconds: u64) -> Option<Sample> {
+            let now = self.start + Duration::from_secs(seconds);
+            self.sampler.turn(now, wall(seconds))
+        }
+    }
+
+    #[test]
+    fn samples_have_what_happened_in_their_spans() {
+        let mut service = Service::new();
+        let figures = Arc::clone(&service.figures);
+        figures.backlog.urls(State::Gone).set(7);
+        figures.backlog.lag.set(1_500);
+        figures.backlog.staleness.set(0.25);
+        for second in 1..=600 {
+            let verdict = match second % 3 {
+                0 => (Verdict::Failed(Cause::Status410), Some(410)),
+                _ => (Verdict::Ok, Some(200)),
+            };
+            figures.results.note(verdict.0, verdict.1);
+            let millis = if second % 10 == 0 { 1_000 } else { 3 };
+            let took = Duration::from_millis(millis);
+            figures.requests.note_phase(Phase::Total, took);
+            let stored = service.turn(second);
+            assert_eq!(stored.is_some(), second % 300 == 0, "{second}");
+            let Some(stored) = stored else { continue };
+            assert_eq!(
+                (stored.seconds, &stored.checks[..2]),
+                (300, &[200, 100][..])
+            );
+            assert!((stored.checks_per_second() - 1.0).abs() < 1e-9);
+            assert_eq!(stored.urls[usize::from(State::Gone.code())], 7);
+            assert_eq!(
+                (stored.lag, stored.stale),
+                (Duration::from_millis(1_500), 0.25)
+            );
+            // Between 2 and 4 ms, and between 512 and 1024.
+            assert!(stored.p50.as_millis() == 3 && stored.p95 > Duration::from_millis(512));
+            assert!(stored.p95 < Duration::from_millis(1_024));
+        }
+        let samples = service.series.all();
+        assert_eq!(samples.len(), 60);
+        let times: Vec<Timestamp> = samples.iter().map(|(at, _)| *at).collect();
+        let expected: Vec<Timestamp> = (1..=60).map(|n| wall(n * 10)).collect();
+        assert_eq!(times, expected);
+        let checks = |(_, sample): &(Timestamp, Sample)| sample.checks.iter().sum::<u64>();
+        assert!(samples.iter().all(|sample| checks(sample) == 10));
+        assert_eq!(service.series.last(), samples.last().copied());
+    }
+
+    #[test]
+    fn a_span_without_answers_has_no_times() {
+        let mut service = Service::new();
+        service.turn(10);
+        let (_, sample) = service.series.last().expect("taken");
+        assert_eq!((sample.p50, sample.p95), (Duration::ZERO, Duration::ZERO));
+        let late = Duration::from_secs(100);
+        service.figures.requests.note_phase(Phase::Total, late);
+        service.turn(20);
+        let (_, sample) = service.series.last().expect("taken");
+        assert_eq!(sample.p50, Duration::from_millis(65_536), "the last bucket");
+    }
+
+    #[test]
+    fn the_memory_of_a_series_has_a_limit() {
+        let series = Series::default();
+        for second in 0..1_000 {
+            series.push(wall(second), Sample::default());
+        }
+        let all = series.all();
+        assert_eq!((all.len(), all[0].0), (Series::MOST, wall(640)));
+    }
+
+    #[test]
+    fn samples_of_other_versions_can_be_read() {
+        let old = Sample::from_text(r#"{"seconds":300,"p95":2500,"else":[1]}"#);
+        let expected = Sample {
+            seconds: 300,
+            p95: Duration::from_micros(2_500),
+            ..Sample::default()
+        };
+        assert_eq!(old, Some(expected));
+        for text in ["", "7", "[]", r#"{"seconds":"x"}"#, r#"{"urls":[1]}"#] {
+            assert_eq!(Sample::from_text(text), None, "{text}");
+        }
+        assert!(expected.to_text().len() < 300);
+    }
+}
