@@ -26,6 +26,8 @@ pub(crate) struct Site {
     pub(crate) faults: Vec<String>,
     /// Counts starts of the service: a new process does not know when the one before sent its last request.
     pub(crate) process: u64,
+    /// Whether the service has hardly any descriptor.
+    pub(crate) lacks_descriptors: bool,
 }
 
 /// How the hosts want to be asked.
@@ -67,6 +69,7 @@ impl Site {
             requests: 0,
             faults: Vec::new(),
             process: 0,
+            lacks_descriptors: false,
         }
     }
 
@@ -227,7 +230,12 @@ impl HostServer {
                 let received = now + latency;
                 let wait = Duration::from_secs(seconds.unsigned_abs());
                 let end = self.parked.map_or(received, |(_, end)| end);
-                self.parked = Some((received, end.max(received + wait)));
+                // A request that waits for a descriptor is under way, too.
+                let from = match self.site.borrow().lacks_descriptors {
+                    true => received + TIME_LIMIT,
+                    false => received,
+                };
+                self.parked = Some((from, end.max(received + wait)));
                 peer.send(response(
                     429,
                     &format!("Retry-After: {seconds}\r\n"),
@@ -300,6 +308,9 @@ const WINDOW: Duration = Duration::from_secs(10);
 
 /// The longest way of a request.
 const UNDER_WAY: Duration = Duration::from_secs(1);
+
+/// How long a request may take in all, by the default settings.
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 const LOOK_UP: Duration = Duration::from_millis(20);
 const LOST_LOOK_UP: Duration = Duration::from_secs(5);

@@ -295,6 +295,7 @@ impl World {
             Deed::Descriptors(is_enough) => {
                 let limit = if is_enough { usize::MAX } else { 1 };
                 self.net.set_descriptors(limit);
+                self.site.borrow_mut().lacks_descriptors = !is_enough;
             }
             Deed::Full(is_full) => {
                 self.is_full = is_full;
