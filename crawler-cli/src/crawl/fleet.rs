@@ -3,15 +3,14 @@
 //! Only so many queues are worked on at a time, and only so many of their entries are in memory; the others wait in the
 //! store.
 
-use std::collections::{HashMap, VecDeque};
-use std::hash::Hash;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::hosts::HostId as WorkId;
 
 /// What waits in a queue.
 pub(crate) trait Entry {
     /// Names a queue: a host, or a part of what is to be asked at a host.
-    type Queue: Copy + Eq + Hash;
+    type Queue: Copy + Ord;
     /// The place of an entry in its queue.
     type Place: Copy;
 
@@ -24,7 +23,7 @@ pub(crate) trait Entry {
 
 /// All queues.
 pub(crate) struct Fleet<E: Entry> {
-    queues: HashMap<E::Queue, Queue<E>>,
+    queues: BTreeMap<E::Queue, Queue<E>>,
     /// Queues with entries that are not worked on, in the order in which they were found.
     waiting: VecDeque<E::Queue>,
     /// How many queues are worked on.
@@ -74,7 +73,7 @@ pub(crate) type TakeOf<E> = Take<<E as Entry>::Queue, <E as Entry>::Place>;
 impl<E: Entry> Default for Fleet<E> {
     fn default() -> Self {
         Self {
-            queues: HashMap::new(),
+            queues: BTreeMap::new(),
             waiting: VecDeque::new(),
             active: 0,
             taking: 0,

@@ -442,7 +442,9 @@ impl<N: Net> Asking<N> {
             self.scheduler.hosts().work(work).rest_until(until);
         }
         let mut others = Vec::new();
-        for (_, asked) in std::mem::take(&mut self.tasks) {
+        let mut tasks: Vec<_> = std::mem::take(&mut self.tasks).into_iter().collect();
+        tasks.sort_unstable_by_key(|(id, _)| *id);
+        for (_, asked) in tasks {
             match asked {
                 Asked::Url(due) => {
                     self.fleet.end(due.queue());

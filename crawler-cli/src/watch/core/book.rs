@@ -1,6 +1,6 @@
 //! What is known about the hosts that are asked.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
 use url::Url;
@@ -17,7 +17,8 @@ use crate::store::{Control, DueUrl, HostFacts, HostId, Ready};
 pub(super) struct Book {
     /// What counts as a flip.
     flip: FlipRules,
-    hosts: HashMap<HostId, HostPage>,
+    /// In an order that is the same in each run, as everything that the service goes through.
+    hosts: BTreeMap<HostId, HostPage>,
     by_root: HashMap<Url, HostId>,
 }
 
@@ -63,7 +64,7 @@ impl Book {
     pub(super) fn new(flip: FlipRules) -> Self {
         Self {
             flip,
-            hosts: HashMap::new(),
+            hosts: BTreeMap::new(),
             by_root: HashMap::new(),
         }
     }

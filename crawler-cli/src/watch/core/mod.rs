@@ -133,7 +133,7 @@ struct Gate {
     /// When the share of requests that may be sent was looked at last.
     ramped_at: Option<Timestamp>,
     /// Hosts that are held.
-    held: HashSet<HostId>,
+    held: BTreeSet<HostId>,
     tidied_at: Option<Timestamp>,
     /// Until when too many open files make fewer connections be used, and the share.
     shortage: Option<(Timestamp, f64)>,

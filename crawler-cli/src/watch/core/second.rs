@@ -1,6 +1,6 @@
 //! A second resolver, which confirms that a name does not exist.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use courser::{DnsError, Reply as Answered, Resolver};
@@ -15,7 +15,7 @@ pub(super) struct Second {
     resolver: Option<Box<dyn Resolver>>,
     outlet: Outlet,
     /// What waits for the answer about a name, since when.
-    waiting: HashMap<String, (Instant, Vec<(DueUrl, Outcome)>)>,
+    waiting: BTreeMap<String, (Instant, Vec<(DueUrl, Outcome)>)>,
     /// What was answered lately.
     known: HashMap<String, (Instant, bool)>,
 }
@@ -38,7 +38,7 @@ impl Second {
         Self {
             resolver: None,
             outlet,
-            waiting: HashMap::new(),
+            waiting: BTreeMap::new(),
             known: HashMap::new(),
         }
     }
@@ -113,7 +113,7 @@ impl Second {
     /// Takes out what has waited for an answer for long enough.
     pub(super) fn give_up(&mut self, now: Instant) -> Vec<(DueUrl, Outcome)> {
         let is_late = |since: Instant| now.saturating_duration_since(since) >= LONGEST;
-        let late = self.waiting.extract_if(|_, (since, _)| is_late(*since));
+        let late = self.waiting.extract_if(.., |_, (since, _)| is_late(*since));
         let late: Vec<_> = late.collect();
         for (name, _) in &late {
             if let Some(resolver) = &mut self.resolver {
@@ -128,8 +128,8 @@ impl Second {
     /// Takes out everything that waits, and forgets all answers.
     pub(super) fn take_all(&mut self) -> Vec<(DueUrl, Outcome)> {
         self.known.clear();
-        let waiting = self.waiting.drain();
-        waiting.flat_map(|(_, (_, waited))| waited).collect()
+        let waiting = std::mem::take(&mut self.waiting);
+        waiting.into_values().flat_map(|(_, waited)| waited).collect()
     }
 }
 
