@@ -128,9 +128,14 @@ fn judge_holds(plan: &Plan, host: usize, holds: &[(i64, bool)], faults: &mut Vec
     if !is_asked || is_disturbed || !is_large {
         return;
     }
-    let last = |until: i64| holds.iter().rev().find(|(at, _)| *at < until);
-    // It may have been held already, because of a purge.
-    if !last(down.to).is_some_and(|(_, begins)| *begins) {
+    // It may have been held already, because of a purge, and a hold may reach its longest time.
+    let earlier = holds.iter().rev().find(|(at, _)| *at < down.from);
+    let was_held = earlier.is_some_and(|(_, begins)| *begins);
+    let is_held = was_held
+        || holds
+            .iter()
+            .any(|&(at, begins)| begins && down.contains(at));
+    if !is_held {
         faults.push(format!(
             "host {host} is down at {}, and not held: {holds:?}",
             down.from

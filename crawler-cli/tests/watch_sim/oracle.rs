@@ -201,13 +201,19 @@ impl Oracle {
         }
         let span = (span.as_secs() as i64).max(2 * plan.longest_episode(host));
         let cycle = cycle.mul_f64(1.25).as_secs() as i64;
-        let from = at - Duration::from_secs(took.unsigned_abs());
-        let mut stopped = store.stops(Guarded::OwnNetwork)?.within(Some(from), at);
+        let first = at - Duration::from_secs(took.unsigned_abs());
+        let (mut from, mut stopped) = (first, Duration::ZERO);
         if let Some(detail) = store.host(&format!("http://{}/", name_of(host)))? {
             let stops = store.stops(Guarded::Host(detail.host.id))?;
+            // What was negative before a hold is first negative when the hold ends.
+            let ends = stops.iter().filter_map(|(_, end)| end);
+            from = ends.filter(|end| *end <= at).fold(first, Timestamp::max);
             stopped += stops.within(Some(from), at);
         }
-        Ok(span + cycle + stopped.as_secs() as i64 + lost(plan))
+        stopped += store.stops(Guarded::OwnNetwork)?.within(Some(from), at);
+        let held = from.duration_since(first).as_secs();
+        let stopped = stopped.as_secs() as i64;
+        Ok(span + cycle + held + stopped + lost(plan))
     }
 
     /// The counters of the store agree with its events, and every URL has a due row.

@@ -26,8 +26,8 @@ pub(crate) struct Site {
     pub(crate) faults: Vec<String>,
     /// Counts starts of the service: a new process does not know when the one before sent its last request.
     pub(crate) process: u64,
-    /// Whether the service has hardly any descriptor.
-    pub(crate) lacks_descriptors: bool,
+    /// Until when the service has hardly any descriptor.
+    shortage: Option<Instant>,
 }
 
 /// How the hosts want to be asked.
@@ -69,7 +69,7 @@ impl Site {
             requests: 0,
             faults: Vec::new(),
             process: 0,
-            lacks_descriptors: false,
+            shortage: None,
         }
     }
 
@@ -80,6 +80,17 @@ impl Site {
 
     pub(crate) fn note_time(&mut self, now: Instant) {
         self.now = self.now.max(self.seconds(now));
+    }
+
+    /// The service has hardly any descriptor, or enough again.
+    pub(crate) fn set_shortage(&mut self, now: Instant, is_short: bool) {
+        self.shortage = Some(if is_short { now + FAR } else { now });
+    }
+
+    /// Whether requests may have waited for a descriptor: for longer than it takes to send one, but not for longer than a
+    /// request may take.
+    fn may_have_waited(&self, now: Instant) -> bool {
+        self.shortage.is_some_and(|end| now < end + TIME_LIMIT)
     }
 
     /// Looks up the name of a host.
@@ -178,15 +189,18 @@ impl HostServer {
         while self.times.front().is_some_and(|time| now - *time > WINDOW) {
             self.times.pop_front();
         }
-        let most = rate * WINDOW.as_secs_f64() + 2.0;
+        let late = match site.may_have_waited(now) {
+            true => connections as f64,
+            false => 0.0,
+        };
+        let most = rate * WINDOW.as_secs_f64() + 2.0 + late;
         if rate > 0.0 && self.times.len() as f64 > most {
             let count = self.times.len();
             let text = format!("{at:?}: host {} got {count} requests in 10 s", self.host);
             site.faults.push(text);
         }
-        let far = now + Duration::from_secs(1_000_000_000);
         let state = self.connections.entry(connection).or_default();
-        state.busy_until = Some(until.unwrap_or(far));
+        state.busy_until = Some(until.unwrap_or(now + FAR));
         let is_busy = |state: &&Connection| state.busy_until.is_some_and(|until| until > now);
         let busy = self.connections.values().filter(is_busy).count();
         if busy > connections {
@@ -231,7 +245,7 @@ impl HostServer {
                 let wait = Duration::from_secs(seconds.unsigned_abs());
                 let end = self.parked.map_or(received, |(_, end)| end);
                 // A request that waits for a descriptor is under way, too.
-                let from = match self.site.borrow().lacks_descriptors {
+                let from = match self.site.borrow().may_have_waited(now) {
                     true => received + TIME_LIMIT,
                     false => received,
                 };
@@ -311,6 +325,9 @@ const UNDER_WAY: Duration = Duration::from_secs(1);
 
 /// How long a request may take in all, by the default settings.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
+
+/// Longer than any run.
+const FAR: Duration = Duration::from_secs(1_000_000_000);
 
 const LOOK_UP: Duration = Duration::from_millis(20);
 const LOST_LOOK_UP: Duration = Duration::from_secs(5);

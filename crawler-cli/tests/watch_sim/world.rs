@@ -295,7 +295,8 @@ impl World {
             Deed::Descriptors(is_enough) => {
                 let limit = if is_enough { usize::MAX } else { 1 };
                 self.net.set_descriptors(limit);
-                self.site.borrow_mut().lacks_descriptors = !is_enough;
+                let now = self.net.now();
+                self.site.borrow_mut().set_shortage(now, !is_enough);
             }
             Deed::Full(is_full) => {
                 self.is_full = is_full;

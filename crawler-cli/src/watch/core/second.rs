@@ -129,7 +129,10 @@ impl Second {
     pub(super) fn take_all(&mut self) -> Vec<(DueUrl, Outcome)> {
         self.known.clear();
         let waiting = std::mem::take(&mut self.waiting);
-        waiting.into_values().flat_map(|(_, waited)| waited).collect()
+        waiting
+            .into_values()
+            .flat_map(|(_, waited)| waited)
+            .collect()
     }
 }
 
