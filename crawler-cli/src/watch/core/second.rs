@@ -113,16 +113,24 @@ impl Second {
     /// Takes out what has waited for an answer for long enough.
     pub(super) fn give_up(&mut self, now: Instant) -> Vec<(DueUrl, Outcome)> {
         let is_late = |since: Instant| now.saturating_duration_since(since) >= LONGEST;
-        let late = self.waiting.extract_if(.., |_, (since, _)| is_late(*since));
-        let late: Vec<_> = late.collect();
-        for (name, _) in &late {
+        let late = self
+            .waiting
+            .iter()
+            .filter(|(_, (since, _))| is_late(*since));
+        let names: Vec<String> = late.map(|(name, _)| name.clone()).collect();
+        let mut late = Vec::new();
+        for name in names {
             if let Some(resolver) = &mut self.resolver {
-                resolver.cancel(name);
+                resolver.cancel(&name);
             }
+            late.extend(
+                self.waiting
+                    .remove(&name)
+                    .into_iter()
+                    .flat_map(|(_, waited)| waited),
+            );
         }
-        late.into_iter()
-            .flat_map(|(_, (_, waited))| waited)
-            .collect()
+        late
     }
 
     /// Takes out everything that waits, and forgets all answers.
