@@ -11,17 +11,14 @@ use crate::terminal;
 
 /// The whole page. `about` stands below the title.
 pub(super) fn document(title: &str, about: &Markup, body: &Markup) -> String {
+    let own = html! {
+        meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'";
+        style { (PreEscaped(STYLE.replace('\n', " "))) }
+    };
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'";
-                meta name="color-scheme" content="light dark";
-                title { (title) }
-                style { (PreEscaped(STYLE.replace('\n', " "))) }
-            }
+            (head(title, &own))
             body {
                 main {
                     header {
@@ -34,6 +31,19 @@ pub(super) fn document(title: &str, about: &Markup, body: &Markup) -> String {
         }
     };
     page.into_string()
+}
+
+/// The head of every page. `own` is what only this kind of page has.
+pub(crate) fn head(title: &str, own: &Markup) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            title { (title) }
+            (own)
+        }
+    }
 }
 
 /// The most important numbers, in large print: names, values and CSS classes.

@@ -49,7 +49,10 @@ URLs that were never seen before are asked at once; those that are known keep th
     const TAKES_FILES: bool = true;
 
     fn run(values: Values) -> Result<(), Failure> {
-        let set = values.set.clone().unwrap_or_else(|| OWN_SET.to_owned());
+        let set = values
+            .set
+            .clone()
+            .unwrap_or_else(|| Command::OWN_SET.to_owned());
         let mut adding = Adding {
             hand: values.hand()?,
             set,
@@ -257,8 +260,6 @@ What the source of a set names comes back when the source is read again.";
     }
 }
 
-/// The set to which URLs are added without `--set`.
-const OWN_SET: &str = "added";
 /// How many URLs one command adds, and how many bytes of them.
 const BATCH: usize = 500;
 const BATCH_BYTES: usize = 128 * 1024;

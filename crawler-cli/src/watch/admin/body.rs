@@ -32,7 +32,7 @@ impl Form {
 }
 
 /// The path of a page of this service; the first page if that is none.
-pub(super) fn checked_back(back: &str) -> &str {
+pub(in crate::watch) fn checked_back(back: &str) -> &str {
     let is_path = back.starts_with('/') && !back[1..].starts_with(['/', '\\']);
     let is_plain = back.bytes().all(|byte| byte.is_ascii_graphic());
     if is_path && is_plain { back } else { "/" }

@@ -7,13 +7,14 @@ use axum::http::header::{self, HeaderValue};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
-use maud::{DOCTYPE, html};
+use maud::html;
 use url::form_urlencoded;
 
 use super::access::{COOKIE, SESSION, Visitor};
-use super::answer::{Answer, Refused, see_other, typed};
+use super::answer::{Answer, Refused, see_other};
 use super::body::{checked_back, form};
 use super::site::Site;
+use crate::watch::page::bare;
 
 pub(super) fn routes() -> Router<Arc<Site>> {
     Router::new()
@@ -90,33 +91,20 @@ fn with_cookie(mut answer: Answer, session: &str, age: u64, is_secure: bool) -> 
 }
 
 fn shown(status: StatusCode, visitor: &Visitor, back: &str, wrong: Option<&str>) -> Answer {
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "Log in – courser" }
+    let body = html! {
+        section {
+            @if let Some(wrong) = wrong {
+                p.bad role="alert" { (wrong) }
             }
-            body {
-                main {
-                    h1 { "Log in" }
-                    @if let Some(wrong) = wrong {
-                        p role="alert" { (wrong) }
-                    }
-                    form method="post" action="/login" {
-                        input type="hidden" name="csrf" value=(visitor.csrf);
-                        input type="hidden" name="back" value=(back);
-                        p {
-                            label for="token" { "Token" } " "
-                            input #token type="password" name="token" required autocomplete="current-password";
-                        }
-                        p { button { "Log in" } }
-                    }
-                    p { "A token is made with " code { "crawler-cli watch token add NAME" } "." }
-                }
+            form.login method="post" action="/login" {
+                input type="hidden" name="csrf" value=(visitor.csrf);
+                input type="hidden" name="back" value=(back);
+                label for="token" { "Token" }
+                input #token type="password" name="token" required autofocus autocomplete="current-password";
+                button { "Log in" }
             }
+            p { "A token is made with " code { "crawler-cli watch token add NAME" } "." }
         }
     };
-    typed(status, "text/html; charset=utf-8", page.into_string())
+    bare(status, "Log in", &body)
 }

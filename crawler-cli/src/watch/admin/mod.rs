@@ -14,6 +14,7 @@ mod basics;
 pub(in crate::watch) mod body;
 mod listener;
 mod login;
+pub(in crate::watch) mod once;
 mod site;
 mod slot;
 

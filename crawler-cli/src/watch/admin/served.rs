@@ -19,8 +19,8 @@ use crate::store::sqlite::Sqlite;
 use crate::store::{Writer, WriterSettings};
 use crate::watch::config::{Current, Loaded};
 use crate::watch::control::{
-    Command, CoreMessage, CoreStatus, HostLimits, HostLive, HostWaits, Operator, Reply, TokenDeed,
-    core_channel,
+    Command, CoreMessage, CoreStatus, HostLimits, HostLive, HostWaits, Operator, Reply, Schedules,
+    TokenDeed, core_channel,
 };
 use crate::watch::hands::Reader;
 use crate::watch::metrics::Sources;
@@ -133,6 +133,13 @@ impl Served {
         let reply = self.operator.perform(Command::Token { deed }, "me");
         assert_eq!(reply, Reply::Done);
         token.text
+    }
+
+    /// Lets commands name the schedules of a configuration.
+    pub(in crate::watch) fn knows_schedules(&self, config: &str) {
+        let loaded = Loaded::parse(config, Path::new("watch.toml"), &[]).expect("valid");
+        let known = Schedules::from(&*loaded.config.schedules);
+        *self.operator.schedules.write().expect("not poisoned") = known;
     }
 
     /// The status of the answer to a request without the last field and the empty line.

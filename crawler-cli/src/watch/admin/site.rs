@@ -12,6 +12,7 @@ use url::Url;
 
 use super::access::Access;
 use super::answer::Refused;
+use super::once::Once;
 use crate::store::{StoreError, Writer};
 use crate::watch::config::Current;
 use crate::watch::control::{Command, HostLive, LiveStatus, Operator, Reply};
@@ -39,6 +40,8 @@ pub struct Site {
     /// Places for large bodies.
     large: Arc<Semaphore>,
     pub(super) access: Access,
+    /// The forms of pages.
+    pub(in crate::watch) once: Once,
     performing: Arc<Mutex<()>>,
     /// What the service said last, and when.
     live: Mutex<Option<(Instant, LiveStatus)>>,
@@ -75,6 +78,7 @@ impl Site {
             places: Arc::new(Semaphore::new(1 + MOST_WAITING)),
             large: Arc::new(Semaphore::new(MOST_LARGE)),
             access: Access::new(Arc::clone(&operator.tokens))?,
+            once: Once::default(),
             performing: Arc::default(),
             live: Mutex::default(),
             operator,
@@ -91,6 +95,11 @@ impl Site {
             let why = "other large bodies are being read";
             Refused::new(StatusCode::TOO_MANY_REQUESTS, why)
         })
+    }
+
+    /// Whether almost everything needs a token.
+    pub(in crate::watch) fn has_tokens(&self) -> bool {
+        self.access.has_tokens()
     }
 
     /// How the service is.

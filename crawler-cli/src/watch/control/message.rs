@@ -105,6 +105,8 @@ pub enum Command {
 impl Command {
     /// How many URLs one command may add.
     pub const MOST_URLS: usize = 1_000;
+    /// The set to which URLs are added by hand if no other is named.
+    pub const OWN_SET: &str = "added";
 }
 
 /// Which dead letters: those for which all that is given holds.

@@ -1,27 +1,22 @@
 //! Changes of state, newest first.
 
-use std::sync::Arc;
-
-use axum::extract::State as Of;
-use axum::http::Uri;
 use maud::{Markup, html};
 
+use super::asked::Asked;
 use super::frame::framed;
 use super::pieces::{ROWS, date, pager, section, state, state_named, table, url};
-use super::query::Query;
 use super::{read, trouble};
 use crate::check::life::State;
 use crate::store::{Cursor, Event, LOOKS, StoreError, WatchStore};
-use crate::watch::admin::Site;
 use crate::watch::admin::answer::Answer;
 use crate::watch::hands::why::Around;
 use crate::watch::hands::words::safe;
 
-pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
-    let query = Query::of(&uri);
+pub(super) async fn page(asked: Asked) -> Answer {
+    let query = &asked.query;
     let before = Cursor(query.number("before").unwrap_or(i64::MAX));
     let to = query.get("to").and_then(state_named);
-    let found = read(&site, None, move |reader, _| {
+    let found = read(&asked.site, None, move |reader, _| {
         some(reader.store(), before, to)
     });
     match found.await {
@@ -31,10 +26,10 @@ pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
                 (filter(to))
                 (section("List", &html! {
                     (list(&around, &events))
-                    (pager(&query, "/changes", "before", next.as_deref()))
+                    (pager(query, "/changes", "before", next.as_deref()))
                 }))
             };
-            framed(&around, "/changes", "Changes", &body)
+            framed(&asked, &around, "/changes", "Changes", &body)
         }
         Err(error) => trouble(&error),
     }

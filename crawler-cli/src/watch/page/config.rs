@@ -1,29 +1,26 @@
 //! The configuration that holds, with the origin of each value.
 
-use std::sync::Arc;
-
-use axum::extract::State as Of;
 use maud::{Markup, html};
 
+use super::asked::Asked;
 use super::frame::framed;
 use super::pieces::{date, section};
 use super::{read, trouble};
-use crate::watch::admin::Site;
 use crate::watch::admin::answer::Answer;
 use crate::watch::config::Reload;
 use crate::watch::hands::why::Around;
 use crate::watch::hands::words::safe;
 
-pub(super) async fn page(Of(site): Of<Arc<Site>>) -> Answer {
-    let shown = site.current.get().shown(true);
-    let reload = site.current.reload();
-    match read(&site, None, |_, _| Ok(())).await {
+pub(super) async fn page(asked: Asked) -> Answer {
+    let shown = asked.site.current.get().shown(true);
+    let reload = asked.site.current.reload();
+    match read(&asked.site, None, |_, _| Ok(())).await {
         Ok((around, ())) => {
             let body = html! {
                 (section("Last change", &last(&around, reload.as_ref())))
                 (section("Values", &values(&shown)))
             };
-            framed(&around, "/config", "Configuration", &body)
+            framed(&asked, &around, "/config", "Configuration", &body)
         }
         Err(error) => trouble(&error),
     }

@@ -3,72 +3,128 @@
 use axum::http::StatusCode;
 use maud::{DOCTYPE, Markup, html};
 
-use super::style;
+use super::asked::Asked;
+use super::assets::{ICON, SCRIPT, STYLE};
 use crate::check::life::time::between;
+use crate::report::page::head;
 use crate::watch::admin::answer::{Answer, typed};
 use crate::watch::hands::why::{Around, general};
 use crate::watch::hands::words::{count, span, stamp};
 
 /// A page. `here` is the path of the page in the navigation.
-pub(super) fn framed(around: &Around, here: &str, title: &str, body: &Markup) -> Answer {
-    with_status(StatusCode::OK, around, here, title, body)
-}
-
-/// A page about something that is not there.
-pub(super) fn missing(around: &Around, here: &str, why: &str) -> Answer {
-    let body = html! { section { p.empty { (why) } } };
-    with_status(StatusCode::NOT_FOUND, around, here, "Not found", &body)
-}
-
-fn with_status(
-    status: StatusCode,
+pub(super) fn framed(
+    asked: &Asked,
     around: &Around,
     here: &str,
     title: &str,
     body: &Markup,
 ) -> Answer {
+    with_status(StatusCode::OK, asked, around, here, title, body)
+}
+
+/// A page about something that is not there.
+pub(super) fn missing(asked: &Asked, around: &Around, here: &str, why: &str) -> Answer {
+    let body = html! { section { p.empty { (why) } } };
+    let status = StatusCode::NOT_FOUND;
+    with_status(status, asked, around, here, "Not found", &body)
+}
+
+/// A page without navigation: the login, or a refusal.
+pub(in crate::watch) fn bare(status: StatusCode, title: &str, body: &Markup) -> Answer {
+    let body = html! {
+        body.bare {
+            main id="main" {
+                p.brand { "courser" }
+                h1 { (title) }
+                (body)
+            }
+        }
+    };
+    whole(status, title, &html! {}, &body)
+}
+
+fn with_status(
+    status: StatusCode,
+    asked: &Asked,
+    around: &Around,
+    here: &str,
+    title: &str,
+    body: &Markup,
+) -> Answer {
+    let said = asked.said.as_ref();
+    // What has become of a form is the first that a screen reader says.
+    let whole_title = match said {
+        Some(said) => format!("{} – {title}", said.text),
+        None => title.to_owned(),
+    };
+    let body = html! {
+        body {
+            a.skip href="#main" { "To the content" }
+            header.top {
+                span.brand { "courser" }
+                nav aria-label="Pages" {
+                    @for (path, name) in PAGES {
+                        a href=(path) aria-current=[(path == here).then_some("page")] { (name) }
+                    }
+                }
+                form.search role="search" method="get" action="/search" {
+                    input type="search" name="q" aria-label="URL or host" placeholder="URL or host" required;
+                    button { "Search" }
+                }
+                (visitor(asked))
+            }
+            (now(asked, around))
+            main id="main" tabindex="-1" {
+                @if let Some(said) = said {
+                    p data-own class=(if said.is_done { "said good" } else { "said bad" }) role="status" {
+                        b { (if said.is_done { "Done. " } else { "Not done. " }) } (said.text)
+                    }
+                }
+                h1 { (title) }
+                (body)
+            }
+            footer { p { "As of " time datetime=(around.now) { (stamp(around.now)) } " · all times are UTC" } }
+        }
+    };
+    let script = html! { script src=(SCRIPT.path) defer {} };
+    whole(status, &whole_title, &script, &body)
+}
+
+fn whole(status: StatusCode, title: &str, more: &Markup, body: &Markup) -> Answer {
+    let files = html! {
+        link rel="stylesheet" href=(STYLE.path);
+        link rel="icon" type="image/svg+xml" href=(ICON.path);
+        (more)
+    };
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (title) " – courser" }
-                link rel="stylesheet" href=(*style::PATH);
-            }
-            body {
-                a.skip href="#main" { "To the content" }
-                div.top {
-                    span.brand { "courser" }
-                    nav aria-label="Pages" {
-                        @for (path, name) in PAGES {
-                            a href=(path) aria-current=[(path == here).then_some("page")] { (name) }
-                        }
-                    }
-                    form.search role="search" method="get" action="/search" {
-                        input type="search" name="q" aria-label="URL or host" placeholder="URL or host" required;
-                        button { "Search" }
-                    }
-                }
-                (now(around))
-                main id="main" tabindex="-1" {
-                    h1 { (title) }
-                    (body)
-                }
-                footer { p { "As of " time datetime=(around.now) { (stamp(around.now)) } } }
-            }
+            (head(&format!("{title} – courser"), &files))
+            (body)
         }
     };
     typed(status, "text/html; charset=utf-8", page.into_string())
 }
 
-/// Whether anything is asked.
-fn now(around: &Around) -> Markup {
+/// Who is logged in.
+fn visitor(asked: &Asked) -> Markup {
+    html! {
+        @if asked.site.has_tokens() {
+            form.visitor method="post" action="/logout" {
+                input type="hidden" name="csrf" value=(asked.visitor.csrf);
+                span.soft { (asked.visitor.who) @if !asked.visitor.may_write { ", may only read" } }
+                button { "Log out" }
+            }
+        }
+    }
+}
+
+/// Whether anything is asked, and whether the page is shown anew.
+fn now(asked: &Asked, around: &Around) -> Markup {
     let reasons = general(around);
     let reasons: Vec<&str> = reasons.iter().map(|reason| &*reason.text).collect();
     html! {
-        div.now id="now" data-live {
+        section.now aria-label="The service" {
             p role="status" class=(if reasons.is_empty() { "is-good" } else { "is-bad" }) {
                 @if reasons.is_empty() { "Asking" } @else { "Not asking: " (reasons.join("; ")) }
             }
@@ -80,6 +136,7 @@ fn now(around: &Around) -> Markup {
                     "up for " (span(between(live.since, around.now))) " · version " (live.version)
                 }
             }
+            p id="refresh" data-own { a href=(asked.here) { "Load again" } }
         }
     }
 }

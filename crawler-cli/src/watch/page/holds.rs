@@ -1,24 +1,20 @@
 //! Hosts that are held.
 
-use std::sync::Arc;
-
-use axum::extract::State as Of;
-use axum::http::Uri;
 use maud::{Markup, html};
 
+use super::asked::Asked;
+use super::deeds::Deed;
 use super::frame::framed;
 use super::pieces::{ROWS, date, host, number, pager, section, table, time};
-use super::query::Query;
 use super::{read, trouble};
 use crate::store::{HostHold, HostId, WatchStore as _};
-use crate::watch::admin::Site;
 use crate::watch::admin::answer::Answer;
 use crate::watch::hands::why::Around;
 
-pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
-    let query = Query::of(&uri);
+pub(super) async fn page(asked: Asked) -> Answer {
+    let query = &asked.query;
     let after = query.number("after").map(HostId);
-    let found = read(&site, None, move |reader, _| {
+    let found = read(&asked.site, None, move |reader, _| {
         reader.store().holds_after(after, ROWS + 1)
     });
     match found.await {
@@ -36,17 +32,17 @@ pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
                         "Many URLs of these hosts turned negative at once. Only samples of them are asked, and nothing of them is "
                         "reported or pruned, until samples are good again, or an operator decides."
                     }
-                    (table("Holds", &["Host", "Since", "#URLs", "Last sample"], &rows(&around, &holds), "No host is held."))
-                    (pager(&query, "/holds", "after", next.as_deref()))
+                    (table("Holds", &["Host", "Since", "#URLs", "Last sample", ""], &rows(&asked, &around, &holds), "No host is held."))
+                    (pager(query, "/holds", "after", next.as_deref()))
                 },
             );
-            framed(&around, "/holds", "Holds", &body)
+            framed(&asked, &around, "/holds", "Holds", &body)
         }
         Err(error) => trouble(&error),
     }
 }
 
-fn rows(around: &Around, holds: &[HostHold]) -> Vec<Vec<Markup>> {
+fn rows(asked: &Asked, around: &Around, holds: &[HostHold]) -> Vec<Vec<Markup>> {
     let rows = holds.iter().map(|held| {
         let sample = match (held.ending, held.hold.sampled_at) {
             (Some(_), _) => html! { "the hold is ending" },
@@ -65,7 +61,18 @@ fn rows(around: &Around, holds: &[HostHold]) -> Vec<Vec<Markup>> {
             date(around.now, held.hold.since),
             number(held.held),
             sample,
+            deeds(asked, held),
         ]
     });
     rows.collect()
+}
+
+/// What can be done with a hold that is not ending.
+pub(super) fn deeds(asked: &Asked, held: &HostHold) -> Markup {
+    let host = [("host", &*held.root)];
+    html! {
+        @if held.ending.is_none() {
+            div.deeds { (asked.button(Deed::Release, &host)) (asked.button(Deed::Confirm, &host)) }
+        }
+    }
 }

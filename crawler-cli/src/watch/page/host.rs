@@ -1,21 +1,17 @@
 //! Everything about a host.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use axum::extract::State as Of;
-use axum::http::Uri;
 use maud::{Markup, html};
+use std::collections::BTreeMap;
 
+use super::asked::Asked;
+use super::deeds::Deed;
 use super::frame::{framed, missing};
 use super::pieces::{ROWS, date, facts, href, number, reasons, section, state, time};
-use super::query::Query;
-use super::urls;
+use super::{holds, urls};
 use super::{of_host, read, trouble};
 use crate::check::host::HeadUse;
 use crate::check::life::State;
-use crate::store::{HostDetail, Page, UrlKey, UrlList, WatchStore, WatchedUrl};
-use crate::watch::admin::Site;
+use crate::store::{HostDetail, Page, Scope, UrlKey, UrlList, WatchStore, WatchedUrl};
 use crate::watch::admin::answer::Answer;
 use crate::watch::control::{HostLimits, HostLive};
 use crate::watch::hands::why::{Around, of_host as why_not};
@@ -24,10 +20,10 @@ use crate::watch::hands::words::{self, span};
 /// What the store has of a host: the host, its URLs by state, and some of its URLs.
 type Seen = (HostDetail, BTreeMap<State, u64>, Page<WatchedUrl, UrlKey>);
 
-pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
-    let query = Query::of(&uri);
+pub(super) async fn page(asked: Asked) -> Answer {
+    let query = &asked.query;
     let root = query.get("root").unwrap_or_default().to_owned();
-    let live = of_host(&site, &root).await;
+    let live = of_host(&asked.site, &root).await;
     let (name, list) = (
         root.clone(),
         UrlList {
@@ -36,7 +32,7 @@ pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
             ..UrlList::default()
         },
     );
-    let found = read(&site, Some(&root), move |reader, _| {
+    let found = read(&asked.site, Some(&root), move |reader, _| {
         let store = reader.store();
         let Some(host) = WatchStore::host(store, &name)? else {
             return Ok(None);
@@ -46,26 +42,33 @@ pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
     });
     match found.await {
         Ok((around, Some(seen))) => {
-            let body = body(&around, &query, &seen, live.as_ref());
-            framed(&around, "/hosts", &words::url(&root), &body)
+            let body = body(&asked, &around, &seen, live.as_ref());
+            framed(&asked, &around, "/hosts", &words::url(&root), &body)
         }
         Ok((around, None)) => {
             let why = format!("The store does not know the host {}.", words::url(&root));
-            missing(&around, "/hosts", &why)
+            missing(&asked, &around, "/hosts", &why)
         }
         Err(error) => trouble(&error),
     }
 }
 
-fn body(around: &Around, query: &Query, seen: &Seen, live: Option<&HostLive>) -> Markup {
+fn body(asked: &Asked, around: &Around, seen: &Seen, live: Option<&HostLive>) -> Markup {
     let (host, troubles, urls) = seen;
+    let root = [("host", &*host.host.root)];
+    let is_it = |what: &Scope| matches!(what, Scope::Host(paused) if *paused == host.host.root);
+    let is_paused = around.pauses.iter().any(|pause| is_it(&pause.what));
     html! {
+        div.deeds {
+            (asked.button(if is_paused { Deed::Resume } else { Deed::Pause }, &root))
+            @if let Some(hold) = &around.hold { (holds::deeds(asked, hold)) }
+        }
         div.columns {
             (section("Now", &now(around, host, troubles, live)))
             (section("Limits", &limits(live.map(|live| &live.limits))))
             (section("Learned", &learned(around, host)))
         }
-        (section("URLs", &urls::list(around, query, "/host", urls)))
+        (section("URLs", &urls::list(around, &asked.query, "/host", urls)))
     }
 }
 

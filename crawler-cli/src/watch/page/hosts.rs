@@ -1,20 +1,16 @@
 //! Lists of hosts.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use axum::extract::State as Of;
-use axum::http::Uri;
 use jiff::Timestamp;
 use maud::{Markup, html};
+use std::collections::HashMap;
 use url::Url;
 
+use super::asked::Asked;
 use super::frame::framed;
 use super::pieces::{ROWS, host, number, pager, reasons, section, table, time};
 use super::query::Query;
 use super::{about, read, trouble};
 use crate::store::{HostDetail, HostHold, HostId, HostList, Page, WatchStore};
-use crate::watch::admin::Site;
 use crate::watch::admin::answer::Answer;
 use crate::watch::control::HostLive;
 use crate::watch::hands::why::{Around, of_host};
@@ -23,10 +19,10 @@ use crate::watch::hands::words;
 /// A host, and how many of its URLs are in trouble.
 type Row = (HostDetail, u64);
 
-pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
-    let query = Query::of(&uri);
-    let list = list_of(&query);
-    let found = read(&site, None, move |reader, _| {
+pub(super) async fn page(asked: Asked) -> Answer {
+    let query = &asked.query;
+    let list = list_of(query);
+    let found = read(&asked.site, None, move |reader, _| {
         let store = reader.store();
         let page = WatchStore::hosts(store, &list, ROWS)?;
         let mut rows = Vec::with_capacity(page.rows.len());
@@ -45,12 +41,12 @@ pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
         .rows
         .iter()
         .filter_map(|(host, _)| Url::parse(&host.host.root).ok());
-    let live = site.hosts(roots.collect()).await;
+    let live = asked.site.hosts(roots.collect()).await;
     let body = html! {
-        (filter(&query))
-        (section("List", &shown(&around, &query, page, &holds, live)))
+        (filter(query))
+        (section("List", &shown(&around, query, page, &holds, live)))
     };
-    framed(&around, "/hosts", "Hosts", &body)
+    framed(&asked, &around, "/hosts", "Hosts", &body)
 }
 
 fn list_of(query: &Query) -> HostList {

@@ -1,24 +1,21 @@
 //! Dead letters.
 
-use std::sync::Arc;
-
-use axum::extract::State as Of;
-use axum::http::Uri;
 use maud::{Markup, html};
 
+use super::asked::Asked;
+use super::deeds::Deed;
 use super::frame::{framed, missing};
 use super::pieces::{ROWS, date, facts, href, number, pager, section, table, time, url};
 use super::query::Query;
 use super::{read, trouble};
 use crate::store::{DeadLetter, DeadLetterFilter, DeadLetterId, JobStore as _, Subject};
-use crate::watch::admin::Site;
 use crate::watch::admin::answer::Answer;
 use crate::watch::hands::letters::subject;
 use crate::watch::hands::why::Around;
 use crate::watch::hands::words::{number as in_words, safe};
 
-pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
-    let query = Query::of(&uri);
+pub(super) async fn page(asked: Asked) -> Answer {
+    let query = &asked.query;
     let before = query
         .number("before")
         .map_or(DeadLetterId::END, DeadLetterId);
@@ -28,7 +25,7 @@ pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
         queue: query.get("queue").map(str::to_owned),
         ..DeadLetterFilter::default()
     };
-    let found = read(&site, None, move |reader, _| {
+    let found = read(&asked.site, None, move |reader, _| {
         let store = reader.store();
         Ok((
             store.dead_letter_counts()?,
@@ -39,13 +36,14 @@ pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
         Ok((around, (counts, page))) => {
             let next = page.next.map(|next| next.0.to_string());
             let body = html! {
-                (reasons(&query, &counts))
+                (reasons(query, &counts))
+                (of_reason(&asked, &counts))
                 (section("List", &html! {
-                    (list(&around, &page.rows))
-                    (pager(&query, "/letters", "before", next.as_deref()))
+                    (list(&asked, &around, &page.rows))
+                    (pager(query, "/letters", "before", next.as_deref()))
                 }))
             };
-            framed(&around, "/letters", "Dead letters", &body)
+            framed(&asked, &around, "/letters", "Dead letters", &body)
         }
         Err(error) => trouble(&error),
     }
@@ -66,7 +64,35 @@ fn reasons(query: &Query, counts: &[(String, u64)]) -> Markup {
     }
 }
 
-fn list(around: &Around, letters: &[DeadLetter]) -> Markup {
+/// What can be done with all that have the reason that is shown.
+fn of_reason(asked: &Asked, counts: &[(String, u64)]) -> Markup {
+    let chosen = asked.query.get("reason");
+    let all = counts
+        .iter()
+        .find(|(reason, count)| chosen == Some(reason) && *count > 0);
+    html! {
+        @if let Some((reason, count)) = all {
+            div.deeds {
+                span { "All " (in_words(*count)) " with this reason:" }
+                (asked.button(Deed::Replay, &[("reason", reason)]))
+                (asked.button(Deed::Drop, &[("reason", reason), ("back", "/letters")]))
+            }
+        }
+    }
+}
+
+/// What can be done with one, whose number is given. `back`: where to go on if it is dropped.
+fn deeds(asked: &Asked, number: &str, back: &str) -> Markup {
+    html! {
+        div.deeds {
+            (asked.button(Deed::Replay, &[("number", number)]))
+            (asked.button(Deed::Drop, &[("number", number), ("back", back)]))
+        }
+    }
+}
+
+/// Dead letters, with what can be done with each.
+pub(super) fn list(asked: &Asked, around: &Around, letters: &[DeadLetter]) -> Markup {
     let rows: Vec<Vec<Markup>> = letters
         .iter()
         .map(|letter| {
@@ -77,10 +103,14 @@ fn list(around: &Around, letters: &[DeadLetter]) -> Markup {
                 about(&letter.subject),
                 html! { (letter.letter.attempts) },
                 time(around.now, letter.letter.last_at),
+                match letter.replayed_at {
+                    Some(at) => html! { "replayed " (time(around.now, at)) },
+                    None => deeds(asked, &number, &asked.here),
+                },
             ]
         })
         .collect();
-    let columns = ["#Number", "Reason", "About", "#Attempts", "#Last"];
+    let columns = ["#Number", "Reason", "About", "#Attempts", "#Last", ""];
     table(
         "Dead letters, newest first",
         &columns,
@@ -97,16 +127,25 @@ fn about(about: &Subject) -> Markup {
 }
 
 /// One dead letter with its last exchange.
-pub(super) async fn one(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
-    let query = Query::of(&uri);
+pub(super) async fn one(asked: Asked) -> Answer {
+    let query = &asked.query;
     let id = DeadLetterId(query.number("number").unwrap_or(0));
-    let found = read(&site, None, move |reader, _| reader.store().dead_letter(id));
+    let found = read(&asked.site, None, move |reader, _| {
+        reader.store().dead_letter(id)
+    });
     match found.await {
         Ok((around, Some(letter))) => {
             let title = format!("Dead letter {}", letter.id.0);
-            framed(&around, "/letters", &title, &whole(&around, &letter))
+            framed(
+                &asked,
+                &around,
+                "/letters",
+                &title,
+                &whole(&asked, &around, &letter),
+            )
         }
         Ok((around, None)) => missing(
+            &asked,
             &around,
             "/letters",
             "There is no dead letter with this number.",
@@ -115,7 +154,7 @@ pub(super) async fn one(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
     }
 }
 
-fn whole(around: &Around, letter: &DeadLetter) -> Markup {
+fn whole(asked: &Asked, around: &Around, letter: &DeadLetter) -> Markup {
     let body = &letter.letter;
     let mut rows = vec![
         ("Reason", html! { (safe(&body.reason)) }),
@@ -132,6 +171,10 @@ fn whole(around: &Around, letter: &DeadLetter) -> Markup {
         Subject::Url { .. } | Subject::Text(_) => None,
     };
     html! {
+        @if letter.replayed_at.is_none() {
+            // After it is dropped, there is no page of it.
+            (deeds(asked, &letter.id.0.to_string(), "/letters"))
+        }
         (section("About", &facts(&rows)))
         @if let Some(content) = content {
             (section("Content", &html! { pre { (lines(&String::from_utf8_lossy(content))) } }))

@@ -1,24 +1,19 @@
 //! What operators and guards have done: the notices.
 
-use std::sync::Arc;
-
-use axum::extract::State as Of;
-use axum::http::Uri;
 use maud::{Markup, html};
 
+use super::asked::Asked;
 use super::frame::framed;
 use super::pieces::{ROWS, date, pager, section, table};
-use super::query::Query;
 use super::{read, trouble};
 use crate::store::{NoticeId, WatchStore as _};
-use crate::watch::admin::Site;
 use crate::watch::admin::answer::Answer;
 use crate::watch::hands::words::safe;
 
-pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
-    let query = Query::of(&uri);
+pub(super) async fn page(asked: Asked) -> Answer {
+    let query = &asked.query;
     let before = query.number("before").map_or(NoticeId::END, NoticeId);
-    let found = read(&site, None, move |reader, _| {
+    let found = read(&asked.site, None, move |reader, _| {
         reader.store().notices_before(before, ROWS + 1)
     });
     let (around, mut notices) = match found.await {
@@ -46,8 +41,8 @@ pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
         "Notices",
         &html! {
             (table("Notices, newest first", &["When", "Who", "What", "Text"], &rows, "There are no notices."))
-            (pager(&query, "/log", "before", next.as_deref()))
+            (pager(query, "/log", "before", next.as_deref()))
         },
     );
-    framed(&around, "/log", "Log", &body)
+    framed(&asked, &around, "/log", "Log", &body)
 }

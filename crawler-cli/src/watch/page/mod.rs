@@ -1,9 +1,13 @@
-//! The operator's page: server-made HTML without scripts of need. Every list goes on by a key, every number is read by an
-//! index, and all text of others is escaped.
+//! The operator's page: server-made HTML, which a small script shows anew in place. Every list goes on by a key, every
+//! number is read by an index, and all text of others is escaped. Forms have the same done as the command line.
 
+mod asked;
+mod assets;
 mod changes;
 mod charts;
 mod config;
+mod deeds;
+mod forms;
 mod frame;
 mod holds;
 mod host;
@@ -15,7 +19,6 @@ mod pieces;
 mod query;
 mod schedules;
 mod strip;
-mod style;
 mod url;
 mod urls;
 
@@ -33,7 +36,9 @@ use crate::watch::control::HostLive;
 use crate::watch::hands::why::Around;
 use crate::watch::hands::{Live, Reader};
 
-/// All pages, and the style.
+pub(in crate::watch) use frame::bare;
+
+/// All pages, their forms and files.
 pub(in crate::watch) fn routes() -> Router<Arc<Site>> {
     Router::new()
         .route("/", get(overview::page))
@@ -49,7 +54,8 @@ pub(in crate::watch) fn routes() -> Router<Arc<Site>> {
         .route("/schedules", get(schedules::page))
         .route("/config", get(config::page))
         .route("/log", get(log::page))
-        .route(&style::PATH, get(style::sheet))
+        .route("/do/{deed}", get(forms::question).post(forms::perform))
+        .merge(assets::routes())
 }
 
 /// Reads what a page shows, and what is around. `root`: the host that the page is about.
@@ -89,12 +95,16 @@ fn about(live: &mut Live, host: Option<HostLive>) {
 
 /// A page that cannot be made.
 fn trouble(trouble: &Trouble) -> Answer {
-    let why = match trouble {
-        Trouble::Store(error) => format!("the store cannot be read: {error}\n"),
-        Trouble::Busy => "too much is asked at once: try again in a moment\n".to_owned(),
-        Trouble::Ended => "the service ends\n".to_owned(),
-    };
+    let why = format!("{}\n", in_words(trouble));
     text(StatusCode::SERVICE_UNAVAILABLE, why)
+}
+
+fn in_words(trouble: &Trouble) -> String {
+    match trouble {
+        Trouble::Store(error) => format!("the store cannot be read: {error}"),
+        Trouble::Busy => "too much is asked at once: try again in a moment".to_owned(),
+        Trouble::Ended => "the service ends".to_owned(),
+    }
 }
 
 #[cfg(test)]

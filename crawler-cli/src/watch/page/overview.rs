@@ -1,24 +1,21 @@
 //! The first page: how everything is.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::State as Of;
-use axum::http::Uri;
 use jiff::Timestamp;
 use maud::{Markup, html};
 
+use super::asked::Asked;
 use super::charts::{Chart, Range};
+use super::deeds::Deed;
 use super::frame::framed;
 use super::pieces::{class, date, facts, host, href, section, state, table, time};
-use super::query::Query;
 use super::{changes, read, trouble};
 use crate::check::Class;
 use crate::check::life::State;
 use crate::check::life::time::before;
 use crate::report::page::tiles;
 use crate::store::{AdminStore as _, Cursor, Event, Scope, WatchStore as _};
-use crate::watch::admin::Site;
 use crate::watch::admin::answer::Answer;
 use crate::watch::hands::Today;
 use crate::watch::hands::status::{Overview, bytes, cycle_in_words};
@@ -34,13 +31,13 @@ struct Seen {
     stored: Vec<(Timestamp, Sample)>,
 }
 
-pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
-    let query = Query::of(&uri);
+pub(super) async fn page(asked: Asked) -> Answer {
+    let query = &asked.query;
     let (name, hours) = RANGES
         .into_iter()
         .find(|(name, _)| query.get("range") == Some(name))
         .unwrap_or(RANGES[0]);
-    let found = read(&site, None, move |reader, around| {
+    let found = read(&asked.site, None, move |reader, around| {
         let stored = match hours {
             1 => Vec::new(),
             hours => stored(&reader.store().samples(since(around.now, hours))?, hours),
@@ -58,7 +55,7 @@ pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
         Err(error) => return trouble(&error),
     };
     let samples = match hours {
-        1 => site.series.all(),
+        1 => asked.site.series.all(),
         _ => std::mem::take(&mut seen.stored),
     };
     let range = Range {
@@ -66,10 +63,10 @@ pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
         from: since(around.now, hours),
         until: around.now,
     };
-    let last = site.series.last().map(|(_, sample)| sample);
-    let lag = site.figures.backlog.lag.get();
-    let stale = site.figures.backlog.staleness.get();
-    let in_flight = site.figures.requests.in_flight.get();
+    let last = asked.site.series.last().map(|(_, sample)| sample);
+    let lag = asked.site.figures.backlog.lag.get();
+    let stale = asked.site.figures.backlog.staleness.get();
+    let in_flight = asked.site.figures.requests.in_flight.get();
     let numbers = Numbers {
         last,
         lag: Duration::from_millis(lag),
@@ -77,10 +74,11 @@ pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
         in_flight,
     };
     framed(
+        &asked,
         &around,
         "/",
         "Overview",
-        &body(&around, &seen, &range, name, &numbers),
+        &body(&asked, &around, &seen, &range, name, &numbers),
     )
 }
 
@@ -110,11 +108,18 @@ fn stored(samples: &[(Timestamp, String)], hours: u64) -> Vec<(Timestamp, Sample
     samples.collect()
 }
 
-fn body(around: &Around, seen: &Seen, range: &Range, name: &str, numbers: &Numbers) -> Markup {
+fn body(
+    asked: &Asked,
+    around: &Around,
+    seen: &Seen,
+    range: &Range,
+    name: &str,
+    numbers: &Numbers,
+) -> Markup {
     html! {
         (big(seen, numbers))
         div.columns {
-            (section("What guards withhold", &withheld(around, seen)))
+            (section("What guards withhold", &withheld(asked, around, seen)))
             (section("States", &states(seen)))
         }
         (section("Over time", &over_time(range, name)))
@@ -165,7 +170,7 @@ fn big(seen: &Seen, numbers: &Numbers) -> Markup {
     html! { div #tiles data-live { (tiles(&rows)) } }
 }
 
-fn withheld(around: &Around, seen: &Seen) -> Markup {
+fn withheld(asked: &Asked, around: &Around, seen: &Seen) -> Markup {
     let now = around.now;
     let core = around.live.core();
     let network = core.and_then(|core| core.own_network.as_ref());
@@ -207,16 +212,25 @@ fn withheld(around: &Around, seen: &Seen) -> Markup {
         ),
     ];
     for pause in around.pauses.iter().take(NAMED) {
-        let what = match &pause.what {
-            Scope::All => html! { "everything" },
-            Scope::Host(root) => host(root),
+        let (what, fields) = match &pause.what {
+            Scope::All => (html! { "everything" }, vec![]),
+            Scope::Host(root) => (host(root), vec![("host", &**root)]),
         };
         rows.push((
             "Paused",
-            html! { (what) " by " (safe(&pause.who)) ", " (time(now, pause.since)) },
+            html! {
+                div.deeds {
+                    span { (what) " by " (safe(&pause.who)) ", " (time(now, pause.since)) }
+                    (asked.button(Deed::Resume, &fields))
+                }
+            },
         ));
     }
-    facts(&rows)
+    let is_paused = around.pauses.iter().any(|pause| pause.what == Scope::All);
+    html! {
+        (facts(&rows))
+        @if !is_paused { div.deeds { (asked.button(Deed::Pause, &[])) } }
+    }
 }
 
 fn states(seen: &Seen) -> Markup {

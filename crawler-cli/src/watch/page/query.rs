@@ -1,16 +1,13 @@
 //! The part of a URL after the question mark, links with one, and the search.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::http::Uri;
 use maud::html;
 use url::form_urlencoded::{Serializer, parse};
 
+use super::asked::Asked;
 use super::frame::framed;
 use super::pieces::{href, section};
 use super::{read, trouble};
-use crate::watch::admin::Site;
 use crate::watch::admin::answer::{Answer, see_other};
 use crate::watch::hands::words;
 
@@ -39,20 +36,58 @@ impl Query {
 
     /// A page with this query, but for one field.
     pub(super) fn with(&self, path: &str, name: &str, value: &str) -> String {
+        let mut fields = self.others(name);
+        fields.append_pair(name, value);
+        format!("{path}?{}", fields.finish())
+    }
+
+    /// A page with this query, without one field.
+    pub(super) fn without(&self, path: &str, name: &str) -> String {
+        let fields = self.others(name).finish();
+        match fields.is_empty() {
+            true => path.to_owned(),
+            false => format!("{path}?{fields}"),
+        }
+    }
+
+    fn others(&self, name: &str) -> Serializer<'static, String> {
         let others = self.0.iter().filter(|(field, _)| field != name);
         let mut fields = Serializer::new(String::new());
         fields.extend_pairs(others.filter(|(_, value)| !value.is_empty()));
-        fields.append_pair(name, value);
-        format!("{path}?{}", fields.finish())
+        fields
+    }
+
+    /// With a page to come back to, if there is none yet.
+    pub(super) fn or_back(mut self, back: &str) -> Self {
+        if self.get("back").is_none() {
+            self.0.push(("back".to_owned(), back.to_owned()));
+        }
+        self
+    }
+
+    /// All fields, in their order.
+    pub(super) fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        let fields = self.0.iter();
+        fields.map(|(name, value)| (&**name, &**value))
+    }
+}
+
+impl From<&[(&str, &str)]> for Query {
+    fn from(fields: &[(&str, &str)]) -> Self {
+        let fields = fields.iter();
+        Self(
+            fields
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+        )
     }
 }
 
 /// Goes to the URL or the host that is meant.
-pub(super) async fn search(State(site): State<Arc<Site>>, uri: Uri) -> Answer {
-    let query = Query::of(&uri);
-    let meant = query.get("q").unwrap_or_default().trim().to_owned();
+pub(super) async fn search(asked: Asked) -> Answer {
+    let meant = asked.query.get("q").unwrap_or_default().trim().to_owned();
     let name = meant.clone();
-    let found = read(&site, None, move |reader, _| {
+    let found = read(&asked.site, None, move |reader, _| {
         let is_url = reader.host_of(&name)?.is_some();
         Ok((is_url, reader.roots(&name)?))
     });
@@ -75,7 +110,7 @@ pub(super) async fn search(State(site): State<Arc<Site>>, uri: Uri) -> Answer {
                     }
                 },
             );
-            framed(&around, "", "Search", &body)
+            framed(&asked, &around, "", "Search", &body)
         }
     }
 }

@@ -1,30 +1,27 @@
 //! Schedules, and when they fire.
 
-use std::sync::Arc;
-
-use axum::extract::State as Of;
+use jiff::Timestamp;
 use maud::{Markup, html};
 
+use super::asked::Asked;
+use super::deeds::Deed;
 use super::frame::framed;
 use super::pieces::{date, number, section, table, time};
 use super::{read, trouble};
 use crate::store::{JobStore as _, ScheduleState};
-use crate::watch::admin::Site;
 use crate::watch::admin::answer::Answer;
+use crate::watch::config::ScheduleConfig;
 use crate::watch::hands::why::Around;
 use crate::watch::hands::words::safe;
 
-pub(super) async fn page(Of(site): Of<Arc<Site>>) -> Answer {
-    let loaded = site.current.get();
-    let crons = loaded.config.schedules.iter();
-    let crons: Vec<(String, String)> = crons
-        .map(|schedule| {
-            let zone = schedule.timezone.iana_name().unwrap_or("UTC");
-            (schedule.name.clone(), format!("{} {zone}", schedule.cron))
-        })
+pub(super) async fn page(asked: Asked) -> Answer {
+    let loaded = asked.site.current.get();
+    let schedules = &loaded.config.schedules;
+    let names: Vec<String> = schedules
+        .iter()
+        .map(|schedule| schedule.name.clone())
         .collect();
-    let names: Vec<String> = crons.iter().map(|(name, _)| name.clone()).collect();
-    let found = read(&site, None, move |reader, _| {
+    let found = read(&asked.site, None, move |reader, _| {
         let store = reader.store();
         let states = names.iter().map(|name| store.schedule(name));
         let states: Result<Vec<ScheduleState>, _> = states.collect();
@@ -38,48 +35,55 @@ pub(super) async fn page(Of(site): Of<Arc<Site>>) -> Answer {
     match found.await {
         Ok((around, (states, jobs))) => {
             let body = html! {
-                (section("List", &list(&around, &states, &crons)))
+                (section("List", &list(&asked, &around, &states, schedules)))
                 (section("Jobs", &queues(&jobs)))
             };
-            framed(&around, "/schedules", "Schedules", &body)
+            framed(&asked, &around, "/schedules", "Schedules", &body)
         }
         Err(error) => trouble(&error),
     }
 }
 
-fn list(around: &Around, states: &[ScheduleState], crons: &[(String, String)]) -> Markup {
+fn list(
+    asked: &Asked,
+    around: &Around,
+    states: &[ScheduleState],
+    schedules: &[ScheduleConfig],
+) -> Markup {
     let now = around.now;
+    let at = |at| match at {
+        Some(at) => time(now, at),
+        None => html! { "never" },
+    };
     let rows: Vec<Vec<Markup>> = states
         .iter()
-        .zip(crons)
-        .map(|(state, (_, cron))| {
-            let at = |at, never: &str| match at {
-                Some(at) => time(now, at),
-                None => html! { (never) },
-            };
+        .zip(schedules)
+        .map(|(state, schedule)| {
+            let zone = schedule.timezone.iana_name().unwrap_or("UTC");
             vec![
                 html! { (safe(&state.name)) },
-                html! { code { (safe(cron)) } },
-                html! { @match (state.is_paused, state.next) {
-                    (true, _) => "paused",
-                    (false, Some(next)) => (date(now, next)),
-                    (false, None) => "never",
-                } },
-                at(state.last_fired, "never"),
-                at(state.last_success, "never"),
+                html! { code { (safe(&schedule.cron)) " " (zone) } },
+                html! {
+                    @if state.is_paused { "paused" }
+                    @else { (next_runs(now, state, schedule)) }
+                },
+                at(state.last_fired),
+                at(state.last_success),
                 number(state.missed),
                 number(state.overlapped),
+                deeds(asked, state),
             ]
         })
         .collect();
     let columns = [
         "Name",
         "When",
-        "Next run",
+        "Next runs",
         "Last run",
         "Last success",
         "#Missed",
         "#Overlapped",
+        "",
     ];
     table(
         "Schedules",
@@ -87,6 +91,28 @@ fn list(around: &Around, states: &[ScheduleState], crons: &[(String, String)]) -
         &rows,
         "The configuration has no schedules.",
     )
+}
+
+/// The next run, which may be moved by the jitter, and those that follow.
+fn next_runs(now: Timestamp, state: &ScheduleState, schedule: &ScheduleConfig) -> Markup {
+    let mut runs: Vec<Timestamp> = state.next.into_iter().collect();
+    if let Ok(times) = schedule.schedule("") {
+        let last = state.next.unwrap_or(now);
+        runs.extend(times.next_firings(last, RUNS - runs.len()));
+    }
+    html! {
+        @if runs.is_empty() { "never" }
+        @else { ol.runs { @for at in runs { li { (date(now, at)) } } } }
+    }
+}
+
+fn deeds(asked: &Asked, state: &ScheduleState) -> Markup {
+    let name = [("schedule", &*state.name)];
+    let pause = match state.is_paused {
+        true => Deed::ResumeSchedule,
+        false => Deed::PauseSchedule,
+    };
+    html! { div.deeds { (asked.button(Deed::Run, &name)) (asked.button(pause, &name)) } }
 }
 
 fn queues(jobs: &[(String, u64, u64)]) -> Markup {
@@ -101,3 +127,6 @@ fn queues(jobs: &[(String, u64, u64)]) -> Markup {
         "There are no jobs.",
     )
 }
+
+/// How many of the next runs are shown.
+const RUNS: usize = 3;

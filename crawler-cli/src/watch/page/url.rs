@@ -1,31 +1,27 @@
 //! Everything about a URL.
 
-use std::sync::Arc;
-
-use axum::extract::State as Of;
-use axum::http::Uri;
 use maud::{Markup, html};
 use url::Url;
 
+use super::asked::Asked;
+use super::deeds::Deed;
 use super::frame::{framed, missing};
-use super::pieces::{date, facts, host, href, outward, reasons, section, state, table, time};
-use super::query::Query;
+use super::letters;
+use super::pieces::{date, facts, host, href, outward, reasons, section, state, table};
 use super::strip::strip;
 use super::{read, trouble};
 use crate::check::life::time::between;
 use crate::store::{DeadLetter, UrlDetail, WatchStore as _};
-use crate::watch::admin::Site;
 use crate::watch::admin::answer::Answer;
 use crate::watch::hands::why::{Around, of_url};
 use crate::watch::hands::words::{self, safe, span};
 use crate::watch::hands::{root_of, show};
 
-pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
-    let query = Query::of(&uri);
-    let asked = query.get("url").unwrap_or_default().to_owned();
-    let root = Url::parse(&asked).ok().map(|url| root_of(&url));
-    let name = asked.clone();
-    let found = read(&site, root.as_deref(), move |reader, _| {
+pub(super) async fn page(asked: Asked) -> Answer {
+    let wanted = asked.query.get("url").unwrap_or_default().to_owned();
+    let root = Url::parse(&wanted).ok().map(|url| root_of(&url));
+    let name = wanted.clone();
+    let found = read(&asked.site, root.as_deref(), move |reader, _| {
         let Some(detail) = reader.store().show(&name)? else {
             return Ok(None);
         };
@@ -35,23 +31,31 @@ pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
     match found.await {
         Ok((around, Some((detail, letters)))) => {
             let title = words::url(&detail.url.url);
-            framed(&around, "/urls", &title, &body(&around, &detail, &letters))
+            framed(
+                &asked,
+                &around,
+                "/urls",
+                &title,
+                &body(&asked, &around, &detail, &letters),
+            )
         }
         Ok((around, None)) => {
-            let why = format!("The store does not know {}.", words::url(&asked));
-            missing(&around, "/urls", &why)
+            let why = format!("The store does not know {}.", words::url(&wanted));
+            missing(&asked, &around, "/urls", &why)
         }
         Err(error) => trouble(&error),
     }
 }
 
-fn body(around: &Around, detail: &UrlDetail, letters: &[DeadLetter]) -> Markup {
+fn body(asked: &Asked, around: &Around, detail: &UrlDetail, letters: &[DeadLetter]) -> Markup {
+    let url = [("url", &*detail.url.url)];
     html! {
+        div.deeds { (asked.button(Deed::Recheck, &url)) (asked.button(Deed::Remove, &url)) }
         (section("History", &strip(detail, around.now)))
         (section("Now", &now(around, detail)))
         (section("Last answer", &answer(around, detail)))
         (section("Changes", &changes(around, detail)))
-        @if !letters.is_empty() { (section("Dead letters", &dead(around, letters))) }
+        @if !letters.is_empty() { (section("Dead letters", &letters::list(asked, around, letters))) }
     }
 }
 
@@ -140,26 +144,5 @@ fn changes(around: &Around, detail: &UrlDetail) -> Markup {
         &columns,
         &rows,
         "The state has not changed since the URL was added.",
-    )
-}
-
-fn dead(around: &Around, letters: &[DeadLetter]) -> Markup {
-    let rows: Vec<Vec<Markup>> = letters
-        .iter()
-        .map(|letter| {
-            let number = letter.id.0.to_string();
-            vec![
-                html! { a href=(href("/letter", &[("number", &number)])) { (number) } },
-                html! { (safe(&letter.letter.reason)) },
-                html! { (letter.letter.attempts) },
-                time(around.now, letter.letter.last_at),
-            ]
-        })
-        .collect();
-    table(
-        "Dead letters of the URL",
-        &["#Number", "Reason", "#Attempts", "Last"],
-        &rows,
-        "",
     )
 }

@@ -1,32 +1,30 @@
 //! Lists of URLs.
 
-use std::sync::Arc;
-
-use axum::extract::State as Of;
-use axum::http::Uri;
 use jiff::Timestamp;
 use maud::{Markup, html};
 
+use super::asked::Asked;
+use super::deeds::Deed;
 use super::frame::framed;
 use super::pieces::{ROWS, pager, section, state, state_named, table, time, url};
 use super::query::Query;
 use super::{read, trouble};
 use crate::check::life::State;
 use crate::store::{Page, UrlId, UrlKey, UrlList, WatchStore as _, WatchedUrl};
-use crate::watch::admin::Site;
 use crate::watch::admin::answer::Answer;
+use crate::watch::control::Command;
 use crate::watch::hands::why::Around;
 use crate::watch::hands::words::safe;
 
-pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
-    let query = Query::of(&uri);
+pub(super) async fn page(asked: Asked) -> Answer {
+    let query = &asked.query;
     let list = UrlList {
         set: query.get("set").map(str::to_owned),
         host: query.get("host").map(str::to_owned),
         state: query.get("state").and_then(state_named),
         after: query.get("after").and_then(key_of),
     };
-    let found = read(&site, None, move |reader, _| {
+    let found = read(&asked.site, None, move |reader, _| {
         let store = reader.store();
         let sets: Vec<String> = store.sets()?.into_iter().map(|set| set.name).collect();
         Ok((sets, store.urls(&list, ROWS)?))
@@ -34,12 +32,34 @@ pub(super) async fn page(Of(site): Of<Arc<Site>>, uri: Uri) -> Answer {
     match found.await {
         Ok((around, (sets, urls))) => {
             let body = html! {
-                (filter(&query, &sets))
-                (section("List", &self::list(&around, &query, "/urls", &urls)))
+                (add(&asked, &sets))
+                (filter(query, &sets))
+                (section("List", &self::list(&around, query, "/urls", &urls)))
             };
-            framed(&around, "/urls", "URLs", &body)
+            framed(&asked, &around, "/urls", "URLs", &body)
         }
         Err(error) => trouble(&error),
+    }
+}
+
+/// Adds URLs by hand.
+fn add(asked: &Asked, sets: &[String]) -> Markup {
+    let fields = html! {
+        label for="urls" { "URLs, one in each line" }
+        textarea id="urls" name="urls" rows="5" required spellcheck="false" placeholder="https://example.com/" {}
+        label for="set" { "Set, which need not exist" }
+        input id="set" name="set" required maxlength="200" autocomplete="off" list="sets" value=(Command::OWN_SET);
+        datalist id="sets" {
+            @for set in sets.iter().filter(|set| safe(set) == **set).take(MOST_SETS) { option value=(set) {} }
+        }
+    };
+    html! {
+        @if asked.visitor.may_write {
+            details.add id="add" {
+                summary { "Add URLs" }
+                (asked.form(Deed::Add, &[], &fields))
+            }
+        }
     }
 }
 
