@@ -91,7 +91,8 @@ fn set(answer: &mut Answer, name: HeaderName, value: &'static str) {
 
 const FIELDS: [(HeaderName, &str); 5] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (header::REFERRER_POLICY, "no-referrer"),
+    // Others are told nothing. With `no-referrer`, browsers would send the forms of the pages with `Origin: null`.
+    (header::REFERRER_POLICY, "same-origin"),
     (header::X_FRAME_OPTIONS, "DENY"),
     (
         HeaderName::from_static("cross-origin-opener-policy"),

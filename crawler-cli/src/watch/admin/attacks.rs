@@ -169,7 +169,7 @@ fn all_answers_have_the_fields_that_protect_a_browser() {
             "content-security-policy: default-src 'none'; ",
             "frame-ancestors 'none'",
             "x-content-type-options: nosniff",
-            "referrer-policy: no-referrer",
+            "referrer-policy: same-origin",
             "x-frame-options: deny",
             "cross-origin-opener-policy: same-origin",
             "cross-origin-resource-policy: same-origin",

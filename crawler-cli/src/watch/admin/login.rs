@@ -99,6 +99,8 @@ fn shown(status: StatusCode, visitor: &Visitor, back: &str, wrong: Option<&str>)
             form.login method="post" action="/login" {
                 input type="hidden" name="csrf" value=(visitor.csrf);
                 input type="hidden" name="back" value=(back);
+                // For those who let a browser keep the token.
+                input hidden name="user" value="token" autocomplete="username";
                 label for="token" { "Token" }
                 input #token type="password" name="token" required autofocus autocomplete="current-password";
                 button { "Log in" }

@@ -28,6 +28,7 @@
   let failures = 0;
   let timer = 0;
   let isPressed = false;
+  let movedAt = -Infinity;
   let isLeaving = false;
 
   const say = (words, isBad = false) => {
@@ -45,7 +46,9 @@
 
   // What somebody reads, marks or is about to press does not move.
   const isInUse = () =>
-    isPressed || getSelection().type === 'Range' || document.querySelector('main :is(button, .button):hover');
+    isPressed ||
+    (getSelection().type === 'Range' && !document.activeElement.matches('input, textarea')) ||
+    (performance.now() - movedAt < 3_000 && document.querySelector('main :is(button, .button):hover'));
 
   async function refresh() {
     if (isInUse()) return wait();
@@ -148,6 +151,7 @@
     clearTimeout(timer);
     if (runs && !document.hidden) refresh();
   });
+  addEventListener('pointermove', () => (movedAt = performance.now()));
   addEventListener('pointerdown', () => (isPressed = true));
   for (const end of ['pointerup', 'pointercancel']) addEventListener(end, () => (isPressed = false));
   // A form may be sent into another tab.
