@@ -98,6 +98,12 @@ impl<K: Clone + Eq + Hash> PruneBudget<K> {
         Ok(())
     }
 
+    /// How many URLs were pruned lately, and how many may be: `None`, no limit.
+    pub fn used(&mut self, now: Timestamp, urls: u64) -> (u64, Option<u64>) {
+        let most = limit(self.rules.all, urls);
+        (self.all.count(now), (most < u64::MAX).then_some(most))
+    }
+
     /// A URL of a host was pruned then. Oldest first.
     pub fn note(&mut self, at: Timestamp, host: &K) {
         self.all.note(at);
@@ -160,6 +166,21 @@ mod tests {
             let mut budget = PruneBudget::default();
             assert_eq!(taken(&mut budget, at(0), 0, urls_of_host, urls), limit);
         }
+    }
+
+    #[test]
+    fn what_is_used_is_counted_until_it_is_over() {
+        let mut budget = PruneBudget::default();
+        assert_eq!(budget.used(at(0), 100_000), (0, Some(500)));
+        taken(&mut budget, at(0), 0, 100, 100_000);
+        assert_eq!(budget.used(at(1), 100_000), (10, Some(500)));
+        assert_eq!(budget.used(at(1), 0), (10, Some(10)));
+        assert_eq!(budget.used(at(30), 100_000), (0, Some(500)));
+        budget.set_rules(BudgetRules {
+            all: 0.0,
+            ..BudgetRules::default()
+        });
+        assert_eq!(budget.used(at(30), 100_000), (0, None));
     }
 
     #[test]

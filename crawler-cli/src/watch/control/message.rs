@@ -318,6 +318,9 @@ pub struct CoreStatus {
     /// The guard of the own network, while it is on: nothing is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_network: Option<GuardOn>,
+    /// The budget of pruning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pruned: Option<Pruned>,
     /// How many hosts have to wait although something is due.
     pub parked: u64,
     /// Those that wait longest, at most [`MOST_HOSTS`](Self::MOST_HOSTS).
@@ -330,6 +333,18 @@ pub struct CoreStatus {
 impl CoreStatus {
     /// How many hosts a status names.
     pub const MOST_HOSTS: usize = 20;
+}
+
+/// How much of the budget of pruning is used.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Pruned {
+    /// URLs that were pruned within the time of the budget.
+    pub pruned: u64,
+    /// The most that may be; absent: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<u64>,
+    /// The time of the budget.
+    pub per: Duration,
 }
 
 /// A guard that is on.

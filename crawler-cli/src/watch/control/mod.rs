@@ -22,7 +22,7 @@ pub use client::{ControlError, Hand, live_status};
 pub use core::{CoreHandle, CoreInbox, CoreMessage, core_channel};
 pub use message::{
     Command, CoreStatus, GuardOn, HoldDeed, HostLimits, HostLive, HostWaits, Letters, LiveStatus,
-    Refusal, RefusalKind, Reply, ScheduleDeed, StoreCondition, Target, TokenDeed,
+    Pruned, Refusal, RefusalKind, Reply, ScheduleDeed, StoreCondition, Target, TokenDeed,
 };
 pub use operate::Operator;
 pub(crate) use perform::check_name;

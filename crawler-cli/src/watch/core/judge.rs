@@ -14,6 +14,7 @@ use crate::check::task::Outcome;
 use crate::check::verdict::{Cause, Verdict};
 use crate::crawl::random::Random;
 use crate::store::{Answer, Change, DueUrl, HostId, Judgement, Lane, NewDeadLetter};
+use crate::watch::control::Pruned;
 use crate::watch::figures::Figures;
 
 /// Judges outcomes.
@@ -75,6 +76,16 @@ impl Judge {
     /// A URL was pruned before the start.
     pub(super) fn note_pruned(&mut self, at: Timestamp, host: HostId) {
         self.budget.note(at, &host);
+    }
+
+    /// How many URLs were pruned in the time of the budget, how many may be, and that time.
+    pub(super) fn budget(&mut self, now: Timestamp) -> Pruned {
+        let (pruned, most) = self.budget.used(now, self.urls);
+        Pruned {
+            pruned,
+            most,
+            per: self.budget_per,
+        }
     }
 
     /// Whether a URL waits for the budget.

@@ -263,7 +263,9 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             since: on.since,
             why: on.why.clone(),
         });
+        let now = self.now();
         CoreStatus {
+            pruned: Some(self.judge.budget(now)),
             is_draining: self.gate.is_draining,
             under_way: self.asking.under_way() as u64,
             waiting: self.asking.fleet().buffered() as u64,

@@ -17,6 +17,7 @@ use crate::check::life::time::before;
 use crate::report::page::tiles;
 use crate::store::{AdminStore as _, Cursor, Event, Scope, WatchStore as _};
 use crate::watch::admin::answer::Answer;
+use crate::watch::control::Pruned;
 use crate::watch::hands::Today;
 use crate::watch::hands::status::{Overview, bytes, cycle_in_words};
 use crate::watch::hands::why::{Around, waits};
@@ -211,6 +212,9 @@ fn withheld(asked: &Asked, around: &Around, seen: &Seen) -> Markup {
             },
         ),
     ];
+    if let Some(pruned) = core.and_then(|core| core.pruned) {
+        rows.push(("Prune budget", budget(pruned)));
+    }
     for pause in around.pauses.iter().take(NAMED) {
         let (what, fields) = match &pause.what {
             Scope::All => (html! { "everything" }, vec![]),
@@ -230,6 +234,21 @@ fn withheld(asked: &Asked, around: &Around, seen: &Seen) -> Markup {
     html! {
         (facts(&rows))
         @if !is_paused { div.deeds { (asked.button(Deed::Pause, &[])) } }
+    }
+}
+
+/// How much of the budget of pruning is used, and left.
+fn budget(pruned: Pruned) -> Markup {
+    let per = span(pruned.per);
+    html! {
+        @match pruned.most {
+            None => { (count(pruned.pruned, "URL", "URLs")) " pruned within " (per) "; no limit" },
+            Some(most) => {
+                @let left = most.saturating_sub(pruned.pruned);
+                span class=[(left == 0).then_some("bad")] { (number(left)) " left" }
+                " of " (count(most, "URL", "URLs")) " in " (per) ", " (number(pruned.pruned)) " used"
+            }
+        }
     }
 }
 
