@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::strip::{Step, legend, strip};
+use super::strip::{known, legend, strip};
 use super::why::{Around, WhyNot, of_url};
 use super::words::{self, Columns, INDENT, Sheet, WIDTH, count, safe, span, stamp, stamp_from};
 use crate::check::guard::Guard;
@@ -74,16 +74,7 @@ pub(in crate::watch) fn text(
 
 fn history(sheet: &mut Sheet, detail: &UrlDetail, now: Timestamp) {
     let state = detail.url.life.state();
-    let steps: Vec<Step> = detail
-        .events
-        .iter()
-        .map(|event| (event.at, event.from, event.to))
-        .collect();
-    // Only the last changes are kept: before the first of them, nothing is known.
-    let from = match detail.events.first() {
-        Some(first) if first.from != State::New => first.at,
-        _ => detail.url.added,
-    };
+    let (from, steps) = known(detail);
     sheet.line("");
     let ends = (stamp(from), stamp(now));
     let gap = WIDTH.saturating_sub(INDENT + ends.0.len() + ends.1.len());

@@ -3,9 +3,21 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::check::life::State;
+use crate::store::UrlDetail;
 
 /// A change of state: when, from, to.
 pub(in crate::watch) type Step = (Timestamp, State, State);
+
+/// The changes of a URL, oldest first, and since when they are known: only the last ones are kept.
+pub(in crate::watch) fn known(detail: &UrlDetail) -> (Timestamp, Vec<Step>) {
+    let steps = detail.events.iter();
+    let steps = steps.map(|event| (event.at, event.from, event.to));
+    let from = match detail.events.first() {
+        Some(first) if first.from != State::New => first.at,
+        _ => detail.url.added,
+    };
+    (from, steps.collect())
+}
 
 /// The history from `from` to `now` in `width` signs. Each stands for the worst state in its piece of time, so that a
 /// short failure is seen. `steps` are oldest first; `last` is the state now.

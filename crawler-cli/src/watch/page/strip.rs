@@ -6,21 +6,12 @@ use maud::{Markup, html};
 use super::pieces::{class, state};
 use crate::check::life::State;
 use crate::store::UrlDetail;
-use crate::watch::hands::strip::{Step, pieces};
+use crate::watch::hands::strip::{known, pieces};
 use crate::watch::hands::words::stamp;
 
 /// Each piece has the worst state of its time, so that a short failure is seen.
 pub(super) fn strip(detail: &UrlDetail, now: Timestamp) -> Markup {
-    let steps: Vec<Step> = detail
-        .events
-        .iter()
-        .map(|event| (event.at, event.from, event.to))
-        .collect();
-    // Only the last changes are kept: before the first of them, nothing is known.
-    let from = match detail.events.first() {
-        Some(first) if first.from != State::New => first.at,
-        _ => detail.url.added,
-    };
+    let (from, steps) = known(detail);
     let states = pieces(from, now, &steps, detail.url.life.state(), PIECES);
     let there = State::ALL
         .into_iter()
