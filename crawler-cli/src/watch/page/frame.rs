@@ -71,7 +71,6 @@ fn with_status(
                     input type="search" name="q" aria-label="URL or host" placeholder="URL or host" required;
                     button { "Search" }
                 }
-                (visitor(asked))
             }
             (now(asked, around))
             main id="main" tabindex="-1" {
@@ -137,6 +136,7 @@ fn now(asked: &Asked, around: &Around) -> Markup {
                 }
             }
             p id="refresh" data-own { a href=(asked.here) { "Load again" } }
+            (visitor(asked))
         }
     }
 }
