@@ -16,6 +16,7 @@ use std::time::Duration;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 pub(crate) mod authority;
+pub(crate) mod browser;
 pub(crate) mod service;
 pub(crate) mod terminal;
 
