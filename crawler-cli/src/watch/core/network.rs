@@ -23,6 +23,9 @@ pub(super) struct Network {
     /// Hosts that have answered.
     answering: u64,
     round: Option<AskedRound>,
+    /// Hosts that failed in a round and have not answered since. If they fail when the guard is off again, because others
+    /// answer, that says nothing about the network.
+    failed_in_round: HashSet<HostId>,
     /// Why the guard is on, and since when.
     on: Option<On>,
 }
@@ -47,8 +50,8 @@ struct AskedRound {
     answered: usize,
     /// Canaries without an outcome.
     canaries: usize,
-    /// URLs without an outcome.
-    urls: Vec<UrlId>,
+    /// URLs without an outcome, and their hosts.
+    urls: Vec<(HostId, UrlId)>,
     /// Whether none of the hosts answered earlier. They may be dead: one that answers is enough.
     is_unknown: bool,
 }
@@ -80,6 +83,7 @@ impl Network {
             failed: HoldBack::new(rules.network.window),
             answering: 0,
             round: None,
+            failed_in_round: HashSet::new(),
             on: None,
         }
     }
@@ -133,6 +137,9 @@ impl Network {
         let reach = Reach::of(outcome.verdict);
         let has_failed = reach == Some(Reach::Failed);
         let is_doubtful = is_doubtful(&outcome);
+        if reach == Some(Reach::Answered) {
+            self.failed_in_round.remove(&host);
+        }
         if self.guard.is_on() {
             return match is_doubtful {
                 true => Sight::Again(due),
@@ -142,8 +149,8 @@ impl Network {
         if reach == Some(Reach::Answered) {
             self.failed.note_answer(host);
         }
-        let switch =
-            reach.and_then(|reach| self.guard.handle_host(now, &host, reach, has_answered));
+        let is_telling = has_answered && !self.failed_in_round.contains(&host);
+        let switch = reach.and_then(|reach| self.guard.handle_host(now, &host, reach, is_telling));
         if let Some(Switch::On(reason)) = switch {
             let mut again = self.turn_on(now, &reason);
             if !has_failed {
@@ -247,7 +254,7 @@ impl Network {
     }
 
     /// The hosts to ask in a round, in this order, of those that answered earlier and those that never did. A host is
-    /// asked again after all others: some may have died for good.
+    /// asked again after all others, and later if the host failed in a round: some may have died for good.
     pub(super) fn hosts_to_ask(&mut self, known: Vec<HostId>, unknown: Vec<HostId>) -> Vec<HostId> {
         let Some(on) = &mut self.on else {
             return Vec::new();
@@ -257,9 +264,12 @@ impl Network {
             _ => known,
         };
         let is_next = |host: &HostId| !on.asked.contains(host);
-        let (mut next, again): (Vec<_>, Vec<_>) = hosts.into_iter().partition(is_next);
+        let (mut next, mut again): (Vec<_>, Vec<_>) = hosts.into_iter().partition(is_next);
         if next.is_empty() {
             on.asked.clear();
+        }
+        for hosts in [&mut next, &mut again] {
+            hosts.sort_by_key(|host| self.failed_in_round.contains(host));
         }
         next.extend(again);
         next
@@ -282,7 +292,7 @@ impl Network {
         }
         self.round = Some(AskedRound {
             asked: urls.len(),
-            urls: urls.into_iter().map(|(_, url)| url).collect(),
+            urls,
             is_unknown,
             ..AskedRound::default()
         });
@@ -301,10 +311,14 @@ impl Network {
     /// A URL has an outcome, which may be one of the round.
     pub(super) fn note_round(&mut self, url: UrlId, outcome: &Outcome) {
         if let Some(round) = &mut self.round
-            && let Some(index) = round.urls.iter().position(|left| *left == url)
+            && let Some(index) = round.urls.iter().position(|(_, left)| *left == url)
         {
-            round.urls.swap_remove(index);
-            round.answered += usize::from(outcome.attempts > 0 && !is_doubtful(outcome));
+            let (host, _) = round.urls.swap_remove(index);
+            let has_answered = outcome.attempts > 0 && !is_doubtful(outcome);
+            round.answered += usize::from(has_answered);
+            if !has_answered && self.failed_in_round.len() < MOST_HELD {
+                self.failed_in_round.insert(host);
+            }
         }
     }
 
@@ -336,5 +350,5 @@ fn is_doubtful(outcome: &Outcome) -> bool {
     }
 }
 
-/// Failures that are held back before hosts which fail have to wait.
+/// Failures that are held back before hosts which fail have to wait, and hosts that failed in rounds.
 const MOST_HELD: usize = 10_000;

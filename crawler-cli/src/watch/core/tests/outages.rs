@@ -164,6 +164,38 @@ fn hosts_that_died_do_not_keep_the_guard_on_for_ever() {
     }
 }
 
+#[test]
+fn hosts_that_die_together_turn_the_guard_on_once() {
+    let (mut world, now) = alive();
+    let back = Rc::clone(&now);
+    world.site.borrow_mut().script = Box::new(move |ask| match ask.host < DEAD {
+        true => Reaction::Reset,
+        false => back.get(),
+    });
+    for _ in 0..6 {
+        world.recheck(Which::Everything);
+        world.run(HOUR);
+    }
+    assert_eq!(world.figures().guards.own_network.get(), 0);
+    let told = world.notices("guard");
+    assert_eq!(told.len(), 2, "{told:?}");
+    for host in 0..HOSTS {
+        let life = world.detail(host, 0).url.life;
+        assert_eq!(life.first_bad().is_some(), host < DEAD, "{host}");
+    }
+    // They come back, and the network fails later: they are as good as others to tell.
+    world.site.borrow_mut().script = Box::new(move |_| now.get());
+    world.recheck(Which::Everything);
+    world.run(HOUR);
+    assert_eq!(world.count(State::Alive), ALL);
+    world.site.borrow_mut().script = Box::new(|_| Reaction::Reset);
+    world.recheck(Which::Everything);
+    world.run(2 * MINUTE);
+    assert_eq!(world.figures().guards.own_network.get(), 1);
+}
+
+/// Enough for the guard to go on.
+const DEAD: usize = 22;
 const HOSTS: usize = 30;
 const URLS: usize = 4;
 const ALL: u64 = (HOSTS * URLS) as u64;
