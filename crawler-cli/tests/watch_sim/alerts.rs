@@ -128,14 +128,15 @@ fn judge_holds(plan: &Plan, host: usize, holds: &[(i64, bool)], faults: &mut Vec
     if !is_asked || is_disturbed || !is_large {
         return;
     }
-    // It may have been held already, because of a purge, and a hold may reach its longest time.
-    let earlier = holds.iter().rev().find(|(at, _)| *at < down.from);
-    let was_held = earlier.is_some_and(|(_, begins)| *begins);
-    let is_held = was_held
-        || holds
-            .iter()
-            .any(|&(at, begins)| begins && down.contains(at));
-    if !is_held {
+    // A host whose hold has reached its longest time is not held again before it shows a sign of life.
+    let has_given_up = holds.windows(2).any(|pair| match *pair {
+        [(began, true), (ended, false)] => ended - began >= LONGEST_HOLD && ended < down.to,
+        _ => false,
+    });
+    // It may have been held already, because of a purge.
+    let last = holds.iter().rev().find(|(at, _)| *at < down.to);
+    let is_held = last.is_some_and(|(_, begins)| *begins);
+    if !is_held && !has_given_up {
         faults.push(format!(
             "host {host} is down at {}, and not held: {holds:?}",
             down.from
@@ -148,6 +149,9 @@ const ENOUGH_HOSTS: usize = 26;
 
 /// So many URLs that were alive must be asked in ten minutes for a hold; one that is due again counts again.
 const LEAST_TO_HOLD: usize = 10;
+
+/// `max_hold` by default.
+const LONGEST_HOLD: i64 = 3 * DAY;
 
 /// With so many URLs, enough of them are asked, whatever else they are.
 const ENOUGH_URLS: usize = 35;
