@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::asked::Asked;
 use super::frame::framed;
-use super::pieces::{ROWS, date, pager, section, state, state_named, table, url};
+use super::pieces::{ROWS, change, date, pager, section, state_named, table, url};
 use super::{read, trouble};
 use crate::check::life::State;
 use crate::store::{Cursor, Event, LOOKS, StoreError, WatchStore};
@@ -82,7 +82,7 @@ pub(super) fn list(around: &Around, events: &[Event]) -> Markup {
         .map(|event| {
             vec![
                 date(around.now, event.at),
-                html! { (state(event.from)) " → " (state(event.to)) },
+                change(event.from, event.to),
                 url(&event.url),
                 html! { @if let Some(status) = event.status { (status) } },
                 html! { (safe(&event.why)) },

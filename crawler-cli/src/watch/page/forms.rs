@@ -76,14 +76,11 @@ pub(super) async fn question(asked: Asked, Path(name): Path<String>) -> Answer {
         Err(error) => return trouble(&error),
     };
     let fields: Vec<(&str, &str)> = asked.query.fields().collect();
-    let what = fields.iter().filter(|(name, _)| *name != "back");
-    let what: Vec<String> = what
-        .map(|(name, value)| format!("{name} {}", words::url(value)))
-        .collect();
+    let what: Vec<String> = fields.iter().filter_map(|field| in_full(*field)).collect();
     let back = checked_back(asked.query.get("back").unwrap_or_default());
     let body = html! {
         section {
-            p { b.url { (what.join(", ")) } }
+            p.what { (what.join(", ")) }
             p { (deed.explained()) }
             @if asked.visitor.may_write {
                 div.deeds {
@@ -97,6 +94,19 @@ pub(super) async fn question(asked: Asked, Path(name): Path<String>) -> Answer {
     };
     let title = format!("{}?", deed.label());
     framed(&asked, &around, "", &title, &body)
+}
+
+/// What a field means, for one who is asked about it.
+fn in_full((name, value): (&str, &str)) -> Option<String> {
+    let value = words::url(value);
+    Some(match name {
+        "url" => value,
+        "number" => format!("Dead letter {value}"),
+        "reason" => format!("All dead letters with the reason {value}"),
+        "host" => format!("The host {value}"),
+        "schedule" => format!("The schedule {value}"),
+        _ => return None,
+    })
 }
 
 /// Performs a form, and goes back to its page.

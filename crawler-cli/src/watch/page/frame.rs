@@ -79,7 +79,7 @@ fn with_status(
                         b { (if said.is_done { "Done. " } else { "Not done. " }) } (said.text)
                     }
                 }
-                h1 { (title) }
+                h1 class=[(title.len() > LONG).then_some("long")] { (title) }
                 (body)
             }
             footer { p { "As of " time datetime=(around.now) { (stamp(around.now)) } " · all times are UTC" } }
@@ -141,6 +141,8 @@ fn now(asked: &Asked, around: &Around) -> Markup {
     }
 }
 
+/// A title that is longer, such as that of a URL, is shown in smaller print.
+const LONG: usize = 90;
 const PAGES: [(&str, &str); 9] = [
     ("/", "Overview"),
     ("/urls", "URLs"),

@@ -9,7 +9,7 @@ use super::asked::Asked;
 use super::charts::{Chart, Range};
 use super::deeds::Deed;
 use super::frame::framed;
-use super::pieces::{class, date, facts, host, href, section, state, table, time};
+use super::pieces::{change, class, date, facts, host, href, section, state, table, time};
 use super::{changes, read, trouble};
 use crate::check::Class;
 use crate::check::life::State;
@@ -263,19 +263,13 @@ fn states(seen: &Seen) -> Markup {
             vec![
                 html! { a href=(href("/urls", &[("state", reached.name())])) { (state(reached)) } },
                 html! { (number(urls)) },
-                html! { (percent(share)) },
-                html! { svg.share viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true" {
+                html! { div.bar { span { (percent(share)) } svg.share viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true" {
                     rect class=(class(reached)) x="0" y="0" width=(format!("{:.2}", share * 100.0)) height="8" {}
-                } },
+                } } },
             ]
         })
         .collect();
-    table(
-        "URLs by state",
-        &["State", "#URLs", "#Share", ""],
-        &rows,
-        "",
-    )
+    table("URLs by state", &["State", "#URLs", "Share"], &rows, "")
 }
 
 fn over_time(range: &Range, name: &str) -> Markup {
@@ -341,12 +335,7 @@ fn changed(seen: &Seen) -> Markup {
     let rows: Vec<Vec<Markup>> = seen
         .today
         .iter()
-        .map(|(from, to, count)| {
-            vec![
-                html! { (state(from)) " → " (state(to)) },
-                html! { (number(count)) },
-            ]
-        })
+        .map(|(from, to, count)| vec![change(from, to), html! { (number(count)) }])
         .collect();
     html! {
         (table("Changes of state since midnight, UTC", &["Change", "#URLs"], &rows, "Nothing has changed since midnight, UTC."))

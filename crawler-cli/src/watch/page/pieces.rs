@@ -38,6 +38,11 @@ pub(super) fn state(state: State) -> Markup {
     html! { span class={ "state " (class(state)) } { (state.name()) } }
 }
 
+/// A change of state.
+pub(super) fn change(from: State, to: State) -> Markup {
+    html! { span.change { (state(from)) " → " (state(to)) } }
+}
+
 /// The CSS class of a state.
 pub(super) fn class(state: State) -> String {
     state.name().to_ascii_lowercase()
@@ -112,16 +117,22 @@ pub(super) fn table(
     html! {
         @if rows.is_empty() { p.empty { (nothing) } }
         @else {
-            table {
+            // On a narrow screen, each row of a wide table is a list of its cells: the roles keep it a table.
+            table class=[(columns.len() > 3).then_some("wide")] role="table" {
                 caption { (caption) }
-                thead { tr {
+                thead { tr role="row" {
                     @for (i, name) in columns.iter().enumerate() {
-                        th scope="col" class=[is_number(i).then_some("n")] { (name.trim_start_matches('#')) }
+                        th scope="col" role="columnheader" class=[is_number(i).then_some("n")] { (name.trim_start_matches('#')) }
                     }
                 } }
                 tbody {
                     @for row in rows {
-                        tr { @for (i, cell) in row.iter().enumerate() { td class=[is_number(i).then_some("n")] { (cell) } } }
+                        tr role="row" {
+                            @for (cell, name) in row.iter().zip(columns) {
+                                @let class = name.starts_with('#').then_some("n");
+                                td role="cell" class=[class] data-label=(name.trim_start_matches('#')) { (cell) }
+                            }
+                        }
                     }
                 }
             }

@@ -245,7 +245,8 @@ fn changes_are_filtered_and_paged() {
     let some = served.get("/changes?to=SUSPECT");
     let body = some.split("<tbody>").nth(1).expect("rows");
     assert!(
-        body.contains("SUSPECT</span></td>") && !body.contains("→ <span class=\"state alive\">"),
+        body.contains("SUSPECT</span></span></td>")
+            && !body.contains("→ <span class=\"state alive\">"),
         "{body}"
     );
 }

@@ -7,7 +7,7 @@ use super::asked::Asked;
 use super::deeds::Deed;
 use super::frame::{framed, missing};
 use super::letters;
-use super::pieces::{date, facts, host, href, outward, reasons, section, state, table};
+use super::pieces::{change, date, facts, host, href, outward, reasons, section, state, table};
 use super::strip::strip;
 use super::{read, trouble};
 use crate::check::life::time::between;
@@ -131,7 +131,7 @@ fn changes(around: &Around, detail: &UrlDetail) -> Markup {
             let until = next.map_or(around.now, |next| next.at);
             vec![
                 date(around.now, event.at),
-                html! { (state(event.from)) " → " (state(event.to)) },
+                change(event.from, event.to),
                 html! { @if let Some(status) = event.status { (status) } },
                 html! { (safe(&event.why)) },
                 html! { (span(between(event.at, until))) },

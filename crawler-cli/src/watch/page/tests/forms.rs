@@ -267,7 +267,7 @@ fn schedules_are_run_paused_and_resumed() {
         )
         .contains("Paused")
     );
-    assert!(served.get("/schedules").contains("<td>paused</td>"));
+    assert!(served.get("/schedules").contains(">paused</td>"));
     let resume = form_to(&served, "/schedules", "/do/resume-schedule");
     assert!(told(&served, &resume).contains("Resumed"));
 }
