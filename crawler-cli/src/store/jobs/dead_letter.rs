@@ -123,7 +123,7 @@ pub struct DeadLetterFilter {
 pub struct Replayed {
     /// How many dead letters were replayed.
     pub count: u64,
-    /// How many were passed over: URLs in no set, texts that are no URLs.
+    /// How many were passed over: URLs in no set, texts that are no URLs, messages to a receiver that was forgotten.
     pub passed: u64,
     /// Go on after this one; `None` if no further dead letter passes the filter.
     pub next: Option<DeadLetterId>,

@@ -10,6 +10,8 @@ use crate::store::{Cursor, NoticeId};
 pub struct HookState {
     /// Its name.
     pub receiver: String,
+    /// Tells its address from others, in the caller's encoding: one that has stopped may go on at another address.
+    pub address: String,
     /// The last change of state that was looked at.
     pub events: Cursor,
     /// The last change of a flapping URL that a digest has.

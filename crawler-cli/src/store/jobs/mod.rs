@@ -178,7 +178,7 @@ pub trait JobStore: Send {
     fn dead_letter_counts(&mut self) -> Result<Vec<(String, u64)>, StoreError>;
 
     /// Tries again what is behind the dead letters that pass the filter, up to `limit` of them after this one: a
-    /// URL is due now, a job waits in its queue with all of its attempts, a message waits in the outbox. A dead letter
+    /// URL is due now, a job waits in its queue with all of its attempts, a message waits in the outbox if its receiver is known. A dead letter
     /// that was replayed is not replayed again until its subject fails again.
     ///
     /// # Errors
@@ -257,16 +257,12 @@ pub trait JobStore: Send {
     /// The store cannot be read or written.
     fn post(&mut self, messages: &[NewMessage], now: Timestamp) -> Result<(), StoreError>;
 
-    /// Up to `limit` messages for this receiver whose time has come, oldest first. Changes nothing.
+    /// Up to `limit` messages for this receiver, in the order in which they were posted; also those whose time has not
+    /// come. Changes nothing.
     ///
     /// # Errors
     /// The store cannot be read.
-    fn outgoing(
-        &mut self,
-        receiver: &str,
-        now: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Message>, StoreError>;
+    fn outbox(&mut self, receiver: &str, limit: usize) -> Result<Vec<Message>, StoreError>;
 
     /// Tells what became of messages. What is about a message with another number of attempts changes nothing.
     ///
@@ -308,7 +304,7 @@ pub trait JobStore: Send {
     /// The store cannot be read or written.
     fn save_hook(&mut self, hook: &HookState) -> Result<(), StoreError>;
 
-    /// Forgets a receiver.
+    /// Forgets a receiver with its messages.
     ///
     /// # Errors
     /// The store cannot be read or written.

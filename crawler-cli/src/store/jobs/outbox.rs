@@ -26,6 +26,8 @@ pub struct Message {
     pub message: NewMessage,
     /// When it was posted.
     pub posted_at: Timestamp,
+    /// When it is to be sent.
+    pub next_at: Timestamp,
     /// How often it was sent without success.
     pub attempts: u32,
 }

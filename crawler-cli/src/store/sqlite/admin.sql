@@ -49,6 +49,7 @@ CREATE TABLE idempotency (
 CREATE INDEX idempotency_at ON idempotency (at);
 CREATE TABLE hook (
     receiver TEXT PRIMARY KEY,
+    address TEXT NOT NULL,
     event INTEGER NOT NULL,
     damped INTEGER NOT NULL,
     damped_at INTEGER,
@@ -57,6 +58,9 @@ CREATE TABLE hook (
     stopped_at INTEGER,
     why TEXT
 ) STRICT, WITHOUT ROWID;
+-- Messages are sent in the order of their numbers.
+DROP INDEX outbox_turn;
+CREATE INDEX outbox_receiver ON outbox (receiver);
 INSERT INTO notice (at, kind, text)
     SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER), 'migrate', 'migrated the store to version 3'
     FROM url WHERE watched IS NOT NULL LIMIT 1;

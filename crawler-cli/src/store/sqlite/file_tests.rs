@@ -436,7 +436,7 @@ fn a_reader_goes_on_to_what_others_have_stored() {
 /// What version 3 has added, taken away again.
 const BACK_TO_2: &str = "
     DROP INDEX url_trouble; DROP INDEX url_host_trouble; DROP INDEX event_damped; DROP INDEX event_gone;
-    DROP INDEX dead_letter_turn; DROP INDEX dead_letter_reason;
+    DROP INDEX dead_letter_turn; DROP INDEX dead_letter_reason; DROP INDEX outbox_receiver; CREATE INDEX outbox_turn ON outbox (receiver, next_at);
     ALTER TABLE store DROP COLUMN id; ALTER TABLE url DROP COLUMN trouble;
     ALTER TABLE event DROP COLUMN damped; ALTER TABLE dead_letter DROP COLUMN turn;
     DELETE FROM number WHERE name = 'turn';

@@ -1,6 +1,6 @@
 //! What the database does for each list: it begins at a key in an index, and neither looks at all rows nor sorts them.
 
-use super::jobs::{hooks, letter_lists};
+use super::jobs::{hooks, letter_lists, outbox};
 use super::read::{PRUNED, damped_events, events_before};
 use super::watch::{guards, lists};
 use super::{Sqlite, admin};
@@ -104,8 +104,12 @@ fn lists() -> Vec<(String, &'static [&'static str])> {
             ],
         ),
         (
+            outbox::OF.to_owned(),
+            &["outbox USING INDEX outbox_receiver (receiver=?)"],
+        ),
+        (
             hooks::WAITING.to_owned(),
-            &["outbox USING COVERING INDEX outbox_turn (receiver=?)"],
+            &["outbox USING COVERING INDEX outbox_receiver (receiver=?)"],
         ),
         (
             admin::SAMPLES.to_owned(),

@@ -79,6 +79,7 @@ pub(crate) fn a_receiver_is_told_from_now_on<E: Engine>() {
     let (_engine, mut store) = begun::<E>();
     let start = HookState {
         receiver: "ops".to_owned(),
+        address: String::new(),
         events: Cursor::START,
         damped: Cursor::START,
         damped_at: None,
@@ -109,6 +110,7 @@ pub(crate) fn a_receiver_is_told_from_now_on<E: Engine>() {
     let mut hook = store.new_hook("ops").expect("readable");
     assert_eq!((hook.notices, hook.letters), (noted, told[0].0));
     hook.damped_at = Some(at(7));
+    hook.address = "a1b2".to_owned();
     hook.stopped = Some((at(8), "410 Gone".to_owned()));
     let other = HookState {
         receiver: "chat".to_owned(),
@@ -135,6 +137,8 @@ pub(crate) fn a_receiver_is_told_from_now_on<E: Engine>() {
         assert_eq!(counted, waiting);
     }
     assert_eq!(store.outbox_waiting("chat", 9).expect("readable"), 0);
+    store.forget_hook("ops").expect("written");
+    assert_eq!(store.outbox_waiting("ops", 9).expect("readable"), 0);
 }
 
 pub(crate) fn stores_have_different_ids<E: Engine>() {

@@ -131,7 +131,7 @@ fn is_told(store: &mut impl crate::store::Engine, seed: u64) -> bool {
     let all = events(store, Cursor::START);
     let told = all.iter().take_while(|event| event.cursor <= last);
     let told: Vec<String> = told.map(|event| event.cursor.0.to_string()).collect();
-    let posted = store.outgoing(RECEIVER, at(0), usize::MAX);
+    let posted = store.outbox(RECEIVER, usize::MAX);
     let posted = posted.expect("readable").into_iter();
     let posted: Vec<String> = posted
         .map(|message| String::from_utf8(message.message.body).expect("a number"))

@@ -262,6 +262,12 @@ pub trait WatchStore: Send {
     /// The store cannot be read.
     fn host(&mut self, root: &str) -> Result<Option<HostDetail>, StoreError>;
 
+    /// The URL of the root of a host; `None` if there is no such host.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn root_of(&mut self, host: HostId) -> Result<Option<String>, StoreError>;
+
     /// Reads the watched URLs that are meant, after this one, in the order of their numbers; those in no set any more, too,
     /// unless a set is meant.
     ///

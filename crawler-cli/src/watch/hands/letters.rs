@@ -135,7 +135,7 @@ pub(crate) fn done(number: u64, passed: u64, what: &str) -> String {
     let mut text = format!("{what} {}\n", count(number, "dead letter", "dead letters"));
     if passed > 0 {
         text += &format!(
-            "passed over {}: URLs in no set, or texts that are no URLs\n",
+            "passed over {}: URLs in no set, texts that are no URLs, or messages to unknown receivers\n",
             words::number(passed)
         );
     }

@@ -7,7 +7,7 @@ use crate::store::sqlite::failure::Failure;
 use crate::store::{Cursor, HookState, NoticeId, Turn};
 
 const COLUMNS: &str =
-    "SELECT receiver, event, damped, damped_at, notice, turn, stopped_at, why FROM hook";
+    "SELECT receiver, event, damped, damped_at, notice, turn, stopped_at, why, address FROM hook";
 
 /// A row of `hook`, but for its times.
 type Times = (Option<i64>, Option<(i64, String)>);
@@ -15,6 +15,7 @@ type Times = (Option<i64>, Option<(i64, String)>);
 fn read(row: &Row<'_>) -> rusqlite::Result<(HookState, Times)> {
     let state = HookState {
         receiver: row.get(0)?,
+        address: row.get(8)?,
         events: Cursor(row.get(1)?),
         damped: Cursor(row.get(2)?),
         damped_at: None,
@@ -55,6 +56,7 @@ pub(super) fn new(db: &Connection, receiver: &str) -> Result<HookState, Failure>
     let event = Cursor(last("SELECT coalesce(max(cursor), 0) FROM event")?);
     Ok(HookState {
         receiver: receiver.to_owned(),
+        address: String::new(),
         events: event,
         damped: event,
         damped_at: None,
@@ -67,8 +69,8 @@ pub(super) fn new(db: &Connection, receiver: &str) -> Result<HookState, Failure>
 }
 
 pub(super) fn save(db: &Connection, state: &HookState) -> Result<(), Failure> {
-    let replace = "REPLACE INTO hook (receiver, event, damped, damped_at, notice, turn, stopped_at, why) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    let replace = "REPLACE INTO hook (receiver, event, damped, damped_at, notice, turn, stopped_at, why, address) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
     let (stopped_at, why) = state.stopped.as_ref().map(|(at, why)| (at, why)).unzip();
     db.prepare_cached(replace)?.execute(params![
         state.receiver,
@@ -79,13 +81,18 @@ pub(super) fn save(db: &Connection, state: &HookState) -> Result<(), Failure> {
         state.letters.0,
         stopped_at.map(|at| at.as_millisecond()),
         why,
+        state.address,
     ])?;
     Ok(())
 }
 
 pub(super) fn forget(db: &Connection, receiver: &str) -> Result<(), Failure> {
-    db.prepare_cached("DELETE FROM hook WHERE receiver = ?1")?
-        .execute([receiver])?;
+    for delete in [
+        "DELETE FROM hook WHERE receiver = ?1",
+        "DELETE FROM outbox WHERE receiver = ?1",
+    ] {
+        db.prepare_cached(delete)?.execute([receiver])?;
+    }
     Ok(())
 }
 

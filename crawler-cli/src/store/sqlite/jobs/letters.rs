@@ -460,6 +460,10 @@ fn revive(
             topic,
             body,
         } => {
+            let is_known = "SELECT 1 FROM hook WHERE receiver = ?1";
+            if !db.prepare_cached(is_known)?.exists([&receiver])? {
+                return Ok(false);
+            }
             let message = NewMessage {
                 receiver,
                 topic,

@@ -184,13 +184,8 @@ impl JobStore for Sqlite {
         })
     }
 
-    fn outgoing(
-        &mut self,
-        receiver: &str,
-        now: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Message>, StoreError> {
-        self.read(outbox::outgoing(&self.db, receiver, now, limit))
+    fn outbox(&mut self, receiver: &str, limit: usize) -> Result<Vec<Message>, StoreError> {
+        self.read(outbox::of(&self.db, receiver, limit))
     }
 
     fn settle_outgoing(

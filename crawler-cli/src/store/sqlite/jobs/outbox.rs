@@ -31,17 +31,13 @@ pub(super) fn post(
     Ok(())
 }
 
-pub(super) fn outgoing(
-    db: &Connection,
-    receiver: &str,
-    now: Timestamp,
-    limit: usize,
-) -> Result<Vec<Message>, Failure> {
-    let query = "SELECT message, topic, posted_at, attempts, body FROM outbox \
-         WHERE receiver = ?1 AND next_at <= ?2 ORDER BY next_at, message LIMIT ?3";
-    let mut query = db.prepare_cached(query)?;
+pub(in crate::store::sqlite) const OF: &str = "SELECT message, topic, posted_at, attempts, body, next_at FROM outbox \
+     WHERE receiver = ?1 ORDER BY message LIMIT ?2";
+
+pub(super) fn of(db: &Connection, receiver: &str, limit: usize) -> Result<Vec<Message>, Failure> {
+    let mut query = db.prepare_cached(OF)?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut rows = query.query(params![receiver, now.as_millisecond(), limit])?;
+    let mut rows = query.query(params![receiver, limit])?;
     let mut messages = Vec::new();
     while let Some(row) = rows.next()? {
         messages.push(Message {
@@ -52,6 +48,7 @@ pub(super) fn outgoing(
                 body: row.get(4)?,
             },
             posted_at: codec::time(row.get(2)?)?,
+            next_at: codec::time(row.get(5)?)?,
             attempts: row.get(3)?,
         });
     }

@@ -275,6 +275,10 @@ impl WatchStore for Sqlite {
         self.read(lists::hosts(&self.db, list, limit))
     }
 
+    fn root_of(&mut self, host: HostId) -> Result<Option<String>, StoreError> {
+        self.read(read::root_of(&self.db, host))
+    }
+
     fn troubles(&mut self, host: HostId, limit: u64) -> Result<BTreeMap<State, u64>, StoreError> {
         self.read(lists::troubles(&self.db, host, limit))
     }

@@ -12,7 +12,7 @@ use crate::store::sqlite::codec;
 use crate::store::sqlite::failure::Failure;
 use crate::store::sqlite::memory::Memory;
 use crate::store::sqlite::read::{host as read_host, host_of, last_events};
-use crate::store::{HostDetail, UrlDetail, UrlId, WatchedUrl, Which};
+use crate::store::{HostDetail, HostId, UrlDetail, UrlId, WatchedUrl, Which};
 
 /// The columns that [`watched_url`] reads, the host and the last change.
 pub(super) const WATCHED: &str =
@@ -87,6 +87,10 @@ pub(super) fn host(db: &Connection, root: &str) -> Result<Option<HostDetail>, Fa
     let mut query = db.prepare_cached(&query)?;
     let mut rows = query.query([root])?;
     rows.next()?.map(host_detail).transpose()
+}
+
+pub(super) fn root_of(db: &Connection, host: HostId) -> Result<Option<String>, Failure> {
+    Ok(read_host(db, host.0)?.map(|host| host.root))
 }
 
 pub(super) fn export(
