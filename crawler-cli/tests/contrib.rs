@@ -50,6 +50,7 @@ fn exposition() -> BTreeMap<String, BTreeSet<String>> {
         store: Arc::default(),
         rejected: Arc::default(),
         vitals,
+        hooks: Arc::default(),
     });
     let text = metrics.text();
     let kind = Regex::new(r"^# TYPE (\w+) (\w+)$").expect("a pattern");

@@ -662,6 +662,7 @@ impl Service {
             vitals: Arc::new(Vitals::new(Instant::now())),
             schedules: Arc::default(),
             tokens: Arc::default(),
+            hooks: Arc::default(),
             is_public: false,
         };
         let server = ControlServer::start(store, operator).expect("listens");

@@ -15,6 +15,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
 use super::figures::Figures;
+use super::hooks::HookBoard;
 use super::vitals::Vitals;
 use crate::store::WriterFigures;
 use crate::store::sqlite::RejectedFigures;
@@ -31,6 +32,8 @@ pub struct Sources {
     pub rejected: Arc<RejectedFigures>,
     /// How the service is.
     pub vitals: Arc<Vitals>,
+    /// Those who are told of changes.
+    pub hooks: Arc<HookBoard>,
 }
 
 /// The metrics of a service.
@@ -48,6 +51,7 @@ pub struct Sources {
 ///     store: Arc::default(),
 ///     rejected: Arc::default(),
 ///     vitals,
+///     hooks: Arc::default(),
 /// });
 /// assert!(metrics.text().contains("courser_check_inflight 0"));
 /// ```

@@ -61,7 +61,7 @@ pub use evidence::{Negative, Negatives};
 pub use record::{Answer, Answers, Record, RecordError};
 pub use rules::{Flapping, GoneRule, Profile, Resurrect, Rules};
 pub use schedule::{Intervals, Ladder, Reconcile};
-pub use states::{Flag, PruneWait, State, Transition, Why};
+pub use states::{Flag, PruneWait, State, Transition, Why, event_of};
 
 #[cfg(test)]
 mod tests;

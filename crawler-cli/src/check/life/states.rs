@@ -95,13 +95,18 @@ pub struct Transition {
 impl Transition {
     /// The name of the event, for those that people want to hear of: `broken`, `gone`, `pruned`, `resurrected`.
     pub fn event(&self) -> Option<&'static str> {
-        match (self.from, self.to) {
-            (State::Gone | State::Pruned, State::Alive) => Some("resurrected"),
-            (_, State::Broken) => Some("broken"),
-            (_, State::Gone) => Some("gone"),
-            (_, State::Pruned) => Some("pruned"),
-            _ => None,
-        }
+        event_of(self.from, self.to)
+    }
+}
+
+/// The name of the event of a change between these states; see [`Transition::event`].
+pub fn event_of(from: State, to: State) -> Option<&'static str> {
+    match (from, to) {
+        (State::Gone | State::Pruned, State::Alive) => Some("resurrected"),
+        (_, State::Broken) => Some("broken"),
+        (_, State::Gone) => Some("gone"),
+        (_, State::Pruned) => Some("pruned"),
+        _ => None,
     }
 }
 

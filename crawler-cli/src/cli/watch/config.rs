@@ -97,8 +97,12 @@ fn checked(loaded: &Loaded, now: Timestamp) -> String {
             next(schedule, now)
         );
     }
-    if !config.webhooks.is_empty() {
-        text.push_str("webhooks: this version does not send them\n");
+    for hook in config.webhooks.iter().filter(|hook| hook.secret.is_none()) {
+        let _ = writeln!(
+            text,
+            "webhook {}: without secret_file, its messages are not signed",
+            terminal::neutralise(&hook.name)
+        );
     }
     text
 }

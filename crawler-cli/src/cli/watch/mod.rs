@@ -27,6 +27,7 @@ mod sets;
 mod target;
 mod token;
 mod verb;
+mod webhook;
 
 use config_rows::ConfigRows;
 use verb::verb;
@@ -55,6 +56,7 @@ const VERBS: &[Verb] = &[
     verb::<pause::Resume>(),
     verb::<dlq::Dlq>(),
     verb::<schedule::Schedule>(),
+    verb::<webhook::Webhook>(),
     verb::<token::Token>(),
     verb::<db::Db>(),
     config::VERB,

@@ -66,6 +66,7 @@ impl Served {
             store: store.figures(),
             rejected,
             vitals: Arc::clone(&vitals),
+            hooks: Arc::default(),
         };
         let (handle, inbox) = core_channel();
         let operator = Operator {
@@ -74,6 +75,7 @@ impl Served {
             vitals: Arc::clone(&vitals),
             schedules: Arc::default(),
             tokens: Arc::default(),
+            hooks: Arc::default(),
             is_public: false,
         };
         let loaded = Loaded::parse(config, Path::new("watch.toml"), &[]).expect("valid");

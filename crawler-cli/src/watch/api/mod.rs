@@ -40,6 +40,7 @@ pub(in crate::watch) fn routes() -> Router<Arc<Site>> {
         .route("/api/v1/dead-letters", get(letters::list))
         .route("/api/v1/dead-letter", get(letters::one))
         .route("/api/v1/schedules", get(service::schedules))
+        .route("/api/v1/webhooks", get(service::webhooks))
         .route("/api/v1/notices", get(service::notices))
 }
 

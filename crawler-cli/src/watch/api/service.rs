@@ -12,6 +12,7 @@ use super::{Answered, good, page};
 use crate::store::NoticeId;
 use crate::watch::admin::Site;
 use crate::watch::config::ScheduleConfig;
+use crate::watch::hands::webhooks::json as webhook;
 
 /// `GET /api/v1`
 pub(super) async fn index(uri: Uri) -> Answered {
@@ -46,6 +47,14 @@ pub(super) async fn schedules(State(site): State<Arc<Site>>, uri: Uri) -> Answer
 fn next_firings(schedule: &ScheduleConfig, now: Timestamp) -> Vec<Timestamp> {
     let schedule = schedule.schedule("");
     schedule.map_or_else(|_| Vec::new(), |schedule| schedule.next_firings(now, NEXT))
+}
+
+/// `GET webhooks`
+pub(super) async fn webhooks(State(site): State<Arc<Site>>, uri: Uri) -> Answered {
+    Query::read(&uri, &[])?;
+    let live = site.live().await;
+    let hooks = site.read(move |reader| reader.hooks(&live)).await?;
+    Ok(page(hooks.iter().map(webhook).collect(), None))
 }
 
 /// `GET notices`

@@ -239,6 +239,7 @@ fn nothing_is_changed_by_http() {
         "holds",
         "dead-letters",
         "schedules",
+        "webhooks",
         "changes",
     ] {
         let answer = served.exchange(format!(

@@ -13,6 +13,7 @@ pub(super) fn find(config: &Config, reader: &mut Reader<'_>) {
     hosts(config, reader);
     sets(config, reader);
     schedules(config, reader);
+    webhooks(config, reader);
 }
 
 /// The tables that are there once.
@@ -102,6 +103,36 @@ fn schedules(config: &Config, reader: &mut Reader<'_>) {
         }
     }
 }
+
+fn webhooks(config: &Config, reader: &mut Reader<'_>) {
+    let mut names = BTreeSet::new();
+    for (index, hook) in config.webhooks.iter().enumerate() {
+        let entry = format!("webhook[{index}]");
+        if !hook.name.is_empty() && !names.insert(&hook.name) {
+            let (key, why) = match format!("{entry}.name") {
+                key if reader.is_set(&key) => {
+                    (key, format!("there is another webhook {}", hook.name))
+                }
+                _ => (
+                    entry.clone(),
+                    format!("there is another webhook {}: set name", hook.name),
+                ),
+            };
+            reader.contradiction(&key, &why);
+        }
+        let is_private = hook.allow_private.unwrap_or(config.limits.allow_private);
+        if hook.url.as_ref().is_some_and(|url| url.scheme() == "http") && !is_private {
+            let why = "all on the way could read and change the messages; use https, or set allow_private for a receiver in the own network";
+            reader.contradiction(&format!("{entry}.url"), why);
+        }
+        if index == MOST_WEBHOOKS {
+            reader.contradiction(&entry, &format!("there are more than {MOST_WEBHOOKS}"));
+        }
+    }
+}
+
+/// The most webhooks: each has a thread.
+const MOST_WEBHOOKS: usize = 32;
 
 /// The first key that is set.
 fn set_one(reader: &Reader<'_>, keys: [&'static str; 2]) -> &'static str {

@@ -10,10 +10,11 @@ use base64::prelude::BASE64_STANDARD;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::entries::HostConfig;
+use super::entries::{HostConfig, WebhookConfig};
 use super::kinds::{FilePath, Scalar, quoted};
 use super::reader::{Kind, Reader};
 use crate::crawl::identity::Identity;
+use crate::watch::hooks::Secret;
 
 /// `match = "*.example.org"`
 pub(super) struct Pattern;
@@ -112,12 +113,46 @@ impl Kind for Credentials {
     }
 }
 
-/// Adds what the file says. Errors have the number of a line, and nothing of what stands there.
-fn add(identity: &mut Identity, path: &Path) -> Result<(), String> {
+/// `secret_file = "FILE"`
+pub(super) struct SigningKeys;
+
+impl Kind for SigningKeys {
+    type Value = WebhookConfig;
+    const ALLOWED: &'static str = <FilePath as Scalar>::ALLOWED;
+
+    fn read(into: &mut WebhookConfig, reader: &mut Reader<'_>, value: &Spanned<DeValue<'_>>) {
+        let read = FilePath::parse(value.get_ref(), reader.folder()).and_then(|path| {
+            let secret = Secret::parse(&text_of(&path)?);
+            let secret = secret.map_err(|why| {
+                let allowed = "lines with whsec_ and the key in Base64";
+                format!("{}: {why}; allowed: {allowed}", path.display())
+            });
+            into.secret = Some(secret?);
+            into.secret_file = Some(path);
+            Ok(())
+        });
+        if let Err(why) = read {
+            reader.wrong(value.span(), &why);
+        }
+    }
+
+    fn show(value: &WebhookConfig) -> Option<String> {
+        <FilePath as Scalar>::show(value.secret_file.as_ref()?)
+    }
+}
+
+/// The text of a small file with secrets.
+fn text_of(path: &Path) -> Result<String, String> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text));
+    read.map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(text)
+}
+
+/// Adds what the file says. Errors have the number of a line, and nothing of what stands there.
+fn add(identity: &mut Identity, path: &Path) -> Result<(), String> {
+    let text = text_of(path)?;
     let shown = path.display();
-    read.map_err(|error| format!("{shown}: {error}"))?;
     let mut is_empty = true;
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();

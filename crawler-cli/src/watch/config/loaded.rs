@@ -10,7 +10,7 @@ use super::contradictions;
 use super::error::{ConfigError, Place};
 use super::reader::{PREFIX, Reader};
 use super::tables::{Row, TABLES, written};
-use super::{Config, JobConfig};
+use super::{Config, JobConfig, WebhookConfig};
 use crate::check::life::Profile;
 use crate::terminal;
 
@@ -64,6 +64,10 @@ impl Loaded {
         }
         let names: Vec<_> = TABLES.iter().map(|table| table.name()).collect();
         reader.unknown_tables(root.get_ref(), &names);
+        config
+            .webhooks
+            .iter_mut()
+            .for_each(WebhookConfig::name_by_host);
         if let Some(timeout) = config.policy.profile.adaptive_timeout()
             && !reader.is_set(ADAPTIVE_TIMEOUT)
         {

@@ -1,5 +1,6 @@
 //! Whole files, and what is said about them.
 
+use std::fs;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
@@ -375,9 +376,46 @@ fn values_that_contradict_each_other_are_told() {
             "[[set]]\nname = 'docs'\nurls = 'u'\n[[schedule]]\nname = 'n'\ncron = '@daily'\njob = { sitemap = 'http://a/', into_set = 'docs' }\n",
             "7:1: schedule[0].job: the set docs has a source of its own; each would remove what the other one adds",
         ),
+        (
+            "[[webhook]]\nurl = 'https://a/1'\n[[webhook]]\nurl = 'https://a/2'\n",
+            "3:1: webhook[1]: there is another webhook a: set name",
+        ),
+        (
+            "[[webhook]]\nurl = 'https://a/'\n[[webhook]]\nurl = 'https://b/'\nname = 'a'\n",
+            "5:1: webhook[1].name: there is another webhook a",
+        ),
+        (
+            "[[webhook]]\nurl = 'http://a/T0ken'\n",
+            "2:1: webhook[0].url: all on the way could read and change the messages; use https, or set allow_private for a receiver in the own network",
+        ),
     ] {
         assert_eq!(errors(text), [expected]);
     }
+}
+
+#[test]
+fn webhooks_have_names_and_keys() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |text: &str| fs::write(folder.path().join("key"), text).expect("written");
+    let text = "[limits]\nallow_private = true\n[[webhook]]\nurl = 'http://A.example:8080/T0ken'\nsecret_file = 'key'\n";
+    let read = || Config::parse(text, folder.path());
+    let wrong = || read().expect_err("wrong")[0].to_string();
+    let path = folder.path().join("key").display().to_string();
+    let missing = wrong();
+    let place = format!("5:15: webhook[0].secret_file: {path}: ");
+    assert!(missing.starts_with(&place), "{missing}");
+    write("hush\n");
+    let allowed = "allowed: lines with whsec_ and the key in Base64";
+    assert_eq!(
+        wrong(),
+        format!("{place}line 1: a key begins with whsec_; {allowed}")
+    );
+    write("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n");
+    let config = read().expect("valid");
+    let hook = &config.webhooks[0];
+    assert_eq!(hook.name, "a.example");
+    assert!(hook.secret.is_some());
+    assert!(!format!("{config:?}").contains("MfKQ"));
 }
 
 #[test]

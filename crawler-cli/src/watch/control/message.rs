@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::check::host::HeadUse;
 use crate::store::{DeadLetterFilter, DeadLetterId, HoldEnd, Scope};
 use crate::watch::core::Waiting;
+use crate::watch::hooks::HookStatus;
 
 /// What is asked of the store, or of the service that runs on it.
 ///
@@ -94,6 +95,13 @@ pub enum Command {
     Drop {
         /// Which dead letters.
         letters: Letters,
+    },
+    /// Does something with a receiver of webhooks. Answer: [`Reply::Done`], or [`Reply::Tested`].
+    Webhook {
+        /// Its name.
+        name: String,
+        /// What is done.
+        deed: WebhookDeed,
     },
     /// Makes or removes a token. Answer: [`Reply::Done`].
     Token {
@@ -192,6 +200,16 @@ pub enum ScheduleDeed {
     Resume,
 }
 
+/// What is done with a receiver of webhooks.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WebhookDeed {
+    /// It gets a test message. For this a service has to run.
+    Test,
+    /// It gets messages again if it wanted no more, and what waits is sent without further wait.
+    Resume,
+}
+
 /// What is done with a token.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -245,6 +263,13 @@ pub enum Reply {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<i64>,
     },
+    /// A receiver of webhooks was tried.
+    Tested {
+        /// Whether it took the message.
+        is_good: bool,
+        /// What it answered, or why it did not.
+        answer: String,
+    },
     /// Done.
     Done,
     /// Nothing was changed.
@@ -292,6 +317,9 @@ pub struct LiveStatus {
     /// What its core says; absent if the core did not answer in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core: Option<CoreStatus>,
+    /// Those who are told of changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub webhooks: Vec<HookStatus>,
 }
 
 /// Whether the store can be written.

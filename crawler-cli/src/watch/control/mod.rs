@@ -23,6 +23,7 @@ pub use core::{CoreHandle, CoreInbox, CoreMessage, core_channel};
 pub use message::{
     Command, CoreStatus, GuardOn, HoldDeed, HostLimits, HostLive, HostWaits, Letters, LiveStatus,
     Pruned, Refusal, RefusalKind, Reply, ScheduleDeed, StoreCondition, Target, TokenDeed,
+    WebhookDeed,
 };
 pub use operate::Operator;
 pub(crate) use perform::check_name;

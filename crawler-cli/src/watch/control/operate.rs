@@ -9,10 +9,11 @@ use url::Url;
 
 use super::core::{CoreHandle, CoreMessage};
 use super::message::{
-    Command, HostLive, LiveStatus, RefusalKind, Reply, StoreCondition, TokenDeed,
+    Command, HostLive, LiveStatus, RefusalKind, Reply, StoreCondition, TokenDeed, WebhookDeed,
 };
-use super::perform::{By, Schedules, perform, refused};
+use super::perform::{By, Schedules, no_webhook, perform, refused};
 use crate::store::{StoreHandle, WriterState};
+use crate::watch::hooks::HookBoard;
 use crate::watch::tokens::Tokens;
 use crate::watch::vitals::Vitals;
 
@@ -29,6 +30,8 @@ pub struct Operator<H> {
     pub schedules: Arc<RwLock<Schedules>>,
     /// Those who are let in over HTTP.
     pub tokens: Arc<Tokens>,
+    /// Those who are told of changes.
+    pub hooks: Arc<HookBoard>,
     /// Whether the service listens beyond this machine: then it keeps its last token.
     pub is_public: bool,
 }
@@ -48,6 +51,7 @@ impl<H: StoreHandle> Operator<H> {
                 WriterState::Closed => StoreCondition::Failing("it is closed".to_owned()),
             },
             core: self.core.status(host, CORE_PATIENCE),
+            webhooks: self.hooks.all(),
         }
     }
 
@@ -66,7 +70,25 @@ impl<H: StoreHandle> Operator<H> {
                 RefusalKind::Wrong,
                 "the service listens beyond this machine, and this is its last token",
             ),
+            Command::Webhook {
+                name,
+                deed: WebhookDeed::Test,
+            } => self.test(&name),
             command => self.change(command, who),
+        }
+    }
+
+    fn test(&self, name: &str) -> Reply {
+        match self.hooks.test(name) {
+            Some(Ok(answer)) => Reply::Tested {
+                is_good: true,
+                answer,
+            },
+            Some(Err(answer)) => Reply::Tested {
+                is_good: false,
+                answer,
+            },
+            None => refused(RefusalKind::NotFound, no_webhook(name)),
         }
     }
 
@@ -78,6 +100,10 @@ impl<H: StoreHandle> Operator<H> {
         let concerns_core = concerns_core(&command);
         let is_replay = matches!(command, Command::Replay { .. });
         let is_token = matches!(command, Command::Token { .. });
+        let webhook = match &command {
+            Command::Webhook { name, .. } => Some(name.clone()),
+            _ => None,
+        };
         let schedules = Arc::clone(&self.schedules);
         let performed = self.store.call(move |engine| {
             let schedules = schedules.read().unwrap_or_else(PoisonError::into_inner);
@@ -97,6 +123,9 @@ impl<H: StoreHandle> Operator<H> {
         {
             self.vitals.note_replayed(count);
         }
+        if let Some(name) = webhook {
+            self.hooks.resume(&name);
+        }
         if concerns_core {
             // Whether the core listens or not: what it is told is in the store, and it finds it there.
             self.core.tell(CoreMessage::LookAgain);
@@ -109,7 +138,7 @@ impl<H: StoreHandle> Operator<H> {
 fn concerns_core(command: &Command) -> bool {
     match command {
         Command::Status { .. } | Command::Remove { .. } | Command::Token { .. } => false,
-        Command::Schedule { .. } | Command::Drop { .. } => false,
+        Command::Schedule { .. } | Command::Drop { .. } | Command::Webhook { .. } => false,
         Command::Add { .. } | Command::Recheck { .. } | Command::Replay { .. } => true,
         Command::Hold { .. } | Command::Pause { .. } | Command::Resume { .. } => true,
     }

@@ -5,7 +5,9 @@ use std::num::NonZeroU32;
 
 use jiff::Timestamp;
 
-use super::message::{Command, HoldDeed, Refusal, RefusalKind, Reply, ScheduleDeed, Target};
+use super::message::{
+    Command, HoldDeed, Refusal, RefusalKind, Reply, ScheduleDeed, Target, WebhookDeed,
+};
 use super::token::token;
 use crate::check::life::State;
 use crate::store::{
@@ -193,6 +195,7 @@ pub fn perform(
             // What was dropped is not met again, so the same command goes on.
             count(dropped, 0, (dropped == PIECE as u64).then_some(0))
         }
+        Command::Webhook { name, deed } => webhook(engine, name, *deed, by)?,
         Command::Token { deed } => token(engine, deed, by)?,
     };
     Ok(reply.into())
@@ -282,6 +285,28 @@ fn schedule(
     engine.update_schedule(name, &change)?;
     note(engine, "schedule", format!("{done} schedule {name}"), by)?;
     Ok(Reply::Done)
+}
+
+fn webhook(
+    engine: &mut dyn Engine,
+    name: &str,
+    deed: WebhookDeed,
+    by: &By,
+) -> Result<Reply, StoreError> {
+    if deed == WebhookDeed::Test {
+        return Ok(refused(RefusalKind::Wrong, "no service runs on the store"));
+    }
+    let Some(mut hook) = engine.hook(name)? else {
+        return Ok(refused(RefusalKind::NotFound, no_webhook(name)));
+    };
+    hook.stopped = None;
+    engine.save_hook(&hook)?;
+    note(engine, "webhook", format!("resumed the webhook {name}"), by)?;
+    Ok(Reply::Done)
+}
+
+pub(super) fn no_webhook(name: &str) -> String {
+    format!("{name}: no such webhook")
 }
 
 fn paused(is_paused: bool) -> ScheduleChange {

@@ -29,6 +29,7 @@ use crate::watch::control::{
 };
 use crate::watch::core::{Settings, Watcher};
 use crate::watch::hands::Reader;
+use crate::watch::hooks::{HookBoard, Hooks, HooksError};
 use crate::watch::log;
 use crate::watch::metrics::Sources;
 use crate::watch::series::Sampler;
@@ -49,6 +50,7 @@ pub(super) struct Service {
     tools: Arc<Tools>,
     sets: SetReader,
     planner: Planner,
+    hooks: Hooks,
     vitals: Arc<Vitals>,
     notifier: Notifier,
     housekeeping: Housekeeping,
@@ -95,11 +97,13 @@ impl Service {
         // A missing name counts only if the C library, with its own configuration, does not find it either.
         let core = core.with_second_resolver(SystemResolver::new());
         let vitals = Arc::new(Vitals::new(Instant::now()));
+        let board = Arc::<HookBoard>::default();
         let sources = Sources {
             checks: Arc::clone(core.figures()),
             store: store.figures(),
             rejected,
             vitals: Arc::clone(&vitals),
+            hooks: Arc::clone(&board),
         };
         let mut reader = Reader::open(&config.store.file).map_err(Failure::Store)?;
         let tokens = Arc::new(Tokens::new(reader.tokens().map_err(Failure::Store)?));
@@ -114,6 +118,7 @@ impl Service {
             vitals: Arc::clone(&vitals),
             schedules: Arc::clone(&schedules),
             tokens,
+            hooks: Arc::clone(&board),
             is_public,
         };
         let site = Site::new(operator.clone(), sources, reader, Arc::clone(&current));
@@ -141,10 +146,16 @@ impl Service {
             config.sets.clone(),
             Arc::clone(&tools),
         );
+        let hooks = Hooks::start(config, store.clone(), &config.store.file, board);
+        let hooks = hooks.map_err(|error| match error {
+            HooksError::Store(error) => Failure::Store(error),
+            HooksError::Thread(error) => cannot("the webhooks")(error),
+        });
         let keep = config.store.keep;
         let mut service = Self {
             sets: sets.map_err(cannot("the reader of sets"))?,
             planner: planner.map_err(cannot("the schedules"))?,
+            hooks: hooks?,
             housekeeping: Housekeeping::new(Arc::clone(&vitals), sampler, keep),
             notifier: Notifier::new(),
             looked: (None, 0),
@@ -168,6 +179,7 @@ impl Service {
             socket = %service.control.path().display(),
             sets = loaded.config.sets.len(),
             schedules = loaded.config.schedules.len(),
+            webhooks = loaded.config.webhooks.len(),
             "started"
         );
         if let Some(text) = few_files {
@@ -239,6 +251,7 @@ impl Service {
         if groups != self.looked.1 && !self.looked.0.is_some_and(is_soon) {
             self.looked = (Some(now), groups);
             self.core.look_again();
+            self.hooks.look();
         }
     }
 
@@ -301,6 +314,12 @@ impl Service {
             config.sets.clone(),
             Arc::clone(&self.tools),
         );
+        if let Err(error) = self.hooks.reload(config) {
+            self.tools.note(
+                "webhook",
+                &format!("the webhooks stay as they were: {error}"),
+            );
+        }
         let in_words = match changed.is_empty() {
             true => "nothing".to_owned(),
             false => changed.join(", "),
@@ -327,10 +346,11 @@ impl Service {
             .drain_timeout
             .unwrap_or(NEVER);
         let end = Instant::now() + longest;
-        let (planner, sets) = (self.planner, self.sets);
+        let (planner, sets, hooks) = (self.planner, self.sets, self.hooks);
         // Jobs are drained beside the core, in the same time. So are readings, which may wait for a file system.
         let readings = thread::spawn(move || sets.stop());
         let jobs = thread::spawn(move || planner.drain(longest));
+        let messages = thread::spawn(move || hooks.stop(longest));
         let mut is_done = false;
         while !is_done && Instant::now() < end {
             match self.core.drain(end.min(Instant::now() + TURN)) {
@@ -344,7 +364,8 @@ impl Service {
             self.vitals.tick(now);
             self.notifier.turn(now);
         }
-        while !jobs.is_finished() || !(readings.is_finished() || Instant::now() >= end) {
+        let has_ended = || readings.is_finished() && messages.is_finished();
+        while !jobs.is_finished() || !(has_ended() || Instant::now() >= end) {
             // Jobs that do not end in time are left to the next start; a reading that was cut short removes nothing.
             thread::sleep(TURN);
             let now = Instant::now();

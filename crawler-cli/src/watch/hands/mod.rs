@@ -13,6 +13,7 @@ pub(in crate::watch) mod strip;
 mod today;
 mod tokens;
 mod values;
+pub(in crate::watch) mod webhooks;
 pub(in crate::watch) mod why;
 pub(in crate::watch) mod words;
 
@@ -28,6 +29,7 @@ use url::Url;
 
 pub use export::{ExportError, ExportFormat, Exported};
 pub(crate) use letters::done as letters_done;
+pub(in crate::watch) use letters::subject as letter_subject;
 pub use why::Live;
 pub(crate) use words::{count as counted, safe, url as shown_url};
 
@@ -37,6 +39,7 @@ use crate::store::{
     Lanes, PauseStore, ScheduleState, StoreError, StoreErrorKind, StoredToken, Subject, UrlDetail,
     WatchStore,
 };
+use crate::watch::hooks::HookStatus;
 use status::{GRACE, Late, MOST_COUNTED, Overview};
 pub(in crate::watch) use today::Today;
 use why::Around;
@@ -128,7 +131,7 @@ impl Reader {
         shape: Shape,
     ) -> Result<String, StoreError> {
         let around = self.around(None, live, now)?;
-        let overview = self.overview(now, MOST_COUNTED)?;
+        let overview = self.overview(&around.live, now, MOST_COUNTED)?;
         Ok(match shape {
             Shape::Text => status::text(&overview, &around),
             Shape::Json => line(&status::json(&overview, &around)),
@@ -275,6 +278,34 @@ impl Reader {
         })
     }
 
+    /// How the receivers of webhooks fare, one in each line; empty if there is none.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn webhooks(
+        &mut self,
+        live: &Live,
+        now: Timestamp,
+        shape: Shape,
+    ) -> Result<String, StoreError> {
+        let hooks = self.hooks(live)?;
+        Ok(match shape {
+            Shape::Text => webhooks::rows(&hooks, now),
+            Shape::Json => hooks
+                .iter()
+                .map(|hook| line(&webhooks::json(hook)))
+                .collect(),
+        })
+    }
+
+    /// How the receivers of webhooks fare: as the service says, or as far as the store knows.
+    pub(in crate::watch) fn hooks(&mut self, live: &Live) -> Result<Vec<HookStatus>, StoreError> {
+        match live.running() {
+            Some(status) => Ok(status.webhooks.clone()),
+            None => webhooks::stored(&mut self.store),
+        }
+    }
+
     /// Writes the dead letters that pass the filter, one in each line, and tells how many.
     ///
     /// # Errors
@@ -391,9 +422,11 @@ impl Reader {
     /// What the store says about everything. Late URLs are counted up to `most_late`.
     pub(in crate::watch) fn overview(
         &mut self,
+        live: &Live,
         now: Timestamp,
         most_late: u64,
     ) -> Result<Overview, StoreError> {
+        let webhooks = self.hooks(live)?;
         let store = &mut self.store;
         let mut jobs = Vec::new();
         for queue in store.queues()? {
@@ -427,6 +460,7 @@ impl Reader {
             cycle: store.cycles(1)?.pop(),
             schedules: store.schedules()?,
             letters: store.dead_letter_counts()?,
+            webhooks,
             jobs,
             late,
         })

@@ -14,6 +14,7 @@ use crate::store::{
     Cycle, HostDetail, HostHold, ScheduleState, Scope, SetInfo, UrlDetail, WatchCounts,
 };
 use crate::watch::control::{CoreStatus, LiveStatus, StoreCondition};
+use crate::watch::hooks::HookStatus;
 
 /// What the store says about everything.
 #[derive(Clone, Debug)]
@@ -29,6 +30,8 @@ pub(in crate::watch) struct Overview {
     pub(in crate::watch) letters: Vec<(String, u64)>,
     /// Jobs by queue: waiting and started.
     pub(in crate::watch) jobs: Vec<(String, u64, u64)>,
+    /// Those who are told of changes.
+    pub(in crate::watch) webhooks: Vec<HookStatus>,
     pub(in crate::watch) late: Late,
 }
 
@@ -102,6 +105,7 @@ pub(in crate::watch) fn text(overview: &Overview, around: &Around) -> String {
         );
         sheet.field("Jobs", &text);
     }
+    webhooks(&mut sheet, &overview.webhooks, now);
     sets(&mut sheet, &overview.sets, now);
     if !overview.schedules.is_empty() {
         sheet.line("");
@@ -227,6 +231,21 @@ fn partly_paused(sheet: &mut Sheet, around: &Around) {
             "Paused",
             &format!("{what} since {since} by {}", safe(&pause.who)),
         );
+    }
+}
+
+fn webhooks(sheet: &mut Sheet, hooks: &[HookStatus], now: Timestamp) {
+    if hooks.is_empty() {
+        return;
+    }
+    sheet.field("Webhooks", "");
+    for hook in hooks {
+        sheet.more(&format!(
+            "{}: {}; {}",
+            safe(&hook.name),
+            super::webhooks::condition(hook, now),
+            super::webhooks::waiting(hook, now)
+        ));
     }
 }
 
@@ -372,6 +391,7 @@ pub(in crate::watch) fn json(overview: &Overview, around: &Around) -> Value {
             json!({ "what": pause.what, "since": pause.since, "who": pause.who })
         }).collect::<Value>(),
         "dead_letters": letters,
+        "webhooks": overview.webhooks.iter().map(super::webhooks::json).collect::<Value>(),
         "jobs": jobs.collect::<Value>(),
         "sets": sets.collect::<Value>(),
         "schedules": overview.schedules.iter().map(super::schedules::json).collect::<Value>(),

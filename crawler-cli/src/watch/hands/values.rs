@@ -111,7 +111,7 @@ impl Reader {
     ) -> Result<Value, StoreError> {
         let around = self.around(None, live, now)?;
         Ok(status::json(
-            &self.overview(now, status::MOST_COUNTED)?,
+            &self.overview(&around.live, now, status::MOST_COUNTED)?,
             &around,
         ))
     }

@@ -3,12 +3,15 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use prometheus_client::metrics::MetricType::{self, Counter, Gauge, Info};
 
 use super::{Family, Value};
 use crate::check::life::State;
+use crate::check::life::time::between;
 use crate::store::Buckets;
 use crate::watch::figures::{Histogram, Method, Phase, Reason};
+use crate::watch::hooks::Delivery;
 
 /// All metrics, without their prefix.
 pub(super) const FAMILIES: &[Family] = &[
@@ -339,6 +342,46 @@ pub(super) const FAMILIES: &[Family] = &[
         series: |_, to| {
             let version = env!("CARGO_PKG_VERSION");
             to(&[("version", version), ("commit", COMMIT)], Value::Info);
+        },
+    },
+    Family {
+        name: "webhook_deliveries",
+        help: "Deliveries of messages by how they ended; what became a dead letter had failed, too",
+        kind: Counter,
+        series: |from, to| {
+            for how in Delivery::ALL {
+                let count = from.hooks.deliveries(how);
+                to(&[("result", how.name())], Value::Count(count));
+            }
+        },
+    },
+    Family {
+        name: "webhook_messages",
+        help: "Messages that wait for their receivers",
+        kind: Gauge,
+        series: |from, to| {
+            let waiting = from.hooks.all().iter().map(|hook| hook.waiting).sum();
+            to(&[], number(waiting));
+        },
+    },
+    Family {
+        name: "webhook_oldest_seconds",
+        help: "For how long the oldest message waits",
+        kind: Gauge,
+        series: |from, to| {
+            let oldest = from.hooks.all().iter().filter_map(|hook| hook.oldest).min();
+            let age = oldest.map(|at| between(at, Timestamp::now()));
+            to(&[], Value::Share(age.unwrap_or_default().as_secs_f64()));
+        },
+    },
+    Family {
+        name: "webhook_stopped",
+        help: "Receivers that want no messages any more",
+        kind: Gauge,
+        series: |from, to| {
+            let all = from.hooks.all();
+            let stopped = all.iter().filter(|hook| hook.is_stopped()).count();
+            to(&[], number(stopped as u64));
         },
     },
     Family {

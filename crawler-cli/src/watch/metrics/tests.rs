@@ -83,6 +83,7 @@ fn busy() -> Metrics {
         store: Arc::default(),
         rejected,
         vitals,
+        hooks: Arc::default(),
     })
 }
 
@@ -121,7 +122,7 @@ fn names_follow_the_rules() {
         assert!(family.is_some(), "{name} is of no family");
         let known = [
             "class", "code", "method", "reason", "phase", "from", "to", "state", "kind", "op",
-            "job", "version", "commit", "le",
+            "job", "result", "version", "commit", "le",
         ];
         for label in labels.keys() {
             assert!(

@@ -143,7 +143,7 @@ fn now(asked: &Asked, around: &Around) -> Markup {
 
 /// A title that is longer, such as that of a URL, is shown in smaller print.
 const LONG: usize = 90;
-const PAGES: [(&str, &str); 9] = [
+const PAGES: [(&str, &str); 10] = [
     ("/", "Overview"),
     ("/urls", "URLs"),
     ("/hosts", "Hosts"),
@@ -151,6 +151,7 @@ const PAGES: [(&str, &str); 9] = [
     ("/holds", "Holds"),
     ("/letters", "Dead letters"),
     ("/schedules", "Schedules"),
+    ("/webhooks", "Webhooks"),
     ("/config", "Configuration"),
     ("/log", "Log"),
 ];

@@ -21,6 +21,7 @@ mod schedules;
 mod strip;
 mod url;
 mod urls;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -52,6 +53,7 @@ pub(in crate::watch) fn routes() -> Router<Arc<Site>> {
         .route("/letters", get(letters::page))
         .route("/letter", get(letters::one))
         .route("/schedules", get(schedules::page))
+        .route("/webhooks", get(webhooks::page))
         .route("/config", get(config::page))
         .route("/log", get(log::page))
         .route("/do/{deed}", get(forms::question).post(forms::perform))

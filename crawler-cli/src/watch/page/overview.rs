@@ -45,7 +45,7 @@ pub(super) async fn page(asked: Asked) -> Answer {
         };
         Ok(Seen {
             // How late the work is, is known by the figures.
-            overview: reader.overview(around.now, 0)?,
+            overview: reader.overview(&around.live, around.now, 0)?,
             today: reader.today(around.now)?.clone(),
             changes: reader.store().events_before(Cursor(i64::MAX), LATEST)?,
             stored,

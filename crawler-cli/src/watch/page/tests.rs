@@ -182,6 +182,7 @@ fn every_link_leads_to_a_page_that_is_well_formed_and_inert() {
         "/holds",
         "/letters",
         "/schedules",
+        "/webhooks",
         "/config",
         "/log",
     ] {

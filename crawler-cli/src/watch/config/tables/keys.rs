@@ -6,7 +6,7 @@ use crate::check::life::{GoneRule, Profile, Reconcile, Resurrect};
 use crate::jobs::{CatchUp, Overlap};
 use crate::watch::config::cron::{Cron, Zone};
 use crate::watch::config::entries::{HostConfig, ScheduleConfig, SetConfig, Topic, WebhookConfig};
-use crate::watch::config::headers::{Credentials, Headers, Pattern};
+use crate::watch::config::headers::{Credentials, Headers, Pattern, SigningKeys};
 use crate::watch::config::job::Job;
 use crate::watch::config::kinds::{
     Address, Choice, Choices, Count, FilePath, Flag, Growing, Hook, HostNames, Inline, Interval,
@@ -355,7 +355,12 @@ pub(super) const SCHEDULE: &[Key<ScheduleConfig>] = &[
 ];
 
 pub(super) const WEBHOOK: &[Key<WebhookConfig>] = &[
-    key!("url", Hook, |w| w.url, "Who gets the messages.", sample "\"https://example.org/hook\"", is_required true),
-    key!("secret_file", Maybe<FilePath>, |w| w.secret_file, "The file with the secret that signs the messages.", sample "\"hook.secret\""),
+    key!("name", Name, |w| w.name, "The name of the receiver. Without: the host of the URL.", sample "\"ops\""),
+    key!("url", Hook, |w| w.url, "Who gets the messages. http is for receivers in the own network, and needs allow_private.", sample "\"https://example.org/hook\"", is_required true),
+    key!("secret_file", SigningKeys, |w| *w, "The file with the keys that sign the messages (Standard Webhooks): lines with whsec_ and the key in Base64. Each of them signs: so that a key can be replaced. Without: messages are not signed.", sample "\"hook.secret\""),
     key!("events", Choices<Topic>, |w| w.events, "What is told.", sample "[\"broken\", \"gone\", \"pruned\", \"resurrected\", \"guard\", \"dead_letter\"]"),
+    key!("allow_private", Maybe<Flag>, |w| w.allow_private, "Whether the receiver may have a private address. Without: as allow_private of [limits].", sample "false"),
+    key!("timeout", Interval, |w| w.timeout, "How long the delivery of a message may take.", sample "\"20s\""),
+    key!("digest", Interval, |w| w.digest, "In this time come at most 5 messages about one thing each; what is more comes in one digest.", sample "\"1m\""),
+    key!("flapping", Interval, |w| w.flapping, "In this time comes at most one digest about URLs that break and return again and again.", sample "\"1h\""),
 ];

@@ -44,6 +44,7 @@ fn live(core: Option<CoreStatus>) -> Live {
         since: now(),
         store: StoreCondition::Ok,
         core,
+        webhooks: Vec::new(),
     }))
 }
 
