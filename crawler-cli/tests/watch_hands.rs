@@ -310,6 +310,18 @@ fn schedules_run_by_their_own_names_and_settings() {
 }
 
 #[test]
+fn a_schedule_runs_once_at_a_time_also_by_hand() {
+    let place = Place::new();
+    place.ok(&["schedule", "run", "nightly"]);
+    for _ in 0..3 {
+        let said = place.fails(1, &["schedule", "run", "nightly"]);
+        assert!(said.contains("nightly waits to run already"), "{said}");
+    }
+    let status = place.json(&["status", "--json"]);
+    assert_eq!(status["jobs"][0]["waiting"], 1, "{status}");
+}
+
+#[test]
 fn tokens_are_shown_once_and_listed_without_what_opens() {
     let place = Place::new();
     let output = place.run(&["token", "add", "prometheus", "--expires", "90d"]);

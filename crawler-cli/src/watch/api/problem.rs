@@ -29,6 +29,7 @@ impl Problem {
             403 => "forbidden",
             404 => "not-found",
             405 => "method-not-allowed",
+            409 => "conflict",
             411 | 413 | 431 => "too-large",
             415 => "unsupported-type",
             421 => "misdirected",
@@ -113,6 +114,7 @@ impl From<Refusal> for Problem {
             RefusalKind::Store => {
                 Self::named(StatusCode::SERVICE_UNAVAILABLE, "store-failing", why)
             }
+            RefusalKind::Conflict => Self::new(StatusCode::CONFLICT, why),
             RefusalKind::Busy => Self::new(StatusCode::TOO_MANY_REQUESTS, why),
         }
     }
@@ -154,6 +156,7 @@ mod tests {
         let table = [
             (refusal(RefusalKind::Wrong), 422, "invalid-request"),
             (refusal(RefusalKind::NotFound), 404, "not-found"),
+            (refusal(RefusalKind::Conflict), 409, "conflict"),
             (refusal(RefusalKind::Store), 503, "store-failing"),
             (refusal(RefusalKind::Busy), 429, "too-many"),
             (store(StoreErrorKind::Full), 503, "store-full"),

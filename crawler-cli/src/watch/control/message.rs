@@ -297,6 +297,8 @@ pub enum RefusalKind {
     Wrong,
     /// What the command names is not there.
     NotFound,
+    /// What the command asks for is under way already.
+    Conflict,
     /// The store cannot be read or written.
     Store,
     /// The service has too much to do, or ends.

@@ -15,8 +15,9 @@ use crate::store::{
     ScheduleChange, Scope, StoreError, UrlId, Which,
 };
 use crate::toml_text::nearest;
-use crate::watch::config::ScheduleConfig;
-use crate::watch::work::firing_job;
+use crate::watch::config::{Overlap, ScheduleConfig};
+use crate::watch::hands::shown_url;
+use crate::watch::work::{firing_job, queue_of};
 
 /// Who gives a command, and when.
 #[derive(Clone, Debug)]
@@ -27,25 +28,42 @@ pub struct By {
     pub now: Timestamp,
 }
 
-/// The schedules of the configuration, which commands can name: how often the jobs of each are tried.
+/// The schedules of the configuration, which commands can name.
 #[derive(Clone, Debug, Default)]
-pub struct Schedules(BTreeMap<String, NonZeroU32>);
+pub struct Schedules(BTreeMap<String, Runs>);
+
+/// How a schedule runs.
+#[derive(Clone, Copy, Debug)]
+struct Runs {
+    /// How often each run is tried.
+    attempts: NonZeroU32,
+    /// What happens while the run before goes on.
+    overlap: Overlap,
+}
 
 impl From<&[ScheduleConfig]> for Schedules {
     fn from(schedules: &[ScheduleConfig]) -> Self {
-        let attempts = |schedule: &ScheduleConfig| (schedule.name.clone(), schedule.max_attempts);
-        Self(schedules.iter().map(attempts).collect())
+        let runs = |schedule: &ScheduleConfig| Runs {
+            attempts: schedule.max_attempts,
+            overlap: schedule.overlap,
+        };
+        let schedules = schedules.iter();
+        Self(
+            schedules
+                .map(|schedule| (schedule.name.clone(), runs(schedule)))
+                .collect(),
+        )
     }
 }
 
 impl Schedules {
-    /// How often the jobs of this schedule are tried.
+    /// How this schedule runs.
     ///
     /// # Errors
     /// The configuration has no such schedule; it has those that the text names.
-    fn attempts(&self, name: &str) -> Result<NonZeroU32, String> {
-        if let Some(attempts) = self.0.get(name) {
-            return Ok(*attempts);
+    fn runs(&self, name: &str) -> Result<Runs, String> {
+        if let Some(runs) = self.0.get(name) {
+            return Ok(*runs);
         }
         let known: Vec<&str> = self.0.keys().map(String::as_str).collect();
         let near = check_name(name).ok().and_then(|()| nearest(name, &known));
@@ -109,6 +127,10 @@ pub fn perform(
 ) -> Result<Performed, StoreError> {
     let reply = match command {
         Command::Status { .. } => refused(RefusalKind::Wrong, "no service runs on the store"),
+        Command::Add { urls, .. } if urls.len() > Command::MOST_URLS => {
+            let why = format!("more than {} URLs in one command", Command::MOST_URLS);
+            refused(RefusalKind::Wrong, why)
+        }
         Command::Add { set, urls } => add(engine, set, urls, by)?,
         Command::Remove { set, which, after } => {
             let from = set
@@ -169,8 +191,8 @@ pub fn perform(
                 refused(RefusalKind::NotFound, why)
             }
         },
-        Command::Schedule { name, deed } => match schedules.attempts(name) {
-            Ok(attempts) => schedule(engine, name, attempts, *deed, by)?,
+        Command::Schedule { name, deed } => match schedules.runs(name) {
+            Ok(runs) => schedule(engine, name, runs, *deed, by)?,
             Err(why) => refused(RefusalKind::NotFound, why),
         },
         Command::Replay { letters, after } => {
@@ -201,13 +223,15 @@ pub fn perform(
     Ok(reply.into())
 }
 
-fn add(engine: &mut dyn Engine, set: &str, urls: &[String], by: &By) -> Result<Reply, StoreError> {
+/// Adds URLs to a set, in one transaction.
+pub(super) fn add(
+    engine: &mut dyn Engine,
+    set: &str,
+    urls: &[String],
+    by: &By,
+) -> Result<Reply, StoreError> {
     if let Err(why) = check_name(set) {
         return Ok(refused(RefusalKind::Wrong, format!("set {set:?}: {why}")));
-    }
-    if urls.len() > Command::MOST_URLS {
-        let why = format!("more than {} URLs in one command", Command::MOST_URLS);
-        return Ok(refused(RefusalKind::Wrong, why));
     }
     let (mut accepted, mut rejected) = (Vec::with_capacity(urls.len()), Vec::new());
     for (index, url) in urls.iter().enumerate() {
@@ -269,7 +293,7 @@ fn hold(
 fn schedule(
     engine: &mut dyn Engine,
     name: &str,
-    attempts: NonZeroU32,
+    runs: Runs,
     deed: ScheduleDeed,
     by: &By,
 ) -> Result<Reply, StoreError> {
@@ -277,8 +301,11 @@ fn schedule(
         ScheduleDeed::Pause => (paused(true), "paused"),
         ScheduleDeed::Resume => (paused(false), "resumed"),
         ScheduleDeed::Run => {
+            if let Some(why) = overlaps(engine, name, runs.overlap)? {
+                return Ok(refused(RefusalKind::Conflict, why));
+            }
             // The workers of the schedule find the job, also if no service runs now.
-            engine.enqueue(&[firing_job(name, by.now, attempts)], by.now)?;
+            engine.enqueue(&[firing_job(name, by.now, runs.attempts)], by.now)?;
             (ScheduleChange::default(), "ran")
         }
     };
@@ -307,6 +334,32 @@ fn webhook(
 
 pub(super) fn no_webhook(name: &str) -> String {
     format!("{name}: no such webhook")
+}
+
+/// Why a schedule is not run once more now, as its firings are left out: by the runs that have not ended.
+fn overlaps(
+    engine: &mut dyn Engine,
+    name: &str,
+    overlap: Overlap,
+) -> Result<Option<String>, StoreError> {
+    let counts = engine.job_counts(&queue_of(name))?;
+    let most = match overlap {
+        Overlap::Forbid => 1,
+        Overlap::QueueOne => 2,
+        Overlap::Allow => MOST_RUNS,
+    };
+    let count = counts.waiting + counts.started;
+    let is_under_way = match counts.started {
+        0 => "waits to run",
+        _ => "runs",
+    };
+    Ok((count >= most).then(|| match count {
+        1 => format!("{name} {is_under_way} already"),
+        _ => format!(
+            "{name} {is_under_way} already, and has {} more runs waiting",
+            count - 1
+        ),
+    }))
 }
 
 fn paused(is_paused: bool) -> ScheduleChange {
@@ -344,7 +397,7 @@ fn no_state(target: &Target) -> Reply {
 
 fn in_words(target: &Target) -> String {
     match target {
-        Target::Urls(urls) if urls.len() == 1 => urls[0].clone(),
+        Target::Urls(urls) if urls.len() == 1 => shown_url(&urls[0]),
         Target::Urls(urls) => format!("{} URLs", urls.len()),
         Target::Host(root) => format!("the host {root}"),
         Target::Set(name) => format!("the set {name}"),
@@ -405,5 +458,7 @@ pub(super) fn refused(kind: RefusalKind, why: impl Into<String>) -> Reply {
 
 /// How many rows one command changes: a few hundredths of a second of the writer's time.
 const PIECE: usize = 2_000;
+/// How many runs of a schedule are started by hand at most before one of them has ended.
+const MOST_RUNS: u64 = 100;
 /// The longest name of a set, in bytes.
 const LONGEST_NAME: usize = 200;
