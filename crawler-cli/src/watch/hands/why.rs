@@ -81,9 +81,10 @@ pub(in crate::watch) fn of_url(detail: &UrlDetail, around: &Around) -> Vec<WhyNo
     reasons.extend(paused(around, &detail.host.root));
     reasons.extend(held(around, matches!(url.due, Some((Lane::Held, _)))));
     match url.due {
+        // Only in stores of versions that gave URLs up: now each URL has a next time, with a dead letter and without.
         None => reasons.push(why(
             "dead_letter",
-            "it waits for you: 'watch dlq list' says why, 'watch dlq replay' or 'watch recheck' asks it again",
+            "an earlier version gave it up: 'watch recheck' or 'watch dlq replay' asks it again",
         )),
         Some((Lane::Held, _)) => {}
         Some((_, due)) if due > around.now => reasons.push(later(around.now, due)),
@@ -105,7 +106,7 @@ pub(in crate::watch) fn of_host(detail: &HostDetail, around: &Around) -> Vec<Why
         None if detail.held < detail.urls => {
             reasons.push(why(
                 "dead_letter",
-                "its URLs wait for you: 'watch dlq list' says why",
+                "an earlier version gave its URLs up: 'watch recheck --host' asks them again",
             ));
         }
         None => {}

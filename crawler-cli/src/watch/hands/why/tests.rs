@@ -132,7 +132,7 @@ fn each_reason_is_said() {
             detail(None, 1),
             around(),
             &["dead_letter"],
-            "'watch dlq list'",
+            "'watch recheck'",
         ),
         (
             detail(Some((Lane::Routine, later)), 1),
