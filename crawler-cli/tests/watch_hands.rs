@@ -322,6 +322,25 @@ fn a_schedule_runs_once_at_a_time_also_by_hand() {
 }
 
 #[test]
+fn an_input_that_is_slow_keeps_nobody_from_the_store() {
+    let place = Place::new();
+    let mut slow = place.command(&["add", "-"]);
+    let slow = slow.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut slow = slow.spawn().expect("the program runs");
+    let mut input = slow.stdin.take().expect("a pipe");
+    // More than fits into the pipe: when it is written, the program reads.
+    let line = format!("http://a.example/{}\n", "x".repeat(1_000));
+    input.write_all(line.repeat(200).as_bytes()).expect("read");
+    let said = place.ok(&["add", "http://b.example/"]);
+    assert!(said.contains("1 new"), "{said}");
+    input.write_all(b"http://c.example/\n").expect("read");
+    drop(input);
+    let output = slow.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("set added: 2 new, 199 known"), "{text}");
+}
+
+#[test]
 fn tokens_are_shown_once_and_listed_without_what_opens() {
     let place = Place::new();
     let output = place.run(&["token", "add", "prometheus", "--expires", "90d"]);

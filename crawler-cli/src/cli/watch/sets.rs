@@ -9,7 +9,7 @@ use super::verb::{Failure, Rows, Spec, Typed, Values, print};
 use crate::cli::help_rows::HelpRows;
 use crate::cli::option::Section;
 use crate::watch::control::{Command, Hand, Reply};
-use crate::watch::hands::{counted, safe, shown_url};
+use crate::watch::hands::{counted, safe, shortened_url};
 
 /// `watch add`.
 pub(super) struct Add;
@@ -53,13 +53,14 @@ URLs that were never seen before are asked at once; those that are known keep th
             .set
             .clone()
             .unwrap_or_else(|| Command::OWN_SET.to_owned());
+        // What keeps the store from being written is said before anything is read.
+        drop(values.hand()?);
         let mut adding = Adding {
-            hand: values.hand()?,
+            values: &values,
             set,
-            batch: Vec::new(),
+            read: Vec::new(),
             bytes: 0,
             counts: AddCounts::default(),
-            is_json: values.is_json,
         };
         each(&values.operands, &mut |given| adding.add(given))?;
         adding.send()?;
@@ -67,14 +68,14 @@ URLs that were never seen before are asked at once; those that are known keep th
     }
 }
 
-/// URLs on their way to a set, some hundreds at a time.
-struct Adding {
-    hand: Hand,
+/// URLs on their way to a set. They are read first, some thousands at a time: an input that is slow keeps nobody else from
+/// the store.
+struct Adding<'a> {
+    values: &'a Values,
     set: String,
-    batch: Vec<Given>,
+    read: Vec<Given>,
     bytes: usize,
     counts: AddCounts,
-    is_json: bool,
 }
 
 #[derive(Default)]
@@ -87,22 +88,39 @@ struct AddCounts {
     named: Vec<(Given, String)>,
 }
 
-impl Adding {
+impl Adding<'_> {
     fn add(&mut self, given: Given) -> Result<(), Failure> {
         self.bytes += given.url.len();
-        self.batch.push(given);
-        match self.batch.len() >= BATCH || self.bytes >= BATCH_BYTES {
+        self.read.push(given);
+        match self.read.len() >= MOST_READ || self.bytes >= MOST_BYTES {
             true => self.send(),
             false => Ok(()),
         }
     }
 
+    /// Adds what was read.
     fn send(&mut self) -> Result<(), Failure> {
-        let batch = std::mem::take(&mut self.batch);
+        let read = std::mem::take(&mut self.read);
         self.bytes = 0;
-        if batch.is_empty() {
+        if read.is_empty() {
             return Ok(());
         }
+        let mut hand = self.values.hand()?;
+        let (mut rest, mut bytes) = (&*read, 0);
+        while !rest.is_empty() {
+            let fits = rest.iter().take(BATCH).take_while(|given| {
+                bytes += given.url.len();
+                bytes <= BATCH_BYTES
+            });
+            // A URL has less than a batch.
+            let (batch, later) = rest.split_at(fits.count().max(1));
+            self.send_batch(&mut hand, batch)?;
+            (rest, bytes) = (later, 0);
+        }
+        Ok(())
+    }
+
+    fn send_batch(&mut self, hand: &mut Hand, batch: &[Given]) -> Result<(), Failure> {
         let command = Command::Add {
             set: self.set.clone(),
             urls: batch.iter().map(|given| given.url.clone()).collect(),
@@ -112,9 +130,9 @@ impl Adding {
             known,
             gone,
             rejected,
-        } = self.hand.send(&command)?
+        } = hand.send(&command)?
         else {
-            return Err(self.hand.foreign("not what was added").into());
+            return Err(hand.foreign("not what was added").into());
         };
         let counts = &mut self.counts;
         counts.new += new;
@@ -133,7 +151,7 @@ impl Adding {
 
     fn finish(self) -> Result<(), Failure> {
         let counts = self.counts;
-        if self.is_json {
+        if self.values.is_json {
             print(&counts.json(&self.set))?;
         } else {
             print(&counts.text(&self.set))?;
@@ -162,7 +180,7 @@ impl AddCounts {
             let place = given.place.as_ref();
             let place = place.map(|(file, line)| format!("{}:{line}: ", safe(file)));
             let place = place.unwrap_or_default();
-            text += &format!("  {place}{}: {}\n", shortened(&given.url), safe(why));
+            text += &format!("  {place}{}: {}\n", shortened_url(&given.url), safe(why));
         }
         let more = self.rejected - self.named.len() as u64;
         if more > 0 {
@@ -175,7 +193,7 @@ impl AddCounts {
         let rejected = self.named.iter().map(|(given, why)| {
             let place = given.place.as_ref();
             json!({
-                "url": shortened(&given.url),
+                "url": shortened_url(&given.url),
                 "source": place.map(|(file, _)| file),
                 "line": place.map(|(_, line)| line),
                 "why": why,
@@ -190,15 +208,6 @@ impl AddCounts {
             "first_rejected": rejected.collect::<serde_json::Value>(),
         });
         format!("{value}\n")
-    }
-}
-
-/// A URL to show, of at most a line.
-fn shortened(url: &str) -> String {
-    let shown = shown_url(url);
-    match shown.char_indices().nth(LONGEST_SHOWN) {
-        Some((end, _)) => format!("{}…", &shown[..end]),
-        None => shown,
     }
 }
 
@@ -260,10 +269,11 @@ What the source of a set names comes back when the source is read again.";
     }
 }
 
+/// How many URLs are read before they are added, and how many bytes of them.
+const MOST_READ: usize = 10_000;
+const MOST_BYTES: usize = 4 << 20;
 /// How many URLs one command adds, and how many bytes of them.
 const BATCH: usize = 500;
 const BATCH_BYTES: usize = 128 * 1024;
 /// How many rejected URLs are named.
 const MOST_NAMED: usize = 100;
-/// How many characters of a rejected URL are shown.
-const LONGEST_SHOWN: usize = 200;

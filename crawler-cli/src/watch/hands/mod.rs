@@ -31,7 +31,7 @@ pub use export::{ExportError, ExportFormat, Exported};
 pub(crate) use letters::done as letters_done;
 pub(in crate::watch) use letters::subject as letter_subject;
 pub use why::Live;
-pub(crate) use words::{count as counted, safe, url as shown_url};
+pub(crate) use words::{count as counted, safe, short_url as shortened_url, url as shown_url};
 
 use crate::store::sqlite::Sqlite;
 use crate::store::{

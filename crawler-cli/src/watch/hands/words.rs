@@ -15,13 +15,30 @@ pub(crate) fn url(text: &str) -> String {
     neutralise(&masked(text)).into_owned()
 }
 
-fn masked(text: &str) -> Cow<'_, str> {
+/// A URL to show, of at most a line.
+pub(crate) fn short_url(text: &str) -> String {
+    let shown = url(text);
+    match shown.char_indices().nth(LONGEST_URL) {
+        Some((end, _)) => format!("{}…", &shown[..end]),
+        None => shown,
+    }
+}
+
+/// A URL without its user, for programs.
+pub(in crate::watch) fn masked(text: &str) -> Cow<'_, str> {
     // Most URLs have no user, and need not be read.
     if !text.contains('@') {
         return text.into();
     }
     let Ok(mut url) = Url::parse(text) else {
-        return text.into();
+        // What is no URL may have been meant as one.
+        let meant = text.split_once("://").zip(text.rsplit_once('@'));
+        return match meant {
+            Some(((scheme, _), (_, host))) if !scheme.contains(char::is_whitespace) => {
+                format!("{scheme}://***@{host}").into()
+            }
+            _ => text.into(),
+        };
     };
     if url.username().is_empty() && url.password().is_none() {
         return text.into();
@@ -177,6 +194,9 @@ pub(in crate::watch) const WIDTH: usize = 80;
 /// Where texts begin.
 pub(in crate::watch) const INDENT: usize = 13;
 
+/// How many characters of a URL are shown in a line.
+const LONGEST_URL: usize = 200;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,6 +208,8 @@ mod tests {
             ("https://me:secret@a.example/", "https://***@a.example/"),
             ("https://me@a.example/", "https://***@a.example/"),
             ("https://a.example/@me", "https://a.example/@me"),
+            ("https://me:word@[/a", "https://***@[/a"),
+            ("https://me:wo/rd@[", "https://***@["),
             (
                 "https://a.example/\u{1b}[31m",
                 "https://a.example/\\u{1b}[31m",
