@@ -102,6 +102,12 @@ pub trait AdminStore: Send {
     /// The store cannot be read.
     fn remembered(&mut self, key: &str) -> Result<Option<Remembered>, StoreError>;
 
+    /// Counts the answers to requests whose keys begin so, up to `most`.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn count_remembered(&mut self, prefix: &str, most: usize) -> Result<usize, StoreError>;
+
     /// Forgets up to `limit` answers from before this time, oldest first, and tells how many.
     ///
     /// # Errors

@@ -71,6 +71,10 @@ impl AdminStore for Sqlite {
         self.read(remembered(&self.db, key))
     }
 
+    fn count_remembered(&mut self, prefix: &str, most: usize) -> Result<usize, StoreError> {
+        self.read(count_remembered(&self.db, prefix, most))
+    }
+
     fn forget_remembered(&mut self, before: Timestamp, limit: usize) -> Result<u64, StoreError> {
         self.change(Durability::Synced, |db, _| {
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -134,6 +138,19 @@ fn remembered(db: &Connection, key: &str) -> Result<Option<Remembered>, Failure>
         answer,
         at: codec::time(at)?,
     }))
+}
+
+pub(super) const REMEMBERED: &str = "SELECT count(*) FROM \
+     (SELECT 1 FROM idempotency WHERE key >= ?1 AND key < ?2 LIMIT ?3)";
+
+fn count_remembered(db: &Connection, prefix: &str, most: usize) -> Result<usize, Failure> {
+    // After all keys that begin so, in the order of their bytes.
+    let end = format!("{prefix}\u{10ffff}");
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let count: i64 = db
+        .prepare_cached(REMEMBERED)?
+        .query_row(params![prefix, end, most], |row| row.get(0))?;
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
 pub(super) const FORGET: &str = "DELETE FROM idempotency WHERE key IN \

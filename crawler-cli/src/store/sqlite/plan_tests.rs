@@ -116,6 +116,10 @@ fn lists() -> Vec<(String, &'static [&'static str])> {
             &["sample USING INTEGER PRIMARY KEY (rowid>?)"],
         ),
         (
+            admin::REMEMBERED.to_owned(),
+            &["idempotency USING PRIMARY KEY (key>? AND key<?)"],
+        ),
+        (
             admin::FORGET.to_owned(),
             &[
                 "idempotency USING PRIMARY KEY (key=?)",

@@ -67,6 +67,11 @@ pub(crate) fn an_answer_is_remembered_for_a_while<E: Engine>() {
     let remembered = |store: &mut E::Store, key: &str| store.remembered(key).expect("readable");
     assert_eq!(remembered(&mut store, "k1"), Some(answer(1)));
     assert_eq!(remembered(&mut store, "k2"), Some(answer(9)));
+    store.remember("l1", &answer(9)).expect("written");
+    for (prefix, most, count) in [("k", 9, 5), ("k", 3, 3), ("l", 9, 1), ("m", 9, 0)] {
+        let counted = store.count_remembered(prefix, most);
+        assert_eq!(counted.expect("readable"), count, "{prefix}");
+    }
     for (limit, forgotten) in [(2, 2), (9, 1), (9, 0)] {
         let done = store.forget_remembered(at(5), limit).expect("written");
         assert_eq!(done, forgotten);

@@ -26,6 +26,8 @@ use crate::watch::tokens::{Holder, Tokens};
 pub struct Visitor {
     /// For the notices.
     pub who: String,
+    /// The part that names the token; the same for all who need none.
+    pub id: String,
     /// Whether this one may change anything.
     pub may_write: bool,
     /// What forms carry in the field `csrf`.
@@ -83,8 +85,7 @@ impl Access {
         }
         let holder = self.holder(request, is_read)?;
         if !is_read && !holder.may_write {
-            let why = "the token allows no changes";
-            return Err(Refused::new(StatusCode::FORBIDDEN, why));
+            return Err(Refused::insufficient_scope("the token allows no changes"));
         }
         let who = format!("token {}", holder.name);
         Ok(self.visitor(who, holder.may_write, &holder.id))
@@ -94,6 +95,7 @@ impl Access {
         let csrf = self.code(&format!("form|{id}"));
         Visitor {
             who,
+            id: id.to_owned(),
             may_write,
             csrf,
         }
@@ -107,7 +109,8 @@ impl Access {
         if headers.contains_key(header::AUTHORIZATION) {
             let bearer = only(headers, header::AUTHORIZATION).and_then(bearer);
             let holder = bearer.and_then(|token| self.holder_of(token));
-            return holder.ok_or_else(|| refused("the token is none of the service, or has ended"));
+            let why = "the token is none of the service, or has ended";
+            return holder.ok_or_else(|| Refused::invalid_token(why));
         }
         // What pages of others can make a browser send is not enough for changes by the API.
         if !is_read && is_api(request.uri.path()) {
@@ -236,12 +239,12 @@ fn check_content(request: &Parts) -> Result<(), Refused> {
     match kind_of(&request.headers) {
         Some("application/json") => Ok(()),
         Some("text/plain") if has_token => Ok(()),
-        _ => refused("the API takes application/json"),
+        _ => refused("the API takes application/json, and text/plain with a bearer token"),
     }
 }
 
 /// The content type, without parameters.
-pub(super) fn kind_of(headers: &HeaderMap) -> Option<&str> {
+pub(in crate::watch) fn kind_of(headers: &HeaderMap) -> Option<&str> {
     let kind = only(headers, header::CONTENT_TYPE)?;
     Some(kind.split(';').next().unwrap_or_default().trim())
 }

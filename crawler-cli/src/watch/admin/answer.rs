@@ -15,12 +15,34 @@ pub(in crate::watch) type Answer = Response<Body>;
 pub(in crate::watch) struct Refused {
     pub(in crate::watch) status: StatusCode,
     pub(in crate::watch) why: String,
+    /// What is wrong with the token of the request, in the words of RFC 6750 section 3.
+    challenge: Option<&'static str>,
 }
 
 impl Refused {
     pub(in crate::watch) fn new(status: StatusCode, why: impl Into<String>) -> Self {
-        let why = why.into();
-        Self { status, why }
+        Self {
+            status,
+            why: why.into(),
+            challenge: None,
+        }
+    }
+
+    /// The token is none of the service, or has ended.
+    pub(super) fn invalid_token(why: &str) -> Self {
+        Self {
+            challenge: Some("Bearer realm=\"courser\", error=\"invalid_token\""),
+            ..Self::new(StatusCode::UNAUTHORIZED, why)
+        }
+    }
+
+    /// The token does not allow this.
+    pub(super) fn insufficient_scope(why: &str) -> Self {
+        let challenge = "Bearer realm=\"courser\", error=\"insufficient_scope\", scope=\"write\"";
+        Self {
+            challenge: Some(challenge),
+            ..Self::new(StatusCode::FORBIDDEN, why)
+        }
     }
 
     /// As a problem in JSON, or as a line of text.
@@ -29,17 +51,8 @@ impl Refused {
             true => Problem::new(self.status, &*self.why).into_response(),
             false => text(self.status, format!("{}\n", self.why)),
         };
-        let field = match self.status {
-            StatusCode::UNAUTHORIZED => {
-                Some((header::WWW_AUTHENTICATE, "Bearer realm=\"courser\""))
-            }
-            StatusCode::TOO_MANY_REQUESTS => Some((header::RETRY_AFTER, "1")),
-            // The rest of the body is not read.
-            StatusCode::PAYLOAD_TOO_LARGE => Some((header::CONNECTION, "close")),
-            _ => None,
-        };
-        if let Some((name, value)) = field {
-            set(&mut answer, name, value);
+        if let Some(challenge) = self.challenge {
+            set(&mut answer, header::WWW_AUTHENTICATE, challenge);
         }
         answer
     }
@@ -50,7 +63,7 @@ pub(in crate::watch) fn text(status: StatusCode, text: impl Into<String>) -> Ans
     typed(status, "text/plain; charset=utf-8", text)
 }
 
-/// An answer of this content type.
+/// An answer of this content type, with the field that belongs to its status.
 pub(in crate::watch) fn typed(
     status: StatusCode,
     kind: &'static str,
@@ -59,6 +72,17 @@ pub(in crate::watch) fn typed(
     let mut answer = Response::new(Body::from(text.into()));
     *answer.status_mut() = status;
     set(&mut answer, header::CONTENT_TYPE, kind);
+    let field = match status {
+        StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, "Bearer realm=\"courser\"")),
+        StatusCode::TOO_MANY_REQUESTS => Some((header::RETRY_AFTER, "1")),
+        StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, "5")),
+        // The rest of the body is not read.
+        StatusCode::PAYLOAD_TOO_LARGE => Some((header::CONNECTION, "close")),
+        _ => None,
+    };
+    if let Some((name, value)) = field {
+        set(&mut answer, name, value);
+    }
     answer
 }
 

@@ -1,14 +1,8 @@
-//! What an attacker would try, over real connections.
+//! What an attacker would try, over real connections: to pass for somebody else, or to lead a request elsewhere.
 
-use std::io::{Read as _, Write as _};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
-
-use axum::body::Body;
 use jiff::Timestamp;
 
 use super::served::Served;
-use super::tests::with_runtime;
 use super::*;
 use crate::watch::control::{Command, RefusalKind, Reply, TokenDeed};
 
@@ -152,6 +146,83 @@ fn paths_lead_nowhere_else() {
 }
 
 #[test]
+fn nothing_is_added_from_elsewhere() {
+    let served = Served::start();
+    let json = r#"{"urls":["http://a.example/"]}"#;
+    let length = json.len();
+    let post = |path: &str, host: &str, fields: &str| {
+        served.exchange(format!(
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\nConnection: close\r\n{fields}\r\n{json}"
+        ))
+    };
+    let kind = "Content-Type: application/json\r\n";
+    let urls = "/api/v1/urls";
+    for (host, fields, status) in [
+        // What a form of another site can send without being asked for.
+        ("localhost", "Content-Type: text/plain\r\n".to_owned(), 415),
+        (
+            "localhost",
+            "Content-Type: text/plain;application/json\r\n".to_owned(),
+            415,
+        ),
+        ("localhost", format!("{kind}{kind}"), 415),
+        (
+            "localhost",
+            "Content-Type: multipart/form-data; boundary=application/json\r\n".to_owned(),
+            415,
+        ),
+        ("localhost", String::new(), 415),
+        (
+            "localhost",
+            format!("{kind}Origin: http://evil.example\r\n"),
+            403,
+        ),
+        ("localhost", format!("{kind}Origin: null\r\n"), 403),
+        (
+            "localhost",
+            format!("{kind}Sec-Fetch-Site: cross-site\r\n"),
+            403,
+        ),
+        (
+            "localhost",
+            format!("{kind}Sec-Fetch-Site: same-site\r\n"),
+            403,
+        ),
+        ("evil.example", kind.to_owned(), 421),
+        ("evil.example:80", kind.to_owned(), 421),
+        ("localhost.evil.example", kind.to_owned(), 421),
+    ] {
+        let answer = post(urls, host, &fields);
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{host} {fields}: {answer}"
+        );
+        assert!(answer.contains("application/problem+json"), "{answer}");
+    }
+    for path in [
+        "//api/v1/urls",
+        "/api//v1/urls",
+        "/api/v1/urls/",
+        "/api/v1/urls%00",
+        "/api/v1/%75rls",
+        "/%61pi/v1/urls",
+        "/api/v1/hosts/../urls",
+        "/api/v1/hosts/%2e%2e/urls",
+        "/api/v1/hosts/..%2furls",
+        "/api/v2/urls",
+        "/API/v1/urls",
+    ] {
+        let answer = post(path, "localhost", kind);
+        assert!(answer.starts_with("HTTP/1.1 404 "), "{path}: {answer}");
+    }
+    let list = served.get("/api/v1/urls");
+    assert!(list.ends_with("{\"items\":[]}\n"), "{list}");
+    // The same request is taken when it is not from elsewhere.
+    let answer = post(urls, "localhost", kind);
+    assert!(answer.starts_with("HTTP/1.1 202 "), "{answer}");
+}
+
+#[test]
 fn all_answers_have_the_fields_that_protect_a_browser() {
     let served = Served::start();
     let get = |path: &str| served.get(path).to_lowercase();
@@ -178,42 +249,6 @@ fn all_answers_have_the_fields_that_protect_a_browser() {
             assert!(answer.contains(field), "{field}: {answer}");
         }
     }
-}
-
-#[test]
-fn bodies_end_at_the_limit() {
-    let served = Served::start();
-    let head = "POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n";
-    let declared = format!("{head}Content-Length: {}\r\n\r\n", 1u64 << 30);
-    let answer = served.exchange(declared);
-    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
-    // Chunks without an end.
-    let mut client = served.connect();
-    let begin = format!("{head}Transfer-Encoding: chunked\r\n\r\n");
-    client.write_all(begin.as_bytes()).expect("sent");
-    let chunk = format!("1000\r\n{}\r\n", "x".repeat(0x1000));
-    let mut sent = 0u64;
-    while client.write_all(chunk.as_bytes()).is_ok() {
-        sent += 0x1000;
-        assert!(sent < 1 << 30, "the server takes all");
-    }
-    let fields = "a=b&".repeat(100);
-    let answer = served.post("/login", "", &fields);
-    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
-}
-
-#[test]
-fn few_large_bodies_are_read_at_a_time() {
-    let (site, _served) = Served::site("");
-    let large = || Request::new(Body::from(vec![b'x'; 100 << 10]));
-    let read = |most| with_runtime(body::read_body(&site, large(), most));
-    assert_eq!(read(8 << 20).map(|body| body.len()), Ok(100 << 10));
-    let status = |most| read(most).map_err(|refused| refused.status);
-    assert_eq!(status(64 << 10), Err(StatusCode::PAYLOAD_TOO_LARGE));
-    let places = [site.large(), site.large()];
-    assert_eq!(status(8 << 20), Err(StatusCode::TOO_MANY_REQUESTS));
-    drop(places);
-    assert!(status(8 << 20).is_ok());
 }
 
 /// The statuses of a reading with this token, and of a change.
@@ -248,6 +283,13 @@ fn tokens_open_what_they_allow_until_they_end() {
     // There is no such route, but who may change something gets to it.
     assert_eq!(with_token(&served, &write), (200, 404));
     assert_eq!(with_token(&served, &read), (200, 403));
+    let (_, head, _) = served.api("urls", &format!("Authorization: Bearer {read}\r\n"), "{}");
+    assert!(
+        head.contains("error=\"insufficient_scope\", scope=\"write\""),
+        "{head}"
+    );
+    let (_, head, _) = served.api("urls", "Authorization: Bearer x\r\n", "{}");
+    assert!(head.contains("error=\"invalid_token\""), "{head}");
     let (begin, last) = read.split_at(read.len() - 1);
     let other = if last == "A" { "B" } else { "A" };
     for wrong in [&*over, "", "x", "courser_", &format!("{begin}{other}")] {
@@ -340,70 +382,4 @@ fn a_token_is_needed_beyond_this_machine() {
     let (site, served) = Served::site("");
     served.token("read", false, None);
     assert!(Admin::start(all, AdminLimits::default(), site).is_ok());
-}
-
-#[test]
-fn clients_that_send_a_byte_now_and_then_delay_nobody() {
-    /// Ends the slow clients, also when the test fails.
-    struct Over<'a>(&'a AtomicBool);
-
-    impl Drop for Over<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
-
-    let limits = AdminLimits {
-        connections: 16,
-        ..AdminLimits::default()
-    };
-    let served = Served::with(limits, "");
-    let mut slow: Vec<_> = (0..200).map(|_| served.connect()).collect();
-    let is_over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let _over = Over(&is_over);
-        scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
-                for client in &mut slow {
-                    // Those that were cut off cannot be written to.
-                    let _ = client.write_all(b"G");
-                }
-            }
-        });
-        for _ in 0..50 {
-            let since = Instant::now();
-            let answer = served.get("/healthz");
-            assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-            assert!(since.elapsed() < Duration::from_secs(5));
-        }
-    });
-}
-
-#[test]
-fn a_body_that_comes_slowly_gives_way_and_an_answer_does_not() {
-    let slot = slot::Slot::default();
-    assert!(slot.waits_since().is_some());
-    let answering = slot.answers();
-    assert_eq!(slot.waits_since(), None);
-    slot.reads_body(true);
-    assert!(slot.waits_since().is_some());
-    slot.reads_body(false);
-    assert_eq!(slot.waits_since(), None);
-    drop(answering);
-    assert!(slot.waits_since().is_some());
-    // The place of a client whose body does not come is given to another one.
-    let limits = AdminLimits {
-        connections: 1,
-        ..AdminLimits::default()
-    };
-    let served = Served::with(limits, "");
-    let mut slow = served.connect();
-    let head = "POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\
-                Content-Type: application/x-www-form-urlencoded\r\n\r\n";
-    slow.write_all(head.as_bytes()).expect("sent");
-    assert!(served.get("/healthz").starts_with("HTTP/1.1 200 "));
-    let mut rest = Vec::new();
-    // The end may be a reset.
-    let _ = slow.read_to_end(&mut rest);
-    assert!(!rest.starts_with(b"HTTP/1.1 2"), "{rest:?}");
 }

@@ -9,7 +9,8 @@ use axum::http::{StatusCode, header};
 use tokio::sync::OwnedSemaphorePermit;
 use url::form_urlencoded;
 
-use super::access::{Visitor, kind_of};
+use super::access::Visitor;
+pub(in crate::watch) use super::access::kind_of;
 use super::answer::Refused;
 use super::site::Site;
 use super::slot::Slot;
@@ -48,8 +49,8 @@ pub(in crate::watch) async fn form(site: &Site, request: Request) -> Result<Form
         return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
     }
     let visitor = request.extensions().get::<Visitor>().cloned();
-    let content = read_body(site, request, SMALL).await?;
-    let fields = form_urlencoded::parse(&content).into_owned();
+    let sent = read_body(site, request, SMALL).await?;
+    let fields = form_urlencoded::parse(&sent.content).into_owned();
     let fields: Vec<_> = fields.take(MOST_FIELDS + 1).collect();
     if fields.len() > MOST_FIELDS {
         let why = format!("more than {MOST_FIELDS} fields");
@@ -66,7 +67,15 @@ pub(in crate::watch) async fn form(site: &Site, request: Request) -> Result<Form
     }
 }
 
-/// Reads a body of at most so many bytes. Only some large bodies are read at a time.
+/// A body that was read.
+#[derive(Debug)]
+pub(in crate::watch) struct Sent {
+    pub(in crate::watch) content: Vec<u8>,
+    /// The place of a large body, until all is done with it.
+    pub(in crate::watch) place: Option<OwnedSemaphorePermit>,
+}
+
+/// Reads a body of at most so many bytes. Only some large bodies are in memory at a time.
 ///
 /// # Errors
 /// The body is larger, the client has ended, or too many large bodies are being read.
@@ -74,7 +83,7 @@ pub(in crate::watch) async fn read_body(
     site: &Site,
     request: Request,
     most: usize,
-) -> Result<Vec<u8>, Refused> {
+) -> Result<Sent, Refused> {
     let large = || {
         let why = format!("more than {most} bytes");
         Refused::new(StatusCode::PAYLOAD_TOO_LARGE, why)
@@ -107,7 +116,7 @@ pub(in crate::watch) async fn read_body(
         content.extend_from_slice(&data);
     }
     reads(false);
-    Ok(content)
+    Ok(Sent { content, place })
 }
 
 /// The largest body of most requests.

@@ -17,6 +17,7 @@ mod login;
 pub(in crate::watch) mod once;
 mod site;
 mod slot;
+mod under_way;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -245,6 +246,8 @@ const LEFT: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod attacks;
+#[cfg(test)]
+mod floods;
 #[cfg(test)]
 pub(in crate::watch) mod served;
 #[cfg(test)]

@@ -10,6 +10,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use courser::Rate;
 use jiff::Timestamp;
+use serde_json::Value;
 use tempfile::TempDir;
 use url::Url;
 
@@ -158,6 +159,28 @@ impl Served {
              Content-Type: application/x-www-form-urlencoded\r\n{fields}\r\n{form}",
             form.len()
         ))
+    }
+
+    /// Sends JSON to a route of the API, with these further fields of the head: the status, the head and the value of the
+    /// answer.
+    pub(in crate::watch) fn api(
+        &self,
+        path: &str,
+        fields: &str,
+        body: &str,
+    ) -> (u16, String, Value) {
+        let answer = self.exchange(format!(
+            "POST /api/v1/{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n\
+             Content-Type: application/json\r\n{fields}\r\n{body}",
+            body.len()
+        ));
+        let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
+        let value = serde_json::from_str(body).unwrap_or_else(|_| panic!("JSON: {answer}"));
+        (
+            head[9..12].parse().expect("a status"),
+            head.to_owned(),
+            value,
+        )
     }
 
     pub(in crate::watch) fn connect(&self) -> TcpStream {

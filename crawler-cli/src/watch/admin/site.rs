@@ -13,9 +13,12 @@ use url::Url;
 use super::access::Access;
 use super::answer::Refused;
 use super::once::Once;
+use super::under_way::{Keys, UnderWay};
 use crate::store::{StoreError, Writer};
 use crate::watch::config::Current;
-use crate::watch::control::{Command, HostLive, LiveStatus, Operator, Reply};
+use crate::watch::control::{
+    Command, HostLive, LiveStatus, Operator, Reply, Submission, Submitted,
+};
 use crate::watch::figures::Figures;
 use crate::watch::hands::{Live, Reader};
 use crate::watch::metrics::{Metrics, Sources};
@@ -43,6 +46,8 @@ pub struct Site {
     /// The forms of pages.
     pub(in crate::watch) once: Once,
     performing: Arc<Mutex<()>>,
+    /// The keys of requests that are under way.
+    under_way: Arc<Keys>,
     /// What the service said last, and when.
     live: Mutex<Option<(Instant, LiveStatus)>>,
 }
@@ -80,6 +85,7 @@ impl Site {
             access: Access::new(Arc::clone(&operator.tokens))?,
             once: Once::default(),
             performing: Arc::default(),
+            under_way: Arc::default(),
             live: Mutex::default(),
             operator,
         })
@@ -128,14 +134,44 @@ impl Site {
     /// # Errors
     /// Too many commands wait.
     pub async fn perform(&self, who: String, command: Command) -> Result<Reply, Trouble> {
+        self.operate(move |operator| operator.perform(command, &who))
+            .await
+    }
+
+    /// Has a program's URLs added, as [`perform`](Self::perform) has a command performed.
+    ///
+    /// # Errors
+    /// Too many commands wait, or the store cannot be written.
+    pub async fn submit(&self, who: String, submission: Submission) -> Result<Submitted, Trouble> {
+        // Held until all is stored, whether or not the client waits for it.
+        let under_way = match &submission.key {
+            Some(key) => match UnderWay::begin(&self.under_way, key.stored()) {
+                Some(under_way) => Some(under_way),
+                None => return Ok(Submitted::UnderWay),
+            },
+            None => None,
+        };
+        let submitted = self.operate(move |operator| {
+            let submitted = operator.submit(submission, &who);
+            drop(under_way);
+            submitted
+        });
+        submitted.await?.map_err(Trouble::Store)
+    }
+
+    /// Lets the operator of the service do something on another thread, after all who wait already.
+    async fn operate<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&Operator<Writer>) -> T + Send + 'static,
+    ) -> Result<T, Trouble> {
         let place = Arc::clone(&self.places).try_acquire_owned();
         let place = place.map_err(|_| Trouble::Busy)?;
         let turn = Arc::clone(&self.performing).lock_owned().await;
         let operator = self.operator.clone();
         let performed = spawn_blocking(move || {
-            let reply = operator.perform(command, &who);
+            let result = run(&operator);
             drop((turn, place));
-            reply
+            result
         });
         performed.await.map_err(|_| Trouble::Ended)
     }

@@ -1,18 +1,24 @@
-//! Hosts and their holds.
+//! Hosts, their holds and their pauses.
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::Extension;
+use axum::extract::{Request, State};
 use axum::http::Uri;
 use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::json;
 use url::Url;
 
+use super::content;
+use super::pieces::{OfSite, Who, not_a_count, roots};
 use super::problem::Problem;
 use super::query::{NUMBER, Query};
 use super::{Answered, good, page};
-use crate::store::{HostId, HostList};
+use crate::store::{HostId, HostList, Scope};
 use crate::watch::admin::Site;
-use crate::watch::control::{CoreMessage, HostLive};
+use crate::watch::admin::body::SMALL;
+use crate::watch::control::{Command, CoreMessage, HoldDeed, HostLive, Reply};
 
 /// `GET hosts`
 pub(super) async fn list(State(site): State<Arc<Site>>, uri: Uri) -> Answered {
@@ -43,8 +49,8 @@ pub(super) async fn one(State(site): State<Arc<Site>>, uri: Uri) -> Answered {
     let known = root.clone();
     let host = site.read(move |reader| reader.one_host(&known)).await?;
     let told = told(&site, [&*root]).await;
-    let values = host.values(&site.live().await, &told, Timestamp::now());
-    let value = values.first();
+    let mut values = host.values(&site.live().await, &told, Timestamp::now());
+    let value = values.pop();
     let value = value.ok_or_else(|| Problem::not_found("no URL of the host was ever watched"));
     Ok(good(value?))
 }
@@ -58,6 +64,107 @@ pub(super) async fn holds(State(site): State<Arc<Site>>, uri: Uri) -> Answered {
         .read(move |reader| reader.hold_values(after, limit))
         .await?;
     Ok(page(holds.rows, holds.next.map(|next| next.0.to_string())))
+}
+
+/// Which hosts.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Host {
+    host: String,
+}
+
+/// `POST hosts/release`
+pub(super) async fn release(site: OfSite, who: Who, request: Request) -> Answered {
+    end_hold(site, who, request, HoldDeed::Release, "released").await
+}
+
+/// `POST hosts/confirm`
+pub(super) async fn confirm(site: OfSite, who: Who, request: Request) -> Answered {
+    end_hold(site, who, request, HoldDeed::Confirm, "confirmed").await
+}
+
+async fn end_hold(
+    State(site): OfSite,
+    Extension(visitor): Who,
+    request: Request,
+    deed: HoldDeed,
+    done: &str,
+) -> Answered {
+    let (Host { host: name }, _) = content::read(&site, request, SMALL).await?;
+    let mut ended = Vec::new();
+    for host in roots(&site, &name).await? {
+        let root = host.clone();
+        let command = Command::Hold { host, deed };
+        match site.perform(visitor.who.clone(), command).await? {
+            Reply::Count { count, .. } => ended.push(json!({ "host": root, "urls": count })),
+            // A name may mean two hosts, of which one is held.
+            Reply::Refused(refusal) if refusal.is_not_found() => {}
+            Reply::Refused(refusal) => return Err(refusal.into()),
+            _ => return Err(not_a_count()),
+        }
+    }
+    match ended.is_empty() {
+        true => Err(Problem::not_found(format!("{name} is not held"))),
+        false => Ok(good(json!({ done: ended }))),
+    }
+}
+
+/// What is paused.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Paused {
+    host: Option<String>,
+    #[serde(default)]
+    all: bool,
+}
+
+/// `POST pause`
+pub(super) async fn pause(site: OfSite, who: Who, request: Request) -> Answered {
+    let command = |what| Command::Pause { what };
+    pause_or_resume(site, who, request, "paused", command).await
+}
+
+/// `POST resume`
+pub(super) async fn resume(site: OfSite, who: Who, request: Request) -> Answered {
+    let command = |what| Command::Resume { what };
+    pause_or_resume(site, who, request, "resumed", command).await
+}
+
+async fn pause_or_resume(
+    State(site): OfSite,
+    Extension(visitor): Who,
+    request: Request,
+    done: &str,
+    command: impl Fn(Scope) -> Command,
+) -> Answered {
+    let (Paused { host, all }, _) = content::read(&site, request, SMALL).await?;
+    let scopes = match (host, all) {
+        (Some(host), false) => {
+            let roots = roots(&site, &host).await?;
+            roots.into_iter().map(Scope::Host).collect()
+        }
+        (None, true) => vec![Scope::All],
+        _ => return Err(Problem::field("#", "either host or all is needed")),
+    };
+    let (mut named, mut missing) = (Vec::new(), None);
+    for scope in scopes {
+        match site
+            .perform(visitor.who.clone(), command(scope.clone()))
+            .await?
+        {
+            // A name may mean two hosts, of which one is paused.
+            Reply::Refused(refusal) if refusal.is_not_found() => missing = Some(refusal),
+            Reply::Refused(refusal) => return Err(refusal.into()),
+            _ => named.push(match scope {
+                Scope::All => "everything".to_owned(),
+                Scope::Host(root) => root,
+            }),
+        }
+    }
+    match missing {
+        Some(refusal) if named.is_empty() => Err(refusal.into()),
+        _ => Ok(good(json!({ done: named }))),
+    }
 }
 
 /// What the service says of the hosts with these roots.

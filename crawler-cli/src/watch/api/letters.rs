@@ -2,14 +2,22 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::Extension;
+use axum::extract::{Request, State};
 use axum::http::Uri;
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
+use super::content;
+use super::pieces::{Did, OfSite, Who, after, in_pieces, with_next};
 use super::problem::Problem;
 use super::query::{NUMBER, Query};
 use super::{Answered, good, page};
 use crate::store::{DeadLetterFilter, DeadLetterId};
 use crate::watch::admin::Site;
+use crate::watch::admin::body::SMALL;
+use crate::watch::control::{Command, Letters};
 
 /// `GET dead-letters`
 pub(super) async fn list(State(site): State<Arc<Site>>, uri: Uri) -> Answered {
@@ -39,5 +47,86 @@ pub(super) async fn one(State(site): State<Arc<Site>>, uri: Uri) -> Answered {
     let number = query.parsed("number", NUMBER)?.unwrap_or_default();
     let letter = site.read(move |reader| reader.letter_value(number)).await?;
     let letter = letter.ok_or_else(|| Problem::not_found(format!("no dead letter {number}")))?;
-    Ok(good(&letter))
+    Ok(good(letter))
+}
+
+/// Which dead letters.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WhichLetters {
+    number: Option<i64>,
+    reason: Option<String>,
+    host: Option<String>,
+    queue: Option<String>,
+    since: Option<Timestamp>,
+    #[serde(default)]
+    all: bool,
+    /// `next` of the answer before.
+    after: Option<String>,
+}
+
+impl WhichLetters {
+    /// # Errors
+    /// Nothing says which, or `all` is said besides.
+    fn read(self) -> Result<(Letters, Option<i64>), Problem> {
+        let letters = Letters {
+            number: self.number,
+            reason: self.reason,
+            host: self.host,
+            queue: self.queue,
+            since: self.since,
+        };
+        let is_limited = letters != Letters::default();
+        if is_limited == self.all {
+            let why = match self.all {
+                true => "all and another field say which dead letters",
+                false => "nothing says which dead letters; all means all",
+            };
+            return Err(Problem::field("#", why));
+        }
+        Ok((letters, after(self.after.as_deref())?))
+    }
+}
+
+/// `POST dead-letters/replay`
+pub(super) async fn replay(
+    State(site): OfSite,
+    Extension(visitor): Who,
+    request: Request,
+) -> Answered {
+    let (body, _): (WhichLetters, _) = content::read(&site, request, SMALL).await?;
+    let (letters, first) = body.read()?;
+    let command = |after| Command::Replay {
+        letters: letters.clone(),
+        after,
+    };
+    let did = in_pieces(&site, &visitor, first, command).await?;
+    let value = json!({ "replayed": did.count, "passed": did.passed });
+    of_letters(&letters, did, value, "replayed")
+}
+
+/// `POST dead-letters/drop`
+pub(super) async fn drop(
+    State(site): OfSite,
+    Extension(visitor): Who,
+    request: Request,
+) -> Answered {
+    let (body, _): (WhichLetters, _) = content::read(&site, request, SMALL).await?;
+    let (letters, first) = body.read()?;
+    let command = |_| Command::Drop {
+        letters: letters.clone(),
+    };
+    let did = in_pieces(&site, &visitor, first, command).await?;
+    let value = json!({ "dropped": did.count });
+    of_letters(&letters, did, value, "dropped")
+}
+
+fn of_letters(letters: &Letters, did: Did, value: Value, done: &str) -> Answered {
+    match letters.number {
+        Some(number) if did.count == 0 => {
+            let why = format!("{number}: nothing to be {done}");
+            Err(Problem::not_found(why))
+        }
+        _ => Ok(good(with_next(value, did.next))),
+    }
 }

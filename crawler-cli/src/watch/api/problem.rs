@@ -1,13 +1,13 @@
 //! Problems (RFC 9457): what the API answers if a request is not done.
 
 use axum::http::StatusCode;
-use axum::http::header::{self, HeaderName, HeaderValue};
+use axum::http::header::{self, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use crate::store::{StoreError, StoreErrorKind};
 use crate::watch::admin::Trouble;
-use crate::watch::admin::answer::typed;
+use crate::watch::admin::answer::{Refused, typed};
 use crate::watch::control::{Refusal, RefusalKind};
 
 /// Why a request is not done.
@@ -19,6 +19,8 @@ pub(in crate::watch) struct Problem {
     detail: String,
     /// Which part of the request is wrong: the kind of the part, and its name.
     part: Option<(&'static str, String)>,
+    /// In how many seconds it may be done, if that is known better than by the status.
+    retry_after: Option<u64>,
 }
 
 impl Problem {
@@ -46,6 +48,7 @@ impl Problem {
             name,
             detail: detail.into(),
             part: None,
+            retry_after: None,
         }
     }
 
@@ -53,6 +56,26 @@ impl Problem {
     pub(super) fn parameter(name: &str, why: &str) -> Self {
         let problem = Self::new(StatusCode::BAD_REQUEST, format!("{name}: {why}"));
         problem.part("parameter", name)
+    }
+
+    /// A field of the body is wrong: which one, as a JSON pointer (RFC 6901) in a fragment.
+    pub(super) fn field(pointer: &str, why: impl Into<String>) -> Self {
+        let problem = Self::new(StatusCode::UNPROCESSABLE_ENTITY, why);
+        problem.part("pointer", pointer)
+    }
+
+    /// A field of the head is wrong.
+    pub(super) fn header(status: StatusCode, name: &'static str, why: &str) -> Self {
+        let problem = Self::new(status, format!("{name}: {why}"));
+        problem.part("header", name)
+    }
+
+    /// The request may be done in so many seconds.
+    pub(super) fn retry_after(self, seconds: u64) -> Self {
+        Self {
+            retry_after: Some(seconds),
+            ..self
+        }
     }
 
     /// There is no such thing.
@@ -74,7 +97,7 @@ impl Problem {
         Self::named(StatusCode::SERVICE_UNAVAILABLE, name, error.to_string())
     }
 
-    fn value(&self) -> Value {
+    pub(super) fn value(&self) -> Value {
         let mut value = json!({
             "type": format!("urn:courser:problem:{}", self.name),
             "title": self.status.canonical_reason().unwrap_or_default(),
@@ -105,6 +128,18 @@ impl From<Trouble> for Problem {
     }
 }
 
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        Self::store(&error)
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        Self::new(refused.status, refused.why)
+    }
+}
+
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let Refusal { kind, why } = refusal;
@@ -124,14 +159,9 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let text = crate::watch::hands::line(&self.value());
         let mut answer = typed(self.status, KIND, text);
-        let field: Option<(HeaderName, &'static str)> = match self.status {
-            StatusCode::TOO_MANY_REQUESTS => Some((header::RETRY_AFTER, "1")),
-            StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, "5")),
-            _ => None,
-        };
-        if let Some((name, value)) = field {
-            let value = HeaderValue::from_static(value);
-            answer.headers_mut().insert(name, value);
+        if let Some(seconds) = self.retry_after {
+            let value = HeaderValue::from(seconds);
+            answer.headers_mut().insert(header::RETRY_AFTER, value);
         }
         answer
     }

@@ -31,7 +31,7 @@ fn good(served: &Served, path: &str) -> Value {
 }
 
 /// A store with three hosts that are held, five URLs, three dead letters and some notices.
-fn filled() -> Served {
+pub(super) fn filled() -> Served {
     let served = Served::with(
         Default::default(),
         "[[schedule]]\nname = 'yearly'\ncron = '@yearly'\njob = { command = ['true'] }\n",
@@ -226,32 +226,5 @@ fn wrong_requests_are_problems() {
         assert!(problem["title"].is_string() && problem["detail"].is_string());
         let named = problem["errors"][0]["parameter"].as_str();
         assert_eq!(named.unwrap_or_default(), parameter, "{problem}");
-    }
-}
-
-#[test]
-fn nothing_is_changed_by_http() {
-    let served = filled();
-    for path in [
-        "urls",
-        "url",
-        "hosts",
-        "holds",
-        "dead-letters",
-        "schedules",
-        "webhooks",
-        "changes",
-    ] {
-        let answer = served.exchange(format!(
-            "POST /api/v1/{path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-             Content-Length: 2\r\nConnection: close\r\n\r\n{{}}"
-        ));
-        assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
-        assert!(
-            answer
-                .to_ascii_lowercase()
-                .contains("\r\nallow: get,head\r\n"),
-            "{answer}"
-        );
     }
 }

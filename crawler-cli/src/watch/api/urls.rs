@@ -40,7 +40,7 @@ pub(super) async fn one(State(site): State<Arc<Site>>, uri: Uri) -> Answered {
     let hosts = told(&site, [&*root]).await;
     let live = site.live().await.with_host(hosts.first());
     let url = site.read(move |reader| reader.url_value(&url, live, Timestamp::now()));
-    Ok(good(&url.await?.ok_or_else(unknown)?))
+    Ok(good(url.await?.ok_or_else(unknown)?))
 }
 
 /// `GET changes`

@@ -15,6 +15,7 @@ mod operate;
 mod perform;
 mod server;
 mod socket;
+mod submit;
 mod token;
 
 pub(in crate::watch) use client::has_service;
@@ -30,3 +31,4 @@ pub(crate) use perform::check_name;
 pub use perform::{By, Performed, Schedules, perform};
 pub use server::ControlServer;
 pub use socket::socket_of;
+pub use submit::{RequestKey, Submission, Submitted};
