@@ -1,10 +1,11 @@
 //! What an attacker would try, over real connections: too much, too slowly, or all the time.
 
 use std::io::{Read as _, Write as _};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use axum::body::Body;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::served::Served;
 use super::tests::with_runtime;
@@ -63,6 +64,57 @@ fn batches_end_at_the_limit() {
     client.read_to_string(&mut answer).expect("answered");
     assert!(!answer.starts_with("HTTP/1.1 2"), "{answer}");
     assert!(served.get("/api/v1/urls").ends_with("{\"items\":[]}\n"));
+}
+
+#[test]
+fn requests_without_a_pause_delay_others_by_one() {
+    const BUSY: usize = 5_000;
+    let (site, _served) = Served::site("");
+    let request = "GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    // Clients and server take turns on one thread: how long a turn takes does not matter.
+    let answered = with_runtime(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let listener = Limited::new(listener, AdminLimits::default());
+        let service = router(Arc::new(site)).into_make_service_with_connect_info::<Slot>();
+        tokio::spawn(async move { axum::serve(listener, service).await });
+        let connect = || async {
+            tokio::net::TcpStream::connect(address)
+                .await
+                .expect("connected")
+        };
+        let (mut reader, mut writer) = connect().await.into_split();
+        tokio::spawn(async move { writer.write_all(request.repeat(BUSY).as_bytes()).await });
+        let answered = Arc::<AtomicUsize>::default();
+        let counted = Arc::clone(&answered);
+        tokio::spawn(async move {
+            let mut part = [0; 1 << 16];
+            while let Ok(count @ 1..) = reader.read(&mut part).await {
+                // Only this header field has the letters, and only once.
+                let answers = part[..count]
+                    .windows(6)
+                    .filter(|part| part == b"nosnif")
+                    .count();
+                counted.fetch_add(answers, Ordering::Relaxed);
+            }
+        });
+        // The busy client has begun.
+        while answered.load(Ordering::Relaxed) == 0 {
+            yield_now().await;
+        }
+        let mut other = connect().await;
+        for _ in 0..20 {
+            other.write_all(request.as_bytes()).await.expect("sent");
+            let count = other.read(&mut [0; 4096]).await.expect("answered");
+            assert!(count > 0);
+        }
+        answered.load(Ordering::Relaxed)
+    });
+    assert!(
+        answered < BUSY / 2,
+        "{answered} of the other client were answered before"
+    );
 }
 
 #[test]

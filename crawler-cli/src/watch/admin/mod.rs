@@ -31,6 +31,7 @@ use axum::http::request::Parts;
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use tokio::sync::oneshot;
+use tokio::task::yield_now;
 
 pub use access::Visitor;
 use answer::{Answer, Refused, see_other};
@@ -201,6 +202,8 @@ async fn let_in(
     next: Next,
 ) -> Answer {
     let _answering = slot.answers();
+    // Others have their turn first: a client that sends request after request without a pause delays them by one.
+    yield_now().await;
     let (mut parts, body) = request.into_parts();
     let is_api = access::is_api(parts.uri.path());
     let loaded = site.current.get();
