@@ -3,6 +3,8 @@
 //!
 //! What is done is read from the service's own metrics and compared with what the server counted.
 
+mod pages;
+
 use std::error::Error;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -46,6 +48,8 @@ enum Case {
     Stale,
     /// The size of a store after each of its URLs was checked, and how fast it opens
     Rest,
+    /// The pages for a browser: how long each takes, and what page loads cost the checks
+    Pages,
 }
 
 /// Runs the cases. The exit code is 1 if a bar was missed that does not depend on the machine.
@@ -73,6 +77,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
             Case::Sync => bench.sync()?,
             Case::Stale => bench.stale()?,
             Case::Rest => bench.rest()?,
+            Case::Pages => bench.pages()?,
         };
     }
     Ok(match missed {
