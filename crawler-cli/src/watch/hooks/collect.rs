@@ -59,7 +59,7 @@ pub(super) struct Collected {
 pub(super) enum More {
     /// At once: there are more events than were looked at.
     Now,
-    /// Something waits for its digest until then.
+    /// Something waits for its digest until then, and nothing can be told before.
     At(Timestamp),
     /// When something happens.
     Later,
@@ -124,13 +124,8 @@ impl Collected {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let is_soon = |at: &Timestamp| now >= *at && between(*at, now) < wishes.flapping_every;
-        if let Some(at) = self.hook.damped_at.filter(is_soon) {
-            let at = after(at, wishes.flapping_every);
-            self.next = match self.next {
-                More::Later => More::At(at),
-                More::At(other) => More::At(at.min(other)),
-                More::Now => More::Now,
-            };
+        if self.hook.damped_at.as_ref().is_some_and(is_soon) {
+            // Everything else is told meanwhile: whoever looks now and then finds the time.
             return Ok(());
         }
         let mut limit = Limit::default();

@@ -106,18 +106,20 @@ impl Worker {
     /// Serves the receiver until it is told to end.
     pub(super) fn run(mut self, inbox: &Inbox<Order>) {
         let mut connection: Option<Connection> = None;
+        // Why the store failed last.
+        let mut said: Option<String> = None;
         loop {
-            let mut send = |worker: &Target, id: &str, body: &[u8], cancel: &Cancel| {
-                send_on(&mut connection, worker, id, body, cancel)
-            };
             let (target, cancel) = (self.target.clone(), self.shared.cancel.clone());
             let turn = self.turn(Timestamp::now(), &mut |id, body| {
-                send(&target, id, body, &cancel)
+                send_on(&mut connection, &target, id, body, &cancel)
             });
-            let turn = turn.unwrap_or_else(|error| {
-                tracing::error!("webhook {}: {error}", self.name);
-                Turn::At(after(Timestamp::now(), STORE_PATIENCE))
-            });
+            let failure = turn.as_ref().err().map(ToString::to_string);
+            if let Some(why) = failure.as_ref().filter(|_| failure != said) {
+                tracing::error!("webhook {}: {why}", self.name);
+            }
+            said = failure;
+            let again = Turn::At(after(Timestamp::now(), STORE_PATIENCE));
+            let turn = turn.unwrap_or(again);
             let wait = match turn {
                 Turn::Now => Duration::ZERO,
                 Turn::At(at) => between(Timestamp::now(), at).min(LONGEST_WAIT),
@@ -129,7 +131,7 @@ impl Worker {
             let order = match inbox.recv_timeout(wait) {
                 Ok(Order::End) | Err(RecvTimeoutError::Disconnected) => return,
                 Ok(order) => order,
-                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Timeout) => Order::Look,
             };
             match order {
                 Order::Settings(settings) => {

@@ -264,6 +264,21 @@ fn a_clock_that_is_set_back_keeps_nothing_waiting() {
 }
 
 #[test]
+fn what_happens_while_a_url_flaps_is_told_at_once() {
+    let mut world = World::new();
+    for second in [1, 3] {
+        let flaps = move |engine: &mut dyn Engine| change(engine, URL, BROKEN, second, true);
+        world.store().call(flaps).expect("written");
+        world.run(second, &mut good);
+    }
+    world.happens(5);
+    world.run(5, &mut good);
+    world.run(3605, &mut good);
+    let kinds: Vec<&str> = world.sent.iter().map(|(_, kind)| kind.as_str()).collect();
+    assert_eq!(kinds, ["digest", "url.gone", "digest"]);
+}
+
+#[test]
 fn a_receiver_that_wants_no_more_is_left_alone_until_it_is_resumed() {
     let mut world = World::new();
     world.happens(1);
