@@ -5,7 +5,7 @@
 //!
 //! | path | response |
 //! |---|---|
-//! | `/`, `/13` | 13 bytes |
+//! | `/`, `/13`, `/files/` and anything after that | 13 bytes |
 //! | `/1k`, `/16k`, `/1m` | this number of bytes |
 //! | `/chunked` | 16 KiB in chunks of 4 KiB |
 //! | `/headers/N` | 13 bytes after a head of N fields, 3 to 256; without N, 20 fields |
@@ -450,6 +450,7 @@ impl Answer {
             b"/chunked" => &canned.chunked,
             b"/headers" => with_fields(20),
             b"/close" => &canned.close,
+            path if path.starts_with(b"/files/") => &canned.small,
             path => fields_asked(path).map_or(&canned.missing, with_fields),
         };
         let length = if method == b"HEAD" {

@@ -287,14 +287,16 @@ impl Service {
     fn wait_for(&self, urls: usize) -> Result<(), Box<dyn Error>> {
         let mut last = (0.0, Instant::now());
         loop {
-            let done = self.metrics()?.sum("courser_check_results_total", "");
+            let done = self
+                .metrics()?
+                .sum("courser_check_results_total", "class=\"ok\"");
             if done >= urls as f64 {
                 return Ok(());
             }
             if done > last.0 {
                 last = (done, Instant::now());
             } else if last.1.elapsed() > STALLED {
-                return Err(format!("only {done} of {urls} URLs were checked").into());
+                return Err(format!("only {done} of {urls} URLs were found good").into());
             }
             thread::sleep(Duration::from_millis(200));
         }
