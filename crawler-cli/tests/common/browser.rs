@@ -75,8 +75,9 @@ impl Browser {
     #[track_caller]
     pub(crate) fn wait_for(&self, expression: &str) {
         let end = Instant::now() + PATIENCE;
-        // A page may be on its way.
-        while self.run(&format!("return !!({expression})")) != Value::Bool(true) {
+        // A page may be on its way, and what is asked for not there yet.
+        let script = format!("try {{ return !!({expression}) }} catch {{ return false }}");
+        while self.run(&script) != Value::Bool(true) {
             let text = "return location.href + '\\n' + document.body.innerText";
             assert!(Instant::now() < end, "{expression}: {}", self.run(text));
             thread::sleep(Duration::from_millis(50));
