@@ -201,6 +201,10 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
     /// Takes messages from other threads.
     #[must_use]
     pub fn with_inbox(mut self, inbox: CoreInbox) -> Self {
+        // Without one, messages are found at the next turn.
+        if let Ok(waker) = self.asking.waker() {
+            inbox.set_waker(waker);
+        }
         self.inbox = Some(inbox);
         self
     }
