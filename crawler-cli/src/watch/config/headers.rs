@@ -1,8 +1,6 @@
 //! What is sent to some hosts alone: the keys `match`, `headers` and `auth_file` of `[[host]]`. Secrets stand in files of
 //! their own and are never shown.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
 use base64::Engine as _;
@@ -13,6 +11,7 @@ use toml::de::DeValue;
 use super::entries::{HostConfig, WebhookConfig};
 use super::kinds::{FilePath, Scalar, quoted};
 use super::reader::{Kind, Reader};
+use super::text_file;
 use crate::crawl::identity::Identity;
 use crate::watch::hooks::Secret;
 
@@ -143,10 +142,7 @@ impl Kind for SigningKeys {
 
 /// The text of a small file with secrets.
 fn text_of(path: &Path) -> Result<String, String> {
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text));
-    read.map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(text)
+    text_file::read(path, LONGEST).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Adds what the file says. Errors have the number of a line, and nothing of what stands there.

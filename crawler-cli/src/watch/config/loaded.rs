@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::contradictions;
 use super::error::{ConfigError, Place};
 use super::reader::{PREFIX, Reader};
 use super::tables::{Row, TABLES, written};
+use super::text_file;
 use super::{Config, JobConfig, WebhookConfig};
 use crate::check::life::Profile;
 use crate::terminal;
@@ -32,13 +31,7 @@ impl Loaded {
     pub fn read(file: &Path, variables: &[(String, String)]) -> Result<Self, String> {
         let name = file.display().to_string();
         let name = terminal::neutralise(&name);
-        let mut text = String::new();
-        let read =
-            File::open(file).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
-        read.map_err(|error| format!("{name}: {error}"))?;
-        if text.len() as u64 > LONGEST {
-            return Err(format!("{name}: longer than {} MiB", LONGEST >> 20));
-        }
+        let text = text_file::read(file, LONGEST).map_err(|error| format!("{name}: {error}"))?;
         Self::parse(&text, file, variables).map_err(|errors| {
             let errors = errors.iter().map(|error| error.shown(file));
             errors.collect::<Vec<_>>().join("\n")

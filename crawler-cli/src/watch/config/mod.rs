@@ -31,6 +31,7 @@ mod source;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod text_file;
 
 pub use crate::jobs::{CatchUp, Overlap};
 pub use current::{Current, Reload};
