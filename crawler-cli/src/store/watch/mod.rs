@@ -374,7 +374,7 @@ pub trait WatchStore: Send {
 pub const CYCLES: i64 = 10_000;
 
 /// How many rows are looked at for a page of a list, however few of them are meant.
-pub const LOOKS: usize = 20_000;
+pub const LOOKS: usize = 10_000;
 
 /// How many notices are kept.
 pub const NOTICES: i64 = 100_000;
