@@ -118,7 +118,7 @@ fn shown(
         "#In trouble",
         "#Held",
         "#Next due",
-        "Why not asked now",
+        "Not asked",
     ];
     let next = page.next.and_then(|next| match next {
         HostList::Named { after, .. } => after,
