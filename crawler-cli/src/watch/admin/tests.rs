@@ -192,14 +192,19 @@ fn commands_are_performed_and_read_again() {
 #[test]
 fn the_core_is_asked_once_however_many_ask() {
     let (site, served) = Served::site("");
+    let since = std::time::Instant::now();
     with_runtime(async {
-        let since = std::time::Instant::now();
-        while since.elapsed() < Duration::from_millis(900) {
+        for _ in 0..1_000 {
             let live = site.live().await;
             assert!(matches!(live, Live::Running(_)), "{live:?}");
         }
     });
-    assert_eq!(served.asked.load(Ordering::Relaxed), 1);
+    // Once a second, however slow the machine is.
+    let asked = served.asked.load(Ordering::Relaxed);
+    assert!(
+        (1..=1 + since.elapsed().as_secs()).contains(&(asked as u64)),
+        "{asked}"
+    );
 }
 
 #[test]
