@@ -33,7 +33,7 @@ pub use job::{
 pub use outbox::{Delivered, Delivery, Message, MessageId, NewMessage};
 pub use schedule::{Firing, ScheduleChange, ScheduleState};
 
-use super::{Page, StoreError};
+use super::{Page, StoreError, UrlId};
 
 /// What an engine that keeps jobs can do.
 ///
@@ -158,6 +158,12 @@ pub trait JobStore: Send {
         before: DeadLetterId,
         limit: usize,
     ) -> Result<Page<DeadLetter, DeadLetterId>, StoreError>;
+
+    /// The dead letters of a URL, with those that were replayed: at most one for each reason.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn letters_of(&mut self, url: UrlId) -> Result<Vec<DeadLetter>, StoreError>;
 
     /// Up to `limit` dead letters that were news after this turn, in the order in which they were: a letter is news when it
     /// is new, and when its subject has failed again since it was replayed.

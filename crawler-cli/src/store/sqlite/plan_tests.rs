@@ -96,6 +96,14 @@ fn lists() -> Vec<(String, &'static [&'static str])> {
             ],
         ),
         (
+            letter_lists::of_url(),
+            &[
+                "d USING INDEX dead_letter_url (url=?)",
+                "q USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+                "u USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+            ],
+        ),
+        (
             letter_lists::told(),
             &[
                 "d USING INDEX dead_letter_turn (turn>?)",

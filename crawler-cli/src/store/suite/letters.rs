@@ -124,6 +124,8 @@ pub(crate) fn dead_letters_are_kept_once<E: Engine>() {
         .expect("written");
     let all = all(&mut store);
     assert_eq!(all.len(), 3);
+    assert_eq!(store.letters_of(UrlId(1)).expect("readable"), all[..2]);
+    assert_eq!(store.letters_of(UrlId(2)).expect("readable"), []);
     let subject = Subject::Url {
         id: UrlId(1),
         url: "http://a/1".to_owned(),

@@ -240,7 +240,9 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
 
     /// Something may have become due in the store.
     pub fn look_again(&mut self) {
-        self.looking.at = Some(self.now());
+        let now = self.now();
+        self.looking.at = Some(now);
+        self.counting.hurry(now);
         self.cycles.wake();
     }
 

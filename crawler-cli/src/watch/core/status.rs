@@ -23,11 +23,19 @@ use std::time::Duration;
 pub(super) struct Counting {
     is_under_way: bool,
     at: Option<Timestamp>,
+    /// Something has changed since the count that is under way began.
+    is_old: bool,
 }
 
 impl Counting {
     pub(super) fn next_at(&self) -> Option<Timestamp> {
         self.at.filter(|_| !self.is_under_way)
+    }
+
+    /// Somebody has changed something in the store: it is counted soon.
+    pub(super) fn hurry(&mut self, now: Timestamp) {
+        self.is_old = self.is_under_way;
+        self.at = self.at.map(|at| at.min(after(now, COUNT)));
     }
 }
 
@@ -147,8 +155,12 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         self.handle_orders(now, orders);
         // Before something is due, nothing changes but by other processes.
         let quiet = oldest.map_or(COUNT_IDLE, |oldest| between(now, oldest));
+        let pause = match std::mem::take(&mut self.counting.is_old) {
+            true => COUNT,
+            false => quiet.clamp(COUNT, COUNT_IDLE),
+        };
         self.counting.is_under_way = false;
-        self.counting.at = Some(after(now, quiet.clamp(COUNT, COUNT_IDLE)));
+        self.counting.at = Some(after(now, pause));
         self.judge.set_urls(counts.urls());
         let backlog = &self.figures.backlog;
         for state in State::ALL {

@@ -19,7 +19,7 @@ use jiff::SignedDuration;
 use self::world::{Reaction, World};
 use crate::check::life::State;
 use crate::crawl::identity::Identity;
-use crate::store::Lane;
+use crate::store::{Lane, Which};
 use crate::watch::core::{HostRule, Limits, Reason};
 use crate::watch::figures::{Method, Phase, Reason as Why};
 
@@ -57,6 +57,30 @@ fn due_urls_are_asked_once_and_stored() {
         (figures.results.total(), figures.keeping.stored.get()),
         (60, 60)
     );
+}
+
+#[test]
+fn what_a_command_changes_is_counted_soon() {
+    let mut world = World::new(1, good);
+    world.submit(0, 3);
+    // Nothing is due for days: URLs are counted once a minute.
+    world.run(HOUR);
+    for seconds in [1, 20, 59] {
+        let broken = seconds % 2 == 1;
+        world.site.borrow_mut().script = Box::new(move |_| match broken {
+            true => Reaction::Status(404),
+            false => Reaction::Status(200),
+        });
+        world.run(SECOND * seconds);
+        world.recheck(Which::Everything);
+        // Three URLs at the rate of the host, and the count.
+        world.run(SECOND * 20);
+        let urls = |state| world.figures().backlog.urls(state).get();
+        let alive = if broken { 0 } else { 3 };
+        assert_eq!(urls(State::Alive), alive, "{seconds}");
+        assert_eq!(urls(State::Suspect), 3 - alive, "{seconds}");
+        world.run(HOUR);
+    }
 }
 
 #[test]

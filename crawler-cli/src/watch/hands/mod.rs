@@ -36,8 +36,7 @@ pub(crate) use words::{count as counted, safe, short_url as shortened_url, url a
 use crate::store::sqlite::Sqlite;
 use crate::store::{
     AdminStore, Cursor, DeadLetter, DeadLetterFilter, DeadLetterId, HostDetail, HostHold, JobStore,
-    Lanes, PauseStore, ScheduleState, StoreError, StoreErrorKind, StoredToken, Subject, UrlDetail,
-    WatchStore,
+    Lanes, PauseStore, ScheduleState, StoreError, StoreErrorKind, StoredToken, WatchStore,
 };
 use crate::watch::hooks::HookStatus;
 use status::{GRACE, Late, MOST_COUNTED, Overview};
@@ -195,7 +194,7 @@ impl Reader {
             return Ok(None);
         };
         let around = self.around(Some(&detail.host.root), live, now)?;
-        let letters = self.letters_of(&detail)?;
+        let letters = self.store.letters_of(detail.url.id)?;
         Ok(Some(match shape {
             Shape::Text => show::text(&detail, &letters, &around),
             Shape::Json => {
@@ -481,32 +480,6 @@ impl Reader {
         })?;
         Ok(letters)
     }
-
-    /// The dead letters of a URL: at most a few, one for each reason.
-    pub(in crate::watch) fn letters_of(
-        &mut self,
-        detail: &UrlDetail,
-    ) -> Result<Vec<DeadLetter>, StoreError> {
-        let host = Url::parse(&detail.host.root).ok();
-        let filter = DeadLetterFilter {
-            host: host.and_then(|url| url.host_str().map(str::to_owned)),
-            with_replayed: true,
-            ..DeadLetterFilter::default()
-        };
-        let (mut letters, mut seen) = (Vec::new(), 0);
-        self.store
-            .dead_letters(&filter, DeadLetterId::START, &mut |letter| {
-                seen += 1;
-                if matches!(letter.subject, Subject::Url { id, .. } if id == detail.url.id) {
-                    letters.push(letter);
-                }
-                match seen < MOST_SEEN {
-                    true => ControlFlow::Continue(()),
-                    false => ControlFlow::Break(()),
-                }
-            })?;
-        Ok(letters)
-    }
 }
 
 /// The file system and the number of a file.
@@ -553,5 +526,3 @@ pub(in crate::watch) fn line(value: &Value) -> String {
 
 /// How many dead letters are read before they are written.
 const LETTERS: usize = 200;
-/// How many dead letters of a host are looked at for one URL.
-const MOST_SEEN: usize = 10_000;

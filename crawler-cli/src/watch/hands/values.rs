@@ -127,7 +127,7 @@ impl Reader {
             return Ok(None);
         };
         let around = self.around(Some(&detail.host.root), live, now)?;
-        let letters = self.letters_of(&detail)?;
+        let letters = self.store.letters_of(detail.url.id)?;
         let fields = export::fields(detail.url.clone());
         Ok(Some(show::json(fields, &detail, &letters, &around)))
     }

@@ -11,7 +11,7 @@ use super::pieces::{change, date, facts, host, href, outward, reasons, section, 
 use super::strip::strip;
 use super::{read, trouble};
 use crate::check::life::time::between;
-use crate::store::{DeadLetter, UrlDetail, WatchStore as _};
+use crate::store::{DeadLetter, JobStore as _, UrlDetail, WatchStore as _};
 use crate::watch::admin::answer::Answer;
 use crate::watch::hands::why::{Around, of_url};
 use crate::watch::hands::words::{self, safe, span};
@@ -25,7 +25,7 @@ pub(super) async fn page(asked: Asked) -> Answer {
         let Some(detail) = reader.store().show(&name)? else {
             return Ok(None);
         };
-        let letters = reader.letters_of(&detail)?;
+        let letters = reader.store().letters_of(detail.url.id)?;
         Ok(Some((detail, letters)))
     });
     match found.await {

@@ -4,7 +4,7 @@ use rusqlite::{Connection, ToSql, params};
 
 use super::letters::{self, SELECT, Stored};
 use crate::store::sqlite::failure::Failure;
-use crate::store::{DeadLetter, DeadLetterFilter, DeadLetterId, LOOKS, Page, Turn};
+use crate::store::{DeadLetter, DeadLetterFilter, DeadLetterId, LOOKS, Page, Turn, UrlId};
 
 pub(in crate::store::sqlite) fn latest() -> String {
     format!("{SELECT} WHERE d.letter < ?1 ORDER BY d.letter DESC")
@@ -17,6 +17,10 @@ pub(in crate::store::sqlite) fn latest_with_reason() -> String {
 pub(in crate::store::sqlite) fn told() -> String {
     // Without the second condition the index cannot be used.
     format!("{SELECT} WHERE d.turn > ?1 AND d.turn > 0 ORDER BY d.turn LIMIT ?2")
+}
+
+pub(in crate::store::sqlite) fn of_url() -> String {
+    format!("{SELECT} WHERE d.kind = 0 AND d.url = ?1 ORDER BY d.reason")
 }
 
 pub(super) fn before(
@@ -49,6 +53,16 @@ pub(super) fn before(
         }
     }
     Ok(page)
+}
+
+pub(super) fn of(db: &Connection, url: UrlId) -> Result<Vec<DeadLetter>, Failure> {
+    let mut query = db.prepare_cached(&of_url())?;
+    let mut rows = query.query([url.0])?;
+    let mut letters = Vec::new();
+    while let Some(row) = rows.next()? {
+        letters.push(letters::stored(row)?.letter);
+    }
+    Ok(letters)
 }
 
 pub(super) fn told_after(

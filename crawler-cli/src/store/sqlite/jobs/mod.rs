@@ -18,7 +18,7 @@ use super::{Durability, Sqlite};
 use crate::store::{
     Buried, DeadLetter, DeadLetterFilter, DeadLetterId, Delivery, Enqueued, Firing, HookState,
     JobCounts, JobId, JobStore, Message, NewDeadLetter, NewJob, NewMessage, Page, Replayed,
-    ScheduleChange, ScheduleState, SettledJobs, Settlement, Started, StoreError, Turn,
+    ScheduleChange, ScheduleState, SettledJobs, Settlement, Started, StoreError, Turn, UrlId,
 };
 
 impl JobStore for Sqlite {
@@ -103,6 +103,10 @@ impl JobStore for Sqlite {
         limit: usize,
     ) -> Result<Page<DeadLetter, DeadLetterId>, StoreError> {
         self.read(letter_lists::before(&self.db, filter, before, limit))
+    }
+
+    fn letters_of(&mut self, url: UrlId) -> Result<Vec<DeadLetter>, StoreError> {
+        self.read(letter_lists::of(&self.db, url))
     }
 
     fn letters_told_after(
