@@ -209,6 +209,7 @@ fn wrong_requests_are_problems() {
         ("url?url=https%3A%2F%2Fa%2Fother", 404, ""),
         ("host?root=https%3A%2F%2Fother%2F", 404, ""),
         ("dead-letter?number=99", 404, ""),
+        ("dead-letter?number=-9223372036854775808", 404, ""),
     ] {
         let (got, head, problem) = get(&served, &format!("/api/v1/{path}"));
         assert_eq!(got, status, "{path}: {problem}");

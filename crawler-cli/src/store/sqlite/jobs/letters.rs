@@ -323,7 +323,7 @@ fn select(
     );
     let mut query = db.prepare_cached(&query)?;
     let (after, last) = match filter.id {
-        Some(id) => (after.0.max(id.0 - 1), id.0),
+        Some(id) => (after.0.max(id.0.saturating_sub(1)), id.0),
         None => (after.0, i64::MAX),
     };
     let mut rows = query.query(params![
