@@ -1,11 +1,13 @@
 //! The bodies of requests: an object in JSON, of which each wrong field is named.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use axum::extract::Request;
 use axum::http::StatusCode;
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, Deserializer, SeqAccess, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::problem::Problem;
@@ -34,13 +36,36 @@ pub(super) async fn read<T: DeserializeOwned>(
 pub(super) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     let mut json = serde_json::Deserializer::from_slice(body);
     let value = serde_path_to_error::deserialize(&mut json);
-    let value = value.map_err(|error| {
+    let Object(value) = value.map_err(|error| {
         let path: Vec<String> = error.path().iter().map(ToString::to_string).collect();
         let path = path.iter().map(|part| part.trim_matches(['[', ']']));
         problem(&path.collect::<Vec<_>>(), error.inner())
     })?;
     json.end().map_err(|error| problem(&[], &error))?;
     Ok(value)
+}
+
+/// An object, and no list of its values, which would do for a struct.
+struct Object<T>(T);
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Map<T>(PhantomData<T>);
+
+        impl<'de, T: DeserializeOwned> Visitor<'de> for Map<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+
+        deserializer.deserialize_map(Map(PhantomData))
+    }
 }
 
 fn problem(path: &[&str], error: &serde_json::Error) -> Problem {
@@ -128,6 +153,7 @@ mod tests {
             (r#"{"urls":[],"urls":[]}"#, 422, "#/urls"),
             ("{}", 422, "#/urls"),
             ("[]", 422, "#"),
+            (r#"[["a","b","c"],true]"#, 422, "#"),
             ("7", 422, "#"),
             ("", 400, ""),
             ("{", 400, ""),
