@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
@@ -22,7 +22,7 @@ pub(in crate::watch) struct Once {
     next: AtomicU64,
     /// The newest is the last; at most [`KEPT`].
     outcomes: Mutex<VecDeque<(String, u64, Said)>>,
-    turn: tokio::sync::Mutex<()>,
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Default for Once {
@@ -32,7 +32,7 @@ impl Default for Once {
         Self {
             next: first.into(),
             outcomes: Mutex::default(),
-            turn: tokio::sync::Mutex::default(),
+            turn: Arc::default(),
         }
     }
 }
@@ -43,23 +43,34 @@ impl Once {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Performs a form, unless that was done. One form is performed at a time.
+    /// Performs a form, unless that was done. One form is performed at a time, and to its end, even if nobody waits for it
+    /// any more: its client may send it again.
     pub(in crate::watch) async fn perform(
-        &self,
+        self: &Arc<Self>,
         who: &str,
         number: u64,
-        deed: impl Future<Output = Said>,
+        deed: impl Future<Output = Said> + Send + 'static,
     ) {
-        let _turn = self.turn.lock().await;
+        let turn = Arc::clone(&self.turn).lock_owned().await;
         if self.said(who, number).is_some() {
             return;
         }
-        let said = deed.await;
+        let (once, who) = (Arc::clone(self), who.to_owned());
+        let performed = tokio::spawn(async move {
+            let said = deed.await;
+            once.keep(who, number, said);
+            drop(turn);
+        });
+        // One that has panicked has no outcome.
+        let _ = performed.await;
+    }
+
+    fn keep(&self, who: String, number: u64, said: Said) {
         let mut outcomes = self.outcomes();
         if outcomes.len() == KEPT {
             outcomes.pop_front();
         }
-        outcomes.push_back((who.to_owned(), number, said));
+        outcomes.push_back((who, number, said));
     }
 
     /// What has become of a form, if that is still known.
@@ -77,3 +88,39 @@ impl Once {
 
 /// How many outcomes are kept.
 const KEPT: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[test]
+    fn a_form_whose_client_has_left_is_performed_once() {
+        let said = |text: &str| Said {
+            is_done: true,
+            text: text.to_owned(),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        runtime.expect("a runtime").block_on(async {
+            let once = Arc::new(Once::default());
+            let (begin, begun) = oneshot::channel();
+            let (end, ended) = oneshot::channel::<()>();
+            let first = async move {
+                begin.send(()).expect("waited for");
+                let _ = ended.await;
+                said("first")
+            };
+            let client = tokio::spawn({
+                let once = Arc::clone(&once);
+                async move { once.perform("me", 7, first).await }
+            });
+            begun.await.expect("begun");
+            client.abort();
+            assert!(client.await.is_err_and(|error| error.is_cancelled()));
+            let _ = end.send(());
+            once.perform("me", 7, async move { said("again") }).await;
+            assert_eq!(once.said("me", 7), Some(said("first")));
+        });
+    }
+}

@@ -44,7 +44,7 @@ pub struct Site {
     large: Arc<Semaphore>,
     pub(super) access: Access,
     /// The forms of pages.
-    pub(in crate::watch) once: Once,
+    pub(in crate::watch) once: Arc<Once>,
     performing: Arc<Mutex<()>>,
     /// The keys of requests that are under way.
     under_way: Arc<Keys>,
@@ -83,7 +83,7 @@ impl Site {
             places: Arc::new(Semaphore::new(1 + MOST_WAITING)),
             large: Arc::new(Semaphore::new(MOST_LARGE)),
             access: Access::new(Arc::clone(&operator.tokens))?,
-            once: Once::default(),
+            once: Arc::default(),
             performing: Arc::default(),
             under_way: Arc::default(),
             live: Mutex::default(),
