@@ -66,9 +66,10 @@ fn name_of(deed: Deed, fields: &[(&str, &str)]) -> String {
     }
 }
 
-/// Asks whether something shall be done.
+/// Asks whether something shall be done that cannot be undone. What else a link of others could name here is not asked: its
+/// fields are not all shown.
 pub(super) async fn question(asked: Asked, Path(name): Path<String>) -> Answer {
-    let Some(deed) = Deed::named(&name) else {
+    let Some(deed) = Deed::named(&name).filter(|deed| deed.is_asked()) else {
         return nothing();
     };
     let (around, ()) = match read(&asked.site, None, |_, _| Ok(())).await {

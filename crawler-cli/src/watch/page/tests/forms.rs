@@ -321,3 +321,21 @@ fn only_forms_of_this_service_by_those_who_may_are_performed() {
     let answer = served.post(&form.action, &head, &form.body());
     assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
 }
+
+#[test]
+fn only_what_cannot_be_undone_is_asked_about() {
+    let served = filled();
+    for path in [
+        "/do/pause?host=",
+        "/do/pause?set=a",
+        "/do/add?set=a&urls=http://a/",
+        "/do/run?schedule=nightly",
+        "/do/other",
+    ] {
+        let page = served.get(path);
+        assert!(page.starts_with("HTTP/1.1 404 "), "{path}: {page}");
+        assert!(forms(&page).is_empty(), "{path}");
+    }
+    let question = page_of("/do/confirm", "host", ROOT);
+    assert_eq!(forms(&served.get(&question)).len(), 1);
+}
