@@ -3,9 +3,11 @@
 //! As long as the store has no token, everyone who reaches the service may do everything; it listens on loopback alone
 //! then. With a token, everything but health, the login and its style needs one.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::header::{self, AsHeaderName};
@@ -40,6 +42,10 @@ pub(super) struct Access {
     /// Of this process: sessions end with it.
     key: hmac::Key,
     tokens: Arc<Tokens>,
+    /// How many sessions have begun: no two are the same.
+    begun: AtomicU64,
+    /// Sessions that were ended by their visitors, and when they would have ended.
+    ended: Mutex<BTreeSet<(i64, String)>>,
 }
 
 impl Access {
@@ -48,7 +54,12 @@ impl Access {
     pub(super) fn new(tokens: Arc<Tokens>) -> io::Result<Self> {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new());
         let key = key.map_err(|_| io::Error::other("the system has no random numbers"))?;
-        Ok(Self { key, tokens })
+        Ok(Self {
+            key,
+            tokens,
+            begun: AtomicU64::new(0),
+            ended: Mutex::default(),
+        })
     }
 
     pub(super) fn has_tokens(&self) -> bool {
@@ -132,16 +143,41 @@ impl Access {
         }
         let (id, end) = begin.split_once('.')?;
         let now = Timestamp::now();
-        let is_over = end.parse::<i64>().ok()? <= now.as_second();
+        let end = end_of(end)?;
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_over = end <= now.as_second() || ended.contains(&(end, begin.to_owned()));
+        drop(ended);
         (!is_over)
             .then(|| self.tokens.holder_by_id(id, now))
             .flatten()
     }
 
+    /// Ends the sessions of a request before their time.
+    pub(super) fn end_sessions(&self, headers: &HeaderMap) {
+        let now = Timestamp::now().as_second();
+        for session in sessions(headers) {
+            if self.holder_of_session(session).is_none() {
+                continue;
+            }
+            let Some((begin, _)) = session.rsplit_once('.') else {
+                continue;
+            };
+            let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+            ended.extend(end_of(begin).map(|end| (end, begin.to_owned())));
+            // The first ones end by themselves.
+            while let Some((end, _)) = ended.first()
+                && (*end <= now || ended.len() > MOST_ENDED)
+            {
+                ended.pop_first();
+            }
+        }
+    }
+
     /// The session of one who has shown a token: the value of a cookie.
     pub(super) fn session(&self, holder: &Holder) -> String {
         let end = Timestamp::now().as_second() + SESSION.as_secs() as i64;
-        let begin = format!("{}.{end}", holder.id);
+        let number = self.begun.fetch_add(1, Ordering::Relaxed);
+        let begin = format!("{}.{number}-{end}", holder.id);
         let code = self.code(&format!("session|{begin}"));
         format!("{begin}.{code}")
     }
@@ -165,6 +201,11 @@ impl Visitor {
     }
 }
 
+/// When a session ends, in seconds since 1970.
+fn end_of(session: &str) -> Option<i64> {
+    session.rsplit_once('-')?.1.parse().ok()
+}
+
 /// Whether a path is one of the API: its refusals are problems in JSON.
 pub(super) fn is_api(path: &str) -> bool {
     path == "/api" || path.starts_with("/api/")
@@ -180,12 +221,12 @@ fn is_open(path: &str) -> bool {
 /// # Errors
 /// It has none, several, or another one in its target.
 fn host_of(request: &Parts) -> Result<&str, Refused> {
-    let wrong = |why| Refused::new(StatusCode::MISDIRECTED_REQUEST, why);
-    let host =
-        only(&request.headers, header::HOST).ok_or_else(|| wrong("there is not one Host"))?;
+    let host = only(&request.headers, header::HOST)
+        .ok_or_else(|| Refused::new(StatusCode::BAD_REQUEST, "there is not one Host"))?;
     match request.uri.authority() {
         Some(authority) if !authority.as_str().eq_ignore_ascii_case(host) => {
-            Err(wrong("the Host is not that of the target"))
+            let why = "the Host is not that of the target";
+            Err(Refused::new(StatusCode::MISDIRECTED_REQUEST, why))
         }
         _ => Ok(host),
     }
@@ -193,10 +234,14 @@ fn host_of(request: &Parts) -> Result<&str, Refused> {
 
 /// Whether a Host means this service. A name that somebody else owns may point here (DNS rebinding), an address does not.
 fn is_own(host: &str, http: &HttpConfig) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
+    let (name, rest) = match host.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').unwrap_or_default(),
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
     };
+    let is_port = |port: &str| port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit());
+    if !rest.is_empty() && !rest.strip_prefix(':').is_some_and(is_port) {
+        return false;
+    }
     if let Ok(address) = name.parse::<IpAddr>() {
         let own = http.listen.ip();
         return address.is_loopback() || address == own || own.is_unspecified();
@@ -286,6 +331,8 @@ const LARGEST_HEAD: usize = 16 << 10;
 pub(super) const COOKIE: &str = "courser";
 /// How long a session holds.
 pub(super) const SESSION: Duration = Duration::from_secs(12 * 3600);
+/// How many sessions are remembered that were ended before their time.
+const MOST_ENDED: usize = 10_000;
 /// Where a browser says which site has sent a request.
 const SITE: &str = "sec-fetch-site";
 /// In the place of a token's name in the forms of those who need none.

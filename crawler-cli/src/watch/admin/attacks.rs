@@ -32,7 +32,7 @@ fn only_names_of_the_service_are_answered() {
         ("GET /healthz HTTP/1.1\r\nHost: 192.0.2.1\r\n", 421),
         (
             "GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n",
-            421,
+            400,
         ),
         (
             "GET http://localhost/healthz HTTP/1.1\r\nHost: localhost\r\n",
@@ -357,17 +357,33 @@ fn a_session_stands_for_its_token() {
     ] {
         assert_eq!(status(forged), 401, "{forged}");
     }
+    // Who logs out ends the session, and no other one.
+    let again = served.post("/login", "", &form);
+    let again = again
+        .lines()
+        .find_map(|line| line.strip_prefix("set-cookie: "));
+    let (other_session, _) = again
+        .and_then(|cookie| cookie.split_once("; "))
+        .expect("flags");
+    let page = served.exchange(format!(
+        "GET /holds HTTP/1.1\r\nHost: localhost\r\nCookie: {session}\r\nConnection: close\r\n\r\n"
+    ));
+    let fields = format!("Cookie: {session}\r\n");
+    let out = served.post("/logout", &fields, &format!("csrf={}", csrf(&page)));
+    assert!(out.starts_with("HTTP/1.1 303 "), "{out}");
+    assert_eq!((status(session), status(other_session)), (401, 200));
     // Another process knows no session of this one.
     let other = Served::start();
     other.token("page", true, None);
-    let request = format!("GET /version HTTP/1.1\r\nHost: localhost\r\nCookie: {session}\r\n");
+    let request =
+        format!("GET /version HTTP/1.1\r\nHost: localhost\r\nCookie: {other_session}\r\n");
     assert_eq!(other.status(&request), 401);
     let deed = TokenDeed::Remove {
         name: "page".to_owned(),
     };
     served.token("another", false, None);
     served.operator.perform(Command::Token { deed }, "me");
-    assert_eq!(status(session), 401);
+    assert_eq!(status(other_session), 401);
 }
 
 #[test]

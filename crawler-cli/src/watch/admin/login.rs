@@ -62,9 +62,12 @@ async fn log_in(
 }
 
 async fn log_out(State(site): State<Arc<Site>>, request: Request) -> Answer {
-    let is_secure = is_secure(&site, request.headers());
+    let headers = request.headers().clone();
     match form(&site, request).await {
-        Ok(_) => with_cookie(see_other("/login"), "", 0, is_secure),
+        Ok(_) => {
+            site.access.end_sessions(&headers);
+            with_cookie(see_other("/login"), "", 0, is_secure(&site, &headers))
+        }
         Err(refused) => refused.answer(false),
     }
 }

@@ -65,9 +65,17 @@ fn requests_by_other_names_or_methods_are_refused() {
         ("GET /healthz HTTP/1.1\r\nHost: 10.0.0.1\r\n", "421"),
         (
             "GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n",
+            "400",
+        ),
+        ("GET /healthz HTTP/1.1\r\n", "400"),
+        ("GET /healthz HTTP/1.1\r\nHost: localhost:\r\n", "200"),
+        ("GET /healthz HTTP/1.1\r\nHost: localhost:x\r\n", "421"),
+        ("GET /healthz HTTP/1.1\r\nHost: localhost:123456\r\n", "421"),
+        ("GET /healthz HTTP/1.1\r\nHost: [::1\r\n", "421"),
+        (
+            "GET /healthz HTTP/1.1\r\nHost: [::1]evil.example\r\n",
             "421",
         ),
-        ("GET /healthz HTTP/1.1\r\n", "421"),
         (
             "POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n",
             "405",
