@@ -185,6 +185,18 @@ struct State {
     /// The threads that wait, in the order of their calls. Only the first one tries.
     waiting: VecDeque<(u64, thread::Thread)>,
     next_ticket: u64,
+    /// A caller that does not wait was refused, and is expected back before this time.
+    expected: Option<Instant>,
+    last: Option<Taker>,
+}
+
+/// How a permit was taken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Taker {
+    /// [`Ceiling::acquire`].
+    Waiting,
+    /// [`Ceiling::try_acquire`].
+    Trying,
 }
 
 /// Counts what was sent in the last `length`.
@@ -207,6 +219,8 @@ impl Ceiling {
             open: 0,
             waiting: VecDeque::new(),
             next_ticket: 0,
+            expected: None,
+            last: None,
         })))
     }
 
@@ -248,10 +262,13 @@ impl Ceiling {
 
     /// Takes a permit now, or says what to wait for. Never blocks.
     ///
+    /// Callers of this function and threads in [`Ceiling::acquire`] take turns, if a caller that was refused tries again
+    /// within 20 ms of the time that it was told, or within 30 ms if it has to wait for a release.
+    ///
     /// # Errors
-    /// The limits do not allow one now.
+    /// The limits do not allow one now, or it is the turn of a thread that waits.
     pub fn try_acquire(&self, now: Instant) -> Result<Permit, Until> {
-        lock(&self.0).take(now)?;
+        lock(&self.0).take_trying(now)?;
         Ok(self.permit(now))
     }
 
@@ -275,7 +292,7 @@ impl Ceiling {
                     (Some(_), None) => true,
                 };
                 let taken = match is_first {
-                    true => state.take(now),
+                    true => state.take_waiting(now),
                     false => Err(Until::Released),
                 };
                 match taken {
@@ -349,6 +366,38 @@ impl Drop for Permit {
 }
 
 impl State {
+    /// Takes a permit for the thread that has waited longest.
+    fn take_waiting(&mut self, now: Instant) -> Result<(), Until> {
+        if let Some(until) = self.expected.filter(|until| *until > now)
+            && self.last == Some(Taker::Waiting)
+        {
+            return Err(Until::Time(until));
+        }
+        self.take(now)?;
+        self.last = Some(Taker::Waiting);
+        Ok(())
+    }
+
+    /// Takes a permit for a caller that does not wait.
+    fn take_trying(&mut self, now: Instant) -> Result<(), Until> {
+        let is_their_turn = self.last == Some(Taker::Trying) && !self.waiting.is_empty();
+        let taken = match is_their_turn {
+            true => Err(Until::Released),
+            false => self.take(now),
+        };
+        match taken {
+            Ok(()) => {
+                self.last = Some(Taker::Trying);
+                self.expected = None;
+                // The turn of a thread that waits for this caller.
+                self.wake_first();
+            }
+            Err(Until::Time(at)) => self.expected = at.checked_add(TURN),
+            Err(Until::Released) => self.expected = now.checked_add(ASK_AGAIN + TURN),
+        }
+        taken
+    }
+
     fn take(&mut self, now: Instant) -> Result<(), Until> {
         let most = self
             .limits
@@ -442,6 +491,12 @@ impl Drop for Place<'_> {
         state.wake_first();
     }
 }
+
+/// When a caller that does not wait is to try again, if others have to give permits back first.
+pub(super) const ASK_AGAIN: Duration = Duration::from_millis(10);
+
+/// How late a caller that does not wait may come to its turn.
+const TURN: Duration = Duration::from_millis(20);
 
 /// Hosts whose ceilings are kept while nothing is asked of them.
 const MOST_HOSTS: usize = 10_000;

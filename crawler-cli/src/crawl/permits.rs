@@ -1,11 +1,11 @@
 //! The permits of a scheduler's requests, for hosts that have a ceiling in common with other schedulers and pools.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use url::Url;
 
-use super::ceiling::{Ceiling, Ceilings, Permit, Until};
+use super::ceiling::{ASK_AGAIN, Ceiling, Ceilings, Permit, Until};
 use super::hosts::HostId;
 use super::work::RequestId;
 
@@ -105,6 +105,3 @@ impl Permits {
         self.hosts.remove(&host);
     }
 }
-
-/// How long to wait for permits that others hold.
-const ASK_AGAIN: Duration = Duration::from_millis(10);

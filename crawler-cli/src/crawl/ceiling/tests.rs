@@ -160,3 +160,41 @@ fn rates_beyond_all_reason_need_little_memory() {
     let window = state.window.as_ref().expect("a rate");
     assert!(window.arrived.len() as u64 <= LONGEST_WINDOW);
 }
+
+/// Each of the two finds room whenever it asks. A thread that is quicker has every second permit, and no more.
+#[test]
+fn threads_that_wait_and_callers_that_do_not_take_turns() {
+    let ceiling = ceiling(1, 1_000, MS * 1_000, 1_000);
+    let start = Instant::now();
+    let mut state = lock(&ceiling.0);
+    let place = state.enter(&ceiling);
+    assert_eq!(state.take_waiting(start), Ok(()));
+    assert_eq!(state.take_trying(start), Err(Until::Released));
+    let give_back = |state: &mut State, now| {
+        state.under_way -= 1;
+        state.open -= 1;
+        if let Some(window) = &mut state.window {
+            window.handle_arrived(now);
+        }
+    };
+    for step in 1..50 {
+        let now = start + MS * step * 10;
+        give_back(&mut state, now);
+        assert!(matches!(state.take_waiting(now), Err(Until::Time(_))));
+        assert_eq!(state.take_trying(now), Ok(()));
+        give_back(&mut state, now);
+        assert_eq!(state.take_trying(now), Err(Until::Released));
+        assert_eq!(state.take_waiting(now), Ok(()));
+        assert_eq!(state.take_trying(now), Err(Until::Released));
+    }
+    // One that does not come back loses its turn.
+    let now = start + MS * 490;
+    give_back(&mut state, now);
+    assert_eq!(
+        state.take_waiting(now),
+        Err(Until::Time(now + ASK_AGAIN + TURN))
+    );
+    assert_eq!(state.take_waiting(now + ASK_AGAIN + TURN), Ok(()));
+    drop(state);
+    drop(place);
+}
