@@ -443,7 +443,7 @@ mod stopped {
             .collect();
         let config = QUICK
             .replace("per_host_rate = 0", &format!("per_host_rate = {RATE}"))
-            .replace("timeout = '10s'", "timeout = '1s'");
+            .replace("timeout = '10s'", "timeout = '4s'");
         let folder = folder(&config, &urls);
         let running = Service::start(folder.path());
         // All have been checked once, and are due again.
@@ -455,7 +455,7 @@ mod stopped {
             site.drop_connections();
         }
         // Longer than the time limit of a request.
-        thread::sleep(Duration::from_secs(3));
+        thread::sleep(Duration::from_secs(6));
         running.signal(Signal::CONT);
         until("all are asked again", || {
             sites
@@ -464,8 +464,12 @@ mod stopped {
                 .all(|(site, before)| site.count() >= before + 60)
         });
         for site in &sites {
+            // What was sent before a second began may arrive within it: one request for each connection.
             let most = site.most_within_a_second();
-            assert!(most <= RATE * 3 / 2, "{most} requests within a second");
+            assert!(
+                most <= RATE + CONNECTIONS,
+                "{most} requests within a second"
+            );
         }
         running.end();
         ok(folder.path(), &["db", "check"]);
@@ -548,6 +552,8 @@ mod stopped {
     }
 
     const RATE: usize = 20;
+    /// The usual number to a host.
+    const CONNECTIONS: usize = 2;
 }
 
 mod jobs {
@@ -557,14 +563,15 @@ mod jobs {
     fn a_command_that_hangs_is_killed_with_its_children() {
         let script = "trap '' TERM; sleep 1000 & echo $$ $! > processes.new; mv processes.new processes; while :; do sleep 1000; done";
         let folder = folder(
-            &schedule("stuck", script, "timeout = '300ms'\nmax_attempts = 1"),
+            // Long enough for the script to begin on a busy machine.
+            &schedule("stuck", script, "timeout = '5s'\nmax_attempts = 1"),
             &[],
         );
         ok(folder.path(), &["schedule", "run", "stuck"]);
         let running = Service::start(folder.path());
         let letters = letters(folder.path(), 1);
         let why = &letters[0];
-        assert!(why.to_string().contains("300ms"), "{why}");
+        assert!(why.to_string().contains("limit of 5s"), "{why}");
         let processes = fs::read_to_string(folder.path().join("processes")).expect("written");
         for process in processes.split_whitespace() {
             until("the process has ended", || has_ended(process));

@@ -555,7 +555,7 @@ fn servers_that_treat_head_wrongly_get_the_right_verdict() {
         let server = Server::start(react);
         let mut policy = policy();
         if *name == "hang" {
-            policy.timeout = Duration::from_millis(400);
+            policy.timeout = Duration::from_secs(3);
         }
         let outcome = check_one(policy, server.url("/0"));
         assert_eq!(outcome.verdict.cause(), *cause, "{name}: {outcome:?}");

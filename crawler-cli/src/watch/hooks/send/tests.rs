@@ -190,7 +190,7 @@ fn an_answer_that_does_not_come_is_given_up() {
             written = stream.write_all(b"x");
         }
     };
-    assert_eq!(sent(SHORT, slow_body), Sent::Delivered(200));
+    assert_eq!(sent(LONGER, slow_body), Sent::Delivered(200));
     for cut in ["", "HTTP/1.1 200 O", "HTTP/1.1 200 OK\r\nContent-Le"] {
         let why = failed(sent(LONG, answer(cut))).why;
         assert!(!why.is_empty(), "{cut:?}");
@@ -229,5 +229,7 @@ fn a_private_address_is_not_dialled_unless_that_is_allowed() {
 const BODY: &[u8] = b"{\"type\":\"test\"}";
 /// Longer than any answer takes.
 const LONG: Duration = Duration::from_secs(60);
+/// For answers that begin, and do not end.
+const LONGER: Duration = Duration::from_secs(5);
 /// For answers that do not come.
 const SHORT: Duration = Duration::from_millis(300);
