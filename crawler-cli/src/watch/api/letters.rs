@@ -15,8 +15,8 @@ use super::problem::Problem;
 use super::query::{NUMBER, Query};
 use super::{Answered, good, page};
 use crate::store::{DeadLetterFilter, DeadLetterId};
-use crate::watch::admin::Site;
 use crate::watch::admin::body::SMALL;
+use crate::watch::admin::{Site, Visitor};
 use crate::watch::control::{Command, Letters};
 
 /// `GET dead-letters`
@@ -94,13 +94,8 @@ pub(super) async fn replay(
     Extension(visitor): Who,
     request: Request,
 ) -> Answered {
-    let (body, _): (WhichLetters, _) = content::read(&site, request, SMALL).await?;
-    let (letters, first) = body.read()?;
-    let command = |after| Command::Replay {
-        letters: letters.clone(),
-        after,
-    };
-    let did = in_pieces(&site, &visitor, first, command).await?;
+    let command = |letters, after| Command::Replay { letters, after };
+    let (letters, did) = perform(&site, &visitor, request, command).await?;
     let value = json!({ "replayed": did.count, "passed": did.passed });
     of_letters(&letters, did, value, "replayed")
 }
@@ -111,14 +106,24 @@ pub(super) async fn drop(
     Extension(visitor): Who,
     request: Request,
 ) -> Answered {
-    let (body, _): (WhichLetters, _) = content::read(&site, request, SMALL).await?;
-    let (letters, first) = body.read()?;
-    let command = |_| Command::Drop {
-        letters: letters.clone(),
-    };
-    let did = in_pieces(&site, &visitor, first, command).await?;
+    let command = |letters, _| Command::Drop { letters };
+    let (letters, did) = perform(&site, &visitor, request, command).await?;
     let value = json!({ "dropped": did.count });
     of_letters(&letters, did, value, "dropped")
+}
+
+/// Has something done with the dead letters that a request names, from the one with a number on.
+async fn perform(
+    site: &Arc<Site>,
+    visitor: &Visitor,
+    request: Request,
+    command: impl Fn(Letters, Option<i64>) -> Command,
+) -> Result<(Letters, Did), Problem> {
+    let (body, _): (WhichLetters, _) = content::read(site, request, SMALL).await?;
+    let (letters, first) = body.read()?;
+    let command = |after| command(letters.clone(), after);
+    let did = in_pieces(site, visitor, first, command).await?;
+    Ok((letters, did))
 }
 
 fn of_letters(letters: &Letters, did: Did, value: Value, done: &str) -> Answered {
