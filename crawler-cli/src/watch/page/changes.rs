@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::asked::Asked;
 use super::frame::framed;
-use super::pieces::{ROWS, change, date, pager, section, state_named, table, url};
+use super::pieces::{ROWS, change, date, pager, section, state_field, state_named, table, url};
 use super::{read, trouble};
 use crate::check::life::State;
 use crate::store::{Cursor, Event, LOOKS, StoreError, WatchStore};
@@ -64,12 +64,7 @@ fn some(
 fn filter(to: Option<State>) -> Markup {
     html! {
         form.filter method="get" action="/changes" {
-            label { "To " select name="to" {
-                option value="" { "any state" }
-                @for state in State::ALL {
-                    option value=(state.name()) selected[to == Some(state)] { (state.name()) }
-                }
-            } }
+            (state_field("To", "to", to))
             button { "Show" }
         }
     }

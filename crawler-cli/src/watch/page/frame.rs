@@ -19,38 +19,6 @@ pub(super) fn framed(
     title: &str,
     body: &Markup,
 ) -> Answer {
-    with_status(StatusCode::OK, asked, around, here, title, body)
-}
-
-/// A page about something that is not there.
-pub(super) fn missing(asked: &Asked, around: &Around, here: &str, why: &str) -> Answer {
-    let body = html! { section { p.empty { (why) } } };
-    let status = StatusCode::NOT_FOUND;
-    with_status(status, asked, around, here, "Not found", &body)
-}
-
-/// A page without navigation: the login, or a refusal.
-pub(in crate::watch) fn bare(status: StatusCode, title: &str, body: &Markup) -> Answer {
-    let body = html! {
-        body.bare {
-            main id="main" {
-                p.brand { "courser" }
-                h1 { (title) }
-                (body)
-            }
-        }
-    };
-    whole(status, title, &html! {}, &body)
-}
-
-fn with_status(
-    status: StatusCode,
-    asked: &Asked,
-    around: &Around,
-    here: &str,
-    title: &str,
-    body: &Markup,
-) -> Answer {
     let said = asked.said.as_ref();
     // What has become of a form is the first that a screen reader says.
     let whole_title = match said {
@@ -86,7 +54,29 @@ fn with_status(
         }
     };
     let script = html! { script src=(SCRIPT.path) defer {} };
-    whole(status, &whole_title, &script, &body)
+    whole(StatusCode::OK, &whole_title, &script, &body)
+}
+
+/// A page about something that is not there.
+pub(super) fn missing(asked: &Asked, around: &Around, here: &str, why: &str) -> Answer {
+    let body = html! { section { p.empty { (why) } } };
+    let mut answer = framed(asked, around, here, "Not found", &body);
+    *answer.status_mut() = StatusCode::NOT_FOUND;
+    answer
+}
+
+/// A page without navigation: the login, or a refusal.
+pub(in crate::watch) fn bare(status: StatusCode, title: &str, body: &Markup) -> Answer {
+    let body = html! {
+        body.bare {
+            main id="main" {
+                p.brand { "courser" }
+                h1 { (title) }
+                (body)
+            }
+        }
+    };
+    whole(status, title, &html! {}, &body)
 }
 
 fn whole(status: StatusCode, title: &str, more: &Markup, body: &Markup) -> Answer {

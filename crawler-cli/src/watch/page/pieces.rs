@@ -55,6 +55,18 @@ pub(super) fn state_named(name: &str) -> Option<State> {
         .find(|state| state.name().eq_ignore_ascii_case(name))
 }
 
+/// A field of a form that chooses a state, or any.
+pub(super) fn state_field(label: &str, name: &str, chosen: Option<State>) -> Markup {
+    html! {
+        label { (label) " " select name=(name) {
+            option value="" { "any" }
+            @for state in State::ALL {
+                option value=(state.name()) selected[chosen == Some(state)] { (state.name()) }
+            }
+        } }
+    }
+}
+
 /// A URL, as a link to its page. One with a user is no link, since a link would show the user.
 pub(super) fn url(url: &str) -> Markup {
     inward("/url", "url", url)

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::asked::Asked;
 use super::deeds::Deed;
 use super::frame::framed;
-use super::pieces::{ROWS, pager, section, state, state_named, table, time, url};
+use super::pieces::{ROWS, pager, section, state, state_field, state_named, table, time, url};
 use super::query::Query;
 use super::{read, trouble};
 use crate::check::life::State;
@@ -67,12 +67,7 @@ fn filter(query: &Query, sets: &[String]) -> Markup {
     let chosen = query.get("state").and_then(state_named);
     html! {
         form.filter method="get" action="/urls" {
-            label { "State " select name="state" {
-                option value="" { "any" }
-                @for state in State::ALL {
-                    option value=(state.name()) selected[chosen == Some(state)] { (state.name()) }
-                }
-            } }
+            (state_field("State", "state", chosen))
             label { "Set " select name="set" {
                 option value="" { "any" }
                 @for set in sets.iter().filter(|set| safe(set) == **set).take(MOST_SETS) {
