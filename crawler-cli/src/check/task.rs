@@ -97,6 +97,30 @@ pub struct Outcome {
     pub page: Option<Box<Page>>,
 }
 
+impl Outcome {
+    /// What is said about a URL that was not asked.
+    pub fn not_asked(id: UrlId, verdict: Verdict, detail: &str) -> Self {
+        Self {
+            id,
+            verdict,
+            detail: Some(detail.to_owned()),
+            status: None,
+            method: None,
+            redirects: Vec::new(),
+            moved_to: None,
+            final_url: None,
+            fragment: None,
+            attempts: 0,
+            latency: None,
+            address: None,
+            is_private: false,
+            checked_at: None,
+            retry_after: None,
+            page: None,
+        }
+    }
+}
+
 /// Without what was in the body.
 impl From<Outcome> for Answer {
     fn from(outcome: Outcome) -> Self {

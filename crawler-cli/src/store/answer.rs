@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::check::{Redirect, Verdict};
+use crate::check::{Checked, Redirect, Standing, Verdict};
 
 /// What was answered when a URL was asked, and the verdict.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -49,6 +49,28 @@ impl Answer {
             latency: None,
             address: None,
             checked_at: None,
+        }
+    }
+
+    /// A check's record of the URL that was answered so, without a state and without places.
+    pub(crate) fn checked(self, url: String) -> Checked {
+        Checked {
+            url,
+            verdict: self.verdict,
+            detail: self.detail,
+            status: self.status,
+            method: self.method,
+            state: None,
+            moved_to: self.moved_to,
+            final_url: self.final_url,
+            redirects: self.redirects,
+            attempts: self.attempts,
+            latency: self.latency,
+            address: self.address,
+            checked_at: self.checked_at,
+            standing: Standing::Passes,
+            reused: false,
+            references: Vec::new(),
         }
     }
 }

@@ -305,24 +305,8 @@ fn void(mut asked: Asked) -> Asked {
 
 /// The outcome of a URL that was not asked.
 fn not_asked(queued: &Queued) -> Outcome {
-    Outcome {
-        id: UrlId(queued.id.0.unsigned_abs()),
-        verdict: Verdict::Void(None),
-        detail: Some("not asked: the own network failed".to_owned()),
-        status: None,
-        method: None,
-        redirects: Vec::new(),
-        moved_to: None,
-        final_url: None,
-        fragment: None,
-        attempts: 0,
-        latency: None,
-        address: None,
-        is_private: false,
-        checked_at: None,
-        retry_after: None,
-        page: None,
-    }
+    let id = UrlId(queued.id.0.unsigned_abs());
+    Outcome::not_asked(id, Verdict::Void(None), "not asked: the own network failed")
 }
 
 /// Scheme and authority.

@@ -23,22 +23,10 @@ impl Judge {
         let answer = record.answer?;
         let life = record.life.filter(|_| self.rules.is_some());
         let mut checked = Checked {
-            url: record.spelling,
-            verdict: answer.verdict,
-            detail: answer.detail,
-            status: answer.status,
-            method: answer.method,
             state: life.as_ref().map(Life::state),
-            moved_to: answer.moved_to,
-            final_url: answer.final_url,
-            redirects: answer.redirects,
-            attempts: answer.attempts,
-            latency: answer.latency,
-            address: answer.address,
-            checked_at: answer.checked_at,
-            standing: Standing::Passes,
             reused: record.is_reused,
             references: record.references,
+            ..answer.checked(record.spelling)
         };
         let is_missing = self.fragments && check_fragment(&mut checked, record.anchors.as_deref());
         // The life is that of the URL without its fragment.

@@ -343,24 +343,8 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
 
 /// The outcome of what is no URL.
 pub(super) fn invalid(due: &DueUrl) -> Outcome {
-    Outcome {
-        id: TaskId(due.id.url.0.unsigned_abs()),
-        verdict: Verdict::Failed(Cause::InvalidUrl),
-        detail: Some("not a URL".to_owned()),
-        status: None,
-        method: None,
-        redirects: Vec::new(),
-        moved_to: None,
-        final_url: None,
-        fragment: None,
-        attempts: 0,
-        latency: None,
-        address: None,
-        is_private: false,
-        checked_at: None,
-        retry_after: None,
-        page: None,
-    }
+    let id = TaskId(due.id.url.0.unsigned_abs());
+    Outcome::not_asked(id, Verdict::Failed(Cause::InvalidUrl), "not a URL")
 }
 
 /// What was asked of the store could not be done.

@@ -6,9 +6,9 @@ use std::ops::ControlFlow;
 use serde_json::{Map, Value};
 
 use super::show::statuses;
+use crate::check::Checked;
 use crate::check::json::{self, Fields, rfc3339};
 use crate::check::life::{Answer as Past, State};
-use crate::check::{Checked, Standing};
 use crate::store::{Cursor, Event, Lane, Store, StoreError, UrlId, WatchStore, WatchedUrl, Which};
 use crate::terminal::csv_text;
 
@@ -146,22 +146,8 @@ fn line(url: WatchedUrl, out: &mut Vec<u8>) {
     match answer {
         Some(answer) => {
             let checked = Checked {
-                url: text,
-                verdict: answer.verdict,
-                detail: answer.detail,
-                status: answer.status,
-                method: answer.method,
                 state: Some(state),
-                moved_to: answer.moved_to,
-                final_url: answer.final_url,
-                redirects: answer.redirects,
-                attempts: answer.attempts,
-                latency: answer.latency,
-                address: answer.address,
-                checked_at: answer.checked_at,
-                standing: Standing::Passes,
-                reused: false,
-                references: Vec::new(),
+                ..answer.checked(text)
             };
             json::result(&checked, &mut fields);
         }
