@@ -20,13 +20,15 @@ pub(crate) trait Sink<'d> {
     /// The start tag is complete. A tag that the end of the page cuts is no tag, and is not completed.
     fn opened(&mut self);
     /// An end tag.
-    fn close(&mut self, name: &[u8]);
+    fn close(&mut self, _name: &[u8]) {}
     /// Whether text is wanted at this point.
-    fn wants_text(&self) -> bool;
+    fn wants_text(&self) -> bool {
+        false
+    }
     /// Text. One text may come in several parts.
-    fn text(&mut self, text: Raw<'d>);
+    fn text(&mut self, _text: Raw<'d>) {}
     /// The content of a comment.
-    fn comment(&mut self, comment: Raw<'d>);
+    fn comment(&mut self, _comment: Raw<'d>) {}
     /// Whether nothing more is wanted.
     fn is_done(&self) -> bool;
 }

@@ -122,16 +122,6 @@ impl<'d> Sink<'d> for MetaSink {
         self.encoding = self.charset.or(in_content);
     }
 
-    fn close(&mut self, _: &[u8]) {}
-
-    fn wants_text(&self) -> bool {
-        false
-    }
-
-    fn text(&mut self, _: Raw<'d>) {}
-
-    fn comment(&mut self, _: Raw<'d>) {}
-
     fn is_done(&self) -> bool {
         self.encoding.is_some()
     }

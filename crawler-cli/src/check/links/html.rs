@@ -122,14 +122,6 @@ impl<'d> Sink<'d> for BaseSink {
         self.templates -= u32::from(name == b"template" && self.templates > 0);
     }
 
-    fn wants_text(&self) -> bool {
-        false
-    }
-
-    fn text(&mut self, _: Raw<'d>) {}
-
-    fn comment(&mut self, _: Raw<'d>) {}
-
     fn is_done(&self) -> bool {
         self.base.is_some()
     }

@@ -181,16 +181,6 @@ impl<'d> Sink<'d> for LinkCollector<'_, 'd> {
         self.tag = tag;
     }
 
-    fn close(&mut self, _: &[u8]) {}
-
-    fn wants_text(&self) -> bool {
-        false
-    }
-
-    fn text(&mut self, _: Raw<'d>) {}
-
-    fn comment(&mut self, _: Raw<'d>) {}
-
     fn is_done(&self) -> bool {
         self.is_full()
     }

@@ -306,8 +306,6 @@ impl<'d> Sink<'d> for Rows<'_> {
         self.words(&text.decode());
     }
 
-    fn comment(&mut self, _: Raw<'d>) {}
-
     fn is_done(&self) -> bool {
         self.is_full()
     }
