@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crawler_cli::jobs::{Cancel, Drain, DurablePool, PoolSettings, StoredJob, WorkerPool};
+use crawler_cli::jobs::{Cancel, Drain, DurablePool, PoolSettings, StartedJob, WorkerPool};
 use crawler_cli::store::sqlite::Sqlite;
 use crawler_cli::store::{NewJob, Writer, WriterSettings};
 use nix::sys::resource::UsageWho;
@@ -155,7 +155,7 @@ fn durable(args: &Args, done: &Done) -> Result<(), Box<dyn Error>> {
     let store = Sqlite::open(&folder.path().join("jobs.db"))?;
     let store = Writer::start(store, WriterSettings::default())?;
     let of_task = Arc::clone(done);
-    let task = move |_: &StoredJob, _: &Cancel| {
+    let task = move |_: &StartedJob, _: &Cancel| {
         of_task.fetch_add(1, Ordering::Relaxed);
         Ok(())
     };

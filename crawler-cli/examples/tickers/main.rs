@@ -22,7 +22,7 @@ use std::{env, fs, process};
 use courser::{Backoff, Client, Config, Rate, Response, Shared, SharedConfig};
 use crawler_cli::jobs::{
     Cancel, Ceiling, CeilingLimits, Decision, Drain, DurablePool, JobError, PoolSettings, Schedule,
-    ScheduleRuns, ScheduleSettings, StoredJob,
+    ScheduleRuns, ScheduleSettings, StartedJob,
 };
 use crawler_cli::store::sqlite::Sqlite;
 use crawler_cli::store::{
@@ -205,7 +205,7 @@ impl Fetch {
         })
     }
 
-    fn run(&self, job: &StoredJob, _: &Cancel) -> Result<(), JobError> {
+    fn run(&self, job: &StartedJob, _: &Cancel) -> Result<(), JobError> {
         let ticker = String::from_utf8_lossy(&job.payload);
         let path = self.folder.join(format!("{ticker}.txt"));
         if path.exists() {

@@ -28,7 +28,8 @@ pub use crate::crawl::cancel::{Cancel, CancelReason};
 pub use crate::crawl::ceiling::{
     Cancelled, Ceiling, CeilingLimits, Ceilings, HostCeilings, Permit, Until,
 };
-pub use durable::{DurablePool, DurableReport, NotStored, NotStoredReason, StoredJob};
+pub use crate::store::StartedJob;
+pub use durable::{DurablePool, DurableReport, NotStored, NotStoredReason};
 pub use letter::{DeadLetter, DeadLetterQueue, DeadLetters, DeadReason};
 pub use pool::{
     Drain, PoolCounts, Refusal, Refused, ShutdownReport, StuckJob, Unfinished, WorkerPool,

@@ -18,7 +18,7 @@ use super::pool::{Drain, PoolCounts};
 use super::settings::PoolSettings;
 use super::task::JobError;
 use crate::crawl::cancel::Cancel;
-use crate::store::{Enqueued, JobId, NewJob, StoreError, StoreHandle};
+use crate::store::{Enqueued, JobId, NewJob, StartedJob, StoreError, StoreHandle};
 use feeder::Feeder;
 use source::Stored;
 
@@ -39,12 +39,12 @@ use source::Stored;
 ///
 /// ```
 /// use std::time::Duration;
-/// use crawler_cli::jobs::{Drain, DurablePool, PoolSettings, StoredJob};
+/// use crawler_cli::jobs::{Drain, DurablePool, PoolSettings, StartedJob};
 /// use crawler_cli::store::sqlite::Sqlite;
 /// use crawler_cli::store::{NewJob, StoreHandle, Writer, WriterSettings};
 ///
 /// let store = Writer::start(Sqlite::temporary()?, WriterSettings::default())?;
-/// let pool = DurablePool::start(store.clone(), "filings", PoolSettings::default(), |job: &StoredJob, _: &_| {
+/// let pool = DurablePool::start(store.clone(), "filings", PoolSettings::default(), |job: &StartedJob, _: &_| {
 ///     println!("{}", String::from_utf8_lossy(&job.payload));
 ///     Ok(())
 /// })?;
@@ -62,27 +62,6 @@ pub struct DurablePool<H: StoreHandle + Clone + Send + Sync + 'static> {
     feeder: Feeder<H>,
     /// Tells that the feeder has ended.
     ended: Receiver<()>,
-}
-
-/// A job of a store, as a task sees it.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct StoredJob {
-    /// The number of the job.
-    pub id: JobId,
-    /// The key.
-    pub key: Option<String>,
-    /// What the job is about.
-    pub payload: Vec<u8>,
-    /// The number of the attempt. No attempt of the job has it twice.
-    pub attempt: u32,
-    /// How many attempts before have failed, with those that ended with their process.
-    pub failed: u32,
-    /// How many attempts may fail.
-    pub max_attempts: u32,
-    /// When the job was stored.
-    pub stored_at: Timestamp,
-    /// Why the attempt before failed; `None` for the first attempt, and after one that ended with its process.
-    pub failure: Option<String>,
 }
 
 /// Jobs that were not stored.
@@ -142,7 +121,7 @@ impl<H: StoreHandle + Clone + Send + Sync + 'static> DurablePool<H> {
         store: H,
         queue: &str,
         settings: PoolSettings,
-        task: impl Fn(&StoredJob, &Cancel) -> Result<(), JobError> + Send + Sync + 'static,
+        task: impl Fn(&StartedJob, &Cancel) -> Result<(), JobError> + Send + Sync + 'static,
     ) -> io::Result<Self> {
         Self::with_limit(store, queue, settings, MOST_JOBS, task)
     }
@@ -156,7 +135,7 @@ impl<H: StoreHandle + Clone + Send + Sync + 'static> DurablePool<H> {
         queue: &str,
         settings: PoolSettings,
         most: NonZeroU64,
-        task: impl Fn(&StoredJob, &Cancel) -> Result<(), JobError> + Send + Sync + 'static,
+        task: impl Fn(&StartedJob, &Cancel) -> Result<(), JobError> + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let source = Stored::new(&settings, most);
         let crew = Crew::start(settings, source, Box::new(task), Box::new(|()| {}))?;

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::StoredJob;
 use crate::crawl::random::{Random, fresh_seed};
 use crate::crawl::sync::thread;
 use crate::jobs::crew::{Now, Source};
@@ -21,7 +20,7 @@ use crate::store::{JobCounts, JobId, Settled, Settlement, Started, StartedJob};
 /// The jobs of a queue that are in memory.
 pub(in crate::jobs) struct Stored {
     /// Handed out by the store, and not yet run.
-    ready: VecDeque<Arc<StoredJob>>,
+    ready: VecDeque<Arc<StartedJob>>,
     /// To be stored with the next commit.
     news: News,
     supply: Supply,
@@ -230,7 +229,7 @@ impl Stored {
                 self.news.put_back.push((job.id, job.attempt));
                 continue;
             }
-            self.ready.push_back(Arc::new(StoredJob::new(job)));
+            self.ready.push_back(Arc::new(job));
             count += 1;
         }
         count
@@ -299,7 +298,7 @@ impl Stored {
     }
 
     /// Ends the feeder after a last commit.
-    pub(super) fn end(&mut self, left: Vec<Arc<StoredJob>>) {
+    pub(super) fn end(&mut self, left: Vec<Arc<StartedJob>>) {
         let unrun = self.ready.drain(..).chain(left);
         self.news
             .put_back
@@ -347,15 +346,15 @@ impl Stored {
 }
 
 impl Source for Stored {
-    type Job = Arc<StoredJob>;
-    type Payload = StoredJob;
+    type Job = Arc<StartedJob>;
+    type Payload = StartedJob;
     type After = ();
 
-    fn payload(job: &Arc<StoredJob>) -> &Arc<StoredJob> {
+    fn payload(job: &Arc<StartedJob>) -> &Arc<StartedJob> {
         job
     }
 
-    fn take(&mut self, _: Instant) -> Option<Arc<StoredJob>> {
+    fn take(&mut self, _: Instant) -> Option<Arc<StartedJob>> {
         let job = self.ready.pop_front();
         match &job {
             Some(_) => self.in_hand += 1,
@@ -367,14 +366,14 @@ impl Source for Stored {
         job
     }
 
-    fn put_back(&mut self, job: Arc<StoredJob>) {
+    fn put_back(&mut self, job: Arc<StartedJob>) {
         self.in_hand -= 1;
         self.ready.push_front(job);
     }
 
-    fn begin(&mut self, _: &mut Arc<StoredJob>, _: Now) {}
+    fn begin(&mut self, _: &mut Arc<StartedJob>, _: Now) {}
 
-    fn settle(&mut self, job: Arc<StoredJob>, outcome: Outcome, now: Now) -> Option<()> {
+    fn settle(&mut self, job: Arc<StartedJob>, outcome: Outcome, now: Now) -> Option<()> {
         self.in_hand -= 1;
         let rules = Rules {
             max_attempts: job
@@ -425,21 +424,6 @@ impl Source for Stored {
 
     fn has_room(&self) -> bool {
         self.room.stored + self.room.reserved < self.room.most
-    }
-}
-
-impl StoredJob {
-    fn new(job: StartedJob) -> Self {
-        Self {
-            id: job.id,
-            key: job.key,
-            payload: job.payload,
-            attempt: job.attempt,
-            failed: job.failed,
-            max_attempts: job.max_attempts,
-            stored_at: job.stored_at,
-            failure: job.failure,
-        }
     }
 }
 

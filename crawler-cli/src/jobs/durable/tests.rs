@@ -37,7 +37,7 @@ fn writer() -> Writer {
     Writer::start(store, WriterSettings::default()).expect("a thread")
 }
 
-fn text(job: &StoredJob) -> String {
+fn text(job: &StartedJob) -> String {
     String::from_utf8_lossy(&job.payload).into_owned()
 }
 
@@ -63,7 +63,7 @@ fn jobs_are_run_once_retried_and_buried() {
     let store = writer();
     let runs: Arc<Mutex<BTreeMap<String, u32>>> = Arc::default();
     let of_task = Arc::clone(&runs);
-    let task = move |job: &StoredJob, _: &Cancel| {
+    let task = move |job: &StartedJob, _: &Cancel| {
         let name = text(job);
         *of_task
             .lock()
@@ -117,7 +117,7 @@ fn what_did_not_run_stays_in_the_store() {
     let gate = Arc::new(Mutex::new(()));
     let held = gate.lock().expect("no panic");
     let of_task = Arc::clone(&gate);
-    let task = move |_: &StoredJob, _: &Cancel| {
+    let task = move |_: &StartedJob, _: &Cancel| {
         begun.send(()).expect("a receiver");
         drop(of_task.lock());
         Ok(())
@@ -139,7 +139,7 @@ fn what_did_not_run_stays_in_the_store() {
     assert_eq!((counts.waiting, counts.started), (report.kept, 0));
     // The next pool goes on, and no attempt was lost.
     let (seen, attempts) = mpsc::channel();
-    let task = move |job: &StoredJob, _: &Cancel| {
+    let task = move |job: &StartedJob, _: &Cancel| {
         seen.send(job.failed).expect("a receiver");
         Ok(())
     };
@@ -234,7 +234,7 @@ fn run_until_death(
     done: &mut Vec<u32>,
 ) -> bool {
     let mut source = Stored::new(&settings(workers), NonZeroU64::MAX);
-    let mut running: Vec<Arc<StoredJob>> = Vec::new();
+    let mut running: Vec<Arc<StartedJob>> = Vec::new();
     loop {
         while running.len() < workers {
             let Some(job) = source.take(Instant::now()) else {
@@ -242,7 +242,7 @@ fn run_until_death(
             };
             running.push(job);
         }
-        let number = |job: &StoredJob| text(job).parse::<u32>().expect("a number");
+        let number = |job: &StartedJob| text(job).parse::<u32>().expect("a number");
         if running.iter().any(|job| number(job) == poison) {
             return false;
         }
