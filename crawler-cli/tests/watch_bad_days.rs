@@ -186,10 +186,7 @@ mod disk {
         let Some(disk) = Disk::mount("48m") else {
             return;
         };
-        let site = Script::start(|_| response(200, "", ""));
-        let urls: Vec<String> = (0..50)
-            .map(|number| site.url(&format!("/{number}")))
-            .collect();
+        let (site, urls) = good_site();
         let folder = disk.folder(QUICK, &urls);
         let mut running = Service::start(folder.path());
         running.page_with(
@@ -235,12 +232,7 @@ mod disk {
         });
         running.end();
         ok(folder.path(), &["db", "check"]);
-        let lines = export(folder.path());
-        assert_eq!(lines.len(), urls.len());
-        assert!(
-            lines.values().all(|line| line["state"] == "ALIVE"),
-            "{lines:?}"
-        );
+        all_are_alive(folder.path(), urls.len());
         let only_good = ok(folder.path(), &["export", "--changes", "--since", "0"]);
         assert_eq!(only_good.lines().count(), urls.len(), "{only_good}");
     }
@@ -251,10 +243,7 @@ mod disk {
         let Some(disk) = Disk::mount("48m") else {
             return;
         };
-        let site = Script::start(|_| response(200, "", ""));
-        let urls: Vec<String> = (0..50)
-            .map(|number| site.url(&format!("/{number}")))
-            .collect();
+        let (_site, urls) = good_site();
         let job = schedule(
             "long",
             "echo $$ >> runs; exec sleep 1000",
@@ -295,8 +284,21 @@ mod disk {
             values(&ok(folder.path(), &["dlq", "list", "--json"])),
             [""; 0]
         );
-        let lines = export(folder.path());
-        assert_eq!(lines.len(), urls.len());
+        all_are_alive(folder.path(), urls.len());
+    }
+
+    /// A server whose 50 URLs are good.
+    fn good_site() -> (Script, Vec<String>) {
+        let site = Script::start(|_| response(200, "", ""));
+        let urls = (0..50).map(|number| site.url(&format!("/{number}")));
+        let urls = urls.collect();
+        (site, urls)
+    }
+
+    #[track_caller]
+    fn all_are_alive(folder: &Path, count: usize) {
+        let lines = export(folder);
+        assert_eq!(lines.len(), count);
         assert!(
             lines.values().all(|line| line["state"] == "ALIVE"),
             "{lines:?}"
