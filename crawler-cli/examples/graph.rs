@@ -233,6 +233,8 @@ impl Drop for Export {
 
 #[allow(dead_code, reason = "a test uses the graph as a module")]
 fn main() -> Result<(), Box<dyn Error>> {
+    const USAGE: &str =
+        "usage: graph [--program FILE] [--config FILE] [--graph FILE] submit FILE | follow | show";
     let mut places = Places {
         program: "crawler-cli".into(),
         config: "watch.toml".into(),
@@ -268,7 +270,3 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     Err(USAGE.into())
 }
-
-#[allow(dead_code, reason = "a test uses the graph as a module")]
-const USAGE: &str =
-    "usage: graph [--program FILE] [--config FILE] [--graph FILE] submit FILE | follow | show";

@@ -57,10 +57,6 @@ impl Journal {
     }
 
     /// How many answers had this status.
-    #[allow(
-        dead_code,
-        reason = "the example and the test use different parts of this file"
-    )]
     pub(crate) fn count(&self, status: u16) -> u32 {
         let answers = self
             .answers

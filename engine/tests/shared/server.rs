@@ -1,4 +1,8 @@
 //! A server that answers each request with its target. Some targets have other answers.
+#![allow(
+    dead_code,
+    reason = "each test program that includes this file uses a part of it"
+)]
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -75,19 +79,11 @@ impl Server {
         Shared::spawn(config, build).unwrap()
     }
 
-    #[allow(
-        dead_code,
-        reason = "each test program that includes this file uses a part of it"
-    )]
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// For each `Host`, the highest number of connections at a time.
-    #[allow(
-        dead_code,
-        reason = "each test program that includes this file uses a part of it"
-    )]
     pub(crate) fn most_connections(&self) -> HashMap<String, usize> {
         let hosts = self.scene.hosts.lock().unwrap();
         hosts
@@ -96,10 +92,6 @@ impl Server {
             .collect()
     }
 
-    #[allow(
-        dead_code,
-        reason = "each test program that includes this file uses a part of it"
-    )]
     pub(crate) fn written(&self) -> usize {
         self.scene.written.load(Ordering::SeqCst)
     }
@@ -111,20 +103,12 @@ impl Server {
     }
 
     /// Waits until that many requests are, or were, held.
-    #[allow(
-        dead_code,
-        reason = "each test program that includes this file uses a part of it"
-    )]
     pub(crate) fn wait_held(&self, count: usize) {
         self.scene
             .wait(|| self.scene.held.load(Ordering::SeqCst) >= count);
     }
 
     /// Waits until that many connections have ended.
-    #[allow(
-        dead_code,
-        reason = "each test program that includes this file uses a part of it"
-    )]
     pub(crate) fn wait_gone(&self, count: usize) {
         self.scene
             .wait(|| self.scene.gone.load(Ordering::SeqCst) >= count);

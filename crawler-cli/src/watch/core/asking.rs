@@ -28,7 +28,7 @@ use crate::store::{DueId, DueUrl, HostId, Lane, UrlId};
 use crate::watch::control::HostLimits;
 
 /// What is being asked.
-#[allow(
+#[expect(
     clippy::large_enum_variant,
     reason = "nearly all are URLs; a box would be an allocation for each"
 )]

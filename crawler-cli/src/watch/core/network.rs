@@ -57,7 +57,7 @@ struct AskedRound {
 }
 
 /// What is done with an outcome.
-#[allow(
+#[expect(
     clippy::large_enum_variant,
     reason = "nearly all are believed; a box would be an allocation for each"
 )]

@@ -11,7 +11,6 @@ use super::asking::Asked;
 use super::holds::Counted;
 use super::keeping::{Batch, Stored};
 use super::network::Sight;
-use super::second::Opinion;
 use crate::check::guard::{FlipStep, LocalSign, Reach};
 use crate::check::life::time::after;
 use crate::check::life::{Context, State};
@@ -134,11 +133,9 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
                 let name = page.and_then(|page| page.root.host_str());
                 let name = name.unwrap_or_default().to_owned();
                 let monotonic = self.asking.now();
-                match self.second.ask(monotonic, &name, due, outcome) {
-                    Opinion::Agrees(agrees, due, outcome) => {
-                        self.decide(now, due, outcome, agrees);
-                    }
-                    Opinion::Asked => {}
+                let said = self.second.ask(monotonic, &name, due, outcome);
+                if let Some((agrees, due, outcome)) = said {
+                    self.decide(now, due, outcome, agrees);
                 }
             }
             _ => self.decide(now, due, outcome, false),

@@ -20,19 +20,6 @@ pub(super) struct Second {
     known: HashMap<String, (Instant, bool)>,
 }
 
-/// What the second resolver says about a name.
-#[allow(
-    clippy::large_enum_variant,
-    reason = "returned once for each missing name, and not kept"
-)]
-#[derive(Debug)]
-pub(super) enum Opinion {
-    /// Whether the name does not exist there, either.
-    Agrees(bool, DueUrl, Outcome),
-    /// The answer comes later.
-    Asked,
-}
-
 impl Second {
     pub(super) fn new(outlet: Outlet) -> Self {
         Self {
@@ -47,31 +34,32 @@ impl Second {
         self.resolver = Some(resolver);
     }
 
-    /// Asks about the name of a URL's host.
+    /// Asks about the name of a URL's host. Returns whether the name does not exist there, either; `None` if the answer
+    /// comes later.
     pub(super) fn ask(
         &mut self,
         now: Instant,
         name: &str,
         due: DueUrl,
         outcome: Outcome,
-    ) -> Opinion {
+    ) -> Option<(bool, DueUrl, Outcome)> {
         let Some(resolver) = &mut self.resolver else {
-            return Opinion::Agrees(false, due, outcome);
+            return Some((false, due, outcome));
         };
         if let Some((at, agrees)) = self.known.get(name)
             && now.saturating_duration_since(*at) < KNOWN
         {
-            return Opinion::Agrees(*agrees, due, outcome);
+            return Some((*agrees, due, outcome));
         }
         if let Some((_, waiting)) = self.waiting.get_mut(name) {
             if waiting.len() >= MOST_OF_A_NAME {
-                return Opinion::Agrees(false, due, outcome);
+                return Some((false, due, outcome));
             }
             waiting.push((due, outcome));
-            return Opinion::Asked;
+            return None;
         }
         if self.waiting.len() >= MOST_NAMES {
-            return Opinion::Agrees(false, due, outcome);
+            return Some((false, due, outcome));
         }
         let waiting = vec![(due, outcome)];
         self.waiting.insert(name.to_owned(), (now, waiting));
@@ -81,7 +69,7 @@ impl Second {
             outlet.send(Reply::SecondOpinion { name: own, agrees });
         });
         resolver.lookup(name, reply);
-        Opinion::Asked
+        None
     }
 
     /// Whether outcomes wait for the answer about a name.
