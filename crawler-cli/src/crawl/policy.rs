@@ -113,7 +113,9 @@ impl RetryPolicy {
 
     fn jittered(&self, pause: Duration, random: u64) -> Duration {
         let share = random as f64 / u64::MAX as f64;
-        pause.mul_f64(1.0 - self.jitter.clamp(0.0, 1.0) * share)
+        pause
+            .min(AGES)
+            .mul_f64(1.0 - self.jitter.clamp(0.0, 1.0) * share)
     }
 }
 
@@ -191,6 +193,9 @@ impl RetryClass {
 
 /// The longest pause of a host that repeatedly answers 429 or 503, unless the policy has a longer one.
 const LONGEST_THROTTLE_PAUSE: Duration = Duration::from_secs(60);
+
+/// No pause is longer, so that the end of a few pauses in a row can be expressed.
+pub(super) const AGES: Duration = Duration::from_secs(30 * 365 * 86_400);
 
 #[cfg(test)]
 mod tests {

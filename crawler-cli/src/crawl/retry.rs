@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use super::failure::FailureScope;
+use super::policy::AGES;
 use super::politeness::{self, Politeness, Throttled};
 use super::retry_queue::Attempts;
 use super::stats::Class;
@@ -122,8 +123,8 @@ fn throttled(
         return back_off(now, failed, attempts, host);
     }
     attempts.discount();
-    let patience = host.retry_policy().patience;
-    let is_long = |wait: &Duration| *wait > patience || now.checked_add(*wait).is_none();
+    let patience = host.retry_policy().patience.min(AGES);
+    let is_long = |wait: &Duration| *wait > patience;
     if let Some(wait) = failed.retry_after.filter(is_long) {
         // The host counts as away if it answers several URLs like this; it may be this URL alone.
         return match host.handle_long_wait(now, attempts.sent_at()) {
@@ -144,7 +145,7 @@ fn throttled(
     };
     host.handle_throttled(now, throttled);
     // Other URLs go first: their answers show whether the host or this URL is at fault.
-    let wait = wait + host.retry_policy().first_pause;
+    let wait = wait + host.retry_policy().first_pause.min(AGES);
     // Otherwise each of its URLs would be waited for in turn.
     if host.is_refusing_too_long(now + wait) {
         return Decision::GiveUpHost(Reason::OnlyRefusals);
@@ -263,6 +264,34 @@ mod tests {
             }
             // Not a single URL: the host refuses all.
             assert_eq!(decision(&mut host, at), Decision::GiveUpHost(reason));
+        }
+    }
+
+    #[test]
+    fn pauses_without_an_end_are_long_ones() {
+        let endless = RetryPolicy {
+            first_pause: Duration::MAX,
+            longest_pause: Duration::MAX,
+            gone_pause: Duration::MAX,
+            patience: Duration::MAX,
+            ..RetryPolicy::default()
+        };
+        for status in [410, 429, 500, 503] {
+            for seconds in [None, Some(1), Some(i64::MAX as u64), Some(u64::MAX)] {
+                let (mut attempts, mut host, now) = first_attempt(endless.clone());
+                let value = seconds.map(|seconds| seconds.to_string());
+                let value = value.as_deref().map(str::as_bytes);
+                let failed = Failed::of_status(status, value, None);
+                let decision = decide(now, failed, &mut attempts, Others::default(), &mut host);
+                match decision {
+                    Decision::RetryAt(due) => assert!(due > now + AGES / 3, "{status} {seconds:?}"),
+                    _ => assert!(seconds > Some(1), "{status} {seconds:?} {decision:?}"),
+                }
+                let lost = Failed::of_status(500, None, None);
+                host.handle_sent(now);
+                host.handle_over();
+                host.handle_absent(now, None, lost.class);
+            }
         }
     }
 
