@@ -1,6 +1,6 @@
 //! The guard of the own network: what is held back, rounds and canaries.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -39,8 +39,18 @@ pub(super) struct On {
     pub(super) is_cleared: bool,
     /// Whether hosts that never answered say anything: not about a sign that has nothing to do with the network.
     asks_unknown: bool,
-    /// Hosts that rounds have asked.
+    /// Hosts that rounds have asked, each of them once.
     asked: HashSet<HostId>,
+    /// Whether each host answered when a round asked it last.
+    answered: HashMap<HostId, bool>,
+}
+
+impl On {
+    /// Whether most hosts that rounds have asked answer: then those that do not are dead.
+    fn most_answer(&self) -> bool {
+        let failing = self.answered.values().filter(|answered| !**answered);
+        failing.count() * 2 < self.answered.len()
+    }
 }
 
 /// A round that is under way.
@@ -48,6 +58,8 @@ pub(super) struct On {
 struct AskedRound {
     asked: usize,
     answered: usize,
+    /// Hosts that did not answer, and had failed in a round before.
+    failed_again: usize,
     /// Canaries without an outcome.
     canaries: usize,
     /// URLs without an outcome, and their hosts.
@@ -192,6 +204,7 @@ impl Network {
                 Reason::Local(LocalSign::ClockStep | LocalSign::TooManyFiles)
             ),
             asked: HashSet::new(),
+            answered: HashMap::new(),
         });
         self.round = None;
         let failed = self.failed.take_all().into_iter();
@@ -317,7 +330,13 @@ impl Network {
             let has_answered = outcome.attempts > 0 && !is_doubtful(outcome);
             round.answered += usize::from(has_answered);
             if !has_answered && self.failed_in_round.len() < MOST_HELD {
-                self.failed_in_round.insert(host);
+                let is_first = self.failed_in_round.insert(host);
+                round.failed_again += usize::from(!is_first);
+            }
+            if let Some(on) = &mut self.on
+                && on.answered.len() < MOST_HELD
+            {
+                on.answered.insert(host, has_answered);
             }
         }
     }
@@ -332,7 +351,13 @@ impl Network {
             _ if round.is_unknown => round.asked,
             answered => answered,
         };
-        match self.guard.handle_round(now, answered, round.asked)? {
+        // A host that died would outvote those few of the others that have something due at the moment.
+        let dead = match &self.on {
+            Some(on) if on.most_answer() => round.failed_again,
+            _ => 0,
+        };
+        let asked = round.asked.saturating_sub(dead);
+        match self.guard.handle_round(now, answered, asked)? {
             Switch::Off => {
                 self.on = None;
                 Some(None)

@@ -165,6 +165,30 @@ fn hosts_that_died_do_not_keep_the_guard_on_for_ever() {
 }
 
 #[test]
+fn one_dead_host_does_not_outvote_the_few_that_have_something_due() {
+    let (mut world, now) = alive();
+    let back = Rc::clone(&now);
+    world.site.borrow_mut().script = Box::new(move |ask| match ask.host {
+        0 => Reaction::Reset,
+        _ => back.get(),
+    });
+    world.recheck(Which::Host("http://h0.test/".to_owned()));
+    world.clock.step(SignedDuration::from_hours(1));
+    world.run(SECOND);
+    assert_eq!(world.figures().guards.own_network.get(), 1);
+    for host in 1..HOSTS {
+        world.recheck(Which::Urls(vec![format!("http://h{host}.test/0")]));
+        world.run(2 * MINUTE);
+    }
+    assert_eq!(world.figures().guards.own_network.get(), 0);
+    // When all fail, the one that is known as dead does not speak for the network.
+    now.set(Reaction::Reset);
+    world.recheck(Which::Everything);
+    world.run(HOUR);
+    assert_eq!(world.figures().guards.own_network.get(), 1);
+}
+
+#[test]
 fn hosts_that_die_together_turn_the_guard_on_once() {
     let (mut world, now) = alive();
     let back = Rc::clone(&now);
