@@ -40,6 +40,27 @@ pub struct Found<'a> {
     pub took: Duration,
 }
 
+#[cfg(test)]
+impl Found<'_> {
+    /// A file of a listing of which nothing more is known. Tests change what they are about.
+    pub(crate) const FILE: Self = Found {
+        url: "http://h/x",
+        path: b"/x",
+        name: b"x",
+        kind: Kind::File,
+        depth: 1,
+        start: b"/",
+        size: None,
+        modified: None,
+        asked: false,
+        empty: None,
+        listing: None,
+        status: None,
+        attempts: 1,
+        took: Duration::ZERO,
+    };
+}
+
 /// What was found.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Kind {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 
+use super::page::chart;
 use super::statistics::{clock_text, thousands};
 use super::treemap::px;
 use crate::crawl::stats::{HostStats, Slot, Timeline};
@@ -87,8 +88,26 @@ fn share(bar: &Bar<'_>, legend: &[(&str, &str)], left: f64, y: usize) -> Markup 
     }
 }
 
+/// How fast answers came, and how many, as sections of a page.
+pub(super) fn over_time(timeline: &Timeline) -> Markup {
+    html! {
+        (chart(
+            "Latency over time",
+            "50 of 100 answers came within P50, 95 of 100 within P95. The scale is logarithmic.",
+            "No answers.",
+            latency(timeline),
+        ))
+        (chart(
+            "Answers over time",
+            "Answers per second. A failure is counted even if a later attempt succeeded.",
+            "No answers.",
+            answers(timeline),
+        ))
+    }
+}
+
 /// Quantiles of the latency over time; `None` without answers.
-pub(super) fn latency(timeline: &Timeline) -> Option<Markup> {
+fn latency(timeline: &Timeline) -> Option<Markup> {
     let slots = timeline.slots();
     let spans = |quantile: f64| -> Vec<Option<f64>> {
         let span = |slot: &Slot| slot.quantile(quantile);
@@ -145,7 +164,7 @@ fn decade_text(decade: f64) -> String {
 }
 
 /// Answers and failures per second over time; `None` without either.
-pub(super) fn answers(timeline: &Timeline) -> Option<Markup> {
+fn answers(timeline: &Timeline) -> Option<Markup> {
     let slots = timeline.slots();
     let seconds = timeline.width().as_secs_f64();
     let rate = |count: u64| count as f64 / seconds;

@@ -182,16 +182,8 @@ mod tests {
         path: "/a \u{1b}".as_bytes(),
         name: "a \u{1b}".as_bytes(),
         kind: Kind::Directory,
-        depth: 1,
-        start: b"/",
-        size: None,
-        modified: None,
-        asked: false,
-        status: None,
-        attempts: 1,
-        took: Duration::ZERO,
-        empty: None,
         listing: Some(Shape::Nginx),
+        ..Found::FILE
     };
 
     fn written(format: Format, found: &Found<'_>) -> String {

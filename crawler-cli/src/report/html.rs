@@ -116,18 +116,7 @@ impl Page {
                 "No files were found.",
                 treemap(&self.sizes, 1000.0, 460.0),
             ))
-            (chart(
-                "Latency over time",
-                "50 of 100 answers came within P50, 95 of 100 within P95. The scale is logarithmic.",
-                "No answers.",
-                charts::latency(stats.timeline()),
-            ))
-            (chart(
-                "Answers over time",
-                "Answers per second. A failure is counted even if a later attempt succeeded.",
-                "No answers.",
-                charts::answers(stats.timeline()),
-            ))
+            (charts::over_time(stats.timeline()))
             (section(
                 "Status by host",
                 &format!("Shares of the requests. The number at the end is that of all requests.{most}"),
@@ -306,24 +295,13 @@ mod tests {
 
     use super::*;
     use crate::crawl::stats::{Connection, Exchange, Stats};
-    use crate::find::{Cause, Counts, Kind, SizeRange};
+    use crate::find::{Cause, Counts, SizeRange};
 
     fn found(url: &str, size: Option<u64>) -> Found<'_> {
         Found {
             url,
-            path: b"",
-            name: b"",
-            kind: Kind::File,
-            depth: 1,
-            start: b"/",
             size: size.map(SizeRange::exact),
-            modified: None,
-            asked: false,
-            status: None,
-            attempts: 1,
-            took: Duration::ZERO,
-            empty: None,
-            listing: None,
+            ..Found::FILE
         }
     }
 

@@ -132,8 +132,6 @@ pub(super) fn host_length(url: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -144,19 +142,9 @@ mod tests {
                 let url = format!("http://h/{}/{j}/{i}/file", i % 4);
                 let found = Found {
                     url: &url,
-                    path: b"",
-                    name: b"",
-                    kind: Kind::File,
                     depth: 3,
-                    start: b"/",
                     size: Some(SizeRange::exact(10)),
-                    modified: None,
-                    asked: false,
-                    status: None,
-                    attempts: 1,
-                    took: Duration::ZERO,
-                    empty: None,
-                    listing: None,
+                    ..Found::FILE
                 };
                 sizes.add(&found);
                 assert!(sizes.weights.len() <= 10);

@@ -158,30 +158,19 @@ pub(super) fn order(a: &str, b: &str) -> Ordering {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn found(url: &'static str, depth: u32, size: Option<SizeRange>) -> Found<'static> {
         Found {
             url,
-            path: b"",
-            name: b"",
             kind: if url.ends_with('/') {
                 Kind::Directory
             } else {
                 Kind::File
             },
             depth,
-            start: b"/",
             size,
-            modified: None,
-            asked: false,
-            status: None,
-            attempts: 1,
-            took: Duration::ZERO,
-            empty: None,
-            listing: None,
+            ..Found::FILE
         }
     }
 

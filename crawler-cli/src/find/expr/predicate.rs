@@ -201,22 +201,7 @@ mod tests {
     use crate::find::range::{SizeRange, TimeRange};
 
     const UNDECIDED: Truth = NEEDS_HEAD;
-    const FILE: Found<'_> = Found {
-        url: "http://h/x",
-        path: b"/x",
-        name: b"x",
-        kind: Kind::File,
-        depth: 1,
-        start: b"/",
-        size: None,
-        modified: None,
-        asked: false,
-        status: None,
-        attempts: 1,
-        took: std::time::Duration::ZERO,
-        empty: None,
-        listing: None,
-    };
+    const FILE: Found<'_> = Found::FILE;
 
     #[test]
     fn sizes_are_rounded_up_to_units() {

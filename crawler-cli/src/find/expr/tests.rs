@@ -47,17 +47,8 @@ const FILE: Found<'_> = Found {
     url: "http://h/pub/a.iso",
     path: b"/pub/a.iso",
     name: b"a.iso",
-    kind: Kind::File,
-    depth: 1,
     start: b"/pub/",
-    size: None,
-    modified: None,
-    asked: false,
-    status: None,
-    attempts: 1,
-    took: std::time::Duration::ZERO,
-    empty: None,
-    listing: None,
+    ..Found::FILE
 };
 
 const DIRECTORY: Found<'_> = Found {

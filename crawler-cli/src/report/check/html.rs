@@ -11,7 +11,7 @@ use super::findings::{Findings, Judged, Part, Place, Places, source_name};
 use super::reason::meaning;
 use crate::check::{Class, Ending, HostTally, Outcome, Summary};
 use crate::report::charts::{self, BARS, Bar};
-use crate::report::page::{self, chart, hosts_table, link, rows_table, section};
+use crate::report::page::{self, hosts_table, link, rows_table, section};
 use crate::report::statistics::{
     Spent, classes_text, connections_text, count, latency_text, size_text, span_text, thousands,
 };
@@ -209,18 +209,7 @@ fn charts(summary: &Summary, sources: &Sources) -> Markup {
                 by_source(sources),
             ))
         }
-        (chart(
-            "Latency over time",
-            "50 of 100 answers came within P50, 95 of 100 within P95. The scale is logarithmic.",
-            "No answers.",
-            charts::latency(stats.timeline()),
-        ))
-        (chart(
-            "Answers over time",
-            "Answers per second. A failure is counted even if a later attempt succeeded.",
-            "No answers.",
-            charts::answers(stats.timeline()),
-        ))
+        (charts::over_time(stats.timeline()))
         @if !stats.hosts().is_empty() {
             (section(
                 "Status by host",
