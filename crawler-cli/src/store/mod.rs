@@ -50,6 +50,7 @@ pub use jobs::{
 pub use link::{Added, Demand, JudgedLink, Link, Target, UrlId};
 pub use pause::{Pause, PauseStore, Scope};
 pub use queue::{Change, Completed, EntryId, Past, Queued};
+pub(crate) use record::SKIPPED;
 pub use record::{Counts, Cursor, Event, LinkId, Record, Selection, UrlHistory};
 pub use run::Run;
 pub use watch::{

@@ -80,6 +80,9 @@ impl Cursor {
     pub const END: Self = Self(i64::MAX);
 }
 
+/// How many numbers each restore of a backup leaves out: more than there are changes in years.
+pub(crate) const SKIPPED: i64 = 1 << 32;
+
 /// A change of a URL's state.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Event {

@@ -13,7 +13,7 @@ use rusqlite::backup::{Backup, StepResult};
 use super::failure::Failure;
 use super::{check, open, schema};
 use crate::store::file::{FileLock, REJECTED, beside, resolved, sync_folder};
-use crate::store::{StoreError, StoreErrorKind};
+use crate::store::{SKIPPED, StoreError, StoreErrorKind};
 
 /// Copies a store to the file `to`, also while another process uses the store, which goes on at its speed. The copy is the
 /// store at one moment. It gets its name only after it was found to be sound; a store that has the name is replaced then,
@@ -83,8 +83,8 @@ pub struct Restored {
 }
 
 /// Replaces a store that is not in use with a backup, after the backup was found to be sound. The store as it was is
-/// kept beside it: as `NAME-before-TIME`. The changes of the new store have cursors that the old one did not have, so that
-/// readers of changes miss none of them.
+/// kept beside it: as `NAME-before-TIME`. The changes and the messages of the new store have numbers that those of the old
+/// one did not have, so that no reader takes a new one for an old one.
 ///
 /// # Errors
 /// The store is in use, the backup cannot be read or is not sound, or a file cannot be written. The store is as it was
@@ -106,7 +106,7 @@ pub fn restore(backup: &Path, store: &Path, now: Timestamp) -> Result<Restored, 
 fn replace(source: &Connection, store: &Path, now: Timestamp) -> Result<Restored, StoreError> {
     let failed = |error: io::Error| StoreError::new(store, StoreErrorKind::Io(error));
     let copy = Copy::make(source, store, &mut |_, _| {})?;
-    skip_cursors(&copy.path).map_err(|error| Failure::from(error).at(&copy.path))?;
+    skip_numbers(&copy.path).map_err(|error| Failure::from(error).at(&copy.path))?;
     let is_empty = fs::metadata(store).map_err(failed)?.len() == 0;
     let aside = beside(
         store,
@@ -126,15 +126,17 @@ fn replace(source: &Connection, store: &Path, now: Timestamp) -> Result<Restored
     Ok(Restored { aside })
 }
 
-/// Leaves out cursors that changes after the backup may have had. How many that are is not known: the store may be lost.
-fn skip_cursors(path: &Path) -> Result<(), rusqlite::Error> {
+/// Leaves out numbers that changes and messages after the backup may have had. How many that are is not known: the store
+/// may be lost.
+fn skip_numbers(path: &Path) -> Result<(), rusqlite::Error> {
     let db = Connection::open(path)?;
     db.execute("UPDATE store SET next_event = next_event + ?1", [SKIPPED])?;
+    if db.table_exists(None, "number")? {
+        let messages = "UPDATE number SET next = next + ?1 WHERE name = 'message'";
+        db.execute(messages, [SKIPPED])?;
+    }
     db.close().map_err(|(_, error)| error)
 }
-
-/// More than the changes of years.
-const SKIPPED: i64 = 1 << 32;
 
 /// Removes what is beside a store that nobody uses.
 fn remove_rest(store: &Path) -> io::Result<()> {

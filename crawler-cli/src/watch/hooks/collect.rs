@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::message::{Item, digest};
 use crate::check::life::time::{after, between};
-use crate::store::{Engine, HookState, NewMessage, StoreError};
+use crate::store::{Cursor, Engine, HookState, NewMessage, SKIPPED, StoreError};
 use crate::watch::config::Topic;
 
 /// What a receiver wants.
@@ -125,7 +125,7 @@ impl Collected {
     ) -> Result<(), StoreError> {
         let is_soon = |at: &Timestamp| now >= *at && between(*at, now) < wishes.flapping_every;
         if self.hook.damped_at.as_ref().is_some_and(is_soon) {
-            // Everything else is told meanwhile: whoever looks now and then finds the time.
+            // Everything else is told meanwhile. The thread looks every minute, and so finds the time.
             return Ok(());
         }
         let mut limit = Limit::default();
@@ -203,9 +203,10 @@ impl Batch {
         wishes: &Wishes,
         limit: &mut Limit,
     ) -> Result<(), StoreError> {
-        let (mut looked, start) = (0, self.hook.events);
-        store.events(start, &mut |event| {
+        let (mut looked, mut missing) = (0, 0);
+        store.events(self.hook.events, &mut |event| {
             looked += 1;
+            missing += missing_between(self.hook.events, event.cursor);
             self.hook.events = event.cursor;
             let item = Item::of_event(&event, &wishes.topics).filter(|_| !event.is_damped);
             if let Some(item) = item {
@@ -219,9 +220,7 @@ impl Batch {
             }
         })?;
         if wishes.topics.iter().any(|topic| topic.is_of_urls()) {
-            // Each number is that of one event: a number that is missing is of one that was forgotten with its URL.
-            let numbers = u64::try_from(self.hook.events.0 - start.0).unwrap_or_default();
-            self.lost = numbers.saturating_sub(looked);
+            self.lost = missing;
         }
         Ok(())
     }
@@ -283,6 +282,13 @@ impl Batch {
         self.is_full |= letters.len() == MOST_ITEMS;
         Ok(())
     }
+}
+
+/// How many events between these two were forgotten with their URLs. Each number is that of one event, but for those that
+/// a restore of the store has left out.
+fn missing_between(last: Cursor, next: Cursor) -> u64 {
+    let missing = next.0.saturating_sub(last.0).saturating_sub(1) % SKIPPED;
+    u64::try_from(missing).unwrap_or_default()
 }
 
 /// How much a digest has.

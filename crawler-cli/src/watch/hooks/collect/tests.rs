@@ -207,3 +207,11 @@ fn what_was_forgotten_before_it_was_told_is_counted() {
     told.wishes.topics = vec![Topic::Guard];
     assert_eq!(told.look(11, 16).lost, 0);
 }
+
+#[test]
+fn what_a_restore_left_out_was_not_forgotten() {
+    let mut told = Told::new(1);
+    told.change(BROKEN, 1);
+    told.hook.events = Cursor(told.hook.events.0 - SKIPPED);
+    assert_eq!(told.posted(1, 16), ["url.broken"]);
+}
