@@ -13,7 +13,7 @@ use super::keys::Keys;
 use super::read;
 use super::rejects::Rejects;
 use super::watch::Tally;
-use crate::store::{Demand, Host};
+use crate::store::{Cursor, Demand, Host};
 
 /// How many URLs in queues have links that are wanted.
 pub(super) fn pages_left(db: &Connection) -> Result<u64, Failure> {
@@ -113,6 +113,11 @@ impl Memory {
             rejects: Rejects::open(db, path, is_read_only)?,
             ..Self::load(db)?
         })
+    }
+
+    /// The last change of state, also if it was forgotten with its URL.
+    pub(super) fn last_event(&self) -> Cursor {
+        Cursor(self.next.event - 1)
     }
 
     /// Goes on to what another process has stored.

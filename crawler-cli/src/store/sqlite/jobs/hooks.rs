@@ -49,11 +49,10 @@ pub(super) fn one(db: &Connection, receiver: &str) -> Result<Option<HookState>, 
     row.map(with_times).transpose()
 }
 
-pub(super) fn new(db: &Connection, receiver: &str) -> Result<HookState, Failure> {
+pub(super) fn new(db: &Connection, event: Cursor, receiver: &str) -> Result<HookState, Failure> {
     let last = |query: &str| -> Result<i64, Failure> {
         Ok(db.prepare_cached(query)?.query_row([], |row| row.get(0))?)
     };
-    let event = Cursor(last("SELECT coalesce(max(cursor), 0) FROM event")?);
     Ok(HookState {
         receiver: receiver.to_owned(),
         address: String::new(),

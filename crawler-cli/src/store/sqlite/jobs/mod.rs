@@ -215,7 +215,7 @@ impl JobStore for Sqlite {
     }
 
     fn new_hook(&mut self, receiver: &str) -> Result<HookState, StoreError> {
-        self.read(hooks::new(&self.db, receiver))
+        self.read(hooks::new(&self.db, self.memory.last_event(), receiver))
     }
 
     fn save_hook(&mut self, hook: &HookState) -> Result<(), StoreError> {

@@ -215,3 +215,16 @@ fn what_a_restore_left_out_was_not_forgotten() {
     told.hook.events = Cursor(told.hook.events.0 - SKIPPED);
     assert_eq!(told.posted(1, 16), ["url.broken"]);
 }
+
+#[test]
+fn what_was_forgotten_before_a_receiver_was_known_is_not_counted() {
+    let mut told = Told::new(2);
+    told.change(BROKEN, 1);
+    let which = Which::Urls(vec![URL.to_owned()]);
+    let withdrawn = told.store.withdraw(None, &which, at(2), None, 9);
+    withdrawn.expect("written");
+    assert_eq!(told.store.expire(at(9), 9).expect("written"), 1);
+    told.hook = told.store.new_hook("ops").expect("readable");
+    change(&mut told.store, "http://h.test/1", GONE, 10, false).expect("written");
+    assert_eq!(told.posted(10, 16), ["url.gone"]);
+}
