@@ -1,7 +1,7 @@
 //! Tokens: what opens the service to those who reach it over HTTP. The store has their hashes alone.
 
 use std::io;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -64,7 +64,10 @@ pub fn hash_of(token: &str) -> Vec<u8> {
 
 /// The tokens of the store, in memory: no request waits for the store to be let in.
 #[derive(Debug, Default)]
-pub struct Tokens(RwLock<Vec<StoredToken>>);
+pub struct Tokens {
+    held: RwLock<Vec<StoredToken>>,
+    turn: Mutex<()>,
+}
 
 /// Who has a token.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -83,12 +86,21 @@ impl Tokens {
 
     /// These tokens.
     pub fn new(tokens: Vec<StoredToken>) -> Self {
-        Self(RwLock::new(tokens))
+        Self {
+            held: RwLock::new(tokens),
+            turn: Mutex::default(),
+        }
     }
 
-    /// From now on these hold.
+    /// One thread at a time changes tokens, from the look at what holds until it has told here what the store has. So
+    /// nothing older is told after something newer: a token that was removed would hold again.
+    pub fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on these hold. For who has the [`turn`](Self::turn).
     pub fn set(&self, tokens: Vec<StoredToken>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+        *self.held.write().unwrap_or_else(PoisonError::into_inner) = tokens;
     }
 
     /// Whether there is none. Then everyone who reaches the service is let in.
@@ -135,7 +147,7 @@ impl Tokens {
     }
 
     fn with<T>(&self, ask: impl FnOnce(&[StoredToken]) -> T) -> T {
-        ask(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        ask(&self.held.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

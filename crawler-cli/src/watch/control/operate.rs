@@ -62,6 +62,8 @@ impl<H: StoreHandle> Operator<H> {
 
     /// Has the writer perform a command, and tells the core. `who` is named in notices.
     pub fn perform(&self, command: Command, who: &str) -> Reply {
+        let is_token = matches!(command, Command::Token { .. });
+        let _turn = is_token.then(|| self.tokens.turn());
         match command {
             Command::Status { host } => Reply::Status(Box::new(self.status(host))),
             Command::Token {
@@ -146,3 +148,43 @@ fn concerns_core(command: &Command) -> bool {
 
 /// How long the core has to answer.
 const CORE_PATIENCE: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+    use crate::watch::admin::served::Served;
+
+    #[test]
+    fn the_last_token_stays_whoever_removes_the_others_at_the_same_time() {
+        let (_, served) = Served::site("");
+        let operator = Operator {
+            is_public: true,
+            ..served.operator.clone()
+        };
+        served.token("kept-0", true, None);
+        for round in 0..20 {
+            let [old, new] = [round, round + 1].map(|number| format!("kept-{number}"));
+            served.token(&new, true, None);
+            thread::scope(|scope| {
+                for name in [&old, &new] {
+                    let deed = TokenDeed::Remove { name: name.clone() };
+                    scope.spawn(|| operator.perform(Command::Token { deed }, "me"));
+                }
+            });
+            let stored = served.store.read(|engine| engine.tokens()).expect("read");
+            assert_eq!(stored.len(), 1, "round {round}");
+            let now = Timestamp::now();
+            let holder = operator.tokens.holder_by_id(&stored[0].id, now);
+            assert_eq!(holder.expect("it holds").name, stored[0].name);
+            assert!(!operator.tokens.has_another(&stored[0].name));
+            if stored[0].name == old {
+                // The next round begins with the newer one.
+                served.token(&new, true, None);
+                let deed = TokenDeed::Remove { name: old };
+                assert_eq!(operator.perform(Command::Token { deed }, "me"), Reply::Done);
+            }
+        }
+    }
+}
