@@ -317,7 +317,7 @@ impl Service {
         if let Err(error) = self.hooks.reload(config) {
             self.tools.note(
                 "webhook",
-                &format!("the webhooks stay as they were: {error}"),
+                &format!("not all webhooks are as configured: {error}; reload again"),
             );
         }
         let in_words = match changed.is_empty() {
