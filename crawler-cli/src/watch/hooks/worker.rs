@@ -58,7 +58,9 @@ pub(super) struct Worker {
     wishes: Wishes,
     /// As the store has it.
     saved: HookState,
-    /// How far it was looked beyond that, without anything to tell.
+    /// The store may know something else by now.
+    is_stale: bool,
+    /// How far it was looked beyond `saved`, without anything to tell.
     hook: HookState,
     pace: Pace,
     /// Messages that the receiver refused.
@@ -95,6 +97,7 @@ impl Worker {
             wishes,
             hook: saved.clone(),
             saved,
+            is_stale: false,
             pace: Pace::default(),
             refused: HashSet::new(),
             is_hurried: false,
@@ -137,12 +140,12 @@ impl Worker {
                 Order::Settings(settings) => {
                     (self.target, self.wishes) = *settings;
                     connection = None;
-                    self.reload();
+                    self.is_stale = true;
                 }
                 Order::Resume => {
                     self.is_hurried = true;
                     self.refused.clear();
-                    self.reload();
+                    self.is_stale = true;
                 }
                 Order::Test(answer) => {
                     let sent = self.test(&mut connection);
@@ -164,6 +167,7 @@ impl Worker {
     pub(super) fn turn(&mut self, now: Timestamp, send: &mut Send<'_>) -> Result<Turn, StoreError> {
         // The store keeps times to the millisecond, and states are compared with what it has.
         let now = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
+        self.reload()?;
         let mut outbox = self.outbox()?;
         if let Some((since, why)) = self.saved.stopped.clone() {
             self.show(&outbox, HookCondition::Stopped { since, why });
@@ -251,7 +255,7 @@ impl Worker {
         })?;
         match is_posted {
             true => (self.saved, self.hook) = (hook.clone(), hook),
-            false => self.reload(),
+            false => self.is_stale = true,
         }
         Ok(is_posted)
     }
@@ -334,20 +338,18 @@ impl Worker {
         );
         tracing::warn!("{text}");
         let notice = self.notice(text, now);
-        let stopped = HookState {
-            stopped: Some((now, "its receiver answered 410".to_owned())),
-            ..self.saved.clone()
-        };
+        let asked = self.saved.clone();
+        self.is_stale = true;
         self.shared.store.insist(move |engine| {
-            // A receiver that was forgotten meanwhile stays forgotten.
-            if engine.hook(&stopped.receiver)?.is_some() {
-                engine.save_hook(&stopped)?;
+            // A receiver that was forgotten meanwhile stays forgotten, and one with another address may want messages there.
+            let known = engine.hook(&asked.receiver)?;
+            if let Some(mut hook) = known.filter(|hook| hook.address == asked.address) {
+                hook.stopped = Some((now, "its receiver answered 410".to_owned()));
+                engine.save_hook(&hook)?;
                 engine.note(&notice)?;
             }
             Ok(())
-        })?;
-        self.reload();
-        Ok(())
+        })
     }
 
     /// Sends a test message, whatever waits.
@@ -373,18 +375,24 @@ impl Worker {
         answer
     }
 
-    /// Takes what the store knows of the receiver.
-    fn reload(&mut self) {
+    /// Takes what the store knows of the receiver, if that may have changed.
+    fn reload(&mut self) -> Result<(), StoreError> {
+        if !self.is_stale {
+            return Ok(());
+        }
         let mut reader = self
             .shared
             .reader
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Ok(Some(saved)) = reader.store().hook(&self.name) {
+        let known = reader.store().hook(&self.name)?;
+        drop(reader);
+        if let Some(saved) = known {
             (self.saved, self.hook) = (saved.clone(), saved);
         }
-        drop(reader);
+        self.is_stale = false;
         self.collect_at = Timestamp::MIN;
+        Ok(())
     }
 
     fn outbox(&self) -> Result<Vec<Message>, StoreError> {

@@ -319,6 +319,26 @@ fn a_receiver_that_wants_no_more_is_left_alone_until_it_is_resumed() {
 }
 
 #[test]
+fn a_receiver_that_moves_while_its_old_address_is_asked_is_not_stopped() {
+    let mut world = World::new();
+    world.happens(1);
+    let store = world.store().clone();
+    let mut is_first = true;
+    world.run(1, &mut |_| {
+        if !std::mem::take(&mut is_first) {
+            return Sent::Delivered(200);
+        }
+        let addresses = BTreeMap::from([("ops".to_owned(), "2".to_owned())]);
+        let settled = store.call(move |engine| settle(engine, &addresses));
+        assert_eq!(settled.expect("written").len(), 1);
+        Sent::Gone
+    });
+    let hook = world.hook();
+    assert_eq!((hook.address.as_str(), hook.stopped), ("2", None));
+    assert_eq!((world.sent.len(), world.waiting()), (2, 0));
+}
+
+#[test]
 fn a_refused_message_keeps_no_other_from_being_sent() {
     let mut world = World::new();
     world.happens(1);
