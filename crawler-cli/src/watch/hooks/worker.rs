@@ -268,6 +268,7 @@ impl Worker {
     ) -> Result<(), StoreError> {
         let id = format!("msg_{}_{}", self.shared.store_id, message.id.0);
         let began = Instant::now();
+        self.refused.remove(&message.id);
         let sent = send(&id, &message.message.body);
         let now = after(now, began.elapsed());
         self.is_hurried = false;
@@ -318,7 +319,6 @@ impl Worker {
             }
             return Delivered::Retry(at);
         }
-        self.refused.remove(&message.id);
         self.shared.board.count(Counted::Dead);
         tracing::error!(
             "webhook {}: dead letter after {failures} attempts: {why}",

@@ -339,6 +339,27 @@ fn a_receiver_that_moves_while_its_old_address_is_asked_is_not_stopped() {
 }
 
 #[test]
+fn what_was_taken_after_all_is_refused_no_more() {
+    let mut world = World::new();
+    world.happens(1);
+    world.happens(2);
+    let refused = |_: &str| {
+        Sent::Failed(Failed {
+            is_refused: true,
+            ..Failed::default()
+        })
+    };
+    world.run(3, &mut { refused });
+    assert_eq!(world.worker.refused.len(), 2);
+    let mut is_first = true;
+    world.run(604, &mut |id| match std::mem::take(&mut is_first) {
+        true => Sent::Delivered(200),
+        false => refused(id),
+    });
+    assert_eq!((world.worker.refused.len(), world.waiting()), (1, 1));
+}
+
+#[test]
 fn a_refused_message_keeps_no_other_from_being_sent() {
     let mut world = World::new();
     world.happens(1);
