@@ -9,7 +9,7 @@ use crossbeam_channel::{Sender, bounded};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::worker::Order;
+use super::thread::Order;
 
 /// How a receiver of webhooks fares.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]

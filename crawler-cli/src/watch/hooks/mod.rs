@@ -1,7 +1,7 @@
 //! Webhooks: others are told of changes of URLs, of guards and of dead letters.
 //!
 //! Messages are made from what is stored (`collect`), wait in the outbox of the store, and are sent one after the other by
-//! a thread for each receiver (`worker`): a receiver that fails delays neither checks nor other receivers. How far a
+//! a thread for each receiver (`thread`, `worker`): a receiver that fails delays neither checks nor other receivers. How far a
 //! receiver has been told is stored with the messages, so that each event is told at least once, whenever the process is
 //! killed.
 //!
@@ -16,6 +16,7 @@ mod message;
 mod order;
 mod send;
 mod sign;
+mod thread;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -23,7 +24,6 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver as Inbox, Sender, bounded};
@@ -39,7 +39,8 @@ use crate::watch::config::{Config, WebhookConfig};
 use crate::watch::hands::Reader;
 use collect::Wishes;
 use send::Target;
-use worker::{Order, Shared, Worker};
+use thread::Order;
+use worker::{Shared, Worker};
 
 /// The receivers of a running service.
 #[derive(Debug)]
@@ -191,10 +192,10 @@ impl Hooks {
         };
         let worker = Worker::new(shared, state, settings, fresh_seed());
         self.board.add(status, inbox.clone());
-        thread::Builder::new()
+        std::thread::Builder::new()
             .name("webhook".to_owned())
             .spawn(move || {
-                worker.run(&orders);
+                thread::serve(worker, &orders);
                 drop(alive);
             })?;
         self.threads.insert(name, (inbox, ended));

@@ -1,11 +1,10 @@
-//! One receiver: collects what it is to be told, and sends it. The thread around it waits; each turn takes the time as an
-//! argument, and sends through a closure.
+//! One receiver: collects what it is to be told, and sends it. The thread around it (`thread`) waits; each turn takes the
+//! time as an argument, and sends through a closure.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver as Inbox, RecvTimeoutError, Sender};
 use jiff::Timestamp;
 
 use super::backoff;
@@ -13,7 +12,7 @@ use super::board::{Delivery as Counted, HookBoard, HookCondition, LastAnswer};
 use super::collect::{Collected, More, Pace, Wishes, collect};
 use super::message;
 use super::order::{Next, next};
-use super::send::{Connection, Failed, Sent, Target};
+use super::send::{Failed, Sent, Target};
 use crate::check::life::time::{after, between};
 use crate::crawl::random::Random;
 use crate::jobs::Cancel;
@@ -22,21 +21,6 @@ use crate::store::{
     StoreHandle as _, Writer,
 };
 use crate::watch::hands::Reader;
-
-/// What the thread of a receiver is told.
-#[derive(Debug)]
-pub(super) enum Order {
-    /// Something has happened.
-    Look,
-    /// The configuration has changed.
-    Settings(Box<(Target, Wishes)>),
-    /// An operator wants the receiver to go on, without any wait.
-    Resume,
-    /// An operator tries the receiver; where the answer goes.
-    Test(Sender<Result<String, String>>),
-    /// The service ends, or the receiver is forgotten.
-    End,
-}
 
 /// What all receivers share.
 #[derive(Clone, Debug)]
@@ -106,58 +90,30 @@ impl Worker {
         }
     }
 
-    /// Serves the receiver until it is told to end.
-    pub(super) fn run(mut self, inbox: &Inbox<Order>) {
-        let mut connection: Option<Connection> = None;
-        // Why the store failed last.
-        let mut said: Option<String> = None;
-        loop {
-            let (target, cancel) = (self.target.clone(), self.shared.cancel.clone());
-            let turn = self.turn(Timestamp::now(), &mut |id, body| {
-                send_on(&mut connection, &target, id, body, &cancel)
-            });
-            let failure = turn.as_ref().err().map(ToString::to_string);
-            if let Some(why) = failure.as_ref().filter(|_| failure != said) {
-                tracing::error!("webhook {}: {why}", self.name);
-            }
-            said = failure;
-            let again = Turn::At(after(Timestamp::now(), STORE_PATIENCE));
-            let turn = turn.unwrap_or(again);
-            let wait = match turn {
-                Turn::Now => Duration::ZERO,
-                Turn::At(at) => between(Timestamp::now(), at).min(LONGEST_WAIT),
-            };
-            if !wait.is_zero() {
-                // Nothing is kept open for a receiver that is not asked.
-                connection = None;
-            }
-            let order = match inbox.recv_timeout(wait) {
-                Ok(Order::End) | Err(RecvTimeoutError::Disconnected) => return,
-                Ok(order) => order,
-                Err(RecvTimeoutError::Timeout) => Order::Look,
-            };
-            match order {
-                Order::Settings(settings) => {
-                    (self.target, self.wishes) = *settings;
-                    connection = None;
-                    self.is_stale = true;
-                }
-                Order::Resume => {
-                    self.is_hurried = true;
-                    self.refused.clear();
-                    self.is_stale = true;
-                }
-                Order::Test(answer) => {
-                    let sent = self.test(&mut connection);
-                    // The operator may have gone.
-                    let _ = answer.try_send(sent);
-                }
-                Order::Look | Order::End => {}
-            }
-            if self.shared.cancel.is_set() {
-                return;
-            }
-        }
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Is set when what is being sent is given up.
+    pub(super) fn cancel(&self) -> &Cancel {
+        &self.shared.cancel
+    }
+
+    /// The configuration has changed.
+    pub(super) fn set_settings(&mut self, (target, wishes): (Target, Wishes)) {
+        (self.target, self.wishes) = (target, wishes);
+        self.is_stale = true;
+    }
+
+    /// An operator wants the receiver to go on, without any wait.
+    pub(super) fn resume(&mut self) {
+        self.is_hurried = true;
+        self.refused.clear();
+        self.is_stale = true;
     }
 
     /// Collects what is new, and sends a message whose time has come.
@@ -353,12 +309,11 @@ impl Worker {
     }
 
     /// Sends a test message, whatever waits.
-    fn test(&self, connection: &mut Option<Connection>) -> Result<String, String> {
+    pub(super) fn test(&self, send: &mut Send<'_>) -> Result<String, String> {
         let now = Timestamp::now();
         let id = format!("test_{}_{}", self.shared.store_id, now.as_millisecond());
         let body = message::test(now);
-        let sent = send_on(connection, &self.target, &id, &body, &self.shared.cancel);
-        let answer = match sent {
+        let answer = match send(&id, &body) {
             Sent::Delivered(status) => Ok(format!("HTTP {status}")),
             Sent::Gone => Err("HTTP 410: the receiver wants no messages".to_owned()),
             Sent::Failed(failed) => Err(failed.why),
@@ -444,28 +399,6 @@ fn earliest(until: Timestamp, more: More, now: Timestamp) -> Timestamp {
     }
 }
 
-fn send_on(
-    connection: &mut Option<Connection>,
-    target: &Target,
-    id: &str,
-    body: &[u8],
-    cancel: &Cancel,
-) -> Sent {
-    let connection = match connection {
-        Some(connection) => connection,
-        None => match Connection::new(target.clone()) {
-            Ok(new) => connection.insert(new),
-            Err(error) => {
-                return Sent::Failed(Failed {
-                    why: error.to_string(),
-                    ..Failed::default()
-                });
-            }
-        },
-    };
-    connection.send(id, body, Timestamp::now(), cancel)
-}
-
 /// The reason of the dead letter of a message that was sent too often without success.
 pub(super) const UNDELIVERABLE: &str = "webhook_undeliverable";
 /// How many messages of a receiver wait at most; dead letters that are replayed come on top.
@@ -476,10 +409,5 @@ const MOST_UNSAVED: i64 = 100_000;
 const COLLECT_EVERY: Duration = Duration::from_secs(1);
 /// The longest time for which nothing is collected. A longer one is of a clock that was set back.
 const COLLECT_AHEAD: Duration = Duration::from_secs(24 * 3600);
-/// How long a store that fails is left alone.
-const STORE_PATIENCE: Duration = Duration::from_secs(5);
-/// The longest wait without an order.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
-
 #[cfg(test)]
 mod tests;
