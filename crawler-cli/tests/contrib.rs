@@ -267,3 +267,20 @@ fn the_health_check_of_the_container_asks_the_service() {
 
 /// Where the files expect the service.
 const ADDRESS: &str = "127.0.0.1:9400";
+
+#[test]
+fn the_image_is_built_by_the_rust_of_the_workspace_from_sources_alone() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let read = |name: &str| fs::read_to_string(root.join(name)).expect(name);
+    let manifest = read("Cargo.toml");
+    let pinned = manifest
+        .lines()
+        .find_map(|line| line.strip_prefix("rust-version = \""))
+        .and_then(|rest| rest.strip_suffix('"'))
+        .expect("a pinned Rust");
+    let image = contrib("Containerfile");
+    let base = format!("FROM docker.io/library/rust:{pinned}-");
+    assert!(image.lines().any(|line| line.starts_with(&base)), "{base}");
+    let ignored = read(".containerignore");
+    assert!(ignored.lines().any(|line| line == "target"), "{ignored}");
+}
