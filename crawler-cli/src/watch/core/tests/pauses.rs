@@ -1,14 +1,16 @@
 //! What operators have paused is not asked.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use courser::Rate;
 
 use super::world::{Reaction, World};
-use super::{MINUTE, SECOND, good};
+use super::{HOUR, MINUTE, SECOND, good};
 use crate::check::life::State;
-use crate::store::{Pause, Scope, StoreHandle as _};
+use crate::store::{Pause, Scope, StoreHandle as _, Which};
 use crate::watch::control::CoreMessage;
 use crate::watch::core::{HostRule, Limit, Reason};
 
@@ -47,6 +49,35 @@ fn a_paused_host_is_not_asked() {
     world.tell(CoreMessage::LookAgain);
     world.run(MINUTE);
     assert_eq!(world.journal().len(), 40);
+}
+
+/// What an operator does before a planned maintenance: nothing is asked, so nothing becomes evidence.
+#[test]
+fn a_paused_host_does_not_become_gone() {
+    let gone = Rc::new(Cell::new(false));
+    let now = Rc::clone(&gone);
+    let mut world = World::new(1, move |_| match now.get() {
+        true => Reaction::Status(410),
+        false => Reaction::Status(200),
+    });
+    world.submit(0, 3);
+    world.run(MINUTE);
+    gone.set(true);
+    world.recheck(Which::Everything);
+    world.run(MINUTE);
+    assert_eq!(world.count(State::Suspect), 3);
+    pause(&world, host("http://h0.test/"), true);
+    world.tell(CoreMessage::LookAgain);
+    let before = world.journal().len();
+    // Longer than any evidence needs.
+    world.run(5 * 24 * HOUR);
+    assert_eq!(world.journal().len(), before);
+    assert_eq!(world.count(State::Suspect), 3);
+    gone.set(false);
+    pause(&world, host("http://h0.test/"), false);
+    world.tell(CoreMessage::LookAgain);
+    world.run(HOUR);
+    assert_eq!(world.count(State::Alive), 3);
 }
 
 #[test]
