@@ -32,7 +32,7 @@ impl FromRequestParts<Arc<Site>> for Asked {
     ) -> Result<Self, ExtensionRejection> {
         let Extension(visitor) = Extension::<Visitor>::from_request_parts(parts, site).await?;
         let query = Query::of(&parts.uri);
-        let number = query.number(SAID).and_then(|number| number.try_into().ok());
+        let number = query.get(SAID).and_then(|number| number.parse().ok());
         Ok(Self {
             said: number.and_then(|number| site.once.said(&visitor.who, number)),
             here: query.without(parts.uri.path(), SAID),

@@ -131,9 +131,17 @@ pub(super) async fn perform(
     let who = visitor.who;
     let performed = perform_all(Arc::clone(&site), who.clone(), deed, Arc::clone(&form));
     site.once.perform(&who, number, performed).await;
-    let back = form.back();
-    let sign = if back.contains('?') { '&' } else { '?' };
-    see_other(&format!("{back}{sign}{SAID}={number}"))
+    see_other(&said_at(form.back(), number))
+}
+
+/// A page that tells the outcome of the form with a number. The number is the first field: it comes before one that the page
+/// has already, and no fragment hides it.
+fn said_at(back: &str, number: u64) -> String {
+    let page = back.split('#').next().unwrap_or_default();
+    match page.split_once('?') {
+        Some((path, query)) => format!("{path}?{SAID}={number}&{query}"),
+        None => format!("{page}?{SAID}={number}"),
+    }
 }
 
 /// What takes long goes on after the answer.

@@ -48,7 +48,7 @@ fn add(asked: &Asked, sets: &[String]) -> Markup {
         label for="urls" { "URLs, one in each line" }
         textarea id="urls" name="urls" rows="5" required spellcheck="false" placeholder="https://example.com/" {}
         label for="set" { "Set, which need not exist" }
-        input id="set" name="set" required maxlength="200" autocomplete="off" list="sets" value=(Command::OWN_SET);
+        input id="set" name="set" required maxlength="100" autocomplete="off" list="sets" value=(Command::OWN_SET);
         datalist id="sets" {
             @for set in sets.iter().filter(|set| safe(set) == **set).take(MOST_SETS) { option value=(set) {} }
         }

@@ -273,6 +273,25 @@ fn schedules_are_run_paused_and_resumed() {
 }
 
 #[test]
+fn no_field_of_a_form_hides_its_outcome() {
+    let served = filled();
+    let check = || form_to(&served, &page_of("/url", "url", URL), "/do/check");
+    for back in [
+        "/#top",
+        "/urls?state=gone#top",
+        "/?said=1",
+        "/?said=1#said=2",
+    ] {
+        let form = check().with("back", back);
+        // The first makes the URL due, the others find that it is.
+        assert_ne!(told(&served, &form), "", "{back}");
+    }
+    let most = u64::MAX.to_string();
+    let form = check().with("number-of-form", &most);
+    assert_ne!(told(&served, &form), "");
+}
+
+#[test]
 fn only_forms_of_this_service_by_those_who_may_are_performed() {
     let served = filled();
     let form = form_to(&served, &page_of("/url", "url", URL), "/do/check");
