@@ -3,6 +3,11 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use url::Host;
+
 /// A number without a sign.
 pub(crate) fn number<T: FromStr>(value: &str) -> Result<T, String> {
     // `parse` would take a sign.
@@ -35,6 +40,47 @@ fn parsed_span(value: &str) -> Option<Duration> {
         _ => return None,
     };
     Duration::try_from_secs_f64(number.parse::<f64>().ok()? * unit).ok()
+}
+
+/// A point in time: a time, a date (its first moment, in UTC), or a span to or from now, which `by` counts.
+pub(crate) fn moment(
+    value: &str,
+    by: impl Fn(SignedDuration) -> Option<Timestamp>,
+) -> Result<Timestamp, String> {
+    let read = || {
+        if let Ok(span) = span(value) {
+            return by(SignedDuration::try_from(span).ok()?);
+        }
+        if let Ok(at) = value.parse::<Timestamp>() {
+            return Some(at);
+        }
+        let date = value.parse::<Date>().ok()?;
+        Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp())
+    };
+    read().ok_or_else(|| "not a time such as 2026-11-22 or 3d".to_owned())
+}
+
+/// A point in time, of which a span is counted back from now; see [`moment`].
+pub(crate) fn since(value: &str) -> Result<Timestamp, String> {
+    moment(value, |span| Timestamp::now().checked_sub(span).ok())
+}
+
+/// The name of a host, or its address, as it is written in URLs.
+pub(crate) fn host_name(value: &str) -> Result<String, String> {
+    let host = Host::parse(value).map(|host| host.to_string());
+    host.map_err(|_| "not the name of a host, such as example.com".to_owned())
+}
+
+/// What the name of a set or a schedule may be.
+pub(crate) const NAME: &str = "1 to 100 letters, digits and . _ -";
+
+/// The name of a set or a schedule.
+pub(crate) fn name(value: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_alphanumeric() || "._-".contains(c);
+    match !value.is_empty() && value.chars().count() <= 100 && value.chars().all(fits) {
+        true => Ok(value.to_owned()),
+        false => Err(format!("not a name: {NAME}")),
+    }
 }
 
 /// A number with an optional K, M or G (powers of 1024).
@@ -84,6 +130,50 @@ mod tests {
         }
         assert_eq!(seconds("90s"), Ok(Duration::from_secs(90)));
         assert!(seconds("0").is_err() && seconds("0ms").is_err() && seconds("25h").is_err());
+    }
+
+    #[test]
+    fn moments_are_times_dates_and_spans() {
+        let zero = |span| Timestamp::UNIX_EPOCH.checked_add(span).ok();
+        for (value, second) in [
+            ("12h", 43_200),
+            ("3d", 259_200),
+            ("1970-01-02", 86_400),
+            ("1970-01-01T00:00:07Z", 7),
+        ] {
+            let read = moment(value, zero).map(Timestamp::as_second);
+            assert_eq!(read, Ok(second), "{value}");
+        }
+        for value in ["", "yesterday", "-3d", "3 d", "2026-13-01", "40000d"] {
+            assert!(moment(value, zero).is_err(), "{value}");
+        }
+        let now = Timestamp::now();
+        assert!(since("1h").is_ok_and(|at| at < now));
+    }
+
+    #[test]
+    fn names_have_few_signs() {
+        for value in ["a", "Docs-2.0_x", "Bücher", &"x".repeat(100)] {
+            assert_eq!(name(value).as_deref(), Ok(value));
+        }
+        for value in ["", "a b", "../x", "<x>", "a\n", "a\0", &"x".repeat(101)] {
+            assert!(name(value).is_err(), "{value:?}");
+        }
+    }
+
+    #[test]
+    fn hosts_have_names() {
+        for (value, name) in [
+            ("Example.COM", "example.com"),
+            ("a", "a"),
+            ("127.0.0.1", "127.0.0.1"),
+            ("[::1]", "[::1]"),
+        ] {
+            assert_eq!(host_name(value).as_deref(), Ok(name));
+        }
+        for value in ["", "http://[", "a b", "http://a/", "a:80", "a/b", "[", "a#"] {
+            assert!(host_name(value).is_err(), "{value}");
+        }
     }
 
     #[test]

@@ -149,6 +149,10 @@ fn urls_are_added_shown_and_removed() {
         said.contains("list.txt:5: mailto:me@b.example: the scheme is not"),
         "{said}"
     );
+    for name in ["", "../../<x>", "a b", &"x".repeat(101)] {
+        let said = place.fails(2, &["add", "--set", name, "http://b.example/2"]);
+        assert!(said.contains("1 to 100 letters"), "{said}");
+    }
     let again = place.json(&["add", "--json", "--set", "docs", "http://b.example/1"]);
     assert_eq!((&again["new"], &again["known"]), (&0.into(), &1.into()));
 
@@ -628,6 +632,12 @@ fn dead_letters_are_listed_replayed_and_dropped() {
     let export: Value = serde_json::from_str(&place.ok(&["dlq", "export"])).expect("one line");
     assert_eq!(export["url"], "http://a.example/");
     place.fails(1, &["dlq", "show", "99"]);
+    for verb in ["list", "export", "replay", "drop"] {
+        for host in ["", "http://[", "a b"] {
+            let said = place.fails(2, &["dlq", verb, "--host", host]);
+            assert!(said.contains(&format!("--host {host:?}")), "{said}");
+        }
+    }
 }
 
 #[test]

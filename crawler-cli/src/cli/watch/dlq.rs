@@ -6,9 +6,10 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::ConfigRows;
-use super::verb::{Failure, Rows, Spec, Typed, Values, moment, print, usage};
+use super::verb::{Failure, Rows, Spec, Typed, Values, print, usage};
 use crate::cli::help_rows::HelpRows;
 use crate::cli::option::Section;
+use crate::values;
 use crate::watch::control::{Command, Letters};
 use crate::watch::hands::{Shape, letters_done};
 
@@ -89,10 +90,11 @@ fn number(text: &str) -> Result<i64, Failure> {
 
 fn letters(values: &Values, number: Option<i64>) -> Result<Letters, Failure> {
     let since = values.since.as_deref().map(time).transpose()?;
+    let host = values.host.as_deref().map(host_name).transpose()?;
     Ok(Letters {
         number,
         reason: values.reason.clone(),
-        host: values.host.clone(),
+        host,
         queue: values.queue.clone(),
         since,
     })
@@ -100,9 +102,11 @@ fn letters(values: &Values, number: Option<i64>) -> Result<Letters, Failure> {
 
 /// A time, a date, or a span before now.
 fn time(text: &str) -> Result<Timestamp, Failure> {
-    moment("--since", text, |span| {
-        Timestamp::now().checked_sub(span).ok()
-    })
+    values::since(text).map_err(|why| usage(format!("--since {text}: {why}")))
+}
+
+fn host_name(text: &str) -> Result<String, Failure> {
+    values::host_name(text).map_err(|why| usage(format!("--host {text:?}: {why}")))
 }
 
 fn list(values: &Values, letters: &Letters, shape: Shape) -> Result<(), Failure> {

@@ -6,7 +6,6 @@ use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use super::Verb;
@@ -18,7 +17,7 @@ use crate::cli::parse::{CommandLine, Syntax, UsageError, parse};
 use crate::cli::{self, FAILED, USAGE, wrong_usage};
 use crate::store::StoreError;
 use crate::terminal;
-use crate::values::span;
+use crate::values;
 use crate::watch::config::{Loaded, environment};
 use crate::watch::control::{ControlError, Hand, Schedules, live_status};
 use crate::watch::hands::{ExportError, Live, Reader, Shape};
@@ -276,8 +275,7 @@ impl<V: Spec> Rows<V> {
     pub(super) const ADD_TO: &'static [Opt<Typed<V>>] =
         &[
             Opt::text(&["--set"], &[any("NAME")], |typed: &mut Typed<V>, value| {
-                crate::watch::control::check_name(value)?;
-                typed.values.set = Some(value.to_owned());
+                typed.values.set = Some(values::name(value)?);
                 Ok(())
             })
             .short("the set, which need not exist")
@@ -413,21 +411,7 @@ pub(super) fn moment(
     text: &str,
     by: impl Fn(SignedDuration) -> Option<Timestamp>,
 ) -> Result<Timestamp, Failure> {
-    let read = || {
-        if let Ok(span) = span(text) {
-            return by(SignedDuration::try_from(span).ok()?);
-        }
-        if let Ok(at) = text.parse::<Timestamp>() {
-            return Some(at);
-        }
-        let date = text.parse::<jiff::civil::Date>().ok()?;
-        Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp())
-    };
-    read().ok_or_else(|| {
-        usage(format!(
-            "{option} {text}: not a time such as 2026-11-22 or 3d"
-        ))
-    })
+    values::moment(text, by).map_err(|why| usage(format!("{option} {text}: {why}")))
 }
 
 /// Prints a text on standard output.

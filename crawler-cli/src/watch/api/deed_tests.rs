@@ -153,6 +153,14 @@ fn holds_pauses_and_dead_letters_are_ended() {
         json!({ "dropped": 0 })
     );
     assert_eq!(
+        done(
+            &served,
+            "dead-letters/replay",
+            &json!({ "since": "3d", "queue": "other" })
+        ),
+        json!({ "replayed": 0, "passed": 0 })
+    );
+    assert_eq!(
         done(&served, "dead-letters/drop", &all),
         json!({ "dropped": 2 })
     );
@@ -230,6 +238,12 @@ fn wrong_bodies_are_problems() {
             "#/sets",
         ),
         ("urls", r#"{"urls":["https://a/"],"set":""}"#, 422, ""),
+        (
+            "urls",
+            r#"{"urls":["https://a/"],"set":"../../<x>"}"#,
+            422,
+            "",
+        ),
         ("urls", r#"{"urls":[7]}"#, 422, "#/urls/0"),
         ("urls", r#"{"set":"x"}"#, 422, "#/urls"),
         ("urls", "[]", 422, "#"),
@@ -277,6 +291,14 @@ fn wrong_bodies_are_problems() {
             "#/since",
         ),
         ("dead-letters/drop", r#"{"number":"1"}"#, 422, "#/number"),
+        ("dead-letters/drop", r#"{"host":""}"#, 422, "#/host"),
+        ("dead-letters/drop", r#"{"host":"a b"}"#, 422, "#/host"),
+        (
+            "dead-letters/replay",
+            r#"{"host":"http://["}"#,
+            422,
+            "#/host",
+        ),
         (
             "schedules/run",
             r#"{"schedule":"yearly"}"#,

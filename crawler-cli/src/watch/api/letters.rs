@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::Uri;
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -15,6 +14,7 @@ use super::problem::Problem;
 use super::query::{NUMBER, Query};
 use super::{Answered, good, page};
 use crate::store::{DeadLetterFilter, DeadLetterId};
+use crate::values;
 use crate::watch::admin::body::SMALL;
 use crate::watch::admin::{Site, Visitor};
 use crate::watch::control::{Command, Letters};
@@ -26,9 +26,9 @@ pub(super) async fn list(State(site): State<Arc<Site>>, uri: Uri) -> Answered {
     let text = |name| query.text(name).map(str::to_owned);
     let filter = DeadLetterFilter {
         reason: text("reason"),
-        host: text("host"),
+        host: query.read_by("host", values::host_name)?,
         queue: text("queue"),
-        since: query.parsed("since", "a time such as 2026-11-01T00:00:00Z")?,
+        since: query.read_by("since", values::since)?,
         ..DeadLetterFilter::default()
     };
     let before = query.after()?.map_or(DeadLetterId::END, DeadLetterId);
@@ -58,7 +58,7 @@ struct WhichLetters {
     reason: Option<String>,
     host: Option<String>,
     queue: Option<String>,
-    since: Option<Timestamp>,
+    since: Option<String>,
     #[serde(default)]
     all: bool,
     /// `next` of the answer before.
@@ -67,14 +67,14 @@ struct WhichLetters {
 
 impl WhichLetters {
     /// # Errors
-    /// Nothing says which, or `all` is said besides.
+    /// Nothing says which, `all` is said besides, or a value is not what it should be.
     fn read(self) -> Result<(Letters, Option<i64>), Problem> {
         let letters = Letters {
             number: self.number,
             reason: self.reason,
-            host: self.host,
+            host: field("host", self.host, values::host_name)?,
             queue: self.queue,
-            since: self.since,
+            since: field("since", self.since, values::since)?,
         };
         let is_limited = letters != Letters::default();
         if is_limited == self.all {
@@ -86,6 +86,18 @@ impl WhichLetters {
         }
         Ok((letters, after(self.after.as_deref())?))
     }
+}
+
+/// # Errors
+/// The field is not what it should be.
+fn field<T>(
+    name: &str,
+    text: Option<String>,
+    read: fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, Problem> {
+    let wrong = |text: &str, why| Problem::field(&format!("#/{name}"), format!("{text:?}: {why}"));
+    text.map(|text| read(&text).map_err(|why| wrong(&text, why)))
+        .transpose()
 }
 
 /// `POST dead-letters/replay`

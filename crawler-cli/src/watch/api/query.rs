@@ -61,6 +61,19 @@ impl Query {
             .map_err(|_| Problem::parameter(name, &format!("{what} is needed")))
     }
 
+    /// # Errors
+    /// It is not what it should be, as `read` says.
+    pub(super) fn read_by<T>(
+        &self,
+        name: &str,
+        read: fn(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, Problem> {
+        let wrong = |text, why| Problem::parameter(name, &format!("{text:?}: {why}"));
+        let text = self.text(name);
+        text.map(|text| read(text).map_err(|why| wrong(text, why)))
+            .transpose()
+    }
+
     /// How many rows are wished.
     ///
     /// # Errors

@@ -27,7 +27,6 @@ pub use message::{
     WebhookDeed,
 };
 pub use operate::Operator;
-pub(crate) use perform::check_name;
 pub use perform::{By, Performed, Schedules, perform};
 pub use server::ControlServer;
 pub use socket::socket_of;

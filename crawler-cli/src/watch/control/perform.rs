@@ -15,6 +15,7 @@ use crate::store::{
     ScheduleChange, Scope, StoreError, UrlId, Which,
 };
 use crate::toml_text::nearest;
+use crate::values;
 use crate::watch::config::{Overlap, ScheduleConfig};
 use crate::watch::hands::shown_url;
 use crate::watch::work::{firing_job, queue_of};
@@ -66,7 +67,8 @@ impl Schedules {
             return Ok(*runs);
         }
         let known: Vec<&str> = self.0.keys().map(String::as_str).collect();
-        let near = check_name(name).ok().and_then(|()| nearest(name, &known));
+        let near = values::name(name).ok();
+        let near = near.and_then(|name| nearest(&name, &known));
         let near = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
         let known = match known.is_empty() {
             true => "none".to_owned(),
@@ -230,7 +232,7 @@ pub(super) fn add(
     urls: &[String],
     by: &By,
 ) -> Result<Reply, StoreError> {
-    if let Err(why) = check_name(set) {
+    if let Err(why) = values::name(set) {
         return Ok(refused(RefusalKind::Wrong, format!("set {set:?}: {why}")));
     }
     let (mut accepted, mut rejected) = (Vec::with_capacity(urls.len()), Vec::new());
@@ -369,17 +371,6 @@ fn paused(is_paused: bool) -> ScheduleChange {
     }
 }
 
-/// Whether this can be the name of a set.
-pub(crate) fn check_name(name: &str) -> Result<(), String> {
-    if name.is_empty() || name.len() > LONGEST_NAME {
-        return Err(format!("a name has 1 to {LONGEST_NAME} bytes"));
-    }
-    match name.chars().any(char::is_control) {
-        true => Err("a name has no control characters".to_owned()),
-        false => Ok(()),
-    }
-}
-
 /// `None`: there is no such state.
 fn which(target: &Target) -> Option<Which> {
     Some(match target {
@@ -460,5 +451,3 @@ pub(super) fn refused(kind: RefusalKind, why: impl Into<String>) -> Reply {
 const PIECE: usize = 2_000;
 /// How many runs of a schedule are started by hand at most before one of them has ended.
 const MOST_RUNS: u64 = 100;
-/// The longest name of a set, in bytes.
-const LONGEST_NAME: usize = 200;

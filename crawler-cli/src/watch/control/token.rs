@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
 use super::message::{RefusalKind, Reply, TokenDeed};
-use super::perform::{By, check_name, note, refused};
+use super::perform::{By, note, refused};
 use crate::store::{Engine, StoreError, StoredToken};
 use crate::watch::tokens::{ID, Tokens};
 
@@ -78,3 +78,17 @@ fn stored(deed: &TokenDeed, by: &By) -> Result<StoredToken, String> {
         made_by: by.who.clone(),
     })
 }
+
+/// Whether this can be the name of a token: any words.
+fn check_name(name: &str) -> Result<(), String> {
+    if name.is_empty() || name.len() > LONGEST_NAME {
+        return Err(format!("a name has 1 to {LONGEST_NAME} bytes"));
+    }
+    match name.chars().any(char::is_control) {
+        true => Err("a name has no control characters".to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// In bytes.
+const LONGEST_NAME: usize = 200;

@@ -35,15 +35,11 @@ pub(in crate::watch::config) struct Name;
 
 impl Scalar for Name {
     type Value = String;
-    const ALLOWED: &'static str = "1 to 100 letters, digits and . _ -";
+    const ALLOWED: &'static str = values::NAME;
 
     fn parse(value: &DeValue<'_>, _: &Path) -> Result<String, String> {
         let name = string(value)?;
-        let fits = |c: char| c.is_alphanumeric() || "._-".contains(c);
-        match !name.is_empty() && name.chars().count() <= 100 && name.chars().all(fits) {
-            true => Ok(name.to_owned()),
-            false => Err(format!("{} is no name", quoted(name))),
-        }
+        values::name(name).map_err(|_| format!("{} is no name", quoted(name)))
     }
 
     fn show(value: &String) -> Option<String> {
