@@ -210,6 +210,32 @@ impl Sqlite {
         Ok(())
     }
 
+    /// Tells each statement that is run from now on.
+    #[cfg(test)]
+    pub(crate) fn trace(&self, note: fn(&str)) {
+        use rusqlite::trace::{TraceEvent, TraceEventCodes};
+        static NOTE: std::sync::OnceLock<fn(&str)> = std::sync::OnceLock::new();
+        let _ = NOTE.set(note);
+        let stmt = TraceEventCodes::SQLITE_TRACE_STMT;
+        self.db.trace_v2(
+            stmt,
+            Some(|event| {
+                if let (TraceEvent::Stmt(_, sql), Some(note)) = (event, NOTE.get()) {
+                    note(sql);
+                }
+            }),
+        );
+    }
+
+    /// What the database does for a statement, whatever its values are.
+    #[cfg(test)]
+    pub(crate) fn plan(&self, statement: &str) -> Vec<String> {
+        let explain = format!("EXPLAIN QUERY PLAN {statement}");
+        let mut plan = self.db.prepare(&explain).expect("valid");
+        let steps = plan.raw_query().mapped(|row| row.get::<_, String>(3));
+        steps.map(|step| step.expect("text")).collect()
+    }
+
     /// What the rejected-URL filter has answered: keep it before the store is given away.
     pub fn rejected_figures(&self) -> Arc<RejectedFigures> {
         self.memory.rejects.figures()

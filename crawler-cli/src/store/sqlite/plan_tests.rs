@@ -141,12 +141,7 @@ fn lists() -> Vec<(String, &'static [&'static str])> {
 fn each_list_begins_at_its_key() {
     let store = Sqlite::temporary().expect("a store");
     for (query, expected) in lists() {
-        let explain = format!("EXPLAIN QUERY PLAN {query}");
-        let mut plan = store.db.prepare(&explain).expect("valid");
-        // A plan depends on no value.
-        let steps = plan.raw_query();
-        let details = steps.mapped(|row| row.get::<_, String>(3));
-        let details: Vec<String> = details.map(|detail| detail.expect("text")).collect();
+        let details = store.plan(&query);
         let searched = |detail: &String| detail.strip_prefix("SEARCH ").map(str::to_owned);
         let found: Vec<String> = details.iter().filter_map(searched).collect();
         assert_eq!(found, expected, "{query}: {details:?}");

@@ -54,8 +54,20 @@ impl Served {
         served
     }
 
+    /// A server that tells each statement with which its pages read the store.
+    pub(in crate::watch) fn traced(note: fn(&str)) -> Self {
+        let (site, mut served) = Self::built("", Some(note));
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        served.admin = Some(Admin::start(any, AdminLimits::default(), site).expect("started"));
+        served
+    }
+
     /// All but the server.
     pub(in crate::watch) fn site(config: &str) -> (Site, Self) {
+        Self::built(config, None)
+    }
+
+    fn built(config: &str, note: Option<fn(&str)>) -> (Site, Self) {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("watch.db");
         let engine = Sqlite::open(&file).expect("opened");
@@ -80,7 +92,10 @@ impl Served {
             is_public: false,
         };
         let loaded = Loaded::parse(config, Path::new("watch.toml"), &[]).expect("valid");
-        let reader = Reader::open(&file).expect("opened");
+        let mut reader = Reader::open(&file).expect("opened");
+        if let Some(note) = note {
+            reader.store().trace(note);
+        }
         let site = Site::new(
             operator.clone(),
             sources,

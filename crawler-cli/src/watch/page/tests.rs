@@ -20,7 +20,10 @@ const EVIL: &str = "<script>alert(1)</script>\"'\u{202e}\u{1b}[31m";
 
 /// 120 URLs of two hosts: those that end in 7 are gone from time to time, one has a user.
 fn filled() -> Served {
-    let served = Served::start();
+    fill_store(Served::start())
+}
+
+fn fill_store(served: Served) -> Served {
     served
         .store
         .call(|engine| fill(engine, Timestamp::now()))
@@ -122,6 +125,7 @@ fn judge_due(
 }
 
 mod forms;
+mod statements;
 
 fn unescaped(text: &str) -> String {
     text.replace("&quot;", "\"")
