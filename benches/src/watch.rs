@@ -195,7 +195,6 @@ impl Bench<'_> {
         let start = began.elapsed();
         thread::sleep(Duration::from_secs(5));
         let memory = service.peak()?;
-        service.stop()?;
         println!(
             "{urls} URLs at rest, after {:.0} s of checks ({:.1} MiB)",
             took.as_secs_f64(),
@@ -207,7 +206,9 @@ impl Bench<'_> {
             start.as_secs_f64(),
             memory as f64 / 1024.0
         );
-        Ok(each > 200.0 || memory > MEMORY_AT_REST)
+        let is_slow = self.each_page(&service, urls)?;
+        service.stop()?;
+        Ok(each > 200.0 || memory > MEMORY_AT_REST || is_slow)
     }
 
     /// A folder with a configuration and a list of URLs.

@@ -23,7 +23,7 @@ impl Bench<'_> {
         if !pause.status()?.success() {
             return Err("the service cannot be paused".into());
         }
-        let slow = self.each_page(&service)?;
+        let slow = self.each_page(&service, urls)?;
         service.stop()?;
         Ok(slow || falls)
     }
@@ -63,13 +63,16 @@ impl Bench<'_> {
     }
 
     /// The time of each page. Returns whether one takes too long.
-    fn each_page(&self, service: &Service) -> Result<bool, Box<dyn Error>> {
+    pub(super) fn each_page(&self, service: &Service, urls: usize) -> Result<bool, Box<dyn Error>> {
         let url = self.server.url("/files/7");
         let root = self.server.url("/");
-        let urls = self.args.urls;
+        println!("{urls} URLs, each page {LOADS} times; milliseconds");
         println!(
-            "{urls} URLs, each page {LOADS} times                  median, ms   longest, ms (bar {} ms)",
-            MOST.as_millis()
+            "{:<46} {:>8} {:>15} {:>8}",
+            "",
+            "first",
+            format!("median (bar {})", MOST.as_millis()),
+            "longest"
         );
         let mut is_slow = false;
         for path in paths(&url, &root) {
@@ -82,12 +85,14 @@ impl Bench<'_> {
                     return Err(format!("{path}: {status}").into());
                 }
             }
+            let first = times[0];
             times.sort_unstable();
             let (median, longest) = (times[LOADS / 2], times[LOADS - 1]);
             let millis = |time: Duration| time.as_secs_f64() * 1e3;
             let shown: String = path.chars().take(44).collect();
             println!(
-                "{shown:<46} {:>10.2} {:>13.2}",
+                "{shown:<46} {:>8.2} {:>15.2} {:>8.2}",
+                millis(first),
                 millis(median),
                 millis(longest)
             );
