@@ -651,6 +651,13 @@ fn stores_are_backed_up_checked_and_restored() {
     place.ok(&["db", "backup", "--force", "copy.db"]);
     fs::write(place.folder.path().join("notes"), "notes").expect("written");
     place.fails(1, &["db", "backup", "--force", "notes"]);
+    // SQLite would take these names for a temporary database and for one in memory.
+    for verb in ["backup", "restore"] {
+        let said = place.fails(2, &["db", verb, ""]);
+        assert!(said.contains("not the name of a file"), "{said}");
+    }
+    place.ok(&["db", "backup", "file:copy?mode=memory"]);
+    assert!(place.folder.path().join("file:copy?mode=memory").is_file());
     assert!(
         place
             .ok(&["db", "check"])

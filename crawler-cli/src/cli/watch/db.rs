@@ -1,7 +1,7 @@
 //! `watch db`: the file of the store.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -53,12 +53,21 @@ migrate: brings the store to the version of this program, while no service runs.
     fn run(values: Values) -> Result<(), Failure> {
         let operands: Vec<&str> = values.operands.iter().map(String::as_str).collect();
         match *operands {
-            ["backup", file] => backup(&values, Path::new(file)),
-            ["restore", file] => restore(&values, Path::new(file)),
+            ["backup", file] => backup(&values, &named(file)?),
+            ["restore", file] => restore(&values, &named(file)?),
             ["check"] => check(&values),
             ["migrate"] => migrate(&values),
             _ => Err(usage(format!("neither of: {}", Self::USAGE))),
         }
+    }
+}
+
+/// The file of an operand. SQLite takes an empty name for a temporary database, and one that begins with `file:` for a URI.
+fn named(file: &str) -> Result<PathBuf, Failure> {
+    match file {
+        "" => Err(usage("\"\": not the name of a file")),
+        _ if file.starts_with("file:") => Ok(Path::new(".").join(file)),
+        _ => Ok(PathBuf::from(file)),
     }
 }
 
