@@ -188,6 +188,26 @@ fn urls_are_added_shown_and_removed() {
 }
 
 #[test]
+fn urls_are_read_from_what_is_no_regular_file() {
+    let place = Place::new();
+    let mut add = place.command(&["add", "/dev/stdin"]);
+    add.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut add = add.spawn().expect("the program runs");
+    let mut pipe = add.stdin.take().expect("a pipe");
+    pipe.write_all(b"http://127.0.0.1:1/a\n")
+        .expect("it is read");
+    drop(pipe);
+    let said = add.wait_with_output().expect("it ends");
+    assert_eq!(
+        String::from_utf8_lossy(&said.stdout),
+        "set added: 1 new, 0 known, 0 rejected\n"
+    );
+    // A folder has no lines.
+    let said = place.fails(1, &["add", "."]);
+    assert!(said.contains(".: not a URL"), "{said}");
+}
+
+#[test]
 fn usage_and_configuration_are_checked() {
     let place = Place::new();
     for args in [

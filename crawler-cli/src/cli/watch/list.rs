@@ -1,6 +1,6 @@
 //! URLs of command lines: the operands themselves, the lines of files, and those of standard input.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
@@ -26,7 +26,7 @@ pub(super) fn each(
     for operand in operands {
         if operand == "-" {
             lines(io::stdin().lock(), "-", visit)?;
-        } else if !operand.contains("://") && Path::new(operand).is_file() {
+        } else if !operand.contains("://") && can_be_read(Path::new(operand)) {
             let file = File::open(operand)
                 .map_err(|error| Failure::Failed(format!("{operand}: {error}")))?;
             lines(BufReader::new(file), operand, visit)?;
@@ -36,6 +36,11 @@ pub(super) fn each(
         }
     }
     Ok(())
+}
+
+/// A folder has no lines. What is no regular file has some: a pipe, such as `<(command)` of a shell, or `/dev/stdin`.
+fn can_be_read(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|file| !file.is_dir())
 }
 
 fn lines(
