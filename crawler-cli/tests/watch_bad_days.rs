@@ -10,7 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crawler_cli::store::sqlite::Sqlite;
-use crawler_cli::store::{NoticeId, WatchStore as _};
+use crawler_cli::store::{CycleCounts, NewUrl, NoticeId, Origin, WatchStore as _};
+use jiff::{SignedDuration, Timestamp};
 use rusqlite::Connection;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -408,6 +409,38 @@ fn too_few_files_slow_the_service_and_change_no_verdict() {
         let change: Value = serde_json::from_str(change).expect("JSON");
         assert_eq!(change["to"], "ALIVE", "{change}");
     }
+}
+
+/// For a moment the clock said that it was a year later. The process that was there then has ended.
+#[test]
+fn a_clock_that_was_ahead_leaves_no_url_alone() {
+    let site = Script::start(|_| response(200, "", ""));
+    let urls = [site.url("/asked"), site.url("/new")];
+    let folder = folder(QUICK, &urls);
+    let mut store = Sqlite::open(&folder.path().join("watch.db")).expect("a store");
+    let later = Timestamp::now() + SignedDuration::from_hours(400 * 24);
+    let cycle = store.begin_cycle(later).expect("written");
+    store
+        .end_cycle(cycle, &CycleCounts::default(), later)
+        .expect("written");
+    let given: Vec<_> = urls
+        .iter()
+        .map(|url| NewUrl::parse(url).expect("a URL"))
+        .collect();
+    store
+        .submit("docs", Origin::Source, &given, later)
+        .expect("written");
+    drop(store);
+    let running = Service::start(folder.path());
+    until("both are asked", || site.requests().len() >= 4);
+    running.end();
+    let told = notices(folder.path());
+    assert!(
+        told.iter()
+            .any(|text| text.starts_with("the clock was ahead, until ")),
+        "{told:?}"
+    );
+    ok(folder.path(), &["db", "check"]);
 }
 
 /// The service with this many open files at most.

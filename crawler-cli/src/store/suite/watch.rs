@@ -432,6 +432,34 @@ pub(crate) fn urls_are_made_due<E: Engine>() {
     assert_eq!(watch.next(&due.url), Some(at(15)));
 }
 
+pub(crate) fn what_a_clock_that_was_ahead_left_is_due_now<E: Engine>() {
+    let (_engine, mut watch) = watch::<E>();
+    watch.submit("docs", &["http://a/1", "http://a/2", "http://b/1"], at(0));
+    let soon = watch.due(Lanes::Schedule, at(0)).remove(0);
+    let judgement = watch.judgement(&soon, 200, at(1));
+    watch.store.judge(&[judgement]).expect("written");
+    let usual = watch.next(&soon.url).expect("due");
+    // A clock that was ahead.
+    let year = 400 * 86_400;
+    for due in watch.due(Lanes::Schedule, at(0)) {
+        let judgement = watch.judgement(&due, 200, at(year));
+        watch.store.judge(&[judgement]).expect("written");
+    }
+    let (mut done, mut after) = (0, None);
+    loop {
+        let piece = watch.store.bring_forward(at(2), after, 2);
+        let piece = piece.expect("written");
+        done += piece.done;
+        after = piece.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(done, 2);
+    assert_eq!(watch.next(&soon.url), Some(usual));
+    assert_eq!(watch.due(Lanes::Schedule, at(2)).len(), 2);
+}
+
 pub(crate) fn a_clock_that_jumps_hides_nothing<E: Engine>() {
     let (_engine, mut watch) = watch::<E>();
     let day = 86_400;

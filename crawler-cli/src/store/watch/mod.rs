@@ -170,6 +170,18 @@ pub trait WatchStore: Send {
         limit: usize,
     ) -> Result<Piece, StoreError>;
 
+    /// Makes URLs due now that were asked or submitted later than now: a clock was ahead. Held URLs stay as they are. Looks at
+    /// up to `limit` URLs after `after`.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    fn bring_forward(
+        &mut self,
+        now: Timestamp,
+        after: Option<UrlId>,
+        limit: usize,
+    ) -> Result<Piece, StoreError>;
+
     /// Up to `limit` URLs of a host that are alive, those first that are due last. Looks at a bounded number of URLs.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 //!
 //! The loop of the core is what health checks and the watchdog of the service manager see: if it is stuck, they notice.
 
+mod ahead;
 mod facts;
 mod files;
 mod notify;

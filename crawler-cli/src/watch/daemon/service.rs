@@ -12,10 +12,10 @@ use courser::net::os::OsNet;
 use jiff::Timestamp;
 
 use super::facts::Housekeeping;
-use super::files;
 use super::notify::Notifier;
 use super::reload::needs_restart;
 use super::{Failure, Signals};
+use super::{ahead, files};
 use crate::crawl::clock::SystemClock;
 use crate::crawl::random::fresh_seed;
 use crate::store::sqlite::Sqlite;
@@ -185,6 +185,7 @@ impl Service {
         if let Some(text) = few_files {
             service.tools.note("files", &text);
         }
+        ahead::ask_again(&service.tools).map_err(cannot("the times of URLs"))?;
         service.notifier.ready();
         Ok(service)
     }

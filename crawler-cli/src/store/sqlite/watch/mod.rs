@@ -177,6 +177,17 @@ impl WatchStore for Sqlite {
         })
     }
 
+    fn bring_forward(
+        &mut self,
+        now: Timestamp,
+        after: Option<UrlId>,
+        limit: usize,
+    ) -> Result<Piece, StoreError> {
+        self.change(Durability::Synced, |db, memory| {
+            pieces::bring_forward(db, memory, now, (after, limit))
+        })
+    }
+
     fn alive_siblings(
         &mut self,
         host: HostId,

@@ -153,6 +153,39 @@ pub(super) fn make_due(
     (after, limit): (Option<UrlId>, usize),
 ) -> Result<Piece, Failure> {
     let at = to_millis(at);
+    let is_later = |watched: &Watched| watched.due.is_none_or(|(_, due)| due > at);
+    schedule(db, memory, which, (at, is_later), (after, limit))
+}
+
+/// Makes URLs due that were asked or submitted later than now.
+pub(super) fn bring_forward(
+    db: &Connection,
+    memory: &mut Memory,
+    now: Timestamp,
+    range: (Option<UrlId>, usize),
+) -> Result<Piece, Failure> {
+    let now = to_millis(now);
+    let is_of_the_future = |watched: &Watched| {
+        let last_at = watched.life.last_at().unwrap_or(watched.added);
+        last_at > now && watched.due.is_some_and(|(_, due)| due > now)
+    };
+    schedule(
+        db,
+        memory,
+        &Which::Everything,
+        (now, is_of_the_future),
+        range,
+    )
+}
+
+/// Makes URLs due at a time that are meant, in a set, and not held.
+fn schedule(
+    db: &Connection,
+    memory: &mut Memory,
+    which: &Which,
+    (at, is_meant): (Timestamp, impl Fn(&Watched) -> bool),
+    (after, limit): (Option<UrlId>, usize),
+) -> Result<Piece, Failure> {
     let meant = meant(db, memory, which, after, limit)?;
     let mut rows = Rows::prepare(db)?;
     let mut done = 0;
@@ -162,7 +195,7 @@ pub(super) fn make_due(
         };
         match row.watched.due {
             Some((Lane::Held, _)) => continue,
-            Some((_, due)) if due <= at => continue,
+            _ if !is_meant(&row.watched) => continue,
             Some(due) => {
                 rows.remove_due(&mut memory.tally, row.host, due, url)?;
             }
