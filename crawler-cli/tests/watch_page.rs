@@ -52,10 +52,16 @@ impl World {
             .collect();
         urls.push(fine.url(&format!("/{}?q={EVIL}", "long-name-".repeat(30))));
         urls.extend((0..8).map(|n| failing.url(&format!("/missing/{n}"))));
-        let config = "[limits]\nallow_private = true\nper_host_rate = 0\n[guard]\nself_network = { hosts = 100 }\nhost_flip = { min = 1000 }\n\
+        let config = format!(
+            "[limits]\nallow_private = true\nper_host_rate = 0\n[guard]\nself_network = {{ hosts = 100 }}\nhost_flip = {{ min = 1000 }}\n\
              [[set]]\nname = \"all\"\nurls = \"urls.txt\"\n\
-             [[schedule]]\nname = \"nightly\"\ncron = \"15 2 * * *\"\njob = { check = \"all\" }\n";
-        let folder = folder(config, &urls);
+             [[schedule]]\nname = \"nightly\"\ncron = \"15 2 * * *\"\njob = {{ check = \"all\" }}\n\
+             [[webhook]]\nname = \"ops\"\nurl = \"{}\"\nsecret_file = \"secret\"\nevents = [\"broken\", \"guard\"]\n",
+            fine.url("/fine/hook"),
+        );
+        let folder = folder(&config, &urls);
+        let key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+        fs::write(folder.path().join("secret"), key).expect("room");
         let mut store = Sqlite::open(&folder.path().join("watch.db")).expect("opened");
         prepare(&mut store, &fine.url("/fine/000"), &failing.url("/")).expect("prepared");
         drop(store);
@@ -163,6 +169,7 @@ fn pages(world: &World) -> Vec<(&'static str, String)> {
         ("letters", "/letters"),
         ("letter", "/letter?number=2"),
         ("schedules", "/schedules"),
+        ("webhooks", "/webhooks"),
         ("config", "/config"),
         ("log", "/log"),
         ("search", "/search?q=%3Cscript%3Ehacked%3D1%3C/script%3E"),
