@@ -236,6 +236,8 @@ impl Ceiling {
             return;
         }
         state.limits = limits;
+        // The time of its turn was that of the old limits.
+        state.expected = None;
         state.pace = limits.rate.map(RateLimiter::new);
         let window = limits.rate.and_then(Window::new);
         let old = std::mem::replace(&mut state.window, window);

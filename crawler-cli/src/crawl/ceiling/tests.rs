@@ -161,6 +161,20 @@ fn rates_beyond_all_reason_need_little_memory() {
     assert!(window.arrived.len() as u64 <= LONGEST_WINDOW);
 }
 
+/// A caller that was told to come in an hour keeps no thread waiting for an hour when the limits are wider.
+#[test]
+fn a_turn_ends_with_the_limits_that_it_was_of() {
+    let hour = MS * 3_600_000;
+    let ceiling = ceiling(1, 1, hour, 1);
+    let start = Instant::now();
+    assert_eq!(lock(&ceiling.0).take_waiting(start), Ok(()));
+    drop(ceiling.permit(start));
+    assert!(matches!(ceiling.try_acquire(start), Err(Until::Time(_))));
+    ceiling.set_limits(CeilingLimits::default());
+    let mut state = lock(&ceiling.0);
+    assert_eq!(state.take_waiting(start + MS), Ok(()));
+}
+
 /// Each of the two finds room whenever it asks. A thread that is quicker has every second permit, and no more.
 #[test]
 fn threads_that_wait_and_callers_that_do_not_take_turns() {
