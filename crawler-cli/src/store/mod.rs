@@ -27,9 +27,11 @@ mod queue;
 mod record;
 mod rejected;
 mod run;
+mod sql;
 pub mod sqlite;
 #[cfg(test)]
 pub(crate) mod suite;
+mod tables;
 mod watch;
 mod writer;
 

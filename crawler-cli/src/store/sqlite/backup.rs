@@ -10,9 +10,9 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
-use super::failure::Failure;
 use super::{check, open, schema};
 use crate::store::file::{FileLock, REJECTED, beside, resolved, sync_folder};
+use crate::store::tables::failure::Failure;
 use crate::store::{SKIPPED, StoreError, StoreErrorKind};
 
 /// Copies a store to the file `to`, also while another process uses the store, which goes on at its speed. The copy is the

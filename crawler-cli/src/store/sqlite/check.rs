@@ -6,10 +6,10 @@ mod watched;
 use std::fmt;
 use std::path::Path;
 
-use rusqlite::Connection;
+use crate::store::sql::Connection;
 
-use super::failure::Failure;
 use super::open;
+use crate::store::tables::failure::Failure;
 use crate::store::{StoreError, StoreErrorKind};
 
 /// What was found wrong in a store.
@@ -108,7 +108,7 @@ const SOUND: &str = "the file is a sound SQLite database";
 pub fn check(store: &Path) -> Result<CheckReport, StoreError> {
     let mut report = CheckReport::default();
     let checked = match open::reader(store) {
-        Ok(db) => check_all(&db, &mut report),
+        Ok(db) => check_all(&db.into(), &mut report),
         Err(failure) => Err(failure),
     };
     let Err(failure) = checked else {
@@ -127,7 +127,7 @@ pub fn check(store: &Path) -> Result<CheckReport, StoreError> {
 fn check_all(db: &Connection, report: &mut CheckReport) -> Result<(), Failure> {
     // One moment of the store for all of it.
     db.execute_batch("BEGIN")?;
-    is_sound(db)?;
+    is_sound(db.sqlite())?;
     report.add(SOUND, Broken::default());
     for (invariant, query) in invariants::QUERIES {
         report.add(invariant, broken_by(db, query)?);
@@ -139,7 +139,7 @@ fn check_all(db: &Connection, report: &mut CheckReport) -> Result<(), Failure> {
 
 /// The rows of a query that names what breaks an invariant.
 fn broken_by(db: &Connection, query: &str) -> Result<Broken, Failure> {
-    let mut query = db.prepare(query)?;
+    let mut query = db.prepare_cached(query)?;
     let mut rows = query.query([])?;
     let mut broken = Broken::default();
     while let Some(row) = rows.next()? {
@@ -150,7 +150,7 @@ fn broken_by(db: &Connection, query: &str) -> Result<Broken, Failure> {
 }
 
 /// What SQLite itself says about a database.
-pub(super) fn is_sound(db: &Connection) -> Result<(), Failure> {
+pub(super) fn is_sound(db: &rusqlite::Connection) -> Result<(), Failure> {
     let mut query = db.prepare("PRAGMA integrity_check(5)")?;
     let mut rows = query.query([])?;
     let mut found = Vec::new();

@@ -772,6 +772,7 @@ fn a_store_that_another_program_holds_is_in_use() {
     let mut store = Sqlite::open(&place.store).expect("a store");
     store
         .db
+        .sqlite()
         .busy_timeout(std::time::Duration::ZERO)
         .expect("set");
     let other = Connection::open(&place.store).expect("a database");

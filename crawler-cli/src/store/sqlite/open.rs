@@ -6,10 +6,10 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::failure::Failure;
 use super::schema::{APPLICATION, MIGRATIONS, VERSION};
 use crate::store::StoreErrorKind;
 use crate::store::file::FileError;
+use crate::store::tables::failure::Failure;
 
 /// The size of the write-ahead log, in pages, from which on it is copied to the database: 32 MiB.
 const CHECKPOINT: i64 = 4096;

@@ -1,9 +1,10 @@
 //! What the database does for each list: it begins at a key in an index, and neither looks at all rows nor sorts them.
 
-use super::jobs::{hooks, letter_lists, outbox};
-use super::read::{PRUNED, damped_events, events_before};
-use super::watch::{guards, lists};
-use super::{Sqlite, admin};
+use super::Sqlite;
+use crate::store::tables::admin;
+use crate::store::tables::jobs::{hooks, letter_lists, outbox};
+use crate::store::tables::read::{PRUNED, damped_events, events_before};
+use crate::store::tables::watch::{guards, lists};
 
 /// Each query of a list, with the tables and indexes that are searched.
 fn lists() -> Vec<(String, &'static [&'static str])> {

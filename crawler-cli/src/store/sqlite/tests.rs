@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rusqlite::Connection;
 use tempfile::TempDir;
 use url::Url;
 
@@ -11,6 +12,8 @@ use super::*;
 use crate::check::life::State;
 use crate::check::{Cause, Reference, Verdict};
 use crate::store::suite::{Durable, Engine, child, suite};
+use crate::store::tables::keys;
+use crate::store::*;
 use crate::store::{Demand, StoreErrorKind, Target};
 
 mod temporary {
@@ -218,6 +221,7 @@ fn values_that_were_not_written_so_are_damage() {
     let host = store.add(&links(0..1)).expect("written").new_hosts[0].id;
     store
         .db
+        .sqlite()
         .execute_batch("UPDATE url SET demand = -1")
         .expect("written");
     let error = store.take(host, EntryId::START, 10).expect_err("damaged");
@@ -235,10 +239,12 @@ fn a_full_disk_loses_only_the_batch_that_does_not_fit() {
     let host = store.add(&links(0..10)).expect("written").new_hosts[0].id;
     let pages: i64 = store
         .db
+        .sqlite()
         .pragma_query_value(None, "page_count", |row| row.get(0))
         .expect("readable");
     store
         .db
+        .sqlite()
         .pragma_update_and_check(None, "max_page_count", pages + 2, |_| Ok(()))
         .expect("written");
     let error = store.add(&links(5..5000)).expect_err("full");
@@ -257,6 +263,7 @@ fn a_full_disk_loses_only_the_batch_that_does_not_fit() {
     // With space again, the same batch fits.
     store
         .db
+        .sqlite()
         .pragma_update_and_check(None, "max_page_count", 1_000_000, |_| Ok(()))
         .expect("written");
     let added = store.add(&links(5..5000)).expect("fits");
@@ -270,6 +277,7 @@ fn without_a_file_nothing_is_stored_after_a_failure() {
     store.begin_run("test", now()).expect("written");
     store
         .db
+        .sqlite()
         .pragma_update_and_check(None, "max_page_count", 30, |_| Ok(()))
         .expect("written");
     let error = store.add(&links(0..50_000)).expect_err("full");
@@ -301,6 +309,7 @@ fn keys_in_memory_and_in_the_table_find_the_same_urls() {
         let query = format!("SELECT count(*) FROM {table}");
         store
             .db
+            .sqlite()
             .query_row(&query, [], |row| row.get::<_, i64>(0))
             .expect("readable")
     };
@@ -379,6 +388,7 @@ fn a_store_of_version_1_is_read() {
     let mut store = engine.open();
     let version: i64 = store
         .db
+        .sqlite()
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .expect("readable");
     assert_eq!(version, schema::VERSION);

@@ -211,9 +211,11 @@ impl Sqlite {
     pub(super) fn limit_pages(&self, more: i64) {
         let pages: i64 = self
             .db
+            .sqlite()
             .pragma_query_value(None, "page_count", |row| row.get(0))
             .expect("readable");
         self.db
+            .sqlite()
             .pragma_update_and_check(None, "max_page_count", pages + more, |_| Ok(()))
             .expect("set");
     }

@@ -1,13 +1,12 @@
 //! What has to hold for what is kept as bytes: the lives of watched URLs.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
-
 use super::{Broken, CheckReport};
 use crate::check::life::State;
 use crate::store::Lane;
-use crate::store::sqlite::codec;
-use crate::store::sqlite::failure::Failure;
-use crate::store::sqlite::watch::Watched;
+use crate::store::sql::{Connection, Optional as _, params};
+use crate::store::tables::codec;
+use crate::store::tables::failure::Failure;
+use crate::store::tables::watch::Watched;
 
 const READABLE: &str = "what is known about each watched URL can be read";
 const LANE: &str = "each URL is due in the lane of its state";
@@ -22,10 +21,11 @@ pub(super) fn check(db: &Connection, report: &mut CheckReport) -> Result<(), Fai
     let mut states = [0; State::ALL.len()];
     let urls = "SELECT u.url, u.sets, u.host, u.watched, e.to_state, u.trouble FROM url u \
          LEFT JOIN event e ON e.cursor = u.event WHERE u.watched IS NOT NULL";
-    let mut urls = db.prepare(urls)?;
-    let mut has_row =
-        db.prepare("SELECT 1 FROM due WHERE host = ?1 AND lane = ?2 AND due_at = ?3 AND url = ?4")?;
-    let mut rows = urls.query([])?;
+    let mut urls = db.prepare_cached(urls)?;
+    let mut has_row = db.prepare_cached(
+        "SELECT 1 FROM due WHERE host = ?1 AND lane = ?2 AND due_at = ?3 AND url = ?4",
+    )?;
+    let mut rows = urls.stream([])?;
     while let Some(row) = rows.next()? {
         let (url, sets, host): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
         let bytes = codec::blob(row, 3)?.unwrap_or_default();
@@ -40,7 +40,7 @@ pub(super) fn check(db: &Connection, report: &mut CheckReport) -> Result<(), Fai
         }
         let is_routine = matches!(watched.due, Some((Lane::Routine, _)));
         let listed = (sets > 0 && !is_routine).then_some(is_in.code());
-        if row.get::<_, Option<u8>>(5)? != listed {
+        if row.get::<Option<u8>>(5)? != listed {
             trouble.add(|| format!("URL {url} is {}", is_in.name()));
         }
         if sets == 0 {

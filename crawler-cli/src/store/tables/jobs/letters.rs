@@ -1,0 +1,506 @@
+//! Dead letters.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use crate::store::sql::{Connection, Optional as _, Row, params};
+use jiff::Timestamp;
+use url::Url;
+
+use super::memory::Jobs;
+use super::outbox;
+use super::queue::Enqueue;
+use crate::store::tables::codec;
+use crate::store::tables::failure::Failure;
+use crate::store::tables::memory::{Memory, take};
+use crate::store::tables::watch;
+use crate::store::{
+    self, DeadLetter, DeadLetterFilter, DeadLetterId, JobId, LAST_EXCHANGE, NewDeadLetter, NewJob,
+    NewMessage, Replayed, Subject, UrlId, Which,
+};
+
+/// The values of `dead_letter.kind`.
+const URL: i64 = 0;
+const TEXT: i64 = 1;
+const JOB: i64 = 2;
+const MESSAGE: i64 = 3;
+
+/// What a dead letter is stored of.
+pub(in crate::store) enum Buried<'a> {
+    Url(i64),
+    Text(&'a str),
+    Job(&'a DeadJob),
+    Message(&'a NewMessage),
+}
+
+/// A job that is over.
+pub(in crate::store) struct DeadJob {
+    pub(super) id: i64,
+    pub(super) queue: i64,
+    /// When it was started.
+    pub(super) at: i64,
+    pub(super) attempt: u32,
+    pub(super) spared: u32,
+    pub(super) max_attempts: u32,
+    pub(super) first_at: Option<i64>,
+    pub(super) keep_key: i64,
+    pub(super) letter: Option<i64>,
+    pub(super) key: Option<String>,
+    pub(super) payload: Vec<u8>,
+}
+
+impl DeadJob {
+    pub(super) fn read(db: &Connection, id: i64) -> Result<Self, Failure> {
+        let query = "SELECT queue, at, attempt, spared, max_attempts, first_at, keep_key, letter, key, payload \
+             FROM job WHERE job = ?1";
+        let read = |row: Row<'_>| {
+            Ok(Self {
+                id,
+                queue: row.get(0)?,
+                at: row.get(1)?,
+                attempt: row.get(2)?,
+                spared: row.get(3)?,
+                max_attempts: row.get(4)?,
+                first_at: row.get(5)?,
+                keep_key: row.get(6)?,
+                letter: row.get(7)?,
+                key: row.get(8)?,
+                payload: row.get(9)?,
+            })
+        };
+        Ok(db.prepare_cached(query)?.query_row([id], read)?)
+    }
+
+    /// How many attempts count.
+    pub(super) fn attempts(&self) -> u32 {
+        self.attempt.saturating_sub(self.spared)
+    }
+}
+
+pub(super) fn bury(
+    db: &Connection,
+    jobs: &mut Jobs,
+    subject: &store::Buried,
+    letter: &NewDeadLetter,
+) -> Result<DeadLetterId, Failure> {
+    let buried = match subject {
+        store::Buried::Url(id) => Buried::Url(id.0),
+        store::Buried::Text(text) => Buried::Text(text),
+    };
+    store(db, jobs, &buried, letter, None)
+}
+
+/// Stores a dead letter: in the place of `before`, or of one of the same subject with the same reason.
+pub(in crate::store) fn store(
+    db: &Connection,
+    jobs: &mut Jobs,
+    subject: &Buried<'_>,
+    letter: &NewDeadLetter,
+    before: Option<i64>,
+) -> Result<DeadLetterId, Failure> {
+    let first_at = letter.first_at.as_millisecond();
+    let last_at = letter.last_at.as_millisecond();
+    let last = shortened(&letter.last);
+    let same = same(db, subject, &letter.reason)?;
+    if let (Some(before), Some(same)) = (before, same)
+        && before != same
+    {
+        db.prepare_cached("DELETE FROM dead_letter WHERE letter = ?1")?
+            .execute([before])?;
+    }
+    let number = same.or(before);
+    if let Some(number) = number {
+        // A subject that has failed since it was replayed is news.
+        let update = "UPDATE dead_letter SET reason = ?2, attempts = ?3, last = ?4, first_at = CASE WHEN first_at < ?5 THEN first_at ELSE ?5 END, \
+             last_at = ?6, job = coalesce(?7, job), turn = CASE WHEN replayed_at IS NULL THEN turn ELSE ?8 END, replayed_at = NULL, \
+             payload = coalesce(?9, payload), keep_key = coalesce(?10, keep_key), \
+             max_attempts = coalesce(?11, max_attempts) WHERE letter = ?1 RETURNING turn";
+        let job = match subject {
+            Buried::Job(job) => Some(*job),
+            _ => None,
+        };
+        let row = params![
+            number,
+            letter.reason,
+            letter.attempts,
+            last,
+            first_at,
+            last_at,
+            job.map(|job| job.id),
+            jobs.next.turn,
+            job.map(|job| &job.payload),
+            job.map(|job| job.keep_key),
+            job.map(|job| job.max_attempts),
+        ];
+        let mut update = db.prepare_cached(update)?;
+        let turn: Option<i64> = update.query_row(row, |row| row.get(0)).optional()?;
+        if let Some(turn) = turn {
+            jobs.next.turn = jobs.next.turn.max(turn + 1);
+            return Ok(DeadLetterId(number));
+        }
+    }
+    let number = take(&mut jobs.next.letter);
+    let insert = "INSERT INTO dead_letter (letter, reason, attempts, last, first_at, last_at, kind, url, text, topic, \
+         queue, job, key, keep_key, max_attempts, payload, turn) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
+    let (kind, url, text, topic, job, payload) = match subject {
+        Buried::Url(url) => (URL, Some(*url), None, None, None, None),
+        Buried::Text(text) => (TEXT, None, Some(*text), None, None, None),
+        Buried::Job(job) => (JOB, None, None, None, Some(*job), Some(&job.payload)),
+        Buried::Message(message) => {
+            let (receiver, topic) = (Some(&*message.receiver), Some(&*message.topic));
+            (MESSAGE, None, receiver, topic, None, Some(&message.body))
+        }
+    };
+    db.prepare_cached(insert)?.execute(params![
+        number,
+        letter.reason,
+        letter.attempts,
+        last,
+        first_at,
+        last_at,
+        kind,
+        url,
+        text,
+        topic,
+        job.map(|job| job.queue),
+        job.map(|job| job.id),
+        job.and_then(|job| job.key.as_deref()),
+        job.map_or(0, |job| job.keep_key),
+        job.map_or(1, |job| job.max_attempts),
+        payload,
+        take(&mut jobs.next.turn),
+    ])?;
+    Ok(DeadLetterId(number))
+}
+
+/// A URL is forgotten, and its dead letters with it.
+pub(in crate::store) fn forget_url(db: &Connection, url: i64) -> Result<(), Failure> {
+    db.prepare_cached("DELETE FROM dead_letter WHERE kind = 0 AND url = ?1")?
+        .execute([url])?;
+    Ok(())
+}
+
+/// The dead letter of the same subject with this reason.
+fn same(db: &Connection, subject: &Buried<'_>, reason: &str) -> Result<Option<i64>, Failure> {
+    let read = |row: Row<'_>| row.get(0);
+    let same = match subject {
+        Buried::Url(url) => {
+            let query =
+                "SELECT letter FROM dead_letter WHERE kind = 0 AND url = ?1 AND reason = ?2";
+            db.prepare_cached(query)?
+                .query_row(params![url, reason], read)
+        }
+        Buried::Text(text) => {
+            let query =
+                "SELECT letter FROM dead_letter WHERE kind = 1 AND text = ?1 AND reason = ?2";
+            db.prepare_cached(query)?
+                .query_row(params![text, reason], read)
+        }
+        Buried::Job(DeadJob {
+            queue,
+            key: Some(key),
+            ..
+        }) => {
+            let query =
+                "SELECT letter FROM dead_letter WHERE queue = ?1 AND key = ?2 AND reason = ?3";
+            db.prepare_cached(query)?
+                .query_row(params![queue, key, reason], read)
+        }
+        Buried::Job(_) | Buried::Message(_) => return Ok(None),
+    };
+    Ok(same.optional()?)
+}
+
+/// The first bytes of a text, up to the end of a character.
+fn shortened(text: &str) -> &str {
+    let mut end = text.len().min(LAST_EXCHANGE);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+pub(super) const SELECT: &str = "SELECT d.letter, d.kind, d.url, coalesce(d.text, u.text), d.topic, q.name, d.job, d.key, \
+     d.payload, d.reason, d.attempts, d.last, d.first_at, d.last_at, d.replayed_at, d.keep_key, d.max_attempts, d.turn \
+     FROM dead_letter d LEFT JOIN job_queue q ON q.queue = d.queue LEFT JOIN url u ON u.url = d.url";
+
+/// A dead letter, and what is needed to replay it.
+pub(super) struct Stored {
+    pub(super) letter: DeadLetter,
+    keep_key: i64,
+    max_attempts: u32,
+    pub(super) turn: i64,
+}
+
+pub(super) fn stored(row: Row<'_>) -> Result<Stored, Failure> {
+    let number: i64 = row.get(0)?;
+    let missing = |what: &str| Failure::Damaged(format!("{what} of dead letter {number}"));
+    let text = row.get::<Option<String>>(3)?;
+    let payload = row.get::<Option<Vec<u8>>>(8)?;
+    let subject = match row.get(1)? {
+        URL => Subject::Url {
+            id: UrlId(row.get(2)?),
+            url: text.ok_or_else(|| missing("the URL"))?,
+        },
+        TEXT => Subject::Text(text.ok_or_else(|| missing("the text"))?),
+        JOB => Subject::Job {
+            id: JobId(row.get(6)?),
+            queue: row
+                .get::<Option<String>>(5)?
+                .ok_or_else(|| missing("the queue"))?,
+            key: row.get(7)?,
+            payload: payload.ok_or_else(|| missing("the payload"))?,
+        },
+        MESSAGE => Subject::Message {
+            receiver: text.ok_or_else(|| missing("the receiver"))?,
+            topic: row
+                .get::<Option<String>>(4)?
+                .ok_or_else(|| missing("the topic"))?,
+            body: payload.ok_or_else(|| missing("the body"))?,
+        },
+        kind => return Err(Failure::Damaged(format!("dead letter of kind {kind}"))),
+    };
+    let letter = NewDeadLetter {
+        reason: row.get(9)?,
+        attempts: row.get(10)?,
+        last: row.get(11)?,
+        first_at: codec::time(row.get(12)?)?,
+        last_at: codec::time(row.get(13)?)?,
+    };
+    Ok(Stored {
+        letter: DeadLetter {
+            id: DeadLetterId(number),
+            subject,
+            letter,
+            replayed_at: codec::optional_time(row.get(14)?)?,
+        },
+        keep_key: row.get(15)?,
+        max_attempts: row.get(16)?,
+        turn: row.get(17)?,
+    })
+}
+
+/// Whether a dead letter is that of a URL of the host with this name.
+fn is_of_host(letter: &DeadLetter, name: &str) -> bool {
+    let Subject::Url { url, .. } = &letter.subject else {
+        return false;
+    };
+    let url = Url::parse(url).ok();
+    url.is_some_and(|url| {
+        url.host_str()
+            .is_some_and(|host| host.eq_ignore_ascii_case(name))
+    })
+}
+
+/// Whether a dead letter passes all of a filter but its number.
+pub(super) fn passes(letter: &DeadLetter, filter: &DeadLetterFilter) -> bool {
+    let queue = match &letter.subject {
+        Subject::Job { queue, .. } => Some(queue),
+        _ => None,
+    };
+    let is = |wanted: &Option<String>, is_it: &dyn Fn(&String) -> bool| {
+        wanted.as_ref().is_none_or(is_it)
+    };
+    is(&filter.reason, &|reason| *reason == letter.letter.reason)
+        && is(&filter.queue, &|wanted| queue == Some(wanted))
+        && is(&filter.host, &|host| is_of_host(letter, host))
+        && (filter.since).is_none_or(|since| letter.letter.last_at >= since)
+        && (filter.with_replayed || letter.replayed_at.is_none())
+}
+
+/// Reads what passes the filter, in the order of the numbers.
+fn select(
+    db: &Connection,
+    filter: &DeadLetterFilter,
+    after: DeadLetterId,
+    visit: &mut dyn FnMut(Stored) -> ControlFlow<()>,
+) -> Result<(), Failure> {
+    let query = format!(
+        "{SELECT} WHERE d.letter > ?1 AND (?2 IS NULL OR d.reason = ?2) AND (?3 IS NULL OR q.name = ?3) \
+         AND (?4 IS NULL OR d.last_at >= ?4) AND (?5 OR d.replayed_at IS NULL) AND d.letter <= ?6 \
+         ORDER BY d.letter"
+    );
+    let mut query = db.prepare_cached(&query)?;
+    let (after, last) = match filter.id {
+        Some(id) => (after.0.max(id.0.saturating_sub(1)), id.0),
+        None => (after.0, i64::MAX),
+    };
+    let mut rows = query.query(params![
+        after,
+        filter.reason,
+        filter.queue,
+        filter.since.map(|since| since.as_millisecond()),
+        filter.with_replayed,
+        last,
+    ])?;
+    while let Some(row) = rows.next()? {
+        let stored = stored(row)?;
+        let host = filter.host.as_deref();
+        if host.is_none_or(|host| is_of_host(&stored.letter, host)) && visit(stored).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn visit(
+    db: &Connection,
+    filter: &DeadLetterFilter,
+    after: DeadLetterId,
+    visit: &mut dyn FnMut(DeadLetter) -> ControlFlow<()>,
+) -> Result<(), Failure> {
+    select(db, filter, after, &mut |stored| visit(stored.letter))
+}
+
+pub(super) fn one(db: &Connection, id: DeadLetterId) -> Result<Option<DeadLetter>, Failure> {
+    let filter = DeadLetterFilter {
+        id: Some(id),
+        with_replayed: true,
+        ..DeadLetterFilter::default()
+    };
+    let mut found = None;
+    visit(db, &filter, DeadLetterId::START, &mut |letter| {
+        found = Some(letter);
+        ControlFlow::Break(())
+    })?;
+    Ok(found)
+}
+
+pub(super) fn counts(db: &Connection) -> Result<Vec<(String, u64)>, Failure> {
+    let mut query = db.prepare_cached("SELECT reason, letters FROM dead_letter_count")?;
+    Ok(query.query_all([], |row| Ok((row.get(0)?, codec::count(row.get(1)?))))?)
+}
+
+/// How long a dead letter that was replayed is still told.
+const REPLAYED: i64 = 30 * 24 * 3600 * 1000;
+
+pub(super) fn replay(
+    db: &Connection,
+    memory: &mut Memory,
+    filter: &DeadLetterFilter,
+    after: DeadLetterId,
+    limit: usize,
+    now: Timestamp,
+) -> Result<Replayed, Failure> {
+    let filter = DeadLetterFilter {
+        with_replayed: false,
+        ..filter.clone()
+    };
+    let (mut chosen, mut has_more) = (Vec::new(), false);
+    select(db, &filter, after, &mut |stored| {
+        has_more = chosen.len() == limit;
+        if has_more {
+            return ControlFlow::Break(());
+        }
+        chosen.push(stored);
+        ControlFlow::Continue(())
+    })?;
+    let mut replayed = Replayed {
+        next: chosen
+            .last()
+            .map_or(Some(after), |last| Some(last.letter.id)),
+        ..Replayed::default()
+    };
+    replayed.next = replayed.next.filter(|_| has_more);
+    let at = now.as_millisecond();
+    let mut mark =
+        db.prepare_cached("UPDATE dead_letter SET replayed_at = ?2 WHERE letter = ?1")?;
+    for stored in chosen {
+        let number = stored.letter.id.0;
+        if revive(db, memory, stored, now)? {
+            mark.execute([number, at])?;
+            replayed.count += 1;
+        } else {
+            replayed.passed += 1;
+        }
+    }
+    db.prepare_cached("DELETE FROM dead_letter WHERE replayed_at < ?1")?
+        .execute([at.saturating_sub(REPLAYED)])?;
+    Ok(replayed)
+}
+
+/// Tries again what is behind a dead letter. Returns whether there is something.
+fn revive(
+    db: &Connection,
+    memory: &mut Memory,
+    stored: Stored,
+    now: Timestamp,
+) -> Result<bool, Failure> {
+    let letter = stored.letter;
+    match letter.subject {
+        Subject::Text(_) => Ok(false),
+        Subject::Url { id, url } => {
+            let which = Which::Urls(vec![url]);
+            watch::make_due(db, memory, &which, now)?;
+            let is_in_set = "SELECT 1 FROM url WHERE url = ?1 AND sets > 0";
+            Ok(db.prepare_cached(is_in_set)?.exists([id.0])?)
+        }
+        Subject::Job {
+            queue,
+            key,
+            payload,
+            ..
+        } => {
+            let job = NewJob {
+                queue,
+                key,
+                keep_key: Duration::from_millis(codec::count(stored.keep_key)),
+                payload,
+                max_attempts: stored.max_attempts,
+                not_before: None,
+            };
+            let letter = Some(letter.id.0);
+            Enqueue::prepare(db)?.add(db, &mut memory.jobs, &job, now, letter)?;
+            Ok(true)
+        }
+        Subject::Message {
+            receiver,
+            topic,
+            body,
+        } => {
+            let is_known = "SELECT 1 FROM hook WHERE receiver = ?1";
+            if !db.prepare_cached(is_known)?.exists([&receiver])? {
+                return Ok(false);
+            }
+            let message = NewMessage {
+                receiver,
+                topic,
+                body,
+            };
+            outbox::post(db, &mut memory.jobs, &[message], now)?;
+            Ok(true)
+        }
+    }
+}
+
+/// Drops old dead letters, but those of URLs, which are kept as long as the URL.
+pub(super) fn expire(db: &Connection, before: Timestamp, limit: usize) -> Result<u64, Failure> {
+    let delete = "DELETE FROM dead_letter WHERE letter IN \
+         (SELECT letter FROM dead_letter WHERE kind <> ?1 AND last_at < ?2 LIMIT ?3)";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let dropped = db
+        .prepare_cached(delete)?
+        .execute([URL, before.as_millisecond(), limit])?;
+    Ok(dropped as u64)
+}
+
+pub(super) fn forget(
+    db: &Connection,
+    filter: &DeadLetterFilter,
+    limit: usize,
+) -> Result<u64, Failure> {
+    let mut chosen = Vec::new();
+    select(db, filter, DeadLetterId::START, &mut |stored| {
+        if chosen.len() == limit {
+            return ControlFlow::Break(());
+        }
+        chosen.push(stored.letter.id.0);
+        ControlFlow::Continue(())
+    })?;
+    let mut delete = db.prepare_cached("DELETE FROM dead_letter WHERE letter = ?1")?;
+    for &letter in &chosen {
+        delete.execute([letter])?;
+    }
+    Ok(chosen.len() as u64)
+}

@@ -1,0 +1,193 @@
+//! Counts that each transaction keeps up to date, and when each host has something due.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::store::sql::{self, Connection, Optional as _, params};
+
+use crate::check::life::State;
+use crate::store::tables::codec;
+use crate::store::tables::failure::Failure;
+use crate::store::{Lane, Lanes, WatchCounts};
+
+/// The counts of watched URLs, and what has changed of hosts.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    counts: Counts,
+    stored: Counts,
+    /// The hosts whose rows are to be written.
+    hosts: HashMap<i64, HostChange>,
+}
+
+/// How many more URLs a host has than its row says. A host that is here has had a change of its due rows.
+#[derive(Debug, Default)]
+struct HostChange {
+    urls: i64,
+    held: i64,
+}
+
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+struct Counts {
+    states: [i64; State::ALL.len()],
+    lanes: [i64; Lane::ALL.len()],
+    others: [i64; OTHERS],
+}
+
+const OTHERS: usize = 3;
+const MEMBERS: usize = 0;
+const KEPT: usize = 1;
+const HOSTS: usize = 2;
+
+impl Counts {
+    /// All counts, with their keys in the table `watch_count`.
+    fn all(&mut self) -> impl Iterator<Item = ((i64, i64), &mut i64)> {
+        let kinds: [&mut [i64]; 3] = [&mut self.states, &mut self.lanes, &mut self.others];
+        (0..).zip(kinds).flat_map(|(kind, counts)| {
+            (0..)
+                .zip(counts)
+                .map(move |(code, count)| ((kind, code), count))
+        })
+    }
+}
+
+impl Tally {
+    pub(crate) fn load(db: &Connection) -> Result<Self, Failure> {
+        let mut query = db.prepare_cached("SELECT kind, code, count FROM watch_count")?;
+        let read = query.query_all([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?;
+        let read: HashMap<(i64, i64), i64> = read.into_iter().collect();
+        let mut counts = Counts::default();
+        for (key, count) in counts.all() {
+            *count = read.get(&key).copied().unwrap_or(0);
+        }
+        Ok(Self {
+            stored: counts.clone(),
+            counts,
+            hosts: HashMap::new(),
+        })
+    }
+
+    /// A URL that is in a set has this state, or has it no more.
+    pub(super) fn state(&mut self, state: State, by: i64) {
+        self.counts.states[usize::from(state.code())] += by;
+    }
+
+    /// A due row came or went.
+    pub(super) fn due(&mut self, host: i64, lane: Lane, by: i64) {
+        self.counts.lanes[usize::from(lane.code())] += by;
+        let change = self.hosts.entry(host).or_default();
+        change.held += if lane == Lane::Held { by } else { 0 };
+    }
+
+    /// A URL of a host came into its first set, or left its last.
+    pub(super) fn url(&mut self, host: i64, by: i64) {
+        self.hosts.entry(host).or_default().urls += by;
+    }
+
+    pub(super) fn member(&mut self, by: i64) {
+        self.counts.others[MEMBERS] += by;
+    }
+
+    /// A URL in no set is kept, or is kept no more.
+    pub(super) fn kept(&mut self, by: i64) {
+        self.counts.others[KEPT] += by;
+    }
+
+    /// How many URLs in sets are gone or pruned.
+    pub(super) fn gone(&self) -> u64 {
+        let gone = [State::Gone, State::Pruned].map(|state| usize::from(state.code()));
+        gone.map(|code| codec::count(self.counts.states[code]))
+            .into_iter()
+            .sum()
+    }
+
+    pub(super) fn counts(&self) -> WatchCounts {
+        let Counts {
+            states,
+            lanes,
+            others,
+        } = &self.counts;
+        let there = |count: &i64| *count > 0;
+        let states: BTreeMap<State, u64> = (State::ALL.into_iter().zip(states))
+            .filter(|(_, count)| there(count))
+            .map(|(state, count)| (state, codec::count(*count)))
+            .collect();
+        let due = (Lane::ALL.into_iter().zip(lanes))
+            .filter(|(_, count)| there(count))
+            .map(|(lane, count)| (lane, codec::count(*count)));
+        WatchCounts {
+            states,
+            due: due.collect(),
+            members: codec::count(others[MEMBERS]),
+            kept: codec::count(others[KEPT]),
+            hosts: codec::count(others[HOSTS]),
+        }
+    }
+
+    /// Whether the rows of hosts are not written yet.
+    pub(crate) fn has_changed_hosts(&self) -> bool {
+        !self.hosts.is_empty()
+    }
+
+    /// Writes the rows of hosts.
+    pub(crate) fn save_hosts(&mut self, db: &Connection) -> Result<(), Failure> {
+        if self.hosts.is_empty() {
+            return Ok(());
+        }
+        let mut read =
+            db.prepare_cached("SELECT urls, held, next_due, next_doubt FROM host WHERE host = ?1")?;
+        let mut write = db.prepare_cached(
+            "UPDATE host SET urls = ?2, held = ?3, next_due = ?4, next_doubt = ?5 WHERE host = ?1",
+        )?;
+        for (host, change) in self.hosts.drain() {
+            let row = read.query_row([host], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            });
+            let Some(old) = row.optional()? else {
+                return Err(Failure::Damaged(format!("host {host} is missing")));
+            };
+            let (urls, held, _, _): (i64, i64, Option<i64>, Option<i64>) = old;
+            let new = (
+                urls + change.urls,
+                held + change.held,
+                first_due(db, host, Lanes::Schedule)?,
+                first_due(db, host, Lanes::Doubt)?,
+            );
+            if new != old {
+                write.execute(params![host, new.0, new.1, new.2, new.3])?;
+            }
+            self.counts.others[HOSTS] += i64::from(new.0 > 0) - i64::from(urls > 0);
+        }
+        Ok(())
+    }
+
+    /// Writes what has changed, with the transaction.
+    pub(crate) fn save(&mut self, db: &Connection) -> Result<(), Failure> {
+        self.save_hosts(db)?;
+        if self.counts == self.stored {
+            return Ok(());
+        }
+        let mut write =
+            db.prepare_cached(&sql::upsert("watch_count", &["kind", "code"], &["count"]))?;
+        let (mut counts, mut stored) = (self.counts.clone(), self.stored.clone());
+        for (((kind, code), count), (_, stored)) in counts.all().zip(stored.all()) {
+            if *count != *stored {
+                write.execute([kind, code, *count])?;
+            }
+        }
+        self.stored = self.counts.clone();
+        Ok(())
+    }
+}
+
+/// When the first row of these lanes is due.
+fn first_due(db: &Connection, host: i64, lanes: Lanes) -> Result<Option<i64>, Failure> {
+    let query = "SELECT due_at FROM due WHERE host = ?1 AND lane = ?2 ORDER BY due_at LIMIT 1";
+    let mut query = db.prepare_cached(query)?;
+    let mut first: Option<i64> = None;
+    for lane in lanes.lanes() {
+        let due: Option<i64> = query
+            .query_row([host, i64::from(lane.code())], |row| row.get(0))
+            .optional()?;
+        first = first.into_iter().chain(due).min();
+    }
+    Ok(first)
+}
