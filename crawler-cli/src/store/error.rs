@@ -37,6 +37,8 @@ pub enum StoreErrorKind {
     Broken,
     /// The disk failed, or the system has run out of something.
     Disk(String),
+    /// The server cannot be reached, or has ended the connection: why.
+    Away(String),
     /// Another failure of the database.
     Database(String),
     /// The program failed while it changed the store; the change was taken back.
@@ -57,6 +59,7 @@ impl StoreErrorKind {
             Self::Full
             | Self::Io(_)
             | Self::Disk(_)
+            | Self::Away(_)
             | Self::ReadOnly
             | Self::InUse(_)
             | Self::Broken => true,
@@ -90,6 +93,7 @@ impl StoreErrorKind {
             Self::Damaged(what) => Self::Damaged(what.clone()),
             Self::Broken => Self::Broken,
             Self::Disk(what) => Self::Disk(what.clone()),
+            Self::Away(what) => Self::Away(what.clone()),
             Self::Database(what) => Self::Database(what.clone()),
             Self::Panicked(what) => Self::Panicked(what.clone()),
             Self::Closed => Self::Closed,
@@ -147,7 +151,9 @@ impl fmt::Display for StoreError {
             StoreErrorKind::Full => f.write_str("no space left"),
             StoreErrorKind::Damaged(what) => write!(f, "damaged: {what}"),
             StoreErrorKind::Broken => f.write_str("an earlier change could not be stored"),
-            StoreErrorKind::Disk(what) | StoreErrorKind::Database(what) => f.write_str(what),
+            StoreErrorKind::Disk(what)
+            | StoreErrorKind::Away(what)
+            | StoreErrorKind::Database(what) => f.write_str(what),
             StoreErrorKind::Panicked(what) => write!(f, "a change failed: {what}"),
             StoreErrorKind::Closed => f.write_str("has been closed"),
             StoreErrorKind::OwnFile => {

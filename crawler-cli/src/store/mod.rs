@@ -23,6 +23,7 @@ mod host;
 mod jobs;
 mod link;
 mod pause;
+pub mod postgres;
 mod queue;
 mod record;
 mod rejected;

@@ -22,7 +22,7 @@ const WRITER: i64 = 0x4372_7372_0001;
 /// A connection to a database.
 pub(in crate::store) enum Connection {
     Sqlite(rusqlite::Connection),
-    Postgres(Postgres),
+    Postgres(Box<Postgres>),
 }
 
 impl From<rusqlite::Connection> for Connection {
@@ -78,9 +78,15 @@ impl Connection {
                 .prepare_cached("BEGIN IMMEDIATE")?
                 .execute([])
                 .map(drop),
-            Self::Postgres(db) => {
-                db.begin(&format!("BEGIN; SELECT pg_advisory_xact_lock({WRITER})"))
-            }
+            Self::Postgres(_) => self.begin_with(WRITER),
+        }
+    }
+
+    /// Begins a transaction that no other connection runs that gives this number. SQLite runs one in any case.
+    pub(in crate::store) fn begin_with(&self, lock: i64) -> Result<()> {
+        match self {
+            Self::Sqlite(_) => self.begin(),
+            Self::Postgres(db) => db.begin(&format!("BEGIN; SELECT pg_advisory_xact_lock({lock})")),
         }
     }
 
@@ -124,6 +130,11 @@ impl Connection {
             Self::Postgres(_) => "SELECT changes FROM store",
         };
         self.query_row(query, [], |row| row.get(0))
+    }
+
+    /// Whether other processes may change the database, too.
+    pub(in crate::store) fn is_shared(&self) -> bool {
+        matches!(self, Self::Postgres(_))
     }
 
     /// Whether no transaction is open.

@@ -41,11 +41,6 @@ impl Postgres {
         !self.in_transaction.get()
     }
 
-    /// Whether the connection has ended.
-    pub(in crate::store) fn is_closed(&self) -> bool {
-        self.client.borrow().is_closed()
-    }
-
     /// Begins a transaction.
     pub(super) fn begin(&self, how: &str) -> Result<()> {
         self.execute_batch(how)?;
@@ -88,7 +83,7 @@ impl Postgres {
     }
 }
 
-/// A statement in the words of PostgreSQL: `$1` for `?1`, and joins in an order of its own.
+/// A statement in the words of PostgreSQL: `$1` for `?1`, and joins and indexes of its own choice.
 fn translated(sql: &str) -> String {
     let mut translated = String::with_capacity(sql.len());
     for (index, part) in sql.split('\'').enumerate() {
@@ -99,11 +94,22 @@ fn translated(sql: &str) -> String {
         match is_text {
             true => translated.push_str(part),
             false => {
-                translated.push_str(&part.replace('?', "$").replace("CROSS JOIN", "JOIN"));
+                let part = part.replace('?', "$").replace("CROSS JOIN", "JOIN");
+                translated.push_str(&without_hints(&part));
             }
         }
     }
     translated
+}
+
+/// Without the indexes that a statement names for SQLite.
+fn without_hints(part: &str) -> String {
+    let mut pieces = part.split(" INDEXED BY ");
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        plain.push_str(piece.find(' ').map_or("", |end| &piece[end..]));
+    }
+    plain
 }
 
 /// A compiled statement.
@@ -240,6 +246,9 @@ impl<'a> FromSql<'a> for Received<'a> {
     }
 }
 
+/// What a text has for a NUL.
+const NUL: &str = "\u{fffd}";
+
 /// A value that is sent.
 #[derive(Debug)]
 struct Sent<'a>(ToSqlOutput<'a>);
@@ -277,7 +286,12 @@ impl ToSql for Sent<'_> {
             (ValueRef::Real(number), &Type::FLOAT8) => return number.to_sql(ty, out),
             (ValueRef::Blob(bytes), &Type::BYTEA) => out.extend_from_slice(bytes),
             (ValueRef::Text(text), ty) if <&str as ToSql>::accepts(ty) => {
-                out.extend_from_slice(text);
+                // PostgreSQL has no NUL in a text.
+                for (index, part) in text.split(|byte| *byte == 0).enumerate() {
+                    let before = if index > 0 { NUL } else { "" };
+                    out.extend_from_slice(before.as_bytes());
+                    out.extend_from_slice(part);
+                }
             }
             (value, ty) => {
                 let kind = value.data_type();

@@ -49,16 +49,20 @@ pub(crate) trait Engine {
     fn open(&self) -> Self::Store;
 }
 
-/// The tests of an engine.
+/// The tests of an engine, with an attribute for each if there is one.
 macro_rules! suite {
-    ($engine:ty: $($test:ident)*) => {
-        $(#[test]
+    (@one ($($attribute:meta)?) $engine:ty, $test:ident) => {
+        #[test]
+        $(#[$attribute])?
         fn $test() {
             $crate::store::suite::$test::<$engine>();
-        })*
+        }
     };
-    ($engine:ty) => {
-        $crate::store::suite::suite! { $engine:
+    (@all $attribute:tt $engine:ty: $($test:ident)*) => {
+        $($crate::store::suite::suite! { @one $attribute $engine, $test })*
+    };
+    ($(#[$attribute:meta])? $engine:ty) => {
+        $crate::store::suite::suite! { @all ($($attribute)?) $engine:
             each_url_is_queued_once
             a_queue_is_read_from_any_entry
             what_is_completed_is_never_completed_again
@@ -131,9 +135,9 @@ macro_rules! suite {
             watching_agrees_with_the_model
         }
     };
-    (durable $engine:ty) => {
-        $crate::store::suite::suite! { $engine }
-        $crate::store::suite::suite! { $engine:
+    ($(#[$attribute:meta])? durable $engine:ty) => {
+        $crate::store::suite::suite! { $(#[$attribute])? $engine }
+        $crate::store::suite::suite! { @all ($($attribute)?) $engine:
             an_interrupted_run_goes_on
             an_interrupted_run_keeps_the_links_of_pages
             another_identity_is_another_run

@@ -142,7 +142,7 @@ fn remembered(db: &Connection, key: &str) -> Result<Option<Remembered>, Failure>
 }
 
 pub(in crate::store) const REMEMBERED: &str = "SELECT count(*) FROM \
-     (SELECT 1 FROM idempotency WHERE key >= ?1 AND key < ?2 LIMIT ?3) AS some";
+     (SELECT 1 FROM idempotency WHERE key >= ?1 AND key < ?2 LIMIT ?3) AS few";
 
 fn count_remembered(db: &Connection, prefix: &str, most: usize) -> Result<usize, Failure> {
     // After all keys that begin so, in the order of their bytes.

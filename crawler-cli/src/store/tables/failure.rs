@@ -4,6 +4,8 @@ use std::path::Path;
 
 use rusqlite::ErrorCode;
 
+use postgres::error::SqlState;
+
 use crate::store::sql;
 use crate::store::{StoreError, StoreErrorKind};
 
@@ -55,7 +57,7 @@ impl Failure {
         };
         let error = match error {
             sql::Error::Sqlite(error) => error,
-            sql::Error::Postgres(error) => return StoreErrorKind::Database(error.to_string()),
+            sql::Error::Postgres(error) => return of_server(&error),
             // About what was read: a missing row, a value of another type.
             error => return StoreErrorKind::Damaged(error.to_string()),
         };
@@ -78,4 +80,54 @@ impl Failure {
             None => StoreErrorKind::Damaged(error.to_string()),
         }
     }
+}
+
+/// What an error of PostgreSQL, or of the connection to it, means.
+fn of_server(error: &postgres::Error) -> StoreErrorKind {
+    let Some(told) = error.as_db_error() else {
+        return match error.is_closed() || is_of_the_network(error) {
+            true => StoreErrorKind::Away(with_sources(error)),
+            false => StoreErrorKind::Database(with_sources(error)),
+        };
+    };
+    let text = told.to_string();
+    // The class is the first two characters.
+    let code = told.code();
+    match *code {
+        SqlState::DISK_FULL => StoreErrorKind::Full,
+        SqlState::READ_ONLY_SQL_TRANSACTION => StoreErrorKind::ReadOnly,
+        SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => StoreErrorKind::Damaged(text),
+        SqlState::LOCK_NOT_AVAILABLE
+        | SqlState::QUERY_CANCELED
+        | SqlState::T_R_SERIALIZATION_FAILURE
+        | SqlState::T_R_DEADLOCK_DETECTED
+        | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => StoreErrorKind::Away(text),
+        _ if ["08", "53", "57", "58"].contains(&&code.code()[..2]) => StoreErrorKind::Away(text),
+        _ => StoreErrorKind::Database(text),
+    }
+}
+
+fn is_of_the_network(error: &postgres::Error) -> bool {
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        if error.is::<std::io::Error>() {
+            return true;
+        }
+        source = error.source();
+    }
+    false
+}
+
+/// The text of an error, with what it came from.
+fn with_sources(error: &postgres::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        let cause = error.to_string();
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+        source = error.source();
+    }
+    text
 }

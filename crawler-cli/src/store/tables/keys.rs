@@ -34,6 +34,8 @@ pub(in crate::store) struct Keys {
     /// All URLs up to this one are in the table.
     keyed: i64,
     least: usize,
+    /// Whether new ones go to the table at once: others look there.
+    is_shared: bool,
 }
 
 impl Keys {
@@ -48,6 +50,7 @@ impl Keys {
             covered: last,
             keyed,
             least: LEAST,
+            is_shared: db.is_shared(),
         };
         keys.restore_after(db, keyed)?;
         Ok(keys)
@@ -68,7 +71,7 @@ impl Keys {
         let mut lookup = Lookup::prepare(db)?;
         let mut urls =
             db.prepare_cached("SELECT url, text FROM url WHERE url > ?1 ORDER BY url")?;
-        let mut urls = urls.query([known])?;
+        let mut urls = urls.stream([known])?;
         let mut hashes = Vec::new();
         while let Some(row) = urls.next()? {
             hashes.push((key_of(row.get_str(1)?), row.get(0)?));
@@ -167,6 +170,9 @@ impl Keys {
 
     /// Moves keys to the table if there are too many in memory. `last` is the last URL.
     pub(super) fn flush(&mut self, db: &Connection, last: i64) -> sql::Result<()> {
+        if self.is_shared {
+            return self.flush_all(db, last);
+        }
         let known = usize::try_from(last).unwrap_or(usize::MAX);
         let limit = (known / SHARE).clamp(self.least, MOST);
         self.flush_to(db, last, limit)
@@ -187,7 +193,9 @@ impl Keys {
         }
         let mut insert = db.prepare_cached(&sql::upsert("url_key", &["key"], &["url"]))?;
         self.has_table = true;
-        self.filter_table(db, known - self.recent.len().min(known))?;
+        if !self.is_shared {
+            self.filter_table(db, known - self.recent.len().min(known))?;
+        }
         while excess > 0 {
             let from = (Bound::Included(self.next), Bound::Unbounded);
             let batch: Vec<(i64, i64)> = self
@@ -227,7 +235,7 @@ impl Keys {
         }
         let mut filter = Filter::with_room(count.saturating_mul(2));
         let mut keys = db.prepare_cached("SELECT key FROM url_key")?;
-        let mut keys = keys.query([])?;
+        let mut keys = keys.stream([])?;
         while let Some(row) = keys.next()? {
             filter.insert(row.get(0)?);
         }

@@ -130,6 +130,8 @@ impl Memory {
         let (next, keyed) = Next::load(db)?;
         self.keys.catch_up(db, keyed, known)?;
         self.tally = Tally::load(db)?;
+        self.jobs = std::mem::take(&mut self.jobs).reload(db)?;
+        self.rejects.catch_up(db, self.last_event())?;
         self.next = next;
         Ok(())
     }

@@ -61,7 +61,7 @@ pub(super) fn waiting_hosts(
         "SELECT {HOST_COLUMNS} FROM host WHERE host IN (SELECT host FROM queue) ORDER BY host"
     );
     let mut query = db.prepare_cached(&query)?;
-    let mut rows = query.query([])?;
+    let mut rows = query.stream([])?;
     while let Some(row) = rows.next()? {
         if visit(host_of(row)?).is_break() {
             break;
@@ -127,7 +127,7 @@ pub(super) fn records(
     };
     let mut query = db.prepare_cached(&record_query(condition))?;
     let mut records = Records::prepare(db)?;
-    let mut rows = query.query([run, after.0])?;
+    let mut rows = query.stream([run, after.0])?;
     while let Some(row) = rows.next()? {
         if visit(records.record(row)?).is_break() {
             break;
@@ -377,7 +377,7 @@ pub(super) fn events(
     visit: &mut dyn FnMut(Event) -> ControlFlow<()>,
 ) -> Result<(), Failure> {
     let mut query = db.prepare_cached(&event_query("e.cursor > ?1 ORDER BY e.cursor"))?;
-    let mut rows = query.query([after.0])?;
+    let mut rows = query.stream([after.0])?;
     while let Some(row) = rows.next()? {
         if visit(event(row)?).is_break() {
             break;

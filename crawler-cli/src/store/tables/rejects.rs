@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::codec;
 use super::failure::Failure;
 use super::watch::{Watched, is_gone};
+use crate::store::Cursor;
 use crate::store::file::{REJECTED, beside};
 use crate::store::rejected::{Covered, Rejected, key_of};
 
@@ -77,14 +78,20 @@ impl Rejects {
             return Ok(rejects);
         }
         (rejects.filter, rejects.next) = (filter, None);
+        rejects.catch_up(db, Cursor(covered.cursor))?;
+        Ok(rejects)
+    }
+
+    /// Goes on to what was rejected after this change of state.
+    pub(super) fn catch_up(&mut self, db: &Connection, after: Cursor) -> Result<(), Failure> {
         let since = "SELECT u.text FROM event e JOIN url u ON u.url = e.url \
              WHERE e.cursor > ?1 AND e.to_state IN ('GONE', 'PRUNED')";
         let mut since = db.prepare_cached(since)?;
-        let mut rows = since.query([covered.cursor])?;
+        let mut rows = since.stream([after.0])?;
         while let Some(row) = rows.next()? {
-            rejects.insert(row.get_str(0)?);
+            self.insert(row.get_str(0)?);
         }
-        Ok(rejects)
+        Ok(())
     }
 
     pub(super) fn figures(&self) -> Arc<RejectedFigures> {

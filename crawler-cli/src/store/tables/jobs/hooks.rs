@@ -105,7 +105,7 @@ pub(super) fn forget(db: &Connection, receiver: &str) -> Result<(), Failure> {
 }
 
 pub(in crate::store) const WAITING: &str =
-    "SELECT count(*) FROM (SELECT 1 FROM outbox WHERE receiver = ?1 LIMIT ?2) AS some";
+    "SELECT count(*) FROM (SELECT 1 FROM outbox WHERE receiver = ?1 LIMIT ?2) AS few";
 
 pub(super) fn waiting(db: &Connection, receiver: &str, limit: usize) -> Result<u64, Failure> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);

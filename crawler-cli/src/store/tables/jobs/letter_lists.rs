@@ -38,7 +38,7 @@ pub(super) fn before(
         None => (latest(), &[&before]),
     };
     let mut query = db.prepare_cached(&query)?;
-    let mut rows = query.query(values)?;
+    let mut rows = query.stream(values)?;
     let (mut page, mut looked, mut last) = (Page::default(), 0, None);
     while let Some(row) = rows.next()? {
         if page.rows.len() == limit.max(1) || looked == LOOKS {

@@ -317,8 +317,8 @@ fn select(
     visit: &mut dyn FnMut(Stored) -> ControlFlow<()>,
 ) -> Result<(), Failure> {
     let query = format!(
-        "{SELECT} WHERE d.letter > ?1 AND (?2 IS NULL OR d.reason = ?2) AND (?3 IS NULL OR q.name = ?3) \
-         AND (?4 IS NULL OR d.last_at >= ?4) AND (?5 OR d.replayed_at IS NULL) AND d.letter <= ?6 \
+        "{SELECT} WHERE d.letter > ?1 AND (CAST(?2 AS TEXT) IS NULL OR d.reason = ?2) AND (CAST(?3 AS TEXT) IS NULL OR q.name = ?3) \
+         AND (CAST(?4 AS BIGINT) IS NULL OR d.last_at >= ?4) AND (CAST(?5 AS BIGINT) = 1 OR d.replayed_at IS NULL) AND d.letter <= ?6 \
          ORDER BY d.letter"
     );
     let mut query = db.prepare_cached(&query)?;
@@ -326,7 +326,7 @@ fn select(
         Some(id) => (after.0.max(id.0.saturating_sub(1)), id.0),
         None => (after.0, i64::MAX),
     };
-    let mut rows = query.query(params![
+    let mut rows = query.stream(params![
         after,
         filter.reason,
         filter.queue,
@@ -368,7 +368,8 @@ pub(super) fn one(db: &Connection, id: DeadLetterId) -> Result<Option<DeadLetter
 }
 
 pub(super) fn counts(db: &Connection) -> Result<Vec<(String, u64)>, Failure> {
-    let mut query = db.prepare_cached("SELECT reason, letters FROM dead_letter_count")?;
+    let mut query =
+        db.prepare_cached("SELECT reason, letters FROM dead_letter_count ORDER BY reason")?;
     Ok(query.query_all([], |row| Ok((row.get(0)?, codec::count(row.get(1)?))))?)
 }
 

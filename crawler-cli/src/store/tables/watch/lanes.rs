@@ -37,7 +37,7 @@ pub(super) fn ready(
         "SELECT {HOST_COLUMNS}, {next}, urls FROM host WHERE {next} <= ?1 ORDER BY {next}, host"
     );
     let mut query = db.prepare_cached(&query)?;
-    let mut rows = query.query([now.as_millisecond()])?;
+    let mut rows = query.stream([now.as_millisecond()])?;
     let mut ready = Vec::new();
     while ready.len() < limit
         && let Some(row) = rows.next()?
@@ -74,9 +74,9 @@ pub(super) fn overdue(
     let hosts = format!("SELECT host FROM host WHERE {next} < ?1 ORDER BY {next}");
     let mut hosts = db.prepare_cached(&hosts)?;
     let mut count = db.prepare_cached(
-        "SELECT count(*) FROM (SELECT 1 FROM due WHERE host = ?1 AND lane = ?2 AND due_at < ?3 LIMIT ?4) AS some",
+        "SELECT count(*) FROM (SELECT 1 FROM due WHERE host = ?1 AND lane = ?2 AND due_at < ?3 LIMIT ?4) AS few",
     )?;
-    let mut hosts = hosts.query([before])?;
+    let mut hosts = hosts.stream([before])?;
     let mut overdue = 0;
     while overdue < limit
         && let Some(host) = hosts.next()?

@@ -53,7 +53,7 @@ impl<'c> Look<'c> {
         key: impl Fn(Row<'_>, UrlId) -> Result<UrlKey, Failure>,
     ) -> Result<IsFull, Failure> {
         let mut query = db.prepare_cached(query)?;
-        let mut rows = query.query(values)?;
+        let mut rows = query.stream(values)?;
         while let Some(row) = rows.next()? {
             if self.page.rows.len() == self.limit || self.left == 0 {
                 self.page.next = self.last;
@@ -195,7 +195,7 @@ pub(in crate::store) fn of_host_by_time() -> String {
 }
 
 pub(in crate::store) const COUNT: &str = "SELECT count(*) FROM (SELECT 1 FROM url INDEXED BY url_host_trouble \
-     WHERE host = ?1 AND trouble = ?2 LIMIT ?3) AS some";
+     WHERE host = ?1 AND trouble = ?2 LIMIT ?3) AS few";
 
 pub(super) fn troubles(
     db: &Connection,
@@ -242,7 +242,7 @@ fn waiting(
         (hosts_due_after(), &[due]),
     ] {
         let mut query = db.prepare_cached(&query)?;
-        let mut rows = query.query(values)?;
+        let mut rows = query.stream(values)?;
         while let Some(row) = rows.next()? {
             if page.rows.len() == limit {
                 let last: Option<&HostDetail> = page.rows.last();
@@ -272,10 +272,10 @@ fn named(
             // "http:" is before "https:": such a host comes after all of them.
             Some(after) if after < begin.as_str() => continue,
             // The next text after this one.
-            Some(after) if after < end.as_str() => format!("{after}\0"),
+            Some(after) if after < end.as_str() => format!("{after}\u{1}"),
             _ => begin,
         };
-        let mut rows = query.query([from, end])?;
+        let mut rows = query.stream([from, end])?;
         while let Some(row) = rows.next()? {
             if page.rows.len() == limit || left == 0 {
                 page.next = Some(HostList::Named {

@@ -152,7 +152,7 @@ fn visit_all(
     visit: &mut dyn FnMut(WatchedUrl) -> ControlFlow<()>,
 ) -> Result<ControlFlow<()>, Failure> {
     let mut query = db.prepare_cached(query)?;
-    let mut rows = query.query(values)?;
+    let mut rows = query.stream(values)?;
     while let Some(row) = rows.next()? {
         let url = watched_url(row)?;
         if is_meant(row, &url)? && visit(url).is_break() {

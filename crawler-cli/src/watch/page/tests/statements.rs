@@ -77,7 +77,7 @@ fn nothing_that_is_shown_needs_a_look_at_all_urls() {
 
 /// Tables that do not grow with the URLs, `s` for `url_set`, and what is no table. A list of cycles ends after some rows.
 const SMALL: [&str; 11] = [
-    "(subquery-1)",
+    "few",
     "CONSTANT ROW",
     "cycle",
     "dead_letter_count",

@@ -1,0 +1,83 @@
+//! The engine for many machines: PostgreSQL.
+
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Ordering;
+use std::path::Path;
+
+use super::StoreError;
+use super::sql::{Connection, Optional as _, Postgres};
+use super::tables::failure::Failure;
+use super::tables::{Database, Memory};
+
+/// The tables.
+const SCHEMA: &str = include_str!("schema.sql");
+
+/// The version of the tables.
+const VERSION: i64 = 1;
+
+/// The advisory lock of the process that makes the tables.
+const MAKER: i64 = 0x4372_7372_0000;
+
+impl Database {
+    /// Opens the store in a database, and makes the tables if the database is empty. `name` is what errors name.
+    ///
+    /// # Errors
+    /// The database cannot be used, has other tables, or is a store of another version.
+    pub fn connect(name: &str, client: postgres::Client) -> Result<Self, StoreError> {
+        let name = Path::new(name);
+        let open = || {
+            let db = Connection::Postgres(Box::new(Postgres::new(client)));
+            make(&db)?;
+            let seen = db.changes()?;
+            Ok((Memory::load(&db)?, seen, db))
+        };
+        let (memory, seen, db) = open().map_err(|failure: Failure| failure.at(name))?;
+        Ok(Self::new(name, db, memory, Some(seen)))
+    }
+}
+
+/// Makes the tables, if there are none.
+fn make(db: &Connection) -> Result<(), Failure> {
+    db.begin_with(MAKER)?;
+    let made = make_locked(db);
+    match made {
+        Ok(()) => Ok(db.commit()?),
+        Err(failure) => {
+            // What is wrong was told already.
+            let _ = db.rollback();
+            Err(failure)
+        }
+    }
+}
+
+fn make_locked(db: &Connection) -> Result<(), Failure> {
+    let tables = "SELECT count(*), count(*) FILTER (WHERE table_name = 'store') \
+         FROM information_schema.tables WHERE table_schema = current_schema()";
+    let (tables, stores): (i64, i64) =
+        db.query_row(tables, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    if stores > 0 {
+        let version = "SELECT column_name FROM information_schema.columns \
+             WHERE table_schema = current_schema() AND table_name = 'store' AND column_name = 'version'";
+        let has_version = db.query_row(version, [], |_| Ok(())).optional()?.is_some();
+        if !has_version {
+            return Err(Failure::Foreign);
+        }
+        let version: i64 = db.query_row("SELECT version FROM store", [], |row| row.get(0))?;
+        return match version.cmp(&VERSION) {
+            Ordering::Equal => Ok(()),
+            Ordering::Less => Err(Failure::Older(version, VERSION)),
+            Ordering::Greater => Err(Failure::Newer(version, VERSION)),
+        };
+    }
+    if tables > 0 {
+        return Err(Failure::Foreign);
+    }
+    db.execute_batch(SCHEMA)?;
+    db.execute_batch(&format!(
+        "INSERT INTO store VALUES (1, 1, 1, 1, 0, 0, substr(md5(random()::text), 1, 8), {VERSION}, 0);
+        INSERT INTO number VALUES ('job', 1), ('letter', 1), ('message', 1), ('turn', 1);"
+    ))?;
+    Ok(())
+}
