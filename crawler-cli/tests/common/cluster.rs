@@ -32,6 +32,11 @@ pub(crate) const QUICK: [&str; 3] = ["fsync=off", "full_page_writes=off", "max_c
 impl Cluster {
     /// Makes and starts a server with these settings, such as `fsync=off`. Connections to 127.0.0.1 need no password.
     pub(crate) fn new(settings: &[&str]) -> Self {
+        Self::with_files(settings, &[])
+    }
+
+    /// Makes and starts a server that finds these files in its folder, by their names in the settings.
+    pub(crate) fn with_files(settings: &[&str], files: &[(&str, &str)]) -> Self {
         let folder = tempfile::Builder::new()
             .prefix("courser-postgres-")
             .tempdir()
@@ -77,6 +82,14 @@ impl Cluster {
                 "--no-sync",
             ],
         );
+        for (name, content) in files {
+            let path = cluster.folder.join("data").join(name);
+            std::fs::write(&path, content).expect("written");
+            run(Command::new("chmod").arg("600").arg(&path));
+            if is_root() {
+                run(Command::new("chown").arg("postgres").arg(&path));
+            }
+        }
         cluster.started_anywhere()
     }
 

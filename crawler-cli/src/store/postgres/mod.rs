@@ -1,7 +1,11 @@
 //! The engine for many machines: PostgreSQL.
 
+mod address;
+mod connect;
+mod passfile;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 use std::cmp::Ordering;
 use std::path::Path;
@@ -10,6 +14,7 @@ use super::StoreError;
 use super::sql::{Connection, Optional as _, Postgres};
 use super::tables::failure::Failure;
 use super::tables::{Database, Memory};
+pub use address::{Address, BadAddress};
 
 /// The tables.
 const SCHEMA: &str = include_str!("schema.sql");
@@ -21,14 +26,20 @@ const VERSION: i64 = 1;
 const MAKER: i64 = 0x4372_7372_0000;
 
 impl Database {
-    /// Opens the store in a database, and makes the tables if the database is empty. `name` is what errors name.
+    /// Opens the store in a database, and makes the tables if the database is empty. Any number of processes may use it at
+    /// a time. A connection that is lost is made again by the next change.
     ///
     /// # Errors
-    /// The database cannot be used, has other tables, or is a store of another version.
-    pub fn connect(name: &str, client: postgres::Client) -> Result<Self, StoreError> {
-        let name = Path::new(name);
+    /// The database cannot be reached or used, has other tables, or is a store of another version.
+    pub fn connect(address: &Address) -> Result<Self, StoreError> {
+        let name = address.to_string();
+        let name = Path::new(&name);
         let open = || {
-            let db = Connection::Postgres(Box::new(Postgres::new(client)));
+            let connect = {
+                let address = address.clone();
+                Box::new(move || address.connect())
+            };
+            let db = Connection::Postgres(Box::new(Postgres::new(connect)?));
             make(&db)?;
             let seen = db.changes()?;
             Ok((Memory::load(&db)?, seen, db))

@@ -4,6 +4,8 @@ use std::fmt;
 
 use rusqlite::types::FromSqlError;
 
+use crate::store::StoreErrorKind;
+
 /// What goes wrong with a database.
 #[derive(Debug)]
 pub(in crate::store) enum Error {
@@ -13,6 +15,8 @@ pub(in crate::store) enum Error {
     Value(usize, FromSqlError),
     Sqlite(rusqlite::Error),
     Postgres(::postgres::Error),
+    /// There is no connection.
+    Connect(StoreErrorKind),
 }
 
 pub(in crate::store) type Result<T, E = Error> = std::result::Result<T, E>;
@@ -55,6 +59,7 @@ impl fmt::Display for Error {
             Self::Value(column, error) => write!(f, "column {column}: {error}"),
             Self::Sqlite(error) => error.fmt(f),
             Self::Postgres(error) => error.fmt(f),
+            Self::Connect(kind) => write!(f, "{kind:?}"),
         }
     }
 }

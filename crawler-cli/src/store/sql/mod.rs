@@ -132,6 +132,14 @@ impl Connection {
         self.query_row(query, [], |row| row.get(0))
     }
 
+    /// Connects again to a server, if the connection has ended. Returns whether that was so.
+    pub(in crate::store) fn reconnect(&self) -> Result<bool> {
+        match self {
+            Self::Sqlite(_) => Ok(false),
+            Self::Postgres(db) => db.reconnect(),
+        }
+    }
+
     /// Whether other processes may change the database, too.
     pub(in crate::store) fn is_shared(&self) -> bool {
         matches!(self, Self::Postgres(_))

@@ -9,9 +9,16 @@ use postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
 use super::error::{Error, Result};
+use crate::store::StoreErrorKind;
+
+/// Connects to a server.
+pub(in crate::store) type Connect =
+    Box<dyn Fn() -> Result<postgres::Client, StoreErrorKind> + Send>;
 
 /// A connection to PostgreSQL, used by one thread.
 pub(in crate::store) struct Postgres {
+    /// Connects again.
+    connect: Connect,
     client: RefCell<postgres::Client>,
     statements: RefCell<HashMap<Box<str>, postgres::Statement>>,
     in_transaction: Cell<bool>,
@@ -28,13 +35,26 @@ const STATEMENTS: usize = 512;
 const FETCH: usize = 256;
 
 impl Postgres {
-    pub(in crate::store) fn new(client: postgres::Client) -> Self {
-        Self {
-            client: RefCell::new(client),
+    /// Connects.
+    pub(in crate::store) fn new(connect: Connect) -> Result<Self> {
+        Ok(Self {
+            client: RefCell::new(connect().map_err(Error::Connect)?),
+            connect,
             statements: RefCell::default(),
             in_transaction: Cell::new(false),
             next_cursor: Cell::new(0),
+        })
+    }
+
+    /// Connects again, if the connection has ended.
+    pub(super) fn reconnect(&self) -> Result<bool> {
+        if !self.client.borrow().is_closed() {
+            return Ok(false);
         }
+        self.statements.borrow_mut().clear();
+        self.in_transaction.set(false);
+        *self.client.borrow_mut() = (self.connect)().map_err(Error::Connect)?;
+        Ok(true)
     }
 
     pub(super) fn is_autocommit(&self) -> bool {

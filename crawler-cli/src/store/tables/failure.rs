@@ -58,6 +58,7 @@ impl Failure {
         let error = match error {
             sql::Error::Sqlite(error) => error,
             sql::Error::Postgres(error) => return of_server(&error),
+            sql::Error::Connect(kind) => return kind,
             // About what was read: a missing row, a value of another type.
             error => return StoreErrorKind::Damaged(error.to_string()),
         };
@@ -83,7 +84,7 @@ impl Failure {
 }
 
 /// What an error of PostgreSQL, or of the connection to it, means.
-fn of_server(error: &postgres::Error) -> StoreErrorKind {
+pub(in crate::store) fn of_server(error: &postgres::Error) -> StoreErrorKind {
     let Some(told) = error.as_db_error() else {
         return match error.is_closed() || is_of_the_network(error) {
             true => StoreErrorKind::Away(with_sources(error)),

@@ -83,6 +83,8 @@ impl Database {
         if self.is_read_only {
             return Err(StoreError::new(&self.name, StoreErrorKind::ReadOnly));
         }
+        let reconnected = self.db.reconnect().map_err(Failure::from);
+        self.is_broken |= self.read(reconnected)?;
         if self.is_broken && !self.name.as_os_str().is_empty() {
             self.is_broken = false;
             self.undo();

@@ -1,0 +1,296 @@
+//! Addresses of databases: `postgres://USER@HOST:PORT/DATABASE?parameter=value`, with the parameters of libpq.
+
+use std::env;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use postgres::Config;
+use postgres::config::{Host, SslMode};
+use url::form_urlencoded;
+
+use super::passfile;
+use super::tls::{Roots, Tls, Trust};
+
+/// The address of a database, with everything that is needed to connect. Shown without its password.
+///
+/// ```
+/// use crawler_cli::store::postgres::Address;
+///
+/// let address: Address = "postgres://watch:secret@db.example:5433/urls?sslmode=verify-full".parse()?;
+/// assert_eq!(address.to_string(), "postgres://watch@db.example:5433/urls");
+/// let error = "postgres://db.example/urls?sslmode=maybe".parse::<Address>().unwrap_err();
+/// assert_eq!(error.to_string(), "sslmode=maybe: one of disable, prefer, require, verify-ca and verify-full is needed");
+/// # Ok::<(), crawler_cli::store::postgres::BadAddress>(())
+/// ```
+#[derive(Clone)]
+pub struct Address {
+    pub(super) config: Config,
+    pub(super) tls: Tls,
+    /// Whether a server is used that may lose what it has committed.
+    pub(super) may_lose: bool,
+}
+
+/// Why a text is no address of a database.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct BadAddress(String);
+
+/// The parameter that takes a server as it is, although it may lose what it has committed.
+pub(super) const MAY_LOSE: &str = "allow_data_loss";
+
+/// How long each attempt to connect may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long what was sent may be without an acknowledgement, and how long a connection may be silent before the server
+/// is asked whether it is still there.
+const SILENCE: Duration = Duration::from_secs(10);
+
+impl FromStr for Address {
+    type Err = BadAddress;
+
+    fn from_str(text: &str) -> Result<Self, BadAddress> {
+        let (place, query) = text.split_once('?').unwrap_or((text, ""));
+        let mut ours = Ours::from_environment();
+        let mut theirs = form_urlencoded::Serializer::new(String::new());
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            if !ours.take(&name, &value)? {
+                theirs.append_pair(&name, &value);
+            }
+        }
+        // In addresses of this kind a plus sign is one.
+        let theirs = theirs.finish().replace('+', "%20");
+        let plain = match theirs.is_empty() {
+            true => place.to_owned(),
+            false => format!("{place}?{theirs}"),
+        };
+        let mut config = Config::from_str(&plain).map_err(|error| {
+            let why = std::error::Error::source(&error).map(ToString::to_string);
+            BadAddress(why.unwrap_or_else(|| error.to_string()))
+        })?;
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            return Err(BadAddress("the name of a host is missing".to_owned()));
+        }
+        if config.get_user().is_none()
+            && let Ok(user) = env::var("PGUSER")
+        {
+            config.user(&user);
+        }
+        if config.get_dbname().is_none()
+            && let Ok(database) = env::var("PGDATABASE")
+        {
+            config.dbname(&database);
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_TIMEOUT);
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("crawler-cli");
+        }
+        config.tcp_user_timeout(SILENCE);
+        config
+            .keepalives_idle(SILENCE)
+            .keepalives_interval(SILENCE / 3)
+            .keepalives_retries(3);
+        if config.get_password().is_none() {
+            match env::var("PGPASSWORD") {
+                Ok(password) => {
+                    config.password(password);
+                }
+                Err(_) => passfile::fill(&mut config, ours.passfile.as_deref()),
+            }
+        }
+        let tls = ours.tls()?;
+        config.ssl_mode(match tls.trust {
+            Trust::Off => SslMode::Disable,
+            Trust::IfOffered => SslMode::Prefer,
+            _ => SslMode::Require,
+        });
+        Ok(Self {
+            config,
+            tls,
+            may_lose: ours.may_lose,
+        })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("postgres://")?;
+        if let Some(user) = self.config.get_user() {
+            write!(f, "{user}@")?;
+        }
+        for (place, host) in self.config.get_hosts().iter().enumerate() {
+            f.write_str(if place > 0 { "," } else { "" })?;
+            match host {
+                Host::Tcp(name) => f.write_str(name)?,
+                Host::Unix(path) => write!(f, "{}", path.display())?,
+            }
+            let ports = self.config.get_ports();
+            if let Some(port) = ports.get(place).or(ports.first()) {
+                write!(f, ":{port}")?;
+            }
+        }
+        write!(f, "/{}", self.config.get_dbname().unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({self})")
+    }
+}
+
+impl fmt::Display for BadAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadAddress {}
+
+/// The parameters that the client library does not know.
+#[derive(Debug, Default)]
+struct Ours {
+    sslmode: Option<String>,
+    roots: Option<PathBuf>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+    passfile: Option<PathBuf>,
+    may_lose: bool,
+}
+
+impl Ours {
+    fn from_environment() -> Self {
+        let path = |name: &str| env::var_os(name).map(PathBuf::from);
+        Self {
+            sslmode: env::var("PGSSLMODE").ok(),
+            roots: path("PGSSLROOTCERT"),
+            certificate: path("PGSSLCERT"),
+            key: path("PGSSLKEY"),
+            passfile: path("PGPASSFILE"),
+            may_lose: false,
+        }
+    }
+
+    /// Takes a parameter, if it is one of these.
+    fn take(&mut self, name: &str, value: &str) -> Result<bool, BadAddress> {
+        match name {
+            "sslmode" => self.sslmode = Some(value.to_owned()),
+            "sslrootcert" => self.roots = Some(value.into()),
+            "sslcert" => self.certificate = Some(value.into()),
+            "sslkey" => self.key = Some(value.into()),
+            "passfile" => self.passfile = Some(value.into()),
+            MAY_LOSE => {
+                self.may_lose = match value {
+                    "1" => true,
+                    "0" => false,
+                    _ => return Err(BadAddress(format!("{MAY_LOSE}={value}: 0 or 1 is needed"))),
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn tls(&self) -> Result<Tls, BadAddress> {
+        let trust = match self.sslmode.as_deref() {
+            Some("disable") => Trust::Off,
+            None | Some("prefer") => Trust::IfOffered,
+            // As libpq: whoever names the authority wants it to be asked.
+            Some("require") if self.roots.is_some() => Trust::Authority,
+            Some("require") => Trust::Anyone,
+            Some("verify-ca") => Trust::Authority,
+            Some("verify-full") => Trust::Name,
+            Some(other) => {
+                let known = "one of disable, prefer, require, verify-ca and verify-full is needed";
+                return Err(BadAddress(format!("sslmode={other}: {known}")));
+            }
+        };
+        let roots = match &self.roots {
+            None => Roots::System,
+            Some(path) if path.as_os_str() == "system" => Roots::System,
+            Some(path) => Roots::File(path.clone()),
+        };
+        let identity = match (&self.certificate, &self.key) {
+            (Some(certificate), Some(key)) => Some((certificate.clone(), key.clone())),
+            (None, None) => None,
+            _ => {
+                return Err(BadAddress(
+                    "sslcert and sslkey are needed together".to_owned(),
+                ));
+            }
+        };
+        Ok(Tls {
+            trust,
+            roots,
+            identity,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        text.parse::<Address>().expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn addresses_have_the_parameters_of_libpq() {
+        let text = "postgresql://me:p%40ss@one:1,two:2/urls?target_session_attrs=read-write\
+             &connect_timeout=3&application_name=a%20b&sslmode=require";
+        let address: Address = text.parse().expect("an address");
+        let config = &address.config;
+        assert_eq!(config.get_password(), Some(&b"p@ss"[..]));
+        assert_eq!(config.get_hosts().len(), 2);
+        assert_eq!(config.get_connect_timeout(), Some(&Duration::from_secs(3)));
+        assert_eq!(config.get_application_name(), Some("a b"));
+        assert_eq!(config.get_ssl_mode(), SslMode::Require);
+        assert_eq!(address.tls.trust, Trust::Anyone);
+        assert!(!address.may_lose);
+        assert_eq!(address.to_string(), "postgres://me@one:1,two:2/urls");
+        assert!(!format!("{address:?}").contains("p@ss"));
+    }
+
+    #[test]
+    fn sockets_are_named_by_their_folder() {
+        let address: Address = "postgres:///urls?host=/run/postgresql&user=me"
+            .parse()
+            .expect("one");
+        assert_eq!(address.to_string(), "postgres://me@/run/postgresql/urls");
+    }
+
+    #[test]
+    fn whoever_names_an_authority_is_asked_for_it() {
+        let trust = |query: &str| {
+            let text = format!("postgres://db/urls?{query}");
+            text.parse::<Address>().expect("an address").tls.trust
+        };
+        assert_eq!(
+            trust("sslmode=require&sslrootcert=/ca.pem"),
+            Trust::Authority
+        );
+        assert_eq!(trust("sslmode=verify-ca"), Trust::Authority);
+        assert_eq!(trust("sslmode=verify-full&sslrootcert=system"), Trust::Name);
+        assert_eq!(trust("sslmode=disable"), Trust::Off);
+        assert_eq!(trust("sslmode=prefer"), Trust::IfOffered);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        assert!(error("postgres://db/urls?colour=red").contains("colour"));
+        assert!(error("postgres://db:port/urls").contains("port"));
+        assert_eq!(error("postgres:///urls"), "the name of a host is missing");
+        assert_eq!(
+            error("postgres://db/urls?sslcert=a.pem"),
+            "sslcert and sslkey are needed together"
+        );
+        assert_eq!(
+            error("postgres://db/urls?allow_data_loss=yes"),
+            "allow_data_loss=yes: 0 or 1 is needed"
+        );
+        let with_password = error("postgres://me:geheim@db:port/urls");
+        assert!(!with_password.contains("geheim"), "{with_password}");
+    }
+}

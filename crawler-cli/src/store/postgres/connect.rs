@@ -1,0 +1,82 @@
+//! Connects to a server, and refuses one that may lose what it has committed.
+
+use std::fmt::Display;
+
+use postgres::{Client, NoTls};
+
+use super::address::{Address, MAY_LOSE};
+use super::tls::Trust;
+use crate::store::StoreErrorKind;
+use crate::store::tables::failure::of_server;
+
+/// The least version of a server, as it says it itself.
+const LEAST_VERSION: i32 = 150_000;
+
+/// What each connection asks for: a statement that takes longer has failed, and a process that stops in the middle of a
+/// transaction keeps no other waiting for long.
+const SESSION: &str = "SET statement_timeout = '60s'; SET lock_timeout = '30s'; \
+     SET idle_in_transaction_session_timeout = '10s'; SET client_min_messages = warning; \
+     SET default_transaction_isolation = 'read committed'; SET bytea_output = 'hex'";
+
+impl Address {
+    /// Connects.
+    ///
+    /// # Errors
+    /// Nothing can be reached, or the server is not to be used.
+    pub(super) fn connect(&self) -> Result<Client, StoreErrorKind> {
+        let connected = match self.tls.trust {
+            Trust::Off => self.config.connect(NoTls),
+            _ => {
+                let tls = self.tls.connector().map_err(StoreErrorKind::Database)?;
+                self.config.connect(tls)
+            }
+        };
+        let mut client = connected.map_err(|error| of_server(&error))?;
+        self.inspect(&mut client)?;
+        let prepared = client.batch_execute(SESSION);
+        prepared.map_err(|error| of_server(&error))?;
+        Ok(client)
+    }
+
+    fn inspect(&self, client: &mut Client) -> Result<(), StoreErrorKind> {
+        let query = "SELECT current_setting('server_version_num')::int, current_setting('server_version'), \
+             current_setting('server_encoding'), pg_is_in_recovery(), current_setting('fsync'), \
+             current_setting('full_page_writes'), current_setting('synchronous_commit')";
+        let row = client.query_one(query, &[]);
+        let row = row.map_err(|error| of_server(&error))?;
+        let number: i32 = row.get(0);
+        if number < LEAST_VERSION {
+            let version: &str = row.get(1);
+            return refuse(format_args!(
+                "PostgreSQL {version} is too old: 15 is needed"
+            ));
+        }
+        let encoding: &str = row.get(2);
+        if encoding != "UTF8" {
+            return refuse(format_args!(
+                "the database has the encoding {encoding}: UTF8 is needed"
+            ));
+        }
+        if row.get(3) {
+            return Err(StoreErrorKind::ReadOnly);
+        }
+        for (column, setting) in [
+            (4, "fsync"),
+            (5, "full_page_writes"),
+            (6, "synchronous_commit"),
+        ] {
+            let value: &str = row.get(column);
+            if value == "off" && !self.may_lose {
+                return refuse(format_args!(
+                    "{setting} is off, so that the server may lose what it has committed; switch it on, or add \
+                     {MAY_LOSE}=1 to the address"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refuse<T>(why: impl Display) -> Result<T, StoreErrorKind> {
+    Err(StoreErrorKind::Database(why.to_string()))
+}

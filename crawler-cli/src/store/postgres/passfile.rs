@@ -1,0 +1,116 @@
+//! Files of passwords: `~/.pgpass`.
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use postgres::Config;
+use postgres::config::Host;
+
+/// Sets the password that the file has for the first host of the address. A file that others may read is ignored, with a
+/// warning, as libpq does.
+pub(super) fn fill(config: &mut Config, path: Option<&Path>) {
+    let usual = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".pgpass"));
+    let Some(path) = path.map(Path::to_owned).or_else(usual) else {
+        return;
+    };
+    let Ok(file) = fs::metadata(&path) else {
+        return;
+    };
+    if file.permissions().mode() & 0o077 != 0 {
+        let path = path.display();
+        tracing::warn!("{path} is ignored: others may read the passwords; change its mode to 0600");
+        return;
+    }
+    let Ok(text) = fs::read_to_string(&path) else {
+        tracing::warn!("{} is ignored: it cannot be read as text", path.display());
+        return;
+    };
+    let host = match config.get_hosts().first() {
+        Some(Host::Tcp(name)) => name.clone(),
+        _ => "localhost".to_owned(),
+    };
+    let port = config
+        .get_ports()
+        .first()
+        .copied()
+        .unwrap_or(5432)
+        .to_string();
+    let user = config.get_user().unwrap_or_default();
+    let database = config.get_dbname().unwrap_or(user);
+    if let Some(password) = find(&text, [&host, &port, database, user]) {
+        config.password(password);
+    }
+}
+
+/// The password of the first line that fits.
+fn find(text: &str, wanted: [&str; 4]) -> Option<String> {
+    text.lines()
+        .filter(|line| !line.starts_with('#'))
+        .find_map(|line| {
+            let mut fields = fields(line).into_iter();
+            let fits = wanted.iter().all(|wanted| {
+                let field = fields.next();
+                field.is_some_and(|(text, is_plain)| text == *wanted || is_plain && text == "*")
+            });
+            fits.then(|| fields.next()).flatten().map(|(text, _)| text)
+        })
+}
+
+/// The fields of a line, and whether each is as it was written: `\:` is a colon and `\\` a backslash. What follows the
+/// fourth colon is the password.
+fn fields(line: &str) -> Vec<(String, bool)> {
+    let mut fields = vec![(String::new(), true)];
+    let mut chars = line.chars();
+    while let Some(char) = chars.next() {
+        let is_last = fields.len() == 5;
+        let Some((text, is_plain)) = fields.last_mut() else {
+            break;
+        };
+        match char {
+            '\\' => {
+                *is_plain = false;
+                text.extend(chars.next());
+            }
+            ':' if !is_last => fields.push((String::new(), true)),
+            char => text.push(char),
+        }
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "# passwords\n\
+        db:5433:urls:me:first\n\
+        db:*:*:me:a\\:b\\\\c\n\
+        \\*:5432:urls:me:star\n\
+        *:*:*:*:with:colons\n\
+        short:line\n";
+
+    #[test]
+    fn the_first_line_that_fits_counts() {
+        let of = |wanted| find(FILE, wanted);
+        assert_eq!(of(["db", "5433", "urls", "me"]).as_deref(), Some("first"));
+        assert_eq!(of(["db", "5432", "urls", "me"]).as_deref(), Some("a:b\\c"));
+        assert_eq!(of(["*", "5432", "urls", "me"]).as_deref(), Some("star"));
+        assert_eq!(of(["x", "1", "y", "z"]).as_deref(), Some("with:colons"));
+        assert_eq!(find("db:5432:urls:me", ["db", "5432", "urls", "me"]), None);
+    }
+
+    #[test]
+    fn a_file_that_others_may_read_is_ignored() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("pgpass");
+        fs::write(&path, "*:*:*:*:secret\n").expect("written");
+        let mut config: Config = "host=db user=me".parse().expect("valid");
+        for (mode, expected) in [(0o644, None), (0o600, Some(&b"secret"[..]))] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("changed");
+            fill(&mut config, Some(&path));
+            assert_eq!(config.get_password(), expected, "{mode:o}");
+        }
+    }
+}
