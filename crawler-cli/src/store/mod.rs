@@ -19,6 +19,7 @@ mod admin;
 mod answer;
 mod error;
 pub(crate) mod file;
+mod fleet;
 mod host;
 mod jobs;
 mod link;
@@ -43,6 +44,7 @@ use jiff::Timestamp;
 pub use admin::{AdminStore, Remembered, SAMPLES_LAST, StoredToken};
 pub use answer::Answer;
 pub use error::{StoreError, StoreErrorKind};
+pub use fleet::{FleetStore, LEASE, MARGIN, NewWorker, Tenure, WorkerInfo};
 pub use host::{Control, Episode, Host, HostFacts, HostId};
 pub use jobs::{
     ATTEMPTS, Buried, DeadLetter, DeadLetterFilter, DeadLetterId, Delivered, Delivery, Enqueued,

@@ -2,6 +2,7 @@
 
 mod address;
 mod connect;
+pub(in crate::store) mod fleet;
 mod passfile;
 #[cfg(test)]
 mod tests;

@@ -6,8 +6,9 @@
 --
 -- `store.version`: of these tables. `store.changes`: how many transactions have changed them, so that each process sees
 -- that another one did.
--- `host.owner`: which worker has the host, until `lease_until`. `fence`: how often the host was claimed. `crashes`: how
--- often since one of the owners has stored an answer or given the host back.
+-- `worker`: the processes that ask URLs. A worker whose lease has ended is removed by another one, with all that it had;
+-- its number, the fence, is not used again. `host.owner`, `task.owner`, `job.worker`: who has it. `host.crashes`: how many
+-- workers have lost the host since one has given it back.
 -- Where texts can be longer than a row of a B-tree, the index is one of hashes; the engine then sees to it that no text
 -- comes twice.
 CREATE TABLE store (
@@ -41,9 +42,7 @@ CREATE TABLE host (
     held BIGINT NOT NULL DEFAULT 0,
     next_due BIGINT,
     next_doubt BIGINT,
-    owner TEXT COLLATE "C",
-    lease_until TIMESTAMPTZ NOT NULL DEFAULT '-infinity',
-    fence BIGINT NOT NULL DEFAULT 0,
+    owner BIGINT,
     crashes BIGINT NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 CREATE TABLE url (
@@ -226,7 +225,8 @@ CREATE TABLE job (
     letter BIGINT,
     key TEXT COLLATE "C",
     failure TEXT COLLATE "C",
-    payload BYTEA NOT NULL
+    payload BYTEA NOT NULL,
+    worker BIGINT
 );
 CREATE INDEX job_turn ON job (queue, state, at);
 CREATE INDEX job_key ON job USING hash (key) WHERE key IS NOT NULL;
@@ -329,6 +329,21 @@ CREATE TABLE hook (
     why TEXT COLLATE "C"
 );
 CREATE INDEX outbox_receiver ON outbox (receiver);
+
+CREATE INDEX host_owner ON host (owner) WHERE owner IS NOT NULL;
+CREATE TABLE worker (
+    worker BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name TEXT COLLATE "C" NOT NULL,
+    process BIGINT NOT NULL,
+    version TEXT COLLATE "C" NOT NULL,
+    joined_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
+    seen_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
+    lease_until TIMESTAMPTZ NOT NULL
+) WITH (fillfactor = 50);
+CREATE TABLE task (
+    name TEXT COLLATE "C" PRIMARY KEY,
+    owner BIGINT NOT NULL
+) WITH (fillfactor = 50);
 
 CREATE FUNCTION dead_letter_counts() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

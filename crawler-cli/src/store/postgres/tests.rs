@@ -10,6 +10,7 @@ use crate::store::{JobStore as _, NewJob, NewUrl, Origin, StoreErrorKind, WatchS
 
 #[path = "../../../tests/common/cluster.rs"]
 mod cluster;
+mod fleet;
 
 use cluster::Cluster;
 
@@ -216,13 +217,21 @@ fn the_tables_are_those_of_sqlite() {
 }
 
 /// What the tables have that those of SQLite have not.
-const MORE: [&str; 6] = [
+const MORE: [&str; 14] = [
     "host.crashes",
-    "host.fence",
-    "host.lease_until",
     "host.owner",
+    "job.worker",
     "store.changes",
     "store.version",
+    "task.name",
+    "task.owner",
+    "worker.joined_at",
+    "worker.lease_until",
+    "worker.name",
+    "worker.process",
+    "worker.seen_at",
+    "worker.version",
+    "worker.worker",
 ];
 
 #[test]

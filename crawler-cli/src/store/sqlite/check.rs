@@ -6,9 +6,8 @@ mod watched;
 use std::fmt;
 use std::path::Path;
 
-use crate::store::sql::Connection;
-
 use super::open;
+use crate::store::sql::Connection;
 use crate::store::tables::failure::Failure;
 use crate::store::{StoreError, StoreErrorKind};
 

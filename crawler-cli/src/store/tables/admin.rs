@@ -1,10 +1,10 @@
 //! What the operator's page and the API keep in the database.
 
-use crate::store::sql::{self, Connection, Optional as _, Row, params};
 use jiff::Timestamp;
 
 use super::failure::Failure;
 use super::{Database, Durability, codec};
+use crate::store::sql::{self, Connection, Optional as _, Row, params};
 use crate::store::{AdminStore, Remembered, SAMPLES_LAST, StoreError, StoredToken};
 
 impl AdminStore for Database {

@@ -11,11 +11,11 @@ use crate::check::{Cause, Class, Redirect, Verdict};
 use crate::store::sql::{self, Row};
 use crate::store::{Answer, Demand, Episode};
 
-pub(super) fn time(millis: i64) -> Result<Timestamp, Failure> {
+pub(in crate::store) fn time(millis: i64) -> Result<Timestamp, Failure> {
     Timestamp::from_millisecond(millis).map_err(|_| Failure::Damaged(format!("time {millis}")))
 }
 
-pub(super) fn optional_time(millis: Option<i64>) -> Result<Option<Timestamp>, Failure> {
+pub(in crate::store) fn optional_time(millis: Option<i64>) -> Result<Option<Timestamp>, Failure> {
     millis.map(time).transpose()
 }
 
@@ -204,7 +204,7 @@ fn json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Failure> {
 }
 
 /// SQLite's integers are signed; a negative count does not occur.
-pub(super) fn count(number: i64) -> u64 {
+pub(in crate::store) fn count(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 

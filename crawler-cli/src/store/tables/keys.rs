@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Bound;
 
-use crate::store::sql::{self, Connection, Optional as _, Statement};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::failure::Failure;
 use super::filter::Filter;
+use crate::store::sql::{self, Connection, Optional as _, Statement};
 
 /// The hashes of URLs, in memory and in the table `url_key`.
 #[derive(Debug)]

@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::store::sql::{Connection, Optional as _, params};
 use url::{Position, Url};
 
 use super::failure::Failure;
@@ -13,7 +12,9 @@ use super::keys::Keys;
 use super::read;
 use super::rejects::Rejects;
 use super::watch::Tally;
-use crate::store::{Cursor, Demand, Host};
+use crate::store::postgres::fleet::Member;
+use crate::store::sql::{Connection, Optional as _, params};
+use crate::store::{Cursor, Demand, Host, HostId};
 
 /// How many URLs in queues have links that are wanted.
 pub(super) fn pages_left(db: &Connection) -> Result<u64, Failure> {
@@ -38,6 +39,17 @@ pub(in crate::store) struct Memory {
     pub(super) tally: Tally,
     pub(super) jobs: Jobs,
     pub(in crate::store) rejects: Rejects,
+    /// The worker whose engine this is, if it is in a fleet.
+    pub(super) member: Option<Member>,
+}
+
+/// The hosts that a worker has; `None` if it has all.
+pub(super) struct Owned(Option<HashSet<HostId>>);
+
+impl Owned {
+    pub(super) fn has(&self, host: HostId) -> bool {
+        self.0.as_ref().is_none_or(|owned| owned.contains(&host))
+    }
 }
 
 /// The numbers that come next.
@@ -104,6 +116,7 @@ impl Memory {
             tally: Tally::load(db)?,
             jobs: Jobs::load(db)?,
             rejects: Rejects::default(),
+            member: None,
         })
     }
 
@@ -122,6 +135,17 @@ impl Memory {
     /// The last change of state, also if it was forgotten with its URL.
     pub(super) fn last_event(&self) -> Cursor {
         Cursor(self.next.event - 1)
+    }
+
+    /// Tells which of these hosts this worker may write about, until the transaction ends.
+    pub(super) fn owned(
+        &self,
+        db: &Connection,
+        hosts: impl Iterator<Item = HostId>,
+    ) -> Result<Owned, Failure> {
+        let member = self.member.as_ref();
+        let owned = member.map(|member| member.owned(db, &hosts.collect()));
+        Ok(Owned(owned.transpose()?))
     }
 
     /// Goes on to what another process has stored.
@@ -148,6 +172,7 @@ impl Memory {
             jobs,
             // What was inserted and is not rejected now costs a look at a row.
             rejects: std::mem::take(&mut self.rejects),
+            member: self.member.take(),
             ..Self::load(db)?
         };
         self.hosts.announced = announced;

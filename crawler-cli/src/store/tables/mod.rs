@@ -6,6 +6,7 @@ pub(super) mod admin;
 pub(super) mod codec;
 pub(super) mod failure;
 mod filter;
+mod fleet;
 mod group;
 pub(super) mod jobs;
 pub(super) mod keys;
@@ -267,6 +268,10 @@ impl Database {
 
     fn begin(&mut self) -> Result<(), Failure> {
         self.db.begin()?;
+        if let Some(member) = &mut self.memory.member {
+            member.beat(&self.db)?;
+            self.memory.jobs.set_worker(member.number());
+        }
         self.catch_up()
     }
 
@@ -274,12 +279,18 @@ impl Database {
         let changes = self.memory.save(&self.db)?;
         self.db.commit()?;
         self.seen = self.seen.and(changes);
+        if let Some(member) = &mut self.memory.member {
+            member.commit();
+        }
         self.memory.commit(&self.db);
         Ok(())
     }
 
     /// After a change that failed: goes back to what is stored.
     fn undo(&mut self) {
+        if let Some(member) = &mut self.memory.member {
+            member.undo();
+        }
         // Some errors have rolled the transaction back already.
         if !self.db.is_autocommit() {
             self.is_broken |= self.db.rollback().is_err();

@@ -1,9 +1,8 @@
 //! Pauses in the database.
 
-use crate::store::sql::{Connection, params};
-
 use super::failure::Failure;
 use super::{Database, Durability, codec};
+use crate::store::sql::{Connection, params};
 use crate::store::{Pause, PauseStore, Scope, StoreError};
 
 impl PauseStore for Database {

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::store::sql::{Connection, Optional as _, Row, Statement};
 use jiff::Timestamp;
 
 use super::codec::{self, ANSWER_COLUMNS, StoredAnswer};
@@ -12,6 +11,7 @@ use super::failure::Failure;
 use super::memory::Memory;
 use super::watch::Finder;
 use crate::check::{Class, Reference};
+use crate::store::sql::{Connection, Optional as _, Row, Statement};
 use crate::store::{
     Control, Counts, Cursor, Demand, EntryId, Event, Host, HostFacts, HostId, LinkId, Past, Queued,
     Record, Selection, UrlHistory, UrlId,
@@ -78,7 +78,7 @@ pub(super) fn host(db: &Connection, number: i64) -> Result<Option<Host>, Failure
     row.map(host_of).transpose()
 }
 
-pub(super) fn host_of(row: Row<'_>) -> Result<Host, Failure> {
+pub(in crate::store) fn host_of(row: Row<'_>) -> Result<Host, Failure> {
     let control = match codec::optional_time(row.get(5)?)? {
         Some(at) => Some(Control {
             at,

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::store::sql::{Connection, Optional as _, Row};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::codec;
@@ -14,6 +13,7 @@ use super::watch::{Watched, is_gone};
 use crate::store::Cursor;
 use crate::store::file::{REJECTED, beside};
 use crate::store::rejected::{Covered, Rejected, key_of};
+use crate::store::sql::{Connection, Optional as _, Row};
 
 /// What the rejected-URL filter has answered, for submitted URLs that were members of their sets already.
 #[derive(Debug, Default)]

@@ -3,12 +3,11 @@
 mod add;
 mod begin;
 
-use crate::store::sql::{self, Connection, Optional as _, Statement, params};
-
 use super::codec;
 use super::failure::Failure;
 use super::memory::{Memory, take};
 use crate::check::life::Record as Life;
+use crate::store::sql::{self, Connection, Optional as _, Statement, params};
 use crate::store::{Added, Answer, Change, Completed, Demand, HostFacts, HostId, Link};
 use add::Adder;
 pub(super) use begin::{begin_run, end_run};

@@ -25,10 +25,10 @@ pub use inline::Inline;
 pub use op::{Nature, Op, StoreHandle, WriterState};
 pub use thread::{Writer, WriterSettings};
 
-use super::{AdminStore, JobStore, PauseStore, Store, StoreError, WatchStore};
+use super::{AdminStore, FleetStore, JobStore, PauseStore, Store, StoreError, WatchStore};
 
 /// A store that can make several changes one transaction.
-pub trait Engine: Store + WatchStore + JobStore + PauseStore + AdminStore {
+pub trait Engine: Store + WatchStore + JobStore + PauseStore + AdminStore + FleetStore {
     /// The changes from now on are one transaction, until the group ends or is abandoned.
     ///
     /// # Errors

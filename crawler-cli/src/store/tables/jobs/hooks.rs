@@ -1,7 +1,6 @@
 //! How far the receivers of webhooks have been told.
 
 use crate::store::sql::{self, Connection, Optional as _, Row, params};
-
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::{Cursor, HookState, NoticeId, Turn};

@@ -2,9 +2,8 @@
 
 use rusqlite::ToSql;
 
-use crate::store::sql::{Connection, params};
-
 use super::letters::{self, SELECT, Stored};
+use crate::store::sql::{Connection, params};
 use crate::store::tables::failure::Failure;
 use crate::store::{DeadLetter, DeadLetterFilter, DeadLetterId, LOOKS, Page, Turn, UrlId};
 

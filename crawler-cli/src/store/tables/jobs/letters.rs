@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use crate::store::sql::{Connection, Optional as _, Row, params};
 use jiff::Timestamp;
 use url::Url;
 
 use super::memory::Jobs;
 use super::outbox;
 use super::queue::Enqueue;
+use crate::store::sql::{Connection, Optional as _, Row, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::tables::memory::{Memory, take};

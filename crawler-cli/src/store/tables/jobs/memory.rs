@@ -2,9 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::store::sql::{Connection, Optional as _, params};
-
 use crate::store::JobCounts;
+use crate::store::sql::{Connection, Optional as _, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 
@@ -15,6 +14,8 @@ pub(in crate::store) struct Jobs {
     /// As they are stored.
     stored: Next,
     queues: HashMap<Box<str>, Queue>,
+    /// The number of this worker, if it is in a fleet.
+    worker: Option<i64>,
     /// The queues whose jobs of processes that have ended were handed out again.
     recovered: HashSet<i64>,
     /// Those of them that were added in this transaction.
@@ -86,6 +87,7 @@ impl Jobs {
         }
         Ok(Self {
             recovered: self.recovered,
+            worker: self.worker,
             ..Self::load(db)?
         })
     }
@@ -173,8 +175,41 @@ impl Jobs {
         self.queue(db, &name)
     }
 
-    pub(super) fn is_recovered(&self, queue: i64) -> bool {
-        self.recovered.contains(&queue)
+    /// Whether no job of the queue was started by a process that has ended, as far as that is known.
+    pub(super) fn is_recovered(&self, db: &Connection, queue: i64) -> Result<bool, Failure> {
+        if self.worker.is_none() {
+            return Ok(self.recovered.contains(&queue));
+        }
+        let lost = format!(
+            "SELECT 1 FROM job WHERE queue = ?1 AND state = 1{} LIMIT 1",
+            self.lost()
+        );
+        Ok(!db.prepare_cached(&lost)?.exists([queue])?)
+    }
+
+    /// The condition for a job that was started by a process that has ended. A process without a fleet has the store for
+    /// itself: at its start, all others have ended.
+    pub(super) fn lost(&self) -> &'static str {
+        match self.worker {
+            None => "",
+            Some(_) => {
+                " AND (job.worker IS NULL OR NOT EXISTS (SELECT 1 FROM worker w WHERE w.worker = job.worker))"
+            }
+        }
+    }
+
+    /// This worker starts jobs from now on.
+    pub(in crate::store) fn set_worker(&mut self, worker: i64) {
+        self.worker = Some(worker);
+    }
+
+    /// Notes that this worker has started a job.
+    pub(super) fn sign(&self, db: &Connection, job: i64) -> Result<(), Failure> {
+        if let Some(worker) = self.worker {
+            db.prepare_cached("UPDATE job SET worker = ?2 WHERE job = ?1")?
+                .execute([job, worker])?;
+        }
+        Ok(())
     }
 
     pub(super) fn set_recovered(&mut self, queue: i64) {

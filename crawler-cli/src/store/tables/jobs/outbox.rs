@@ -1,10 +1,10 @@
 //! The outbox.
 
-use crate::store::sql::{Connection, Optional as _, Row, params};
 use jiff::Timestamp;
 
 use super::letters::{self, Buried};
 use super::memory::Jobs;
+use crate::store::sql::{Connection, Optional as _, Row, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::tables::memory::take;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::store::sql::{Connection, Optional as _, Row, Statement, params};
 use jiff::Timestamp;
 
 use super::letters::{self, Buried, DeadJob};
 use super::memory::Jobs;
+use crate::store::sql::{Connection, Optional as _, Row, Statement, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::tables::memory::take;
@@ -110,7 +110,7 @@ pub(super) fn is_idle(
     let Some(queue) = jobs.known(db, name)? else {
         return Ok(true);
     };
-    if queue.started > 0 && !jobs.is_recovered(queue.id) {
+    if queue.started > 0 && !jobs.is_recovered(db, queue.id)? {
         return Ok(false);
     }
     if queue.waiting == 0 {
@@ -132,7 +132,7 @@ pub(super) fn start(
 ) -> Result<Started, Failure> {
     let queue = jobs.queue(db, name)?.id;
     let mut started = Started::default();
-    if !jobs.is_recovered(queue) {
+    if !jobs.is_recovered(db, queue)? {
         started.poisoned = recover(db, jobs, name, queue, now)?;
         jobs.set_recovered(queue);
     }
@@ -159,6 +159,7 @@ pub(super) fn start(
     let mut update = db.prepare_cached(update)?;
     for job in &started.jobs {
         update.execute([job.id.0, now.as_millisecond()])?;
+        jobs.sign(db, job.id.0)?;
     }
     let count = i64::try_from(started.jobs.len()).unwrap_or(i64::MAX);
     jobs.queue(db, name)?.count(-count, count);
@@ -175,9 +176,12 @@ fn recover(
 ) -> Result<Vec<Poisoned>, Failure> {
     let (now_millis, mut poisoned) = (now.as_millisecond(), Vec::new());
     loop {
-        let last = "SELECT job FROM job WHERE queue = ?1 AND state = 1 AND attempt - spared >= max_attempts LIMIT 1";
+        let last = format!(
+            "SELECT job FROM job WHERE queue = ?1 AND state = 1 AND attempt - spared >= max_attempts{} LIMIT 1",
+            jobs.lost()
+        );
         let last: Option<i64> = db
-            .prepare_cached(last)?
+            .prepare_cached(&last)?
             .query_row([queue], |row| row.get(0))
             .optional()?;
         let Some(id) = last else {
@@ -204,7 +208,8 @@ fn recover(
     }
     let back = "UPDATE job SET state = 0, first_at = coalesce(first_at, at), at = CASE WHEN at < ?2 THEN at ELSE ?2 END, failure = NULL \
          WHERE queue = ?1 AND state = 1";
-    let back = db.prepare_cached(back)?.execute([queue, now_millis])?;
+    let back = format!("{back}{}", jobs.lost());
+    let back = db.prepare_cached(&back)?.execute([queue, now_millis])?;
     let back = i64::try_from(back).unwrap_or(i64::MAX);
     jobs.queue(db, name)?.count(back, -back);
     Ok(poisoned)
@@ -258,7 +263,7 @@ pub(super) fn next_at(
             .query_row([queue.id, state], |row| row.get::<Option<i64>>(0))
     };
     let mut at = first(WAITING)?;
-    if queue.started > 0 && !jobs.is_recovered(queue.id) {
+    if queue.started > 0 && !jobs.is_recovered(db, queue.id)? {
         at = at.into_iter().chain(first(STARTED)?).min();
     }
     codec::optional_time(at)

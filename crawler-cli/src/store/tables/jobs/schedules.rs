@@ -1,8 +1,8 @@
 //! Schedules and their firings.
 
-use crate::store::sql::{self, Connection, Optional as _, Row, params};
 use jiff::Timestamp;
 
+use crate::store::sql::{self, Connection, Optional as _, Row, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::{Firing, ScheduleChange, ScheduleState};

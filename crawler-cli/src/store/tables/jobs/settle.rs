@@ -1,11 +1,11 @@
 //! What became of attempts.
 
-use crate::store::sql::{self, Connection, Optional as _, Statement, params};
 use jiff::Timestamp;
 
 use super::letters::{self, Buried, DeadJob};
 use super::memory::Jobs;
 use super::queue;
+use crate::store::sql::{self, Connection, Optional as _, Statement, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::{ATTEMPTS, JobId, NewDeadLetter, Settled, SettledJobs, Settlement};

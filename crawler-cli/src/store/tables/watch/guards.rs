@@ -1,10 +1,10 @@
 //! Holds, the times in which guards were on, cycles of reconciling, and notices.
 
-use crate::store::sql::{self, Connection, Row, params};
 use jiff::Timestamp;
 
 use super::pieces::sql_limit;
 use crate::check::guard::{Hold, Stops};
+use crate::store::sql::{self, Connection, Row, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::{

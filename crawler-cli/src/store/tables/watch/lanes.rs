@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use crate::store::sql::{Connection, Optional as _, Row};
 use jiff::Timestamp;
 
 use super::bytes::Watched;
 use super::rows::{Outcome, Rows};
 use crate::check::life::State;
+use crate::store::sql::{Connection, Optional as _, Row};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::tables::jobs::letters;
@@ -169,10 +169,15 @@ pub(super) fn judge(
     memory: &mut Memory,
     judgements: &[Judgement],
 ) -> Result<Completion, Failure> {
+    let owned = memory.owned(db, judgements.iter().map(|judgement| judgement.id.host))?;
     let mut rows = Rows::prepare(db)?;
     let mut completion = Completion::default();
     for judgement in judgements {
         let id = judgement.id;
+        if !owned.has(id.host) {
+            completion.count(false);
+            continue;
+        }
         let asked = judgement.life.last_at().unwrap_or(id.due);
         let align = |(lane, due)| (lane, aligned(id.host, asked, due));
         let outcome = Outcome {
@@ -197,9 +202,14 @@ pub(super) fn amend(
     memory: &mut Memory,
     amendments: &[Amendment],
 ) -> Result<Completion, Failure> {
+    let owned = memory.owned(db, amendments.iter().map(|amendment| amendment.id.host))?;
     let mut rows = Rows::prepare(db)?;
     let mut completion = Completion::default();
     for amendment in amendments {
+        if !owned.has(amendment.id.host) {
+            completion.count(false);
+            continue;
+        }
         let outcome = Outcome {
             id: amendment.id,
             life: &amendment.life,

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::store::sql::{Connection, Row, Statement};
 use jiff::Timestamp;
 
 use super::members::host_with_root;
 use super::read::{HOST_DETAIL, WATCHED, host_detail, watched_url};
 use super::sets::SetRow;
 use crate::check::life::State;
+use crate::store::sql::{Connection, Row, Statement};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::{

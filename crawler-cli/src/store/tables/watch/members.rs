@@ -1,12 +1,12 @@
 //! Makes URLs members of sets, and takes them out again.
 
-use crate::store::sql::{Connection, Optional as _, Statement, params};
 use jiff::Timestamp;
 
 use super::bytes::{Watched, beside};
 use super::rows::{Rows, UrlRow};
 use super::sets::{BY_HAND, Members, SetRow, is_gone};
 use crate::check::life::time::to_millis;
+use crate::store::sql::{Connection, Optional as _, Statement, params};
 use crate::store::tables::codec::{self, ANSWER_COLUMNS};
 use crate::store::tables::failure::Failure;
 use crate::store::tables::keys::Lookup;

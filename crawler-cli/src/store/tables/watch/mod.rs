@@ -16,7 +16,6 @@ mod tally;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 
-use crate::store::sql::Connection;
 use jiff::Timestamp;
 
 use super::failure::Failure;
@@ -24,6 +23,7 @@ use super::memory::Memory;
 use super::{Database, Durability, read as read_events};
 use crate::check::guard::Stops;
 use crate::check::life::State;
+use crate::store::sql::Connection;
 use crate::store::{
     Amendment, Completion, Cursor, Cycle, CycleCounts, CycleId, DueUrl, Event, Guarded, HostDetail,
     HostHold, HostId, HostList, Judgement, Lane, Lanes, NewUrl, Notice, NoticeId, Origin, Page,
@@ -129,6 +129,10 @@ impl WatchStore for Database {
         limit: usize,
     ) -> Result<Vec<Ready>, StoreError> {
         self.settle_hosts()?;
+        let claimed = self.as_member(|db, member| member.claim(db, lanes, now, except, limit))?;
+        if let Some(claimed) = claimed {
+            return Ok(claimed);
+        }
         self.read(lanes::ready(&self.db, lanes, now, except, limit))
     }
 

@@ -1,6 +1,5 @@
 //! Changes that may concern many URLs, in pieces.
 
-use crate::store::sql::Connection;
 use jiff::Timestamp;
 
 use super::bytes::Watched;
@@ -9,6 +8,7 @@ use super::rows::Rows;
 use super::sets::SetRow;
 use crate::check::life::State;
 use crate::check::life::time::to_millis;
+use crate::store::sql::Connection;
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::tables::jobs::letters;

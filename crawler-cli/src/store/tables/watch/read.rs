@@ -2,12 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use crate::store::sql::{Connection, Row};
-
 use super::bytes::Watched;
 use super::members::host_with_root;
 use super::pieces::known;
 use super::sets::SetRow;
+use crate::store::sql::{Connection, Row};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::tables::memory::Memory;

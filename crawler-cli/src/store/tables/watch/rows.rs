@@ -1,6 +1,5 @@
 //! The rows of watched URLs, and their due rows. All changes of them are here, so that rows and counts agree.
 
-use crate::store::sql::{Connection, Statement, params};
 use jiff::Timestamp;
 
 use super::bytes::{Watched, beside};
@@ -8,6 +7,7 @@ use super::sets::is_gone;
 use super::tally::Tally;
 use crate::check::life::time::to_millis;
 use crate::check::life::{Record as Life, State};
+use crate::store::sql::{Connection, Statement, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::tables::memory::Memory;

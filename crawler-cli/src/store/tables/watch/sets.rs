@@ -1,9 +1,9 @@
 //! Sets and their members.
 
-use crate::store::sql::{self, Connection, Optional as _, Row, Statement, params};
 use jiff::Timestamp;
 
 use crate::check::life::State;
+use crate::store::sql::{self, Connection, Optional as _, Row, Statement, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::{Reading, SetInfo, Swept};

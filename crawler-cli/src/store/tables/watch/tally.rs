@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::store::sql::{self, Connection, Optional as _, params};
-
 use crate::check::life::State;
+use crate::store::sql::{self, Connection, Optional as _, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::{Lane, Lanes, WatchCounts};

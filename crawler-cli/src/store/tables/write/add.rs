@@ -1,10 +1,10 @@
 //! Adds links.
 
-use crate::store::sql::{Connection, Optional as _, Row, Statement, params};
 use url::Position;
 
 use super::{Answers, answered};
 use crate::check::Reference;
+use crate::store::sql::{Connection, Optional as _, Row, Statement, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::tables::keys::Lookup;

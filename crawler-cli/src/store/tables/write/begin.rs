@@ -1,9 +1,9 @@
 //! Begins and ends runs.
 
-use crate::store::sql::{Connection, Optional as _, params};
 use jiff::Timestamp;
 
 use crate::store::Run;
+use crate::store::sql::{Connection, Optional as _, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::tables::memory::{Memory, pages_left};

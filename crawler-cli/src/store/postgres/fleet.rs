@@ -1,0 +1,229 @@
+//! Workers that share the hosts of a store in PostgreSQL.
+//!
+//! A lease is that of the worker, not of each host: one row says how long everything that the worker has is its own. All
+//! times here are those of the database.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use crate::store::sql::{Connection, Optional as _, params};
+use crate::store::tables::codec;
+use crate::store::tables::failure::Failure;
+use crate::store::tables::read::host_of;
+use crate::store::{HostId, Lanes, MARGIN, NewWorker, Ready, Tenure, WorkerInfo};
+
+/// A worker of the fleet: what its engine knows.
+#[derive(Debug)]
+pub(in crate::store) struct Member {
+    worker: NewWorker,
+    number: i64,
+    tenure: Tenure,
+    /// A sign of life that is in the open transaction: the number, and when it was sent.
+    sent: Option<(i64, Instant)>,
+    /// When it was last looked for workers whose lease has ended.
+    reaped: Option<Instant>,
+}
+
+impl Member {
+    pub(in crate::store) fn new(worker: &NewWorker) -> Self {
+        Self {
+            worker: worker.clone(),
+            number: 0,
+            tenure: Tenure::ended(),
+            sent: None,
+            reaped: None,
+        }
+    }
+
+    pub(in crate::store) fn tenure(&self) -> &Tenure {
+        &self.tenure
+    }
+
+    pub(in crate::store) fn number(&self) -> i64 {
+        self.number
+    }
+
+    /// Gives a sign of life with the transaction that is open. A worker that was taken for dead joins again.
+    pub(in crate::store) fn beat(&mut self, db: &Connection) -> Result<(), Failure> {
+        let sent_at = Instant::now();
+        let lease = millis(self.worker.lease);
+        let renew = "UPDATE worker SET seen_at = clock_timestamp(), lease_until = clock_timestamp() + CAST(?2 AS BIGINT) * interval '1 millisecond' \
+             WHERE worker = ?1";
+        let renewed = db.prepare_cached(renew)?.execute([self.number, lease])?;
+        if renewed == 0 {
+            let join = "INSERT INTO worker (name, process, version, lease_until) \
+                 VALUES (?1, ?2, ?3, clock_timestamp() + CAST(?4 AS BIGINT) * interval '1 millisecond') \
+                 RETURNING worker";
+            let row = params![
+                self.worker.name,
+                self.worker.process,
+                self.worker.version,
+                lease
+            ];
+            self.number = db.query_row(join, row, |row| row.get(0))?;
+        }
+        self.sent = Some((self.number, sent_at));
+        let is_soon = |at: Instant| sent_at.saturating_duration_since(at) < self.worker.lease / 12;
+        if !self.reaped.is_some_and(is_soon) {
+            self.reaped = Some(sent_at);
+            reap(db)?;
+        }
+        Ok(())
+    }
+
+    /// The transaction is stored, and the sign of life with it.
+    pub(in crate::store) fn commit(&mut self) {
+        if let Some((number, sent_at)) = self.sent.take() {
+            let lasts = self
+                .worker
+                .lease
+                .saturating_sub(MARGIN.min(self.worker.lease / 6));
+            self.tenure.renew(number, sent_at + lasts);
+        }
+    }
+
+    /// The transaction was taken back.
+    pub(in crate::store) fn undo(&mut self) {
+        self.sent = None;
+        self.number = self.tenure.number();
+    }
+
+    /// Those of these hosts that the worker has. Nobody takes them over before the transaction ends.
+    pub(in crate::store) fn owned(
+        &self,
+        db: &Connection,
+        hosts: &HashSet<HostId>,
+    ) -> Result<HashSet<HostId>, Failure> {
+        let query = "SELECT host FROM host WHERE owner = ?1 AND host = ANY (CAST(CAST(?2 AS TEXT) AS BIGINT[])) \
+             ORDER BY host FOR NO KEY UPDATE";
+        let row = params![self.number, array(hosts)];
+        let owned = db.prepare_cached(query)?.query_all(row, |row| row.get(0))?;
+        Ok(owned.into_iter().map(HostId).collect())
+    }
+
+    /// Claims hosts with something due, and reads those that the worker has already.
+    pub(in crate::store) fn claim(
+        &self,
+        db: &Connection,
+        lanes: Lanes,
+        now: Timestamp,
+        except: &HashSet<HostId>,
+        limit: usize,
+    ) -> Result<Vec<Ready>, Failure> {
+        let next = match lanes {
+            Lanes::Schedule => "next_due",
+            Lanes::Doubt => "next_doubt",
+        };
+        let columns = "h.host, h.root, h.no_head_until, h.head_lies_until, h.answered_at, h.control_at, \
+             h.control_status, h.episodes";
+        let away = "ANY (CAST(CAST(?4 AS TEXT) AS BIGINT[]))";
+        // Not more than the limit are locked: the sub-select is run once.
+        let claim = format!(
+            "WITH c AS MATERIALIZED (SELECT host FROM host WHERE {next} <= ?2 AND (owner IS NULL OR owner = ?1) \
+             AND NOT (host = {away}) ORDER BY {next}, host LIMIT ?3 FOR NO KEY UPDATE SKIP LOCKED) \
+             UPDATE host h SET owner = ?1 FROM c WHERE h.host = c.host RETURNING {columns}, h.{next}, h.urls"
+        );
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let row = params![self.number, now.as_millisecond(), limit, array(except)];
+        let mut claim = db.prepare_cached(&claim)?;
+        let mut rows = claim.query(row)?;
+        let mut ready = Vec::new();
+        while let Some(row) = rows.next()? {
+            ready.push(Ready {
+                host: host_of(row)?,
+                next: codec::time(row.get(8)?)?,
+                urls: codec::count(row.get(9)?),
+            });
+        }
+        ready.sort_by_key(|ready: &Ready| (ready.next, ready.host.id));
+        Ok(ready)
+    }
+
+    /// Gives back hosts that are not in use.
+    pub(in crate::store) fn release(
+        &self,
+        db: &Connection,
+        in_use: &HashSet<HostId>,
+    ) -> Result<u64, Failure> {
+        let release = "UPDATE host SET owner = NULL, crashes = 0 \
+             WHERE owner = ?1 AND NOT (host = ANY (CAST(CAST(?2 AS TEXT) AS BIGINT[])))";
+        let row = params![self.number, array(in_use)];
+        Ok(db.prepare_cached(release)?.execute(row)? as u64)
+    }
+
+    /// Gives everything back.
+    pub(in crate::store) fn leave(&self, db: &Connection) -> Result<(), Failure> {
+        self.release(db, &HashSet::new())?;
+        for leave in [
+            "DELETE FROM task WHERE owner = ?1",
+            "DELETE FROM worker WHERE worker = ?1",
+        ] {
+            db.prepare_cached(leave)?.execute([self.number])?;
+        }
+        Ok(())
+    }
+
+    /// Takes a task that nobody has who is there.
+    pub(in crate::store) fn take_task(&self, db: &Connection, name: &str) -> Result<bool, Failure> {
+        let take = "INSERT INTO task AS t (name, owner) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE \
+             SET owner = excluded.owner WHERE t.owner = excluded.owner \
+             OR NOT EXISTS (SELECT 1 FROM worker w WHERE w.worker = t.owner) RETURNING owner";
+        let owner = db.query_row(take, params![name, self.number], |row| row.get::<i64>(0));
+        Ok(owner.optional()?.is_some())
+    }
+}
+
+/// Takes everything from workers whose lease has ended.
+fn reap(db: &Connection) -> Result<(), Failure> {
+    let dead = "DELETE FROM worker WHERE worker IN (SELECT worker FROM worker \
+         WHERE lease_until < clock_timestamp() ORDER BY worker FOR UPDATE SKIP LOCKED) RETURNING worker, name";
+    let dead: Vec<(i64, String)> = db
+        .prepare_cached(dead)?
+        .query_all([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    for (worker, name) in dead {
+        let take = "UPDATE host SET owner = NULL, crashes = crashes + 1 WHERE owner = ?1";
+        let hosts = db.prepare_cached(take)?.execute([worker])?;
+        tracing::warn!(
+            worker = name,
+            hosts,
+            "a worker has not given a sign of life in time"
+        );
+    }
+    Ok(())
+}
+
+/// The workers of the fleet.
+pub(in crate::store) fn workers(db: &Connection) -> Result<Vec<WorkerInfo>, Failure> {
+    let query = "SELECT w.worker, w.name, w.process, w.version, \
+         CAST(extract(epoch FROM clock_timestamp() - w.joined_at) * 1000 AS BIGINT), \
+         CAST(extract(epoch FROM clock_timestamp() - w.seen_at) * 1000 AS BIGINT), \
+         (SELECT count(*) FROM host h WHERE h.owner = w.worker) FROM worker w ORDER BY w.worker";
+    let mut query = db.prepare_cached(query)?;
+    let mut rows = query.query([])?;
+    let mut workers = Vec::new();
+    while let Some(row) = rows.next()? {
+        let time = |column| Ok::<_, Failure>(Duration::from_millis(codec::count(row.get(column)?)));
+        workers.push(WorkerInfo {
+            number: row.get(0)?,
+            name: row.get(1)?,
+            process: row.get(2)?,
+            version: row.get(3)?,
+            age: time(4)?,
+            silent: time(5)?,
+            hosts: codec::count(row.get(6)?),
+        });
+    }
+    Ok(workers)
+}
+
+/// Numbers in the words of PostgreSQL.
+fn array(hosts: &HashSet<HostId>) -> String {
+    let numbers: Vec<String> = hosts.iter().map(|host| host.0.to_string()).collect();
+    format!("{{{}}}", numbers.join(","))
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,239 @@
+//! Workers that share a store.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use super::cluster::Cluster;
+use super::{at, open};
+use crate::check::Verdict;
+use crate::store::tables::Database;
+use crate::store::{
+    Answer, DueUrl, FleetStore as _, HostId, JobStore as _, Judgement, LEASE, Lane, Lanes, NewJob,
+    NewUrl, NewWorker, Origin, Ready, Settled, Settlement, Tenure, WatchStore as _,
+};
+
+/// A lease that ends while a test waits for the end.
+const SHORT: Duration = Duration::from_secs(1);
+
+/// A store with one URL on each of these hosts.
+fn filled(hosts: u32) -> String {
+    let url = Cluster::shared().database();
+    let new = (0..hosts).map(|host| NewUrl::parse(&format!("http://h{host}.example/")));
+    let new: Vec<NewUrl> = new.map(|url| url.expect("a URL")).collect();
+    let submitted = open(&url).submit("docs", Origin::Hand, &new, at(0));
+    submitted.expect("written");
+    url
+}
+
+fn join(url: &str, name: &str, lease: Duration) -> (Database, Tenure) {
+    let mut store = open(url);
+    let worker = NewWorker {
+        name: name.to_owned(),
+        process: std::process::id(),
+        version: "test".to_owned(),
+        lease,
+    };
+    let tenure = store.join_fleet(&worker).expect("joined");
+    (store, tenure)
+}
+
+fn ready(store: &mut Database, limit: usize) -> Vec<Ready> {
+    let ready = store.ready(Lanes::Schedule, at(1), &HashSet::new(), limit);
+    ready.expect("readable")
+}
+
+fn hosts(ready: &[Ready]) -> HashSet<HostId> {
+    ready.iter().map(|ready| ready.host.id).collect()
+}
+
+fn due(store: &mut Database, host: HostId) -> Vec<DueUrl> {
+    let due = store.due(host, Lane::Routine, None, at(1), 10);
+    due.expect("readable")
+}
+
+fn judgement(due: &DueUrl) -> Judgement {
+    Judgement {
+        id: due.id,
+        answer: Some(Answer::of(Verdict::Ok)),
+        life: due.life.clone(),
+        changes: Vec::new(),
+        next: Some((Lane::Routine, at(1_000))),
+        dead_letter: None,
+    }
+}
+
+/// Waits until something is so.
+fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+#[ignore = "needs postgresql"]
+fn a_host_has_one_worker() {
+    let url = filled(20);
+    let taken: Vec<HashSet<HostId>> = std::thread::scope(|scope| {
+        let worker = |name: String| {
+            let url = &url;
+            scope.spawn(move || {
+                let (mut store, tenure) = join(url, &name, LEASE);
+                assert!(!tenure.is_over(Instant::now()));
+                let mut mine = HashSet::new();
+                loop {
+                    let ready = store
+                        .ready(Lanes::Schedule, at(1), &mine, 2)
+                        .expect("readable");
+                    if ready.is_empty() {
+                        // Until all have looked: a worker that ends gives nothing back.
+                        return (mine, store);
+                    }
+                    mine.extend(hosts(&ready));
+                }
+            })
+        };
+        let threads: Vec<_> = (0..4).map(|number| worker(format!("w{number}"))).collect();
+        let ended: Vec<_> = threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic"))
+            .collect();
+        ended.into_iter().map(|(mine, _)| mine).collect()
+    });
+    let all: HashSet<HostId> = taken.iter().flatten().copied().collect();
+    assert_eq!(all.len(), 20);
+    assert_eq!(taken.iter().map(HashSet::len).sum::<usize>(), 20);
+}
+
+#[test]
+#[ignore = "needs postgresql"]
+fn what_is_given_back_is_for_others() {
+    let url = filled(3);
+    let (mut one, _) = join(&url, "one", LEASE);
+    let (mut two, _) = join(&url, "two", LEASE);
+    let mine = hosts(&ready(&mut one, 10));
+    assert_eq!((mine.len(), ready(&mut two, 10).len()), (3, 0));
+    // What a worker has, it gets again.
+    assert_eq!(hosts(&ready(&mut one, 10)), mine);
+    let kept = mine.iter().copied().next().expect("three");
+    assert_eq!(one.release(&HashSet::from([kept])).expect("written"), 2);
+    assert_eq!(hosts(&ready(&mut two, 10)).len(), 2);
+    let workers = two.workers().expect("read");
+    let counts: Vec<(&str, u64)> = workers
+        .iter()
+        .map(|worker| (&*worker.name, worker.hosts))
+        .collect();
+    assert_eq!(counts, [("one", 1), ("two", 2)]);
+    one.leave_fleet().expect("written");
+    assert_eq!(hosts(&ready(&mut two, 10)).len(), 3);
+    assert_eq!(two.workers().expect("read").len(), 1);
+}
+
+/// A worker that gave no sign of life is stopped by its own clock first. What it says afterwards changes nothing, and it is
+/// a new worker from then on.
+#[test]
+#[ignore = "needs postgresql"]
+fn a_worker_that_was_taken_for_dead_changes_nothing() {
+    let url = filled(1);
+    let (mut one, tenure) = join(&url, "one", SHORT);
+    let host = ready(&mut one, 10)[0].host.id;
+    let asked = due(&mut one, host);
+    let number = tenure.number();
+    let (mut two, _) = join(&url, "two", LEASE);
+    wait("the lease ends", || {
+        two.beat().expect("written");
+        !ready(&mut two, 10).is_empty()
+    });
+    assert!(tenure.is_over(Instant::now()));
+    let late = one.judge(&[judgement(&asked[0])]).expect("written");
+    assert_eq!((late.stored, late.stale), (0, 1));
+    assert_ne!(tenure.number(), number);
+    assert!(!tenure.is_over(Instant::now()));
+    let own = due(&mut two, host);
+    assert_eq!(own.len(), 1);
+    let stored = two.judge(&[judgement(&own[0])]).expect("written");
+    assert_eq!((stored.stored, stored.stale), (1, 0));
+    assert!(due(&mut two, host).is_empty());
+}
+
+/// As long as a worker stores answers, its lease does not end.
+#[test]
+#[ignore = "needs postgresql"]
+fn an_answer_is_a_sign_of_life() {
+    let url = filled(1);
+    let (mut one, tenure) = join(&url, "one", SHORT);
+    let host = ready(&mut one, 10)[0].host.id;
+    let (mut two, _) = join(&url, "two", LEASE);
+    let (began, mut now) = (Instant::now(), at(1));
+    while began.elapsed() < SHORT * 3 {
+        let asked = one
+            .due(host, Lane::Routine, None, now, 10)
+            .expect("readable");
+        let next = asked[0].id.due + Duration::from_secs(1);
+        let judgement = Judgement {
+            next: Some((Lane::Routine, next)),
+            ..judgement(&asked[0])
+        };
+        // On a machine so busy that the lease ended nevertheless, nothing is stored.
+        let number = tenure.number();
+        let stored = one.judge(&[judgement]).expect("written").stored;
+        if number != tenure.number() {
+            return;
+        }
+        assert_eq!(stored, 1);
+        two.beat().expect("written");
+        assert_eq!(ready(&mut two, 10).len(), 0);
+        now = next + Duration::from_secs(10);
+    }
+}
+
+#[test]
+#[ignore = "needs postgresql"]
+fn a_task_has_one_worker() {
+    let url = filled(1);
+    let (mut one, _) = join(&url, "one", SHORT);
+    let (mut two, _) = join(&url, "two", LEASE);
+    assert!(one.take_task("sets").expect("written"));
+    assert!(one.take_task("sets").expect("written"));
+    assert!(!two.take_task("sets").expect("written"));
+    assert!(two.take_task("hooks").expect("written"));
+    wait("the lease ends", || two.take_task("sets").expect("written"));
+    assert!(!one.take_task("sets").expect("written"));
+    two.leave_fleet().expect("written");
+    assert!(one.take_task("hooks").expect("written"));
+}
+
+/// A job belongs to the worker that has started it, as long as the worker is there.
+#[test]
+#[ignore = "needs postgresql"]
+fn jobs_of_a_worker_that_is_gone_are_started_again() {
+    let url = filled(1);
+    let (mut one, _) = join(&url, "one", SHORT);
+    let (mut two, _) = join(&url, "two", LEASE);
+    let job = NewJob {
+        max_attempts: 3,
+        ..NewJob::new("mail", b"hello")
+    };
+    one.enqueue(&[job], at(0)).expect("written");
+    let mine = one.start("mail", at(1), 10).expect("written").jobs;
+    assert_eq!(mine.len(), 1);
+    assert_eq!(two.start("mail", at(1), 10).expect("written").jobs.len(), 0);
+    let mut again = Vec::new();
+    wait("the lease ends", || {
+        two.beat().expect("written");
+        again = two.start("mail", at(1), 10).expect("written").jobs;
+        !again.is_empty()
+    });
+    assert_eq!(again[0].attempt, 2);
+    let done = |job: &crate::store::StartedJob| Settlement {
+        job: job.id,
+        attempt: job.attempt,
+        settled: Settled::Done,
+    };
+    let late = one.settle(&[done(&mine[0])], at(2)).expect("written");
+    assert_eq!(late.stale, 1);
+    let settled = two.settle(&[done(&again[0])], at(2)).expect("written");
+    assert_eq!(settled.stale, 0);
+    assert_eq!(one.job_counts("mail").expect("read").started, 0);
+}
