@@ -14,6 +14,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal};
+
 /// A server.
 pub(crate) struct Cluster {
     folder: PathBuf,
@@ -48,9 +50,10 @@ impl Cluster {
         if is_root() {
             run(Command::new("chown").arg("postgres").arg(&folder));
         }
+        // A server that was paused gets its signals when it goes on; a program that still makes files ends soon.
         let stop = format!(
-            "cat >/dev/null; kill -CONT $(cat {place}/data/postmaster.pid 2>/dev/null) 2>/dev/null; \
-             {bin}/pg_ctl -D {place}/data -m immediate stop >/dev/null 2>&1; rm -rf {place}",
+            "cat; read -r pid <{place}/data/postmaster.pid; kill -CONT $pid $(cat /proc/$pid/task/$pid/children); \
+             {bin}/pg_ctl -D {place}/data -m immediate stop; until rm -rf {place}; do sleep 0.1; done",
             bin = programs().display()
         );
         let watcher = user(Command::new("setsid"))
@@ -143,13 +146,62 @@ impl Cluster {
         assert!(self.pg_ctl(&["-w", "-m", "fast", "stop"]), "{}", self.log());
     }
 
-    /// Kills the server, as a machine that fails does.
+    pub(crate) fn restart(&self) {
+        self.stop();
+        self.start();
+    }
+
+    /// Kills all processes of the server, as a machine that fails does.
     pub(crate) fn kill(&self) {
-        assert!(
-            self.pg_ctl(&["-w", "-m", "immediate", "stop"]),
-            "{}",
-            self.log()
-        );
+        self.pause();
+        let processes = self.processes();
+        for process in &processes {
+            signal(*process, Signal::KILL);
+        }
+        let began = Instant::now();
+        while processes.iter().any(|process| runs(*process)) {
+            assert!(began.elapsed() < PATIENCE, "{processes:?} do not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // The next server could take a process that is dead, but not yet collected, for one that runs.
+        for name in [
+            "data/postmaster.pid".to_owned(),
+            format!(".s.PGSQL.{}.lock", self.port),
+        ] {
+            std::fs::remove_file(self.folder.join(name)).expect("a file of the server");
+        }
+    }
+
+    /// Stops all processes of the server, without a word to those who are connected. Who connects waits.
+    pub(crate) fn pause(&self) {
+        // The first one begins the others.
+        signal(self.first_process(), Signal::STOP);
+        for process in self.processes() {
+            signal(process, Signal::STOP);
+        }
+    }
+
+    /// Lets a server that was paused go on.
+    pub(crate) fn resume(&self) {
+        for process in self.processes() {
+            signal(process, Signal::CONT);
+        }
+    }
+
+    /// The process that accepts connections.
+    pub(crate) fn first_process(&self) -> Pid {
+        let file = std::fs::read_to_string(self.folder.join("data/postmaster.pid"));
+        pid(file.expect("a server that runs").lines().next())
+    }
+
+    /// All processes of the server, the first one first.
+    fn processes(&self) -> Vec<Pid> {
+        let first = self.first_process();
+        let number = first.as_raw_pid();
+        let children = std::fs::read_to_string(format!("/proc/{number}/task/{number}/children"));
+        let children = children.unwrap_or_default();
+        let children = children.split_whitespace().map(|child| pid(Some(child)));
+        std::iter::once(first).chain(children).collect()
     }
 
     fn pg_ctl(&self, args: &[&str]) -> bool {
@@ -232,6 +284,26 @@ fn programs() -> &'static Path {
             Some((number, version.path().join("bin")))
         });
         numbered.max().expect("a version of PostgreSQL").1
+    })
+}
+
+fn pid(text: Option<&str>) -> Pid {
+    let number = text.and_then(|text| text.trim().parse().ok());
+    number.and_then(Pid::from_raw).expect("a process")
+}
+
+/// A process that has ended meanwhile needs no signal.
+fn signal(process: Pid, signal: Signal) {
+    let _ = rustix::process::kill_process(process, signal);
+}
+
+/// Whether a process has not ended.
+pub(crate) fn runs(process: Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid()));
+    // The state follows the name, which ends with a parenthesis. Z: ended, but not yet collected.
+    stat.is_ok_and(|stat| {
+        let state = stat.rsplit(") ").next().unwrap_or_default();
+        !state.starts_with(['Z', 'X'])
     })
 }
 
