@@ -50,6 +50,8 @@ pub enum StoreErrorKind {
     Older(i64, i64),
     /// The file belongs to the store itself, and cannot take its backup.
     OwnFile,
+    /// The store is a database of a server, whose own programs do this.
+    Server,
 }
 
 impl StoreErrorKind {
@@ -67,6 +69,7 @@ impl StoreErrorKind {
             | Self::Newer(..)
             | Self::Older(..)
             | Self::OwnFile
+            | Self::Server
             | Self::NetworkFileSystem(_)
             | Self::Damaged(_)
             | Self::Database(_)
@@ -88,6 +91,7 @@ impl StoreErrorKind {
             Self::Older(version, needed) => Self::Older(*version, *needed),
             Self::NetworkFileSystem(kind) => Self::NetworkFileSystem(kind),
             Self::OwnFile => Self::OwnFile,
+            Self::Server => Self::Server,
             Self::ReadOnly => Self::ReadOnly,
             Self::Full => Self::Full,
             Self::Damaged(what) => Self::Damaged(what.clone()),
@@ -156,6 +160,9 @@ impl fmt::Display for StoreError {
             | StoreErrorKind::Database(what) => f.write_str(what),
             StoreErrorKind::Panicked(what) => write!(f, "a change failed: {what}"),
             StoreErrorKind::Closed => f.write_str("has been closed"),
+            StoreErrorKind::Server => f.write_str(
+                "is for stores in files; a server has programs of its own, such as pg_dump",
+            ),
             StoreErrorKind::OwnFile => {
                 f.write_str("belongs to the store itself; name another file")
             }

@@ -24,6 +24,7 @@ mod host;
 mod jobs;
 mod link;
 mod pause;
+mod place;
 pub mod postgres;
 mod queue;
 mod record;
@@ -54,10 +55,12 @@ pub use jobs::{
 };
 pub use link::{Added, Demand, JudgedLink, Link, Target, UrlId};
 pub use pause::{Pause, PauseStore, Scope};
+pub use place::Place;
 pub use queue::{Change, Completed, EntryId, Past, Queued};
 pub(crate) use record::SKIPPED;
 pub use record::{Counts, Cursor, Event, LinkId, Record, Selection, UrlHistory};
 pub use run::Run;
+pub use tables::Database;
 pub use watch::{
     Amendment, CYCLES, Completion, Cycle, CycleCounts, CycleId, DueId, DueUrl, Guarded, HoldEnd,
     HostDetail, HostHold, HostList, Judgement, LOOKS, Lane, Lanes, NOTICES, NewUrl, Notice,

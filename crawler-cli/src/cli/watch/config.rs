@@ -66,7 +66,7 @@ fn main(words: Vec<OsString>) -> ExitCode {
 /// the configuration.
 fn is_open(loaded: &Loaded) -> bool {
     let config = &loaded.config;
-    let has_token = || match Reader::open(&config.store.file) {
+    let has_token = || match Reader::open(&config.store.place) {
         Ok(mut reader) => reader.tokens().is_ok_and(|tokens| !tokens.is_empty()),
         Err(_) => false,
     };

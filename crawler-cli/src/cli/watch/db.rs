@@ -79,7 +79,7 @@ fn backup(values: &Values, file: &Path) -> Result<(), Failure> {
         return Err(Failure::Failed(why));
     }
     let mut pages = 0;
-    sqlite::backup(&store, file, &mut |_, total| pages = total)?;
+    sqlite::backup(store.only_file()?, file, &mut |_, total| pages = total)?;
     let name = safe(&file.display().to_string());
     match values.is_json {
         true => print(&format!("{}\n", json!({ "backup": name, "pages": pages }))),
@@ -89,7 +89,7 @@ fn backup(values: &Values, file: &Path) -> Result<(), Failure> {
 
 fn restore(values: &Values, file: &Path) -> Result<(), Failure> {
     let store = values.store()?;
-    let restored = sqlite::restore(file, &store, Timestamp::now())?;
+    let restored = sqlite::restore(file, store.only_file()?, Timestamp::now())?;
     let aside = restored
         .aside
         .map(|aside| safe(&aside.display().to_string()));
@@ -97,14 +97,14 @@ fn restore(values: &Values, file: &Path) -> Result<(), Failure> {
         true => print(&format!("{}\n", json!({ "aside": aside }))),
         false => {
             let aside = aside.map(|aside| format!("; the store as it was is {aside}"));
-            let store = safe(&store.display().to_string());
+            let store = safe(&store.to_string());
             print(&format!("restored {store}{}\n", aside.unwrap_or_default()))
         }
     }
 }
 
 fn check(values: &Values) -> Result<(), Failure> {
-    let report = sqlite::check(&values.store()?)?;
+    let report = sqlite::check(values.store()?.only_file()?)?;
     let mut text = String::new();
     if values.is_json {
         let problems = report.problems.iter().map(|problem| {
@@ -136,7 +136,7 @@ fn check(values: &Values) -> Result<(), Failure> {
 }
 
 fn migrate(values: &Values) -> Result<(), Failure> {
-    let migrated = sqlite::migrate(&values.store()?)?;
+    let migrated = sqlite::migrate(values.store()?.only_file()?)?;
     match values.is_json {
         true => print(&format!(
             "{}\n",

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::marker::PhantomData;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use jiff::{SignedDuration, Timestamp};
@@ -15,7 +14,7 @@ use crate::cli::manual::Manual;
 use crate::cli::option::{Opt, Section, any, one_of};
 use crate::cli::parse::{CommandLine, Syntax, UsageError, parse};
 use crate::cli::{self, FAILED, USAGE, wrong_usage};
-use crate::store::StoreError;
+use crate::store::{Place, StoreError};
 use crate::terminal;
 use crate::values;
 use crate::watch::config::{Loaded, environment};
@@ -186,9 +185,9 @@ impl Values {
         Loaded::read(&file, &environment()).map_err(Failure::Config)
     }
 
-    /// The file of the store.
-    pub(super) fn store(&self) -> Result<PathBuf, Failure> {
-        Ok(self.load()?.config.store.file)
+    /// Where the store is.
+    pub(super) fn store(&self) -> Result<Place, Failure> {
+        Ok(self.load()?.config.store.place)
     }
 
     /// Opens the store for reading.
@@ -200,7 +199,7 @@ impl Values {
     pub(super) fn hand(&self) -> Result<Hand, Failure> {
         let config = self.load()?.config;
         let schedules = Schedules::from(&*config.schedules);
-        let hand = Hand::reach(&config.store.file, config.policy.rules, schedules)?;
+        let hand = Hand::reach(&config.store.place, config.policy.rules, schedules)?;
         Ok(hand)
     }
 

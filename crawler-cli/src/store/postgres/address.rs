@@ -26,6 +26,8 @@ use super::tls::{Roots, Tls, Trust};
 /// ```
 #[derive(Clone)]
 pub struct Address {
+    /// As it was given.
+    text: String,
     pub(super) config: Config,
     pub(super) tls: Tls,
     /// Whether a server is used that may lose what it has committed.
@@ -44,6 +46,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long what was sent may be without an acknowledgement, and how long a connection may be silent before the server
 /// is asked whether it is still there.
 const SILENCE: Duration = Duration::from_secs(10);
+
+impl Address {
+    /// Uses this password.
+    pub fn set_password(&mut self, password: &str) {
+        self.config.password(password);
+    }
+}
 
 impl FromStr for Address {
     type Err = BadAddress;
@@ -106,12 +115,22 @@ impl FromStr for Address {
             _ => SslMode::Require,
         });
         Ok(Self {
+            text: text.to_owned(),
             config,
             tls,
             may_lose: ours.may_lose,
         })
     }
 }
+
+impl PartialEq for Address {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |address: &Self| address.config.get_password().map(<[u8]>::to_vec);
+        self.text == other.text && key(self) == key(other)
+    }
+}
+
+impl Eq for Address {}
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

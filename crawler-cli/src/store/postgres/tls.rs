@@ -14,7 +14,7 @@ use rustls::{
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// Whom to trust, and who this is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Tls {
     pub(super) trust: Trust,
     pub(super) roots: Roots,
@@ -38,7 +38,7 @@ pub(super) enum Trust {
 }
 
 /// The authorities.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Roots {
     /// Those of the system.
     System,

@@ -159,6 +159,8 @@ impl Database {
     pub(crate) fn begin_moment(&mut self) -> Result<(), StoreError> {
         // A reading that a panic has cut off.
         self.end_moment();
+        let reconnected = self.db.reconnect().map_err(Failure::from);
+        self.read(reconnected)?;
         let begun = self.db.begin_moment().map_err(Failure::from);
         let begun = begun.and_then(|()| self.catch_up());
         if begun.is_err() {
@@ -221,6 +223,16 @@ impl Database {
         let mut plan = self.db.sqlite().prepare(&explain).expect("valid");
         let steps = plan.raw_query().mapped(|row| row.get::<_, String>(3));
         steps.map(|step| step.expect("text")).collect()
+    }
+
+    /// How many bytes the tables take in a server.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn size(&mut self) -> Result<u64, StoreError> {
+        let size = "SELECT pg_database_size(current_database())";
+        let size = self.db.query_row(size, [], |row| row.get(0));
+        self.read(size.map(codec::count).map_err(Failure::from))
     }
 
     /// What the rejected-URL filter has answered: keep it before the store is given away.

@@ -1,11 +1,15 @@
 //! Values that are right alone and wrong together.
 
 use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
 use super::Config;
 use super::entries::{JobConfig, Source};
 use super::reader::Reader;
 use crate::toml_text;
+
+/// A worker on a busy machine gives a sign of life at least this often.
+const LEAST_LEASE: Duration = Duration::from_secs(10);
 
 /// Tells the reader of everything in the configuration that contradicts something else.
 pub(super) fn find(config: &Config, reader: &mut Reader<'_>) {
@@ -18,8 +22,11 @@ pub(super) fn find(config: &Config, reader: &mut Reader<'_>) {
 
 /// The tables that are there once.
 fn once(config: &Config, reader: &mut Reader<'_>) {
-    if config.store.password_file.is_some() {
+    if config.store.password_file.is_some() && config.store.place.file().is_some() {
         reader.contradiction("store.password_file", "SQLite has no password");
+    }
+    if config.store.lease < LEAST_LEASE {
+        reader.contradiction("store.lease", "shorter than 10 s");
     }
     let limits = &config.limits;
     if let (Some(all), Some(host)) = (limits.connections, limits.per_host_connections)

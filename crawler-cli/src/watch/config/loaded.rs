@@ -11,7 +11,7 @@ use super::tables::{Row, TABLES, written};
 use super::text_file;
 use super::{Config, JobConfig, WebhookConfig};
 use crate::check::life::Profile;
-use crate::terminal;
+use crate::{store, terminal};
 
 /// A configuration that was read, with the places of its values.
 #[derive(Clone, Debug)]
@@ -50,7 +50,9 @@ impl Loaded {
         let folder = file.parent().unwrap_or(Path::new(""));
         let mut reader = Reader::new(text, folder, variables);
         let mut config = Config::default();
-        config.store.file = folder.join(&config.store.file);
+        if let store::Place::File(file) = &mut config.store.place {
+            *file = folder.join(&file);
+        }
         let root = reader.root();
         for table in TABLES {
             table.read(&mut config, &mut reader, root.get_ref().get(table.name()));
@@ -67,6 +69,17 @@ impl Loaded {
             config.limits.adaptive_timeout = Some(timeout);
         }
         contradictions::find(&config, &mut reader);
+        if let (Some(file), store::Place::Server(address)) =
+            (&config.store.password_file, &mut config.store.place)
+        {
+            match text_file::read(file, LONGEST) {
+                Ok(password) => address.set_password(password.trim_end_matches(['\n', '\r'])),
+                Err(error) => {
+                    let why = format!("{}: {error}", file.display());
+                    reader.contradiction("store.password_file", &why);
+                }
+            }
+        }
         let places = reader.finish()?;
         let file = file.to_owned();
         Ok(Self {

@@ -11,12 +11,13 @@ use url::Url;
 use crate::check::guard::{BudgetRules, FlipRules, OwnNetworkRules};
 use crate::check::life::{Profile, Rules};
 use crate::crawl::transfer::USER_AGENT;
+use crate::store::Place;
 
 /// `[store]`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct StoreConfig {
-    /// The SQLite file of `url = "sqlite:FILE"`. Default: `watch.db`.
-    pub file: PathBuf,
+    /// Where the store is: `sqlite:FILE` or `postgres://…`. Default: the file `watch.db`.
+    pub place: Place,
     /// How long a worker keeps a host without a sign of life; for PostgreSQL. Default: 60 s.
     pub lease: Duration,
     /// The share of the hosts that this fleet of workers takes: number and count; for PostgreSQL. Default: (1, 1).
@@ -30,7 +31,7 @@ pub struct StoreConfig {
 impl Default for StoreConfig {
     fn default() -> Self {
         Self {
-            file: PathBuf::from("watch.db"),
+            place: Place::File(PathBuf::from("watch.db")),
             lease: Duration::from_secs(60),
             shard: (1, 1),
             password_file: None,

@@ -29,7 +29,7 @@ fn loaded(text: &str, variables: &[(&str, &str)]) -> Result<Loaded, Vec<String>>
 /// The defaults, with the path of the store as a file in `dir` has it.
 fn defaults() -> Config {
     let mut config = Config::default();
-    config.store.file = "dir/watch.db".into();
+    config.store.place = Path::new("dir/watch.db").into();
     config
 }
 
@@ -295,7 +295,7 @@ prune_on = [500]
 [http]
 names = ["https://a/"]
 [store]
-url = "postgres://joe:secret@db/x"
+url = "postgres://joe:secret@db/x?colour=1"
 shard = "3/8"
 [guard]
 canaries = ["https://joe:secret@example.org/", "ftp://x/"]
@@ -323,8 +323,8 @@ auth_file = "missing"
         "15:32: policy.gone_410.span: \"x\" is no time; allowed: a time such as \"0s\", \"500ms\", \"90s\", \"15m\", \"12h\" or \"7d\"",
         "16:12: policy.prune_on: 500 is not 410, 404 or \"nxdomain\"; allowed: a list of 410, 404 and \"nxdomain\"",
         "18:9: http.names: \"https://a/\" is no host name; allowed: a list of host names, such as [\"watch.example.org\"]",
-        "20:7: store.url: this version keeps everything in SQLite; allowed: \"sqlite:FILE\"",
-        "21:9: store.shard: SQLite serves one fleet; allowed: \"1/1\"; several fleets need PostgreSQL",
+        "20:7: store.url: colour: unknown option; allowed: \"sqlite:FILE\" or \"postgres://USER@HOST/DATABASE\"",
+        "21:9: store.shard: a store has one fleet; allowed: \"1/1\"",
         "23:12: guard.canaries: a URL with credentials; they belong into auth_file of [[host]]; allowed: a list of http or https URLs without credentials",
         "24:1: set[0]: name is missing; allowed: 1 to 100 letters, digits and . _ -",
         "26:11: set[0].sitemap: a URL with credentials; they belong into auth_file of [[host]]; allowed: an http or https URL without credentials",
@@ -498,7 +498,7 @@ fn variables_take_the_place_of_keys() {
     assert_eq!(config.policy.profile, Profile::Eager);
     assert_eq!(config.policy.rules.grace, Duration::from_secs(3600));
     assert_eq!(config.limits.user_agent, "42");
-    assert_eq!(config.store.file, Path::new("/x y.db"));
+    assert_eq!(config.store.place, Path::new("/x y.db").into());
     let wrong = [
         ("COURSER_WATCH__LIMITS__CONECTIONS", "1"),
         ("COURSER_WATCH__LIMIT__CONNECTIONS", "1"),

@@ -12,8 +12,8 @@ use super::message::{Command, LiveStatus, Refusal, RefusalKind, Reply, ScheduleD
 use super::perform::{By, Schedules, perform};
 use super::socket::{LineLimits, Lines, connect, socket_of};
 use crate::check::life::Rules;
-use crate::store::sqlite::Sqlite;
-use crate::store::{Inline, StoreError, StoreErrorKind, StoreHandle};
+
+use crate::store::{Database, Inline, Place, StoreError, StoreErrorKind, StoreHandle};
 use crate::watch::hold::release_piece;
 
 /// The way of commands to a store.
@@ -33,7 +33,7 @@ use crate::watch::hold::release_piece;
 /// ```
 #[derive(Debug)]
 pub struct Hand {
-    store: PathBuf,
+    store: Place,
     way: Way,
     rules: Rules,
     schedules: Schedules,
@@ -43,7 +43,7 @@ pub struct Hand {
 enum Way {
     Service(Lines),
     /// No service runs: the store is locked for this process.
-    Own(Inline<Sqlite>),
+    Own(Inline<Database>),
 }
 
 /// Why a command was not performed.
@@ -105,9 +105,13 @@ impl Hand {
     ///
     /// # Errors
     /// Another process has the lock of the store and does not listen, or the store cannot be opened.
-    pub fn reach(store: &Path, rules: Rules, schedules: Schedules) -> Result<Self, ControlError> {
-        let way = way_to(store)?;
-        let store = store.to_owned();
+    pub fn reach(
+        store: impl Into<Place>,
+        rules: Rules,
+        schedules: Schedules,
+    ) -> Result<Self, ControlError> {
+        let store = store.into();
+        let way = way_to(&store)?;
         Ok(Self {
             store,
             way,
@@ -134,7 +138,7 @@ impl Hand {
                     break perform_here(store, &self.rules, &self.schedules, command)?;
                 }
             };
-            match exchange(lines, &socket_of(&self.store), command) {
+            match exchange(lines, &socket_beside(&self.store), command) {
                 Ok(reply) => break reply,
                 Err(failed) if failed.is_repeatable && since.elapsed() < START => {
                     thread::sleep(AGAIN);
@@ -180,7 +184,7 @@ impl Hand {
 
     /// The error for a reply that does not belong to the command.
     pub fn foreign(&self, why: &str) -> ControlError {
-        ControlError::Foreign(socket_of(&self.store), why.to_owned())
+        ControlError::Foreign(socket_beside(&self.store), why.to_owned())
     }
 }
 
@@ -188,8 +192,11 @@ impl Hand {
 ///
 /// # Errors
 /// The service does not answer.
-pub fn live_status(store: &Path, host: Option<String>) -> Result<Option<LiveStatus>, ControlError> {
-    let (socket, since) = (socket_of(store), Instant::now());
+pub fn live_status(
+    store: &Place,
+    host: Option<String>,
+) -> Result<Option<LiveStatus>, ControlError> {
+    let (socket, since) = (socket_beside(store), Instant::now());
     let command = Command::Status { host };
     loop {
         let Some(mut lines) = service_of(store)? else {
@@ -209,18 +216,18 @@ pub fn live_status(store: &Path, host: Option<String>) -> Result<Option<LiveStat
 }
 
 /// Whether a service listens beside the store in this file.
-pub(in crate::watch) fn has_service(store: &Path) -> bool {
+pub(in crate::watch) fn has_service(store: &Place) -> bool {
     !matches!(service_of(store), Ok(None))
 }
 
 /// The service of a store, or the store itself if none runs.
-fn way_to(store: &Path) -> Result<Way, ControlError> {
+fn way_to(store: &Place) -> Result<Way, ControlError> {
     let since = Instant::now();
     loop {
         if let Some(lines) = service_of(store)? {
             return Ok(Way::Service(lines));
         }
-        match Sqlite::open(store) {
+        match store.open() {
             Ok(engine) => return Ok(Way::Own(Inline::new(engine))),
             // A service that starts or ends has the lock for a moment without a socket.
             Err(error) if is_in_use(&error) && since.elapsed() < START => thread::sleep(AGAIN),
@@ -229,9 +236,18 @@ fn way_to(store: &Path) -> Result<Way, ControlError> {
     }
 }
 
+/// The socket of the service of a store. There is none beside a server.
+fn socket_beside(store: &Place) -> PathBuf {
+    store.file().map(socket_of).unwrap_or_default()
+}
+
 /// A connection to the service of a store; `None`: none listens.
-fn service_of(store: &Path) -> Result<Option<Lines>, ControlError> {
-    let socket = socket_of(store);
+fn service_of(store: &Place) -> Result<Option<Lines>, ControlError> {
+    // Services that share a store are told by what is in the store.
+    let Some(file) = store.file() else {
+        return Ok(None);
+    };
+    let socket = socket_of(file);
     match connect(&socket, ANSWER) {
         Ok(stream) => Ok(Some(Lines::new(stream))),
         Err(error) => match error.kind() {
@@ -288,7 +304,7 @@ fn is_harmless(command: &Command) -> bool {
 
 /// Performs a command in this process.
 fn perform_here(
-    store: &Inline<Sqlite>,
+    store: &Inline<Database>,
     rules: &Rules,
     schedules: &Schedules,
     command: &Command,

@@ -43,6 +43,13 @@ pub(super) struct Current {
 }
 
 impl Cycles {
+    /// Whether hosts with something in doubt are being looked for.
+    pub(super) fn is_looking(&self) -> bool {
+        self.current
+            .as_ref()
+            .is_some_and(|current| current.is_looking)
+    }
+
     pub(super) fn new(rules: Reconcile, now: Timestamp, seed: u64) -> Self {
         Self {
             rules,

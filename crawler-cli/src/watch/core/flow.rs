@@ -279,7 +279,8 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         if gate.is_draining || gate.is_starting {
             return Some(Reason::Draining);
         }
-        if gate.is_store_stopped || gate.unstored >= MOST_UNSTORED {
+        let may_ask = self.holding.may_ask(self.asking.now());
+        if gate.is_store_stopped || gate.unstored >= MOST_UNSTORED || !may_ask {
             return Some(Reason::StoreStopped);
         }
         if self.network.on().is_some() {

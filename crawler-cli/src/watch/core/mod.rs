@@ -44,6 +44,7 @@ mod settings;
 mod status;
 mod steady;
 mod telling;
+mod tenure;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -67,6 +68,7 @@ use self::network::Network;
 use self::second::Second;
 use self::status::Counting;
 pub(in crate::watch) use self::steady::Steady;
+use self::tenure::Holding;
 use super::control::{CoreInbox, CoreMessage};
 use super::figures::Figures;
 use crate::check::guard::{LocalSign, Stops};
@@ -91,6 +93,7 @@ pub struct Watcher<N: Net, H: StoreHandle, C: Clock> {
     /// Judgements that are to be sent to the store, and since when.
     batch: Batch,
     looking: Looking,
+    holding: Holding,
     counting: Counting,
     gate: Gate,
     inbox: Option<CoreInbox>,
@@ -176,6 +179,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             second: Second::new(keeping.outlet().clone()),
             batch: Batch::default(),
             looking: Looking::default(),
+            holding: Holding::default(),
             counting: Counting::default(),
             gate: Gate {
                 is_starting: true,
@@ -258,6 +262,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             self.handle(now, reply);
         }
         self.watch_store(now);
+        self.watch_tenure();
         self.watch_second(now);
         self.watch_network(now);
         self.watch_holds(now);
@@ -268,7 +273,8 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         self.ramp(now);
         self.refill(now);
         self.tidy(now);
-        let sends = self.network.on().is_none_or(|on| on.is_cleared);
+        let sends = self.network.on().is_none_or(|on| on.is_cleared)
+            && self.holding.may_ask(self.asking.now());
         if sends {
             self.asking.submit();
         }

@@ -1,7 +1,6 @@
 //! The parts of a running service, and the loop that drives them.
 
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread;
@@ -18,9 +17,10 @@ use super::{Failure, Signals};
 use super::{ahead, files};
 use crate::crawl::clock::SystemClock;
 use crate::crawl::random::fresh_seed;
-use crate::store::sqlite::Sqlite;
+
 use crate::store::{
-    StoreError, StoreErrorKind, StoreHandle as _, Writer, WriterSettings, WriterState,
+    Database, FleetStore as _, NewWorker, Place, StoreError, StoreErrorKind, StoreHandle as _,
+    Writer, WriterSettings, WriterState,
 };
 use crate::watch::admin::{Admin, AdminLimits, Site};
 use crate::watch::config::{Config, Current, Loaded, Reload};
@@ -56,7 +56,8 @@ pub(super) struct Service {
     housekeeping: Housekeeping,
     /// When the core was told to look into the store, and how many transactions there were then.
     looked: (Option<Instant>, u64),
-    control: ControlServer,
+    /// Hands that share a server with the service change the store themselves.
+    control: Option<ControlServer>,
     /// Those that commands can name.
     schedules: Arc<RwLock<Schedules>>,
     admin: Admin,
@@ -75,7 +76,9 @@ impl Service {
         let current = Arc::new(Current::new(loaded));
         let loaded = current.get();
         let config = &loaded.config;
-        let engine = open(&config.store.file).map_err(Failure::Store)?;
+        let place = &config.store.place;
+        let mut engine = open(place).map_err(Failure::Store)?;
+        let tenure = engine.join_fleet(&worker(config)).map_err(Failure::Store)?;
         let rejected = engine.rejected_figures();
         let cannot =
             |what: &'static str| move |error: io::Error| Failure::Start(format!("{what}: {error}"));
@@ -94,6 +97,7 @@ impl Service {
             fresh_seed(),
         );
         let core = core.map_err(cannot("the client"))?.with_inbox(inbox);
+        let core = core.with_tenure(tenure);
         // A missing name counts only if the C library, with its own configuration, does not find it either.
         let core = core.with_second_resolver(SystemResolver::new());
         let vitals = Arc::new(Vitals::new(Instant::now()));
@@ -105,7 +109,7 @@ impl Service {
             vitals: Arc::clone(&vitals),
             hooks: Arc::clone(&board),
         };
-        let mut reader = Reader::open(&config.store.file).map_err(Failure::Store)?;
+        let mut reader = Reader::open(place).map_err(Failure::Store)?;
         let tokens = Arc::new(Tokens::new(reader.tokens().map_err(Failure::Store)?));
         let is_public = !config.http.listen.ip().is_loopback();
         if is_public && tokens.is_empty() {
@@ -126,14 +130,13 @@ impl Service {
         let series = Arc::clone(&site.series);
         let sampler = Sampler::new(Arc::clone(core.figures()), series, Instant::now());
         let admin = admin(config, site)?;
-        let control = ControlServer::start(&config.store.file, operator);
-        let control = control.map_err(|error| {
-            let socket = socket_of(&config.store.file);
-            Failure::Start(format!(
-                "{}: the socket for commands: {error}",
-                socket.display()
-            ))
-        })?;
+        let control = place.file().map(|file| {
+            ControlServer::start(file, operator).map_err(|error| {
+                let socket = socket_of(file).display().to_string();
+                Failure::Start(format!("{socket}: the socket for commands: {error}"))
+            })
+        });
+        let control = control.transpose()?;
         let tools = Arc::new(
             Tools::new(store.clone(), Http::from(&settings))
                 .find_reader(find)
@@ -146,7 +149,7 @@ impl Service {
             config.sets.clone(),
             Arc::clone(&tools),
         );
-        let hooks = Hooks::start(config, store.clone(), &config.store.file, board);
+        let hooks = Hooks::start(config, store.clone(), place, board);
         let hooks = hooks.map_err(|error| match error {
             HooksError::Store(error) => Failure::Store(error),
             HooksError::Thread(error) => cannot("the webhooks")(error),
@@ -174,9 +177,8 @@ impl Service {
         let _ = out.flush();
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
-            store = %loaded.config.store.file.display(),
+            store = %loaded.config.store.place,
             listen = %service.admin.address(),
-            socket = %service.control.path().display(),
             sets = loaded.config.sets.len(),
             schedules = loaded.config.schedules.len(),
             webhooks = loaded.config.webhooks.len(),
@@ -378,6 +380,9 @@ impl Service {
         drop(self.admin);
         drop(self.control);
         drop(self.core);
+        if let Err(error) = self.store.call(|engine| engine.leave_fleet()) {
+            tracing::warn!("others take over when the lease has ended: {error}");
+        }
         let left = end.saturating_duration_since(Instant::now());
         let closed = self.store.close(left.max(LAST_TRY));
         tracing::info!(
@@ -391,11 +396,11 @@ impl Service {
 }
 
 /// Opens the store. A command that uses the store while no service runs is waited for.
-fn open(store: &Path) -> Result<Sqlite, StoreError> {
+fn open(store: &Place) -> Result<Database, StoreError> {
     let since = Instant::now();
     let mut is_said = false;
     loop {
-        let error = match Sqlite::open(store) {
+        let error = match store.open() {
             Err(error) if matches!(error.kind(), StoreErrorKind::InUse(_)) => error,
             opened => return opened,
         };
@@ -407,6 +412,17 @@ fn open(store: &Path) -> Result<Sqlite, StoreError> {
             is_said = true;
         }
         thread::sleep(TURN);
+    }
+}
+
+/// What the fleet is told about this service.
+fn worker(config: &Config) -> NewWorker {
+    let name = rustix::system::uname();
+    NewWorker {
+        name: name.nodename().to_string_lossy().into_owned(),
+        process: std::process::id(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        lease: config.store.lease,
     }
 }
 

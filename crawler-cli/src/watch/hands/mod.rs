@@ -21,7 +21,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -33,10 +33,12 @@ pub(in crate::watch) use letters::subject as letter_subject;
 pub use why::Live;
 pub(crate) use words::{count as counted, safe, short_url as shortened_url, url as shown_url};
 
-use crate::store::sqlite::Sqlite;
+use crate::store::file::beside;
+
 use crate::store::{
-    AdminStore, Cursor, DeadLetter, DeadLetterFilter, DeadLetterId, HostDetail, HostHold, JobStore,
-    Lanes, PauseStore, ScheduleState, StoreError, StoreErrorKind, StoredToken, WatchStore,
+    AdminStore, Cursor, Database, DeadLetter, DeadLetterFilter, DeadLetterId, HostDetail, HostHold,
+    JobStore, Lanes, PauseStore, Place, ScheduleState, StoreError, StoreErrorKind, StoredToken,
+    WatchStore,
 };
 use crate::watch::hooks::HookStatus;
 use status::{GRACE, Late, MOST_COUNTED, Overview};
@@ -75,26 +77,28 @@ pub enum Shape {
 /// ```
 #[derive(Debug)]
 pub struct Reader {
-    path: PathBuf,
-    /// The file system and the number of the file.
-    file: (u64, u64),
-    store: Sqlite,
+    place: Place,
+    /// The file system and the number of the file, if it is one.
+    file: Option<(u64, u64)>,
+    store: Database,
     today: Today,
 }
 
 impl Reader {
-    /// Opens the store in this file for reading.
+    /// Opens the store at this place for reading.
     ///
     /// # Errors
-    /// There is no such file, or it cannot be read.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
+    /// There is no such store, or it cannot be read.
+    pub fn open(place: impl Into<Place>) -> Result<Self, StoreError> {
+        let place = place.into();
         // SQLite does not say that there is no file.
-        let file = number_of(path);
-        let file = file.map_err(|error| StoreError::new(path, StoreErrorKind::Io(error)))?;
+        let number = |path| {
+            number_of(path).map_err(|error| StoreError::new(path, StoreErrorKind::Io(error)))
+        };
         Ok(Self {
-            path: path.to_owned(),
-            file,
-            store: Sqlite::open_read_only(path)?,
+            file: place.file().map(number).transpose()?,
+            store: place.open_read_only()?,
+            place,
             today: Today::default(),
         })
     }
@@ -102,7 +106,8 @@ impl Reader {
     /// Whether the store still has this name: a backup that was restored takes the name, and nothing changes any more in
     /// what was opened.
     pub fn is_current(&self) -> bool {
-        number_of(&self.path).is_ok_and(|file| file == self.file)
+        let number = self.place.file().map(number_of);
+        number.is_none_or(|number| number.is_ok_and(|number| Some(number) == self.file))
     }
 
     /// Reads several things of the same moment of the store.
@@ -388,7 +393,7 @@ impl Reader {
     }
 
     /// The store, for reading alone.
-    pub(in crate::watch) fn store(&mut self) -> &mut Sqlite {
+    pub(in crate::watch) fn store(&mut self) -> &mut Database {
         &mut self.store
     }
 
@@ -442,17 +447,15 @@ impl Reader {
                 + store.overdue(Lanes::Doubt, grace, most_late)?,
             next: next.into_iter().flatten().min(),
         };
-        let log = self.path.with_file_name({
-            let mut name = self.path.file_name().unwrap_or_default().to_owned();
-            name.push("-wal");
-            name
-        });
-        let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
+        let size = match self.place.file() {
+            None => store.size()?,
+            Some(path) => {
+                let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
+                size(path) + size(&beside(path, "-wal"))
+            }
+        };
         Ok(Overview {
-            store: (
-                self.path.display().to_string(),
-                size(&self.path) + size(&log),
-            ),
+            store: (self.place.to_string(), size),
             counts: store.watch_counts()?,
             sets: store.sets()?,
             holds: store.holds()?,

@@ -22,7 +22,6 @@ mod worker;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -34,7 +33,7 @@ pub use sign::Secret;
 
 use crate::crawl::random::fresh_seed;
 use crate::jobs::{Cancel, CancelReason};
-use crate::store::{Engine, HookState, StoreError, StoreHandle as _, Writer};
+use crate::store::{Engine, HookState, Place, StoreError, StoreHandle as _, Writer};
 use crate::watch::config::{Config, WebhookConfig};
 use crate::watch::hands::Reader;
 use collect::Wishes;
@@ -46,7 +45,7 @@ use worker::{Shared, Worker};
 #[derive(Debug)]
 pub struct Hooks {
     store: Writer,
-    file: PathBuf,
+    place: Place,
     board: Arc<HookBoard>,
     cancel: Cancel,
     /// The threads: their inboxes, and channels that close when they end.
@@ -75,19 +74,19 @@ impl std::error::Error for HooksError {}
 
 impl Hooks {
     /// Serves the receivers of the configuration. Those of an earlier one are forgotten with their messages; a new one is
-    /// told of what happens from now on. `file` is the store that the writer has.
+    /// told of what happens from now on. `place` is where the store of the writer is.
     ///
     /// # Errors
     /// The store cannot be used, or the system has no thread.
     pub fn start(
         config: &Config,
         store: Writer,
-        file: &Path,
+        place: &Place,
         board: Arc<HookBoard>,
     ) -> Result<Self, HooksError> {
         let mut hooks = Self {
             store,
-            file: file.to_owned(),
+            place: place.clone(),
             board,
             cancel: Cancel::new(),
             threads: BTreeMap::new(),
@@ -160,7 +159,7 @@ impl Hooks {
     }
 
     fn shared(&self) -> Result<Shared, StoreError> {
-        let mut reader = Reader::open(&self.file)?;
+        let mut reader = Reader::open(&self.place)?;
         let store_id = crate::store::JobStore::store_id(reader.store())?;
         Ok(Shared {
             store: self.store.clone(),
@@ -168,6 +167,7 @@ impl Hooks {
             board: Arc::clone(&self.board),
             store_id,
             cancel: self.cancel.clone(),
+            is_shared: self.place.file().is_none(),
         })
     }
 

@@ -32,6 +32,8 @@ pub(super) struct Shared {
     pub(super) store_id: String,
     /// What is being sent is given up.
     pub(super) cancel: Cancel,
+    /// Whether other services may send to the same receivers.
+    pub(super) is_shared: bool,
 }
 
 /// One receiver.
@@ -123,6 +125,10 @@ impl Worker {
     pub(super) fn turn(&mut self, now: Timestamp, send: &mut Send<'_>) -> Result<Turn, StoreError> {
         // The store keeps times to the millisecond, and states are compared with what it has.
         let now = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
+        if self.is_of_another()? {
+            self.is_stale = true;
+            return Ok(Turn::At(after(now, LOOK_AGAIN)));
+        }
         self.reload()?;
         let mut outbox = self.outbox()?;
         if let Some((since, why)) = self.saved.stopped.clone() {
@@ -331,6 +337,19 @@ impl Worker {
     }
 
     /// Takes what the store knows of the receiver, if that may have changed.
+    /// Whether another worker of the fleet sends to this receiver.
+    fn is_of_another(&self) -> Result<bool, StoreError> {
+        if !self.shared.is_shared {
+            return Ok(false);
+        }
+        let task = format!("webhook {}", self.name);
+        let is_ours = self
+            .shared
+            .store
+            .call(move |engine| engine.take_task(&task));
+        is_ours.map(|is_ours| !is_ours)
+    }
+
     fn reload(&mut self) -> Result<(), StoreError> {
         if !self.is_stale {
             return Ok(());
@@ -398,6 +417,9 @@ fn earliest(until: Timestamp, more: More, now: Timestamp) -> Timestamp {
         More::Later => until,
     }
 }
+
+/// How soon it is looked again whether a worker that sends to a receiver is still there.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// The reason of the dead letter of a message that was sent too often without success.
 pub(super) const UNDELIVERABLE: &str = "webhook_undeliverable";

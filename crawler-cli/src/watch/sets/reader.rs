@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use super::intake::sweep;
 use super::{ReadError, SetRead, read_set};
 use crate::jobs::{Cancel, CancelReason};
+use crate::store::StoreHandle as _;
 use crate::watch::config::{SetConfig, Source};
 use crate::watch::work::Tools;
 
@@ -183,16 +184,32 @@ impl Work {
             .filter_map(|(at, one)| Some((one.next?, at)))
             .collect();
         due.sort_unstable();
+        let mut look = None;
         for (next, at) in due {
             if next > Instant::now() {
-                return Some(next);
+                return Some(look.map_or(next, |look: Instant| look.min(next)));
             }
             if self.under_way.len() >= MOST_AT_ONCE {
-                return None;
+                return look;
+            }
+            if self.is_of_another(at) {
+                self.sets[at].next = Instant::now().checked_add(LOOK_AGAIN);
+                look = look.or(self.sets[at].next);
+                continue;
             }
             self.begin(at);
         }
-        None
+        look
+    }
+
+    /// Whether another worker of the fleet reads a set. If the store cannot tell, the reading says why.
+    fn is_of_another(&self, at: usize) -> bool {
+        let task = format!("set {}", self.sets[at].set.name);
+        let taken = self
+            .tools
+            .store()
+            .call(move |engine| engine.take_task(&task));
+        taken.is_ok_and(|is_ours| !is_ours)
     }
 
     /// Reads a set on a thread of its own: a server that is slow must not keep the other sets waiting.
@@ -303,6 +320,8 @@ fn again_after(failures: u32) -> Duration {
     (FIRST_WAIT * factor).min(LONGEST_WAIT)
 }
 
+/// How soon it is looked again whether a worker that reads a set is still there.
+const LOOK_AGAIN: Duration = Duration::from_secs(15);
 /// How many sets are read at a time. A sitemap may need 50 MiB of memory.
 const MOST_AT_ONCE: usize = 4;
 const FIRST_WAIT: Duration = Duration::from_secs(30);

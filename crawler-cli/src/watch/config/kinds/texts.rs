@@ -7,6 +7,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::{Scalar, array, list, quoted, string};
+use crate::store::{Place, postgres};
 use crate::values;
 
 /// A text that is not empty and has no control characters.
@@ -114,18 +115,20 @@ impl Scalar for FilePath {
     }
 }
 
-/// The store: `sqlite:FILE`.
+/// The store: `sqlite:FILE` or `postgres://…`.
 pub(in crate::watch::config) struct StoreUrl;
 
 impl Scalar for StoreUrl {
-    type Value = PathBuf;
-    const ALLOWED: &'static str = "\"sqlite:FILE\"";
+    type Value = Place;
+    const ALLOWED: &'static str = "\"sqlite:FILE\" or \"postgres://USER@HOST/DATABASE\"";
 
-    fn parse(value: &DeValue<'_>, folder: &Path) -> Result<PathBuf, String> {
+    fn parse(value: &DeValue<'_>, folder: &Path) -> Result<Place, String> {
         let url = string(value)?;
         // The text is not repeated: it may have a password.
         if url.starts_with("postgres:") || url.starts_with("postgresql:") {
-            return Err("this version keeps everything in SQLite".to_owned());
+            let address = url.parse::<postgres::Address>();
+            let address = address.map_err(|error| error.to_string())?;
+            return Ok(Place::Server(Box::new(address)));
         }
         let Some(file) = url.strip_prefix("sqlite:") else {
             return Err("not the URL of a store".to_owned());
@@ -134,12 +137,15 @@ impl Scalar for StoreUrl {
         match file {
             "" | ":memory:" => Err("a store needs a file".to_owned()),
             file if file.contains('\0') => Err("has a NUL character".to_owned()),
-            file => Ok(folder.join(file)),
+            file => Ok(Place::File(folder.join(file))),
         }
     }
 
-    fn show(value: &PathBuf) -> Option<String> {
-        Some(quoted(&format!("sqlite:{}", value.display())))
+    fn show(value: &Place) -> Option<String> {
+        Some(quoted(&match value {
+            Place::File(file) => format!("sqlite:{}", file.display()),
+            Place::Server(address) => address.to_string(),
+        }))
     }
 }
 
@@ -148,7 +154,7 @@ pub(in crate::watch::config) struct Shard;
 
 impl Scalar for Shard {
     type Value = (u32, u32);
-    const ALLOWED: &'static str = "\"1/1\"; several fleets need PostgreSQL";
+    const ALLOWED: &'static str = "\"1/1\"";
 
     fn parse(value: &DeValue<'_>, _: &Path) -> Result<(u32, u32), String> {
         let text = string(value)?;
@@ -157,7 +163,7 @@ impl Scalar for Shard {
         let parts = parts.and_then(|(number, count)| Some((part(number)?, part(count)?)));
         match parts {
             Some((1, 1)) => Ok((1, 1)),
-            Some((number, count)) if number <= count => Err("SQLite serves one fleet".to_owned()),
+            Some((number, count)) if number <= count => Err("a store has one fleet".to_owned()),
             _ => Err(format!("{} is no share", quoted(text))),
         }
     }

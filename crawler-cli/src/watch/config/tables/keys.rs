@@ -24,8 +24,8 @@ pub(super) const STORE: &[Key<StoreConfig>] = &[
     key!(
         "url",
         StoreUrl,
-        |s| s.file,
-        "The store: an SQLite file, which is created if it is missing."
+        |s| s.place,
+        "The store: an SQLite file, which is created if it is missing, or a database of PostgreSQL, which several machines share."
     ),
     key!(
         "lease",
@@ -37,7 +37,7 @@ pub(super) const STORE: &[Key<StoreConfig>] = &[
         "shard",
         Shard,
         |s| s.shard,
-        "The share of the hosts that this service takes: number and count."
+        "The share of the hosts that this fleet takes: all of them."
     ),
     key!("password_file", Maybe<FilePath>, |s| s.password_file, "The file with the password. For PostgreSQL: SQLite has none.", sample "\"/run/secrets/postgres\""),
     key!(

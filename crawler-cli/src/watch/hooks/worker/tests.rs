@@ -37,6 +37,7 @@ impl World {
         let mut reader = Reader::open(&file).expect("a store");
         let store_id = reader.store().store_id().expect("readable");
         let shared = Shared {
+            is_shared: false,
             store,
             reader: Arc::new(Mutex::new(reader)),
             board: Arc::default(),

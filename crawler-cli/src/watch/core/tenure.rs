@@ -1,0 +1,95 @@
+//! The hosts that this worker has, if several share a store.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use courser::net::Net;
+
+use super::Watcher;
+use super::keeping::Failed;
+use crate::check::life::time::after;
+use crate::crawl::clock::Clock;
+use crate::store::{HostId, Nature, StoreHandle, Tenure};
+
+/// Until when this worker may ask, and when it gives the next sign of life.
+pub(super) struct Holding {
+    tenure: Tenure,
+    /// The number under which the hosts were claimed that are known.
+    number: i64,
+    beat_at: Option<Instant>,
+}
+
+impl Default for Holding {
+    fn default() -> Self {
+        Self::new(Tenure::endless())
+    }
+}
+
+impl Holding {
+    fn new(tenure: Tenure) -> Self {
+        Self {
+            number: tenure.number(),
+            tenure,
+            beat_at: None,
+        }
+    }
+
+    /// Whether requests may be sent.
+    pub(super) fn may_ask(&self, now: Instant) -> bool {
+        self.number == self.tenure.number() && !self.tenure.is_over(now)
+    }
+
+    /// Whether the store has a fleet.
+    fn is_shared(&self) -> bool {
+        self.tenure.number() != 0
+    }
+}
+
+impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
+    /// Shares the store with other workers: asks hosts as long as they are this worker's.
+    #[must_use]
+    pub fn with_tenure(mut self, tenure: Tenure) -> Self {
+        self.holding = Holding::new(tenure);
+        self
+    }
+
+    /// Gives a sign of life, gives back hosts with nothing to do, and forgets what belongs to others by now.
+    pub(super) fn watch_tenure(&mut self) {
+        if !self.holding.is_shared() {
+            return;
+        }
+        if self.holding.number != self.holding.tenure.number() {
+            self.holding.number = self.holding.tenure.number();
+            tracing::warn!("this worker gave no sign of life in time: others have its hosts now");
+            self.asking.recall(|_| true);
+            self.look_again();
+        }
+        let now = self.asking.now();
+        if self.holding.beat_at.is_some_and(|at| at > now) {
+            return;
+        }
+        self.holding.beat_at = now.checked_add(BEAT);
+        self.read_orders();
+        let soon = after(self.now(), LOOK);
+        self.looking.at = Some(self.looking.at.map_or(soon, |at| at.min(soon)));
+        // A host that was claimed a moment ago is not known here before the answer has come.
+        let is_looking = self.looking.is_under_way || self.cycles.is_looking();
+        let in_use: Option<HashSet<HostId>> =
+            (!is_looking).then(|| self.book.iter().map(|(host, _)| host).collect());
+        self.keeping.ask(
+            Nature::Read,
+            Failed::Other,
+            move |engine| match &in_use {
+                Some(in_use) => engine.release(in_use).map(drop),
+                None => engine.beat(),
+            },
+            |()| None,
+        );
+    }
+}
+
+/// How soon it is looked for what others have made due.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// How often a worker without anything to store gives a sign of life: often enough for the shortest lease.
+const BEAT: Duration = Duration::from_secs(1);

@@ -1,0 +1,221 @@
+//! Several services on one PostgreSQL store, as operators run them on several machines. Each test waits for a state, never
+//! for a time.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+#[path = "common/cluster.rs"]
+mod cluster;
+mod common;
+
+use cluster::Cluster;
+use common::service::{PATIENCE, Service, folder, stdout, watch};
+use common::stderr;
+
+/// Web servers, each a host of its own, which tell who was asked for what and when.
+struct Sites {
+    hosts: Vec<String>,
+    asked: Arc<Mutex<Vec<(String, Instant)>>>,
+}
+
+impl Sites {
+    fn start(count: usize) -> Self {
+        let asked = Arc::<Mutex<Vec<_>>>::default();
+        let hosts = (0..count).map(|_| {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+            let host = listener.local_addr().expect("an address").to_string();
+            let (name, asked) = (host.clone(), Arc::clone(&asked));
+            thread::spawn(move || {
+                for stream in listener.incoming().flatten() {
+                    let (name, asked) = (name.clone(), Arc::clone(&asked));
+                    thread::spawn(move || serve(stream, &name, &asked));
+                }
+            });
+            host
+        });
+        Self {
+            hosts: hosts.collect(),
+            asked,
+        }
+    }
+
+    /// This many URLs of each host.
+    fn urls(&self, count: usize) -> Vec<String> {
+        let of = |host: &String| {
+            let host = host.clone();
+            (0..count).map(move |page| format!("http://{host}/{page}"))
+        };
+        self.hosts.iter().flat_map(of).collect()
+    }
+
+    /// How often each URL was asked.
+    fn counts(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for (url, _) in self.asked.lock().expect("no panic").iter() {
+            *counts.entry(url.clone()).or_default() += 1;
+        }
+        counts
+    }
+}
+
+fn serve(stream: TcpStream, host: &str, asked: &Mutex<Vec<(String, Instant)>>) {
+    let Ok(mut out) = stream.try_clone() else {
+        return;
+    };
+    let mut lines = BufReader::new(stream);
+    loop {
+        let mut path = None;
+        loop {
+            let mut line = String::new();
+            if lines.read_line(&mut line).unwrap_or(0) == 0 {
+                return;
+            }
+            if line == "\r\n" {
+                break;
+            }
+            path = path.or_else(|| line.split(' ').nth(1).map(str::to_owned));
+        }
+        let path = path.unwrap_or_default();
+        let status = match &*path {
+            "/robots.txt" => "404 Not Found",
+            _ => {
+                let url = format!("http://{host}{path}");
+                asked.lock().expect("no panic").push((url, Instant::now()));
+                "200 OK"
+            }
+        };
+        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+        if out.write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+/// The folder of a machine of the fleet.
+fn machine(store: &str, urls: &[String]) -> TempDir {
+    let config = format!(
+        "[store]\nurl = \"{store}?allow_data_loss=1\"\nlease = \"10s\"\n\
+         [limits]\nallow_private = true\nper_host_rate = 0\n\
+         [[set]]\nname = \"docs\"\nurls = \"urls.txt\"\n"
+    );
+    folder(&config, urls)
+}
+
+fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < end, "{what}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The number that a query prints.
+fn number(store: &str, query: &str) -> i64 {
+    let database = store.rsplit('/').next().expect("a name");
+    let printed = Cluster::shared().psql(database, query);
+    printed.trim().parse().expect("a number")
+}
+
+const ALIVE: &str = "SELECT coalesce(sum(count), 0) FROM watch_count WHERE kind = 0 AND code = 1";
+
+#[test]
+#[ignore = "needs postgresql"]
+fn each_url_is_asked_by_one_of_the_services() {
+    let sites = Sites::start(12);
+    let urls = sites.urls(10);
+    let store = Cluster::shared().database();
+    let machines: Vec<TempDir> = (0..3).map(|_| machine(&store, &urls)).collect();
+    let services: Vec<Service> = machines
+        .iter()
+        .map(|machine| Service::start(machine.path()))
+        .collect();
+    wait("all URLs are judged", || number(&store, ALIVE) == 120);
+    let counts = sites.counts();
+    assert_eq!(counts.len(), 120);
+    assert!(counts.values().all(|count| *count == 1), "{counts:?}");
+    assert_eq!(number(&store, "SELECT count(*) FROM worker"), 3);
+    // Hosts with nothing to do are nobody's, so that any worker may have them next.
+    wait("hosts are given back", || {
+        number(&store, "SELECT count(*) FROM host WHERE owner IS NOT NULL") == 0
+    });
+    // Each of them shows all.
+    for service in &services {
+        assert!(service.page("/").1.contains("120"));
+    }
+    for service in services {
+        service.end();
+    }
+    assert_eq!(number(&store, "SELECT count(*) FROM worker"), 0);
+}
+
+#[test]
+#[ignore = "needs postgresql"]
+fn others_go_on_when_a_service_is_killed() {
+    let sites = Sites::start(4);
+    let store = Cluster::shared().database();
+    let machines: Vec<TempDir> = (0..2).map(|_| machine(&store, &sites.urls(3))).collect();
+    let first = Service::start(machines[0].path());
+    wait("the first has judged", || number(&store, ALIVE) == 12);
+    let second = Service::start(machines[1].path());
+    wait("the second has joined", || {
+        number(&store, "SELECT count(*) FROM worker") == 2
+    });
+    // The first has a host when it is stopped, and does not come back.
+    let database = store.rsplit('/').next().expect("a name");
+    first.signal(Signal::STOP);
+    Cluster::shared().psql(
+        database,
+        "UPDATE host SET owner = (SELECT min(worker) FROM worker) WHERE host = 1",
+    );
+    let due = stdout(&watch(machines[1].path(), &["recheck", "--all"]));
+    assert!(due.contains("12"), "{due}");
+    wait("all URLs are asked again", || {
+        sites.counts().values().all(|count| *count == 2)
+    });
+    wait("the first is gone", || {
+        number(&store, "SELECT count(*) FROM worker") == 1
+    });
+    assert_eq!(number(&store, "SELECT max(crashes) FROM host"), 1);
+    // It comes back as another worker, and nothing is asked twice for that.
+    first.signal(Signal::CONT);
+    wait("it joins again", || {
+        number(&store, "SELECT count(*) FROM worker") == 2
+    });
+    assert!(sites.counts().values().all(|count| *count == 2));
+    first.end();
+    second.end();
+}
+
+/// What an operator does on one machine holds for all of them.
+#[test]
+#[ignore = "needs postgresql"]
+fn commands_need_no_service_on_the_same_machine() {
+    let sites = Sites::start(2);
+    let store = Cluster::shared().database();
+    let (working, desk) = (machine(&store, &[]), machine(&store, &[]));
+    let service = Service::start(working.path());
+    let paused = watch(desk.path(), &["pause"]);
+    assert_eq!(stderr(&paused), "");
+    service.page_with("/", "paused");
+    let urls = sites.urls(2);
+    let args: Vec<&str> = ["add", "--set", "by-hand"]
+        .into_iter()
+        .chain(urls.iter().map(|url| &**url))
+        .collect();
+    let added = watch(desk.path(), &args);
+    assert_eq!((added.status.code(), &*stderr(&added)), (Some(0), ""));
+    assert!(watch(desk.path(), &["resume"]).status.success());
+    wait("all URLs are judged", || number(&store, ALIVE) == 4);
+    let status = stdout(&watch(desk.path(), &["status"]));
+    assert!(status.contains("postgres://postgres@127.0.0.1"), "{status}");
+    let refused = watch(desk.path(), &["db", "backup", "copy.db"]);
+    assert!(stderr(&refused).contains("pg_dump"), "{}", stderr(&refused));
+    service.end();
+}
