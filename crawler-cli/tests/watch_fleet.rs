@@ -140,14 +140,24 @@ fn each_url_is_asked_by_one_of_the_services() {
     let counts = sites.counts();
     assert_eq!(counts.len(), 120);
     assert!(counts.values().all(|count| *count == 1), "{counts:?}");
-    assert_eq!(number(&store, "SELECT count(*) FROM worker"), 3);
+    let fleet = stdout(&watch(machines[0].path(), &["status", "--fleet"]));
+    assert_eq!(
+        fleet
+            .lines()
+            .filter(|line| line.contains("  seen "))
+            .count(),
+        3,
+        "{fleet}"
+    );
     // Hosts with nothing to do are nobody's, so that any worker may have them next.
     wait("hosts are given back", || {
         number(&store, "SELECT count(*) FROM host WHERE owner IS NOT NULL") == 0
     });
     // Each of them shows all.
     for service in &services {
-        assert!(service.page("/").1.contains("120"));
+        let page = service.page("/").1;
+        assert!(page.contains("120"), "{page}");
+        assert_eq!(page.matches(" has 0 hosts, seen ").count(), 3, "{page}");
     }
     for service in services {
         service.end();
@@ -157,7 +167,7 @@ fn each_url_is_asked_by_one_of_the_services() {
 
 #[test]
 #[ignore = "needs postgresql"]
-fn others_go_on_when_a_service_is_killed() {
+fn others_go_on_when_a_service_is_stopped() {
     let sites = Sites::start(4);
     let store = Cluster::shared().database();
     let machines: Vec<TempDir> = (0..2).map(|_| machine(&store, &sites.urls(3))).collect();

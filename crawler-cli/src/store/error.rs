@@ -52,6 +52,8 @@ pub enum StoreErrorKind {
     OwnFile,
     /// The store is a database of a server, whose own programs do this.
     Server,
+    /// The store is a file, which has no fleet of workers.
+    NoFleet,
 }
 
 impl StoreErrorKind {
@@ -70,6 +72,7 @@ impl StoreErrorKind {
             | Self::Older(..)
             | Self::OwnFile
             | Self::Server
+            | Self::NoFleet
             | Self::NetworkFileSystem(_)
             | Self::Damaged(_)
             | Self::Database(_)
@@ -92,6 +95,7 @@ impl StoreErrorKind {
             Self::NetworkFileSystem(kind) => Self::NetworkFileSystem(kind),
             Self::OwnFile => Self::OwnFile,
             Self::Server => Self::Server,
+            Self::NoFleet => Self::NoFleet,
             Self::ReadOnly => Self::ReadOnly,
             Self::Full => Self::Full,
             Self::Damaged(what) => Self::Damaged(what.clone()),
@@ -162,6 +166,9 @@ impl fmt::Display for StoreError {
             StoreErrorKind::Closed => f.write_str("has been closed"),
             StoreErrorKind::Server => f.write_str(
                 "is for stores in files; a server has programs of its own, such as pg_dump",
+            ),
+            StoreErrorKind::NoFleet => f.write_str(
+                "one service works on a file; only a database of PostgreSQL has a fleet",
             ),
             StoreErrorKind::OwnFile => {
                 f.write_str("belongs to the store itself; name another file")

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::ConfigRows;
-use super::verb::{Failure, Rows, Spec, Typed, Values, print};
+use super::verb::{Failure, Rows, Spec, Typed, Values, print, usage};
 use crate::cli::help_rows::HelpRows;
 use crate::cli::option::Section;
 
@@ -47,13 +47,18 @@ impl Spec for Status {
     const NAME: &'static str = "status";
     const TITLE: &'static str = "watch status";
     const ABOUT: &'static str = "tell how the service fares, and why something is not asked";
-    const USAGE: &'static str = "[URL|HOST]";
+    const USAGE: &'static str = "[URL|HOST|--fleet]";
     const DESCRIPTION: &'static str = "\
 Tells how the service and its store fare: whether URLs are asked and what keeps them from it, how many are late, the last cycle of reconciling, states, holds, hosts that wait, pauses, dead letters, jobs, sets and schedules.
 With a URL or a host, tells why it is not asked right now: paused, held, not due yet, after Retry-After, because of a rate, in no set, and so on.";
     const TABLE: &'static [Section<Typed<Self>>] = &[Section {
         heading: "Options",
-        options: &[Rows::<Self>::JSON, ConfigRows::ALL, HelpRows::ALL],
+        options: &[
+            Rows::<Self>::FLEET,
+            Rows::<Self>::JSON,
+            ConfigRows::ALL,
+            HelpRows::ALL,
+        ],
     }];
     const EXAMPLES: &'static [(&'static str, &'static str)] = &[
         ("crawler-cli watch status", "How everything fares"),
@@ -64,6 +69,12 @@ With a URL or a host, tells why it is not asked right now: paused, held, not due
     ];
 
     fn run(values: Values) -> Result<(), Failure> {
+        if values.is_fleet {
+            if let [operand, ..] = &*values.operands {
+                return Err(usage(format!("{operand}: --fleet is about all workers")));
+            }
+            return print(&values.reader()?.fleet_status(values.shape())?);
+        }
         if values.operands.is_empty() {
             let live = values.live(None)?;
             return print(

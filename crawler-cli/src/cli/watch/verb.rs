@@ -166,6 +166,7 @@ pub(super) struct Values {
     pub(super) queue: Option<String>,
     pub(super) is_dry_run: bool,
     pub(super) is_forced: bool,
+    pub(super) is_fleet: bool,
     pub(super) may_write: bool,
     pub(super) expires: Option<String>,
     pub(super) operands: Vec<String>,
@@ -330,6 +331,12 @@ impl<V: Spec> Rows<V> {
         })
         .short("only count what it concerns")
         .long("Change nothing; only count what the command would concern.")];
+    pub(super) const FLEET: &'static [Opt<Typed<V>>] =
+        &[Opt::flag(&["--fleet"], |typed: &mut Typed<V>| {
+            typed.values.is_fleet = true
+        })
+        .short("the services that share the store")
+        .long("Tell which services share the store, how many hosts each of them has at the moment, and when each gave its last sign of life. For stores in PostgreSQL.")];
     pub(super) const FORCE: &'static [Opt<Typed<V>>] =
         &[Opt::flag(&["--force"], |typed: &mut Typed<V>| {
             typed.values.is_forced = true

@@ -125,7 +125,7 @@ impl Member {
              AND NOT (host = {away}) ORDER BY {next}, host LIMIT ?3 FOR NO KEY UPDATE SKIP LOCKED) \
              UPDATE host h SET owner = ?1 FROM c WHERE h.host = c.host RETURNING {columns}, h.{next}, h.urls"
         );
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let limit = share(db, next, now, limit)?;
         let row = params![self.number, now.as_millisecond(), limit, array(except)];
         let mut claim = db.prepare_cached(&claim)?;
         let mut rows = claim.query(row)?;
@@ -173,6 +173,21 @@ impl Member {
         let owner = db.query_row(take, params![name, self.number], |row| row.get::<i64>(0));
         Ok(owner.optional()?.is_some())
     }
+}
+
+/// How many hosts a worker takes at a time: its share of those that wait, so that few hosts are spread over all workers.
+fn share(db: &Connection, next: &str, now: Timestamp, limit: usize) -> Result<i64, Failure> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let query = format!(
+        "SELECT w.workers, (SELECT count(*) FROM (SELECT 1 FROM host WHERE {next} <= ?1 AND owner IS NULL \
+         LIMIT ?2 * w.workers) AS few) FROM (SELECT count(*) AS workers FROM worker) AS w"
+    );
+    let mut query = db.prepare_cached(&query)?;
+    let row = [now.as_millisecond(), limit];
+    let (workers, waiting): (i64, i64) =
+        query.query_row(row, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let share = waiting / workers.max(1) + i64::from(waiting % workers.max(1) > 0);
+    Ok(share.clamp(1, limit))
 }
 
 /// Takes everything from workers whose lease has ended.

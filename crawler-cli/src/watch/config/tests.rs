@@ -323,7 +323,7 @@ auth_file = "missing"
         "15:32: policy.gone_410.span: \"x\" is no time; allowed: a time such as \"0s\", \"500ms\", \"90s\", \"15m\", \"12h\" or \"7d\"",
         "16:12: policy.prune_on: 500 is not 410, 404 or \"nxdomain\"; allowed: a list of 410, 404 and \"nxdomain\"",
         "18:9: http.names: \"https://a/\" is no host name; allowed: a list of host names, such as [\"watch.example.org\"]",
-        "20:7: store.url: colour: unknown option; allowed: \"sqlite:FILE\" or \"postgres://USER@HOST/DATABASE\"",
+        "20:7: store.url: unknown option `colour`; allowed: \"sqlite:FILE\" or \"postgres://USER@HOST/DATABASE\"",
         "21:9: store.shard: a store has one fleet; allowed: \"1/1\"",
         "23:12: guard.canaries: a URL with credentials; they belong into auth_file of [[host]]; allowed: a list of http or https URLs without credentials",
         "24:1: set[0]: name is missing; allowed: 1 to 100 letters, digits and . _ -",

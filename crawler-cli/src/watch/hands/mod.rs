@@ -36,9 +36,9 @@ pub(crate) use words::{count as counted, safe, short_url as shortened_url, url a
 use crate::store::file::beside;
 
 use crate::store::{
-    AdminStore, Cursor, Database, DeadLetter, DeadLetterFilter, DeadLetterId, HostDetail, HostHold,
-    JobStore, Lanes, PauseStore, Place, ScheduleState, StoreError, StoreErrorKind, StoredToken,
-    WatchStore,
+    AdminStore, Cursor, Database, DeadLetter, DeadLetterFilter, DeadLetterId, FleetStore,
+    HostDetail, HostHold, JobStore, Lanes, PauseStore, Place, ScheduleState, StoreError,
+    StoreErrorKind, StoredToken, WatchStore, WorkerInfo,
 };
 use crate::watch::hooks::HookStatus;
 use status::{GRACE, Late, MOST_COUNTED, Overview};
@@ -407,6 +407,33 @@ impl Reader {
         WatchStore::host(&mut self.store, root)
     }
 
+    /// The workers of the fleet; `None` if the store is a file.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn fleet(&mut self) -> Result<Option<Vec<WorkerInfo>>, StoreError> {
+        let is_shared = self.place.file().is_none();
+        is_shared.then(|| self.store.workers()).transpose()
+    }
+
+    /// The page about the workers of the fleet.
+    ///
+    /// # Errors
+    /// The store cannot be read, or is a file, which has one service.
+    pub fn fleet_status(&mut self, shape: Shape) -> Result<String, StoreError> {
+        let Some(workers) = self.fleet()? else {
+            let name = self.place.to_string();
+            return Err(StoreError::new(Path::new(&name), StoreErrorKind::NoFleet));
+        };
+        Ok(match shape {
+            Shape::Text => status::fleet_text(&workers),
+            Shape::Json => workers
+                .iter()
+                .map(|worker| line(&status::worker_json(worker)))
+                .collect(),
+        })
+    }
+
     /// What is known besides a URL or a host.
     pub(in crate::watch) fn around(
         &mut self,
@@ -420,6 +447,7 @@ impl Reader {
             pauses: self.store.pauses()?,
             hold: self.store.holds()?.into_iter().find(is_of_root),
             live,
+            fleet: self.fleet()?,
         })
     }
 

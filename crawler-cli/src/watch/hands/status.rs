@@ -11,7 +11,7 @@ use super::words::{self, Columns, Sheet, count, distance, number, safe, span, st
 use crate::check::life::State;
 use crate::check::life::time::between;
 use crate::store::{
-    Cycle, HostDetail, HostHold, ScheduleState, Scope, SetInfo, UrlDetail, WatchCounts,
+    Cycle, HostDetail, HostHold, ScheduleState, Scope, SetInfo, UrlDetail, WatchCounts, WorkerInfo,
 };
 use crate::watch::control::{CoreStatus, LiveStatus, StoreCondition};
 use crate::watch::hooks::HookStatus;
@@ -67,6 +67,12 @@ pub(in crate::watch) fn text(overview: &Overview, around: &Around) -> String {
     sheet.field("Asking", if reasons.is_empty() { "yes" } else { "no" });
     reasons.iter().for_each(|reason| sheet.more(&reason.text));
     service(&mut sheet, around.live.running(), now);
+    if let Some(workers) = &around.fleet
+        && !workers.is_empty()
+    {
+        sheet.field("Fleet", &count(workers.len() as u64, "worker", "workers"));
+        fleet(workers).lines().for_each(|line| sheet.more(line));
+    }
     late(&mut sheet, overview.late, now);
     if let Some(cycle) = &overview.cycle {
         sheet.field("Last cycle", &cycle_in_words(cycle, now));
@@ -249,6 +255,40 @@ fn webhooks(sheet: &mut Sheet, hooks: &[HookStatus], now: Timestamp) {
     }
 }
 
+/// The workers, one in a line.
+pub(in crate::watch) fn fleet_text(workers: &[WorkerInfo]) -> String {
+    match workers.is_empty() {
+        true => "no workers: 'watch run' starts one\n".to_owned(),
+        false => fleet(workers),
+    }
+}
+
+fn fleet(workers: &[WorkerInfo]) -> String {
+    let mut columns = Columns::default();
+    for worker in workers {
+        columns.row([
+            format!("{}[{}]", safe(&worker.name), worker.process),
+            count(worker.hosts, "host", "hosts"),
+            format!("since {}", span(worker.age)),
+            format!("seen {} ago", span(worker.silent)),
+            safe(&worker.version),
+        ]);
+    }
+    columns.lines("")
+}
+
+pub(in crate::watch) fn worker_json(worker: &WorkerInfo) -> Value {
+    json!({
+        "number": worker.number,
+        "name": worker.name,
+        "process": worker.process,
+        "version": worker.version,
+        "hosts": worker.hosts,
+        "age_seconds": worker.age.as_secs(),
+        "silent_seconds": worker.silent.as_secs(),
+    })
+}
+
 fn sets(sheet: &mut Sheet, sets: &[SetInfo], now: Timestamp) {
     if sets.is_empty() {
         return;
@@ -380,6 +420,7 @@ pub(in crate::watch) fn json(overview: &Overview, around: &Around) -> Value {
         "store": { "file": overview.store.0, "bytes": overview.store.1 },
         "not_asked": reasons(&general(around)),
         "service": service_json(around.live.running()),
+        "fleet": around.fleet.as_ref().map(|workers| workers.iter().map(worker_json).collect::<Value>()),
         "urls": counts.urls(),
         "hosts": counts.hosts,
         "kept": counts.kept,

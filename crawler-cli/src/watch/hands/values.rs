@@ -54,6 +54,7 @@ impl Hosts {
             pauses: self.pauses.clone(),
             hold: hold.cloned(),
             live,
+            fleet: None,
         };
         let facts = &detail.host.facts;
         let mut value = status::host_json(detail, &around);

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::words::{self, span, stamp_from};
 use crate::check::life::time::between;
-use crate::store::{HostDetail, HostHold, Lane, Pause, Scope, UrlDetail};
+use crate::store::{HostDetail, HostHold, Lane, Pause, Scope, UrlDetail, WorkerInfo};
 use crate::watch::control::{CoreStatus, HostLive, HostWaits, LiveStatus, StoreCondition};
 use crate::watch::core::Reason;
 
@@ -16,6 +16,8 @@ pub(in crate::watch) struct Around {
     /// The hold of the host.
     pub(in crate::watch) hold: Option<HostHold>,
     pub(in crate::watch) live: Live,
+    /// The workers of the fleet; `None` if the store is a file.
+    pub(in crate::watch) fleet: Option<Vec<WorkerInfo>>,
 }
 
 /// What the running service says.
@@ -124,10 +126,15 @@ pub(in crate::watch) fn of_host(detail: &HostDetail, around: &Around) -> Vec<Why
 pub(in crate::watch) fn general(around: &Around) -> Vec<WhyNot> {
     let mut reasons = Vec::new();
     match &around.live {
-        Live::Absent => reasons.push(why(
-            "no_service",
-            "no service runs on this store: 'watch run' starts it",
-        )),
+        Live::Absent => {
+            // Services that share a store are known by what is in the store.
+            if around.fleet.as_ref().is_none_or(Vec::is_empty) {
+                reasons.push(why(
+                    "no_service",
+                    "no service runs on this store: 'watch run' starts it",
+                ));
+            }
+        }
         Live::Silent(error) => reasons.push(why("silent", words::safe(error))),
         Live::Running(live) => {
             match &live.store {

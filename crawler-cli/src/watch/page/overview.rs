@@ -370,7 +370,7 @@ fn store(around: &Around, seen: &Seen) -> Markup {
         .collect();
     let mut rows = vec![
         (
-            "File",
+            "Place",
             html! { (safe(&overview.store.0)) ", " (bytes(overview.store.1)) },
         ),
         (
@@ -401,6 +401,20 @@ fn store(around: &Around, seen: &Seen) -> Markup {
     ];
     if let Some(cycle) = &overview.cycle {
         rows.push(("Last cycle", html! { (cycle_in_words(cycle, around.now)) }));
+    }
+    if let Some(workers) = &around.fleet {
+        rows.push((
+            "Fleet",
+            html! {
+                @if workers.is_empty() { "no workers" }
+                @for (i, worker) in workers.iter().take(NAMED).enumerate() {
+                    @if i > 0 { br; }
+                    (safe(&worker.name)) "[" (worker.process) "] has "
+                    (words::count(worker.hosts, "host", "hosts")) ", seen " (words::span(worker.silent)) " ago"
+                }
+                @if workers.len() > NAMED { br; "and " (number((workers.len() - NAMED) as u64)) " more" }
+            },
+        ));
     }
     if overview.counts.kept > 0 {
         rows.push((

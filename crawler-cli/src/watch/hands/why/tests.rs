@@ -54,6 +54,7 @@ fn around() -> Around {
         pauses: Vec::new(),
         hold: None,
         live: live(Some(CoreStatus::default())),
+        fleet: None,
     }
 }
 
