@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::store::sql::{Connection, Optional as _, params};
+use crate::store::sql::{Connection, Optional as _, array, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::tables::read::host_of;
@@ -233,10 +233,8 @@ pub(in crate::store) fn workers(db: &Connection) -> Result<Vec<WorkerInfo>, Fail
     Ok(workers)
 }
 
-/// Numbers in the words of PostgreSQL.
 fn array(hosts: &HashSet<HostId>) -> String {
-    let numbers: Vec<String> = hosts.iter().map(|host| host.0.to_string()).collect();
-    format!("{{{}}}", numbers.join(","))
+    array::numbers(hosts.iter().map(|host| Some(host.0)))
 }
 
 fn millis(time: Duration) -> i64 {

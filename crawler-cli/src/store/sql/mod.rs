@@ -4,6 +4,7 @@
 //! `rusqlite`, and so are the values: whatever [`ToSql`] and [`FromSql`] know goes to a column and comes back, from
 //! either database. What this leaves to its callers: tables, and the statements that differ.
 
+pub(in crate::store) mod array;
 mod error;
 mod params;
 mod postgres;

@@ -40,7 +40,7 @@ pub use rejects::RejectedFigures;
 /// use std::ops::ControlFlow;
 ///
 /// use crawler_cli::check::{Reference, Verdict};
-/// use crawler_cli::store::sqlite::Database;
+/// use crawler_cli::store::Database;
 /// use crawler_cli::store::{Answer, Completed, Demand, EntryId, Link, LinkId, Selection, Store, Target};
 /// use jiff::Timestamp;
 /// use url::Url;

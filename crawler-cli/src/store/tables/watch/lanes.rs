@@ -164,37 +164,40 @@ pub(super) fn alive_siblings(
 /// How many URLs are looked at for each that is wanted.
 const LOOKS: usize = 20;
 
-pub(super) fn judge(
+pub(super) fn judge<'a>(
     db: &Connection,
     memory: &mut Memory,
-    judgements: &[Judgement],
+    judgements: &'a [Judgement],
 ) -> Result<Completion, Failure> {
+    let given = judgements.len();
     let owned = memory.owned(db, judgements.iter().map(|judgement| judgement.id.host))?;
-    let mut rows = Rows::prepare(db)?;
-    let mut completion = Completion::default();
-    for judgement in judgements {
+    let owned = |judgement: &&Judgement| owned.has(judgement.id.host);
+    let judgements: Vec<&'a Judgement> = judgements.iter().filter(owned).collect();
+    let outcome = |judgement: &&'a Judgement| {
         let id = judgement.id;
-        if !owned.has(id.host) {
-            completion.count(false);
-            continue;
-        }
         let asked = judgement.life.last_at().unwrap_or(id.due);
         let align = |(lane, due)| (lane, aligned(id.host, asked, due));
-        let outcome = Outcome {
+        Outcome {
             id,
             life: &judgement.life,
             answer: judgement.answer.as_ref(),
             changes: &judgement.changes,
             next: judgement.next.map(align),
-        };
-        let is_stored = rows.finish(memory, &outcome)?;
-        completion.count(is_stored);
-        if let Some(letter) = judgement.dead_letter.as_ref().filter(|_| is_stored) {
-            let url = letters::Buried::Url(id.url.0);
+        }
+    };
+    let outcomes: Vec<Outcome<'_>> = judgements.iter().map(outcome).collect();
+    let stored = Rows::prepare(db)?.finish_all(db, memory, &outcomes)?;
+    for (judgement, _) in judgements
+        .iter()
+        .zip(&stored)
+        .filter(|(_, is_stored)| **is_stored)
+    {
+        if let Some(letter) = &judgement.dead_letter {
+            let url = letters::Buried::Url(judgement.id.url.0);
             letters::store(db, &mut memory.jobs, &url, letter, None)?;
         }
     }
-    Ok(completion)
+    Ok(completion(given, &stored))
 }
 
 pub(super) fn amend(
@@ -203,31 +206,26 @@ pub(super) fn amend(
     amendments: &[Amendment],
 ) -> Result<Completion, Failure> {
     let owned = memory.owned(db, amendments.iter().map(|amendment| amendment.id.host))?;
-    let mut rows = Rows::prepare(db)?;
-    let mut completion = Completion::default();
-    for amendment in amendments {
-        if !owned.has(amendment.id.host) {
-            completion.count(false);
-            continue;
-        }
-        let outcome = Outcome {
-            id: amendment.id,
-            life: &amendment.life,
-            answer: None,
-            changes: &amendment.changes,
-            next: Some(amendment.next),
-        };
-        let is_stored = rows.finish(memory, &outcome)?;
-        completion.count(is_stored);
-    }
-    Ok(completion)
+    let mine = amendments
+        .iter()
+        .filter(|amendment| owned.has(amendment.id.host));
+    let outcomes = mine.map(|amendment| Outcome {
+        id: amendment.id,
+        life: &amendment.life,
+        answer: None,
+        changes: &amendment.changes,
+        next: Some(amendment.next),
+    });
+    let outcomes: Vec<Outcome<'_>> = outcomes.collect();
+    let stored = Rows::prepare(db)?.finish_all(db, memory, &outcomes)?;
+    Ok(completion(amendments.len(), &stored))
 }
 
-impl Completion {
-    fn count(&mut self, is_stored: bool) {
-        match is_stored {
-            true => self.stored += 1,
-            false => self.stale += 1,
-        }
+/// What became of so many.
+fn completion(given: usize, stored: &[bool]) -> Completion {
+    let stored = stored.iter().filter(|is_stored| **is_stored).count();
+    Completion {
+        stored: stored as u64,
+        stale: (given - stored) as u64,
     }
 }

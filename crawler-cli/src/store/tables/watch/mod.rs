@@ -1,5 +1,6 @@
 //! URLs that are watched for years: [`WatchStore`] in SQLite.
 
+mod batch;
 mod bytes;
 pub(in crate::store) mod guards;
 mod lanes;

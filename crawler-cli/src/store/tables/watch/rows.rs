@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::batch::{self, missing};
 use super::bytes::{Watched, beside};
 use super::sets::is_gone;
 use super::tally::Tally;
@@ -29,7 +30,7 @@ pub(super) struct UrlRow {
 
 impl UrlRow {
     /// What `trouble` has to be: the code of the state, unless the URL is in no set or due in the lane of good URLs.
-    fn trouble(&self) -> Option<u8> {
+    pub(super) fn new_trouble(&self) -> Option<u8> {
         let is_routine = matches!(self.watched.due, Some((Lane::Routine, _)));
         (self.sets > 0 && !is_routine).then(|| self.state().code())
     }
@@ -113,22 +114,48 @@ impl<'c> Rows<'c> {
         if !self.remove_due(&mut memory.tally, host.0, (lane, due), url.0)? {
             return Ok(false);
         }
-        let Some(mut row) = self.read(url.0)? else {
-            return Err(Failure::Damaged(format!(
-                "URL {} is due, but not watched",
-                url.0
-            )));
-        };
+        let mut row = self.read(url.0)?.ok_or_else(|| missing(url.0))?;
+        self.apply(memory, &mut row, outcome)?;
+        if let Some(due) = outcome.next {
+            self.add_due(&mut memory.tally, row.host, due, row.url)?;
+        }
+        self.write(&row)?;
+        Ok(true)
+    }
+
+    /// Stores outcomes whose due rows are there. Returns for each whether it was.
+    pub(super) fn finish_all(
+        &mut self,
+        db: &Connection,
+        memory: &mut Memory,
+        outcomes: &[Outcome<'_>],
+    ) -> Result<Vec<bool>, Failure> {
+        match db.is_shared() {
+            true => batch::finish(self, db, memory, outcomes),
+            false => outcomes
+                .iter()
+                .map(|outcome| self.finish(memory, outcome))
+                .collect(),
+        }
+    }
+
+    /// Makes of a row what it is after an outcome, and stores the changes of state.
+    pub(super) fn apply(
+        &mut self,
+        memory: &mut Memory,
+        row: &mut UrlRow,
+        outcome: &Outcome<'_>,
+    ) -> Result<(), Failure> {
         memory.tally.state(row.state(), -1);
         memory.tally.state(outcome.life.state(), 1);
         if is_gone(outcome.life.state()) && !is_gone(row.state()) {
-            self.text.query_row([url.0], |row| {
+            self.text.query_row([row.url], |row| {
                 memory.rejects.insert(row.get_str(0)?);
                 Ok(())
             })?;
         }
         row.watched.life = outcome.life.clone();
-        row.watched.due = None;
+        row.watched.due = outcome.next.map(|(lane, due)| (lane, to_millis(due)));
         if let Some(answer) = outcome.answer {
             row.watched.answer = Some(answer.clone());
         }
@@ -136,11 +163,7 @@ impl<'c> Rows<'c> {
         row.event = self
             .events
             .store(next, row.url, row.event, outcome.changes)?;
-        match outcome.next {
-            Some(due) => self.schedule(&mut memory.tally, row, due),
-            None => self.write(&row),
-        }
-        .map(|()| true)
+        Ok(())
     }
 
     /// Makes a URL without due row due then.
@@ -157,7 +180,7 @@ impl<'c> Rows<'c> {
 
     /// Writes what is known about a URL. `trouble` is written only if it changes: that costs the rows of two indexes.
     fn write(&mut self, row: &UrlRow) -> Result<(), Failure> {
-        let trouble = row.trouble();
+        let trouble = row.new_trouble();
         let bytes = row.watched.to_bytes(beside(row.event, trouble));
         match trouble == row.trouble {
             true => self.update.execute(params![row.url, row.event, bytes])?,

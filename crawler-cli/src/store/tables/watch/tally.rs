@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::check::life::State;
-use crate::store::sql::{self, Connection, Optional as _, params};
+use crate::store::sql::{self, Connection, Optional as _, array, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::{Lane, Lanes, WatchCounts};
@@ -131,6 +131,9 @@ impl Tally {
         if self.hosts.is_empty() {
             return Ok(());
         }
+        if db.is_shared() {
+            return self.save_hosts_at_once(db);
+        }
         let mut read =
             db.prepare_cached("SELECT urls, held, next_due, next_doubt FROM host WHERE host = ?1")?;
         let mut write = db.prepare_cached(
@@ -158,6 +161,31 @@ impl Tally {
         Ok(())
     }
 
+    /// Writes the rows of all hosts by one statement.
+    fn save_hosts_at_once(&mut self, db: &Connection) -> Result<(), Failure> {
+        let changes: Vec<(i64, HostChange)> = self.hosts.drain().collect();
+        let column = |number: fn(&(i64, HostChange)) -> i64| {
+            array::numbers(changes.iter().map(|change| Some(number(change))))
+        };
+        let row = params![
+            column(|(host, _)| *host),
+            column(|(_, change)| change.urls),
+            column(|(_, change)| change.held),
+        ];
+        let mut write = db.prepare_cached(HOSTS_AT_ONCE)?;
+        let written = write.query_all(row, |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let by: HashMap<i64, i64> = changes
+            .iter()
+            .map(|(host, change)| (*host, change.urls))
+            .collect();
+        for (host, urls) in written {
+            let (host, urls): (i64, i64) = (host, urls);
+            let before = urls - by.get(&host).copied().unwrap_or(0);
+            self.counts.others[HOSTS] += i64::from(urls > 0) - i64::from(before > 0);
+        }
+        Ok(())
+    }
+
     /// Writes what has changed, with the transaction.
     pub(crate) fn save(&mut self, db: &Connection) -> Result<(), Failure> {
         self.save_hosts(db)?;
@@ -176,6 +204,18 @@ impl Tally {
         Ok(())
     }
 }
+
+/// The first rows that are due are read for each host, and rows that stay as they are are not written.
+const HOSTS_AT_ONCE: &str = "UPDATE host h SET urls = n.urls, held = n.held, next_due = n.next_due, next_doubt = n.next_doubt \
+     FROM (SELECT o.host, o.urls + r.urls AS urls, o.held + r.held AS held, least( \
+         (SELECT due_at FROM due WHERE host = r.host AND lane = 0 ORDER BY due_at LIMIT 1), \
+         (SELECT due_at FROM due WHERE host = r.host AND lane = 1 ORDER BY due_at LIMIT 1), \
+         (SELECT due_at FROM due WHERE host = r.host AND lane = 2 ORDER BY due_at LIMIT 1)) AS next_due, \
+         (SELECT due_at FROM due WHERE host = r.host AND lane = 3 ORDER BY due_at LIMIT 1) AS next_doubt \
+     FROM unnest(CAST(CAST(?1 AS TEXT) AS BIGINT[]), CAST(CAST(?2 AS TEXT) AS BIGINT[]), CAST(CAST(?3 AS TEXT) AS BIGINT[])) \
+         AS r(host, urls, held) JOIN host o ON o.host = r.host) AS n \
+     WHERE h.host = n.host AND (h.urls, h.held, h.next_due, h.next_doubt) IS DISTINCT FROM (n.urls, n.held, n.next_due, n.next_doubt) \
+     RETURNING h.host, h.urls";
 
 /// When the first row of these lanes is due.
 fn first_due(db: &Connection, host: i64, lanes: Lanes) -> Result<Option<i64>, Failure> {
