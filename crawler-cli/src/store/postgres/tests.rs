@@ -11,6 +11,7 @@ use crate::store::{JobStore as _, NewJob, NewUrl, Origin, StoreErrorKind, WatchS
 #[path = "../../../tests/common/cluster.rs"]
 mod cluster;
 mod fleet;
+mod measure;
 
 use cluster::Cluster;
 

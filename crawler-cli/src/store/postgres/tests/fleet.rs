@@ -25,7 +25,7 @@ fn filled(hosts: u32) -> String {
     url
 }
 
-fn join(url: &str, name: &str, lease: Duration) -> (Database, Tenure) {
+pub(super) fn join(url: &str, name: &str, lease: Duration) -> (Database, Tenure) {
     let mut store = open(url);
     let worker = NewWorker {
         name: name.to_owned(),
