@@ -34,6 +34,9 @@ pub(crate) enum Mode {
     Stall,
     /// What the server sends is kept until there is another mode: what it was asked for is done, and nobody is told.
     HoldAnswers,
+    /// It is passed on until the server sends something with these bytes, such as `COMMIT`: all connections are reset before
+    /// that arrives, and the mode is `Through`.
+    CutAt(&'static [u8]),
 }
 
 /// Whether connections are accepted.
@@ -233,7 +236,7 @@ impl Pump {
                 Err(error) if waits(&error) => continue,
                 Err(_) => break,
             };
-            self.wait_for_passage();
+            self.wait_for_passage(&buffer[..count]);
             let mut rest = &buffer[..count];
             while !rest.is_empty() && !self.is_cut() {
                 match to.write(rest) {
@@ -256,7 +259,7 @@ impl Pump {
         self.shared.state().cuts > self.cuts
     }
 
-    fn wait_for_passage(&self) {
+    fn wait_for_passage(&self, bytes: &[u8]) {
         let mut state = self.shared.state();
         loop {
             let holds = match state.mode {
@@ -268,6 +271,15 @@ impl Pump {
                 }
                 Mode::Stall => true,
                 Mode::HoldAnswers => self.from == 1,
+                Mode::CutAt(end) => {
+                    let mut windows = bytes.windows(end.len());
+                    if self.from == 1 && windows.any(|window| window == end) {
+                        state.mode = Mode::Through;
+                        state.cuts += 1;
+                        self.shared.changed.notify_all();
+                    }
+                    false
+                }
             };
             if !holds || state.cuts > self.cuts {
                 return;
