@@ -7,9 +7,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use postgres::Config;
-use postgres::config::{Host, SslMode};
+use postgres::config::{Host, SslNegotiation};
 use url::form_urlencoded;
 
+use super::connect::ANSWER;
 use super::passfile;
 use super::tls::{Roots, Tls, Trust};
 
@@ -32,6 +33,8 @@ pub struct Address {
     pub(super) tls: Tls,
     /// Whether a server is used that may lose what it has committed.
     pub(super) may_lose: bool,
+    /// How long the server may be silent when it owes an answer.
+    pub(super) answer: Duration,
 }
 
 /// Why a text is no address of a database.
@@ -42,7 +45,7 @@ pub struct BadAddress(String);
 pub(super) const MAY_LOSE: &str = "allow_data_loss";
 
 /// How long each attempt to connect may take.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long what was sent may be without an acknowledgement, and how long a connection may be silent before the server
 /// is asked whether it is still there.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -109,16 +112,16 @@ impl FromStr for Address {
             }
         }
         let tls = ours.tls()?;
-        config.ssl_mode(match tls.trust {
-            Trust::Off => SslMode::Disable,
-            Trust::IfOffered => SslMode::Prefer,
-            _ => SslMode::Require,
-        });
+        if config.get_ssl_negotiation() == SslNegotiation::Direct {
+            let why = "sslnegotiation=direct is not supported: leave it out";
+            return Err(BadAddress(why.to_owned()));
+        }
         Ok(Self {
             text: text.to_owned(),
             config,
             tls,
             may_lose: ours.may_lose,
+            answer: ANSWER,
         })
     }
 }
@@ -265,7 +268,6 @@ mod tests {
         assert_eq!(config.get_hosts().len(), 2);
         assert_eq!(config.get_connect_timeout(), Some(&Duration::from_secs(3)));
         assert_eq!(config.get_application_name(), Some("a b"));
-        assert_eq!(config.get_ssl_mode(), SslMode::Require);
         assert_eq!(address.tls.trust, Trust::Anyone);
         assert!(!address.may_lose);
         assert_eq!(address.to_string(), "postgres://me@one:1,two:2/urls");
@@ -309,6 +311,7 @@ mod tests {
             error("postgres://db/urls?allow_data_loss=yes"),
             "allow_data_loss=yes: 0 or 1 is needed"
         );
+        assert!(error("postgres://db/urls?sslnegotiation=direct").contains("sslnegotiation"));
         let with_password = error("postgres://me:geheim@db:port/urls");
         assert!(!with_password.contains("geheim"), "{with_password}");
     }

@@ -2,9 +2,13 @@
 
 use std::fmt::Display;
 
+use std::time::Duration;
+
+use postgres::config::{Host, SslMode, SslNegotiation};
 use postgres::{Client, NoTls};
 
-use super::address::{Address, MAY_LOSE};
+use super::address::{Address, CONNECT_TIMEOUT, MAY_LOSE};
+use super::link::Link;
 use super::tls::Trust;
 use crate::store::StoreErrorKind;
 use crate::store::tables::failure::of_server;
@@ -18,24 +22,58 @@ const SESSION: &str = "SET statement_timeout = '60s'; SET lock_timeout = '30s'; 
      SET idle_in_transaction_session_timeout = '10s'; SET client_min_messages = warning; \
      SET default_transaction_isolation = 'read committed'; SET bytea_output = 'hex'";
 
+/// How long a server may be silent when it owes an answer: longer than a statement may take.
+pub(super) const ANSWER: Duration = Duration::from_secs(75);
+
 impl Address {
     /// Connects.
     ///
     /// # Errors
     /// Nothing can be reached, or the server is not to be used.
     pub(super) fn connect(&self) -> Result<Client, StoreErrorKind> {
-        let connected = match self.tls.trust {
-            Trust::Off => self.config.connect(NoTls),
-            _ => {
-                let tls = self.tls.connector().map_err(StoreErrorKind::Database)?;
-                self.config.connect(tls)
-            }
-        };
-        let mut client = connected.map_err(|error| of_server(&error))?;
+        let mut client = self.client()?;
         self.inspect(&mut client)?;
         let prepared = client.batch_execute(SESSION);
         prepared.map_err(|error| of_server(&error))?;
         Ok(client)
+    }
+
+    fn client(&self) -> Result<Client, StoreErrorKind> {
+        let mut config = self.config.clone();
+        let is_socket = |host: &Host| matches!(host, Host::Unix(_));
+        let connected = match config.get_hosts() {
+            // As libpq: a socket of this machine is used as it is.
+            [_, ..] if config.get_hosts().iter().all(is_socket) => {
+                config.ssl_mode(SslMode::Disable).connect(NoTls)
+            }
+            hosts => {
+                if hosts.is_empty() {
+                    for address in config.get_hostaddrs().to_vec() {
+                        config.host(&address.to_string());
+                    }
+                }
+                let tls = match self.tls.trust {
+                    Trust::Off => None,
+                    _ => Some(self.tls.connector().map_err(StoreErrorKind::Database)?),
+                };
+                let link = Link {
+                    tls,
+                    needs_tls: self.tls.trust != Trust::IfOffered,
+                    connect: config
+                        .get_connect_timeout()
+                        .copied()
+                        .unwrap_or(CONNECT_TIMEOUT),
+                    answer: self.answer,
+                    name: String::new(),
+                };
+                // The library leaves the stream, and so TLS, to the link.
+                config
+                    .ssl_mode(SslMode::Require)
+                    .ssl_negotiation(SslNegotiation::Direct)
+                    .connect(link)
+            }
+        };
+        connected.map_err(|error| of_server(&error))
     }
 
     fn inspect(&self, client: &mut Client) -> Result<(), StoreErrorKind> {

@@ -3,6 +3,7 @@
 mod address;
 mod connect;
 pub(in crate::store) mod fleet;
+mod link;
 mod passfile;
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,10 @@ use crate::store::{JobStore as _, NewJob, NewUrl, Origin, StoreErrorKind, WatchS
 
 #[path = "../../../tests/common/cluster.rs"]
 mod cluster;
+#[path = "../../../tests/common/proxy.rs"]
+mod proxy;
+
+mod away;
 mod fleet;
 mod measure;
 
