@@ -16,6 +16,7 @@ mod proxy;
 mod away;
 mod fleet;
 mod measure;
+mod refusals;
 
 use cluster::Cluster;
 
