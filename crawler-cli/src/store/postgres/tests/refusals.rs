@@ -1,4 +1,4 @@
-//! Passwords, and what a server and a database must be.
+//! Passwords and certificates, and what a server and a database must be.
 
 use super::cluster::{Cluster, QUICK};
 use super::{Database, address, open, refused};
@@ -111,4 +111,88 @@ fn sockets_of_this_machine_are_used() {
     open(&format!(
         "postgres:///{name}?hostaddr=127.0.0.1&port={port}&user=postgres"
     ));
+}
+
+/// A server that follows another one cannot be written; of several, the one that can be written is used.
+#[test]
+#[ignore = "needs postgresql"]
+fn a_server_that_follows_another_is_refused_or_passed_over() {
+    let follower = Cluster::with_files(&QUICK, &[("standby.signal", "")]);
+    let leader = Cluster::new(&QUICK);
+    let address = |url: &str, query: &str| address(url, &format!("allow_data_loss=1&{query}"));
+    let error = Database::connect(&address(&follower.url("postgres"), "")).expect_err("refused");
+    assert!(
+        matches!(error.kind(), StoreErrorKind::ReadOnly),
+        "{error:?}"
+    );
+    let both = format!(
+        "postgres://postgres@127.0.0.1:{},127.0.0.1:{}/postgres",
+        follower.port(),
+        leader.port()
+    );
+    let either = address(&both, "target_session_attrs=read-write");
+    Database::connect(&either).expect("the leader");
+    // The leader is gone: another one may come.
+    leader.stop();
+    let error = Database::connect(&either).expect_err("no leader");
+    assert!(matches!(error.kind(), StoreErrorKind::Away(_)), "{error:?}");
+}
+
+#[test]
+#[ignore = "needs postgresql"]
+fn a_client_shows_its_certificate() {
+    let new_key = || rcgen::KeyPair::generate().expect("a key");
+    let mut params = rcgen::CertificateParams::new(Vec::new()).expect("no names");
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let authority = rcgen::CertifiedIssuer::self_signed(params, new_key()).expect("an authority");
+    let signed = |name: &str| {
+        let key = new_key();
+        let mut params = rcgen::CertificateParams::new(vec![name.to_owned()]).expect("a name");
+        params
+            .distinguished_name
+            .push(rcgen::DnType::CommonName, name);
+        let certificate = params.signed_by(&key, &authority).expect("a certificate");
+        (certificate.pem(), key.serialize_pem())
+    };
+    let (server, server_key) = signed("db.example");
+    let rules = "hostssl all me 127.0.0.1/32 cert\nhost all all 127.0.0.1/32 trust\n";
+    let settings = [
+        "ssl=on",
+        "ssl_cert_file=server.pem",
+        "ssl_key_file=server.key",
+        "ssl_ca_file=ca.pem",
+        "fsync=off",
+    ];
+    let files = [
+        ("server.pem", server.as_str()),
+        ("server.key", &server_key),
+        ("ca.pem", &authority.pem()),
+        ("pg_hba.conf", rules),
+    ];
+    let cluster = Cluster::with_files(&settings, &files);
+    let url = cluster.database();
+    let name = url.rsplit('/').next().expect("a name");
+    let role = format!("CREATE ROLE me LOGIN; ALTER DATABASE {name} OWNER TO me");
+    cluster.psql("postgres", &role);
+    let folder = tempfile::tempdir().expect("a folder");
+    let with = |name: &str| {
+        let (certificate, key) = signed(name);
+        let path = |kind: &str| folder.path().join(format!("{name}.{kind}"));
+        std::fs::write(path("pem"), certificate).expect("written");
+        std::fs::write(path("key"), key).expect("written");
+        let query = format!(
+            "sslmode=require&allow_data_loss=1&sslcert={}&sslkey={}",
+            path("pem").display(),
+            path("key").display()
+        );
+        let url = url.replace("postgres@", "me@");
+        Database::connect(&address(&url, &query)).map(drop)
+    };
+    with("me").expect("the right name");
+    let error = with("you").expect_err("refused");
+    assert!(
+        matches!(error.kind(), StoreErrorKind::Database(_)),
+        "{error:?}"
+    );
+    assert!(error.to_string().contains("certificate"), "{error}");
 }
