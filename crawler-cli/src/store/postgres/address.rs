@@ -16,6 +16,21 @@ use super::tls::{Roots, Tls, Trust};
 
 /// The address of a database, with everything that is needed to connect. Shown without its password.
 ///
+/// The parameters are those of libpq:
+///
+/// | parameters | meaning |
+/// |---|---|
+/// | `user`, `password`, `dbname`, `host`, `hostaddr`, `port` | instead of the places in front; `host=/FOLDER` is a socket of this machine |
+/// | `target_session_attrs`, `load_balance_hosts` | which of several hosts is used, such as `read-write` |
+/// | `sslmode`, `sslrootcert`, `sslcert`, `sslkey`, `channel_binding` | TLS; `sslrootcert=system` for the authorities of the system |
+/// | `passfile` | the file of passwords instead of `~/.pgpass`; ignored if others may read it |
+/// | `connect_timeout` (10 s), `tcp_user_timeout` (10 s, in ms), `keepalives`, `keepalives_idle` (10 s), `keepalives_interval` (3 s), `keepalives_count` (3) | when a connection has failed |
+/// | `application_name` (`crawler-cli`), `options` | what the server is told |
+/// | `allow_data_loss=1` | takes a server whose `fsync`, `full_page_writes` or `synchronous_commit` is off |
+///
+/// What is missing comes from `PGUSER`, `PGDATABASE`, `PGPASSWORD`, `PGPASSFILE`, `PGSSLMODE`, `PGSSLROOTCERT`, `PGSSLCERT` and
+/// `PGSSLKEY`. Any other parameter is an error.
+///
 /// ```
 /// use crawler_cli::store::postgres::Address;
 ///
@@ -44,11 +59,10 @@ pub struct BadAddress(String);
 /// The parameter that takes a server as it is, although it may lose what it has committed.
 pub(super) const MAY_LOSE: &str = "allow_data_loss";
 
-/// How long each attempt to connect may take.
-pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long what was sent may be without an acknowledgement, and how long a connection may be silent before the server
-/// is asked whether it is still there.
-const SILENCE: Duration = Duration::from_secs(10);
+/// The parameters that are replaced by those of the address. What was sent may be without an acknowledgement, and a connection
+/// may be silent before the server is asked whether it is still there, for ten seconds.
+const DEFAULTS: &str = "connect_timeout=10&application_name=crawler-cli&tcp_user_timeout=10\
+     &keepalives_idle=10&keepalives_interval=3&keepalives_retries=3";
 
 impl Address {
     /// Uses this password.
@@ -63,18 +77,19 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Self, BadAddress> {
         let (place, query) = text.split_once('?').unwrap_or((text, ""));
         let mut ours = Ours::from_environment();
-        let mut theirs = form_urlencoded::Serializer::new(String::new());
+        let mut theirs = form_urlencoded::Serializer::new(DEFAULTS.to_owned());
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            if !ours.take(&name, &value)? {
-                theirs.append_pair(&name, &value);
-            }
+            match &*name {
+                "keepalives_count" => theirs.append_pair("keepalives_retries", &value),
+                // The library counts seconds.
+                "tcp_user_timeout" => theirs.append_pair(&name, &seconds(&value)?.to_string()),
+                _ if ours.take(&name, &value)? => continue,
+                _ => theirs.append_pair(&name, &value),
+            };
         }
         // In addresses of this kind a plus sign is one.
         let theirs = theirs.finish().replace('+', "%20");
-        let plain = match theirs.is_empty() {
-            true => place.to_owned(),
-            false => format!("{place}?{theirs}"),
-        };
+        let plain = format!("{place}?{theirs}");
         let mut config = Config::from_str(&plain).map_err(|error| {
             let why = std::error::Error::source(&error).map(ToString::to_string);
             BadAddress(why.unwrap_or_else(|| error.to_string()))
@@ -92,17 +107,6 @@ impl FromStr for Address {
         {
             config.dbname(&database);
         }
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT_TIMEOUT);
-        }
-        if config.get_application_name().is_none() {
-            config.application_name("crawler-cli");
-        }
-        config.tcp_user_timeout(SILENCE);
-        config
-            .keepalives_idle(SILENCE)
-            .keepalives_interval(SILENCE / 3)
-            .keepalives_retries(3);
         if config.get_password().is_none() {
             match env::var("PGPASSWORD") {
                 Ok(password) => {
@@ -124,6 +128,17 @@ impl FromStr for Address {
             answer: ANSWER,
         })
     }
+}
+
+/// Milliseconds in seconds, not less.
+fn seconds(milliseconds: &str) -> Result<u64, BadAddress> {
+    let number: Result<u64, _> = milliseconds.parse();
+    let bad = |_| {
+        BadAddress(format!(
+            "tcp_user_timeout={milliseconds}: milliseconds are needed"
+        ))
+    };
+    Ok(number.map_err(bad)?.div_ceil(1000))
 }
 
 impl PartialEq for Address {
@@ -272,6 +287,29 @@ mod tests {
         assert!(!address.may_lose);
         assert_eq!(address.to_string(), "postgres://me@one:1,two:2/urls");
         assert!(!format!("{address:?}").contains("p@ss"));
+    }
+
+    #[test]
+    fn a_parameter_replaces_its_default() {
+        let times = |query: &str| {
+            let address: Address = format!("postgres://db/urls{query}").parse().expect("one");
+            let config = address.config;
+            let seconds = |time: Option<&Duration>| time.map(Duration::as_secs);
+            (
+                seconds(config.get_connect_timeout()),
+                seconds(config.get_tcp_user_timeout()),
+                config.get_keepalives_idle().as_secs(),
+                config.get_keepalives_retries(),
+            )
+        };
+        assert_eq!(times(""), (Some(10), Some(10), 10, Some(3)));
+        let query =
+            "?connect_timeout=2&tcp_user_timeout=2500&keepalives_idle=60&keepalives_count=5";
+        assert_eq!(times(query), (Some(2), Some(3), 60, Some(5)));
+        assert_eq!(
+            error("postgres://db/urls?tcp_user_timeout=5s"),
+            "tcp_user_timeout=5s: milliseconds are needed"
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use postgres::config::{Host, SslMode, SslNegotiation};
 use postgres::{Client, NoTls};
 
-use super::address::{Address, CONNECT_TIMEOUT, MAY_LOSE};
+use super::address::{Address, MAY_LOSE};
 use super::link::Link;
 use super::tls::Trust;
 use crate::store::StoreErrorKind;
@@ -59,10 +59,7 @@ impl Address {
                 let link = Link {
                     tls,
                     needs_tls: self.tls.trust != Trust::IfOffered,
-                    connect: config
-                        .get_connect_timeout()
-                        .copied()
-                        .unwrap_or(CONNECT_TIMEOUT),
+                    connect: config.get_connect_timeout().copied().unwrap_or(ANSWER),
                     answer: self.answer,
                     name: String::new(),
                 };
