@@ -14,15 +14,25 @@ use tempfile::TempDir;
 #[path = "common/cluster.rs"]
 mod cluster;
 mod common;
+#[path = "common/proxy.rs"]
+mod proxy;
 
-use cluster::Cluster;
+use cluster::{Cluster, QUICK};
 use common::service::{PATIENCE, Service, folder, stdout, watch};
 use common::stderr;
+use proxy::{Mode, Proxy};
 
 /// Web servers, each a host of its own, which tell who was asked for what and when.
 struct Sites {
     hosts: Vec<String>,
-    asked: Arc<Mutex<Vec<(String, Instant)>>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+/// A request: what for, from which machine, and when.
+struct Asked {
+    url: String,
+    machine: String,
+    at: Instant,
 }
 
 impl Sites {
@@ -58,20 +68,27 @@ impl Sites {
     /// How often each URL was asked.
     fn counts(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
-        for (url, _) in self.asked.lock().expect("no panic").iter() {
-            *counts.entry(url.clone()).or_default() += 1;
+        for asked in self.asked.lock().expect("no panic").iter() {
+            *counts.entry(asked.url.clone()).or_default() += 1;
         }
         counts
     }
+
+    /// When a machine has sent its last request.
+    fn last_of(&self, machine: &str) -> Option<Instant> {
+        let asked = self.asked.lock().expect("no panic");
+        let of = asked.iter().filter(|asked| asked.machine == machine);
+        of.map(|asked| asked.at).max()
+    }
 }
 
-fn serve(stream: TcpStream, host: &str, asked: &Mutex<Vec<(String, Instant)>>) {
+fn serve(stream: TcpStream, host: &str, asked: &Mutex<Vec<Asked>>) {
     let Ok(mut out) = stream.try_clone() else {
         return;
     };
     let mut lines = BufReader::new(stream);
     loop {
-        let mut path = None;
+        let (mut path, mut machine) = (None, String::new());
         loop {
             let mut line = String::new();
             if lines.read_line(&mut line).unwrap_or(0) == 0 {
@@ -80,6 +97,9 @@ fn serve(stream: TcpStream, host: &str, asked: &Mutex<Vec<(String, Instant)>>) {
             if line == "\r\n" {
                 break;
             }
+            if let Some(name) = line.to_ascii_lowercase().strip_prefix("user-agent: ") {
+                machine = name.trim_end().to_owned();
+            }
             path = path.or_else(|| line.split(' ').nth(1).map(str::to_owned));
         }
         let path = path.unwrap_or_default();
@@ -87,7 +107,11 @@ fn serve(stream: TcpStream, host: &str, asked: &Mutex<Vec<(String, Instant)>>) {
             "/robots.txt" => "404 Not Found",
             _ => {
                 let url = format!("http://{host}{path}");
-                asked.lock().expect("no panic").push((url, Instant::now()));
+                asked.lock().expect("no panic").push(Asked {
+                    url,
+                    machine,
+                    at: Instant::now(),
+                });
                 "200 OK"
             }
         };
@@ -100,9 +124,14 @@ fn serve(stream: TcpStream, host: &str, asked: &Mutex<Vec<(String, Instant)>>) {
 
 /// The folder of a machine of the fleet.
 fn machine(store: &str, urls: &[String]) -> TempDir {
+    slow_machine(store, urls, "machine", 0)
+}
+
+/// The folder of a machine that asks each host for so many URLs a second; 0: as many as it can.
+fn slow_machine(store: &str, urls: &[String], name: &str, rate: u32) -> TempDir {
     let config = format!(
         "[store]\nurl = \"{store}?allow_data_loss=1\"\nlease = \"10s\"\n\
-         [limits]\nallow_private = true\nper_host_rate = 0\n\
+         [limits]\nallow_private = true\nper_host_rate = {rate}\nuser_agent = \"{name}\"\n\
          [[set]]\nname = \"docs\"\nurls = \"urls.txt\"\n"
     );
     folder(&config, urls)
@@ -118,8 +147,12 @@ fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// The number that a query prints.
 fn number(store: &str, query: &str) -> i64 {
+    number_of(Cluster::shared(), store, query)
+}
+
+fn number_of(cluster: &Cluster, store: &str, query: &str) -> i64 {
     let database = store.rsplit('/').next().expect("a name");
-    let printed = Cluster::shared().psql(database, query);
+    let printed = cluster.psql(database, query);
     printed.trim().parse().expect("a number")
 }
 
@@ -228,4 +261,122 @@ fn commands_need_no_service_on_the_same_machine() {
     let refused = watch(desk.path(), &["db", "backup", "copy.db"]);
     assert!(stderr(&refused).contains("pg_dump"), "{}", stderr(&refused));
     service.end();
+}
+
+/// The server fails in the middle, and comes back: each outcome is applied once.
+#[test]
+#[ignore = "needs postgresql"]
+fn a_server_that_fails_loses_nothing() {
+    let sites = Sites::start(4);
+    let urls = sites.urls(40);
+    let cluster = Cluster::new(&[]);
+    let store = cluster.database();
+    let machines = ["one", "two"].map(|name| slow_machine(&store, &urls, name, 20));
+    let services: Vec<Service> = machines
+        .iter()
+        .map(|machine| Service::start(machine.path()))
+        .collect();
+    for least in [20, 60, 100] {
+        wait("some URLs are judged", || {
+            number_of(&cluster, &store, ALIVE) >= least
+        });
+        cluster.kill();
+        cluster.start();
+    }
+    wait("all URLs are judged", || {
+        number_of(&cluster, &store, ALIVE) == 160
+    });
+    assert_eq!(
+        number_of(&cluster, &store, "SELECT count(*) FROM event"),
+        160
+    );
+    assert_eq!(number_of(&cluster, &store, "SELECT count(*) FROM due"), 160);
+    let counts = sites.counts();
+    assert_eq!(counts.len(), 160);
+    for service in services {
+        service.end();
+    }
+}
+
+/// The network between a worker and the server fails: others go on, and the worker stops before they do.
+#[test]
+#[ignore = "needs postgresql"]
+fn a_worker_that_is_cut_off_stops_before_others_go_on() {
+    for fault in ["cut", "stall"] {
+        let sites = Sites::start(3);
+        let urls = sites.urls(40);
+        let cluster = Cluster::new(&QUICK);
+        let store = cluster.database();
+        let proxy = Proxy::new(cluster.port());
+        let one = slow_machine(&proxy.url(&store), &urls, "one", 3);
+        let two = slow_machine(&store, &urls, "two", 3);
+        let one = Service::start(one.path());
+        wait("the first asks all hosts", || sites.counts().len() >= 6);
+        let two = Service::start(two.path());
+        let fence = number_of(&cluster, &store, "SELECT min(worker) FROM worker");
+        match fault {
+            "cut" => {
+                proxy.refuse();
+                proxy.cut();
+            }
+            _ => proxy.set(Mode::Stall),
+        }
+        let is_gone = format!("SELECT count(*) FROM worker WHERE worker = {fence}");
+        let mut before = Instant::now();
+        wait("the lease ends", || {
+            let looked = Instant::now();
+            let is_there = number_of(&cluster, &store, &is_gone) > 0;
+            before = if is_there { looked } else { before };
+            !is_there
+        });
+        let last = sites.last_of("one").expect("it has asked");
+        assert!(last < before, "{fault}: asked after its lease had ended");
+        wait("the other goes on", || sites.last_of("two").is_some());
+        match fault {
+            "cut" => proxy.accept(),
+            _ => proxy.set(Mode::Through),
+        }
+        let workers = "SELECT count(*) FROM worker";
+        wait("it joins again", || {
+            number_of(&cluster, &store, workers) == 2
+        });
+        wait("all URLs are judged", || {
+            number_of(&cluster, &store, ALIVE) == 120
+        });
+        assert_eq!(
+            number_of(&cluster, &store, "SELECT count(*) FROM event"),
+            120
+        );
+        for service in [one, two] {
+            service.end();
+        }
+    }
+}
+
+/// Workers are killed one after the other, as long as there is something to do.
+#[test]
+#[ignore = "needs postgresql"]
+fn workers_that_are_killed_lose_nothing() {
+    let sites = Sites::start(6);
+    let urls = sites.urls(30);
+    let store = Cluster::shared().database();
+    let machines = ["one", "two", "three"].map(|name| slow_machine(&store, &urls, name, 10));
+    let mut services: Vec<Service> = machines
+        .iter()
+        .map(|machine| Service::start(machine.path()))
+        .collect();
+    for (round, least) in [10, 25, 40, 55, 70, 85].into_iter().enumerate() {
+        wait("some URLs are judged", || number(&store, ALIVE) >= least);
+        let place = round % machines.len();
+        services[place].signal(Signal::KILL);
+        services[place].wait();
+        services[place] = Service::start(machines[place].path());
+    }
+    wait("all URLs are judged", || number(&store, ALIVE) == 180);
+    assert_eq!(number(&store, "SELECT count(*) FROM event"), 180);
+    assert_eq!(number(&store, "SELECT count(*) FROM due"), 180);
+    assert_eq!(sites.counts().len(), 180);
+    for service in services {
+        service.end();
+    }
 }
