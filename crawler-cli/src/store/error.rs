@@ -110,7 +110,7 @@ impl StoreErrorKind {
 }
 
 impl StoreError {
-    /// An error of the store in this file; an empty path for a store without a file.
+    /// An error of the store in this file, or at this address of a server; an empty path for a temporary store.
     pub fn new(path: &Path, kind: StoreErrorKind) -> Self {
         Self {
             path: path.to_owned(),
@@ -118,7 +118,7 @@ impl StoreError {
         }
     }
 
-    /// The file; empty for a store without a file.
+    /// The file, or the address of the server; empty for a temporary store.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -17,6 +17,7 @@
 
 mod admin;
 mod answer;
+mod check;
 mod error;
 pub(crate) mod file;
 mod fleet;
@@ -44,6 +45,7 @@ use jiff::Timestamp;
 
 pub use admin::{AdminStore, Remembered, SAMPLES_LAST, StoredToken};
 pub use answer::Answer;
+pub use check::{CheckReport, Problem, check};
 pub use error::{StoreError, StoreErrorKind};
 pub use fleet::{FleetStore, LEASE, MARGIN, NewWorker, Tenure, WorkerInfo};
 pub use host::{Control, Episode, Host, HostFacts, HostId};

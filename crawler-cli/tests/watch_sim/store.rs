@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crawler_cli::store::sqlite::{self, Sqlite};
+use crawler_cli::store::sqlite::Sqlite;
 use crawler_cli::store::{
-    Engine, Inline, Nature, Op, StoreError, StoreErrorKind, StoreHandle, WriterState,
+    Engine, Inline, Nature, Op, StoreError, StoreErrorKind, StoreHandle, WriterState, check,
 };
 
 /// A handle to the store. Clones are the same store.
@@ -86,7 +86,7 @@ impl SimStore {
         let Some(path) = &self.0.path else {
             return Ok(Vec::new());
         };
-        let report = sqlite::check(path)?;
+        let report = check(path)?;
         let problems = report.problems.iter();
         Ok(problems.map(|problem| format!("{problem:?}")).collect())
     }

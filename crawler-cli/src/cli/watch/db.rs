@@ -10,7 +10,7 @@ use super::ConfigRows;
 use super::verb::{Failure, Rows, Spec, Typed, Values, print, usage};
 use crate::cli::help_rows::HelpRows;
 use crate::cli::option::Section;
-use crate::store::sqlite;
+use crate::store::{Problem, check as check_store, sqlite};
 use crate::watch::hands::safe;
 
 /// `watch db`.
@@ -104,7 +104,7 @@ fn restore(values: &Values, file: &Path) -> Result<(), Failure> {
 }
 
 fn check(values: &Values) -> Result<(), Failure> {
-    let report = sqlite::check(values.store()?.only_file()?)?;
+    let report = check_store(&values.store()?)?;
     let mut text = String::new();
     if values.is_json {
         let problems = report.problems.iter().map(|problem| {
@@ -121,7 +121,7 @@ fn check(values: &Values) -> Result<(), Failure> {
         );
     } else {
         for invariant in &report.checked {
-            let is_broken = |problem: &&sqlite::Problem| problem.invariant == *invariant;
+            let is_broken = |problem: &&Problem| problem.invariant == *invariant;
             text += &match report.problems.iter().find(is_broken) {
                 None => format!("ok     {invariant}\n"),
                 Some(problem) => format!("WRONG  {}\n", safe(&problem.to_string())),

@@ -9,7 +9,6 @@ mod passfile;
 mod tests;
 mod tls;
 
-use std::cmp::Ordering;
 use std::path::Path;
 
 use super::StoreError;
@@ -51,6 +50,40 @@ impl Database {
     }
 }
 
+/// Connects to read the tables.
+pub(super) fn reader(address: &Address) -> Result<Connection, Failure> {
+    let address = address.clone();
+    let connect = Box::new(move || address.connect());
+    let db = Connection::Postgres(Box::new(Postgres::new(connect)?));
+    match version(&db)? {
+        Some(VERSION) => Ok(db),
+        Some(version) if version < VERSION => Err(Failure::Older(version, VERSION)),
+        Some(version) => Err(Failure::Newer(version, VERSION)),
+        None => Err(Failure::Foreign),
+    }
+}
+
+/// The version of the store; `None` if there are no tables.
+fn version(db: &Connection) -> Result<Option<i64>, Failure> {
+    let tables = "SELECT count(*), count(*) FILTER (WHERE table_name = 'store') \
+         FROM information_schema.tables WHERE table_schema = current_schema()";
+    let (tables, stores): (i64, i64) =
+        db.query_row(tables, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    if tables == 0 {
+        return Ok(None);
+    }
+    let version = "SELECT 1 FROM information_schema.columns \
+         WHERE table_schema = current_schema() AND table_name = 'store' AND column_name = 'version'";
+    if stores == 0 || db.query_row(version, [], |_| Ok(())).optional()?.is_none() {
+        return Err(Failure::Foreign);
+    }
+    Ok(Some(db.query_row(
+        "SELECT version FROM store",
+        [],
+        |row| row.get(0),
+    )?))
+}
+
 /// Makes the tables, if there are none.
 fn make(db: &Connection) -> Result<(), Failure> {
     db.begin_with(MAKER)?;
@@ -66,26 +99,11 @@ fn make(db: &Connection) -> Result<(), Failure> {
 }
 
 fn make_locked(db: &Connection) -> Result<(), Failure> {
-    let tables = "SELECT count(*), count(*) FILTER (WHERE table_name = 'store') \
-         FROM information_schema.tables WHERE table_schema = current_schema()";
-    let (tables, stores): (i64, i64) =
-        db.query_row(tables, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    if stores > 0 {
-        let version = "SELECT column_name FROM information_schema.columns \
-             WHERE table_schema = current_schema() AND table_name = 'store' AND column_name = 'version'";
-        let has_version = db.query_row(version, [], |_| Ok(())).optional()?.is_some();
-        if !has_version {
-            return Err(Failure::Foreign);
-        }
-        let version: i64 = db.query_row("SELECT version FROM store", [], |row| row.get(0))?;
-        return match version.cmp(&VERSION) {
-            Ordering::Equal => Ok(()),
-            Ordering::Less => Err(Failure::Older(version, VERSION)),
-            Ordering::Greater => Err(Failure::Newer(version, VERSION)),
-        };
-    }
-    if tables > 0 {
-        return Err(Failure::Foreign);
+    match version(db)? {
+        Some(VERSION) => return Ok(()),
+        Some(version) if version < VERSION => return Err(Failure::Older(version, VERSION)),
+        Some(version) => return Err(Failure::Newer(version, VERSION)),
+        None => {}
     }
     db.execute_batch(SCHEMA)?;
     db.execute_batch(&format!(

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::store::suite::{Durable, Engine, child, suite};
-use crate::store::{JobStore as _, NewJob, NewUrl, Origin, StoreErrorKind, WatchStore as _};
+use crate::store::{JobStore as _, NewJob, NewUrl, Origin, Place, StoreErrorKind, WatchStore as _};
 
 #[path = "../../../tests/common/cluster.rs"]
 mod cluster;
@@ -61,7 +61,13 @@ impl Durable for Server {
         }
     }
 
-    fn check(&self) {}
+    fn check(&self) {
+        let report = crate::store::check(Place::Server(Box::new(address(
+            &self.url,
+            "allow_data_loss=1",
+        ))));
+        assert_eq!(report.expect("readable").problems, []);
+    }
 }
 
 fn address(url: &str, query: &str) -> Address {

@@ -162,10 +162,11 @@ impl Connection {
         }
     }
 
-    /// The embedded database.
+    /// The embedded database, for what tests do to it.
     ///
     /// # Panics
-    /// If it is another one. The engine of SQLite opens no other.
+    /// If it is another one.
+    #[cfg(test)]
     pub(in crate::store) fn sqlite(&self) -> &rusqlite::Connection {
         match self {
             Self::Sqlite(db) => db,

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
-use super::{check, open, schema};
+use super::{open, schema};
 use crate::store::file::{FileLock, REJECTED, beside, resolved, sync_folder};
 use crate::store::tables::failure::Failure;
 use crate::store::{SKIPPED, StoreError, StoreErrorKind};
@@ -219,7 +219,7 @@ fn fill(
     copied?;
     // A file of its own, without a log beside it.
     copy.pragma_update(None, "journal_mode", "DELETE")?;
-    check::is_sound(&copy)
+    open::is_sound(&copy)
 }
 
 fn pages(

@@ -8,8 +8,7 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::check::CheckReport;
-use super::{Migrated, Sqlite, backup, check, migrate, restore, schema};
+use super::{Migrated, Sqlite, backup, migrate, restore, schema};
 use crate::check::life::{Context, Profile, State};
 use crate::check::{Cause, Verdict};
 use crate::crawl::random::Random;
@@ -18,6 +17,7 @@ use crate::store::{
     NewDeadLetter, NewJob, NewUrl, NoticeId, Origin, Store as _, StoreError, StoreErrorKind,
     WatchStore as _, Which,
 };
+use crate::store::{CheckReport, check};
 
 fn now() -> Timestamp {
     Timestamp::from_second(1_760_000_000).expect("in range")

@@ -1,9 +1,9 @@
 //! The embedded engine: SQLite, in a file or without one.
 
 mod backup;
-mod check;
 mod open;
 mod schema;
+pub(super) use open::is_sound;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -23,7 +23,11 @@ use super::tables::failure::Failure;
 use super::tables::{Database, Memory};
 pub use super::tables::{Database as Sqlite, RejectedFigures};
 pub use backup::{Migrated, Restored, backup, migrate, restore};
-pub use check::{CheckReport, Problem, check};
+
+/// Opens a store in a file to read its tables, also while another process writes.
+pub(super) fn reader(path: &Path) -> Result<Connection, Failure> {
+    Ok(open::reader(path)?.into())
+}
 
 impl Database {
     /// Opens or creates a store in a file, and keeps the file for this process.

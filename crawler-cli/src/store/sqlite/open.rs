@@ -117,3 +117,17 @@ fn migrate(db: &Connection, version: i64) -> Result<(), Failure> {
     }
     Ok(())
 }
+
+/// What SQLite itself says about a database.
+pub(in crate::store) fn is_sound(db: &rusqlite::Connection) -> Result<(), Failure> {
+    let mut query = db.prepare("PRAGMA integrity_check(5)")?;
+    let mut rows = query.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(row.get::<_, String>(0)?);
+    }
+    match &found[..] {
+        [ok] if ok == "ok" => Ok(()),
+        _ => Err(Failure::Damaged(found.join("; "))),
+    }
+}

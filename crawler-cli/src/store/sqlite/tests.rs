@@ -95,7 +95,7 @@ impl Durable for InFile {
             .expect("readable");
         assert_eq!(found, "ok");
         drop(db);
-        let report = crate::store::sqlite::check(&self.path).expect("readable");
+        let report = crate::store::check(&self.path).expect("readable");
         assert_eq!(report.problems, []);
     }
 }

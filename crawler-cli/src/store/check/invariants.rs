@@ -59,7 +59,7 @@ pub(super) const QUERIES: &[(&str, &str)] = &[
     (
         "each queue has as many jobs as it counts",
         "SELECT 'queue ' || q.name FROM job_queue q \
-         LEFT JOIN (SELECT queue, sum(state = 0) AS waiting, sum(state = 1) AS started FROM job GROUP BY queue) j \
+         LEFT JOIN (SELECT queue, count(*) FILTER (WHERE state = 0) AS waiting, count(*) FILTER (WHERE state = 1) AS started FROM job GROUP BY queue) j \
          ON j.queue = q.queue \
          WHERE q.waiting <> coalesce(j.waiting, 0) OR q.started <> coalesce(j.started, 0)",
     ),
@@ -78,21 +78,21 @@ pub(super) const QUERIES: &[(&str, &str)] = &[
          WHEN 1 THEN d.text IS NULL \
          WHEN 2 THEN d.job IS NULL OR d.payload IS NULL \
              OR NOT EXISTS (SELECT 1 FROM job_queue q WHERE q.queue = d.queue) \
-         WHEN 3 THEN d.text IS NULL OR d.topic IS NULL OR d.payload IS NULL ELSE 1 END",
+         WHEN 3 THEN d.text IS NULL OR d.topic IS NULL OR d.payload IS NULL ELSE 1 = 1 END",
     ),
     (
         "each dead letter has a first time that is not after its last, and a last exchange of at most 4 KiB",
         "SELECT 'dead letter ' || letter FROM dead_letter \
-         WHERE first_at > last_at OR length(CAST(last AS BLOB)) > 4096",
+         WHERE first_at > last_at OR octet_length(last) > 4096",
     ),
     (
         "there are as many dead letters of each reason as are counted",
         "SELECT 'reason ' || reason FROM ( \
          SELECT reason, count(*) AS letters FROM dead_letter WHERE replayed_at IS NULL GROUP BY reason \
-         EXCEPT SELECT reason, letters FROM dead_letter_count) \
+         EXCEPT SELECT reason, letters FROM dead_letter_count) AS more \
          UNION SELECT 'reason ' || reason FROM ( \
          SELECT reason, letters FROM dead_letter_count \
-         EXCEPT SELECT reason, count(*) FROM dead_letter WHERE replayed_at IS NULL GROUP BY reason)",
+         EXCEPT SELECT reason, count(*) FROM dead_letter WHERE replayed_at IS NULL GROUP BY reason) AS less",
     ),
     (
         "each firing is that of a schedule, and none is after the last one",
@@ -117,7 +117,7 @@ pub(super) const QUERIES: &[(&str, &str)] = &[
         "each URL in a set has exactly one due row, if it does not wait for an operator, and no other URL has one",
         "SELECT 'URL ' || u.url FROM url u \
          LEFT JOIN (SELECT url, count(*) AS rows FROM due GROUP BY url) d ON d.url = u.url \
-         WHERE coalesce(d.rows, 0) > (u.sets > 0) OR (u.sets > 0 AND d.rows IS NULL \
+         WHERE coalesce(d.rows, 0) > CASE WHEN u.sets > 0 THEN 1 ELSE 0 END OR (u.sets > 0 AND d.rows IS NULL \
          AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.kind = 0 AND l.url = u.url))",
     ),
     (
@@ -128,8 +128,8 @@ pub(super) const QUERIES: &[(&str, &str)] = &[
     (
         "each host says when its first URL is due",
         "SELECT 'host ' || h.host FROM host h WHERE \
-         h.next_due IS NOT (SELECT min(due_at) FROM due d WHERE d.host = h.host AND d.lane IN (0, 1, 2)) \
-         OR h.next_doubt IS NOT (SELECT min(due_at) FROM due d WHERE d.host = h.host AND d.lane = 3)",
+         h.next_due IS DISTINCT FROM (SELECT min(due_at) FROM due d WHERE d.host = h.host AND d.lane IN (0, 1, 2)) \
+         OR h.next_doubt IS DISTINCT FROM (SELECT min(due_at) FROM due d WHERE d.host = h.host AND d.lane = 3)",
     ),
     (
         "each host has as many URLs in sets, and as many held, as it counts",

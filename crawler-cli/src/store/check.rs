@@ -6,10 +6,9 @@ mod watched;
 use std::fmt;
 use std::path::Path;
 
-use super::open;
 use crate::store::sql::Connection;
 use crate::store::tables::failure::Failure;
-use crate::store::{StoreError, StoreErrorKind};
+use crate::store::{Place, StoreError, StoreErrorKind, postgres, sqlite};
 
 /// What was found wrong in a store.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -88,32 +87,35 @@ impl Broken {
 /// The invariant that SQLite itself checks.
 const SOUND: &str = "the file is a sound SQLite database";
 
-/// Checks everything that has to hold in a store, as it is at one moment; also while another process uses the store.
+/// Checks everything that has to hold in a store, as it is at one moment; also while other processes use the store.
 ///
 /// # Errors
 /// The store cannot be read. Damage is no error: the report tells of it.
 ///
 /// ```
-/// use crawler_cli::store::sqlite::{self, Sqlite};
+/// use crawler_cli::store::sqlite::Sqlite;
+/// use crawler_cli::store::check;
 ///
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("watch.db");
 /// drop(Sqlite::open(&path)?);
-/// let report = sqlite::check(&path)?;
+/// let report = check(&path)?;
 /// assert!(report.is_clean());
 /// assert!(report.checked.contains(&"the file is a sound SQLite database"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn check(store: &Path) -> Result<CheckReport, StoreError> {
+pub fn check(store: impl Into<Place>) -> Result<CheckReport, StoreError> {
+    let store = store.into();
     let mut report = CheckReport::default();
-    let checked = match open::reader(store) {
-        Ok(db) => check_all(&db.into(), &mut report),
-        Err(failure) => Err(failure),
+    let opened = match &store {
+        Place::File(path) => sqlite::reader(path),
+        Place::Server(address) => postgres::reader(address),
     };
+    let checked = opened.and_then(|db| check_all(&db, &mut report));
     let Err(failure) = checked else {
         return Ok(report);
     };
-    let error = failure.at(store);
+    let error = failure.at(Path::new(&store.to_string()));
     if !matches!(error.kind(), StoreErrorKind::Damaged(_)) {
         return Err(error);
     }
@@ -125,39 +127,26 @@ pub fn check(store: &Path) -> Result<CheckReport, StoreError> {
 
 fn check_all(db: &Connection, report: &mut CheckReport) -> Result<(), Failure> {
     // One moment of the store for all of it.
-    db.execute_batch("BEGIN")?;
-    is_sound(db.sqlite())?;
-    report.add(SOUND, Broken::default());
+    db.begin_moment()?;
+    if let Connection::Sqlite(file) = db {
+        sqlite::is_sound(file)?;
+        report.add(SOUND, Broken::default());
+    }
     for (invariant, query) in invariants::QUERIES {
         report.add(invariant, broken_by(db, query)?);
     }
     watched::check(db, report)?;
-    db.execute_batch("COMMIT")?;
-    Ok(())
+    Ok(db.commit()?)
 }
 
 /// The rows of a query that names what breaks an invariant.
 fn broken_by(db: &Connection, query: &str) -> Result<Broken, Failure> {
     let mut query = db.prepare_cached(query)?;
-    let mut rows = query.query([])?;
+    let mut rows = query.stream([])?;
     let mut broken = Broken::default();
     while let Some(row) = rows.next()? {
         let example: String = row.get(0)?;
         broken.add(|| example);
     }
     Ok(broken)
-}
-
-/// What SQLite itself says about a database.
-pub(super) fn is_sound(db: &rusqlite::Connection) -> Result<(), Failure> {
-    let mut query = db.prepare("PRAGMA integrity_check(5)")?;
-    let mut rows = query.query([])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(row.get::<_, String>(0)?);
-    }
-    match &found[..] {
-        [ok] if ok == "ok" => Ok(()),
-        _ => Err(Failure::Damaged(found.join("; "))),
-    }
 }
