@@ -53,6 +53,11 @@
 //! - **Canary**: a URL that always answers, to test the own network.
 //! - **Change**: a change of a URL's state. Its **cursor** is its place among all changes.
 //! - **Notice**: what an operator should know: guards, alarms, and what operators did.
+//! - **Fleet**: the services that share a store. Each of them is a **worker**.
+//! - **Claim**: a worker takes a host, so that no other one asks the host.
+//! - **Lease**: how long a worker has what it claimed without a sign of life. **Tenure**: until when it may ask, by its own clock.
+//! - **Fence**: the number of a worker. What comes with a number that is gone is not stored.
+//! - **Task**: what one worker does for all: read a set, send to a webhook.
 //! - **Group commit**: changes of several threads in one transaction.
 //! - **Drain**: to begin nothing new, to finish what is under way, and to store it.
 //!
