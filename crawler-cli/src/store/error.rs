@@ -165,7 +165,7 @@ impl fmt::Display for StoreError {
             StoreErrorKind::Panicked(what) => write!(f, "a change failed: {what}"),
             StoreErrorKind::Closed => f.write_str("has been closed"),
             StoreErrorKind::Server => f.write_str(
-                "is for stores in files; a server has programs of its own, such as pg_dump",
+                "the command is for stores in files; a server has programs of its own, such as pg_dump",
             ),
             StoreErrorKind::NoFleet => f.write_str(
                 "one service works on a file; only a database of PostgreSQL has a fleet",

@@ -46,7 +46,7 @@ impl Place {
     pub fn open_read_only(&self) -> Result<Database, StoreError> {
         match self {
             Self::File(path) => Database::open_read_only(path),
-            Self::Server(address) => Ok(Database::connect(address)?.read_only()),
+            Self::Server(address) => Database::connect_read_only(address),
         }
     }
 

@@ -69,6 +69,31 @@ impl Address {
     pub fn set_password(&mut self, password: &str) {
         self.config.password(password);
     }
+
+    /// The address as it was given, without its password.
+    pub fn shown(&self) -> String {
+        let (place, query) = self.text.split_once('?').unwrap_or((&self.text, ""));
+        let (scheme, rest) = place.split_once("://").unwrap_or(("postgres", place));
+        let place = match rest.rsplit_once('@') {
+            Some((user, host)) => {
+                let user = user.split_once(':').map_or(user, |(user, _)| user);
+                format!("{scheme}://{user}@{host}")
+            }
+            None => format!("{scheme}://{rest}"),
+        };
+        let is_password = |pair: &&str| {
+            pair.split_once('=')
+                .is_some_and(|(name, _)| name == "password")
+        };
+        let query: Vec<&str> = query
+            .split('&')
+            .filter(|pair| !pair.is_empty() && !is_password(pair))
+            .collect();
+        match query.is_empty() {
+            true => place,
+            false => format!("{place}?{}", query.join("&")),
+        }
+    }
 }
 
 impl FromStr for Address {
@@ -310,6 +335,20 @@ mod tests {
             error("postgres://db/urls?tcp_user_timeout=5s"),
             "tcp_user_timeout=5s: milliseconds are needed"
         );
+    }
+
+    #[test]
+    fn addresses_are_shown_without_passwords() {
+        for (given, shown) in [
+            (
+                "postgres://me:p%40s:s@db/x?sslmode=require&password=y&connect_timeout=3",
+                "postgres://me@db/x?sslmode=require&connect_timeout=3",
+            ),
+            ("postgresql://db/x", "postgresql://db/x"),
+        ] {
+            let address: Address = given.parse().expect("an address");
+            assert_eq!(address.shown(), shown);
+        }
     }
 
     #[test]

@@ -50,6 +50,24 @@ impl Database {
     }
 }
 
+impl Database {
+    /// Opens the store in a database to read it. Changes are refused.
+    ///
+    /// # Errors
+    /// The database cannot be reached, has no store, or one of another version.
+    pub fn connect_read_only(address: &Address) -> Result<Self, StoreError> {
+        let name = address.to_string();
+        let name = Path::new(&name);
+        let open = || {
+            let db = reader(address)?;
+            let seen = db.changes()?;
+            Ok((Memory::load(&db)?, seen, db))
+        };
+        let (memory, seen, db) = open().map_err(|failure: Failure| failure.at(name))?;
+        Ok(Self::new(name, db, memory, Some(seen)).read_only())
+    }
+}
+
 /// Connects to read the tables.
 pub(super) fn reader(address: &Address) -> Result<Connection, Failure> {
     let address = address.clone();

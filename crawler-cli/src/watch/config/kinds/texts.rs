@@ -144,7 +144,7 @@ impl Scalar for StoreUrl {
     fn show(value: &Place) -> Option<String> {
         Some(quoted(&match value {
             Place::File(file) => format!("sqlite:{}", file.display()),
-            Place::Server(address) => address.to_string(),
+            Place::Server(address) => address.shown(),
         }))
     }
 }
