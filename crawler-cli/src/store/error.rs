@@ -54,6 +54,8 @@ pub enum StoreErrorKind {
     Server,
     /// The store is a file, which has no fleet of workers.
     NoFleet,
+    /// The store has something already, and only an empty one takes a copy.
+    NotEmpty,
 }
 
 impl StoreErrorKind {
@@ -73,6 +75,7 @@ impl StoreErrorKind {
             | Self::OwnFile
             | Self::Server
             | Self::NoFleet
+            | Self::NotEmpty
             | Self::NetworkFileSystem(_)
             | Self::Damaged(_)
             | Self::Database(_)
@@ -96,6 +99,7 @@ impl StoreErrorKind {
             Self::OwnFile => Self::OwnFile,
             Self::Server => Self::Server,
             Self::NoFleet => Self::NoFleet,
+            Self::NotEmpty => Self::NotEmpty,
             Self::ReadOnly => Self::ReadOnly,
             Self::Full => Self::Full,
             Self::Damaged(what) => Self::Damaged(what.clone()),
@@ -167,6 +171,9 @@ impl fmt::Display for StoreError {
             StoreErrorKind::Server => f.write_str(
                 "the command is for stores in files; a server has programs of its own, such as pg_dump",
             ),
+            StoreErrorKind::NotEmpty => {
+                f.write_str("the store is not empty, and only an empty one takes a copy")
+            }
             StoreErrorKind::NoFleet => f.write_str(
                 "one service works on a file; only a database of PostgreSQL has a fleet",
             ),

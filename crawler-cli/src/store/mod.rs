@@ -18,6 +18,7 @@
 mod admin;
 mod answer;
 mod check;
+mod copy;
 mod error;
 pub(crate) mod file;
 mod fleet;
@@ -46,6 +47,7 @@ use jiff::Timestamp;
 pub use admin::{AdminStore, Remembered, SAMPLES_LAST, StoredToken};
 pub use answer::Answer;
 pub use check::{CheckReport, Problem, check};
+pub use copy::copy;
 pub use error::{StoreError, StoreErrorKind};
 pub use fleet::{FleetStore, LEASE, MARGIN, NewWorker, Tenure, WorkerInfo};
 pub use host::{Control, Episode, Host, HostFacts, HostId};

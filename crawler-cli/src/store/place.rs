@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-use super::postgres::Address;
+use super::postgres::{Address, BadAddress};
 use super::tables::Database;
 use super::{StoreError, StoreErrorKind};
 
@@ -67,6 +68,20 @@ impl Place {
             let name = self.to_string();
             StoreError::new(Path::new(&name), StoreErrorKind::Server)
         })
+    }
+}
+
+impl FromStr for Place {
+    type Err = BadAddress;
+
+    /// `FILE`, `sqlite:FILE` or `postgres://…`.
+    fn from_str(text: &str) -> Result<Self, BadAddress> {
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            return Ok(Self::Server(Box::new(text.parse()?)));
+        }
+        Ok(Self::File(
+            text.strip_prefix("sqlite:").unwrap_or(text).into(),
+        ))
     }
 }
 

@@ -10,8 +10,9 @@ use super::ConfigRows;
 use super::verb::{Failure, Rows, Spec, Typed, Values, print, usage};
 use crate::cli::help_rows::HelpRows;
 use crate::cli::option::Section;
-use crate::store::{Problem, check as check_store, sqlite};
-use crate::watch::hands::safe;
+use crate::store::{Place, Problem, check as check_store, copy as copy_store, sqlite};
+use crate::watch::hands::{counted, safe};
+use crate::watch::log::mask;
 
 /// `watch db`.
 pub(super) struct Db;
@@ -20,12 +21,14 @@ impl Spec for Db {
     const NAME: &'static str = "db";
     const TITLE: &'static str = "watch db";
     const ABOUT: &'static str = "back up, restore, check or migrate the store";
-    const USAGE: &'static str = "backup [--force] FILE | restore FILE | check | migrate";
+    const USAGE: &'static str =
+        "backup [--force] FILE | restore FILE | check | migrate | copy FROM TO";
     const DESCRIPTION: &'static str = "\
 backup: copies the store as it is at one moment to a file, also while the service runs. The copy gets its name only when it was found to be sound. A file that has the name is not replaced without --force.
 restore: replaces the store with a backup, while no service runs. The store as it was is kept beside it.
 check: tells whether everything that has to hold in the store holds, also while the service runs.
-migrate: brings the store to the version of this program, while no service runs. The service does the same when it starts.";
+migrate: brings the store to the version of this program, while no service runs. The service does the same when it starts.
+copy: copies a store as it is at one moment to an empty one, all of it or nothing: FILE, sqlite:FILE or postgres://USER@HOST/DATABASE. End the services before, and name the new place in the configuration.";
     const TABLE: &'static [Section<Typed<Self>>] = &[Section {
         heading: "Options",
         options: &[
@@ -47,7 +50,7 @@ migrate: brings the store to the version of this program, while no service runs.
         ("1", "Something does not hold, or could not be done."),
         ("2", "Wrong usage, or a configuration that is wrong."),
     ];
-    const OPERANDS: &'static [&'static str] = &["backup", "restore", "check", "migrate"];
+    const OPERANDS: &'static [&'static str] = &["backup", "restore", "check", "migrate", "copy"];
     const TAKES_FILES: bool = true;
 
     fn run(values: Values) -> Result<(), Failure> {
@@ -57,6 +60,7 @@ migrate: brings the store to the version of this program, while no service runs.
             ["restore", file] => restore(&values, &named(file)?),
             ["check"] => check(&values),
             ["migrate"] => migrate(&values),
+            ["copy", from, to] => copy(&values, from, to),
             _ => Err(usage(format!("neither of: {}", Self::USAGE))),
         }
     }
@@ -132,6 +136,31 @@ fn check(values: &Values) -> Result<(), Failure> {
     match report.is_clean() {
         true => Ok(()),
         false => Err(Failure::Said),
+    }
+}
+
+fn copy(values: &Values, from: &str, to: &str) -> Result<(), Failure> {
+    let place = |text: &str| {
+        let place = text.parse::<Place>();
+        place.map_err(|error| usage(format!("{}: {error}", mask(text))))
+    };
+    let (from, to) = (place(from)?, place(to)?);
+    for place in [&from, &to] {
+        if let Some(file) = place.file() {
+            named(&file.to_string_lossy())?;
+        }
+    }
+    let rows = copy_store(&from, &to)?;
+    let (from, to) = (safe(&from.to_string()), safe(&to.to_string()));
+    match values.is_json {
+        true => print(&format!(
+            "{}\n",
+            json!({ "from": from, "to": to, "rows": rows })
+        )),
+        false => print(&format!(
+            "copied {} from {from} to {to}\n",
+            counted(rows, "row", "rows")
+        )),
     }
 }
 

@@ -315,3 +315,83 @@ fn the_server_is_who_it_has_to_be() {
     let error = refused(&address(&plain, "sslmode=require&allow_data_loss=1"));
     assert!(error.contains("TLS"), "{error}");
 }
+
+/// All rows of a store, in an order of their own.
+fn rows(place: &Place) -> Vec<String> {
+    let mut store = place.open_read_only().expect("a store");
+    let mut all = Vec::new();
+    let visit = &mut |url: crate::store::WatchedUrl| {
+        all.push(format!("{url:?}"));
+        std::ops::ControlFlow::Continue(())
+    };
+    store
+        .export(&crate::store::Which::Everything, None, visit)
+        .expect("readable");
+    let visit = &mut |event: crate::store::Event| {
+        all.push(format!("{event:?}"));
+        std::ops::ControlFlow::Continue(())
+    };
+    crate::store::Store::events(&mut store, crate::store::Cursor::START, visit).expect("readable");
+    all.push(format!("{:?}", store.sets().expect("readable")));
+    all.push(format!("{:?}", store.watch_counts().expect("readable")));
+    all.push(format!(
+        "{:?}",
+        store.dead_letter_counts().expect("readable")
+    ));
+    all.push(store.store_id().expect("readable"));
+    all
+}
+
+/// From a file to a server and back: the same store, which goes on with numbers of its own.
+#[test]
+#[ignore = "needs postgresql"]
+fn a_store_is_copied_and_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = Place::File(folder.path().join("watch.db"));
+    let back = Place::File(folder.path().join("back.db"));
+    let server = Place::Server(Box::new(address(
+        &Cluster::shared().database(),
+        "allow_data_loss=1",
+    )));
+    let mut store = file.open().expect("a store");
+    store
+        .submit("docs", Origin::Hand, &urls(0..250), at(0))
+        .expect("written");
+    let ready = store.ready(crate::store::Lanes::Schedule, at(1), &Default::default(), 9);
+    let host = ready.expect("readable")[0].host.id;
+    let due = store
+        .due(host, crate::store::Lane::Routine, None, at(1), 100)
+        .expect("readable");
+    let gone = due.iter().map(|due| fleet::gone(due, at(1)));
+    store.judge(&gone.collect::<Vec<_>>()).expect("written");
+    let job = NewJob::new("mail", b"\0\xff").with_key("odd \u{1f600}");
+    store.enqueue(&[job], at(0)).expect("written");
+    drop(store);
+    let before = rows(&file);
+    let copied = crate::store::copy(&file, &server).expect("copied");
+    assert_eq!(rows(&server), before);
+    assert_eq!(crate::store::check(&server).expect("readable").problems, []);
+    let error = crate::store::copy(&file, &server).expect_err("refused");
+    assert!(
+        error
+            .to_string()
+            .ends_with("only an empty one takes a copy"),
+        "{error}"
+    );
+    assert_eq!(crate::store::copy(&server, &back).expect("copied"), copied);
+    assert_eq!(rows(&back), before);
+    assert_eq!(crate::store::check(&back).expect("readable").problems, []);
+    for place in [server, back] {
+        let mut store = place.open().expect("a store");
+        let new = store.submit("more", Origin::Hand, &urls(200..300), at(2));
+        assert_eq!(new.expect("written").new, 50);
+        store.fire("nightly", at(3), at(3)).expect("written");
+        let again = NewJob::new("mail", b"").with_key("odd \u{1f600}");
+        let known = store
+            .enqueue(&[again, NewJob::new("post", b"")], at(3))
+            .expect("written");
+        assert!(matches!(known[0], crate::store::Enqueued::Known(_)));
+        drop(store);
+        assert_eq!(crate::store::check(&place).expect("readable").problems, []);
+    }
+}

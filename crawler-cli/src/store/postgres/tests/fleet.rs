@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 
 use super::cluster::Cluster;
 use super::{at, open};
-use crate::check::Verdict;
+use crate::check::life::{Context, Profile};
+use crate::check::{Cause, Verdict};
+use crate::crawl::random::Random;
 use crate::store::tables::Database;
 use crate::store::{
-    Answer, DueUrl, FleetStore as _, HostId, JobStore as _, Judgement, LEASE, Lane, Lanes, NewJob,
-    NewUrl, NewWorker, Origin, Ready, Settled, Settlement, Tenure, WatchStore as _,
+    Answer, Change, DueUrl, FleetStore as _, HostId, JobStore as _, Judgement, LEASE, Lane, Lanes,
+    NewJob, NewUrl, NewWorker, Origin, Ready, Settled, Settlement, Tenure, WatchStore as _,
 };
 
 /// A lease that ends while a test waits for the end.
@@ -72,6 +74,29 @@ fn judgement(due: &DueUrl) -> Judgement {
         life: due.life.clone(),
         changes: Vec::new(),
         next: Some((Lane::Routine, at(1_000))),
+        dead_letter: None,
+    }
+}
+
+/// The answer that a URL is gone, with a change of state.
+pub(super) fn gone(due: &DueUrl, now: jiff::Timestamp) -> Judgement {
+    let mut life = due.life.clone();
+    let verdict = (Verdict::Failed(Cause::Status410), Some(410));
+    let context = Context {
+        is_control_fine: true,
+        ..Context::default()
+    };
+    let rules = Profile::Default.rules();
+    let decision = rules.decide(now, &mut life, verdict, &context, &mut Random::new(7));
+    let change = decision
+        .transition
+        .map(|change| Change::new(&change, verdict.1));
+    Judgement {
+        id: due.id,
+        answer: Some(Answer::of(verdict.0)),
+        next: Some((Lane::of(life.state(), false), decision.due)),
+        life,
+        changes: change.into_iter().collect(),
         dead_letter: None,
     }
 }
