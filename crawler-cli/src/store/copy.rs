@@ -132,18 +132,20 @@ pub fn copy(from: impl Into<Place>, to: impl Into<Place>) -> Result<u64, StoreEr
         .map_err(|error| at(&from)(error.into()))?;
     let target = to.open()?;
     let target = &target.db;
-    if !is_empty(target).map_err(at(&to))? {
-        let name = to.to_string();
-        return Err(StoreError::new(Path::new(&name), StoreErrorKind::NotEmpty));
-    }
     target.begin().map_err(|error| at(&to)(error.into()))?;
-    let copied = copy_all(&source, target);
+    let copied = match is_empty(target) {
+        // Nobody else writes from here on.
+        Ok(true) => copy_all(&source, target).map(Some),
+        Ok(false) => Ok(None),
+        Err(failure) => Err(failure),
+    };
     let copied = copied.and_then(|rows| Ok(target.commit().map(|()| rows)?));
     if copied.is_err() {
         // What is wrong is told.
         let _ = target.rollback();
     }
-    copied.map_err(at(&to))
+    let not_empty = || StoreError::new(Path::new(&to.to_string()), StoreErrorKind::NotEmpty);
+    copied.map_err(at(&to))?.ok_or_else(not_empty)
 }
 
 fn is_empty(db: &Connection) -> Result<bool, Failure> {
@@ -181,6 +183,8 @@ fn copy_all(source: &Connection, target: &Connection) -> Result<u64, Failure> {
     let update = "UPDATE store SET next_link = ?1, next_entry = ?2, next_event = ?3, keyed = ?4, next_url = ?5, id = ?6";
     target.prepare_cached(update)?.execute(&*lent(&row))?;
     if target.is_shared() {
+        // Processes that have the store open see that it is another one.
+        target.execute_batch("UPDATE store SET changes = changes + 1")?;
         for (table, column) in NUMBERED {
             let next = format!(
                 "SELECT setval(pg_get_serial_sequence(?1, ?2), coalesce(max({column}), 0) + 1, false) FROM {table}"

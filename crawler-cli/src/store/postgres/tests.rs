@@ -395,3 +395,34 @@ fn a_store_is_copied_and_goes_on() {
         assert_eq!(crate::store::check(&place).expect("readable").problems, []);
     }
 }
+
+/// A process that had the empty store open goes on after what was copied.
+#[test]
+#[ignore = "needs postgresql"]
+fn a_copy_is_seen_by_who_had_the_store_open() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = Place::File(folder.path().join("watch.db"));
+    let server = Place::Server(Box::new(address(
+        &Cluster::shared().database(),
+        "allow_data_loss=1",
+    )));
+    let mut open = server.open().expect("a store");
+    let mut store = file.open().expect("a store");
+    store
+        .submit("docs", Origin::Hand, &urls(0..50), at(0))
+        .expect("written");
+    let job = |text: &str| NewJob::new("mail", text.as_bytes());
+    store
+        .enqueue(&[job("a"), job("b")], at(0))
+        .expect("written");
+    drop(store);
+    crate::store::copy(&file, &server).expect("copied");
+    let new = open
+        .submit("docs", Origin::Hand, &urls(40..60), at(1))
+        .expect("written");
+    assert_eq!((new.new, new.known), (10, 10));
+    open.enqueue(&[job("c")], at(1)).expect("written");
+    assert_eq!(open.job_counts("mail").expect("read").waiting, 3);
+    drop(open);
+    assert_eq!(crate::store::check(&server).expect("readable").problems, []);
+}
