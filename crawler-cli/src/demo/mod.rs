@@ -101,7 +101,8 @@ fn find(url: &str) -> io::Result<(Vec<String>, Summary)> {
             Event::Downloaded(_)
             | Event::Output { .. }
             | Event::Failed(_)
-            | Event::StateFailed(_) => {}
+            | Event::StateFailed(_)
+            | Event::StateAway(_) => {}
             Event::Progress(summary) => live.draw(summary, Instant::now()),
         }
         ControlFlow::Continue(())

@@ -20,6 +20,10 @@ use crate::crawl::work::{Body, HostWork, RequestId, Submission};
 pub(super) struct Host {
     pub(super) crawl: HostCrawl,
     pub(super) downloads: Downloads,
+    /// The number of the host in the state of the search.
+    pub(super) number: i64,
+    /// Another process is to have the host: nothing more is requested.
+    pub(super) is_leaving: bool,
     /// Scheme and authority: the part of its URLs before the path.
     base: String,
     /// The proxy for the host, without credentials.
@@ -58,6 +62,8 @@ impl Host {
         Self {
             crawl: HostCrawl::new(origin, policy.clone()),
             downloads: Downloads::new(policy),
+            number: 0,
+            is_leaving: false,
             base: origin[..Position::BeforePath].to_owned(),
             proxy,
             connections,
@@ -75,6 +81,12 @@ impl Host {
             ..Counts::default()
         };
         self.crawl.counts() + of_downloads
+    }
+
+    /// Whether something is left to do, in a search that ends like this.
+    pub(super) fn is_open(&self, ending: Ending) -> bool {
+        let reads = ending == Ending::Finished && !self.crawl.is_done();
+        reads || !self.downloads.is_done()
     }
 
     /// Gives up everything, because nothing more can be fetched.
@@ -215,6 +227,9 @@ impl HostWork for Host {
         request: &mut Request,
         shared: &mut Shared<'_>,
     ) -> Option<Submission> {
+        if self.is_leaving || !shared.run.may_send() {
+            return None;
+        }
         match self.pages_first {
             true => self
                 .poll_page(now, request, shared)
@@ -226,6 +241,9 @@ impl HostWork for Host {
     }
 
     fn poll_timeout(&mut self, now: Instant, shared: &Shared<'_>) -> Option<Instant> {
+        if self.is_leaving {
+            return None;
+        }
         let has_room = |files: &Files| self.has_room_for_download(files);
         let may_download = shared.files.as_ref().is_some_and(has_room);
         let held = self.crawl.politeness().held_until(now);

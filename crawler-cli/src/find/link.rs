@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::listing::Shape;
@@ -27,7 +28,7 @@ pub struct Link {
 }
 
 /// What to do with the target of a [`Link`].
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum LinkKind {
     /// A start that was redirected.
     Start,
@@ -57,6 +58,46 @@ impl Link {
     }
 }
 
+/// A [`Link`] in a message to another process.
+#[derive(Deserialize, Serialize)]
+struct SentLink {
+    url: String,
+    kind: LinkKind,
+    listing: Option<Shape>,
+    modified: Option<ListedTime>,
+    depth: u32,
+    chain: Vec<u64>,
+}
+
+impl Link {
+    /// The link as a text.
+    pub(super) fn to_text(&self) -> String {
+        let sent = SentLink {
+            url: self.url.as_str().to_owned(),
+            kind: self.kind,
+            listing: self.listing,
+            modified: self.modified,
+            depth: self.depth,
+            chain: Ancestors::listings(self.chain.as_ref()).collect(),
+        };
+        // Serialisation cannot fail: there are no maps.
+        serde_json::to_string(&sent).unwrap_or_default()
+    }
+
+    /// The link of a text; `None` if it is not one.
+    pub(super) fn of_text(text: &str) -> Option<Self> {
+        let sent: SentLink = serde_json::from_str(text).ok()?;
+        Some(Self {
+            elsewhere: true,
+            listing: sent.listing,
+            modified: sent.modified,
+            depth: sent.depth,
+            chain: Ancestors::of(sent.chain),
+            ..Self::new(Url::parse(&sent.url).ok()?, sent.kind)
+        })
+    }
+}
+
 /// A linked list of fingerprints: of the listings of a directory and its ancestors, or of a chain of redirects.
 #[derive(Debug)]
 pub struct Ancestors {
@@ -65,6 +106,12 @@ pub struct Ancestors {
 }
 
 impl Ancestors {
+    /// The list of these fingerprints, the innermost first.
+    pub(super) fn of(listings: Vec<u64>) -> Option<Arc<Self>> {
+        let outermost_first = listings.into_iter().rev();
+        outermost_first.fold(None, |next, listing| Some(Arc::new(Self { listing, next })))
+    }
+
     /// The fingerprints, the innermost first.
     pub(super) fn listings(this: Option<&Arc<Self>>) -> impl Iterator<Item = u64> {
         std::iter::successors(this, |above| above.next.as_ref()).map(|above| above.listing)

@@ -1,6 +1,7 @@
 //! Searches all hosts concurrently: creates the hosts, lets the scheduler drive them, passes findings of one host to
 //! others, and saves the progress.
 
+use std::collections::HashMap;
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,15 +13,17 @@ use super::cause::Cause;
 use super::download::{DownloadCounts, Store};
 use super::host::{Files, Host, Shared};
 use super::host_crawl::Counts;
-use super::link::LinkKind;
+use super::link::{Link, LinkKind};
 use super::policy::{Follow, Policy};
 use super::run::Run;
-use super::state::{State, StateError};
+use super::state::{SavedHost, State, StateError};
 use super::summary::Ending;
 use crate::crawl::hosts::{HostId, Hosts};
 use crate::crawl::origin::root_of;
 use crate::crawl::scheduler::Scheduler;
 use crate::crawl::transfer::Transfer;
+
+mod joint;
 
 /// What to search, and how.
 pub(super) struct Plan<'s> {
@@ -32,7 +35,7 @@ pub(super) struct Plan<'s> {
     pub(super) store: Option<Store>,
 }
 
-/// Runs the search.
+/// Runs the search. A process that lost what it had to others begins again.
 pub(super) fn search<'r>(mut plan: Plan<'_>, run: Run<'r>) -> Run<'r> {
     let files = plan.store.take().map(|store| Files {
         store,
@@ -41,57 +44,106 @@ pub(super) fn search<'r>(mut plan: Plan<'_>, run: Run<'r>) -> Run<'r> {
         hosts: 0,
     });
     let mut shared = Shared { run, files };
-    let mut hosts = hosts_of_starts(&plan, &mut shared);
-    if let Some(mut state) = shared.run.events.state.take() {
-        let restored = restore(&mut hosts, &mut state, &plan, &mut shared);
-        shared.run.events.state = Some(state);
-        if let Err(error) = restored {
-            shared.run.state_failed(&error);
+    loop {
+        shared = search_once(&plan, shared);
+        if !shared.run.events.begins_again() {
             return shared.run;
         }
+        if let Some(files) = &mut shared.files {
+            (files.under_way, files.hosts) = (0, 0);
+        }
     }
+}
+
+fn search_once<'r>(plan: &Plan<'_>, mut shared: Shared<'r>) -> Shared<'r> {
     let given: Vec<Url> = plan.starts.iter().chain(plan.sitemaps).cloned().collect();
-    match plan.transfer.client(&given) {
+    let client = plan.transfer.client(&given);
+    let hosts = match client.is_ok() && shared.run.is_shared() {
+        true => joint::enter(&given, plan, &mut shared),
+        false => {
+            let mut hosts = hosts_of_starts(plan, &mut shared);
+            restore(&mut hosts, plan, &mut shared).map(|()| hosts)
+        }
+    };
+    let mut hosts = match hosts {
+        Ok(hosts) => hosts,
+        Err(error) => {
+            shared.run.state_failed(&error);
+            return shared;
+        }
+    };
+    match client {
         Ok(client) => {
             let scheduler = Scheduler::new(hosts, client, plan.transfer, &plan.policy.host);
             let mut search = Search {
                 scheduler,
+                given: Given::of(plan),
                 plan,
                 shared,
             };
             search.run();
             search.update();
-            search.shared.run
+            search.shared
         }
         Err(error) => {
             let cause = Cause::Transfer(Box::new(error));
             abandon(&mut hosts, &cause, &mut shared.run);
             shared.run.client_failed();
             shared.run.update(counts(&hosts), downloads(&hosts));
-            shared.run
+            shared
         }
+    }
+}
+
+/// The starts and the sitemaps of each host, by the root of the host.
+#[derive(Default)]
+struct Given<'p>(HashMap<Url, (Vec<&'p Url>, Vec<&'p Url>)>);
+
+impl<'p> Given<'p> {
+    fn of(plan: &Plan<'p>) -> Self {
+        let mut given = Self::default();
+        for start in plan.starts {
+            given.0.entry(root_of(start)).or_default().0.push(start);
+        }
+        for sitemap in plan.sitemaps {
+            given.0.entry(root_of(sitemap)).or_default().1.push(sitemap);
+        }
+        given
+    }
+
+    /// Adds those of a host to its crawl.
+    fn give(&self, host: &mut Host) {
+        let target = |url: &Url| url[Position::BeforePath..Position::AfterQuery].to_owned();
+        if let Some((starts, sitemaps)) = self.0.get(host.crawl.origin()) {
+            for start in starts {
+                host.crawl.add_start(&target(start));
+            }
+            for sitemap in sitemaps {
+                host.crawl.add_sitemap(&target(sitemap));
+            }
+        }
+    }
+}
+
+/// Gives a host up if no request can be sent there.
+fn check_scheme(host: &mut Host, run: &mut Run<'_>) {
+    let scheme = host.crawl.origin().scheme();
+    if !matches!(scheme, "http" | "https") {
+        let cause = Cause::Scheme(scheme.to_owned());
+        host.abandon(Instant::now(), &cause, run);
     }
 }
 
 /// Creates the hosts of the starts.
 fn hosts_of_starts(plan: &Plan<'_>, shared: &mut Shared<'_>) -> Hosts<Host> {
     let mut hosts = Hosts::new(plan.transfer.identities.clone());
-    let target = |url: &Url| url[Position::BeforePath..Position::AfterQuery].to_owned();
-    for start in plan.starts {
-        let host = host_of(&mut hosts, start, plan, shared);
-        hosts.work(host).crawl.add_start(&target(start));
+    for url in plan.starts.iter().chain(plan.sitemaps) {
+        host_of(&mut hosts, url, plan, shared);
     }
-    for sitemap in plan.sitemaps {
-        let host = host_of(&mut hosts, sitemap, plan, shared);
-        hosts.work(host).crawl.add_sitemap(&target(sitemap));
-    }
-    let now = Instant::now();
+    let given = Given::of(plan);
     for (_, host) in hosts.works_mut() {
-        let scheme = host.crawl.origin().scheme();
-        if !matches!(scheme, "http" | "https") {
-            let cause = Cause::Scheme(scheme.to_owned());
-            host.abandon(now, &cause, &mut shared.run);
-        }
+        given.give(host);
+        check_scheme(host, &mut shared.run);
     }
     hosts
 }
@@ -113,13 +165,28 @@ fn host_of(hosts: &mut Hosts<Host>, url: &Url, plan: &Plan<'_>, shared: &mut Sha
         }
     }
     let stats = shared.run.stats().add_host(&root[..Position::BeforePath]);
+    // In a file, hosts have the numbers in which they come; in a database, others have hosts, too.
+    host.number = i64::try_from(hosts.len()).unwrap_or(i64::MAX);
     hosts.add(root, proxy.is_some(), stats, host)
 }
 
-/// Restores the hosts from the state of an earlier run, including hosts that links led to.
+/// Restores the hosts from the state of an earlier run, if the search has a state, including hosts that links led to.
 fn restore(
     hosts: &mut Hosts<Host>,
+    plan: &Plan<'_>,
+    shared: &mut Shared<'_>,
+) -> Result<(), StateError> {
+    let Some(mut state) = shared.run.events.state.take_if(|state| !state.is_shared()) else {
+        return Ok(());
+    };
+    let restored = restore_from(&mut state, hosts, plan, shared);
+    shared.run.events.state = Some(state);
+    restored
+}
+
+fn restore_from(
     state: &mut State,
+    hosts: &mut Hosts<Host>,
     plan: &Plan<'_>,
     shared: &mut Shared<'_>,
 ) -> Result<(), StateError> {
@@ -129,13 +196,26 @@ fn restore(
     for root in state.further_hosts(hosts.len())? {
         host_of(hosts, &root, plan, shared);
     }
-    for (id, host) in hosts.works_mut() {
-        state.restore(id.0, &mut host.crawl)?;
-        if let Some(files) = &shared.files {
-            host.downloads.keep_journal();
-            let (tally, left) = state.downloads(id.0)?;
-            host.downloads.restore(tally, left, &files.store);
-        }
+    for (_, host) in hosts.works_mut() {
+        let saved = state.load(host.number)?;
+        restore_host(host, saved, shared.files.as_ref()).map_err(|text| state.damaged(text))?;
+    }
+    Ok(())
+}
+
+/// Restores a host, or starts to save it if it is new.
+///
+/// # Errors
+/// A text in the saved state that means nothing.
+fn restore_host(host: &mut Host, saved: SavedHost, files: Option<&Files>) -> Result<(), String> {
+    match saved.crawl {
+        Some(kept) => host.crawl.restore(kept)?,
+        None => host.crawl.keep_journal(),
+    }
+    if let Some(files) = files {
+        host.downloads.keep_journal();
+        host.downloads
+            .restore(saved.tally, saved.wanted, &files.store);
     }
     Ok(())
 }
@@ -143,7 +223,8 @@ fn restore(
 /// The state of the running search.
 struct Search<'p, 'r> {
     scheduler: Scheduler<Host>,
-    plan: Plan<'p>,
+    plan: &'p Plan<'p>,
+    given: Given<'p>,
     shared: Shared<'r>,
 }
 
@@ -162,14 +243,16 @@ impl Search<'_, '_> {
             if self.shared.run.ending() == Ending::Stopped {
                 return;
             }
-            if let Err(error) = self.keep() {
-                return self.shared.run.state_failed(&error);
-            }
+            self.keep();
             if self.is_done() {
                 return;
             }
             self.note_waiting();
             self.update();
+            // Here everything that the crawls have changed is saved.
+            if let Err(error) = self.tend() {
+                return self.shared.run.state_failed(&error);
+            }
             if self.is_done() {
                 return;
             }
@@ -194,11 +277,17 @@ impl Search<'_, '_> {
 
     /// After `-quit`, the downloads that were found before still complete.
     fn is_done(&mut self) -> bool {
-        let mut hosts = self.scheduler.hosts().works();
-        match self.shared.run.ending() {
-            Ending::Finished => hosts.all(|host| host.crawl.is_done() && host.downloads.is_done()),
-            Ending::Quit => hosts.all(|host| host.downloads.is_done()),
-            Ending::Stopped => true,
+        match (self.shared.run.ending(), self.shared.run.is_shared()) {
+            (Ending::Stopped, _) => true,
+            (_, true) => self
+                .shared
+                .run
+                .state()
+                .is_some_and(|state| state.has_ended()),
+            (ending, false) => {
+                let mut hosts = self.scheduler.hosts().works();
+                hosts.all(|host| !host.is_open(ending))
+            }
         }
     }
 
@@ -213,11 +302,15 @@ impl Search<'_, '_> {
         let ids: Vec<HostId> = self.scheduler.hosts().ids().collect();
         for id in ids {
             let wanted = self.scheduler.hosts().work(id).crawl.wants_back();
-            let Some(state) = self.shared.run.state().filter(|_| wanted > 0) else {
+            if wanted == 0 {
+                continue;
+            }
+            let (host, calls) = self.scheduler.work_and_calls(id);
+            let number = host.number;
+            let events = &mut self.shared.run.events;
+            let Some(back) = events.with_state(|state| state.take_back(number, wanted))? else {
                 continue;
             };
-            let (host, calls) = self.scheduler.work_and_calls(id);
-            let back = state.take_back(id.0, wanted)?;
             let visitor = &mut self.shared.run.visitor(Some(calls));
             let added = host.crawl.add_back(Instant::now(), back, visitor);
             if let (Err(text), Some(state)) = (added, self.shared.run.state()) {
@@ -229,17 +322,17 @@ impl Search<'_, '_> {
     }
 
     /// Stages the changes of the host crawls, to be committed with the results of this iteration.
-    fn keep(&mut self) -> Result<(), StateError> {
-        let tally = self.shared.run.events.tally();
+    fn keep(&mut self) {
+        let (tally, ending) = (self.shared.run.events.tally(), self.shared.run.ending());
         let Some(state) = self.shared.run.state() else {
-            return Ok(());
+            return;
         };
-        for (id, host) in self.scheduler.hosts().works_mut() {
-            state.stage(id.0, &mut host.crawl)?;
-            state.stage_downloads(id.0, &mut host.downloads)?;
+        for (_, host) in self.scheduler.hosts().works_mut() {
+            let is_open = host.is_open(ending);
+            state.stage(host.number, &mut host.crawl, is_open);
+            state.stage_downloads(host.number, &mut host.downloads);
         }
         state.stage_tally(&tally);
-        Ok(())
     }
 
     /// Notes for the statistics what each host waits for.
@@ -300,35 +393,45 @@ impl Search<'_, '_> {
 
     /// Passes links to the crawls of their hosts.
     fn hand_over_links(&mut self) {
-        let now = Instant::now();
         for link in std::mem::take(&mut self.shared.run.links) {
+            let root = root_of(&link.url);
             let hosts = self.scheduler.hosts();
-            let is_new = hosts.at(&root_of(&link.url)).is_none();
-            if is_new && hosts.len() >= MOST_HOSTS {
+            let is_new = hosts.at(&root).is_none();
+            let known = self.shared.run.state().map_or(0, |state| state.hosts());
+            if is_new && known.max(hosts.len()) >= MOST_HOSTS {
                 let cause = Cause::TooManyHosts(MOST_HOSTS);
                 let url = link.url.as_str();
                 let visitor = &mut self.shared.run.visitor(None);
-                // Always the first host, because a host crawl remembers what it reported.
-                hosts
-                    .work(HostId(0))
-                    .crawl
-                    .leave_out_once(url, &cause, visitor);
+                // Always the same host, because a host crawl remembers what it reported.
+                if let Some((_, host)) = hosts.works_mut().next() {
+                    host.crawl.leave_out_once(url, &cause, visitor);
+                }
                 continue;
             }
-            let id = host_of(hosts, &link.url, &self.plan, &mut self.shared);
-            let (host, calls) = self.scheduler.work_and_calls(id);
-            if is_new && self.shared.run.events.state.is_some() {
-                host.crawl.keep_journal();
-                if self.shared.files.is_some() {
-                    host.downloads.keep_journal();
-                }
+            match self.shared.run.state().filter(|state| state.is_shared()) {
+                Some(state) if is_new => state.send(root.as_str(), &link),
+                _ => self.add_link(&link),
             }
-            if link.kind != LinkKind::Start {
-                host.crawl.add_root(self.shared.run.scope().root(&link.url));
-            }
-            let visitor = &mut self.shared.run.visitor(Some(calls));
-            host.crawl.add_link(now, &link, visitor);
         }
+    }
+
+    /// Passes a link to the crawl of its host, which is added if it is new.
+    fn add_link(&mut self, link: &Link) {
+        let hosts = self.scheduler.hosts();
+        let is_new = hosts.at(&root_of(&link.url)).is_none();
+        let id = host_of(hosts, &link.url, self.plan, &mut self.shared);
+        let (host, calls) = self.scheduler.work_and_calls(id);
+        if is_new && self.shared.run.events.state.is_some() {
+            host.crawl.keep_journal();
+            if self.shared.files.is_some() {
+                host.downloads.keep_journal();
+            }
+        }
+        if link.kind != LinkKind::Start {
+            host.crawl.add_root(self.shared.run.scope().root(&link.url));
+        }
+        let visitor = &mut self.shared.run.visitor(Some(calls));
+        host.crawl.add_link(Instant::now(), link, visitor);
     }
 
     /// Passes files to the downloads of their hosts, which may differ from the hosts that listed them.

@@ -20,7 +20,7 @@ mod statistics;
 mod tree;
 pub(crate) mod treemap;
 
-use crate::crawl::reporter::{Reporter, Results};
+use crate::crawl::reporter::{Reporter, ResultEntry, Results};
 use crate::find::state::State;
 use crate::find::{Event, Find, Found, StateError, Summary};
 use crate::terminal;
@@ -41,6 +41,9 @@ pub(crate) struct Options {
     pub(crate) summary: SummaryFormat,
     /// `--report text`: statistics on standard error at the end.
     pub(crate) text_report: bool,
+    /// The results of all processes that share the search are written at its end, in order, instead of this process's
+    /// own as they come.
+    pub(crate) whole: bool,
     /// `--report html`: the file for a page with statistics and charts.
     pub(crate) html_report: Option<PathBuf>,
 }
@@ -82,8 +85,12 @@ pub(crate) struct Report {
     options: Options,
     /// Results not yet written.
     results: Vec<u8>,
+    /// The entries among them, if several processes share the search.
+    entries: Vec<ResultEntry>,
     /// Messages not yet written.
     messages: Vec<u8>,
+    /// What comes after the results of all processes.
+    trailer: Vec<u8>,
     /// Results held until the end, for sorting or for the tree.
     collected: Collected,
     live: Live,
@@ -93,8 +100,10 @@ pub(crate) struct Report {
     written_at: Option<Instant>,
     /// No further results will come.
     is_finished: bool,
-    /// The search keeps its state in a file: messages are written before each commit of the state.
+    /// The search keeps its state: messages are written before each commit of the state.
     is_kept: bool,
+    /// Several processes share the search.
+    is_shared: bool,
     /// The error that stopped the output; nothing is written after it.
     failure: Option<io::Error>,
 }
@@ -126,6 +135,9 @@ impl Report {
                 false => options.format.header().into_bytes(),
             },
             is_kept: state.is_some(),
+            is_shared: state.is_some_and(State::is_shared),
+            entries: Vec::new(),
+            trailer: Vec::new(),
             messages: Vec::new(),
             collected: match options.format {
                 Format::Tree => Collected::Tree(Tree::default(), 0),
@@ -160,6 +172,9 @@ impl Report {
             // Counted in the summary.
             Event::Downloaded(_) => {}
             Event::StateFailed(error) => self.message(&format!("--state {error}")),
+            Event::StateAway(error) => {
+                self.message(&format!("--state {error}; waiting for the database"))
+            }
             Event::Progress(summary) => self.live.draw(*summary, Instant::now()),
         }
     }
@@ -199,7 +214,7 @@ impl Report {
         }
         // An error on standard error cannot be reported anywhere.
         let _ = io::stderr().write_all(text.as_bytes());
-        let mut outcome = Ok(());
+        let mut outcome = io::stdout().write_all(&self.trailer);
         if let SummaryFormat::JsonFile(path) = &self.options.summary {
             let written = std::fs::write(path, statistics::summary_json(summary));
             outcome = outcome.and(named(written, path));
@@ -213,7 +228,11 @@ impl Report {
     fn found(&mut self, found: &Found<'_>) {
         let format = self.options.format;
         match &mut self.collected {
-            Collected::Nothing => format.write(found, &mut self.results),
+            Collected::Nothing => {
+                let begin = self.results.len();
+                format.write(found, &mut self.results);
+                self.entry(found, begin);
+            }
             Collected::Tree(tree, bytes) => {
                 tree.add(found);
                 *bytes += found.url.len() + OVERHEAD;
@@ -230,13 +249,26 @@ impl Report {
     /// Adds what an action wrote about an entry, at the place of the entry among the results.
     fn output(&mut self, found: &Found<'_>, written: &[u8]) {
         match &mut self.collected {
-            Collected::Nothing | Collected::Tree(..) => self.results.extend_from_slice(written),
+            Collected::Nothing | Collected::Tree(..) => {
+                let begin = self.results.len();
+                self.results.extend_from_slice(written);
+                self.entry(found, begin);
+            }
             Collected::Rows(rows, bytes) => {
                 *bytes += found.url.len() + written.len() + OVERHEAD;
                 rows.push((found.url.to_owned(), written.to_vec()));
             }
         }
         self.bound();
+    }
+
+    /// Notes the entry that the results from `begin` on are about, if several processes share the search.
+    fn entry(&mut self, found: &Found<'_>, begin: usize) {
+        if self.is_shared {
+            let url = found.url.to_owned();
+            let range = begin..self.results.len();
+            self.entries.push(ResultEntry { url, range });
+        }
     }
 
     /// Gives up sorting when the held results take too much memory.
@@ -308,12 +340,17 @@ impl Reporter<Find> for Report {
         Some(Results {
             bytes: &self.results,
             place: self.is_kept.then(place_in_file).flatten(),
+            entries: &self.entries,
         })
     }
 
     fn write(&mut self) {
         if self.results.is_empty() && self.messages.is_empty() {
             return;
+        }
+        if self.options.whole {
+            // They are written with those of the others.
+            self.results.clear();
         }
         let (results, messages) = (&self.results, &self.messages);
         let write = || {
@@ -330,12 +367,21 @@ impl Reporter<Find> for Report {
         if let Err(error) = written {
             self.failure.get_or_insert(error);
         }
-        self.results.clear();
+        self.discard();
         self.messages.clear();
     }
 
-    fn reject(&mut self, error: StateError) {
+    fn discard(&mut self) {
         self.results.clear();
+        self.entries.clear();
+    }
+
+    fn inherit(&mut self, results: &[u8]) {
+        self.results.extend_from_slice(results);
+    }
+
+    fn reject(&mut self, error: StateError) {
+        self.discard();
         self.failure.get_or_insert_with(|| io::Error::other(error));
         self.write();
     }
@@ -344,8 +390,11 @@ impl Reporter<Find> for Report {
         self.is_finished = true;
         self.release();
         if self.options.summary == SummaryFormat::Json {
-            self.results
-                .extend_from_slice(statistics::summary_json(summary).as_bytes());
+            let text = statistics::summary_json(summary);
+            match self.options.whole {
+                true => self.trailer.extend_from_slice(text.as_bytes()),
+                false => self.results.extend_from_slice(text.as_bytes()),
+            }
         }
     }
 }

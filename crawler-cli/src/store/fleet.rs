@@ -82,7 +82,7 @@ impl Tenure {
     }
 
     /// A tenure that has not begun.
-    pub(super) fn ended() -> Self {
+    pub(crate) fn ended() -> Self {
         Self::with(0)
     }
 
@@ -106,7 +106,7 @@ impl Tenure {
     }
 
     /// The worker with this number has a lease until then.
-    pub(super) fn renew(&self, number: i64, until: Instant) {
+    pub(crate) fn renew(&self, number: i64, until: Instant) {
         let until = until.saturating_duration_since(self.0.base).as_millis();
         let until = u64::try_from(until).unwrap_or(u64::MAX);
         self.0.number.store(number, Ordering::Release);

@@ -32,7 +32,7 @@ mod queue;
 mod record;
 mod rejected;
 mod run;
-mod sql;
+pub(crate) mod sql;
 pub mod sqlite;
 #[cfg(test)]
 pub(crate) mod suite;
@@ -65,6 +65,7 @@ pub(crate) use record::SKIPPED;
 pub use record::{Counts, Cursor, Event, LinkId, Record, Selection, UrlHistory};
 pub use run::Run;
 pub use tables::Database;
+pub(crate) use tables::failure::of_server;
 pub use watch::{
     Amendment, CYCLES, Completion, Cycle, CycleCounts, CycleId, DueId, DueUrl, Guarded, HoldEnd,
     HostDetail, HostHold, HostList, Judgement, LOOKS, Lane, Lanes, NOTICES, NewUrl, Notice,

@@ -2,15 +2,16 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::{options, wfind};
 use crate::cli::crawl_options::{CrawlOptions, CrawlSetting, CrawlTexts, Crawls};
 use crate::cli::option::{Section, Show};
 use crate::cli::parse::{CommandLine, Syntax, UsageError, parse, text};
-use crate::find::Find;
 use crate::find::expr::{Expression, Parser};
+use crate::find::{Find, Sharing};
 use crate::report::{Format, Options, Progress};
+use crate::store::Place;
 
 /// What was typed.
 pub(crate) struct Args {
@@ -20,8 +21,10 @@ pub(crate) struct Args {
     expression: Parser,
     crawl: CrawlOptions,
     starts: usize,
-    /// The file that keeps the search.
-    pub(super) state: Option<PathBuf>,
+    /// What keeps the search.
+    pub(super) state: Option<Place>,
+    /// How long a process that shares the search keeps its hosts without a sign of life.
+    pub(super) lease: Option<Duration>,
     /// What is searched for and where, and where downloads go. The file of the search is for this alone.
     pub(super) identity: String,
     /// What follows `--compat wfind`.
@@ -32,8 +35,14 @@ pub(crate) struct Args {
 pub(super) struct Search {
     pub(super) find: Find,
     pub(super) output: Options,
-    pub(super) state: Option<PathBuf>,
+    pub(super) state: Option<Kept>,
     pub(super) identity: String,
+}
+
+/// What keeps a search.
+pub(super) enum Kept {
+    File(PathBuf),
+    Shared(Box<Sharing>),
 }
 
 /// What the command line asks for.
@@ -62,6 +71,7 @@ pub(super) fn read(
     if args.state.is_some() {
         check_state(&args.output, &expression)?;
     }
+    let state = kept(args.state.take(), args.lease, &args.output)?;
     if expression.writes_past_results() && args.output.progress != Progress::Always {
         args.output.progress = Progress::Never;
     }
@@ -77,7 +87,7 @@ pub(super) fn read(
     Ok(Request::Search(Box::new(Search {
         find: args.find,
         output: args.output,
-        state: args.state,
+        state,
         identity: args.identity,
     })))
 }
@@ -97,6 +107,7 @@ pub fn read_for_job(find: Find, words: &[String]) -> Result<Find, String> {
     if is_shown
         || args.has_start()
         || args.state.is_some()
+        || args.lease.is_some()
         || args.wfind_flags.is_some()
         || args.output != Options::default()
     {
@@ -125,6 +136,33 @@ fn check_state(output: &Options, expression: &Expression) -> Result<(), UsageErr
     Err(UsageError(error.to_owned()))
 }
 
+/// What keeps the search, if something does.
+fn kept(
+    place: Option<Place>,
+    lease: Option<Duration>,
+    output: &Options,
+) -> Result<Option<Kept>, UsageError> {
+    let only = |option: &str| {
+        let text = format!("{option}: only for a search that is shared: --state postgres://...");
+        Err(UsageError(text))
+    };
+    match place {
+        Some(Place::Server(_)) if output.text_report || output.html_report.is_some() => {
+            let text = "--report: one process of a search that is shared knows only its own requests; --summary json has the numbers of all";
+            Err(UsageError(text.to_owned()))
+        }
+        Some(Place::Server(address)) => {
+            let sharing = Sharing::new(*address);
+            let lease = lease.unwrap_or(sharing.lease);
+            Ok(Some(Kept::Shared(Box::new(Sharing { lease, ..sharing }))))
+        }
+        _ if output.whole => only("--results"),
+        _ if lease.is_some() => only("--lease"),
+        Some(Place::File(path)) => Ok(Some(Kept::File(path))),
+        None => Ok(None),
+    }
+}
+
 impl Args {
     pub(super) fn new() -> Self {
         Self {
@@ -134,6 +172,7 @@ impl Args {
             crawl: CrawlOptions::default(),
             starts: 0,
             state: None,
+            lease: None,
             identity: String::new(),
             wfind_flags: None,
         }

@@ -3,8 +3,9 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::fmt::Display;
+use std::io::{self, BufWriter, Write as _};
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,7 +23,7 @@ mod options;
 mod wfind;
 
 pub use args::read_for_job;
-use args::{Request, Search};
+use args::{Kept, Request, Search};
 pub(super) use manual::manual;
 
 /// Runs the command with the arguments that follow its name.
@@ -52,13 +53,14 @@ fn run(search: Search) -> ExitCode {
             return ExitCode::from(UNREAD);
         }
     };
-    let state = match state.map(|path| open_state(&path, &identity)).transpose() {
+    let state = match state.map(|kept| open_state(&kept, &identity)).transpose() {
         Ok(state) => state,
         Err(error) => {
             terminal::say(format_args!("crawler-cli find: --state {error}"));
             return ExitCode::from(UNREAD);
         }
     };
+    let whole = output.whole.then(|| output.format.header());
     let mut report = match Report::new(output, state.as_ref()) {
         Ok(report) => Interruptible {
             report,
@@ -70,11 +72,14 @@ fn run(search: Search) -> ExitCode {
         }
     };
     let (summary, state) = find.run_kept(state, &mut report);
-    let written = report.report.close(&summary);
     let is_stopped = summary.ending == Ending::Stopped;
-    let is_complete = written.is_ok() && !is_stopped;
-    if let Some(state) = state.filter(|_| is_complete)
-        && let Err(error) = state.remove()
+    let printed = match (&whole, &state) {
+        (Some(header), Some(state)) if !is_stopped => print_results(header, state),
+        _ => Ok(()),
+    };
+    let written = report.report.close(&summary).map_err(drop).and(printed);
+    if let Some(state) = state
+        && let Err(error) = leave(state, written.is_ok(), is_stopped)
     {
         terminal::say(format_args!("crawler-cli find: --state {error}"));
         return ExitCode::from(UNREAD);
@@ -89,14 +94,50 @@ fn run(search: Search) -> ExitCode {
     }
 }
 
-/// Opens the state of a search, and writes the results that an interrupted run may not have written completely.
-fn open_state(path: &Path, identity: &str) -> Result<State, String> {
+/// Opens the state of a search. Writes the results that an interrupted run may not have written completely to its file.
+fn open_state(kept: &Kept, identity: &str) -> Result<State, String> {
+    let path = match kept {
+        Kept::File(path) => path,
+        Kept::Shared(sharing) => {
+            return State::join(sharing, identity).map_err(|error| error.to_string());
+        }
+    };
     let mut state = State::open(path, identity).map_err(|error| error.to_string())?;
     let unwritten = state.unwritten().map_err(|error| error.to_string())?;
     report::write_rest(&unwritten.0, unwritten.1)
         .map_err(|error| format!("{}: the last results: {error}", path.display()))?;
     state.note_written().map_err(|error| error.to_string())?;
     Ok(state)
+}
+
+/// Prints the results of all processes. What is wrong is told.
+fn print_results(header: &str, state: &State) -> Result<(), ()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let failed = |error: &dyn Display| {
+        terminal::say(format_args!("crawler-cli find: --results: {error}"));
+        Err(())
+    };
+    let results = match out.write_all(header.as_bytes()) {
+        Ok(()) => state.results(|bytes| out.write_all(bytes)),
+        Err(error) => Ok(Err(error)),
+    };
+    match results {
+        Ok(Ok(())) => out.flush().or_else(|error| failed(&error)),
+        Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Ok(Err(error)) => failed(&error),
+        Err(error) => failed(&error),
+    }
+}
+
+/// Removes the state of a search that is complete; leaves a search that others share.
+fn leave(mut state: State, is_written: bool, is_stopped: bool) -> Result<(), StateError> {
+    if state.is_shared() {
+        state.leave(is_written)
+    } else if is_written && !is_stopped {
+        state.remove()
+    } else {
+        Ok(())
+    }
 }
 
 /// A report that ends the search between two turns, when nobody reads the results any more or a signal came: what is kept
@@ -126,6 +167,14 @@ impl Reporter<Find> for Interruptible<'_> {
 
     fn reject(&mut self, error: StateError) {
         self.report.reject(error);
+    }
+
+    fn discard(&mut self) {
+        self.report.discard();
+    }
+
+    fn inherit(&mut self, results: &[u8]) {
+        self.report.inherit(results);
     }
 
     fn finish(&mut self, summary: &Summary) {

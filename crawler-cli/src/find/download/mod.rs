@@ -20,7 +20,7 @@ use url::Url;
 use super::cause::{Cause, Failure};
 use super::fault::Fault;
 use super::found::{Found, How, Saved};
-use super::host_crawl::FetchId;
+use super::host_crawl::{Counts, FetchId};
 use super::policy::Policy;
 use super::range::{Precision, SizeRange, TimeRange};
 use super::scope::Scope;
@@ -136,6 +136,23 @@ pub(super) struct Tally {
     counts: DownloadCounts,
     requests: u64,
     retries: u64,
+}
+
+impl Tally {
+    /// Files and bytes.
+    pub(super) fn counts(&self) -> DownloadCounts {
+        self.counts
+    }
+
+    /// The requests for them.
+    pub(super) fn requests(&self) -> Counts {
+        Counts {
+            requests: self.requests,
+            retries: self.retries,
+            unread: self.counts.failed,
+            ..Counts::default()
+        }
+    }
 }
 
 /// A change to save for the next run.

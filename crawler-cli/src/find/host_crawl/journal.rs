@@ -5,7 +5,6 @@
 //! interrupted at any moment requests the URL again and loses nothing.
 
 use std::mem;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +53,13 @@ pub struct Snapshot {
     pub(super) sitemaps: bool,
     /// The directories that links added to the starts, and whether each is itself a finding.
     pub(super) starts: Vec<(String, bool)>,
+}
+
+impl Snapshot {
+    /// The counts of the crawl.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
 }
 
 /// What was kept of a host crawl.
@@ -149,15 +155,12 @@ impl JournaledTask {
 
     /// The task with this number.
     pub(super) fn task(self, number: u64) -> Task {
-        let above = self.above.into_iter().rev().fold(None, |next, listing| {
-            Some(Arc::new(Ancestors { listing, next }))
-        });
         Task {
             number,
             path: self.path,
             redirects: self.redirects,
             is_found: self.is_found,
-            above,
+            above: Ancestors::of(self.above),
             open: self.open.map(|open| {
                 Box::new(UndecidedEntry {
                     memo: Memo::from_bytes(&open.memo),

@@ -30,7 +30,7 @@ impl Address {
     ///
     /// # Errors
     /// Nothing can be reached, or the server is not to be used.
-    pub(super) fn connect(&self) -> Result<Client, StoreErrorKind> {
+    pub(crate) fn connect(&self) -> Result<Client, StoreErrorKind> {
         let mut client = self.client()?;
         self.inspect(&mut client)?;
         let prepared = client.batch_execute(SESSION);

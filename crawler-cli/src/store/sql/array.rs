@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// Numbers, for `CAST(CAST(?1 AS TEXT) AS BIGINT[])`.
-pub(in crate::store) fn numbers(numbers: impl IntoIterator<Item = Option<i64>>) -> String {
+pub(crate) fn numbers(numbers: impl IntoIterator<Item = Option<i64>>) -> String {
     let mut text = String::from("{");
     for number in numbers {
         separate(&mut text);
@@ -18,7 +18,7 @@ pub(in crate::store) fn numbers(numbers: impl IntoIterator<Item = Option<i64>>) 
 }
 
 /// Bytes, for `CAST(CAST(?1 AS TEXT) AS BYTEA[])`.
-pub(in crate::store) fn blobs<B: AsRef<[u8]>>(blobs: impl IntoIterator<Item = B>) -> String {
+pub(crate) fn blobs<B: AsRef<[u8]>>(blobs: impl IntoIterator<Item = B>) -> String {
     const DIGITS: [u8; 16] = *b"0123456789abcdef";
     let mut text = String::from("{");
     for blob in blobs {

@@ -1,14 +1,16 @@
 //! What goes wrong with a database.
 
 use std::fmt;
+use std::path::Path;
 
 use rusqlite::types::FromSqlError;
 
-use crate::store::StoreErrorKind;
+use crate::store::tables::failure::Failure;
+use crate::store::{StoreError, StoreErrorKind};
 
 /// What goes wrong with a database.
 #[derive(Debug)]
-pub(in crate::store) enum Error {
+pub(crate) enum Error {
     /// A query that has a row in a sound store has none.
     NoRows,
     /// The value of this column is not what is kept there.
@@ -19,7 +21,7 @@ pub(in crate::store) enum Error {
     Connect(StoreErrorKind),
 }
 
-pub(in crate::store) type Result<T, E = Error> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
@@ -36,8 +38,15 @@ impl From<::postgres::Error> for Error {
     }
 }
 
+impl Error {
+    /// The error for the database at this place.
+    pub(crate) fn at(self, place: &str) -> StoreError {
+        Failure::from(self).at(Path::new(place))
+    }
+}
+
 /// Makes of a query without rows what it is often: no error.
-pub(in crate::store) trait Optional<T> {
+pub(crate) trait Optional<T> {
     /// `None` if there was no row.
     fn optional(self) -> Result<Option<T>>;
 }

@@ -4,24 +4,24 @@
 //! `rusqlite`, and so are the values: whatever [`ToSql`] and [`FromSql`] know goes to a column and comes back, from
 //! either database. What this leaves to its callers: tables, and the statements that differ.
 
-pub(in crate::store) mod array;
+pub(crate) mod array;
 mod error;
 mod params;
 mod postgres;
 #[cfg(test)]
 mod tests;
 
-pub(in crate::store) use error::{Error, Optional, Result};
-pub(in crate::store) use params::Params;
-pub(in crate::store) use postgres::Postgres;
-pub(in crate::store) use rusqlite::params;
+pub(crate) use error::{Error, Optional, Result};
+pub(crate) use params::Params;
+pub(crate) use postgres::Postgres;
+pub(crate) use rusqlite::params;
 use rusqlite::types::{FromSql, FromSqlError, ValueRef};
 
 /// The advisory lock of the transaction that changes the tables.
 const WRITER: i64 = 0x4372_7372_0001;
 
 /// A connection to a database.
-pub(in crate::store) enum Connection {
+pub(crate) enum Connection {
     Sqlite(rusqlite::Connection),
     Postgres(Box<Postgres>),
 }
@@ -43,7 +43,7 @@ impl std::fmt::Debug for Connection {
 
 impl Connection {
     /// A statement that is compiled once for each connection.
-    pub(in crate::store) fn prepare_cached(&self, sql: &str) -> Result<Statement<'_>> {
+    pub(crate) fn prepare_cached(&self, sql: &str) -> Result<Statement<'_>> {
         Ok(match self {
             Self::Sqlite(db) => Statement::Sqlite(db.prepare_cached(sql)?),
             Self::Postgres(db) => Statement::Postgres(db.prepare(sql)?),
@@ -51,7 +51,7 @@ impl Connection {
     }
 
     /// Runs statements without parameters.
-    pub(in crate::store) fn execute_batch(&self, sql: &str) -> Result<()> {
+    pub(crate) fn execute_batch(&self, sql: &str) -> Result<()> {
         match self {
             Self::Sqlite(db) => db.execute_batch(sql)?,
             Self::Postgres(db) => db.execute_batch(sql)?,
@@ -63,7 +63,7 @@ impl Connection {
     ///
     /// # Errors
     /// [`Error::NoRows`], among others.
-    pub(in crate::store) fn query_row<T>(
+    pub(crate) fn query_row<T>(
         &self,
         sql: &str,
         params: impl Params,
@@ -73,7 +73,7 @@ impl Connection {
     }
 
     /// Begins a transaction that changes the database. There is one at a time, of all connections.
-    pub(in crate::store) fn begin(&self) -> Result<()> {
+    pub(crate) fn begin(&self) -> Result<()> {
         match self {
             Self::Sqlite(_) => self
                 .prepare_cached("BEGIN IMMEDIATE")?
@@ -84,7 +84,7 @@ impl Connection {
     }
 
     /// Begins a transaction that no other connection runs that gives this number. SQLite runs one in any case.
-    pub(in crate::store) fn begin_with(&self, lock: i64) -> Result<()> {
+    pub(crate) fn begin_with(&self, lock: i64) -> Result<()> {
         match self {
             Self::Sqlite(_) => self.begin(),
             Self::Postgres(db) => db.begin(&format!("BEGIN; SELECT pg_advisory_xact_lock({lock})")),
@@ -92,7 +92,7 @@ impl Connection {
     }
 
     /// Begins a transaction that waits for no other, and changes nothing that the engine keeps in memory.
-    pub(in crate::store) fn begin_quick(&self) -> Result<()> {
+    pub(crate) fn begin_quick(&self) -> Result<()> {
         match self {
             Self::Sqlite(_) => self.begin(),
             Self::Postgres(db) => db.begin("BEGIN"),
@@ -100,7 +100,7 @@ impl Connection {
     }
 
     /// Begins a transaction that reads the database as it is now.
-    pub(in crate::store) fn begin_moment(&self) -> Result<()> {
+    pub(crate) fn begin_moment(&self) -> Result<()> {
         match self {
             Self::Sqlite(db) => Ok(db.execute_batch("BEGIN")?),
             Self::Postgres(db) => db.begin(postgres::MOMENT),
@@ -108,7 +108,7 @@ impl Connection {
     }
 
     /// Ends a transaction, and keeps what it has changed.
-    pub(in crate::store) fn commit(&self) -> Result<()> {
+    pub(crate) fn commit(&self) -> Result<()> {
         match self {
             Self::Sqlite(_) => self.prepare_cached("COMMIT")?.execute([]).map(drop),
             Self::Postgres(db) => db.end("COMMIT"),
@@ -116,7 +116,7 @@ impl Connection {
     }
 
     /// Ends a transaction, and takes back what it has changed.
-    pub(in crate::store) fn rollback(&self) -> Result<()> {
+    pub(crate) fn rollback(&self) -> Result<()> {
         match self {
             Self::Sqlite(db) => Ok(db.execute_batch("ROLLBACK")?),
             Self::Postgres(db) => db.end("ROLLBACK"),
@@ -124,7 +124,7 @@ impl Connection {
     }
 
     /// Whether transactions are on the disk when they are committed. PostgreSQL decides that itself.
-    pub(in crate::store) fn set_synced(&self, is_synced: bool) -> Result<()> {
+    pub(crate) fn set_synced(&self, is_synced: bool) -> Result<()> {
         if let Self::Sqlite(db) = self {
             let level = if is_synced { "FULL" } else { "NORMAL" };
             db.pragma_update(None, "synchronous", level)?;
@@ -133,7 +133,7 @@ impl Connection {
     }
 
     /// A number that is another one after each change by another connection.
-    pub(in crate::store) fn changes(&self) -> Result<i64> {
+    pub(crate) fn changes(&self) -> Result<i64> {
         let query = match self {
             Self::Sqlite(_) => "PRAGMA data_version",
             Self::Postgres(_) => "SELECT changes FROM store",
@@ -142,7 +142,7 @@ impl Connection {
     }
 
     /// Connects again to a server, if the connection has ended. Returns whether that was so.
-    pub(in crate::store) fn reconnect(&self) -> Result<bool> {
+    pub(crate) fn reconnect(&self) -> Result<bool> {
         match self {
             Self::Sqlite(_) => Ok(false),
             Self::Postgres(db) => db.reconnect(),
@@ -150,12 +150,12 @@ impl Connection {
     }
 
     /// Whether other processes may change the database, too.
-    pub(in crate::store) fn is_shared(&self) -> bool {
+    pub(crate) fn is_shared(&self) -> bool {
         matches!(self, Self::Postgres(_))
     }
 
     /// Whether no transaction is open.
-    pub(in crate::store) fn is_autocommit(&self) -> bool {
+    pub(crate) fn is_autocommit(&self) -> bool {
         match self {
             Self::Sqlite(db) => db.is_autocommit(),
             Self::Postgres(db) => db.is_autocommit(),
@@ -167,7 +167,7 @@ impl Connection {
     /// # Panics
     /// If it is another one.
     #[cfg(test)]
-    pub(in crate::store) fn sqlite(&self) -> &rusqlite::Connection {
+    pub(crate) fn sqlite(&self) -> &rusqlite::Connection {
         match self {
             Self::Sqlite(db) => db,
             Self::Postgres(_) => unreachable!("the engine of SQLite has opened the database"),
@@ -176,14 +176,14 @@ impl Connection {
 }
 
 /// A statement that was compiled.
-pub(in crate::store) enum Statement<'c> {
+pub(crate) enum Statement<'c> {
     Sqlite(rusqlite::CachedStatement<'c>),
     Postgres(postgres::Statement<'c>),
 }
 
 impl Statement<'_> {
     /// Runs the statement. Returns how many rows it has changed.
-    pub(in crate::store) fn execute(&mut self, params: impl Params) -> Result<usize> {
+    pub(crate) fn execute(&mut self, params: impl Params) -> Result<usize> {
         params.with(|params| match self {
             Self::Sqlite(statement) => Ok(statement.execute(params)?),
             Self::Postgres(statement) => statement.execute(params),
@@ -191,7 +191,7 @@ impl Statement<'_> {
     }
 
     /// Reads rows, all of which may be in memory at once.
-    pub(in crate::store) fn query(&mut self, params: impl Params) -> Result<Rows<'_>> {
+    pub(crate) fn query(&mut self, params: impl Params) -> Result<Rows<'_>> {
         params.with(|params| match self {
             Self::Sqlite(statement) => Ok(Rows::Sqlite(statement.query(params)?)),
             Self::Postgres(statement) => Ok(Rows::Postgres(statement.query(params)?)),
@@ -199,7 +199,7 @@ impl Statement<'_> {
     }
 
     /// Reads any number of rows, few of which are in memory at once.
-    pub(in crate::store) fn stream(&mut self, params: impl Params) -> Result<Rows<'_>> {
+    pub(crate) fn stream(&mut self, params: impl Params) -> Result<Rows<'_>> {
         params.with(|params| match self {
             Self::Sqlite(statement) => Ok(Rows::Sqlite(statement.query(params)?)),
             Self::Postgres(statement) => Ok(Rows::Postgres(statement.stream(params)?)),
@@ -210,7 +210,7 @@ impl Statement<'_> {
     ///
     /// # Errors
     /// [`Error::NoRows`], among others.
-    pub(in crate::store) fn query_row<T>(
+    pub(crate) fn query_row<T>(
         &mut self,
         params: impl Params,
         read: impl FnOnce(Row<'_>) -> Result<T>,
@@ -221,7 +221,7 @@ impl Statement<'_> {
     }
 
     /// Reads all rows.
-    pub(in crate::store) fn query_all<T>(
+    pub(crate) fn query_all<T>(
         &mut self,
         params: impl Params,
         mut read: impl FnMut(Row<'_>) -> Result<T>,
@@ -235,21 +235,21 @@ impl Statement<'_> {
     }
 
     /// Whether there is a row.
-    pub(in crate::store) fn exists(&mut self, params: impl Params) -> Result<bool> {
+    pub(crate) fn exists(&mut self, params: impl Params) -> Result<bool> {
         let mut rows = self.query(params)?;
         Ok(rows.next()?.is_some())
     }
 }
 
 /// The rows of a query.
-pub(in crate::store) enum Rows<'s> {
+pub(crate) enum Rows<'s> {
     Sqlite(rusqlite::Rows<'s>),
     Postgres(postgres::Rows<'s>),
 }
 
 impl Rows<'_> {
     /// The next row.
-    pub(in crate::store) fn next(&mut self) -> Result<Option<Row<'_>>> {
+    pub(crate) fn next(&mut self) -> Result<Option<Row<'_>>> {
         Ok(match self {
             Self::Sqlite(rows) => rows.next()?.map(Row::Sqlite),
             Self::Postgres(rows) => rows.next()?.map(Row::Postgres),
@@ -259,20 +259,20 @@ impl Rows<'_> {
 
 /// A row of a query.
 #[derive(Clone, Copy)]
-pub(in crate::store) enum Row<'r> {
+pub(crate) enum Row<'r> {
     Sqlite(&'r rusqlite::Row<'r>),
     Postgres(&'r ::postgres::Row),
 }
 
 impl<'r> Row<'r> {
     /// The value of a column; the first one has the number 0.
-    pub(in crate::store) fn get<T: FromSql>(self, column: usize) -> Result<T> {
+    pub(crate) fn get<T: FromSql>(self, column: usize) -> Result<T> {
         let value = self.get_ref(column)?;
         T::column_result(value).map_err(|error| Error::Value(column, error))
     }
 
     /// The value of a column, as it is in the row.
-    pub(in crate::store) fn get_ref(self, column: usize) -> Result<ValueRef<'r>> {
+    pub(crate) fn get_ref(self, column: usize) -> Result<ValueRef<'r>> {
         match self {
             Self::Sqlite(row) => Ok(row.get_ref(column)?),
             Self::Postgres(row) => postgres::value(row, column),
@@ -280,7 +280,7 @@ impl<'r> Row<'r> {
     }
 
     /// The text of a column.
-    pub(in crate::store) fn get_str(self, column: usize) -> Result<&'r str> {
+    pub(crate) fn get_str(self, column: usize) -> Result<&'r str> {
         let value = self.get_ref(column)?;
         let wrong = |error: FromSqlError| Error::Value(column, error);
         value.as_str().map_err(wrong)
@@ -288,7 +288,7 @@ impl<'r> Row<'r> {
 }
 
 /// A statement that stores a row: `keys` and then `values` are its parameters. A row with the same keys is replaced.
-pub(in crate::store) fn upsert(table: &str, keys: &[&str], values: &[&str]) -> String {
+pub(crate) fn upsert(table: &str, keys: &[&str], values: &[&str]) -> String {
     let columns: Vec<&str> = keys.iter().chain(values).copied().collect();
     let places: Vec<String> = (1..=columns.len())
         .map(|place| format!("?{place}"))

@@ -3,7 +3,7 @@
 use rusqlite::ToSql;
 
 /// Parameters: an array of values of one type, or what [`params!`](super::params) makes.
-pub(in crate::store) trait Params {
+pub(crate) trait Params {
     /// Lends the parameters.
     fn with<T>(&self, run: impl FnOnce(&[&dyn ToSql]) -> T) -> T;
 }

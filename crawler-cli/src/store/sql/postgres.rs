@@ -12,11 +12,10 @@ use super::error::{Error, Result};
 use crate::store::StoreErrorKind;
 
 /// Connects to a server.
-pub(in crate::store) type Connect =
-    Box<dyn Fn() -> Result<postgres::Client, StoreErrorKind> + Send>;
+pub(crate) type Connect = Box<dyn Fn() -> Result<postgres::Client, StoreErrorKind> + Send>;
 
 /// A connection to PostgreSQL, used by one thread.
-pub(in crate::store) struct Postgres {
+pub(crate) struct Postgres {
     /// Connects again.
     connect: Connect,
     client: RefCell<postgres::Client>,
@@ -36,7 +35,7 @@ const FETCH: usize = 256;
 
 impl Postgres {
     /// Connects.
-    pub(in crate::store) fn new(connect: Connect) -> Result<Self> {
+    pub(crate) fn new(connect: Connect) -> Result<Self> {
         Ok(Self {
             client: RefCell::new(connect().map_err(Error::Connect)?),
             connect,
@@ -133,7 +132,7 @@ fn without_hints(part: &str) -> String {
 }
 
 /// A compiled statement.
-pub(in crate::store) struct Statement<'c> {
+pub(crate) struct Statement<'c> {
     db: &'c Postgres,
     compiled: postgres::Statement,
     sql: Box<str>,
@@ -189,7 +188,7 @@ impl<'c> Statement<'c> {
 }
 
 /// Rows that were read.
-pub(in crate::store) struct Rows<'c> {
+pub(crate) struct Rows<'c> {
     rows: std::vec::IntoIter<postgres::Row>,
     current: Option<postgres::Row>,
     cursor: Option<Cursor<'c>>,

@@ -84,7 +84,7 @@ impl Failure {
 }
 
 /// What an error of PostgreSQL, or of the connection to it, means.
-pub(in crate::store) fn of_server(error: &postgres::Error) -> StoreErrorKind {
+pub(crate) fn of_server(error: &postgres::Error) -> StoreErrorKind {
     let Some(told) = error.as_db_error() else {
         return match error.is_closed() || is_of_the_network(error) {
             true => StoreErrorKind::Away(with_sources(error)),
