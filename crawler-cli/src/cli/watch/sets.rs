@@ -83,6 +83,8 @@ struct AddCounts {
     new: u64,
     known: u64,
     gone: u64,
+    /// URLs of other shards.
+    foreign: u64,
     rejected: u64,
     /// The first ones, with reasons.
     named: Vec<(Given, String)>,
@@ -129,6 +131,7 @@ impl Adding<'_> {
             new,
             known,
             gone,
+            foreign,
             rejected,
         } = hand.send(&command)?
         else {
@@ -138,6 +141,7 @@ impl Adding<'_> {
         counts.new += new;
         counts.known += known;
         counts.gone += gone;
+        counts.foreign += foreign;
         counts.rejected += rejected.len() as u64;
         for (index, why) in rejected {
             if counts.named.len() < MOST_NAMED
@@ -169,8 +173,12 @@ impl AddCounts {
             0 => String::new(),
             gone => format!(" ({} of them gone, and asked only now and then)", gone),
         };
+        let foreign = match self.foreign {
+            0 => String::new(),
+            foreign => format!(", {foreign} of other shards"),
+        };
         let mut text = format!(
-            "set {}: {} new, {} known{gone}, {} rejected\n",
+            "set {}: {} new, {} known{gone}{foreign}, {} rejected\n",
             safe(set),
             self.new,
             self.known,
@@ -204,6 +212,7 @@ impl AddCounts {
             "new": self.new,
             "known": self.known,
             "gone": self.gone,
+            "foreign": self.foreign,
             "rejected": self.rejected,
             "first_rejected": rejected.collect::<serde_json::Value>(),
         });

@@ -18,7 +18,7 @@ fn urls_are_submitted_and_what_is_wrong_is_said() {
     ]});
     let answer = done(&served, "urls", &body);
     let expected = json!({
-        "set": "more", "new": 2, "known": 1, "gone": 0, "rejected": 2,
+        "set": "more", "new": 2, "known": 1, "gone": 0, "foreign": 0, "rejected": 2,
         "first_rejected": [
             { "index": 2, "url": "file:///etc/passwd", "why": "the scheme is not http or https" },
             { "index": 3, "url": "https://***@[/", "why": "not a URL" },

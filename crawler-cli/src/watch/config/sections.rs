@@ -11,7 +11,7 @@ use url::Url;
 use crate::check::guard::{BudgetRules, FlipRules, OwnNetworkRules};
 use crate::check::life::{Profile, Rules};
 use crate::crawl::transfer::USER_AGENT;
-use crate::store::Place;
+use crate::store::{Place, Shard};
 
 /// `[store]`.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -20,8 +20,8 @@ pub struct StoreConfig {
     pub place: Place,
     /// How long a worker keeps a host without a sign of life; for PostgreSQL. Default: 60 s.
     pub lease: Duration,
-    /// The share of the hosts that this fleet of workers takes: number and count; for PostgreSQL. Default: (1, 1).
-    pub shard: (u32, u32),
+    /// The hosts that the store is for, if one database is not enough for all. Default: [`Shard::ALL`].
+    pub shard: Shard,
     /// The file with the password of a PostgreSQL server.
     pub password_file: Option<PathBuf>,
     /// How long a URL in no set keeps its history, and how long a dead letter is kept. Default: 400 days; `None`: for ever.
@@ -33,7 +33,7 @@ impl Default for StoreConfig {
         Self {
             place: Place::File(PathBuf::from("watch.db")),
             lease: Duration::from_secs(60),
-            shard: (1, 1),
+            shard: Shard::ALL,
             password_file: None,
             keep: Some(400 * DAY),
         }

@@ -296,7 +296,7 @@ prune_on = [500]
 names = ["https://a/"]
 [store]
 url = "postgres://joe:secret@db/x?colour=1"
-shard = "3/8"
+shard = "9/8"
 [guard]
 canaries = ["https://joe:secret@example.org/", "ftp://x/"]
 [[set]]
@@ -324,7 +324,7 @@ auth_file = "missing"
         "16:12: policy.prune_on: 500 is not 410, 404 or \"nxdomain\"; allowed: a list of 410, 404 and \"nxdomain\"",
         "18:9: http.names: \"https://a/\" is no host name; allowed: a list of host names, such as [\"watch.example.org\"]",
         "20:7: store.url: unknown option `colour`; allowed: \"sqlite:FILE\" or \"postgres://USER@HOST/DATABASE\"",
-        "21:9: store.shard: a store has one fleet; allowed: \"1/1\"",
+        "21:9: store.shard: \"9/8\" is no share; allowed: a number and how many there are, such as \"3/8\"",
         "23:12: guard.canaries: a URL with credentials; they belong into auth_file of [[host]]; allowed: a list of http or https URLs without credentials",
         "24:1: set[0]: name is missing; allowed: 1 to 100 letters, digits and . _ -",
         "26:11: set[0].sitemap: a URL with credentials; they belong into auth_file of [[host]]; allowed: an http or https URL without credentials",

@@ -154,8 +154,9 @@ impl Deed {
                 new,
                 known,
                 gone,
+                foreign,
                 rejected,
-            } => added(form, (new, known, gone), &rejected),
+            } => added(form, (new, known, gone, foreign), &rejected),
             Reply::Count { .. } if is_none && self.is_of_rows() => {
                 said(false, format!("Nothing was changed: {}", self.nothing()))
             }
@@ -227,7 +228,11 @@ fn letters(form: &Form) -> Result<Letters, String> {
 }
 
 /// What was added, with the first URLs that were not, by their lines.
-fn added(form: &Form, (new, known, gone): (u64, u64, u64), rejected: &[(usize, String)]) -> Said {
+fn added(
+    form: &Form,
+    (new, known, gone, foreign): (u64, u64, u64, u64),
+    rejected: &[(usize, String)],
+) -> Said {
     let set = safe(form.get("set").trim());
     let mut text = format!(
         "{} new in set {set}, {} known",
@@ -236,6 +241,9 @@ fn added(form: &Form, (new, known, gone): (u64, u64, u64), rejected: &[(usize, S
     );
     if gone > 0 {
         text += &format!(" ({} of them gone)", number(gone));
+    }
+    if foreign > 0 {
+        text += &format!(", {} of other shards", number(foreign));
     }
     if !rejected.is_empty() {
         text += &format!(", {} refused", number(rejected.len() as u64));

@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::{Scalar, array, list, quoted, string};
-use crate::store::{Place, postgres};
+use crate::store::{self, Place, postgres};
 use crate::values;
 
 /// A text that is not empty and has no control characters.
@@ -153,23 +153,15 @@ impl Scalar for StoreUrl {
 pub(in crate::watch::config) struct Shard;
 
 impl Scalar for Shard {
-    type Value = (u32, u32);
-    const ALLOWED: &'static str = "\"1/1\"";
+    type Value = store::Shard;
+    const ALLOWED: &'static str = "a number and how many there are, such as \"3/8\"";
 
-    fn parse(value: &DeValue<'_>, _: &Path) -> Result<(u32, u32), String> {
-        let text = string(value)?;
-        let part = |text| values::number::<u32>(text).ok().filter(|part| *part > 0);
-        let parts = text.split_once('/');
-        let parts = parts.and_then(|(number, count)| Some((part(number)?, part(count)?)));
-        match parts {
-            Some((1, 1)) => Ok((1, 1)),
-            Some((number, count)) if number <= count => Err("a store has one fleet".to_owned()),
-            _ => Err(format!("{} is no share", quoted(text))),
-        }
+    fn parse(value: &DeValue<'_>, _: &Path) -> Result<store::Shard, String> {
+        string(value)?.parse()
     }
 
-    fn show((number, count): &(u32, u32)) -> Option<String> {
-        Some(quoted(&format!("{number}/{count}")))
+    fn show(shard: &store::Shard) -> Option<String> {
+        Some(quoted(&shard.to_string()))
     }
 }
 

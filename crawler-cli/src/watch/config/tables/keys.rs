@@ -37,7 +37,7 @@ pub(super) const STORE: &[Key<StoreConfig>] = &[
         "shard",
         Shard,
         |s| s.shard,
-        "The share of the hosts that this fleet takes: all of them."
+        "The hosts that the store is for, by the hashes of their names, if one database is not enough: \"3/8\" is the third of eight."
     ),
     key!("password_file", Maybe<FilePath>, |s| s.password_file, "The file with the password. For PostgreSQL: SQLite has none.", sample "\"/run/secrets/postgres\""),
     key!(
