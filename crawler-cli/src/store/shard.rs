@@ -11,7 +11,7 @@ use std::str::FromStr;
 /// ```
 /// use crawler_cli::store::Shard;
 ///
-/// let shard: Shard = "2/3".parse()?;
+/// let shard: Shard = "3/3".parse()?;
 /// assert!(shard.has("https://example.com:8443/a"));
 /// assert!(Shard::ALL.has("https://example.com/"));
 /// assert!(!"1/3".parse::<Shard>()?.has("http://example.com/"));
