@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -483,4 +484,48 @@ fn a_store_is_split_in_two() {
         assert!(watch(half.path(), &["db", "check"]).status.success());
     }
     assert!(sites.counts().values().all(|count| *count <= 2));
+}
+
+#[test]
+#[ignore = "needs postgresql"]
+fn services_share_the_connections() {
+    let (now, most) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+    let host = |_| {
+        let (now, most) = (Arc::clone(&now), Arc::clone(&most));
+        common::Script::start(move |_: &str| {
+            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            thread::sleep(Duration::from_millis(20));
+            now.fetch_sub(1, Ordering::SeqCst);
+            common::response(200, "", "")
+        })
+    };
+    let hosts: Vec<common::Script> = (0..12).map(host).collect();
+    let store = Cluster::shared().database();
+    let machines: Vec<TempDir> = (0..2).map(|_| machine(&store, &[])).collect();
+    for machine in &machines {
+        let path = machine.path().join("watch.toml");
+        let config = std::fs::read_to_string(&path).expect("a configuration");
+        let config = config.replace("[limits]", "[limits]\nconnections = 4");
+        std::fs::write(&path, config).expect("written");
+    }
+    let services: Vec<Service> = machines
+        .iter()
+        .map(|machine| Service::start(machine.path()))
+        .collect();
+    // Each of them has looked for the others since both are there.
+    let looked = "SELECT count(*) FROM worker WHERE seen_at > \
+         (SELECT max(joined_at) + interval '3 seconds' FROM worker)";
+    wait("both know of each other", || number(&store, looked) == 2);
+    let urls: Vec<String> = (0..120)
+        .map(|page| hosts[page % hosts.len()].url(&format!("/{page}")))
+        .collect();
+    let mut words = vec!["add", "--set", "docs"];
+    words.extend(urls.iter().map(String::as_str));
+    assert!(watch(machines[0].path(), &words).status.success());
+    wait("all URLs are judged", || number(&store, ALIVE) == 120);
+    let most = most.load(Ordering::SeqCst);
+    assert!((2..=4).contains(&most), "{most}");
+    for service in services {
+        service.end();
+    }
 }

@@ -54,6 +54,9 @@ pub(super) struct Asking<N: Net> {
     policies: Policies,
     /// When each work was made, and by which settings.
     made: HashMap<WorkId, (Instant, u64)>,
+    /// The share of the connections that is used, and how many workers share them.
+    share: f64,
+    workers: usize,
     /// The number of works at which those without anything to do are removed.
     most_works: usize,
 }
@@ -110,6 +113,8 @@ impl<N: Net> Asking<N> {
             transfer,
             policies,
             made: HashMap::new(),
+            share: 1.0,
+            workers: 1,
             most_works: MOST_WORKS,
         }
     }
@@ -514,7 +519,14 @@ impl<N: Net> Asking<N> {
 
     /// At most this share of the connections is used.
     pub(super) fn set_share(&mut self, share: f64) {
-        self.scheduler.set_share(share);
+        self.share = share;
+        self.scheduler.set_share(share / self.workers as f64);
+    }
+
+    /// So many workers share the connections equally.
+    pub(super) fn set_workers(&mut self, workers: usize) {
+        self.workers = workers.max(1);
+        self.set_share(self.share);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What operators want: what is paused, and which holds they have ended.
+//! What operators want: what is paused, which holds they have ended, and how many workers there are.
 //!
 //! The store has the last word, and the core reads all of it each time. So the order in which commands are told does not
 //! count, and none is lost when the process ends between a command and the core.
@@ -23,6 +23,8 @@ pub(super) struct Orders {
     paused_hosts: HashSet<Url>,
     /// Holds whose end has begun.
     ended: Vec<(HostId, HoldEnd)>,
+    /// How many workers share the store; 0 for a store in a file.
+    workers: usize,
 }
 
 impl Orders {
@@ -38,6 +40,7 @@ impl Orders {
         orders.ended = holds
             .filter_map(|hold| Some((hold.host, hold.ending?)))
             .collect();
+        orders.workers = engine.workers()?.len();
         Ok(orders)
     }
 }
@@ -55,6 +58,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         for (host, end) in orders.ended {
             self.end_hold(now, host, end.into());
         }
+        self.asking.set_workers(orders.workers);
         let gate = &mut self.gate;
         let is_same =
             gate.is_paused == orders.is_paused && gate.paused_hosts == orders.paused_hosts;

@@ -89,7 +89,7 @@ pub(super) const LIMITS: &[Key<LimitsConfig>] = &[
         "connections",
         Limit,
         |l| l.connections,
-        "The most connections of all hosts."
+        "The most connections of all hosts. Services that share a store have equal parts."
     ),
     key!(
         "per_host_connections",
