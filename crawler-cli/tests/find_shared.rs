@@ -544,3 +544,38 @@ fn what_a_shared_search_cannot_do_is_refused() {
         stderr(&output)
     );
 }
+
+#[test]
+#[ignore = "needs postgresql"]
+fn a_long_command_does_not_end_the_lease() {
+    let mirrors = Mirrors::start(1);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (log, gate) = (folder.path().join("log"), folder.path().join("gate"));
+    // The command waits, longer than the lease, until another process has nothing to take over.
+    let script = format!(
+        "echo x >> {}; until [ -e {} ]; do sleep 0.1; done",
+        log.display(),
+        gate.display()
+    );
+    let words = words(
+        &mirrors.starts(),
+        &["-name", "00.bin", "-exec", "sh", "-c", &script, ";"],
+    );
+    let database = Cluster::shared().database();
+    let search = Search::of(&database, &words);
+    let first = search.start("first");
+    until("the command", || log.exists());
+    let second = search.start("second");
+    let name = database.rsplit('/').next().expect("a name");
+    let since = "SELECT count(*) FROM courser_find.process WHERE NOT gone AND process = 2 \
+         AND (SELECT clock_timestamp() - began_at > interval '5 seconds' FROM courser_find.search)";
+    until("a time longer than the lease", || {
+        Cluster::shared().psql(name, since).trim() == "1"
+    });
+    fs::write(&gate, "").expect("written");
+    for process in [first, second] {
+        let output = process.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+    assert_eq!(fs::read_to_string(&log).expect("a file"), "x\n");
+}

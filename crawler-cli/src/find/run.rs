@@ -243,10 +243,15 @@ impl Act for Acting<'_, '_, '_> {
         }
         let (events, calls) = (&mut self.events, &mut self.calls);
         self.actor.act(action, found, &mut |effect| match effect {
-            Effect::Idle(time) => match calls {
-                Some(calls) => calls.drive_connections(time),
-                None => thread::sleep(time),
-            },
+            Effect::Idle(time) => {
+                if let Some(state) = &mut events.state {
+                    state.beat();
+                }
+                match calls {
+                    Some(calls) => calls.drive_connections(time),
+                    None => thread::sleep(time),
+                }
+            }
             effect => events.effect(effect, Some(*found)),
         })
     }

@@ -117,7 +117,7 @@ const BUSY: Duration = Duration::from_secs(1);
 const LINKS: i64 = 10_000;
 
 /// How many hosts with something left to do a process has at most.
-const MOST_ACTIVE: usize = 128;
+const MOST_ACTIVE: usize = 1000;
 
 /// Connects, makes the tables if there are none, and checks that the search is this one.
 pub(super) fn join(
@@ -313,6 +313,21 @@ impl State {
         }))
     }
 
+    /// Gives a sign of life while a command runs. Whether the process is gone, the next transaction tells.
+    pub(in crate::find) fn beat(&mut self) {
+        let Engine::Shared(member) = &mut self.engine else {
+            return;
+        };
+        let sent_at = Instant::now();
+        if member.tended.is_some_and(|at| at.elapsed() < BUSY) {
+            return;
+        }
+        if let Ok(true) = member.beat(&self.db, None) {
+            member.renew(sent_at);
+        }
+        member.tended = Some(sent_at);
+    }
+
     /// Gives hosts back to those who have nothing to do. Everything about them is saved.
     pub(in crate::find) fn release(&mut self, hosts: &[i64]) -> Result<(), StateError> {
         let Engine::Shared(member) = &self.engine else {
@@ -348,7 +363,9 @@ impl State {
             Outcome::Stored => {}
             Outcome::Lost => return Err(self.error(Kind::Lost)),
             Outcome::Late => {
-                if let Some(member) = self.member() {
+                if let Some(member) = self.member()
+                    && member.heir_of.is_none()
+                {
                     (member.quit, member.says_quit) = (true, false);
                 }
                 return Err(self.error(Kind::QuitBefore));
