@@ -17,6 +17,7 @@ use crate::process::cores;
 mod client;
 mod mirror;
 mod nginx;
+mod together;
 mod tree;
 
 pub(crate) use client::Finder;
@@ -24,6 +25,7 @@ use client::Found;
 pub use client::{PeakArgs, peak};
 use mirror::{Faults, Mirror, Shape};
 pub(crate) use nginx::Server;
+pub use together::{TogetherArgs, together};
 pub(crate) use tree::Tree;
 
 /// Measures crawler-cli find in cases with a bar each, and compares it with wrk and other installed programs.

@@ -43,6 +43,7 @@ fn run(name: &str, args: Vec<OsString>) -> Result<ExitCode, Box<dyn Error>> {
         "check" => return check::run(&check::Args::parse_from(args)),
         "find" => return find::run(&find::Args::parse_from(args)),
         "find-peak" => return find::peak(&find::PeakArgs::parse_from(args)),
+        "find-together" => return find::together(&find::TogetherArgs::parse_from(args)),
         "jobs" => return jobs::run(&jobs::Args::parse_from(args)),
         "links" => return links::run(&links::Args::parse_from(args)),
         "links-dump" => links::dump(&links::DumpArgs::parse_from(args))?,
@@ -58,7 +59,7 @@ fn run(name: &str, args: Vec<OsString>) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "check",
     "serve",
     "limit",
@@ -67,6 +68,7 @@ const NAMES: [&str; 17] = [
     "counts",
     "find",
     "find-peak",
+    "find-together",
     "jobs",
     "links",
     "links-dump",
