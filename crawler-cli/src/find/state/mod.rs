@@ -1,5 +1,5 @@
-//! The state of a search, so that an interrupted search, even by `kill -9`, can continue: a [file](file) of SQLite, or a
-//! database of PostgreSQL, which several processes [share](shared). Both have the
+//! The state of a search, so that an interrupted search, even by `kill -9`, can continue: a file of SQLite, or a
+//! database of PostgreSQL, which several processes share. Both have the
 //! [journals](super::host_crawl::Change) of the host crawls, and the results that are being written.
 //!
 //! Each iteration of the search is one transaction. Its results are saved before they are written. If the search is
