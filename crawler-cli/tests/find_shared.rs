@@ -501,6 +501,14 @@ fn a_search_has_one_command() {
     let text = stderr(&output);
     assert!(text.contains("the state of another search: "), "{text}");
     assert!(text.contains("DROP SCHEMA courser_find CASCADE"), "{text}");
+    // The results of all processes have one format.
+    let output = search.command(&["--json"]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("(results as Lines)"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]

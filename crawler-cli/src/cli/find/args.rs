@@ -72,6 +72,11 @@ pub(super) fn read(
         check_state(&args.output, &expression)?;
     }
     let state = kept(args.state.take(), args.lease, &args.output)?;
+    if let Some(Kept::Shared(_)) = state {
+        // The results of all processes are one list.
+        let format = format!("(results as {:?})", args.output.format);
+        args.identify(&format);
+    }
     if expression.writes_past_results() && args.output.progress != Progress::Always {
         args.output.progress = Progress::Never;
     }
