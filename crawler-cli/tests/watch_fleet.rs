@@ -117,6 +117,11 @@ fn serve(stream: TcpStream, host: &str, asked: &Mutex<Vec<Asked>>) {
                 "200 OK"
             }
         };
+        if path == "/deadly" {
+            // No answer before the client is gone.
+            let _ = lines.read_line(&mut String::new());
+            return;
+        }
         let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
         if out.write_all(answer.as_bytes()).is_err() {
             return;
@@ -528,4 +533,123 @@ fn services_share_the_connections() {
     for service in services {
         service.end();
     }
+}
+
+/// A URL that crashes the program is found, and is not asked any more; the others are.
+#[test]
+#[ignore = "needs postgresql"]
+fn a_url_at_which_services_die_ends_as_a_dead_letter() {
+    let sites = Sites::start(1);
+    let mut urls = sites.urls(30);
+    let deadly = format!("http://{}/deadly", sites.hosts[0]);
+    urls.insert(12, deadly.clone());
+    let store = Cluster::shared().database();
+    let database = store.rsplit('/').next().expect("a name");
+    let machine = machine(&store, &urls);
+    let asked = || sites.counts().get(&deadly).copied().unwrap_or(0);
+    for death in 1..=8 {
+        let service = Service::start(machine.path());
+        wait("the URL is asked", || asked() == death);
+        drop(service);
+        Cluster::shared().psql(
+            database,
+            "UPDATE worker SET lease_until = clock_timestamp() - interval '1 second'",
+        );
+    }
+    let service = Service::start(machine.path());
+    wait("all others are judged", || number(&store, ALIVE) == 30);
+    let letters = || stdout(&watch(machine.path(), &["dlq", "list", "--json"]));
+    wait("a dead letter tells of it", || letters().contains(&deadly));
+    assert!(letters().contains("\"crash\""), "{}", letters());
+    wait("the host is given back", || {
+        number(
+            &store,
+            "SELECT count(*) FROM host WHERE owner IS NOT NULL OR crashes > 0",
+        ) == 0
+    });
+    assert_eq!(asked(), 8);
+    // An operator can have it asked again.
+    let replayed = watch(machine.path(), &["dlq", "replay", "--reason", "crash"]);
+    assert!(replayed.status.success(), "{}", stderr(&replayed));
+    wait("the URL is asked again", || asked() == 9);
+    drop(service);
+}
+
+/// The wait that a host asks for holds for the next service, too.
+#[test]
+#[ignore = "needs postgresql"]
+fn a_host_that_wants_to_rest_is_left_alone_by_the_next_service() {
+    let host = common::Script::start(|_: &str| common::response(429, "Retry-After: 3600\r\n", ""));
+    let store = Cluster::shared().database();
+    let machine = machine(&store, &[host.url("/1"), host.url("/2")]);
+    let first = Service::start(machine.path());
+    wait("the host rests", || {
+        number(
+            &store,
+            "SELECT count(*) FROM host WHERE rest_until IS NOT NULL",
+        ) == 1
+    });
+    drop(first);
+    let database = store.rsplit('/').next().expect("a name");
+    Cluster::shared().psql(database, "DELETE FROM worker; UPDATE host SET owner = NULL");
+    let before = host.requests().len();
+    let second = Service::start(machine.path());
+    wait("the second service has looked for hosts", || {
+        let looked = "SELECT count(*) FROM worker WHERE seen_at > joined_at + interval '3 seconds'";
+        number(&store, looked) == 1
+    });
+    second.end();
+    assert_eq!(host.requests().len(), before);
+}
+
+/// What was answered while the server was away survives the service, and is not asked again.
+#[test]
+#[ignore = "needs postgresql"]
+fn outcomes_survive_a_service_that_dies_while_the_server_is_away() {
+    let sites = Sites::start(3);
+    let urls = sites.urls(40);
+    let cluster = Cluster::new(&QUICK);
+    let store = cluster.database();
+    let proxy = Proxy::new(cluster.port());
+    let machine = slow_machine(&proxy.url(&store), &urls, "one", 20);
+    let service = Service::start(machine.path());
+    wait("some URLs are judged", || {
+        number_of(&cluster, &store, ALIVE) >= 10
+    });
+    proxy.refuse();
+    proxy.cut();
+    let spool = machine.path().join("spool/1.jsonl");
+    let spooled = || {
+        let text = std::fs::read_to_string(&spool).expect("a spool");
+        text.matches("\"url\":").count()
+    };
+    wait("all that was asked is stored or spooled", || {
+        let stored = usize::try_from(number_of(&cluster, &store, ALIVE)).expect("a count");
+        spooled() > 0 && stored + spooled() == sites.counts().len()
+    });
+    drop(service);
+    let asked = sites.counts().len();
+    assert!(asked < 120, "{asked}");
+    proxy.accept();
+    let mut service = Service::start(machine.path());
+    let line = service.line("outcomes that an earlier process could not store");
+    assert!(
+        line.contains("stale=0") && !line.contains("stored=0"),
+        "{line}"
+    );
+    wait("all URLs are judged", || {
+        number_of(&cluster, &store, ALIVE) == 120
+    });
+    assert!(sites.counts().values().all(|count| *count == 1));
+    assert_eq!(std::fs::metadata(&spool).expect("a spool").len(), 0);
+    service.end();
+    // Outcomes for another store are not thrown away.
+    std::fs::write(&spool, "another\n{}\n").expect("written");
+    let refused = watch(machine.path(), &["run"]);
+    let text = stderr(&refused);
+    assert_eq!(refused.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("store.spool") && text.contains("another store"),
+        "{text}"
+    );
 }

@@ -50,7 +50,7 @@ pub use answer::Answer;
 pub use check::{CheckReport, Problem, check};
 pub use copy::copy;
 pub use error::{StoreError, StoreErrorKind};
-pub use fleet::{FleetStore, LEASE, MARGIN, NewWorker, Tenure, WorkerInfo};
+pub use fleet::{Crashes, FleetStore, LEASE, Late, MARGIN, NewWorker, Tenure, WorkerInfo};
 pub use host::{Control, Episode, Host, HostFacts, HostId};
 pub use jobs::{
     ATTEMPTS, Buried, DeadLetter, DeadLetterFilter, DeadLetterId, Delivered, Delivery, Enqueued,
@@ -75,7 +75,7 @@ pub use watch::{
     UrlKey, UrlList, WatchCounts, WatchStore, WatchedUrl, Which, aligned,
 };
 pub use writer::{
-    Buckets, Engine, Inline, Nature, Op, StoreHandle, Writer, WriterFigures, WriterSettings,
+    Buckets, Engine, Inline, Nature, Op, Spool, StoreHandle, Writer, WriterFigures, WriterSettings,
     WriterState,
 };
 

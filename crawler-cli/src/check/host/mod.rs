@@ -194,6 +194,11 @@ impl Host {
         paused.or_else(|| self.politeness.waiting(now, is_ready))
     }
 
+    /// The earliest time of the next request by pauses and rates; `None`: at any time.
+    pub fn next_at(&mut self, now: Instant) -> Option<Instant> {
+        self.politeness.next_at(now)
+    }
+
     /// The delay between two requests that robots.txt asks for, if it is longer than that of the policy.
     pub fn robots_delay(&self) -> Option<std::time::Duration> {
         self.politeness.robots_delay()

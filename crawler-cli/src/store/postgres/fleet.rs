@@ -12,7 +12,7 @@ use crate::store::sql::{Connection, Optional as _, array, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::tables::read::host_of;
-use crate::store::{HostId, Lanes, MARGIN, NewWorker, Ready, Tenure, WorkerInfo};
+use crate::store::{Crashes, HostId, Lanes, MARGIN, NewWorker, Ready, Tenure, UrlId, WorkerInfo};
 
 /// A worker of the fleet: what its engine knows.
 #[derive(Debug)]
@@ -122,8 +122,9 @@ impl Member {
         // Not more than the limit are locked: the sub-select is run once.
         let claim = format!(
             "WITH c AS MATERIALIZED (SELECT host FROM host WHERE {next} <= ?2 AND (owner IS NULL OR owner = ?1) \
-             AND NOT (host = {away}) ORDER BY {next}, host LIMIT ?3 FOR NO KEY UPDATE SKIP LOCKED) \
-             UPDATE host h SET owner = ?1 FROM c WHERE h.host = c.host RETURNING {columns}, h.{next}, h.urls"
+             AND (rest_until IS NULL OR rest_until <= ?2) AND NOT (host = {away}) ORDER BY {next}, host LIMIT ?3 FOR NO KEY UPDATE SKIP LOCKED) \
+             UPDATE host h SET owner = ?1 FROM c WHERE h.host = c.host RETURNING {columns}, h.{next}, h.urls, \
+             h.crashes, h.asked"
         );
         let limit = share(db, next, now, limit)?;
         let row = params![self.number, now.as_millisecond(), limit, array(except)];
@@ -135,6 +136,10 @@ impl Member {
                 host: host_of(row)?,
                 next: codec::time(row.get(8)?)?,
                 urls: codec::count(row.get(9)?),
+                crashes: Crashes {
+                    count: codec::count(row.get(10)?),
+                    asked: row.get::<Option<i64>>(11)?.map(UrlId),
+                },
             });
         }
         ready.sort_by_key(|ready: &Ready| (ready.next, ready.host.id));
@@ -147,10 +152,52 @@ impl Member {
         db: &Connection,
         in_use: &HashSet<HostId>,
     ) -> Result<u64, Failure> {
-        let release = "UPDATE host SET owner = NULL, crashes = 0 \
+        let release = "UPDATE host SET owner = NULL, crashes = 0, asked = NULL \
              WHERE owner = ?1 AND NOT (host = ANY (CAST(CAST(?2 AS TEXT) AS BIGINT[])))";
         let row = params![self.number, array(in_use)];
         Ok(db.prepare_cached(release)?.execute(row)? as u64)
+    }
+
+    /// Notes the URL that is asked alone.
+    pub(in crate::store) fn mark(
+        &self,
+        db: &Connection,
+        host: HostId,
+        url: UrlId,
+    ) -> Result<bool, Failure> {
+        let mark = "UPDATE host SET asked = ?3, crashes = CASE WHEN asked = ?3 THEN crashes ELSE ?4 END \
+             WHERE host = ?2 AND owner = ?1";
+        let careful = i64::try_from(Crashes::CAREFUL).unwrap_or(i64::MAX);
+        let row = [self.number, host.0, url.0, careful];
+        Ok(db.prepare_cached(mark)?.execute(row)? > 0)
+    }
+
+    /// Takes those of these hosts that nobody has, or that a worker has whose process is dead. Returns them.
+    pub(in crate::store) fn adopt(
+        &self,
+        db: &Connection,
+        hosts: &HashSet<HostId>,
+        dead: i64,
+    ) -> Result<HashSet<HostId>, Failure> {
+        let adopt = "UPDATE host SET owner = ?1 WHERE host IN (SELECT host FROM host \
+             WHERE host = ANY (CAST(CAST(?2 AS TEXT) AS BIGINT[])) AND (owner IS NULL OR owner = ?3) \
+             ORDER BY host FOR NO KEY UPDATE) RETURNING host";
+        let row = params![self.number, array(hosts), dead];
+        let adopted = db.prepare_cached(adopt)?.query_all(row, |row| row.get(0))?;
+        Ok(adopted.into_iter().map(HostId).collect())
+    }
+
+    /// Gives back hosts that were adopted.
+    pub(in crate::store) fn disown(
+        &self,
+        db: &Connection,
+        hosts: &HashSet<HostId>,
+    ) -> Result<(), Failure> {
+        let disown = "UPDATE host SET owner = NULL WHERE owner = ?1 \
+             AND host = ANY (CAST(CAST(?2 AS TEXT) AS BIGINT[]))";
+        db.prepare_cached(disown)?
+            .execute(params![self.number, array(hosts)])?;
+        Ok(())
     }
 
     /// Gives everything back.
@@ -188,6 +235,20 @@ fn share(db: &Connection, next: &str, now: Timestamp, limit: usize) -> Result<i6
         query.query_row(row, |row| Ok((row.get(0)?, row.get(1)?)))?;
     let share = waiting / workers.max(1) + i64::from(waiting % workers.max(1) > 0);
     Ok(share.clamp(1, limit))
+}
+
+/// Hosts that nobody claims before these times.
+pub(in crate::store) fn rest(
+    db: &Connection,
+    hosts: &[(HostId, Timestamp)],
+) -> Result<(), Failure> {
+    let rest = "UPDATE host h SET rest_until = greatest(h.rest_until, r.until) FROM \
+         unnest(CAST(CAST(?1 AS TEXT) AS BIGINT[]), CAST(CAST(?2 AS TEXT) AS BIGINT[])) AS r (host, until) \
+         WHERE h.host = r.host";
+    let numbers = array::numbers(hosts.iter().map(|(host, _)| Some(host.0)));
+    let times = array::numbers(hosts.iter().map(|(_, until)| Some(until.as_millisecond())));
+    db.prepare_cached(rest)?.execute(params![numbers, times])?;
+    Ok(())
 }
 
 /// Takes everything from workers whose lease has ended.

@@ -8,7 +8,8 @@
 -- that another one did.
 -- `worker`: the processes that ask URLs. A worker whose lease has ended is removed by another one, with all that it had;
 -- its number, the fence, is not used again. `host.owner`, `task.owner`, `job.worker`: who has it. `host.crashes`: how many
--- workers have lost the host since one has given it back.
+-- workers have died with the host since one has given it back. `host.asked`: the URL that the worker asks alone, because
+-- others have died before. `host.rest_until`: no worker claims the host before that time.
 -- Where texts can be longer than a row of a B-tree, the index is one of hashes; the engine then sees to it that no text
 -- comes twice.
 CREATE TABLE store (
@@ -43,7 +44,9 @@ CREATE TABLE host (
     next_due BIGINT,
     next_doubt BIGINT,
     owner BIGINT,
-    crashes BIGINT NOT NULL DEFAULT 0
+    crashes BIGINT NOT NULL DEFAULT 0,
+    asked BIGINT,
+    rest_until BIGINT
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 CREATE TABLE url (
     url BIGINT PRIMARY KEY,
@@ -161,7 +164,7 @@ CREATE TABLE due (
     due_at BIGINT NOT NULL,
     url BIGINT NOT NULL,
     PRIMARY KEY (host, lane, due_at, url)
-) WITH (autovacuum_vacuum_scale_factor = 0.02);
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 CREATE TABLE hold (
     host BIGINT PRIMARY KEY,
     since BIGINT NOT NULL,

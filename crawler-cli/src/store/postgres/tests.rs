@@ -229,9 +229,11 @@ fn the_tables_are_those_of_sqlite() {
 }
 
 /// What the tables have that those of SQLite have not.
-const MORE: [&str; 14] = [
+const MORE: [&str; 16] = [
+    "host.asked",
     "host.crashes",
     "host.owner",
+    "host.rest_until",
     "job.worker",
     "store.changes",
     "store.version",

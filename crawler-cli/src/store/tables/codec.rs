@@ -132,7 +132,7 @@ pub(super) fn life(bytes: &[u8]) -> Result<Life, Failure> {
     Life::from_bytes(bytes).map_err(|error| Failure::Damaged(error.to_string()))
 }
 
-fn method(name: &str) -> Option<&'static str> {
+pub(super) fn method(name: &str) -> Option<&'static str> {
     ["HEAD", "GET"].into_iter().find(|known| *known == name)
 }
 

@@ -12,7 +12,8 @@ use crate::store::postgres::fleet::{self, Member};
 use crate::store::sql::Connection;
 use crate::store::tables::failure::Failure;
 use crate::store::{
-    FleetStore, HostId, NewWorker, Shard, StoreError, StoreErrorKind, Tenure, WorkerInfo,
+    Completion, FleetStore, HostId, Late, NewWorker, Shard, Store as _, StoreError, StoreErrorKind,
+    Tenure, UrlId, WatchStore as _, WorkerInfo,
 };
 
 /// How many URLs are looked at in one transaction.
@@ -109,6 +110,32 @@ impl FleetStore for Database {
     fn release(&mut self, in_use: &HashSet<HostId>) -> Result<u64, StoreError> {
         let released = self.as_member(|db, member| member.release(db, in_use));
         Ok(released?.unwrap_or(0))
+    }
+
+    fn rest(&mut self, hosts: &[(HostId, Timestamp)]) -> Result<(), StoreError> {
+        if hosts.is_empty() {
+            return Ok(());
+        }
+        let rested = self.as_member(|db, _| fleet::rest(db, hosts));
+        rested.map(drop)
+    }
+
+    fn mark(&mut self, host: HostId, url: UrlId) -> Result<bool, StoreError> {
+        let marked = self.as_member(|db, member| member.mark(db, host, url));
+        Ok(marked?.unwrap_or(true))
+    }
+
+    fn judge_late(&mut self, late: &Late) -> Result<Completion, StoreError> {
+        let judged = late.judgements.iter().map(|judgement| judgement.id.host);
+        let hosts = judged.chain(late.facts.iter().map(|(host, _)| *host));
+        let hosts: HashSet<HostId> = hosts.collect();
+        let adopted = self.as_member(|db, member| member.adopt(db, &hosts, late.worker))?;
+        let done = self.judge(&late.judgements)?;
+        if !late.facts.is_empty() {
+            self.save_hosts(&late.facts)?;
+        }
+        self.as_member(|db, member| member.disown(db, &adopted.unwrap_or_default()))?;
+        Ok(done)
     }
 
     fn leave_fleet(&mut self) -> Result<(), StoreError> {

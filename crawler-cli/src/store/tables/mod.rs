@@ -10,6 +10,7 @@ mod fleet;
 mod group;
 pub(super) mod jobs;
 pub(super) mod keys;
+mod late;
 mod memory;
 mod pauses;
 pub(super) mod read;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::{Engine, Nature, Op, WriterFigures, WriterState};
-use crate::store::{StoreError, StoreErrorKind};
+use super::{Engine, Nature, Op, Spool, WriterFigures, WriterState};
+use crate::store::{Late, StoreError, StoreErrorKind};
 
 /// An operation with its result, which is still to be told that it is done.
 pub(super) type Finished = (Box<dyn Op>, Result<(), StoreError>);
@@ -22,6 +22,8 @@ pub(super) struct Committer<E> {
     obstacle: Option<StoreError>,
     state: WriterState,
     figures: Arc<WriterFigures>,
+    /// Where what is kept survives the process.
+    spool: Option<Spool>,
 }
 
 /// Why a group was not stored.
@@ -39,7 +41,17 @@ impl<E: Engine> Committer<E> {
             obstacle: None,
             state: WriterState::Ok,
             figures,
+            spool: None,
         }
+    }
+
+    /// What is kept survives the process. Begins with what other processes have left.
+    pub(super) fn with_spool(mut self, spool: Spool, left: Vec<Late>) -> Self {
+        self.spool = Some(spool);
+        let left = left.into_iter().map(|late| Box::new(Left(late)));
+        self.kept.extend(left.map(|op| op as Box<dyn Op>));
+        self.count_kept();
+        self
     }
 
     pub(super) fn state(&self) -> &WriterState {
@@ -58,7 +70,9 @@ impl<E: Engine> Committer<E> {
     /// Runs operations in their order, in as few transactions as possible. What is not among the results is kept.
     pub(super) fn commit(&mut self, ops: Vec<Box<dyn Op>>) -> Vec<Finished> {
         let mut finished = Vec::with_capacity(ops.len());
+        let before = self.kept.len();
         self.run(ops, &mut finished);
+        self.spool(before);
         self.count_kept();
         finished
     }
@@ -77,8 +91,32 @@ impl<E: Engine> Committer<E> {
                 break;
             }
         }
+        if self.kept.is_empty()
+            && let Some(spool) = &mut self.spool
+            && let Err(error) = spool.clear()
+        {
+            // What is stored already is not stored again.
+            tracing::warn!("the spool cannot be emptied: {error}");
+        }
         self.count_kept();
         finished
+    }
+
+    /// Writes those of the kept operations that came last to the spool.
+    fn spool(&mut self, from: usize) {
+        let Some(spool) = &mut self.spool else {
+            return;
+        };
+        let late = self.kept.iter().skip(from).filter_map(|op| op.late());
+        let mut late = late.map(|late| {
+            let line = late.to_line().map_err(std::io::Error::from)?;
+            spool.add(&line)
+        });
+        let added = late.try_for_each(|added| added);
+        drop(late);
+        if let Err(error) = added.and_then(|()| spool.sync()) {
+            tracing::warn!("what cannot be stored is only in memory: {error}");
+        }
     }
 
     /// Gives up: the kept operations fail with the reason why they are kept.
@@ -224,6 +262,39 @@ impl<E: Engine> Committer<E> {
 
     fn count_kept(&self) {
         self.figures.kept.store(self.kept.len(), Ordering::Relaxed);
+    }
+}
+
+/// What another process has left.
+struct Left(Late);
+
+impl Op for Left {
+    fn run(&mut self, engine: &mut dyn super::Engine) -> Result<(), StoreError> {
+        let done = engine.judge_late(&self.0)?;
+        tracing::info!(
+            stored = done.stored,
+            stale = done.stale,
+            "outcomes that an earlier process could not store"
+        );
+        Ok(())
+    }
+
+    fn done(self: Box<Self>, result: Result<(), StoreError>) {
+        if let Err(error) = result {
+            let urls = self.0.judgements.len();
+            tracing::error!(
+                urls,
+                "outcomes of an earlier process were not stored: {error}"
+            );
+        }
+    }
+
+    fn nature(&self) -> Nature {
+        Nature::Must
+    }
+
+    fn rows(&self) -> usize {
+        self.0.judgements.len().max(1)
     }
 }
 

@@ -18,11 +18,13 @@ mod committer;
 mod figures;
 mod inline;
 mod op;
+mod spool;
 mod thread;
 
 pub use figures::{Buckets, WriterFigures};
 pub use inline::Inline;
 pub use op::{Nature, Op, StoreHandle, WriterState};
+pub use spool::Spool;
 pub use thread::{Writer, WriterSettings};
 
 use super::{AdminStore, FleetStore, JobStore, PauseStore, Store, StoreError, WatchStore};

@@ -3,7 +3,7 @@
 use crossbeam_channel::Sender;
 
 use super::Engine;
-use crate::store::{StoreError, StoreErrorKind};
+use crate::store::{Late, StoreError, StoreErrorKind};
 use std::path::Path;
 
 /// What happens to an operation while the store cannot be written.
@@ -32,6 +32,11 @@ pub trait Op: Send {
     /// What happens to the operation while the store cannot be written.
     fn nature(&self) -> Nature {
         Nature::Change
+    }
+
+    /// What is kept in a file while the store cannot be written, so that it survives the process. `None`: nothing.
+    fn late(&self) -> Option<Late> {
+        None
     }
 
     /// About how many rows it writes: a group ends when it has enough of them.

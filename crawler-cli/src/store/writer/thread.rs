@@ -12,8 +12,9 @@ use super::collect::Collect;
 use super::committer::{Committer, Finished};
 use super::inline::tell;
 use super::op::closed;
-use super::{Engine, Op, StoreHandle, WriterFigures, WriterState};
-use crate::store::StoreError;
+use super::{Engine, Op, Spool, StoreHandle, WriterFigures, WriterState};
+use crate::crawl::random::{Random, fresh_seed};
+use crate::store::{Late, StoreError};
 
 /// How a writer groups operations.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -84,22 +85,41 @@ impl Writer {
     /// # Errors
     /// The system has no further thread.
     pub fn start(engine: impl Engine + 'static, settings: WriterSettings) -> io::Result<Self> {
+        Self::start_with(engine, settings, None)
+    }
+
+    /// Starts the thread with a file for what cannot be stored, and stores first what other processes have left.
+    ///
+    /// # Errors
+    /// The system has no further thread.
+    pub fn start_with(
+        engine: impl Engine + 'static,
+        settings: WriterSettings,
+        spool: Option<(Spool, Vec<Late>)>,
+    ) -> io::Result<Self> {
+        let figures = Arc::<WriterFigures>::default();
+        let mut committer = Committer::new(engine, Arc::clone(&figures));
+        if let Some((spool, left)) = spool {
+            committer = committer.with_spool(spool, left);
+        }
+        let retry = (committer.kept() > 0).then(Retry::now);
         let (ops, received) = bounded(settings.queue.max(1));
         let (stop, stopped) = bounded(1);
         let shared = Arc::new(Shared {
             state: Mutex::new(WriterState::Ok),
             backlog: AtomicUsize::new(0),
-            figures: Arc::default(),
+            figures,
             stop,
             thread: Mutex::new(None),
         });
         let thread = Thread {
-            committer: Committer::new(engine, Arc::clone(&shared.figures)),
+            committer,
             settings,
             ops: received,
             stopped,
             shared: Arc::downgrade(&shared),
-            retry: None,
+            retry,
+            random: Random::new(fresh_seed()),
         };
         let thread = thread::Builder::new()
             .name("store".to_owned())
@@ -183,6 +203,8 @@ struct Thread<E> {
     shared: Weak<Shared>,
     /// Set while operations are kept.
     retry: Option<Retry>,
+    /// For the jitter of retries: other processes try as well.
+    random: Random,
 }
 
 /// When kept operations are run again.
@@ -190,6 +212,15 @@ struct Thread<E> {
 struct Retry {
     at: Instant,
     pause: Duration,
+}
+
+impl Retry {
+    fn now() -> Self {
+        Self {
+            at: Instant::now(),
+            pause: PAUSES[0],
+        }
+    }
 }
 
 /// What the thread does next.
@@ -270,7 +301,10 @@ impl<E: Engine> Thread<E> {
     }
 
     fn tell(&mut self, finished: Vec<Finished>) {
-        self.retry = (self.committer.kept() > 0).then(|| self.next_retry());
+        self.retry = match self.committer.kept() {
+            0 => None,
+            _ => Some(self.next_retry()),
+        };
         if let Some(shared) = self.shared.upgrade() {
             shared.backlog.fetch_sub(finished.len(), Ordering::Relaxed);
             lock(&shared.state).clone_from(self.committer.state());
@@ -279,23 +313,18 @@ impl<E: Engine> Thread<E> {
     }
 
     /// The time of the next retry: the one that is planned, or a later one if that has come.
-    fn next_retry(&self) -> Retry {
+    fn next_retry(&mut self) -> Retry {
         let now = Instant::now();
         let [first, longest] = PAUSES;
-        match self.retry {
-            Some(retry) if retry.at > now => retry,
-            Some(retry) => {
-                let pause = (retry.pause * 2).min(longest);
-                Retry {
-                    at: now + pause,
-                    pause,
-                }
-            }
-            None => Retry {
-                at: now + first,
-                pause: first,
-            },
-        }
+        let pause = match self.retry {
+            Some(retry) if retry.at > now => return retry,
+            Some(retry) => (retry.pause * 2).min(longest),
+            None => first,
+        };
+        // Half of the pause, and a random part of the other half.
+        let part = self.random.next_number() as f64 / u64::MAX as f64;
+        let at = now + (pause / 2).mul_f64(1.0 + part);
+        Retry { at, pause }
     }
 
     fn end(mut self, patience: Duration) -> Result<(), StoreError> {

@@ -25,6 +25,9 @@ fn once(config: &Config, reader: &mut Reader<'_>) {
     if config.store.password_file.is_some() && config.store.place.file().is_some() {
         reader.contradiction("store.password_file", "SQLite has no password");
     }
+    if config.store.spool.is_some() && config.store.place.file().is_some() {
+        reader.contradiction("store.spool", "SQLite needs none");
+    }
     if config.store.lease < LEAST_LEASE {
         reader.contradiction("store.lease", "shorter than 10 s");
     }

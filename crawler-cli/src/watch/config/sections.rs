@@ -24,6 +24,9 @@ pub struct StoreConfig {
     pub shard: Shard,
     /// The file with the password of a PostgreSQL server.
     pub password_file: Option<PathBuf>,
+    /// The folder in which outcomes wait that a PostgreSQL server cannot take. Default: `spool` beside the
+    /// configuration.
+    pub spool: Option<PathBuf>,
     /// How long a URL in no set keeps its history, and how long a dead letter is kept. Default: 400 days; `None`: for ever.
     pub keep: Option<Duration>,
 }
@@ -35,6 +38,7 @@ impl Default for StoreConfig {
             lease: Duration::from_secs(60),
             shard: Shard::ALL,
             password_file: None,
+            spool: None,
             keep: Some(400 * DAY),
         }
     }

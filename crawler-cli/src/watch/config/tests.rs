@@ -238,6 +238,7 @@ fn the_example_is_the_default() {
             Some(rest)
                 if !rest.starts_with(' ')
                     && !rest.starts_with("sitemap")
+                    && !rest.starts_with("spool")
                     && !rest.contains("_file") =>
             {
                 rest

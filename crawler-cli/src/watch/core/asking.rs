@@ -209,12 +209,8 @@ impl<N: Net> Asking<N> {
             return Given::Yes;
         }
         let Ok(url) = Url::parse(&next.url) else {
-            let due = self.fleet.begin(queue);
-            return due.map_or(Given::Nothing, |due| {
-                self.fleet.end(queue);
-                self.busy.insert(due.id);
-                Given::Invalid(Box::new(due))
-            });
+            let due = self.withhold(queue);
+            return due.map_or(Given::Nothing, |due| Given::Invalid(Box::new(due)));
         };
         let work = self.work_of_queue(queue, &url, fault);
         if self.room(work) == 0 {
@@ -228,6 +224,14 @@ impl<N: Net> Asking<N> {
         self.tasks.insert(id, Asked::Url(due));
         self.add(work, Task::given(id, url));
         Given::Yes
+    }
+
+    /// Takes the next URL of a queue, which is judged without being asked.
+    pub(super) fn withhold(&mut self, queue: QueueId) -> Option<DueUrl> {
+        let due = self.fleet.begin(queue)?;
+        self.fleet.end(queue);
+        self.busy.insert(due.id);
+        Some(due)
     }
 
     /// Asks for the root of a host, whatever else the host is asked.
@@ -500,6 +504,13 @@ impl<N: Net> Asking<N> {
         let work = self.scheduler.hosts().at(root)?;
         let now = self.scheduler.now();
         self.scheduler.hosts().work(work).waiting(now)
+    }
+
+    /// The earliest time of the next request to a host, by its pauses and its rate.
+    pub(super) fn next_at(&mut self, root: &Url) -> Option<Instant> {
+        let work = self.scheduler.hosts().at(root)?;
+        let now = self.scheduler.now();
+        self.scheduler.hosts().work(work).next_at(now)
     }
 
     /// How much of a host is asked at once, and how fast.

@@ -11,8 +11,8 @@ use super::queue::QueueId;
 use crate::check::guard::Stops;
 use crate::check::life::{Record as Life, State};
 use crate::store::{
-    CycleId, DueId, DueUrl, Engine, HostFacts, HostHold, HostId, Judgement, Lanes, Nature, Op,
-    Ready, StoreError, StoreHandle, UrlId, WatchCounts, WriterState,
+    CycleId, DueId, DueUrl, Engine, HostFacts, HostHold, HostId, Judgement, Lanes, Late, Nature,
+    Op, Ready, StoreError, StoreHandle, UrlId, WatchCounts, WriterState,
 };
 
 /// What comes back from the store, and from others.
@@ -48,6 +48,8 @@ pub(super) enum Reply {
         change: HoldChange,
         next: Option<DueId>,
     },
+    /// The store knows that this URL of the host is asked; or not.
+    Marked { host: HostId, url: Option<UrlId> },
     /// A cycle of reconciling began.
     CycleBegan(CycleId),
     /// How many URLs there are, and how far the work is behind.
@@ -112,6 +114,7 @@ pub(super) enum Failed {
     Piece(HostId),
     Sample(HostId),
     Siblings(HostId),
+    Mark(HostId),
     Count,
     /// Is asked again by itself.
     Other,
@@ -204,33 +207,59 @@ impl<H: StoreHandle> Keeping<H> {
         }));
     }
 
-    /// Stores judgements.
-    pub(super) fn judge(&self, batch: Batch, sent_at: Instant) {
-        let urls = batch.judgements.iter();
-        let urls: Vec<_> = urls.map(|done| (done.id.host, done.id.url)).collect();
-        self.store.send(Box::new(Ask {
-            nature: Nature::Must,
-            rows: urls.len().max(1),
-            run: move |engine: &mut dyn Engine| {
-                let completion = engine.judge(&batch.judgements)?;
-                if !batch.facts.is_empty() {
-                    engine.save_hosts(&batch.facts)?;
-                }
-                Ok(completion.stale)
+    /// Stores judgements of the worker with this number.
+    pub(super) fn judge(&self, batch: Batch, worker: i64, sent_at: Instant) {
+        self.store.send(Box::new(Judge {
+            batch: Late {
+                worker,
+                judgements: batch.judgements,
+                facts: batch.facts,
             },
-            value: None,
-            reply: move |result: Result<u64, StoreError>| {
-                let is_stored = result.is_ok();
-                let stale = result.unwrap_or_default();
-                let batch = Stored {
-                    urls,
-                    stale,
-                    sent_at,
-                };
-                Some(Reply::Stored { batch, is_stored })
-            },
+            stale: 0,
+            sent_at,
             outlet: self.outlet.clone(),
         }));
+    }
+}
+
+/// Judgements on their way to the store.
+struct Judge {
+    batch: Late,
+    stale: u64,
+    sent_at: Instant,
+    outlet: Outlet,
+}
+
+impl Op for Judge {
+    fn run(&mut self, engine: &mut dyn Engine) -> Result<(), StoreError> {
+        self.stale = engine.judge(&self.batch.judgements)?.stale;
+        if !self.batch.facts.is_empty() {
+            engine.save_hosts(&self.batch.facts)?;
+        }
+        Ok(())
+    }
+
+    fn done(self: Box<Self>, result: Result<(), StoreError>) {
+        let urls = self.batch.judgements.iter();
+        let batch = Stored {
+            urls: urls.map(|done| (done.id.host, done.id.url)).collect(),
+            stale: self.stale,
+            sent_at: self.sent_at,
+        };
+        let is_stored = result.is_ok();
+        self.outlet.send(Reply::Stored { batch, is_stored });
+    }
+
+    fn nature(&self) -> Nature {
+        Nature::Must
+    }
+
+    fn rows(&self) -> usize {
+        self.batch.judgements.len().max(1)
+    }
+
+    fn late(&self) -> Option<Late> {
+        Some(self.batch.clone())
     }
 }
 

@@ -26,6 +26,7 @@
 
 mod asking;
 mod book;
+mod careful;
 mod cycles;
 mod flow;
 mod holds;
@@ -418,6 +419,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
                     current.id = Some(id);
                 }
             }
+            Reply::Marked { host, url } => self.handle_marked(now, host, url),
             Reply::Counted(counted) => self.handle_counted(now, *counted),
             Reply::Orders(orders) => self.handle_orders(now, orders),
             Reply::SecondOpinion { name, agrees } => self.handle_opinion(now, name, agrees),
@@ -478,9 +480,15 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         if !self.batch.facts.is_empty() {
             self.send_batch();
         }
+        // A host whose delay is not over stays this worker's: another one would not know of the delay.
+        let resting: HashSet<HostId> = match self.holding.is_shared() {
+            true => self.rests().into_iter().map(|(host, _)| host).collect(),
+            false => HashSet::new(),
+        };
         let (network, second, paused) = (&self.network, &self.second, &self.gate.paused_hosts);
         let is_needed = |host, page: &book::HostPage| {
             network.held(host) > 0
+                || resting.contains(&host)
                 || paused.contains(&page.root)
                 || page
                     .root

@@ -18,7 +18,7 @@ use crate::check::task::Outcome;
 use crate::check::verdict::{Cause, Class, Verdict};
 use crate::crawl::clock::Clock;
 use crate::crawl::origin::same_host;
-use crate::store::{Control, DueUrl, HostId, Lane, StoreHandle};
+use crate::store::{Control, DueUrl, HostId, Judgement, Lane, StoreHandle};
 
 /// From the works.
 impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
@@ -247,7 +247,6 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             longest_cleared: page.facts.cleared().longest(now),
         };
         let judgement = self.judge.judge(now, due, outcome, &context, page);
-        page.unstored += 1;
         if std::mem::take(&mut page.is_changed) {
             self.batch.facts.push((id.host, page.facts.clone()));
         }
@@ -255,10 +254,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         if let Some((Lane::Doubt, at)) = judgement.next {
             self.cycles.note_due(at);
         }
-        self.batch.judgements.push(judgement);
-        self.gate.unstored += 1;
-        let since = self.asking.now();
-        self.gate.batch_since.get_or_insert(since);
+        self.keep(judgement);
         self.note_judged(id.lane, class, state);
         if self.judge.take_spent_news() {
             let text = "URLs wait to be pruned: the budget is spent";
@@ -279,6 +275,17 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         if self.batch.judgements.len() >= BATCH {
             self.send_batch();
         }
+    }
+
+    /// The judgement goes to the store with the next batch.
+    pub(super) fn keep(&mut self, judgement: Judgement) {
+        if let Some(page) = self.book.get_mut(judgement.id.host) {
+            page.unstored += 1;
+        }
+        self.batch.judgements.push(judgement);
+        self.gate.unstored += 1;
+        let since = self.asking.now();
+        self.gate.batch_since.get_or_insert(since);
     }
 
     fn note_judged(&mut self, lane: Lane, class: Class, state: State) {
@@ -305,7 +312,8 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         self.gate.batch_since = None;
         let batch: Batch = std::mem::take(&mut self.batch);
         if !batch.judgements.is_empty() || !batch.facts.is_empty() {
-            self.keeping.judge(batch, self.asking.now());
+            let worker = self.holding.number();
+            self.keeping.judge(batch, worker, self.asking.now());
         }
         self.figures.keeping.unstored.set(self.gate.unstored as u64);
     }

@@ -34,13 +34,18 @@ impl Holding {
         }
     }
 
+    /// The number of the worker.
+    pub(super) fn number(&self) -> i64 {
+        self.number
+    }
+
     /// Whether requests may be sent.
     pub(super) fn may_ask(&self, now: Instant) -> bool {
         self.number == self.tenure.number() && !self.tenure.is_over(now)
     }
 
     /// Whether the store has a fleet.
-    fn is_shared(&self) -> bool {
+    pub(super) fn is_shared(&self) -> bool {
         self.tenure.number() != 0
     }
 }
@@ -70,6 +75,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         }
         self.holding.beat_at = now.checked_add(BEAT);
         self.read_orders();
+        self.gate.is_refill_due |= self.has_careful();
         let soon = after(self.now(), LOOK);
         self.looking.at = Some(self.looking.at.map_or(soon, |at| at.min(soon)));
         // A host that was claimed a moment ago is not known here before the answer has come.

@@ -19,8 +19,8 @@ use crate::crawl::clock::SystemClock;
 use crate::crawl::random::fresh_seed;
 
 use crate::store::{
-    Database, FleetStore as _, NewWorker, Place, StoreError, StoreErrorKind, StoreHandle as _,
-    Writer, WriterSettings, WriterState,
+    Database, FleetStore as _, JobStore as _, Late, NewWorker, Place, Spool, StoreError,
+    StoreErrorKind, StoreHandle as _, Writer, WriterSettings, WriterState,
 };
 use crate::watch::admin::{Admin, AdminLimits, Site};
 use crate::watch::config::{Config, Current, Loaded, Reload};
@@ -87,8 +87,9 @@ impl Service {
         let rejected = engine.rejected_figures();
         let cannot =
             |what: &'static str| move |error: io::Error| Failure::Start(format!("{what}: {error}"));
-        let store =
-            Writer::start(engine, WriterSettings::default()).map_err(cannot("the store"))?;
+        let spool = spool(&loaded, &mut engine)?;
+        let store = Writer::start_with(engine, WriterSettings::default(), spool);
+        let store = store.map_err(cannot("the store"))?;
         let mut settings = Settings::from(config);
         let few_files = files::fit(&mut settings.limits);
         let client = settings.client();
@@ -381,6 +382,7 @@ impl Service {
             self.notifier.turn(now);
         }
         let drained = jobs.join().unwrap_or_default();
+        self.core.hand_over();
         // No request is left when the writer ends.
         drop(self.admin);
         drop(self.control);
@@ -429,6 +431,21 @@ fn worker(config: &Config) -> NewWorker {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         lease: config.store.lease,
     }
+}
+
+/// Where outcomes wait while a server cannot be reached, and those that dead processes have left there.
+fn spool(loaded: &Loaded, engine: &mut Database) -> Result<Option<(Spool, Vec<Late>)>, Failure> {
+    let config = &loaded.config;
+    if config.store.place.file().is_some() {
+        return Ok(None);
+    }
+    let id = engine.store_id().map_err(Failure::Store)?;
+    let usual = loaded.file().with_file_name("spool");
+    let folder = config.store.spool.as_ref().unwrap_or(&usual);
+    let opened = Spool::open(folder, &id);
+    opened
+        .map(Some)
+        .map_err(|error| Failure::Start(format!("store.spool: {error}")))
 }
 
 fn admin(config: &Config, site: Site) -> Result<Admin, Failure> {

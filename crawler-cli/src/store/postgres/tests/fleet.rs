@@ -10,8 +10,9 @@ use crate::check::{Cause, Verdict};
 use crate::crawl::random::Random;
 use crate::store::tables::Database;
 use crate::store::{
-    Answer, Change, DueUrl, FleetStore as _, HostId, JobStore as _, Judgement, LEASE, Lane, Lanes,
-    NewJob, NewUrl, NewWorker, Origin, Ready, Settled, Settlement, Tenure, WatchStore as _,
+    Answer, Change, Crashes, DueUrl, FleetStore as _, HostId, JobStore as _, Judgement, LEASE,
+    Lane, Lanes, NewJob, NewUrl, NewWorker, Origin, Ready, Settled, Settlement, Tenure, UrlId,
+    WatchStore as _,
 };
 
 /// A lease that ends while a test waits for the end.
@@ -287,4 +288,90 @@ fn a_worker_takes_its_share() {
     assert_eq!(ready(&mut one, 100).len(), 5);
     assert_eq!(ready(&mut two, 100).len(), 3);
     assert_eq!(ready(&mut two, 1).len(), 1);
+}
+
+/// Ends the lease of all workers.
+fn expire(url: &str) {
+    let database = url.rsplit('/').next().expect("a name");
+    let end = "UPDATE worker SET lease_until = clock_timestamp() - interval '1 second'";
+    Cluster::shared().psql(database, end);
+}
+
+#[test]
+#[ignore = "needs postgresql"]
+fn a_url_at_which_workers_die_is_known() {
+    let url = filled(1);
+    let (first, second) = (UrlId(7), UrlId(8));
+    // Three die. Then the host is asked carefully.
+    for count in 0..Crashes::CAREFUL {
+        let (mut worker, _) = join(&url, "one", LEASE);
+        let host = &ready(&mut worker, 1)[0];
+        assert_eq!(host.crashes, Crashes { count, asked: None });
+        assert!(!host.crashes.is_careful());
+        expire(&url);
+    }
+    let die_at = |marked: UrlId| {
+        let (mut worker, _) = join(&url, "one", LEASE);
+        let host = ready(&mut worker, 1).remove(0);
+        assert!(worker.mark(host.host.id, marked).expect("written"));
+        expire(&url);
+        host.crashes
+    };
+    assert!(die_at(first).is_careful());
+    for _ in 1..Crashes::POISON {
+        assert_eq!(die_at(first).poison(), None);
+    }
+    // Another URL begins anew, and is asked at as many deaths.
+    assert_eq!(die_at(second).poison(), Some(first));
+    for _ in 1..Crashes::POISON {
+        assert_eq!(die_at(second).poison(), None);
+    }
+    let (mut worker, _) = join(&url, "one", LEASE);
+    let host = ready(&mut worker, 1).remove(0);
+    assert_eq!(host.crashes.poison(), Some(second));
+    // One that gives the host back was not killed by the host.
+    worker.release(&HashSet::new()).expect("written");
+    assert_eq!(ready(&mut worker, 1)[0].crashes, Crashes::default());
+    // A worker that has lost the host notes nothing.
+    let (mut other, _) = join(&url, "two", LEASE);
+    assert!(!other.mark(host.host.id, first).expect("written"));
+}
+
+#[test]
+#[ignore = "needs postgresql"]
+fn a_host_that_rests_is_not_claimed() {
+    let url = filled(2);
+    let (mut one, _) = join(&url, "one", LEASE);
+    let (mut two, _) = join(&url, "two", LEASE);
+    let resting = ready(&mut one, 1)[0].host.id;
+    one.rest(&[(resting, at(500)), (HostId(9_999), at(1))])
+        .expect("written");
+    one.leave_fleet().expect("written");
+    let taken = all(&mut two);
+    assert_eq!(taken.len(), 1);
+    assert!(!taken.contains(&resting));
+    let later = two.ready(Lanes::Schedule, at(500), &taken, 10);
+    assert_eq!(hosts(&later.expect("readable")), HashSet::from([resting]));
+}
+
+/// Tables of the first version are made newer, once, however many processes begin.
+#[test]
+#[ignore = "needs postgresql"]
+fn older_tables_are_made_newer() {
+    let url = filled(3);
+    let database = url.rsplit('/').next().expect("a name");
+    let older =
+        "ALTER TABLE host DROP COLUMN asked, DROP COLUMN rest_until; UPDATE store SET version = 1";
+    Cluster::shared().psql(database, older);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| open(&url));
+        }
+    });
+    let (mut worker, _) = join(&url, "one", LEASE);
+    assert_eq!(all(&mut worker).len(), 3);
+    Cluster::shared().psql(database, "UPDATE store SET version = 99");
+    let address = super::address(&url, "allow_data_loss=1");
+    let error = Database::connect(&address).expect_err("refused");
+    assert!(error.to_string().contains("99"), "{error}");
 }

@@ -14,7 +14,8 @@ use crate::store::tables::jobs::letters;
 use crate::store::tables::memory::Memory;
 use crate::store::tables::read::{HOST_COLUMNS, host_of};
 use crate::store::{
-    Amendment, Completion, DueId, DueUrl, HostId, Judgement, Lane, Lanes, Ready, UrlId, aligned,
+    Amendment, Completion, Crashes, DueId, DueUrl, HostId, Judgement, Lane, Lanes, Ready, UrlId,
+    aligned,
 };
 
 /// The column of `host` that says when the first row of these lanes is due.
@@ -49,6 +50,7 @@ pub(super) fn ready(
             host: host_of(row)?,
             next: codec::time(row.get(8)?)?,
             urls: codec::count(row.get(9)?),
+            crashes: Crashes::default(),
         });
     }
     Ok(ready)
