@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crawler_cli::check::Verdict;
-use crawler_cli::store::ScheduleState;
+use crawler_cli::store::{ScheduleState, WorkerInfo};
 use crawler_cli::watch::figures::Figures;
 use crawler_cli::watch::metrics::{Metrics, Sources};
 use crawler_cli::watch::vitals::{StoreFacts, Vitals};
@@ -42,6 +42,17 @@ fn exposition() -> BTreeMap<String, BTreeSet<String>> {
             last_success: Some(Timestamp::UNIX_EPOCH),
             ..ScheduleState::default()
         }],
+        workers: vec![WorkerInfo {
+            number: 7,
+            name: "one".to_owned(),
+            process: 99,
+            version: "0.1".to_owned(),
+            age: Duration::ZERO,
+            silent: Duration::ZERO,
+            hosts: 1,
+            sample: Some("{}".to_owned()),
+        }],
+        own: 7,
     });
     let checks = Arc::new(Figures::default());
     checks.results.note(Verdict::Ok, Some(200));

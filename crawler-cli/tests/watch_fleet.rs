@@ -205,6 +205,13 @@ fn each_url_is_asked_by_one_of_the_services() {
     });
     // Each of them shows all.
     for service in &services {
+        let all = || {
+            let (_, metrics) = service.page("/metrics");
+            let names = ["courser_fleet_workers 3", "courser_fleet_inflight{"];
+            names.map(|name| metrics.matches(name).count()) == [1, 3]
+        };
+        wait("the metrics show all services", all);
+        service.page_with("/", " checks/s, 0 in flight");
         let page = service.page("/").1;
         assert!(page.contains("120"), "{page}");
         assert_eq!(page.matches(" has 0 hosts, seen ").count(), 3, "{page}");

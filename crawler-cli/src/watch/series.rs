@@ -60,6 +60,28 @@ impl Sample {
         all as f64 / f64::from(self.seconds.max(1))
     }
 
+    /// Adds what another worker did in the same time: what each counts for itself. What all of them know is as here.
+    #[must_use]
+    pub fn with(mut self, other: &Self) -> Self {
+        let weight = |sample: &Self| sample.checks.iter().sum::<u64>() as f64;
+        let (own, all) = (weight(&self), weight(&self) + weight(other));
+        // Of two halves, the middle is not known better.
+        if all > 0.0 {
+            let share = own / all;
+            self.p50 = self.p50.mul_f64(share) + other.p50.mul_f64(1.0 - share);
+        }
+        self.p95 = self.p95.max(other.p95);
+        // Those of a span of another length count as often.
+        let scale = f64::from(self.seconds.max(1)) / f64::from(other.seconds.max(1));
+        for (sum, count) in self.checks.iter_mut().zip(other.checks) {
+            *sum += (count as f64 * scale).round() as u64;
+        }
+        self.in_flight += other.in_flight;
+        self.hosts[0] += other.hosts[0];
+        self.hosts[2] += other.hosts[2];
+        self
+    }
+
     /// As text, for the store.
     pub fn to_text(&self) -> String {
         // Numbers and lists of numbers are always JSON.
@@ -126,6 +148,8 @@ pub struct Sampler {
     series: Arc<Series>,
     short: Span,
     long: Span,
+    /// Of this service alone.
+    last: Option<Sample>,
 }
 
 impl Sampler {
@@ -141,15 +165,32 @@ impl Sampler {
             long: begin(LONG),
             figures,
             series,
+            last: None,
         }
     }
 
-    /// Takes what is to be taken. Returns a sample that is to be stored, every 5 minutes.
-    pub fn turn(&mut self, now: Instant, wall: Timestamp) -> Option<Sample> {
+    /// Takes what is to be taken, and adds what others do to what is kept in memory. Returns a sample that is to be stored,
+    /// every 5 minutes.
+    pub fn turn(
+        &mut self,
+        now: Instant,
+        wall: Timestamp,
+        others: impl FnOnce() -> Vec<Sample>,
+    ) -> Option<Sample> {
         if let Some(sample) = self.short.sample(&self.figures, now) {
-            self.series.push(wall, sample);
+            let others = others();
+            self.last = Some(sample);
+            self.series.push(
+                wall,
+                others.iter().fold(sample, |all, other| all.with(other)),
+            );
         }
         self.long.sample(&self.figures, now)
+    }
+
+    /// The last sample of this service alone.
+    pub fn last(&self) -> Option<Sample> {
+        self.last
     }
 }
 
@@ -291,7 +332,7 @@ mod tests {
 
         fn turn(&mut self, seconds: u64) -> Option<Sample> {
             let now = self.start + Duration::from_secs(seconds);
-            self.sampler.turn(now, wall(seconds))
+            self.sampler.turn(now, wall(seconds), Vec::new)
         }
     }
 
@@ -336,6 +377,38 @@ mod tests {
         let checks = |(_, sample): &(Timestamp, Sample)| sample.checks.iter().sum::<u64>();
         assert!(samples.iter().all(|sample| checks(sample) == 10));
         assert_eq!(service.series.last(), samples.last().copied());
+    }
+
+    #[test]
+    fn what_others_did_is_added() {
+        let own = Sample {
+            seconds: 10,
+            urls: [3; 8],
+            checks: [10, 0, 0, 0, 0, 0],
+            p50: Duration::from_millis(10),
+            p95: Duration::from_millis(20),
+            in_flight: 2,
+            hosts: [1, 7, 0],
+            ..Sample::default()
+        };
+        let other = Sample {
+            seconds: 20,
+            checks: [60, 0, 0, 0, 0, 2],
+            p50: Duration::from_millis(2),
+            p95: Duration::from_millis(50),
+            hosts: [4, 7, 1],
+            ..own
+        };
+        let both = own.with(&other);
+        assert_eq!(both.checks, [40, 0, 0, 0, 0, 1]);
+        assert_eq!(
+            (both.urls, both.hosts, both.in_flight),
+            ([3; 8], [5, 7, 1], 4)
+        );
+        assert_eq!(both.p95, Duration::from_millis(50));
+        assert!(both.p50 > other.p50 && both.p50 < own.p50);
+        let idle = Sample::default();
+        assert_eq!(idle.with(&idle), idle);
     }
 
     #[test]

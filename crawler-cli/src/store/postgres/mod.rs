@@ -27,6 +27,7 @@ const VERSION: i64 = 2;
 /// run meanwhile go on, so nothing that they use is removed.
 const STEPS: [&str; 1] = [
     "ALTER TABLE host ADD COLUMN asked BIGINT, ADD COLUMN rest_until BIGINT; \
+     ALTER TABLE worker ADD COLUMN sample TEXT COLLATE \"C\"; \
      ALTER TABLE due SET (autovacuum_vacuum_cost_delay = 0);",
 ];
 

@@ -7,7 +7,7 @@
 -- `store.version`: of these tables. `store.changes`: how many transactions have changed them, so that each process sees
 -- that another one did.
 -- `worker`: the processes that ask URLs. A worker whose lease has ended is removed by another one, with all that it had;
--- its number, the fence, is not used again. `host.owner`, `task.owner`, `job.worker`: who has it. `host.crashes`: how many
+-- its number, the fence, is not used again. `worker.sample`: what the worker does, in its own words. `host.owner`, `task.owner`, `job.worker`: who has it. `host.crashes`: how many
 -- workers have died with the host since one has given it back. `host.asked`: the URL that the worker asks alone, because
 -- others have died before. `host.rest_until`: no worker claims the host before that time.
 -- Where texts can be longer than a row of a B-tree, the index is one of hashes; the engine then sees to it that no text
@@ -341,7 +341,8 @@ CREATE TABLE worker (
     version TEXT COLLATE "C" NOT NULL,
     joined_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
     seen_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
-    lease_until TIMESTAMPTZ NOT NULL
+    lease_until TIMESTAMPTZ NOT NULL,
+    sample TEXT COLLATE "C"
 ) WITH (fillfactor = 50);
 CREATE TABLE task (
     name TEXT COLLATE "C" PRIMARY KEY,

@@ -229,7 +229,7 @@ fn the_tables_are_those_of_sqlite() {
 }
 
 /// What the tables have that those of SQLite have not.
-const MORE: [&str; 16] = [
+const MORE: [&str; 17] = [
     "host.asked",
     "host.crashes",
     "host.owner",
@@ -243,6 +243,7 @@ const MORE: [&str; 16] = [
     "worker.lease_until",
     "worker.name",
     "worker.process",
+    "worker.sample",
     "worker.seen_at",
     "worker.version",
     "worker.worker",

@@ -74,13 +74,17 @@ impl Housekeeping {
     /// Sends what is due.
     pub(super) fn turn(&mut self, now: Instant, wall: Timestamp, store: &impl StoreHandle) {
         if self.facts.begin(now) {
+            let sample = self.sampler.last().unwrap_or_default();
             store.send(Box::new(ReadFacts {
                 vitals: Arc::clone(&self.vitals),
+                sample: sample.to_text(),
                 is_under_way: Arc::clone(&self.facts.is_under_way),
                 facts: StoreFacts::default(),
             }));
         }
-        if let Some(sample) = self.sampler.turn(now, wall) {
+        let vitals = &self.vitals;
+        let others = || vitals.facts().others().collect();
+        if let Some(sample) = self.sampler.turn(now, wall, others) {
             store.send(Box::new(SaveSample { at: wall, sample }));
         }
         let before = |keep| wall.checked_sub(keep).ok();
@@ -129,7 +133,16 @@ struct SaveSample {
 
 impl Op for SaveSample {
     fn run(&mut self, engine: &mut dyn Engine) -> Result<(), StoreError> {
-        engine.save_sample(self.at, &self.sample.to_text())
+        // The samples of all workers, and of a service that was started again, are one.
+        let slot = self.at.as_millisecond().div_euclid(SLOT) * SLOT;
+        let slot = Timestamp::from_millisecond(slot).unwrap_or(self.at);
+        let stored = engine
+            .samples(slot)?
+            .into_iter()
+            .find(|(at, _)| *at == slot);
+        let stored = stored.and_then(|(_, text)| Sample::from_text(&text));
+        let sample = stored.map_or(self.sample, |stored| self.sample.with(&stored));
+        engine.save_sample(slot, &sample.to_text())
     }
 
     fn done(self: Box<Self>, result: Result<(), StoreError>) {
@@ -141,13 +154,18 @@ impl Op for SaveSample {
 
 struct ReadFacts {
     vitals: Arc<Vitals>,
+    /// What this service does.
+    sample: String,
     is_under_way: Arc<AtomicBool>,
     facts: StoreFacts,
 }
 
 impl Op for ReadFacts {
     fn run(&mut self, engine: &mut dyn Engine) -> Result<(), StoreError> {
+        let own = engine.publish(&self.sample)?;
         self.facts = StoreFacts {
+            own,
+            workers: engine.workers()?,
             dead_letters: engine.dead_letter_counts()?,
             schedules: engine.schedules()?,
         };
@@ -201,6 +219,8 @@ impl Op for DropOld {
 
 /// How old the numbers of the store in metrics may be.
 const FACTS_EVERY: Duration = Duration::from_secs(5);
+/// Samples in the store have these times, in milliseconds.
+const SLOT: i64 = 300_000;
 /// How often what is too old is dropped.
 const EXPIRY_EVERY: Duration = Duration::from_secs(3600);
 /// How much of it is dropped in one transaction.
@@ -253,10 +273,9 @@ mod tests {
             panic!("one sample: {stored:?}")
         };
         let sample = Sample::from_text(text).expect("a sample");
-        assert_eq!(
-            (*at, sample.seconds),
-            (wall + Duration::from_secs(300), 300)
-        );
+        // 1_760_000_000 is 200 s after a time of samples.
+        let slot = wall + Duration::from_secs(100);
+        assert_eq!((*at, sample.seconds), (slot, 300));
         turn(24 * 3600);
         assert!(is_remembered());
         turn(25 * 3600);

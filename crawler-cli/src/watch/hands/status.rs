@@ -15,6 +15,7 @@ use crate::store::{
 };
 use crate::watch::control::{CoreStatus, LiveStatus, StoreCondition};
 use crate::watch::hooks::HookStatus;
+use crate::watch::series::Sample;
 
 /// What the store says about everything.
 #[derive(Clone, Debug)]
@@ -271,14 +272,35 @@ fn fleet(workers: &[WorkerInfo]) -> String {
             count(worker.hosts, "host", "hosts"),
             format!("since {}", span(worker.age)),
             format!("seen {} ago", span(worker.silent)),
+            work(worker),
             safe(&worker.version),
         ]);
     }
     columns.lines("")
 }
 
+/// What a worker has said that it does.
+pub(in crate::watch) fn sample(worker: &WorkerInfo) -> Option<Sample> {
+    Sample::from_text(worker.sample.as_deref()?)
+}
+
+/// The same in words.
+pub(in crate::watch) fn work(worker: &WorkerInfo) -> String {
+    let Some(sample) = sample(worker) else {
+        return String::new();
+    };
+    let checks = sample.checks_per_second();
+    format!(
+        "{checks:.1} checks/s, {} in flight",
+        number(sample.in_flight)
+    )
+}
+
 pub(in crate::watch) fn worker_json(worker: &WorkerInfo) -> Value {
+    let sample = sample(worker);
     json!({
+        "checks_per_second": sample.map(|sample| sample.checks_per_second()),
+        "in_flight": sample.map(|sample| sample.in_flight),
         "number": worker.number,
         "name": worker.name,
         "process": worker.process,

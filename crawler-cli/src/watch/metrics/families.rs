@@ -6,12 +6,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use prometheus_client::metrics::MetricType::{self, Counter, Gauge, Info};
 
-use super::{Family, Value};
+use super::{Family, Sources, Value};
 use crate::check::life::State;
 use crate::check::life::time::between;
-use crate::store::Buckets;
+use crate::store::{Buckets, WorkerInfo};
 use crate::watch::figures::{Histogram, Method, Phase, Reason};
 use crate::watch::hooks::Delivery;
+use crate::watch::series::Sample;
 
 /// All metrics, without their prefix.
 pub(super) const FAMILIES: &[Family] = &[
@@ -345,6 +346,58 @@ pub(super) const FAMILIES: &[Family] = &[
         },
     },
     Family {
+        name: "fleet_workers",
+        help: "Services that share the store; 0 if the store is a file",
+        kind: Gauge,
+        series: |from, to| to(&[], number(from.vitals.facts().workers.len() as u64)),
+    },
+    Family {
+        name: "fleet_hosts",
+        help: "Hosts that each service of the fleet has",
+        kind: Gauge,
+        series: |from, to| {
+            for (worker, info) in &named(from) {
+                to(&[("worker", worker)], number(info.hosts));
+            }
+        },
+    },
+    Family {
+        name: "fleet_silent_seconds",
+        help: "For how long each service of the fleet has given no sign of life",
+        kind: Gauge,
+        series: |from, to| {
+            for (worker, info) in &named(from) {
+                to(
+                    &[("worker", worker)],
+                    Value::Share(info.silent.as_secs_f64()),
+                );
+            }
+        },
+    },
+    Family {
+        name: "fleet_checks_per_second",
+        help: "Checks of each service of the fleet in the last ten seconds that it told of",
+        kind: Gauge,
+        series: |from, to| {
+            for (worker, sample) in &samples(from) {
+                to(
+                    &[("worker", worker)],
+                    Value::Share(sample.checks_per_second()),
+                );
+            }
+        },
+    },
+    Family {
+        name: "fleet_inflight",
+        help: "Requests of each service of the fleet that wait for their answers",
+        kind: Gauge,
+        series: |from, to| {
+            for (worker, sample) in &samples(from) {
+                to(&[("worker", worker)], number(sample.in_flight));
+            }
+        },
+    },
+    Family {
         name: "webhook_deliveries",
         help: "Deliveries of messages by how they ended; what became a dead letter had failed, too",
         kind: Counter,
@@ -397,6 +450,22 @@ pub(super) const FAMILIES: &[Family] = &[
         series: |from, to| to(&[], Value::Count(from.vitals.reloads())),
     },
 ];
+
+/// The services of the fleet, by their names and numbers.
+fn named(from: &Sources) -> Vec<(String, WorkerInfo)> {
+    let workers = from.vitals.facts().workers.into_iter().take(MOST_SERIES);
+    workers
+        .map(|worker| (format!("{}-{}", worker.name, worker.number), worker))
+        .collect()
+}
+
+/// What the services of the fleet do.
+fn samples(from: &Sources) -> Vec<(String, Sample)> {
+    let workers = named(from).into_iter();
+    workers
+        .filter_map(|(name, worker)| Some((name, Sample::from_text(worker.sample.as_deref()?)?)))
+        .collect()
+}
 
 fn loaded(count: &AtomicU64) -> Value {
     Value::Count(count.load(Ordering::Relaxed))

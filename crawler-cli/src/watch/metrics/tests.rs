@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::check::life::State;
 use crate::check::{Cause, Verdict};
-use crate::store::ScheduleState;
+use crate::store::{ScheduleState, WorkerInfo};
 use crate::watch::figures::{Method, Phase, Reason};
 use crate::watch::vitals::StoreFacts;
 
@@ -77,6 +77,17 @@ fn busy() -> Metrics {
             missed: 3,
             ..ScheduleState::default()
         }],
+        workers: vec![WorkerInfo {
+            number: 7,
+            name: "one".to_owned(),
+            process: 99,
+            version: "0.1".to_owned(),
+            age: Duration::from_secs(60),
+            silent: Duration::from_secs(2),
+            hosts: 12,
+            sample: Some(r#"{"seconds":10,"checks":[50,0,0,0,0,0],"in_flight":3}"#.to_owned()),
+        }],
+        own: 7,
     });
     Metrics::new(Sources {
         checks,
@@ -122,7 +133,7 @@ fn names_follow_the_rules() {
         assert!(family.is_some(), "{name} is of no family");
         let known = [
             "class", "code", "method", "reason", "phase", "from", "to", "state", "kind", "op",
-            "job", "result", "version", "commit", "le",
+            "job", "result", "version", "commit", "le", "worker",
         ];
         for label in labels.keys() {
             assert!(
@@ -203,6 +214,15 @@ fn values_are_those_of_the_figures() {
         ("courser_bloom_hits_total", &[], 4.0),
         ("courser_bloom_false_positive_total", &[], 1.0),
         ("courser_dlq_entries", &[("reason", "poison")], 2.0),
+        ("courser_fleet_workers", &[], 1.0),
+        ("courser_fleet_hosts", &[("worker", "one-7")], 12.0),
+        ("courser_fleet_silent_seconds", &[("worker", "one-7")], 2.0),
+        (
+            "courser_fleet_checks_per_second",
+            &[("worker", "one-7")],
+            5.0,
+        ),
+        ("courser_fleet_inflight", &[("worker", "one-7")], 3.0),
         ("courser_dlq_replayed_total", &[], 7.0),
         ("courser_cron_missed_total", &[("job", "nightly")], 3.0),
         (

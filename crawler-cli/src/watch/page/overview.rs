@@ -19,7 +19,7 @@ use crate::store::{AdminStore as _, Cursor, Event, Scope, WatchStore as _};
 use crate::watch::admin::answer::Answer;
 use crate::watch::control::Pruned;
 use crate::watch::hands::Today;
-use crate::watch::hands::status::{Overview, bytes, cycle_in_words};
+use crate::watch::hands::status::{Overview, bytes, cycle_in_words, sample, work};
 use crate::watch::hands::why::{Around, waits};
 use crate::watch::hands::words::{self, count, number, safe, span};
 use crate::watch::series::Sample;
@@ -67,7 +67,10 @@ pub(super) async fn page(asked: Asked) -> Answer {
     let last = asked.site.series.last().map(|(_, sample)| sample);
     let lag = asked.site.figures.backlog.lag.get();
     let stale = asked.site.figures.backlog.staleness.get();
-    let in_flight = asked.site.figures.requests.in_flight.get();
+    let in_flight = match &around.fleet {
+        Some(workers) => workers.iter().filter_map(sample).map(|s| s.in_flight).sum(),
+        None => asked.site.figures.requests.in_flight.get(),
+    };
     let numbers = Numbers {
         last,
         lag: Duration::from_millis(lag),
@@ -411,6 +414,8 @@ fn store(around: &Around, seen: &Seen) -> Markup {
                     @if i > 0 { br; }
                     (safe(&worker.name)) "[" (worker.process) "] has "
                     (words::count(worker.hosts, "host", "hosts")) ", seen " (words::span(worker.silent)) " ago"
+                    @let work = work(worker);
+                    @if !work.is_empty() { ", " (work) }
                 }
                 @if workers.len() > NAMED { br; "and " (number((workers.len() - NAMED) as u64)) " more" }
             },

@@ -360,8 +360,8 @@ fn a_host_that_rests_is_not_claimed() {
 fn older_tables_are_made_newer() {
     let url = filled(3);
     let database = url.rsplit('/').next().expect("a name");
-    let older =
-        "ALTER TABLE host DROP COLUMN asked, DROP COLUMN rest_until; UPDATE store SET version = 1";
+    let older = "ALTER TABLE host DROP COLUMN asked, DROP COLUMN rest_until; \
+         ALTER TABLE worker DROP COLUMN sample; UPDATE store SET version = 1";
     Cluster::shared().psql(database, older);
     std::thread::scope(|scope| {
         for _ in 0..4 {
