@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::{
-    check, compare, counts, find, jobs, limit, links, load, memory, scale, serve, soak, watch,
+    check, compare, counts, find, fleet, jobs, limit, links, load, memory, scale, serve, soak,
+    watch,
 };
 
 /// Runs the tool `name` with the arguments of the program, or the tool that the first argument names.
@@ -44,6 +45,9 @@ fn run(name: &str, args: Vec<OsString>) -> Result<ExitCode, Box<dyn Error>> {
         "find" => return find::run(&find::Args::parse_from(args)),
         "find-peak" => return find::peak(&find::PeakArgs::parse_from(args)),
         "find-together" => return find::together(&find::TogetherArgs::parse_from(args)),
+        "fleet" => return fleet::run(&fleet::Args::parse_from(args)),
+        "fleet-cut" => return fleet::cut::run(&fleet::cut::Args::parse_from(args)),
+        "fleet-kills" => return fleet::kills::run(&fleet::kills::Args::parse_from(args)),
         "jobs" => return jobs::run(&jobs::Args::parse_from(args)),
         "links" => return links::run(&links::Args::parse_from(args)),
         "links-dump" => links::dump(&links::DumpArgs::parse_from(args))?,
@@ -59,7 +63,7 @@ fn run(name: &str, args: Vec<OsString>) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 21] = [
     "check",
     "serve",
     "limit",
@@ -69,6 +73,9 @@ const NAMES: [&str; 18] = [
     "find",
     "find-peak",
     "find-together",
+    "fleet",
+    "fleet-cut",
+    "fleet-kills",
     "jobs",
     "links",
     "links-dump",

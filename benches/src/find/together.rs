@@ -1,22 +1,16 @@
 //! A search that several processes share by PostgreSQL, while processes are killed, beside the same search by one process.
 
 use std::error::Error;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::Pid;
-
 use super::mirror::{Mirror, Shape};
 use crate::process::cores;
-
-#[path = "../../../crawler-cli/tests/common/cluster.rs"]
-mod cluster;
-
-use cluster::Cluster;
+use crate::server::{Cluster, server_time};
 
 /// Searches with several processes, some of which are killed, and compares the results with those of one process.
 #[derive(clap::Parser, Debug)]
@@ -93,7 +87,7 @@ pub fn together(args: &TogetherArgs) -> Result<ExitCode, Box<dyn Error>> {
         thread::sleep(Duration::from_millis(20));
     }
     let together = began.elapsed();
-    let server = server_time(cluster.first_process())?;
+    let server = server_time(&cluster)?;
     find(&[&shared[..], &["--results"]].concat(), "all")?.wait()?;
     let mut found = sorted(&folder.path().join("all"))?;
     let results = found.len();
@@ -124,30 +118,4 @@ fn sorted(path: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let mut lines = lines.collect::<Result<Vec<_>, _>>()?;
     lines.sort_unstable();
     Ok(lines)
-}
-
-/// The processor time of a server, with all its processes.
-fn server_time(first: Pid) -> Result<Duration, Box<dyn Error>> {
-    let first = first.as_raw_nonzero().to_string();
-    let mut ticks = 0;
-    for entry in fs::read_dir("/proc")?.flatten() {
-        let Ok(text) = fs::read_to_string(entry.path().join("stat")) else {
-            continue;
-        };
-        let own = text.split(' ').next() == Some(&first);
-        // After the name, which ends with the last parenthesis: the state, the parent, and from the 12th on the times.
-        let fields: Vec<&str> = match text.rsplit_once(") ") {
-            Some((_, rest)) => rest.split(' ').collect(),
-            None => continue,
-        };
-        if own || fields.get(1) == Some(&first.as_str()) {
-            // Its own, and those of the children that have ended.
-            let times = if own { 11..15 } else { 11..13 };
-            let times = fields.get(times).unwrap_or_default().iter();
-            ticks += times
-                .filter_map(|time| time.parse::<u64>().ok())
-                .sum::<u64>();
-        }
-    }
-    Ok(Duration::from_secs(ticks) / u32::try_from(rustix::param::clock_ticks_per_second())?)
 }

@@ -28,7 +28,11 @@ const VERSION: i64 = 2;
 const STEPS: [&str; 1] = [
     "ALTER TABLE host ADD COLUMN asked BIGINT, ADD COLUMN rest_until BIGINT; \
      ALTER TABLE worker ADD COLUMN sample TEXT COLLATE \"C\"; \
-     ALTER TABLE due SET (autovacuum_vacuum_cost_delay = 0);",
+     ALTER TABLE due SET (autovacuum_vacuum_cost_delay = 0); \
+     DROP INDEX host_due; \
+     DROP INDEX host_doubt; \
+     CREATE INDEX host_due ON host (next_due, host) WHERE next_due IS NOT NULL; \
+     CREATE INDEX host_doubt ON host (next_doubt, host) WHERE next_doubt IS NOT NULL;",
 ];
 
 /// The advisory lock of the process that makes the tables.

@@ -15,7 +15,6 @@ mod proxy;
 
 mod away;
 mod fleet;
-mod measure;
 mod refusals;
 
 use cluster::Cluster;

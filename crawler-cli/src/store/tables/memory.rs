@@ -163,6 +163,11 @@ impl Memory {
         Cursor(self.next.event - 1)
     }
 
+    /// The number of the worker; 0 without a fleet.
+    pub(super) fn worker(&self) -> i64 {
+        self.member.as_ref().map_or(0, Member::number)
+    }
+
     /// Tells which of these hosts this worker may write about, until the transaction ends.
     pub(super) fn owned(
         &self,

@@ -5,14 +5,15 @@ use std::time::{Duration, Instant};
 
 use super::cluster::Cluster;
 use super::{at, open};
+use crate::check::guard::Stops;
 use crate::check::life::{Context, Profile};
 use crate::check::{Cause, Verdict};
 use crate::crawl::random::Random;
 use crate::store::tables::Database;
 use crate::store::{
-    Answer, Change, Crashes, DueUrl, FleetStore as _, HostId, JobStore as _, Judgement, LEASE,
-    Lane, Lanes, NewJob, NewUrl, NewWorker, Origin, Ready, Settled, Settlement, Tenure, UrlId,
-    WatchStore as _,
+    Answer, Change, Crashes, DueUrl, FleetStore as _, Guarded, HostId, JobStore as _, Judgement,
+    LEASE, Lane, Lanes, NewJob, NewUrl, NewWorker, Origin, Ready, Settled, Settlement, Tenure,
+    UrlId, WatchStore as _,
 };
 
 /// A lease that ends while a test waits for the end.
@@ -374,4 +375,30 @@ fn older_tables_are_made_newer() {
     let address = super::address(&url, "allow_data_loss=1");
     let error = Database::connect(&address).expect_err("refused");
     assert!(error.to_string().contains("99"), "{error}");
+}
+
+/// Each worker has a network of its own, and knows when those of others had failed.
+#[test]
+#[ignore = "needs postgresql"]
+fn the_networks_of_all_workers_are_known() {
+    let url = filled(1);
+    let (mut one, _) = join(&url, "one", LEASE);
+    let (mut two, _) = join(&url, "two", LEASE);
+    let stops = |times: &[(i64, Option<i64>)]| -> Stops {
+        let times = times.iter();
+        times.map(|(from, to)| (at(*from), to.map(at))).collect()
+    };
+    let whose = Guarded::OwnNetwork;
+    one.save_stops(whose, &stops(&[(10, Some(20)), (50, None)]))
+        .expect("written");
+    two.save_stops(whose, &stops(&[(15, Some(30)), (16, Some(30))]))
+        .expect("written");
+    assert_eq!(
+        one.stops(whose).expect("read"),
+        stops(&[(10, Some(20)), (20, Some(30)), (50, None)])
+    );
+    assert_eq!(
+        two.stops(whose).expect("read"),
+        stops(&[(10, Some(20)), (20, Some(30))])
+    );
 }

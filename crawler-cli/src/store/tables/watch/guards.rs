@@ -62,30 +62,46 @@ pub(super) fn end_hold(db: &Connection, host: HostId) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The number in the table `stop`.
-fn number(whose: Guarded) -> i64 {
+/// The number in the table `stop`. Each worker of a fleet has a network of its own.
+fn number(whose: Guarded, worker: i64) -> i64 {
     match whose {
-        Guarded::OwnNetwork => 0,
+        Guarded::OwnNetwork => -worker,
         Guarded::Host(host) => host.0,
     }
 }
 
-pub(super) fn stops(db: &Connection, whose: Guarded) -> Result<Stops, Failure> {
-    let query = "SELECT began, ended FROM stop WHERE host = ?1 ORDER BY place";
+pub(super) fn stops(db: &Connection, whose: Guarded, worker: i64) -> Result<Stops, Failure> {
+    // A URL that is asked by this worker now may have been another one's, when the network of that one had failed.
+    let query = match whose {
+        Guarded::Host(_) => "SELECT began, ended FROM stop WHERE host = ?1 ORDER BY place",
+        Guarded::OwnNetwork => {
+            "SELECT began, ended FROM stop WHERE host = ?1 OR host <= 0 AND ended IS NOT NULL ORDER BY began, place"
+        }
+    };
     let mut query = db.prepare_cached(query)?;
-    let mut rows = query.query([number(whose)])?;
-    let mut times = Vec::new();
+    let mut rows = query.query([number(whose, worker)])?;
+    let (mut times, mut last, mut open) = (Vec::new(), Timestamp::MIN, None);
     while let Some(row) = rows.next()? {
-        times.push((
-            codec::time(row.get(0)?)?,
-            codec::optional_time(row.get(1)?)?,
-        ));
+        let began = codec::time(row.get(0)?)?;
+        match codec::optional_time(row.get(1)?)? {
+            Some(ended) if ended > last => {
+                times.push((began, Some(ended)));
+                last = ended;
+            }
+            Some(_) => {}
+            None => open = Some((began, None)),
+        }
     }
-    Ok(times.into_iter().collect())
+    Ok(times.into_iter().chain(open).collect())
 }
 
-pub(super) fn save_stops(db: &Connection, whose: Guarded, stops: &Stops) -> Result<(), Failure> {
-    let host = number(whose);
+pub(super) fn save_stops(
+    db: &Connection,
+    whose: Guarded,
+    worker: i64,
+    stops: &Stops,
+) -> Result<(), Failure> {
+    let host = number(whose, worker);
     db.prepare_cached("DELETE FROM stop WHERE host = ?1")?
         .execute([host])?;
     let insert = "INSERT INTO stop (host, place, began, ended) VALUES (?1, ?2, ?3, ?4)";

@@ -217,12 +217,13 @@ impl WatchStore for Database {
     }
 
     fn stops(&mut self, whose: Guarded) -> Result<Stops, StoreError> {
-        self.read(guards::stops(&self.db, whose))
+        let worker = self.memory.worker();
+        self.read(guards::stops(&self.db, whose, worker))
     }
 
     fn save_stops(&mut self, whose: Guarded, stops: &Stops) -> Result<(), StoreError> {
-        self.change(Durability::Synced, |db, _| {
-            guards::save_stops(db, whose, stops)
+        self.change(Durability::Synced, |db, memory| {
+            guards::save_stops(db, whose, memory.worker(), stops)
         })
     }
 

@@ -1,0 +1,5 @@
+//! See [`benches::fleet`].
+
+fn main() -> std::process::ExitCode {
+    benches::tool::main("fleet")
+}
