@@ -339,3 +339,71 @@ fn failures_at_random_cost_nothing_but_time() {
         }
     });
 }
+
+/// A page that lists no directory is not an empty directory: what it is is told, and nothing is known about the directory.
+#[test]
+fn a_page_that_is_no_listing_is_not_an_empty_directory() {
+    let server = Script::start(|request| match request {
+        "GET /pub/" => page(&[
+            "challenge/",
+            "frames/",
+            "hidden/",
+            "login/",
+            "moved/",
+            "real/",
+        ]),
+        "GET /pub/challenge/" => {
+            html("<title>Just a moment...\u{1b}[2J</title><script>go()</script></html>")
+        }
+        "GET /pub/frames/" => html("<frameset><frame src=list.html></frameset></html>"),
+        "GET /pub/hidden/" => {
+            html("<h1>Welcome</h1><a href=about.html>About us</a><a href=/shop/>Shop</a></html>")
+        }
+        "GET /pub/login/" => html("<form><input type=password name=p></form></html>"),
+        "GET /pub/moved/" => html("<meta http-equiv=refresh content='0;url=/new/'></html>"),
+        "GET /pub/real/" => page(&[]),
+        "HEAD /pub/hidden/about.html" => response(200, "", ""),
+        _ => response(404, "", ""),
+    });
+    let start = server.url("/pub/");
+    let output = find(&[&start]);
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    for line in [
+        "/pub/challenge/: not a directory listing: a web page, titled \"Just a moment...\\u{1b}[2J\"",
+        "/pub/frames/: not a directory listing: a page of frames",
+        "/pub/hidden/: not a directory listing: a web page",
+        "/pub/login/: not a directory listing: a page that asks for a password",
+        "/pub/moved/: not a directory listing: a page that leads to /new/ by meta refresh",
+    ] {
+        assert!(text.contains(line), "no {line} in {text}");
+    }
+    // Only what is known to be empty is empty.
+    let empty = find(&[&start, "-empty"]);
+    assert_eq!(lines(&empty.stdout), [server.url("/pub/real/")]);
+    let accepted = find(&[&start, "--accept-pages"]);
+    assert_eq!(accepted.status.code(), Some(0), "{}", stderr(&accepted));
+    let about = server.url("/pub/hidden/about.html");
+    assert!(lines(&accepted.stdout).contains(&about));
+}
+
+#[test]
+fn a_listing_of_two_byte_characters_is_read() {
+    let listing =
+        "\u{feff}<title>Index of /</title><a href=\"caf\u{e9}.txt\">caf\u{e9}.txt</a></html>";
+    let body: Vec<u8> = listing.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let server = Script::start(move |request| match request {
+        "GET /" => {
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            );
+            [head.as_bytes(), &body].concat()
+        }
+        "HEAD /caf%C3%A9.txt" => response(200, "", ""),
+        _ => response(404, "", ""),
+    });
+    let output = find(&[&server.url("/")]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(lines(&output.stdout).contains(&server.url("/caf%C3%A9.txt")));
+}

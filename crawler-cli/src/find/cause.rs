@@ -8,7 +8,7 @@ use std::time::Duration;
 use courser::ErrorKind;
 
 use super::fault::Fault;
-use super::listing::{Shape, SitemapError};
+use super::listing::{Shape, SitemapError, WebPage};
 use crate::crawl::failure::{FailureScope, is_opening};
 use crate::crawl::policy::RetryPolicy;
 use crate::crawl::retry::Reason;
@@ -44,6 +44,8 @@ pub enum Cause {
     CutShort(Shape),
     /// The page has this content type.
     NotHtml(String),
+    /// The page lists no directory.
+    WebPage(Box<WebPage>),
     /// The page has this content coding, which was not requested.
     Encoded(String),
     /// The page has more links than this.
@@ -123,7 +125,9 @@ impl Cause {
             | Self::LongWait { status, .. }
             | Self::OnlyRefusals { status, .. } => Class::Status(*status),
             Self::CutShort(_) => Class::CutShort,
-            Self::NotHtml(_) | Self::Encoded(_) | Self::Sitemap(_) => Class::NotListing,
+            Self::NotHtml(_) | Self::WebPage(_) | Self::Encoded(_) | Self::Sitemap(_) => {
+                Class::NotListing
+            }
             Self::Elsewhere(_)
             | Self::NoLocation
             | Self::RedirectLoop
@@ -193,6 +197,7 @@ impl fmt::Display for Cause {
                     "not a directory listing: its content type is {content_type}"
                 )
             }
+            Self::WebPage(page) => write!(f, "not a directory listing: {page}"),
             Self::Encoded(coding) => write!(f, "content coding {coding} was not requested"),
             Self::TooManyLinks(limit) => write!(f, "the page has more than {limit} links"),
             Self::TooLongLinks(limit) => {

@@ -362,6 +362,13 @@ impl Find {
         self
     }
 
+    /// Takes the links of any page that lead to its children for entries. Default: a page that looks like no listing is
+    /// reported, and its directory is unread.
+    pub fn accept_pages(mut self) -> Self {
+        self.policy.accept_pages = true;
+        self
+    }
+
     /// Allows connections to private addresses that belong to no start; redirects can lead there. Default: denied; see
     /// [`addresses`](crate::crawl::addresses).
     pub fn allow_private(mut self) -> Self {

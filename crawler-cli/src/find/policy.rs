@@ -14,6 +14,8 @@ pub struct Policy {
     pub follow: Follow,
     /// Whether directories are listed by WebDAV's `PROPFIND` instead of their pages. Default: no.
     pub dav: bool,
+    /// Whether the links of pages that look like no listing are entries. Default: no; such a page is reported as unread.
+    pub accept_pages: bool,
     /// Whether the time zone of listings is found out before the first file with a time is reported, and not only when
     /// a test depends on it. Default: no.
     pub clock: bool,
@@ -28,6 +30,7 @@ impl Default for Policy {
             host: HostPolicy::default(),
             follow: Follow::Listings,
             dav: false,
+            accept_pages: false,
             clock: false,
             limits: Limits::default(),
         }

@@ -19,7 +19,7 @@ const ABOUT: &str =
     "find files and directories in web directory listings, as find(1) does in file systems";
 
 const DESCRIPTION: &str = "\
-Each URL, http or https, is a directory on a web server that shows a listing of it: Apache httpd, nginx, lighttpd, Caddy, IIS, Python's http.server, S3 and similar stores, or another server whose page links to the entries of the directory. If a URL does not end in /, the server is asked whether it is a directory. Each directory is requested once. Nothing above a URL is requested, except robots.txt. All URLs are searched at the same time, and results are printed as they come, in no particular order.
+Each URL, http or https, is a directory on a web server that shows a listing of it: Apache httpd, nginx, lighttpd, Caddy, IIS, Python's http.server, S3 and similar stores, or another server whose page links to the entries of the directory. A page that shows no sign of a listing is reported as unread (--accept-pages). If a URL does not end in /, the server is asked whether it is a directory. Each directory is requested once. Nothing above a URL is requested, except robots.txt. All URLs are searched at the same time, and results are printed as they come, in no particular order.
 The expression is that of find(1): tests, actions and operators, evaluated from left to right for each file and directory. Words of find(1) that make no sense on a web server, such as -perm, -user and -delete, are refused with the reason. Words of the expression, options and URLs may come in any order.
 Results go to standard output. Each URL that could not be read is reported on standard error with the cause, and makes the exit status 1. Standard error also shows progress, if it is a terminal, and a summary at the end.";
 

@@ -123,6 +123,12 @@ const SCOPE: &[Opt<Args>] = &[
     })
         .short("list directories by WebDAV's PROPFIND")
         .long("List directories by WebDAV's PROPFIND with Depth: 1 (RFC 4918) instead of reading their pages. PROPFIND shows exact sizes and times. A server without WebDAV answers 405 or 501."),
+    Opt::flag(&["--accept-pages"], |args: &mut Args| {
+        args.find(Find::accept_pages);
+        args.identify("--accept-pages");
+    })
+        .short("take links of any page for entries")
+        .long("Take the links of each page that lead to its children for entries, even if nothing shows that the page lists a directory. Without this option, a login form, the challenge of a bot filter, an index.html or another page that is no listing is reported on standard error, and its directory counts as unread."),
     Opt::text(&["--include"], &[any("GLOB")], |args: &mut Args, value| {
         args.find(|find| find.include(Pattern::glob(value)));
         args.identify_option("--include", value);

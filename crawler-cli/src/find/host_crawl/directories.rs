@@ -73,10 +73,12 @@ impl HostCrawl {
         // Known servers end every page with a marker. For an unknown server, only the framing shows the end.
         let whole =
             listing.ended || (listing.shape == Shape::Generic && reply.end == BodyEnd::Framed);
-        if whole {
-            Ok(listing)
-        } else {
-            Err(Cause::CutShort(listing.shape))
+        if !whole {
+            return Err(Cause::CutShort(listing.shape));
+        }
+        match listing.doubt.take_if(|_| !self.policy.accept_pages) {
+            Some(page) => Err(Cause::WebPage(Box::new(page))),
+            None => Ok(listing),
         }
     }
 

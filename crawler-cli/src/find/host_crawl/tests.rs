@@ -1150,7 +1150,7 @@ fn undecided_names_are_probed_unless_their_page_marks_directories() {
         (FetchKind::Probe, "/sub") => Answer::Redirect(302, "/sub/"),
         (FetchKind::Probe, "/f") => Answer::Status(200),
         (FetchKind::Probe | FetchKind::First, "/broken") => Answer::Status(404),
-        (FetchKind::List, "/sub/") => Answer::Html("<p>empty", BodyEnd::Framed),
+        (FetchKind::List, "/sub/") => Answer::Html("<h1>Index of /sub/", BodyEnd::Framed),
         other => panic!("{other:?} was asked for"),
     });
     assert_eq!(

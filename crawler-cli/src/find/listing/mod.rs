@@ -5,9 +5,11 @@
 //! link means (`rows`), how sizes are rounded (`size`), and how a complete page ends. `json` and `xml` read structured
 //! listings.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
+use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use url::Url;
 
@@ -27,12 +29,14 @@ mod shape;
 mod sitemap;
 mod size;
 mod time;
+mod web_page;
 mod xml;
 
 pub use header::next_link;
 pub use links::{Links, Reference, is_page_name, links};
 pub use shape::Shape;
 pub use sitemap::{Located, Sitemap, SitemapError, SitemapLimits, sitemap};
+pub use web_page::{WebPage, WebPageKind};
 
 /// What one page lists.
 #[derive(Clone, Debug)]
@@ -59,6 +63,8 @@ pub struct Listing {
     pub directory: Option<String>,
     /// How the listings of the directories among the entries are requested.
     pub directories: Directories,
+    /// What the page is if nothing shows that it lists the directory. Its entries are the links that could be some.
+    pub doubt: Option<WebPage>,
 }
 
 /// How the listings of the directories that a page names are requested.
@@ -111,6 +117,7 @@ impl Listing {
             next: None,
             directory: None,
             directories: Directories::Path,
+            doubt: None,
         }
     }
 }
@@ -197,6 +204,7 @@ pub fn parse(
     page: &Url,
     limits: PageLimits,
 ) -> Result<Listing, PageError> {
+    let body = &*utf8(body, content_type);
     let format = content_type.and_then(Format::of_type);
     match format.unwrap_or_else(|| Format::of_body(body)) {
         Format::Json => {
@@ -213,12 +221,42 @@ pub fn parse(
 
 fn parse_html(body: &[u8], page: &Url, limits: PageLimits) -> Result<Listing, PageError> {
     let shape = Shape::of_html(body);
-    if let Some(listing) = html(body, shape, page, limits)? {
-        return Ok(listing);
+    let mut listing = html(body, shape, page, limits)?;
+    if listing.is_none() {
+        // The page only resembles a page of that server. Any row fits the generic shape.
+        listing = html(body, Shape::Generic, page, limits)?;
     }
-    // The page only resembles a page of that server. Any row fits the generic shape.
-    let any = html(body, Shape::Generic, page, limits)?;
-    any.ok_or(PageError::NotAListing)
+    let mut listing = listing.ok_or(PageError::NotAListing)?;
+    if listing.shape == Shape::Generic {
+        let entries = &mut listing.entries.iter();
+        let has_columns = entries.any(|entry| entry.size.is_some() || entry.modified.is_some());
+        listing.doubt = web_page::doubt(body, page, has_columns);
+    }
+    Ok(listing)
+}
+
+/// A page of two-byte characters as UTF-8; another one as it is. Of other encodings only the references matter, whose
+/// bytes the server gets back.
+fn utf8<'d>(body: &'d [u8], content_type: Option<&[u8]>) -> Cow<'d, [u8]> {
+    let given = || {
+        let parameters = content_type?.split(|&byte| byte == b';').skip(1);
+        let mut pairs = parameters.filter_map(|pair| {
+            let at = pair.iter().position(|&byte| byte == b'=')?;
+            Some((pair[..at].trim_ascii(), pair[at + 1..].trim_ascii()))
+        });
+        let (_, label) = pairs.find(|(name, _)| name.eq_ignore_ascii_case(b"charset"))?;
+        Encoding::for_label(label.trim_ascii().strip_prefix(b"\"").unwrap_or(label))
+    };
+    let encoding = match Encoding::for_bom(body) {
+        Some((encoding, _)) => Some(encoding),
+        None => given(),
+    };
+    match encoding {
+        Some(encoding) if encoding == UTF_16LE || encoding == UTF_16BE => {
+            Cow::Owned(encoding.decode(body).0.into_owned().into_bytes())
+        }
+        _ => Cow::Borrowed(body),
+    }
 }
 
 /// Whether a page of this `Content-Type` may be a listing.

@@ -47,7 +47,7 @@ fn robots_txt_holds_for_names_that_may_be_directories_and_for_redirected_starts(
 fn a_server_that_answers_head_is_believed_when_it_says_404() {
     let outcome = Crawl::of(&["/"]).run(|_, kind, target| match (kind, target) {
         (FetchKind::List, _) => Answer::Html(
-            "<a href=late>1</a><a href=there>2</a><a href=early>3</a>",
+            "<a href=late>late</a><a href=there>there</a><a href=early>early</a>",
             BodyEnd::Framed,
         ),
         (FetchKind::Probe, "/there") => Answer::Status(200),

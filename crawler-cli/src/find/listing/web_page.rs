@@ -1,0 +1,425 @@
+//! Whether a page of an unknown server lists a directory. A login form, the challenge of a bot filter, or an `index.html`
+//! that hides its directory have links, too, or none: to take one for a listing would be to lose the directory.
+//!
+//! A listing says so in its title or a heading, links to the directory above, shows times or sizes of entries, or most of
+//! its links are entries under their own names.
+
+use std::fmt;
+
+use memchr::memmem;
+use percent_encoding::percent_decode_str;
+use url::Url;
+
+use super::children::as_reference;
+use super::is_sort_query;
+use crate::find::path;
+use crate::markup::html::{self, Raw, Sink};
+use crate::terminal::neutralise;
+
+/// What a page is that lists no directory.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct WebPage {
+    /// Why its links are no listing.
+    pub kind: WebPageKind,
+    /// The text of its title; empty if there is none.
+    pub title: String,
+}
+
+/// The kinds of pages that list no directory.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum WebPageKind {
+    /// Nothing to see.
+    Empty,
+    /// Leads to this reference by `<meta http-equiv=refresh>`.
+    Refresh(String),
+    /// A set of frames.
+    Frames,
+    /// Asks for a password.
+    Login,
+    /// Leads somewhere else by a script.
+    Script,
+    /// Another page.
+    Other,
+}
+
+impl fmt::Display for WebPage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            WebPageKind::Empty => f.write_str("an empty page")?,
+            WebPageKind::Refresh(to) => write!(f, "a page that leads to {to} by meta refresh")?,
+            WebPageKind::Frames => f.write_str("a page of frames")?,
+            WebPageKind::Login => f.write_str("a page that asks for a password")?,
+            WebPageKind::Script => f.write_str("a page that leads elsewhere by a script")?,
+            WebPageKind::Other => f.write_str("a web page")?,
+        }
+        match self.title.is_empty() {
+            true => Ok(()),
+            false => write!(f, ", titled \"{}\"", self.title),
+        }
+    }
+}
+
+/// What a page is, if nothing shows that it lists the directory `page`. `has_columns`: entries have times or sizes.
+pub(super) fn doubt(body: &[u8], page: &Url, has_columns: bool) -> Option<WebPage> {
+    if has_columns {
+        return None;
+    }
+    let mut signs = Signs::new(page);
+    html::read(body, &mut signs);
+    signs.end_anchor();
+    (!signs.is_listing()).then(|| signs.page(body))
+}
+
+/// What speaks for and against a listing.
+struct Signs<'p> {
+    page: &'p Url,
+    /// The path of the directory above the page.
+    above: Option<String>,
+    element: Element,
+    /// The text of the element that is being read.
+    text: Vec<u8>,
+    title: Vec<u8>,
+    /// The title or a heading has the words of a listing.
+    has_words: bool,
+    has_parent: bool,
+    /// The reference of the anchor that is being read.
+    anchor: Option<Vec<u8>>,
+    /// The tag whose attributes are read.
+    tag: Tag,
+    is_refresh: bool,
+    /// The reference in the content of the `<meta>` that is being read.
+    content: Option<String>,
+    refresh: Option<String>,
+    has_frames: bool,
+    asks_password: bool,
+    has_script: bool,
+    /// The page shows something.
+    has_text: bool,
+    /// Links to other places than the page itself and the directory above.
+    links: usize,
+    /// Those of them that are entries under their own names.
+    named: usize,
+}
+
+/// Where a text stands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Element {
+    Title,
+    Heading,
+    Hidden,
+    Body,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Tag {
+    Anchor,
+    Meta,
+    Input,
+    Other,
+}
+
+impl<'p> Signs<'p> {
+    fn new(page: &'p Url) -> Self {
+        let path = page.path().trim_end_matches('/');
+        let above = path.rfind('/').map(|at| path[..=at].to_owned());
+        Self {
+            page,
+            above,
+            element: Element::Body,
+            text: Vec::new(),
+            title: Vec::new(),
+            has_words: false,
+            has_parent: false,
+            anchor: None,
+            tag: Tag::Other,
+            is_refresh: false,
+            content: None,
+            refresh: None,
+            has_frames: false,
+            asks_password: false,
+            has_script: false,
+            has_text: false,
+            links: 0,
+            named: 0,
+        }
+    }
+
+    fn is_listing(&self) -> bool {
+        let is_mostly_entries = self.named > 0 && self.named * 2 >= self.links;
+        self.has_words || self.has_parent || is_mostly_entries
+    }
+
+    fn page(self, body: &[u8]) -> WebPage {
+        let leads_by_script = || {
+            let words = [
+                "location.href",
+                "location.replace",
+                "location=",
+                "location =",
+            ];
+            let has = |word: &&str| memmem::find(body, word.as_bytes()).is_some();
+            self.has_script && words.iter().any(has)
+        };
+        let kind = match self.refresh {
+            Some(to) => WebPageKind::Refresh(to),
+            None if self.has_frames => WebPageKind::Frames,
+            None if self.asks_password => WebPageKind::Login,
+            None if leads_by_script() => WebPageKind::Script,
+            None if !self.has_text && self.links == 0 && self.title.is_empty() => {
+                WebPageKind::Empty
+            }
+            None => WebPageKind::Other,
+        };
+        let title = String::from_utf8_lossy(&self.title);
+        let words: Vec<&str> = title.split_whitespace().collect();
+        let mut title = neutralise(&words.join(" ")).to_string();
+        if let Some((end, _)) = title.char_indices().nth(LONGEST_TITLE) {
+            title.truncate(end);
+            title.push('…');
+        }
+        WebPage { kind, title }
+    }
+
+    fn end_element(&mut self) {
+        let text = std::mem::take(&mut self.text);
+        if matches!(self.element, Element::Title | Element::Heading) {
+            let lower = text.to_ascii_lowercase();
+            let has = |words: &&str| memmem::find(&lower, words.as_bytes()).is_some();
+            self.has_words |= WORDS.iter().any(has);
+        }
+        if self.element == Element::Title && self.title.is_empty() {
+            self.title = text;
+        }
+        self.element = Element::Body;
+    }
+
+    fn end_anchor(&mut self) {
+        let Some(href) = self.anchor.take() else {
+            return;
+        };
+        let text = std::mem::take(&mut self.text);
+        let text = String::from_utf8_lossy(&text);
+        let text = text.trim();
+        let Ok(target) = self.page.join(&as_reference(&href)) else {
+            return;
+        };
+        let is_here = target.path() == self.page.path()
+            && (target.fragment().is_some() || target.query().is_none_or(is_sort_query));
+        if is_here || !matches!(target.scheme(), "http" | "https") {
+            return;
+        }
+        if target.host() == self.page.host() && Some(target.path()) == self.above.as_deref() {
+            let lower = text.to_lowercase();
+            self.has_parent |= href.starts_with(b"..")
+                || lower.contains("parent")
+                || lower.starts_with("..")
+                || lower == "up";
+            return;
+        }
+        self.links += 1;
+        let Some((parent, segment, _)) = path::split_last(target.path()) else {
+            return;
+        };
+        let is_child = target.host() == self.page.host()
+            && path::canonical(parent) == path::canonical(self.page.path());
+        if is_child && !segment.is_empty() {
+            let name = percent_decode_str(segment).decode_utf8_lossy();
+            self.named += usize::from(is_name(text, &name));
+        }
+    }
+}
+
+/// Whether the text of a link is the name of an entry, which servers may shorten.
+fn is_name(text: &str, name: &str) -> bool {
+    let text = text.trim_end_matches('/').trim_end();
+    if text == name {
+        return true;
+    }
+    let cut = ["..>", "...", "…", ".."];
+    let start = cut.iter().find_map(|end| text.strip_suffix(end));
+    start.is_some_and(|start| start.chars().count() >= LEAST_START && name.starts_with(start))
+}
+
+impl<'d> Sink<'d> for Signs<'_> {
+    fn open(&mut self, name: &[u8]) {
+        self.is_refresh = false;
+        self.content = None;
+        self.tag = Tag::Other;
+        match name {
+            b"a" => {
+                self.end_anchor();
+                self.tag = Tag::Anchor;
+                self.text.clear();
+            }
+            b"meta" => self.tag = Tag::Meta,
+            b"input" => self.tag = Tag::Input,
+            b"frameset" | b"frame" => self.has_frames = true,
+            b"title" => self.element = Element::Title,
+            b"h1" | b"h2" | b"h3" => {
+                self.element = Element::Heading;
+                self.text.clear();
+            }
+            b"script" | b"style" => {
+                self.has_script |= name == b"script";
+                self.element = Element::Hidden;
+            }
+            _ => {}
+        }
+    }
+
+    fn attribute(&mut self, name: &[u8], value: Raw<'d>) {
+        let value = value.decode();
+        match (self.tag, name) {
+            (Tag::Anchor, b"href") if self.anchor.is_none() => {
+                self.anchor = Some(value.into_owned())
+            }
+            (Tag::Meta, b"http-equiv") => {
+                self.is_refresh = value.trim_ascii().eq_ignore_ascii_case(b"refresh");
+            }
+            (Tag::Meta, b"content") => self.content = refresh(&value),
+            (Tag::Input, b"type") => {
+                self.asks_password |= value.trim_ascii().eq_ignore_ascii_case(b"password");
+            }
+            _ => {}
+        }
+    }
+
+    fn opened(&mut self) {
+        if self.is_refresh && self.refresh.is_none() {
+            self.refresh = self.content.take();
+        }
+    }
+
+    fn close(&mut self, name: &[u8]) {
+        match name {
+            b"a" => self.end_anchor(),
+            b"title" | b"h1" | b"h2" | b"h3" | b"script" | b"style" => self.end_element(),
+            _ => {}
+        }
+    }
+
+    fn wants_text(&self) -> bool {
+        self.element != Element::Hidden
+    }
+
+    fn text(&mut self, text: Raw<'d>) {
+        let text = text.decode();
+        self.has_text |= !text.trim_ascii().is_empty();
+        let is_kept = self.element != Element::Body || self.anchor.is_some();
+        if is_kept && self.text.len() < LONGEST_TEXT {
+            self.text.extend_from_slice(&text);
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        false
+    }
+}
+
+/// The reference in the content of a refresh: `5; url=there`.
+fn refresh(content: &[u8]) -> Option<String> {
+    let content = String::from_utf8_lossy(content);
+    let (_, rest) = content.split_once([';', ','])?;
+    let rest = rest.trim_start();
+    let is_url = rest
+        .get(..3)
+        .is_some_and(|start| start.eq_ignore_ascii_case("url"));
+    let reference = match is_url {
+        true => rest[3..].trim_start().strip_prefix('=')?,
+        false => rest,
+    };
+    let reference = reference.trim().trim_matches(['"', '\'']);
+    let start: String = reference.chars().take(LONGEST_TITLE).collect();
+    (!start.is_empty()).then(|| neutralise(&start).to_string())
+}
+
+/// What titles and headings of listings say, in lower case.
+const WORDS: [&str; 9] = [
+    "index of",
+    "directory listing",
+    "listing of",
+    "listing for",
+    "directory of",
+    "directory:",
+    "contents of",
+    "file listing",
+    "folder listing",
+];
+
+/// A name that is shortened to fewer characters says nothing.
+const LEAST_START: usize = 3;
+
+/// Longer titles are cut, in characters.
+const LONGEST_TITLE: usize = 80;
+
+/// Longer texts of links and headings are cut, in bytes.
+const LONGEST_TEXT: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn doubted(body: &str) -> Option<String> {
+        let page = Url::parse("http://h.example/pub/dir/").expect("a URL");
+        doubt(body.as_bytes(), &page, false).map(|page| page.to_string())
+    }
+
+    #[test]
+    fn listings_are_recognised() {
+        for body in [
+            "<title>Index of /pub/dir/</title>",
+            "<h2>Directory listing for /pub/dir</h2>",
+            "<a href='../'>x</a>",
+            "<a href='/pub/'>Parent Directory</a>",
+            "<a href='a.txt'>a.txt</a> <a href='sub/'>sub/</a>",
+            "<a href='/pub/dir/a%20b.txt'>a b.txt</a> <a href='?C=N;O=D'>Name</a> <a href='#top'>top</a>",
+            "<a href='a-very-long-name.tar.gz'>a-very-long-na..&gt;</a>",
+            "<a href='a'><img src=i.png>a</a><a href='https://other.example/'>Powered by</a>",
+        ] {
+            assert_eq!(doubted(body), None, "{body}");
+        }
+    }
+
+    #[test]
+    fn other_pages_are_named() {
+        let link = "<a href='contact.html'>Write to us</a>";
+        for (body, name) in [
+            ("", "an empty page"),
+            ("<html><body></body></html>", "an empty page"),
+            (
+                "<title>Just a\n moment...</title><script>x()</script>",
+                "a web page, titled \"Just a moment...\"",
+            ),
+            (
+                "<meta http-equiv=Refresh content='0; URL=/new/'>",
+                "a page that leads to /new/ by meta refresh",
+            ),
+            (
+                "<meta content='0;url=\"new/\"' http-equiv=refresh><title>Moved</title>",
+                "a page that leads to new/ by meta refresh, titled \"Moved\"",
+            ),
+            ("<frameset><frame src=a></frameset>", "a page of frames"),
+            (
+                "<title>Sign in</title><form><input type=password></form>",
+                "a page that asks for a password, titled \"Sign in\"",
+            ),
+            (
+                "<script>window.location.href = '/x'</script>",
+                "a page that leads elsewhere by a script",
+            ),
+            (
+                "<meta name=description content='a; b'><p>Hello",
+                "a web page",
+            ),
+            (link, "a web page"),
+            (
+                "<a href=news.html>news.html</a><a href=/>Home</a><a href=/shop/>Shop</a>",
+                "a web page",
+            ),
+        ] {
+            assert_eq!(doubted(body).as_deref(), Some(name), "{body}");
+        }
+        let long = format!("<title>{}</title>", "é".repeat(500));
+        assert!(doubted(&long).is_some_and(|name| name.ends_with("é…\"")));
+    }
+}
