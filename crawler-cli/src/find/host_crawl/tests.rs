@@ -1169,8 +1169,8 @@ fn undecided_names_are_probed_unless_their_page_marks_directories() {
             Answer::Html("<a href=../>up</a><a href=sub>s</a>", BodyEnd::Framed)
         }
         (FetchKind::Probe, "/b/sub") => Answer::Redirect(301, "/b/sub/"),
-        (FetchKind::List, "/b/sub/") => Answer::Html("<a href=deep/>d</a>", BodyEnd::Framed),
-        (FetchKind::List, _) => Answer::Html("<p>empty", BodyEnd::Framed),
+        (FetchKind::List, "/b/sub/") => Answer::Html("<a href=deep/>deep/</a>", BodyEnd::Framed),
+        (FetchKind::List, _) => Answer::Html("<h1>Index of /", BodyEnd::Framed),
         other => panic!("{other:?} was asked for"),
     });
     assert_eq!(outcome.urls().len(), 7);

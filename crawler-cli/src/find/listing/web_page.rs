@@ -67,6 +67,7 @@ pub(super) fn doubt(body: &[u8], page: &Url, has_columns: bool) -> Option<WebPag
     let mut signs = Signs::new(page);
     html::read(body, &mut signs);
     signs.end_anchor();
+    signs.end_element();
     (!signs.is_listing()).then(|| signs.page(body))
 }
 
