@@ -407,3 +407,27 @@ fn a_listing_of_two_byte_characters_is_read() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(lines(&output.stdout).contains(&server.url("/caf%C3%A9.txt")));
 }
+
+#[test]
+fn loops_are_read_if_that_is_wanted() {
+    let server = Script::start(|request| match request {
+        _ if request.starts_with("GET /") => page(&["again/", "f"]),
+        _ => response(404, "", ""),
+    });
+    let start = server.url("/");
+    let found = |args: &[&str]| {
+        let output = find(&[&[&*start, "-type", "f"], args].concat());
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        (lines(&output.stdout).len(), stderr(&output))
+    };
+    let (files, text) = found(&[]);
+    assert_eq!(files, 9);
+    assert!(text.contains("more than 8 times in the path"), "{text}");
+    assert_eq!(found(&["--max-repeats", "3"]).0, 4);
+    let (files, text) = found(&["--loops", "off", "--max-depth-seen", "20"]);
+    assert_eq!(files, 21);
+    assert!(text.contains("deeper than 20 below the start"), "{text}");
+    assert_eq!(found(&["--max-depth-seen", "2"]).0, 3);
+    let wrong = find(&[&start, "--loops", "perhaps"]);
+    assert_eq!(wrong.status.code(), Some(2));
+}

@@ -362,6 +362,26 @@ impl Find {
         self
     }
 
+    /// Reads directories that may be loops of links, too: only [`depth_seen`](Self::depth_seen) ends a loop. Default: a
+    /// directory is not read if what is below it repeats what is above it, or a name occurs too often in its path.
+    pub fn no_loops(mut self) -> Self {
+        self.policy.limits.same_listings = usize::MAX;
+        self.policy.limits.repeats = usize::MAX;
+        self
+    }
+
+    /// One name may occur so often in the path of a directory below its start. Default: 8.
+    pub fn repeats(mut self, most: usize) -> Self {
+        self.policy.limits.repeats = most;
+        self
+    }
+
+    /// Directories deeper than this below their start are reported as unread. Default: 100.
+    pub fn depth_seen(mut self, most: u32) -> Self {
+        self.policy.limits.depth = most;
+        self
+    }
+
     /// Takes the links of any page that lead to its children for entries. Default: a page that looks like no listing is
     /// reported, and its directory is unread.
     pub fn accept_pages(mut self) -> Self {

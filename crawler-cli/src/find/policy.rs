@@ -61,8 +61,9 @@ pub struct Limits {
     /// Occurrences of one name in a path below the start. More are taken for a loop of symbolic links, which HTTP does
     /// not show. Default 8.
     pub repeats: usize,
-    /// Ancestors of a directory that list exactly the same, with times of files. More are taken for a loop. For
-    /// listings without times of files, the limit is `repeats`. Default 0.
+    /// Ancestors of a directory that list exactly the same, with times of files. With more, it is tried whether the
+    /// levels below repeat as well, which makes a loop. For listings without times of files, the limit is `repeats`.
+    /// Default 0.
     pub same_listings: usize,
     /// Redirects in a row. Default 5.
     pub redirects: u32,

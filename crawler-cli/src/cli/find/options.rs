@@ -14,6 +14,7 @@ use crate::cli::crawl_options::CrawlRows;
 use crate::cli::help_rows::HelpRows;
 use crate::cli::identity_options::IdentityRows;
 use crate::cli::option::{Opt, Section, Set, any, file, one_of};
+use crate::cli::values::{number, on_or_off};
 use crate::find::scope::Pattern;
 use crate::find::{Find, Follow};
 use crate::report::{Format, Progress, SummaryFormat};
@@ -123,6 +124,34 @@ const SCOPE: &[Opt<Args>] = &[
     })
         .short("list directories by WebDAV's PROPFIND")
         .long("List directories by WebDAV's PROPFIND with Depth: 1 (RFC 4918) instead of reading their pages. PROPFIND shows exact sizes and times. A server without WebDAV answers 405 or 501."),
+    Opt::text(&["--loops"], &[one_of("on|off", &["on", "off"])], |args: &mut Args, value| {
+        if !on_or_off(value)? {
+            args.find(Find::no_loops);
+        }
+        args.identify_option("--loops", value);
+        Ok(())
+    })
+        .short("whether loops of links are recognised")
+        .long("Whether loops of links, which HTTP does not show, are recognised and reported instead of being read: a directory that lists what one above it lists, if the listings further down repeat as well for 8 levels; and a path in which one name occurs too often (--max-repeats). With off, only --max-depth-seen ends a loop.")
+        .default("on"),
+    Opt::text(&["--max-repeats"], &[any("N")], |args: &mut Args, value| {
+        let most = number(value)?;
+        args.find(|find| find.repeats(most));
+        args.identify_option("--max-repeats", value);
+        Ok(())
+    })
+        .short("how often one name may occur in a path")
+        .long("How often one name may occur in the path of a directory below its start. A directory beyond that is taken for a loop of links, and reported.")
+        .default("8"),
+    Opt::text(&["--max-depth-seen"], &[any("N")], |args: &mut Args, value| {
+        let most = number(value)?;
+        args.find(|find| find.depth_seen(most));
+        args.identify_option("--max-depth-seen", value);
+        Ok(())
+    })
+        .short("how deep directories can be before they are left out")
+        .long("How deep below its start a directory can be. Deeper ones are reported as unread, and the exit status is 1, unlike with -maxdepth, which asks for a shallow search.")
+        .default("100"),
     Opt::flag(&["--accept-pages"], |args: &mut Args| {
         args.find(Find::accept_pages);
         args.identify("--accept-pages");

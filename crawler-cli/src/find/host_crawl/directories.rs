@@ -123,6 +123,7 @@ impl HostCrawl {
         if let Some(next) = &listing.next {
             self.next_page(&task, next, visitor);
         }
+        let mut repeats = None;
         if !listing.entries.is_empty() {
             let own = self.seen.listing(&listing);
             let same = Ancestors::listings(task.above.as_ref()).filter(|above| *above == own);
@@ -133,8 +134,7 @@ impl HostCrawl {
                 false => self.policy.limits.repeats,
             };
             if same.count() > most {
-                self.counts.directories_done += 1;
-                return self.unread(&task.target, &Cause::SameListing, visitor);
+                repeats = Some(own);
             }
             task.above = Some(Arc::new(Ancestors {
                 listing: own,
@@ -150,7 +150,10 @@ impl HostCrawl {
             is_written: false,
             first: None,
         };
-        self.entries(now, held, visitor);
+        match repeats {
+            None => self.entries(now, held, visitor),
+            Some(own) => self.try_loop(now, held, own, visitor),
+        }
     }
 
     /// Queues a further page of the same directory, named by a page.

@@ -42,6 +42,7 @@ mod starts;
 mod task;
 #[cfg(test)]
 mod tests;
+mod trials;
 
 use entries::ProbeResult;
 use journal::Journal;
@@ -53,6 +54,7 @@ use seen::Seen;
 use spelling::Spelling;
 use starts::Starts;
 use task::{Task, TaskKind};
+use trials::Trials;
 
 /// The crawl of one host.
 #[derive(Debug)]
@@ -68,6 +70,7 @@ pub struct HostCrawl {
     probes: Probes,
     journal: Journal,
     counts: Counts,
+    trials: Trials,
     /// Whether there are sitemaps. They may name what listings show too, so the crawl has to remember what was found.
     has_sitemaps: bool,
     /// Whether requests of another part, such as downloads, wait for robots.txt.
@@ -143,6 +146,7 @@ impl HostCrawl {
             probes: Probes::new(),
             journal: Journal::default(),
             counts: Counts::default(),
+            trials: Trials::default(),
             has_sitemaps: false,
             robots_wanted: false,
             given_up: None,
@@ -263,6 +267,7 @@ impl HostCrawl {
         }
         match (reply.status, fetch) {
             (429 | 503, _) => self.throttled(now, task, reply, visitor),
+            (..500, _) if task.kind == TaskKind::Trial => self.tried(now, task, reply, visitor),
             (_, FetchKind::Robots) => self.robots_reply(now, task, reply, visitor),
             (
                 500..,
@@ -403,6 +408,7 @@ impl HostCrawl {
                 let cause = Cause::RobotsUnread(cause.to_string());
                 return self.give_up_rest(now, cause, visitor);
             }
+            TaskKind::Trial => return self.untried(now, task.number, visitor),
             TaskKind::Start | TaskKind::Directory | TaskKind::Link => {
                 self.counts.directories_done += 1;
             }

@@ -65,7 +65,9 @@ impl Task {
             TaskKind::Robots => FetchKind::Robots,
             TaskKind::Sitemap => FetchKind::Sitemap,
             TaskKind::Link if self.is_page => FetchKind::Page,
-            TaskKind::Start | TaskKind::Directory | TaskKind::Page if self.is_directory() => {
+            TaskKind::Start | TaskKind::Directory | TaskKind::Page | TaskKind::Trial
+                if self.is_directory() =>
+            {
                 if dav {
                     FetchKind::Properties
                 } else {
@@ -121,6 +123,8 @@ pub(super) enum TaskKind {
     Directory,
     /// A further page of a directory.
     Page,
+    /// A level below a directory that may be a loop; the number is that of the directory's task.
+    Trial,
     /// A name that may be a directory, listed by a page of this shape.
     Unknown(Shape),
     /// A file about which the expression is undecided after its listing.

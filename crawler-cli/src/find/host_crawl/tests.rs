@@ -758,6 +758,50 @@ fn loops_of_links_end_and_are_reported() {
     );
 }
 
+/// The directories of a tree of shards look alike: what is further down is different.
+#[test]
+fn shards_that_look_alike_are_no_loop() {
+    let row = |name: &str| {
+        format!("<a href=\"{name}\">{name}</a>                22-Nov-2026 02:50       1\r\n")
+    };
+    let listing = |names: &[&str]| {
+        let rows: String = names.iter().map(|name| row(name)).collect();
+        format!(
+            "<html>\r\n<head><title>Index of /</title></head>\r\n<body>\r\n<h1>Index of /</h1><hr><pre>\
+             <a href=\"../\">../</a>\r\n{rows}</pre><hr></body>\r\n</html>\r\n"
+        )
+    };
+    let shards: &'static str = listing(&["0/", "1/", "2/", "3/", "file"]).leak();
+    let last: &'static str = listing(&["file"]).leak();
+    for levels in [2, 3] {
+        let outcome = Crawl::of(&["/"]).run(|_, _, target| {
+            let depth = target.matches('/').count() - 1;
+            let page = if depth < levels { shards } else { last };
+            Answer::Html(page, BodyEnd::Framed)
+        });
+        assert_eq!(outcome.unread, []);
+        let directories: usize = (0..=levels).map(|level| 4usize.pow(level as u32)).sum();
+        assert_eq!(outcome.counts.files, directories as u64);
+        assert_eq!(outcome.counts.directories_done, directories as u64);
+        // No name was followed more than once for each listing that repeats.
+        assert!(
+            outcome.log.len() < directories + 4 * levels * 4,
+            "{}",
+            outcome.log.len()
+        );
+    }
+    // The same pages without an end are a loop.
+    let outcome = Crawl::of(&["/"]).run(|_, _, _| Answer::Html(shards, BodyEnd::Framed));
+    assert_eq!(outcome.counts.files, 1);
+    assert!(
+        outcome
+            .unread
+            .iter()
+            .all(|(_, cause)| cause.contains("loop"))
+    );
+    assert_eq!(outcome.unread.len(), 4);
+}
+
 #[test]
 fn an_endless_tree_ends_at_the_limits() {
     let mut crawl = Crawl::of(&["/"]);
