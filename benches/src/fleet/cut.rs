@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let taken = sites.taken_over("service-1", "service-2", cut);
     let taken = taken.map(|at| at.saturating_duration_since(cut));
     proxy.accept();
-    wait(&cluster, &store)?;
+    wait(&cluster, &store, urls)?;
     end(&mut cut_off)?;
     end(&mut other)?;
     let judged = export(folder.path(), 2)?.len() as f64;

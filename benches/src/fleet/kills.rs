@@ -77,11 +77,15 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         kills += 1;
         if began.elapsed().as_secs() % 60 == 0 {
             let left = numbers(&cluster, &store, NEW)?;
-            eprintln!("{:4} s: {} URLs left", began.elapsed().as_secs(), left[0]);
+            eprintln!(
+                "{:4} s: {} known URLs left",
+                began.elapsed().as_secs(),
+                left[0]
+            );
         }
     }
     let at_end = numbers(&cluster, &store, NEW)?[0];
-    wait(&cluster, &store)?;
+    wait(&cluster, &store, urls)?;
     for service in &mut services {
         end(service)?;
     }
@@ -96,7 +100,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let early = sites.early(Duration::from_millis(args.delay / 2));
     let is_same = alone == together;
     println!(
-        "{urls} URLs of {} hosts, {} services, {kills} killed, the server killed {server_kills} times in {:.0} s; {at_end} URLs were left then",
+        "{urls} URLs of {} hosts, {} services, {kills} killed, the server killed {server_kills} times in {:.0} s; {at_end} known URLs were left then",
         args.hosts,
         args.services,
         length.as_secs_f64()
@@ -129,7 +133,7 @@ fn alone(
     let store = cluster.database();
     let began = Instant::now();
     let mut child = service(folder, &store, 0, usize::MAX)?;
-    wait(cluster, &store)?;
+    wait(cluster, &store, urls)?;
     println!(
         "one service: {:.0} URLs/s",
         urls / began.elapsed().as_secs_f64()
@@ -138,8 +142,8 @@ fn alone(
     export(folder, usize::MAX)
 }
 
-/// Waits until all URLs are judged.
-pub(super) fn wait(cluster: &Cluster, store: &str) -> Result<(), Box<dyn Error>> {
+/// Waits until so many URLs are read from the set and judged.
+pub(super) fn wait(cluster: &Cluster, store: &str, urls: f64) -> Result<(), Box<dyn Error>> {
     let mut last = (0.0, Instant::now());
     let count = "SELECT coalesce(sum(count), 0) FROM watch_count WHERE kind = 0";
     loop {
@@ -153,7 +157,7 @@ pub(super) fn wait(cluster: &Cluster, store: &str) -> Result<(), Box<dyn Error>>
             numbers(cluster, store, NEW)?[0],
             numbers(cluster, store, count)?[0],
         );
-        if all > 0.0 && new == 0.0 {
+        if all >= urls && new == 0.0 {
             return Ok(());
         }
         if all - new != last.0 {
