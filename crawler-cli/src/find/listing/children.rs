@@ -25,7 +25,9 @@ pub(super) struct Children<'a> {
     /// The first `<base href>` of the page. Without it, references are resolved against the page.
     base: Option<Url>,
     limits: PageLimits,
-    /// The entries. Each name occurs once.
+    /// A file and a directory may have the same name, as in buckets. Else two links to one name are one entry.
+    pub(super) tells_kinds: bool,
+    /// The entries. Each name occurs once; of each kind, if the kinds are told.
     pub(super) entries: Vec<Entry>,
     hasher: RandomState,
     /// Index of each name in `entries`. The key is the hash of the name, or the next free number after it.
@@ -48,6 +50,7 @@ impl<'a> Children<'a> {
             prefix: authority + page.path().len(),
             base: None,
             limits,
+            tells_kinds: true,
             entries: Vec::new(),
             hasher: RandomState::new(),
             by_hash: HashMap::default(),
@@ -160,7 +163,9 @@ impl<'a> Children<'a> {
         let mut key = self.hasher.hash_one(name.as_slice());
         while let Some(&at) = self.by_hash.get(&key) {
             let entry = &mut self.entries[at];
-            if entry.name == name {
+            let is_directory = |kind| kind == EntryKind::Directory;
+            let is_same_kind = is_directory(entry.kind) == is_directory(kind);
+            if entry.name == name && (is_same_kind || !self.tells_kinds) {
                 if kind != EntryKind::Unknown {
                     entry.kind = kind;
                 }

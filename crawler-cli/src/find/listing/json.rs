@@ -38,6 +38,7 @@ pub(super) fn read(body: &[u8], page: &Url, limits: PageLimits) -> Result<Listin
         objects: 0,
         error: None,
     };
+    let text = without_lone_surrogates(&text);
     let mut deserializer = serde_json::Deserializer::from_str(&text);
     let outcome = reader
         .deserialize(&mut deserializer)
@@ -54,6 +55,41 @@ pub(super) fn read(body: &[u8], page: &Url, limits: PageLimits) -> Result<Listin
     let mut listing = Listing::of(reader.children, reader.shape.unwrap_or(Shape::Nginx));
     listing.ended = outcome.is_ok() && is_closed;
     Ok(listing)
+}
+
+/// The text with an escaped NUL, which no name can have, in place of each half of a surrogate pair that stands alone: such
+/// a name was no UTF-8, and is left out and counted, instead of the whole page.
+fn without_lone_surrogates(text: &str) -> Cow<'_, str> {
+    let mut out = String::new();
+    let (mut copied, mut at) = (0, 0);
+    while let Some(found) = memchr::memchr(b'\\', &text.as_bytes()[at..]) {
+        at += found;
+        let Some(unit) = escaped_unit(&text.as_bytes()[at..]) else {
+            // An escape of one character, such as `\\`.
+            at = (at + 2).min(text.len());
+            continue;
+        };
+        let low = escaped_unit(text.as_bytes().get(at + 6..).unwrap_or_default());
+        let is_pair = (0xD800..0xDC00).contains(&unit)
+            && low.is_some_and(|low| (0xDC00..0xE000).contains(&low));
+        if !is_pair && (0xD800..0xE000).contains(&unit) {
+            out.push_str(&text[copied..at]);
+            out.push_str("\\u0000");
+            copied = at + 6;
+        }
+        at += if is_pair { 12 } else { 6 };
+    }
+    match copied {
+        0 => Cow::Borrowed(text),
+        _ => Cow::Owned(out + &text[copied..]),
+    }
+}
+
+/// The number of the escape `\uXXXX` at the start.
+fn escaped_unit(bytes: &[u8]) -> Option<u16> {
+    let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
+    let digits = std::str::from_utf8(digits).ok()?;
+    u16::from_str_radix(digits, 16).ok()
 }
 
 /// The array inside nginx's JSONP call, and whether the call is complete.

@@ -83,10 +83,13 @@ struct Anchor {
 
 impl<'a> Rows<'a> {
     pub(super) fn new(shape: Shape, page: &'a Url, limits: PageLimits) -> Self {
+        let mut children = Children::new(page, limits);
+        // Other pages may link to a directory with and without the final `/`.
+        children.tells_kinds = shape.marks_directories();
         Self {
             shape,
             limits,
-            children: Children::new(page, limits),
+            children,
             links: 0,
             tag: Tag::Other,
             href: Vec::new(),

@@ -990,3 +990,33 @@ fn no_cut_of_a_known_page_looks_whole() {
         assert!(read(&body[..whole], "http://h/").ended, "{name}");
     }
 }
+
+#[test]
+fn a_file_and_a_directory_may_have_one_name() {
+    let page = b"<html><h1>Index of /</h1><hr><pre><a href=\"../\">../</a>\r\n\
+        <a href=\"both/\">both/</a>   22-Nov-2026 02:50       -\r\n\
+        <a href=\"both\">both</a>   22-Nov-2026 02:50       7\r\n</pre></html>";
+    let bucket = br#"<ListBucketResult><Prefix></Prefix><Delimiter>/</Delimiter><Contents><Key>both</Key><Size>7</Size></Contents>
+        <CommonPrefixes><Prefix>both/</Prefix></CommonPrefixes></ListBucketResult>"#;
+    let json = br#"[{"name":"both","type":"directory"},{"name":"both","type":"file","size":7}]"#;
+    for body in [&page[..], bucket, json] {
+        let listing = read(body, "http://h.example/?delimiter=/");
+        assert_eq!(names(&listing, Directory), ["both"]);
+        assert_eq!(names(&listing, File), ["both"]);
+        let file = listing.entries.iter().find(|entry| entry.kind == File);
+        assert!(file.is_some_and(|file| file.size.is_some()));
+    }
+    // A page that marks nothing may link to a directory twice.
+    let page = b"<title>Index of /</title><a href=sub><img src=i></a><a href=sub/>sub</a>";
+    assert_eq!(read(page, "http://h.example/").entries.len(), 1);
+}
+
+#[test]
+fn a_name_with_half_a_character_is_left_out_alone() {
+    let json = br#"[{"name":"a\ud83d\ude00","type":"file"},{"name":"b\ud800","type":"file"},
+        {"name":"\udc00\ud83d","type":"file"},{"name":"c\\ud800","type":"file"},{"name":"d\u00e9","type":"file"}]"#;
+    let listing = read(json, "http://h.example/");
+    assert_eq!(names(&listing, File), ["a\u{1f600}", "c\\ud800", "d\u{e9}"]);
+    assert_eq!((listing.nameless, listing.ended), (2, true));
+    assert!(read(br#"["\"#, "http://h.example/").entries.is_empty());
+}
