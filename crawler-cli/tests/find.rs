@@ -489,3 +489,22 @@ fn connections_are_limited_in_time() {
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     }
 }
+
+/// Words that scripts give to find(1) by habit, and that have nothing to do here.
+#[test]
+fn words_with_nothing_to_do_are_taken() {
+    let server = Script::start(|request| match request {
+        "GET /" => page(&["a.iso", "b.txt"]),
+        _ => response(404, "", ""),
+    });
+    let start = server.url("/");
+    let words =
+        "-O3 -L -xdev -mount -noleaf -follow -nowarn -ignore_readdir_race -xtype f -name *.iso";
+    let words: Vec<&str> = words.split(' ').collect();
+    let output = find(&[&[&*start], &words[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(lines(&output.stdout), [server.url("/a.iso")]);
+    // Before the start, as GNU find has them.
+    let output = find(&["-L", "-O2", &start, "-type", "f"]);
+    assert_eq!(lines(&output.stdout).len(), 2, "{}", stderr(&output));
+}

@@ -113,7 +113,7 @@ impl Parser {
             "-ipath" | "-iwholename" => Test::Path(glob(word, Case::Ignored, rest)?),
             "-regex" => self.regex(word, Case::Sensitive, rest)?,
             "-iregex" => self.regex(word, Case::Ignored, rest)?,
-            "-type" => kinds(word, &text(word, rest)?)?,
+            "-type" | "-xtype" => kinds(word, &text(word, rest)?)?,
             "-size" => size(word, &text(word, rest)?)?,
             "-empty" => Test::Empty,
             "-newer" | "-newermm" => self.newer(word, &argument(word, rest)?)?,
@@ -163,6 +163,7 @@ impl Parser {
                 })?;
                 return Ok(Some(TRUE));
             }
+            word if HARMLESS.contains(&word) => return Ok(Some(TRUE)),
             _ => {
                 return match REFUSED.iter().find(|(words, _)| words.contains(&word)) {
                     Some(&(_, reason)) => Err(ParseError::Refused {
@@ -609,6 +610,23 @@ const LONGEST_AGE: f64 = 1e12;
 /// Deepest nesting. The parser is recursive; deeper nesting could overflow the stack.
 const DEEPEST: usize = 100;
 
+/// Words of GNU find that ask for what is so anyway, or concern only file systems.
+const HARMLESS: &[&str] = &[
+    "-L",
+    "-O0",
+    "-O1",
+    "-O2",
+    "-O3",
+    "-follow",
+    "-ignore_readdir_race",
+    "-mount",
+    "-noignore_readdir_race",
+    "-noleaf",
+    "-nowarn",
+    "-warn",
+    "-xdev",
+];
+
 /// Words of GNU find that are not possible over HTTP, grouped by the reason.
 const REFUSED: &[(&[&str], &str)] = &[
     (
@@ -657,17 +675,7 @@ const REFUSED: &[(&[&str], &str)] = &[
         "a web server does not report this",
     ),
     (
-        &["-follow", "-ilname", "-lname", "-xtype"],
+        &["-ilname", "-lname"],
         "a web server shows the target of a symbolic link, and not the link",
-    ),
-    (
-        &[
-            "-mount",
-            "-xdev",
-            "-noleaf",
-            "-ignore_readdir_race",
-            "-noignore_readdir_race",
-        ],
-        "it concerns only file systems",
     ),
 ];

@@ -307,8 +307,9 @@ impl<'d> Sink<'d> for Signs<'_> {
         let text = text.decode();
         self.has_text |= !text.trim_ascii().is_empty();
         let is_kept = self.element != Element::Body || self.anchor.is_some();
-        if is_kept && self.text.len() < LONGEST_TEXT {
-            self.text.extend_from_slice(&text);
+        if is_kept {
+            let room = LONGEST_TEXT.saturating_sub(self.text.len());
+            self.text.extend_from_slice(&text[..text.len().min(room)]);
         }
     }
 
