@@ -24,8 +24,8 @@ pub struct StoreConfig {
     pub shard: Shard,
     /// The file with the password of a PostgreSQL server.
     pub password_file: Option<PathBuf>,
-    /// The folder in which outcomes wait that a PostgreSQL server cannot take. Default: `spool` beside the
-    /// configuration.
+    /// The folder in which outcomes wait that a PostgreSQL server cannot take. Default: `spool` in the
+    /// `STATE_DIRECTORY` of systemd, or else beside the configuration.
     pub spool: Option<PathBuf>,
     /// How long a URL in no set keeps its history, and how long a dead letter is kept. Default: 400 days; `None`: for ever.
     pub keep: Option<Duration>,

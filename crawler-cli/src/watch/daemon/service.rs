@@ -1,6 +1,9 @@
 //! The parts of a running service, and the loop that drives them.
 
+use std::ffi::OsStr;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread;
@@ -440,12 +443,27 @@ fn spool(loaded: &Loaded, engine: &mut Database) -> Result<Option<(Spool, Vec<La
         return Ok(None);
     }
     let id = engine.store_id().map_err(Failure::Store)?;
-    let usual = loaded.file().with_file_name("spool");
+    let usual = usual_spool(
+        loaded.file(),
+        std::env::var_os("STATE_DIRECTORY").as_deref(),
+    );
     let folder = config.store.spool.as_ref().unwrap_or(&usual);
     let opened = Spool::open(folder, &id);
     opened
         .map(Some)
         .map_err(|error| Failure::Start(format!("store.spool: {error}")))
+}
+
+/// The folder `spool` in the state directory that systemd gives the service (systemd.exec(5)), or else beside the
+/// configuration, whose folder a service may not write.
+fn usual_spool(config: &Path, state: Option<&OsStr>) -> PathBuf {
+    // Of several directories the first, which has no colon.
+    let first = state.and_then(|state| state.as_bytes().split(|&byte| byte == b':').next());
+    let first = first.filter(|first| !first.is_empty());
+    first.map_or_else(
+        || config.with_file_name("spool"),
+        |first| Path::new(OsStr::from_bytes(first)).join("spool"),
+    )
 }
 
 fn admin(config: &Config, site: Site) -> Result<Admin, Failure> {
@@ -469,3 +487,22 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const LAST_TRY: Duration = Duration::from_secs(1);
 /// Long enough to be no limit.
 const NEVER: Duration = Duration::from_secs(400 * 86_400);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_wait_where_the_service_may_write() {
+        let folder = |state: Option<&str>| {
+            usual_spool(Path::new("/etc/courser/watch.toml"), state.map(OsStr::new))
+        };
+        assert_eq!(folder(None), Path::new("/etc/courser/spool"));
+        assert_eq!(folder(Some("")), Path::new("/etc/courser/spool"));
+        assert_eq!(
+            folder(Some("/var/lib/courser")),
+            Path::new("/var/lib/courser/spool")
+        );
+        assert_eq!(folder(Some("/a:/b")), Path::new("/a/spool"));
+    }
+}

@@ -40,7 +40,7 @@ pub(super) const STORE: &[Key<StoreConfig>] = &[
         "The hosts that the store is for, by the hashes of their names, if one database is not enough: \"3/8\" is the third of eight."
     ),
     key!("password_file", Maybe<FilePath>, |s| s.password_file, "The file with the password. For PostgreSQL: SQLite has none.", sample "\"/run/secrets/postgres\""),
-    key!("spool", Maybe<FilePath>, |s| s.spool, "The folder in which outcomes wait while the server cannot be reached: if not set, spool beside this file. For PostgreSQL: SQLite needs none.", sample "\"/var/lib/courser/spool\""),
+    key!("spool", Maybe<FilePath>, |s| s.spool, "The folder in which outcomes wait while the server cannot be reached: if not set, spool in the STATE_DIRECTORY of systemd, or else beside this file. For PostgreSQL: SQLite needs none.", sample "\"/var/lib/courser/spool\""),
     key!(
         "keep",
         TimeLimit,
