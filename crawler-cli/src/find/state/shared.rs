@@ -588,8 +588,10 @@ impl Member {
         news.inherited = gone.optional()?;
         let is_idle = self.active == 0 && news.claimed.is_empty() && news.links.is_empty();
         if is_idle && news.inherited.is_none() {
-            seen.ends = end(db)?;
-            seen.has_ended = seen.ends;
+            // Somebody may have performed `-quit` after the search was looked at.
+            if let Some(quit) = end(db)? {
+                (seen.ends, seen.has_ended, seen.quit) = (true, true, quit);
+            }
         }
         Ok((news, seen))
     }
@@ -707,16 +709,13 @@ fn give_back(db: &Connection, process: i64) -> sql::Result<()> {
     db.prepare_cached(free)?.execute([process]).map(drop)
 }
 
-/// Ends the search, if nothing is left to do. Returns whether this process has ended it.
-fn end(db: &Connection) -> sql::Result<bool> {
+/// Ends the search, if nothing is left to do. Returns whether it was ended by `-quit`, if this process has ended it.
+fn end(db: &Connection) -> sql::Result<Option<bool>> {
     let end = "UPDATE search SET ended_at = clock_timestamp() WHERE ended_at IS NULL \
          AND NOT EXISTS (SELECT 1 FROM process WHERE results <> '') AND CASE WHEN quit \
          THEN NOT EXISTS (SELECT 1 FROM wanted) AND NOT EXISTS (SELECT 1 FROM process WHERE NOT gone AND active > 0) \
-         ELSE NOT EXISTS (SELECT 1 FROM inbox) AND NOT EXISTS (SELECT 1 FROM host WHERE is_open) END";
-    if db.prepare_cached(end)?.execute([])? == 0 {
-        return Ok(false);
-    }
-    Ok(true)
+         ELSE NOT EXISTS (SELECT 1 FROM inbox) AND NOT EXISTS (SELECT 1 FROM host WHERE is_open) END RETURNING quit";
+    db.query_row(end, [], |row| row.get(0)).optional()
 }
 
 fn in_transaction<T>(db: &Connection, run: impl FnOnce() -> sql::Result<T>) -> sql::Result<T> {
