@@ -118,15 +118,22 @@ impl Member {
         };
         let columns = "h.host, h.root, h.no_head_until, h.head_lies_until, h.answered_at, h.control_at, \
              h.control_status, h.episodes";
-        let away = "ANY (CAST(CAST(?4 AS TEXT) AS BIGINT[]))";
-        // Not more than the limit are locked: the sub-select is run once.
+        // The worker takes its share of the hosts that wait, so that few hosts are spread over all workers. The index of
+        // ready hosts is read once: beside an old snapshot most of its entries are of rows that are no more.
+        let is_free = format!(
+            "h.{next} <= ?2 AND (h.owner IS NULL OR h.owner = ?1) AND (h.rest_until IS NULL OR h.rest_until <= ?2)"
+        );
         let claim = format!(
-            "WITH c AS MATERIALIZED (SELECT host FROM host WHERE {next} <= ?2 AND (owner IS NULL OR owner = ?1) \
-             AND (rest_until IS NULL OR rest_until <= ?2) AND NOT (host = {away}) ORDER BY {next}, host LIMIT ?3 FOR NO KEY UPDATE SKIP LOCKED) \
-             UPDATE host h SET owner = ?1 FROM c WHERE h.host = c.host RETURNING {columns}, h.{next}, h.urls, \
+            "WITH w AS MATERIALIZED (SELECT greatest(count(*), 1) AS workers FROM worker), \
+             waiting AS MATERIALIZED (SELECT h.host, h.{next} AS next FROM host h WHERE {is_free} \
+             AND NOT (h.host = ANY (CAST(CAST(?4 AS TEXT) AS BIGINT[]))) ORDER BY h.{next}, h.host LIMIT ?3 * (SELECT workers FROM w)), \
+             mine AS MATERIALIZED (SELECT h.host FROM waiting JOIN host h ON h.host = waiting.host WHERE {is_free} \
+             ORDER BY waiting.next, waiting.host LIMIT (SELECT (count(*) + w.workers - 1) / w.workers FROM waiting, w GROUP BY w.workers) \
+             FOR NO KEY UPDATE OF h SKIP LOCKED) \
+             UPDATE host h SET owner = ?1 FROM mine WHERE h.host = mine.host RETURNING {columns}, h.{next}, h.urls, \
              h.crashes, h.asked"
         );
-        let limit = share(db, next, now, limit)?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let row = params![self.number, now.as_millisecond(), limit, array(except)];
         let mut claim = db.prepare_cached(&claim)?;
         let mut rows = claim.query(row)?;
@@ -227,21 +234,6 @@ impl Member {
         let owner = db.query_row(take, params![name, self.number], |row| row.get::<i64>(0));
         Ok(owner.optional()?.is_some())
     }
-}
-
-/// How many hosts a worker takes at a time: its share of those that wait, so that few hosts are spread over all workers.
-fn share(db: &Connection, next: &str, now: Timestamp, limit: usize) -> Result<i64, Failure> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let query = format!(
-        "SELECT w.workers, (SELECT count(*) FROM (SELECT 1 FROM host WHERE {next} <= ?1 AND owner IS NULL \
-         LIMIT ?2 * w.workers) AS few) FROM (SELECT count(*) AS workers FROM worker) AS w"
-    );
-    let mut query = db.prepare_cached(&query)?;
-    let row = [now.as_millisecond(), limit];
-    let (workers, waiting): (i64, i64) =
-        query.query_row(row, |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let share = waiting / workers.max(1) + i64::from(waiting % workers.max(1) > 0);
-    Ok(share.clamp(1, limit))
 }
 
 /// Hosts that nobody claims before these times.
