@@ -119,18 +119,19 @@ impl Member {
         let columns = "h.host, h.root, h.no_head_until, h.head_lies_until, h.answered_at, h.control_at, \
              h.control_status, h.episodes";
         // The worker takes its share of the hosts that wait, so that few hosts are spread over all workers. The index of
-        // ready hosts is read once: beside an old snapshot most of its entries are of rows that are no more.
+        // ready hosts is read once: beside an old snapshot most of its entries are of rows that are no more. What was
+        // found is looked up by an array, never by a join, whose plan may be to read all hosts that are ready.
         let is_free = format!(
             "h.{next} <= ?2 AND (h.owner IS NULL OR h.owner = ?1) AND (h.rest_until IS NULL OR h.rest_until <= ?2)"
         );
         let claim = format!(
             "WITH w AS MATERIALIZED (SELECT greatest(count(*), 1) AS workers FROM worker), \
-             waiting AS MATERIALIZED (SELECT h.host, h.{next} AS next FROM host h WHERE {is_free} \
+             waiting AS MATERIALIZED (SELECT h.host FROM host h WHERE {is_free} \
              AND NOT (h.host = ANY (CAST(CAST(?4 AS TEXT) AS BIGINT[]))) ORDER BY h.{next}, h.host LIMIT ?3 * (SELECT workers FROM w)), \
-             mine AS MATERIALIZED (SELECT h.host FROM waiting JOIN host h ON h.host = waiting.host WHERE {is_free} \
-             ORDER BY waiting.next, waiting.host LIMIT (SELECT (count(*) + w.workers - 1) / w.workers FROM waiting, w GROUP BY w.workers) \
+             mine AS MATERIALIZED (SELECT h.host FROM host h WHERE h.host = ANY (ARRAY(SELECT host FROM waiting)) AND {is_free} \
+             ORDER BY h.{next}, h.host LIMIT (SELECT (count(*) + w.workers - 1) / w.workers FROM waiting, w GROUP BY w.workers) \
              FOR NO KEY UPDATE OF h SKIP LOCKED) \
-             UPDATE host h SET owner = ?1 FROM mine WHERE h.host = mine.host RETURNING {columns}, h.{next}, h.urls, \
+             UPDATE host h SET owner = ?1 WHERE h.host = ANY (ARRAY(SELECT host FROM mine)) RETURNING {columns}, h.{next}, h.urls, \
              h.crashes, h.asked"
         );
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);

@@ -291,6 +291,37 @@ fn a_worker_takes_its_share() {
     assert_eq!(ready(&mut two, 1).len(), 1);
 }
 
+/// However many hosts wait, a claim reads those that it takes.
+#[test]
+#[ignore = "needs postgresql"]
+fn a_claim_reads_few_pages() {
+    let url = filled(1);
+    let database = url.rsplit('/').next().expect("a name");
+    let cluster = Cluster::shared();
+    let wait_for_all = "INSERT INTO host (host, root, next_due, urls) \
+         SELECT n, 'http://w' || n || '.example/', n % 1000, 1 FROM generate_series(1000, 100000) AS n";
+    cluster.psql(database, wait_for_all);
+    cluster.psql(database, "VACUUM ANALYZE host");
+    let pages = || {
+        // A connection that has ended has told what it read.
+        let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
+             AND pid <> pg_backend_pid()";
+        wait("the connections end", || {
+            cluster.psql(database, others).trim() == "0"
+        });
+        let read = "SELECT heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read \
+             FROM pg_statio_user_tables WHERE relname = 'host'";
+        let read = cluster.psql(database, read);
+        read.trim().parse::<u64>().expect("a number")
+    };
+    let before = pages();
+    let (mut worker, _) = join(&url, "one", LEASE);
+    assert_eq!(ready(&mut worker, 20).len(), 20);
+    drop(worker);
+    let read = pages() - before;
+    assert!(read < 1_000, "{read} pages");
+}
+
 /// Ends the lease of all workers.
 fn expire(url: &str) {
     let database = url.rsplit('/').next().expect("a name");
