@@ -17,6 +17,7 @@ pub mod glossary;
 pub mod jobs;
 mod markup;
 mod report;
+mod stdout;
 pub mod store;
 pub mod terminal;
 mod toml_text;

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::Stdio;
 use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
@@ -278,7 +279,7 @@ fn results_are_printed_at_once_and_an_interrupt_keeps_them() {
 }
 
 #[test]
-fn a_closed_output_ends_the_search_quietly() {
+fn a_closed_output_ends_the_search_quietly_as_it_ends_find() {
     let (server, open) = server_that_waits();
     let mut child = crawler(&["find", &server.url("/"), "-type", "f"])
         .stdout(Stdio::piped())
@@ -293,7 +294,7 @@ fn a_closed_output_ends_the_search_quietly() {
     let mut pipe = child.stderr.take().expect("piped");
     pipe.read_to_string(&mut stderr).expect("text");
     assert_eq!(stderr, "");
-    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    assert_eq!(child.wait().expect("it ends").signal(), Some(13));
 }
 
 /// Fails if the time limit is fixed and ignores the options.

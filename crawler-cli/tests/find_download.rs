@@ -919,6 +919,71 @@ fn a_redirect_below_the_start_is_followed() {
     assert_eq!(files(to.path()), only("x.iso", BODY));
 }
 
+/// A listing is older than its files now and then.
+#[test]
+fn a_file_of_another_size_than_in_the_listing_is_taken_with_a_warning() {
+    let listing = "<html>\r\n<head><title>Index of /</title></head>\r\n<body>\r\n<h1>Index of /</h1><hr><pre>\
+         <a href=\"../\">../</a>\r\n\
+         <a href=\"x.iso\">x.iso</a>                                              22-Nov-2026 10:00                   7\r\n\
+         </pre><hr></body>\r\n</html>\r\n";
+    let server = |answer: Vec<u8>| {
+        Files::start(move |asked, stream| {
+            send(
+                stream,
+                &match asked.line.as_str() {
+                    "GET /" => response(200, "Content-Type: text/html\r\n", listing),
+                    _ => answer.clone(),
+                },
+            );
+        })
+    };
+    for body in ["abc", "more than seven bytes"] {
+        let server = server(response(200, "", body));
+        let to = directory();
+        let output = download(&server, to.path(), &[]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert_eq!(files(to.path()), only("x.iso", body.as_bytes()));
+        let warning = format!(
+            "x.iso: warning: {} bytes, where the listing has 7\n",
+            body.len()
+        );
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.contains(&warning), "{told}");
+        let strict = directory();
+        let output = download(&server, strict.path(), &["--strict-sizes"]);
+        let cause = format!("x.iso: the size should be 7 bytes, not {}", body.len());
+        assert_failed(&output, &cause);
+    }
+    // Without a length, nothing shows that an answer is complete, or that it ends.
+    for body in ["abc", "more than seven bytes"] {
+        let answer = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{body}");
+        let server = server(answer.into_bytes());
+        let to = directory();
+        let output = download(&server, to.path(), &["--retries", "0"]);
+        assert_failed(&output, "x.iso: the size should be 7 bytes, not ");
+    }
+}
+
+#[test]
+fn a_redirect_is_followed_anywhere_on_the_host() {
+    let server = Files::start(|asked, stream| {
+        send(
+            stream,
+            &match asked.line.as_str() {
+                "GET /pub/" => page(&["x.iso"]),
+                "GET /pub/x.iso" => response(302, "Location: /pool/y\r\n", "moved"),
+                _ => file(asked, BODY, "\"v1\""),
+            },
+        );
+    });
+    let to = directory();
+    let start = format!("{}pub/", server.url());
+    let path = to.path().to_str().expect("UTF-8");
+    let output = find(&[&start, "-type", "f", "--download", path]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(files(to.path()), only("x.iso", BODY));
+}
+
 #[test]
 fn redirects_to_other_hosts_are_followed_only_if_allowed() {
     let inner = Files::start_at("127.0.0.2", |asked, stream| {

@@ -937,3 +937,73 @@ fn the_address_of_a_host_with_downloads_only_is_learned() {
     assert_eq!(stderr(&output), "");
     assert_eq!(second.requests().len(), 3);
 }
+
+// ---- links without end
+
+/// A calendar, and pages that each link to two others.
+#[test]
+fn pages_without_end_have_an_end_that_is_named() {
+    let server = Script::start(|request| {
+        let target = request.rsplit(' ').next().unwrap_or_default();
+        let number = target
+            .rsplit('=')
+            .next()
+            .and_then(|n| n.parse::<u64>().ok());
+        let number = number.unwrap_or(1);
+        let links = match target.starts_with("/calendar") {
+            true => format!("<a href='?m={}'>next</a>", number + 1),
+            false => format!(
+                "<a href='?n={}'>a</a><a href='?n={}'>b</a>",
+                2 * number,
+                2 * number + 1
+            ),
+        };
+        html(&links)
+    });
+    for start in ["/calendar/", "/tree/"] {
+        let start = server.url(start);
+        let before = server.requests().len();
+        let output = find(&[&start, "--links", "page", "--max-pages", "30"]);
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert_eq!(server.requests().len() - before, 31);
+        let reason = "links lead to more than 30 pages of this host (--max-pages)";
+        assert_eq!(text.matches(reason).count(), 1, "{text}");
+        assert!(text.contains("; 1 UNREAD"), "{text}");
+    }
+}
+
+#[test]
+fn a_broken_link_is_told_with_its_page() {
+    let server = Script::start(|request| match request {
+        "GET /" => html("<a href=a/>a</a>"),
+        "GET /a/" => html("<a href=gone.html>x</a>"),
+        _ => response(404, "", ""),
+    });
+    let output = find(&[&server.url("/"), "--links", "page"]);
+    let (gone, page) = (server.url("/a/gone.html"), server.url("/a/"));
+    let line = format!("crawler-cli find: {gone}: the server answered 404 (linked from {page})\n");
+    assert!(stderr(&output).contains(&line), "{}", stderr(&output));
+}
+
+#[test]
+fn links_that_robots_may_not_follow_are_left_out() {
+    let server = Script::start(|request| match request {
+        "GET /" => html("<a href=a.html rel=nofollow>a</a><a href=b/>b</a>"),
+        "GET /b/" => {
+            html("<meta name=robots content='noindex,nofollow'><a href=c.html>c</a><img src=d.png>")
+        }
+        _ => html(""),
+    });
+    let start = server.url("/");
+    let found =
+        |paths: &[&str]| -> Vec<String> { paths.iter().map(|path| server.url(path)).collect() };
+    let output = find(&[&start, "--links", "page"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(lines(&output.stdout), found(&["/", "/b/", "/b/d.png"]));
+    let output = find(&[&start, "--links", "page", "--nofollow", "off"]);
+    assert_eq!(
+        lines(&output.stdout),
+        found(&["/", "/a.html", "/b/", "/b/c.html", "/b/d.png"])
+    );
+}

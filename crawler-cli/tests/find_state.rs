@@ -497,5 +497,139 @@ fn an_unreachable_host_of_a_continued_search_is_given_up() {
     }
     let found = ["", "a/", "b/", "c/", "file"].map(|name| format!("{url}{name}"));
     assert_eq!(lines(&output.stdout), found);
-    assert!(!file.exists(), "the search is over");
+    assert!(file.exists(), "the same command asks again");
+}
+
+/// A server on which a directory and a file cannot be read while it is broken.
+fn breakable() -> (Script, Arc<AtomicBool>) {
+    let is_broken = Arc::new(AtomicBool::new(true));
+    let server = Script::start({
+        let is_broken = Arc::clone(&is_broken);
+        move |request| match request {
+            "GET /" => page(&["a/", "b/", "x.iso"]),
+            "GET /a/" | "GET /x.iso" if is_broken.load(Ordering::SeqCst) => response(500, "", ""),
+            "GET /a/" => page(&["y.iso"]),
+            "GET /b/" => page(&[]),
+            "GET /x.iso" | "GET /a/y.iso" => response(200, "", "abc"),
+            _ => response(404, "", ""),
+        }
+    });
+    (server, is_broken)
+}
+
+#[test]
+fn what_could_not_be_read_is_asked_again_by_the_same_command() {
+    let (server, is_broken) = breakable();
+    let directory = tempfile::tempdir().expect("a directory");
+    let (state, files) = (
+        directory.path().join("state"),
+        directory.path().join("files"),
+    );
+    let (kept, to) = (
+        state.to_str().expect("UTF-8"),
+        files.to_str().expect("UTF-8"),
+    );
+    let start = server.url("/");
+    let args = [&start, "--state", kept, "--download", to, "--retries", "0"];
+    let before = |count: usize| server.requests().split_off(count);
+    let first = find(&args);
+    assert_eq!(first.status.code(), Some(1), "{}", stderr(&first));
+    assert!(
+        stderr(&first).contains("kept; the same command asks again"),
+        "{}",
+        stderr(&first)
+    );
+    let all = ["", "a/", "b/", "x.iso"].map(|path| server.url(&format!("/{path}")));
+    assert_eq!(lines(&first.stdout), all);
+    // Still broken: asked again, told again, and still kept.
+    let count = server.requests().len();
+    let second = find(&args);
+    assert_eq!(second.status.code(), Some(1), "{}", stderr(&second));
+    assert_eq!(lines(&second.stdout), [""; 0]);
+    assert!(
+        stderr(&second).contains("; 2 UNREAD"),
+        "{}",
+        stderr(&second)
+    );
+    let mut asked = before(count);
+    asked.sort();
+    assert_eq!(asked, ["GET /a/", "GET /x.iso"]);
+    is_broken.store(false, Ordering::SeqCst);
+    let count = server.requests().len();
+    let third = find(&args);
+    assert_eq!(third.status.code(), Some(0), "{}", stderr(&third));
+    assert_eq!(lines(&third.stdout), [server.url("/a/y.iso")]);
+    let mut asked = before(count);
+    asked.sort();
+    assert_eq!(asked, ["GET /a/", "GET /a/y.iso", "GET /x.iso"]);
+    assert!(!state.exists());
+    for name in ["x.iso", "a/y.iso"] {
+        assert_eq!(fs::read(files.join(name)).expect("downloaded"), b"abc");
+    }
+}
+
+#[test]
+fn what_could_not_be_read_is_in_a_file_from_which_a_search_can_start() {
+    let (server, is_broken) = breakable();
+    let unread = tempfile::NamedTempFile::new().expect("a file");
+    let file = unread.path().to_str().expect("UTF-8");
+    let output = find(&[&server.url("/"), "--retries", "0", "--unread", file]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = fs::read_to_string(unread.path()).expect("text");
+    let line: serde_json::Value = serde_json::from_str(text.trim_end()).expect("one object");
+    assert_eq!(line["url"], server.url("/a/"));
+    assert_eq!(line["cause"], "the server answered 500");
+    assert_eq!(line["class"], "status 500");
+    assert_eq!(line["from"], serde_json::Value::Null);
+    is_broken.store(false, Ordering::SeqCst);
+    let count = server.requests().len();
+    let again = tempfile::NamedTempFile::new().expect("a file");
+    let rest = again.path().to_str().expect("UTF-8");
+    let output = find(&["--retry-unread", file, "--unread", rest]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let found = ["/a/", "/a/y.iso"].map(|path| server.url(path));
+    assert_eq!(lines(&output.stdout), found);
+    assert_eq!(server.requests().split_off(count), ["GET /a/"]);
+    // Nothing is left.
+    let output = find(&["--retry-unread", rest]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(output.stdout, b"");
+    fs::write(unread.path(), "{\"url\":7}\n").expect("written");
+    let output = find(&["--retry-unread", file]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("line 1: no object with a url"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_results_file_that_lost_results_and_another_format_are_refused() {
+    let tree = Tree::start();
+    let directory = tempfile::tempdir().expect("a directory");
+    let (state, out) = (directory.path().join("state"), directory.path().join("out"));
+    tree.search(&state, &out, 40);
+    let kept = fs::read(&out).expect("results");
+    let format = find(&[
+        &tree.server.url("/"),
+        "--state",
+        state.to_str().expect("UTF-8"),
+        "--json",
+    ]);
+    assert_eq!(format.status.code(), Some(1));
+    assert!(
+        stderr(&format).contains("the state of another search: "),
+        "{}",
+        stderr(&format)
+    );
+    // `>` instead of `>>`.
+    fs::write(&out, "").expect("written");
+    let status = tree.search(&state, &out, usize::MAX);
+    assert_eq!(status.code(), Some(1));
+    assert_eq!(fs::read(&out).expect("results"), b"");
+    fs::write(&out, kept).expect("written");
+    let status = tree.search(&state, &out, usize::MAX);
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(results(&out), tree.all());
 }

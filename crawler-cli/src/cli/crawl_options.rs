@@ -105,14 +105,26 @@ impl CrawlOptions {
         self,
         var: impl Fn(&str) -> Option<String>,
     ) -> Result<Vec<CrawlSetting>, UsageError> {
+        let mut tls = self.tls;
+        let trusts_own = tls.roots == TlsRoots::None;
+        let bundle = || {
+            ["CURL_CA_BUNDLE", "SSL_CERT_FILE"]
+                .into_iter()
+                .find_map(&var)
+        };
+        if let (false, Some(bundle)) = (trusts_own, bundle().filter(|path| !path.is_empty())) {
+            // As curl does: this file alone.
+            tls.roots = TlsRoots::None;
+            tls.extra_roots = vec![PemOrDer::File(PathBuf::from(bundle))];
+        }
         // The client would report the error too, but once for each start.
-        self.tls.build()?;
-        let proxies = proxies(self.proxy.as_deref(), self.no_proxy.as_deref(), var)?;
-        let (identities, jar) = self.identity.build(&self.tls)?;
+        tls.build()?;
+        let proxies = proxies(self.proxy.as_deref(), self.no_proxy.as_deref(), &var)?;
+        let (identities, jar) = self.identity.build(&tls, &var)?;
         let mut settings = self.settings;
         settings.push(CrawlSetting::Identities(identities));
         settings.extend(jar.map(CrawlSetting::Cookies));
-        settings.push(CrawlSetting::Tls(self.tls));
+        settings.push(CrawlSetting::Tls(tls));
         settings.push(CrawlSetting::Proxies(proxies));
         Ok(settings)
     }
@@ -149,11 +161,10 @@ impl<A: Crawls> CrawlRows<A> {
         .long(A::TEXTS.about_robots)
         .default("on"),
         Opt::text(&["--rate"], &[any("N")], |args: &mut A, value| {
-            let rate = NonZeroU64::new(number(value)?);
-            set(args, CrawlSetting::Rate(rate.map(Rate::per_second)))
+            set(args, CrawlSetting::Rate(rate(value)?))
         })
         .short("requests per second to one host; 0: no limit")
-        .long("The largest number of requests per second to one host, evenly spread. 0: only the number of connections limits the rate.")
+        .long("The largest number of requests per second to one host, evenly spread: 20, or 0.5 for one in two seconds. With a unit, per minute or hour: 30/m, 100/h. 0: only the number of connections limits the rate.")
         .default(A::TEXTS.rate),
         Opt::text(&["--min-delay"], &[any("TIME")], |args: &mut A, value| {
             set(args, CrawlSetting::MinDelay(seconds(value)?))
@@ -272,7 +283,8 @@ impl<A: Crawls> CrawlRows<A> {
             Ok(())
         })
         .short("trust only these certificates")
-        .long("Trust the certificates in this PEM file and no others. Without this option, the authorities that Mozilla trusts are used, as compiled in."),
+        .long("Trust the certificates in this PEM file and no others. Without this option and its variables, the authorities that Mozilla trusts are used, as compiled in. Those of the system are often in /etc/ssl/certs/ca-certificates.crt.")
+        .env(&["CURL_CA_BUNDLE", "SSL_CERT_FILE"]),
     ];
 
     pub(crate) const PROXIES: &'static [Opt<A>] = &[
@@ -291,6 +303,32 @@ impl<A: Crawls> CrawlRows<A> {
         .long("Connect to these hosts without the proxy: names (with all names below them), addresses, blocks such as 10.0.0.0/8, or * for all hosts, separated by commas.")
         .env(&["no_proxy"]),
     ];
+}
+
+/// A number of requests per second, perhaps with a fraction, or per `/s`, `/m` or `/h`. 0: no limit.
+fn rate(value: &str) -> Result<Option<Rate>, String> {
+    let bad = || "not a rate such as 20, 0.5 or 30/m".to_owned();
+    let (number, unit) = value.split_once('/').unwrap_or((value, "s"));
+    let per = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return Err(bad()),
+    };
+    let is_decimal = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+    if !is_decimal(whole) || !is_decimal(part) || part.len() > 3 {
+        return Err(bad());
+    }
+    // Without a fraction, so that the rate is exact.
+    let part = part.trim_end_matches('0');
+    let count = format!("{whole}{part}").parse().map_err(|_| bad())?;
+    let times = 10_u64.pow(part.len() as u32);
+    Ok(NonZeroU64::new(count).map(|count| Rate {
+        count,
+        per: Duration::from_secs(times * per),
+        burst: NonZeroU64::MIN,
+    }))
 }
 
 /// The classes of `--retry-on`.

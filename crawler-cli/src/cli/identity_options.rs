@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::marker::PhantomData;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -14,12 +14,20 @@ use super::option::{Opt, any, file};
 use super::parse::UsageError;
 use crate::crawl::cookie_file;
 use crate::crawl::identity::{HostPattern, Identities, Identity, IdentityHosts};
+use crate::crawl::netrc;
+use crate::stdout;
 
 /// What the options say, one entry for each `--for`, and one for what stands before.
 #[derive(Default)]
 pub(crate) struct IdentityOptions {
     groups: Vec<Group>,
+    /// What a netrc file says. Other options replace it.
+    netrc: Vec<(IdentityHosts, Identity)>,
     jar: Option<CookieJar>,
+    /// Whether `~/.netrc` is read.
+    reads_netrc: bool,
+    /// The file that the cookies are written to at the end.
+    jar_file: Option<PathBuf>,
 }
 
 struct Group {
@@ -84,7 +92,7 @@ impl Group {
 impl IdentityOptions {
     /// Whether no option was given.
     pub(super) fn is_empty(&self) -> bool {
-        self.groups.is_empty() && self.jar.is_none()
+        self.groups.is_empty() && self.netrc.is_empty() && self.jar.is_none()
     }
 
     /// The entry that options change.
@@ -101,10 +109,20 @@ impl IdentityOptions {
     /// # Errors
     /// A certificate cannot be read, or a text cannot be sent.
     pub(crate) fn build(
-        self,
+        mut self,
         tls: &TlsConfig,
+        var: impl Fn(&str) -> Option<String>,
     ) -> Result<(Identities, Option<CookieJar>), UsageError> {
+        if self.reads_netrc && self.netrc.is_empty() {
+            let home = var("HOME").unwrap_or_default();
+            let path = Path::new(&home).join(".netrc");
+            let added = self.add_netrc(&path);
+            added.map_err(|error| UsageError(format!("--netrc: {}: {error}", path.display())))?;
+        }
         let mut identities = Identities::default();
+        for (hosts, identity) in self.netrc {
+            identities.add(hosts, identity);
+        }
         for group in self.groups {
             let (hosts, identity) = group.build(tls)?;
             if !identity.is_empty() {
@@ -144,6 +162,32 @@ impl IdentityOptions {
         Ok(())
     }
 
+    /// The file for cookies at the end, if there is one.
+    pub(crate) fn cookie_file(&self) -> Option<CookieFile> {
+        Some(CookieFile {
+            path: self.jar_file.clone()?,
+            jar: self.jar.clone()?,
+        })
+    }
+
+    /// The entries of a netrc file. Only the first one for a host counts, as in curl.
+    fn add_netrc(&mut self, path: &Path) -> Result<(), String> {
+        let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+        let entries = netrc::read(&text)?;
+        for entry in entries.into_iter().rev() {
+            let mut identity = Identity::default();
+            let user = format!("{}:{}", entry.login, entry.password);
+            let added = identity.header("Authorization", basic(&user).as_bytes());
+            added.map_err(|error| error.to_string())?;
+            let hosts = match entry.machine {
+                Some(name) => IdentityHosts::Named(name),
+                None => IdentityHosts::Given,
+            };
+            self.netrc.push((hosts, identity));
+        }
+        Ok(())
+    }
+
     /// The first line of the file is `user:password`, or `Bearer TOKEN`.
     fn add_auth_file(&mut self, path: &str) -> Result<(), String> {
         let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
@@ -153,6 +197,27 @@ impl IdentityOptions {
             user if user.contains(':') => self.group().authorize(&basic(user)),
             _ => Err("its first line is neither user:password nor Bearer TOKEN".to_owned()),
         }
+    }
+}
+
+/// The file that gets the cookies at the end.
+pub(crate) struct CookieFile {
+    path: PathBuf,
+    jar: CookieJar,
+}
+
+impl CookieFile {
+    /// Writes the cookies. `-` is standard output.
+    ///
+    /// # Errors
+    /// They cannot be written. The text names the file.
+    pub(crate) fn save(&self) -> Result<(), String> {
+        let text = cookie_file::saved(&self.jar);
+        let written = match self.path.as_os_str() == "-" {
+            true => stdout::write(text.as_bytes()),
+            false => fs::write(&self.path, text),
+        };
+        written.map_err(|error| format!("{}: {error}", self.path.display()))
     }
 }
 
@@ -195,7 +260,23 @@ impl<A: Crawls> IdentityRows<A> {
             args.crawl().identity.add_cookies(value)
         })
         .short("send these cookies, or those of a Netscape file")
-        .long("Send these cookies, such as 'a=1; b=2'. A text without = is the name of a cookie file in Netscape's format, which says itself which hosts its cookies are for; /dev/null is an empty one. With a file, cookies that servers set are sent back to them until the command ends (RFC 6265)."),
+        .long("Send these cookies, such as 'a=1; b=2'. A text without = is the name of a cookie file in Netscape's format, which says itself which hosts its cookies are for; /dev/null is an empty one. With a file, cookies that servers set are sent back to them until the command ends (RFC 6265), which find does in any case."),
+        Opt::text(&["-c", "--cookie-jar"], &[file("FILE")], |args: &mut A, value| {
+            let identity = &mut args.crawl().identity;
+            identity.jar.get_or_insert_with(cookie_file::jar);
+            identity.jar_file = Some(PathBuf::from(value));
+            Ok(())
+        })
+        .short("write the cookies of servers to this file, at the end")
+        .long("Write the cookies to this file when the command ends, in Netscape's format: those that were read with -b, as servers have changed them, and those that servers have set. - is standard output. The file has credentials."),
+        Opt::flag(&["-n", "--netrc"], |args: &mut A| args.crawl().identity.reads_netrc = true)
+        .short("send the credentials that ~/.netrc has for the host")
+        .long("Send the user and password that the file .netrc in the home directory has for the name of the host, by Basic authentication. The entry default is for the hosts of the URLs that are arguments of the command. -u and --auth-file go before."),
+        Opt::text(&["--netrc-file"], &[file("FILE")], |args: &mut A, value| {
+            args.crawl().identity.add_netrc(Path::new(value))
+        })
+        .short("like --netrc, with this file")
+        .long("Like --netrc, with this file in place of ~/.netrc."),
         Opt::text(&["-E", "--cert"], &[file("FILE")], |args: &mut A, value| {
             args.crawl().identity.group().certificate = Some(PathBuf::from(value));
             Ok(())

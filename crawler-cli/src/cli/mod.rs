@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io;
 use std::process::ExitCode;
 
 pub mod check;
@@ -23,7 +23,7 @@ mod parse;
 mod signals;
 pub mod watch;
 
-use crate::{terminal, values};
+use crate::{stdout, terminal, values};
 use manual::Manual;
 use option::Show;
 use parse::UsageError;
@@ -94,8 +94,7 @@ fn show(show: Show, manual: &Manual, failed: u8) -> ExitCode {
 
 /// Prints a text on standard output. That its reader closed a pipe is no failure.
 fn print(text: &str, failed: u8) -> ExitCode {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match stdout::write(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             terminal::say(format_args!("crawler-cli: cannot write: {error}"));
             ExitCode::from(failed)

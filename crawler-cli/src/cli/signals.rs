@@ -5,7 +5,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
+use signal_hook::low_level::emulate_default_handler;
 
 /// Set by the first SIGINT or SIGTERM; the second ends the process at once.
 pub(super) fn interrupt_flag() -> io::Result<Arc<AtomicBool>> {
@@ -23,6 +24,12 @@ pub(super) fn hang_up_flag() -> io::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGHUP, Arc::clone(&flag))?;
     Ok(flag)
+}
+
+/// Ends the process as find(1) ends when nobody reads its output any more: by SIGPIPE, which Rust's runtime ignores.
+pub(super) fn die_of_closed_pipe() {
+    // If the signal cannot be sent, the process goes on to its end.
+    let _ = emulate_default_handler(SIGPIPE);
 }
 
 /// The exit status after a signal: 128 + SIGINT, as in shells.

@@ -17,6 +17,7 @@ pub(crate) mod fleet;
 pub mod hosts;
 pub mod identity;
 pub(crate) mod leb128;
+pub(crate) mod netrc;
 pub mod origin;
 mod permits;
 pub mod policy;

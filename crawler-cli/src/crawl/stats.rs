@@ -243,6 +243,11 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
+    /// Forgets the URLs that were given up: they are asked for again.
+    pub(crate) fn forget_unread(&mut self) {
+        self.unread.clear();
+    }
+
     /// Adds the numbers of another crawl.
     pub(crate) fn add(&mut self, other: Self) {
         for (own, others) in [

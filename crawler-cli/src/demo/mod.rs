@@ -1,7 +1,7 @@
 //! `crawler-cli demo`: shows `find` without a network or any set-up. Serves the sample mirror of [`tree`] from this
 //! process and searches it with the code of `crawler-cli find`.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use console::style;
 
 use crate::find::{Event, Find, Kind, Summary};
 use crate::report::{Live, Progress, describe, summary_text, thousands};
-use crate::terminal;
+use crate::{stdout, terminal};
 
 pub mod server;
 pub mod tree;
@@ -127,9 +127,7 @@ fn keep_serving() -> io::Result<bool> {
 }
 
 fn write(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()
+    stdout::write(text.as_bytes())
 }
 
 const NAME: &str = "repomd.xml";

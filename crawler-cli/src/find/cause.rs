@@ -76,6 +76,8 @@ pub enum Cause {
     Nameless(usize),
     /// More further pages of directories on one host than this.
     TooManyPages(usize),
+    /// Links lead to more pages of one host than this.
+    TooManyLinkedPages(u64),
     /// More directories on one host than this.
     TooManyDirectories(usize),
     /// URLs of this scheme cannot be fetched.
@@ -145,6 +147,7 @@ impl Cause {
             | Self::SitemapElsewhere(_)
             | Self::NothingBelow
             | Self::TooManyHosts(_)
+            | Self::TooManyLinkedPages(_)
             | Self::TooManyDirectories(_) => Class::Limit,
             Self::Robots | Self::RobotsUnread(_) => Class::Robots,
             Self::Download(_) => Class::Download,
@@ -235,6 +238,10 @@ impl fmt::Display for Cause {
             Self::TooManyPages(limit) => {
                 write!(f, "not read: more than {limit} further pages on this host")
             }
+            Self::TooManyLinkedPages(limit) => write!(
+                f,
+                "not read, like all further pages: links lead to more than {limit} pages of this host (--max-pages)"
+            ),
             Self::TooManyDirectories(limit) => {
                 write!(f, "not read: more than {limit} directories on this host")
             }

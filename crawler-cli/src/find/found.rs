@@ -77,6 +77,8 @@ pub struct Unread<'a> {
     pub url: &'a str,
     /// The cause.
     pub cause: &'a Cause,
+    /// The page whose link leads there, if pages are followed.
+    pub from: Option<&'a str>,
 }
 
 /// A file that was downloaded, or was already complete on disk.
@@ -90,6 +92,8 @@ pub struct Saved<'a> {
     pub length: u64,
     /// How the file got there.
     pub how: How,
+    /// The size in the listing, if the file has another one.
+    pub listed: Option<SizeRange>,
 }
 
 /// How a file got to disk.

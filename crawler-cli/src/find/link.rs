@@ -23,6 +23,8 @@ pub struct Link {
     pub(super) modified: Option<ListedTime>,
     /// For a sitemap: the length of the chain of sitemaps that led to it.
     pub(super) depth: u32,
+    /// The page that has the link.
+    pub(super) from: Option<Arc<str>>,
     /// The chain of URLs that redirected to it.
     pub(super) chain: Option<Arc<Ancestors>>,
 }
@@ -53,6 +55,7 @@ impl Link {
             listing: None,
             modified: None,
             depth: 0,
+            from: None,
             chain: None,
         }
     }
@@ -66,6 +69,8 @@ struct SentLink {
     listing: Option<Shape>,
     modified: Option<ListedTime>,
     depth: u32,
+    #[serde(default)]
+    from: Option<String>,
     chain: Vec<u64>,
 }
 
@@ -78,6 +83,7 @@ impl Link {
             listing: self.listing,
             modified: self.modified,
             depth: self.depth,
+            from: self.from.as_deref().map(str::to_owned),
             chain: Ancestors::listings(self.chain.as_ref()).collect(),
         };
         // Serialisation cannot fail: there are no maps.
@@ -92,6 +98,7 @@ impl Link {
             listing: sent.listing,
             modified: sent.modified,
             depth: sent.depth,
+            from: sent.from.map(Into::into),
             chain: Ancestors::of(sent.chain),
             ..Self::new(Url::parse(&sent.url).ok()?, sent.kind)
         })

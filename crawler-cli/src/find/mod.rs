@@ -71,7 +71,7 @@ use crate::crawl::reporter::{Callback, Reporter, Reports};
 use crate::crawl::transfer::Transfer;
 pub use crate::crawl::transfer::USER_AGENT;
 pub use cause::{Cause, Failure};
-use download::{Base, Destination, Store};
+use download::{Base, Destination, FileRules, Store};
 pub use event::Event;
 use expr::Actor;
 pub use expr::{ActError, Expression, ParseError};
@@ -101,6 +101,7 @@ pub struct Find {
     scope: Scope,
     download: Option<Destination>,
     overwrite: bool,
+    strict_sizes: bool,
 }
 
 impl Reports for Find {
@@ -127,16 +128,18 @@ impl Find {
             scope: Scope::new(),
             download: None,
             overwrite: false,
+            strict_sizes: false,
         }
     }
 
     /// Adds a start. A final `/` marks a directory; without it, a `HEAD` request finds out.
     ///
     /// # Errors
-    /// `url` is not an absolute URL with a host, or has a query or credentials. Whether the host can be reached is not
+    /// `url` is not an absolute URL with a host, has credentials, or has a query while links of [listings](Self::follow)
+    /// are followed. Whether the host can be reached is not
     /// checked here.
     pub fn start(mut self, url: &str) -> Result<Self, StartError> {
-        self.starts.push(check_start(url)?);
+        self.starts.push(check_start(url, self.policy.follow)?);
         Ok(self)
     }
 
@@ -341,6 +344,7 @@ impl Find {
     /// Keeps the cookies of servers in this jar, and sends them back. Default: cookies are ignored.
     pub fn cookies(mut self, jar: CookieJar) -> Self {
         self.transfer.cookies = Some(jar);
+        self.policy.keeps_cookies = true;
         self
     }
 
@@ -353,6 +357,13 @@ impl Find {
     /// The largest page in bytes, before and after decoding. A larger page is reported as unread. Default 64 MiB.
     pub fn max_body(mut self, bytes: u64) -> Self {
         self.transfer.max_body = bytes;
+        self
+    }
+
+    /// Takes a file for downloaded only if its size is that of the listing. Default: a listing may be older than the
+    /// file, so that an answer whose head has another size is taken, and [reported](Saved::listed).
+    pub fn strict_sizes(mut self) -> Self {
+        self.strict_sizes = true;
         self
     }
 
@@ -379,6 +390,26 @@ impl Find {
     /// Directories deeper than this below their start are reported as unread. Default: 100.
     pub fn depth_seen(mut self, most: u32) -> Self {
         self.policy.limits.depth = most;
+        self
+    }
+
+    /// Finds out the time zone of listings, by one `HEAD` of a host, even if no test or action of the expression needs the
+    /// times. Default: no.
+    pub fn times(mut self) -> Self {
+        self.policy.clock = true;
+        self
+    }
+
+    /// When pages are followed, links lead to at most this many pages of a host; the rest is reported as unread. Default:
+    /// 100,000.
+    pub fn linked_pages(mut self, most: u64) -> Self {
+        self.policy.limits.linked_pages = most;
+        self
+    }
+
+    /// When pages are followed, whether links are left out that their page asks robots not to follow. Default: yes.
+    pub fn nofollow(mut self, obey: bool) -> Self {
+        self.policy.nofollow = obey;
         self
     }
 
@@ -496,18 +527,21 @@ impl Find {
             scope.start(start);
         }
         let mut policy = self.policy;
-        policy.clock = expression.needs_times();
+        policy.clock |= expression.needs_times();
         let downloads = self.download.is_some();
         let run = Run::new(&expression, &scope, actor, events, downloads);
         let base = match self.starts.as_slice() {
             [start] => Some(Base::of(start, policy.follow)),
             _ => None,
         };
-        let overwrite = self.overwrite;
+        let rules = FileRules {
+            overwrite: self.overwrite,
+            strict_sizes: self.strict_sizes,
+        };
         let plan = search::Plan {
             store: self
                 .download
-                .map(|to| Store::new(to, overwrite, base, scope.clone())),
+                .map(|to| Store::new(to, rules, base, scope.clone())),
             starts: &self.starts,
             sitemaps: &self.sitemaps,
             policy,
@@ -523,7 +557,7 @@ impl Find {
 pub enum StartError {
     /// It is not an absolute URL with a host.
     NotAbsolute(String),
-    /// It has a query other than for sorting: the path alone does not name the directory.
+    /// It has a query other than for sorting, and listings are followed: the path alone does not name the directory.
     Query(String),
     /// It has a user name or a password. The text here does not contain them.
     Credentials(String),
@@ -538,7 +572,7 @@ impl fmt::Display for StartError {
                     "{url}: not an absolute URL such as http://127.0.0.1:8080/pub/"
                 )
             }
-            Self::Query(url) => write!(f, "{url}: a start with a query is not supported"),
+            Self::Query(url) => write!(f, "{url}: a start with a query needs --links page"),
             Self::Credentials(url) => {
                 write!(f, "{url}: user names and passwords are not supported")
             }
@@ -562,9 +596,10 @@ fn check_url(text: &str) -> Result<Url, StartError> {
     Ok(url)
 }
 
-fn check_start(text: &str) -> Result<Url, StartError> {
+fn check_start(text: &str, follow: Follow) -> Result<Url, StartError> {
     let mut url = check_url(text)?;
     match url.query() {
+        _ if follow == Follow::Pages => {}
         Some(query) if listing::is_listing_query(query) => {}
         Some(query) if !listing::is_sort_query(query) => {
             return Err(StartError::Query(text.to_owned()));

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
+use url::Url;
 
 /// Percent-decodes a segment or a path.
 pub(super) fn decode(encoded: &str) -> Vec<u8> {
@@ -69,6 +70,13 @@ pub(super) fn split_last(path: &str) -> Option<(&str, &str, bool)> {
     };
     let at = body.rfind('/')?;
     Some((&body[..=at], &body[at + 1..], slash))
+}
+
+/// Removes user name and password from a URL that a server gave: they are neither used nor shown.
+pub(super) fn forget_credentials(url: &mut Url) {
+    // The setters fail only for URLs without a host.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
 }
 
 /// The directories above a path, the innermost first. For a path that ends in `/`, the path itself comes first.

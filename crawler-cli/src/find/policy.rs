@@ -19,6 +19,11 @@ pub struct Policy {
     /// Whether the time zone of listings is found out before the first file with a time is reported, and not only when
     /// a test depends on it. Default: no.
     pub clock: bool,
+    /// Whether links that their page asks robots not to follow are left out, when pages are followed. Default: yes.
+    pub nofollow: bool,
+    /// Whether cookies of servers are sent back, so that a page that redirects to itself with a cookie is asked again.
+    /// Default: no.
+    pub keeps_cookies: bool,
     /// Limits on what a server can make the crawl remember.
     pub limits: Limits,
 }
@@ -32,6 +37,8 @@ impl Default for Policy {
             dav: false,
             accept_pages: false,
             clock: false,
+            nofollow: true,
+            keeps_cookies: false,
             limits: Limits::default(),
         }
     }
@@ -56,6 +63,8 @@ pub struct Limits {
     pub directories: usize,
     /// Further pages of listings of one host. Default 1,000,000.
     pub pages: usize,
+    /// Pages of one host that links lead to. Default 100,000.
+    pub linked_pages: u64,
     /// Depth below the start. Default 100.
     pub depth: u32,
     /// Occurrences of one name in a path below the start. More are taken for a loop of symbolic links, which HTTP does
@@ -75,6 +84,7 @@ impl Default for Limits {
             page: PageLimits::default(),
             directories: 10_000_000,
             pages: 1_000_000,
+            linked_pages: 100_000,
             depth: 100,
             repeats: 8,
             same_listings: 0,

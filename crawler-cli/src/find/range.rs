@@ -1,6 +1,8 @@
 //! Sizes and times as intervals, because listings round sizes and leave out the seconds and the time zone of times. No
 //! I/O.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// A size in bytes: between `lo` and `hi`, both included.
@@ -12,7 +14,21 @@ pub struct SizeRange {
     pub hi: u64,
 }
 
+impl fmt::Display for SizeRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.known() {
+            Some(bytes) => write!(f, "{bytes}"),
+            None => write!(f, "{} to {}", self.lo, self.hi),
+        }
+    }
+}
+
 impl SizeRange {
+    /// Whether a size is possible.
+    pub fn contains(self, bytes: u64) -> bool {
+        (self.lo..=self.hi).contains(&bytes)
+    }
+
     /// A size that is known to the byte.
     pub fn exact(bytes: u64) -> Self {
         Self {
@@ -53,6 +69,13 @@ impl TimeRange {
     /// The time, if it is known to the second.
     pub fn known(self) -> Option<i64> {
         (self.lo == self.hi).then_some(self.lo)
+    }
+
+    /// The time as a listing shows it, if the zone is not known: the interval is that of all zones then.
+    pub fn as_listed(self) -> Option<i64> {
+        let width = self.hi.saturating_sub(self.lo);
+        let is_of_all_zones = (MOST_AHEAD - MOST_BEHIND..i64::MAX).contains(&width);
+        is_of_all_zones.then_some(self.lo.saturating_add(MOST_AHEAD))
     }
 
     /// The precision, from the width of the interval.

@@ -221,7 +221,11 @@ impl Visitor for RunVisitor<'_, '_> {
 
     fn not_downloaded(&mut self, url: &str, cause: &Cause) {
         self.run.stats().handle_unread(cause.class());
-        self.run.events.emit(Event::Unread(Unread { url, cause }));
+        self.run.events.emit(Event::Unread(Unread {
+            url,
+            cause,
+            from: None,
+        }));
     }
 }
 

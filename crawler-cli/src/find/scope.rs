@@ -117,6 +117,17 @@ impl Scope {
         self.judge_spelling(url.as_str(), url.path().ends_with('/'))
     }
 
+    /// Like [`judge`](Self::judge), for the target of a redirect of a file: it may be anywhere on the host of a start.
+    ///
+    /// # Errors
+    /// Why the URL is outside the scope.
+    pub fn judge_redirect(&self, url: &Url) -> Result<(), Outside> {
+        match self.judge(url) {
+            Err(Outside::Above) => self.judge_spelling(url.as_str(), false),
+            judged => judged,
+        }
+    }
+
     /// The directory below which links from a URL in the scope may lead on the same host: the directory of its start,
     /// or `/` on a host without starts.
     pub fn root(&self, url: &Url) -> &str {

@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal as _, Write};
 use std::path::PathBuf;
 
 use super::exit::Failure;
+use crate::stdout;
 use crate::terminal::{Keep, neutralise_bytes};
 
 /// The output of one transfer.
@@ -55,10 +56,7 @@ impl Sink {
 
 /// Writes and flushes, so that an error is reported for these bytes and not for later ones.
 pub(super) fn write_stdout(bytes: &[u8]) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    out.write_all(bytes)
-        .and_then(|()| out.flush())
-        .map_err(|error| Failure::stdout(&error))
+    stdout::write(bytes).map_err(|error| Failure::stdout(&error))
 }
 
 /// Writes one line to stderr. An error is ignored: there is no other place to report it.

@@ -24,6 +24,17 @@ pub(crate) enum Format {
 }
 
 impl Format {
+    /// The option that asks for the format.
+    pub(crate) fn option(self) -> &'static str {
+        match self {
+            Self::Lines => "-print",
+            Self::Nul => "-0",
+            Self::Json => "--json",
+            Self::Csv => "--csv",
+            Self::Tree => "--tree",
+        }
+    }
+
     /// The text before all results.
     pub(crate) fn header(self) -> String {
         match self {

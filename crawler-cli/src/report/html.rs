@@ -354,7 +354,11 @@ mod tests {
         }
         let cause = Cause::NotHtml("<script>alert('x')</script>\u{1b}[2J".into());
         for url in ["http://h/\"><script>", "ftp://h/"] {
-            page.unread(&Unread { url, cause: &cause });
+            page.unread(&Unread {
+                url,
+                cause: &cause,
+                from: None,
+            });
         }
         let mut summary = summary(&["http://h", "http://two"]);
         summary.downloads = DownloadCounts {
@@ -423,7 +427,11 @@ mod tests {
         for i in 0..MOST_UNREAD + 5 {
             let url = format!("http://h/{i}");
             let cause = &Cause::Status(500);
-            page.unread(&Unread { url: &url, cause });
+            page.unread(&Unread {
+                url: &url,
+                cause,
+                from: None,
+            });
         }
         let html = page.html(&summary(&["http://h"]), "today");
         assert_eq!(html.matches("the server answered 500").count(), MOST_UNREAD);

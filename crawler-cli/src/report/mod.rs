@@ -19,17 +19,21 @@ mod sizes;
 mod statistics;
 mod tree;
 pub(crate) mod treemap;
+mod unread;
+mod waits;
 
 use crate::crawl::reporter::{Reporter, ResultEntry, Results};
 use crate::find::state::State;
 use crate::find::{Event, Find, Found, StateError, Summary};
-use crate::terminal;
+use crate::{stdout, terminal};
 pub(crate) use format::Format;
 use html::Page;
 pub(crate) use live::{Live, Progress};
 use rustix::fs;
 pub(crate) use statistics::{summary_text, thousands};
 use tree::Tree;
+use unread::UnreadFile;
+use waits::Waits;
 
 /// How a search is shown.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -44,6 +48,8 @@ pub(crate) struct Options {
     /// The results of all processes that share the search are written at its end, in order, instead of this process's
     /// own as they come.
     pub(crate) whole: bool,
+    /// `--unread`: the file for what was not read, as JSON lines.
+    pub(crate) unread: Option<PathBuf>,
     /// `--report html`: the file for a page with statistics and charts.
     pub(crate) html_report: Option<PathBuf>,
 }
@@ -94,6 +100,8 @@ pub(crate) struct Report {
     /// Results held until the end, for sorting or for the tree.
     collected: Collected,
     live: Live,
+    waits: Waits,
+    unread: Option<UnreadFile>,
     page: Option<Page>,
     /// Results and the live view share one terminal.
     shared_terminal: bool,
@@ -106,6 +114,14 @@ pub(crate) struct Report {
     is_shared: bool,
     /// The error that stopped the output; nothing is written after it.
     failure: Option<io::Error>,
+}
+
+/// Whether somebody reads standard output.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Reader {
+    There,
+    /// The reader of the pipe has closed it.
+    Gone,
 }
 
 /// Results that are held until the end, and their size in bytes.
@@ -126,6 +142,7 @@ impl Report {
             let name = shown(&path);
             Page::new(path).map_err(|error| format!("{name}: {error}"))
         });
+        let unread = options.unread.as_deref().map(UnreadFile::new);
         let live = Live::new(options.progress);
         let resumed = state.is_some_and(State::is_resumed);
         Ok(Self {
@@ -146,6 +163,8 @@ impl Report {
             },
             shared_terminal: live.is_shown() && io::stdout().is_terminal(),
             live,
+            waits: Waits::default(),
+            unread: unread.transpose()?,
             written_at: None,
             is_finished: false,
             failure: None,
@@ -163,19 +182,40 @@ impl Report {
             }
             Event::Output { found, bytes } => self.output(found, bytes),
             Event::Unread(unread) => {
+                if let Some(file) = &mut self.unread {
+                    file.write(unread);
+                }
                 if let Some(page) = &mut self.page {
                     page.unread(unread);
                 }
-                self.message(&format!("{}: {}", unread.url, describe(unread.cause)));
+                let from = unread.from.map(|from| format!(" (linked from {from})"));
+                let cause = describe(unread.cause);
+                let from = from.unwrap_or_default();
+                self.message(&format!("{}: {cause}{from}", unread.url));
             }
             Event::Failed(error) => self.message(&describe(*error)),
             // Counted in the summary.
-            Event::Downloaded(_) => {}
+            Event::Downloaded(saved) => {
+                if let Some(listed) = saved.listed {
+                    let (url, length) = (saved.url, saved.length);
+                    self.message(&format!(
+                        "{url}: warning: {length} bytes, where the listing has {listed}"
+                    ));
+                }
+            }
             Event::StateFailed(error) => self.message(&format!("--state {error}")),
             Event::StateAway(error) => {
                 self.message(&format!("--state {error}; waiting for the database"))
             }
-            Event::Progress(summary) => self.live.draw(*summary, Instant::now()),
+            Event::Progress(summary) => {
+                let now = Instant::now();
+                self.live.draw(*summary, now);
+                if !self.live.is_shown() && self.options.progress != Progress::Never {
+                    for line in self.waits.begun(&summary.stats, now, jiff::Zoned::now) {
+                        self.message(&line);
+                    }
+                }
+            }
         }
     }
 
@@ -188,10 +228,10 @@ impl Report {
     ///
     /// # Errors
     /// Results or a report file could not be written. A reader that closed the pipe is not an error.
-    pub(crate) fn close(mut self, summary: &Summary) -> io::Result<()> {
+    pub(crate) fn close(mut self, summary: &Summary) -> io::Result<Reader> {
         self.live.finish();
         match self.failure {
-            Some(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+            Some(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Reader::Gone),
             Some(error) => {
                 terminal::say(format_args!(
                     "crawler-cli find: cannot write results: {error}"
@@ -214,7 +254,13 @@ impl Report {
         }
         // An error on standard error cannot be reported anywhere.
         let _ = io::stderr().write_all(text.as_bytes());
-        let mut outcome = io::stdout().write_all(&self.trailer);
+        let mut outcome = match self.trailer.is_empty() {
+            true => Ok(()),
+            false => stdout::write(&self.trailer),
+        };
+        if let Some(file) = self.unread {
+            outcome = outcome.and(file.close());
+        }
         if let SummaryFormat::JsonFile(path) = &self.options.summary {
             let written = std::fs::write(path, statistics::summary_json(summary));
             outcome = outcome.and(named(written, path));
@@ -222,7 +268,7 @@ impl Report {
         if let Some(page) = &self.page {
             outcome = outcome.and(named(page.write(summary), page.path()));
         }
-        outcome
+        outcome.map(|()| Reader::There)
     }
 
     fn found(&mut self, found: &Found<'_>) {
@@ -355,9 +401,10 @@ impl Reporter<Find> for Report {
         let (results, messages) = (&self.results, &self.messages);
         let write = || {
             let _ = io::stderr().write_all(messages);
-            let mut out = io::stdout().lock();
-            out.write_all(results)?;
-            out.flush()
+            match results.is_empty() {
+                true => Ok(()),
+                false => stdout::write(results),
+            }
         };
         let written = if self.shared_terminal || !messages.is_empty() {
             self.live.suspend(write)
@@ -430,7 +477,7 @@ pub(crate) fn describe(error: &dyn std::error::Error) -> String {
 const UNNOTICED: Duration = Duration::from_millis(40);
 
 /// The offset at which the next results are written, if standard output is a file; `None` otherwise.
-fn place_in_file() -> Option<u64> {
+pub(crate) fn place_in_file() -> Option<u64> {
     let out = io::stdout();
     let stat = fs::fstat(&out).ok()?;
     if !fs::FileType::from_raw_mode(stat.st_mode).is_file() {
@@ -444,18 +491,23 @@ fn place_in_file() -> Option<u64> {
 
 /// Writes the rest of results whose writing began at offset `place` of the file on standard output. Writes all of them
 /// if standard output was or is no file.
+///
+/// # Errors
+/// They cannot be written, or the file is shorter than it was: another one, or what was written is gone.
 pub(crate) fn write_rest(results: &[u8], place: Option<u64>) -> io::Result<()> {
     let missing = match (place, place_in_file()) {
+        (Some(began), Some(end)) if end < began => {
+            return Err(io::Error::other(format!(
+                "the file on standard output has {end} bytes, but {began} were written to it: continue with >> instead of >"
+            )));
+        }
         (Some(began), Some(end)) => {
-            // A shorter file is another file, or was truncated.
             let written = end.saturating_sub(began);
             usize::try_from(written).map_or(&[][..], |n| results.get(n..).unwrap_or(&[]))
         }
         _ => results,
     };
-    let mut out = io::stdout().lock();
-    out.write_all(missing)?;
-    out.flush()
+    stdout::write(missing)
 }
 
 /// The largest number of bytes of results that are held for sorting.

@@ -29,6 +29,9 @@ pub(crate) fn crawler(args: &[&str]) -> Command {
             .env_remove(name)
             .env_remove(name.to_ascii_uppercase());
     }
+    for name in ["CURL_CA_BUNDLE", "SSL_CERT_FILE"] {
+        command.env_remove(name);
+    }
     let (name, rest) = args.split_at(args.len().min(1));
     command.args(name);
     let decides_robots = |arg: &&str| arg.contains("--robots") || *arg == "--compat";

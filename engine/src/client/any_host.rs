@@ -186,7 +186,7 @@ impl Router for AnyHost {
         let usual = own.is_none_or(|own| {
             own.proxies.is_none() && own.tls.is_none() && own.addresses.is_none()
         });
-        if usual && !self.adds_cookies(own) {
+        if usual && !self.has_cookies(own) {
             // The request may have cookies from another client's jar.
             #[cfg(feature = "cookies")]
             request.no_cookies();
@@ -268,6 +268,7 @@ impl Router for AnyHost {
         #[cfg(feature = "cookies")]
         if let Some(jar) = &self.cookies
             && self.adds_cookies(own)
+            && response.header("set-cookie").is_some()
             && let Ok(url) = Url::parse(request.url())
         {
             jar.store(&url, response.header_all("set-cookie"));
@@ -311,6 +312,16 @@ impl Router for AnyHost {
 }
 
 impl AnyHost {
+    /// Whether the request may get cookies that the jar has now.
+    #[inline]
+    fn has_cookies(&self, own: Option<&Overrides>) -> bool {
+        #[cfg(feature = "cookies")]
+        let is_empty = self.cookies.as_ref().is_none_or(CookieJar::is_empty);
+        #[cfg(not(feature = "cookies"))]
+        let is_empty = true;
+        !is_empty && self.adds_cookies(own)
+    }
+
     /// Whether the request gets cookies from the jar.
     #[inline]
     fn adds_cookies(&self, own: Option<&Overrides>) -> bool {

@@ -13,6 +13,7 @@ use crate::check::sources::Input;
 use crate::check::{Baseline, Checker};
 use crate::cli::config;
 use crate::cli::crawl_options::{CrawlOptions, CrawlSetting, CrawlTexts, Crawls};
+use crate::cli::identity_options::CookieFile;
 use crate::cli::option::{Section, Show};
 use crate::cli::parse::{CommandLine, Syntax, UsageError, parse};
 use crate::report::check::Options;
@@ -39,6 +40,7 @@ pub(super) struct Check {
     pub(super) checker: Checker,
     pub(super) output: Options,
     pub(super) fix: Option<FixOptions>,
+    pub(super) cookies: Option<CookieFile>,
 }
 
 /// What the command line asks for.
@@ -65,9 +67,12 @@ pub(super) fn read(
         // What is typed comes last, and wins.
         parse(&mut args, words)?;
     }
-    let settings = std::mem::take(&mut args.crawl).settings(var)?;
+    let crawl = std::mem::take(&mut args.crawl);
+    let cookies = crawl.identity.cookie_file();
+    let settings = crawl.settings(var)?;
     args.checker(|checker| settings.into_iter().fold(checker, with));
-    args.finish().map(|check| Request::Check(Box::new(check)))
+    let check = args.finish()?;
+    Ok(Request::Check(Box::new(Check { cookies, ..check })))
 }
 
 /// The file with the options of the project that the working folder belongs to.
@@ -134,6 +139,7 @@ impl Args {
             checker: self.checker,
             output: self.output,
             fix: self.fix.check().map_err(UsageError)?,
+            cookies: None,
         })
     }
 }
@@ -343,7 +349,7 @@ mod tests {
             ),
             (
                 &["http://h/", "--rate", "-1"],
-                "--rate -1: not a number that fits here",
+                "--rate -1: not a rate such as 20, 0.5 or 30/m",
             ),
             (
                 &["http://h/", "--timeout", "0"],

@@ -40,6 +40,7 @@ fn run(check: Check) -> ExitCode {
         mut checker,
         output,
         fix,
+        cookies,
     } = check;
     let fix = fix.map(|options| {
         Fix::new(
@@ -80,7 +81,11 @@ fn run(check: Check) -> ExitCode {
         state_is_unusable: false,
     };
     let summary = checker.run_with(&mut report);
-    let written = report.report.close(&summary);
+    let mut written = report.report.close(&summary);
+    if let Some(Err(error)) = cookies.map(|file| file.save()) {
+        terminal::say(format_args!("crawler-cli check: --cookie-jar {error}"));
+        written = Err(());
+    }
     // Nothing is edited that a guard doubts or an interrupted check did not judge.
     let may_fix = matches!(summary.outcome(), Outcome::Good | Outcome::Bad);
     let fixed = match report.fix {

@@ -1,15 +1,19 @@
 //! The arguments of `crawler-cli find`, from the command line to a [`Find`].
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::{options, wfind};
 use crate::cli::crawl_options::{CrawlOptions, CrawlSetting, CrawlTexts, Crawls};
+use crate::cli::identity_options::CookieFile;
 use crate::cli::option::{Section, Show};
 use crate::cli::parse::{CommandLine, Syntax, UsageError, parse, text};
+use crate::crawl::cookie_file;
 use crate::find::expr::{Expression, Parser};
-use crate::find::{Find, Sharing};
+use crate::find::{Find, Follow, Sharing};
 use crate::report::{Format, Options, Progress};
 use crate::store::Place;
 
@@ -20,7 +24,12 @@ pub(crate) struct Args {
     /// The words of the expression.
     expression: Parser,
     crawl: CrawlOptions,
-    starts: usize,
+    starts: Vec<String>,
+    sitemaps: usize,
+    /// Whether there may be no start, because a file has none.
+    may_be_empty: bool,
+    /// The output formats that were asked for.
+    formats: Vec<Format>,
     /// What keeps the search.
     pub(super) state: Option<Place>,
     /// How long a process that shares the search keeps its hosts without a sign of life.
@@ -37,6 +46,7 @@ pub(super) struct Search {
     pub(super) output: Options,
     pub(super) state: Option<Kept>,
     pub(super) identity: String,
+    pub(super) cookies: Option<CookieFile>,
 }
 
 /// What keeps a search.
@@ -65,21 +75,26 @@ pub(super) fn read(
     if let Some(show) = parse(&mut args, words)? {
         return Ok(Request::Show(show));
     }
-    let settings = std::mem::take(&mut args.crawl).settings(var)?;
+    let crawl = std::mem::take(&mut args.crawl);
+    let cookies = crawl.identity.cookie_file();
+    let settings = crawl.settings(var)?;
     let words = std::mem::replace(&mut args.expression, Parser::new(SystemTime::now()));
     let expression = words.finish()?;
     if args.state.is_some() {
         check_state(&args.output, &expression)?;
     }
     let state = kept(args.state.take(), args.lease, &args.output)?;
-    if let Some(Kept::Shared(_)) = state {
-        // The results of all processes are one list.
+    let is_plain = args.output.format == Format::Lines;
+    if matches!(state, Some(Kept::Shared(_))) || (state.is_some() && !is_plain) {
+        // The results of all processes and runs are one list.
         let format = format!("(results as {:?})", args.output.format);
         args.identify(&format);
     }
     if expression.writes_past_results() && args.output.progress != Progress::Always {
         args.output.progress = Progress::Never;
     }
+    // Cookies are kept for the time of the search, so that gates that set one open; settings may have another jar.
+    args.find(|find| find.cookies(cookie_file::jar()));
     args.find(|find| settings.into_iter().fold(find.expression(expression), with));
     if let Some(flags) = args.wfind_flags.take()
         && !wfind::read(flags, &mut args)?
@@ -89,11 +104,24 @@ pub(super) fn read(
     if !args.has_start() {
         return Err(UsageError("no URL to start from".into()));
     }
+    // Whether a start may have a query depends on --links, which may come later.
+    for url in &args.starts {
+        args.find = args.find.start(url)?;
+    }
+    if matches!(args.output.format, Format::Json | Format::Csv) {
+        args.find(Find::times);
+    }
+    if let [first, second, ..] = args.formats[..] {
+        let (first, second) = (first.option(), second.option());
+        let error = format!("{first} and {second}: only one output format at a time");
+        return Err(UsageError(error));
+    }
     Ok(Request::Search(Box::new(Search {
         find: args.find,
         output: args.output,
         state,
         identity: args.identity,
+        cookies,
     })))
 }
 
@@ -125,6 +153,17 @@ pub fn read_for_job(find: Find, words: &[String]) -> Result<Find, String> {
     let expression = parser.finish().map_err(|error| error.to_string())?;
     let find = args.find.expression(expression);
     Ok(settings.into_iter().fold(find, with))
+}
+
+/// As for curl, a URL without a scheme is one of http, if it begins with what can only be a host: a name with a dot, a
+/// port or an address. A single word may be a directory of this machine, for which this is the wrong find.
+fn with_scheme(text: &str) -> Cow<'_, str> {
+    let host = text.split(['/', '?', '#']).next().unwrap_or(text);
+    let is_host = host == "localhost" || host.contains(['.', ':']);
+    match is_host && !host.starts_with('.') && !text.contains("://") {
+        true => Cow::Owned(format!("http://{text}")),
+        false => Cow::Borrowed(text),
+    }
 }
 
 /// What `--state` cannot keep.
@@ -175,7 +214,10 @@ impl Args {
             output: Options::default(),
             expression: Parser::new(SystemTime::now()),
             crawl: CrawlOptions::default(),
-            starts: 0,
+            starts: Vec::new(),
+            sitemaps: 0,
+            may_be_empty: false,
+            formats: Vec::new(),
             state: None,
             lease: None,
             identity: String::new(),
@@ -188,22 +230,50 @@ impl Args {
         self.find = change(std::mem::take(&mut self.find));
     }
 
+    pub(super) fn format(&mut self, format: Format) {
+        if !self.formats.contains(&format) {
+            self.formats.push(format);
+        }
+        self.output.format = format;
+    }
+
     pub(super) fn start(&mut self, url: &str) -> Result<(), UsageError> {
-        self.find = std::mem::take(&mut self.find).start(url)?;
-        self.starts += 1;
-        self.identify(url);
+        let url = with_scheme(url);
+        // Whether it may have a query is known at the end.
+        Find::new().follow(Follow::Pages).start(&url)?;
+        self.identify(&url);
+        self.starts.push(url.into_owned());
+        Ok(())
+    }
+
+    /// Starts from the URLs in a file of `--unread`. Without any, there is nothing to search.
+    pub(super) fn retry_unread(&mut self, path: &Path) -> Result<(), UsageError> {
+        let text = fs::read_to_string(path).map_err(|error| UsageError(error.to_string()))?;
+        for (at, line) in text.lines().enumerate() {
+            let line: Result<serde_json::Value, _> = serde_json::from_str(line);
+            let url = line
+                .ok()
+                .and_then(|line| Some(line["url"].as_str()?.to_owned()));
+            let bad = || UsageError(format!("line {}: no object with a url", at + 1));
+            let url = url.ok_or_else(bad)?;
+            // The same URL can have been unread for two reasons.
+            if !self.starts.contains(&url) {
+                self.start(&url)?;
+            }
+        }
+        self.may_be_empty = true;
         Ok(())
     }
 
     pub(super) fn sitemap(&mut self, url: &str) -> Result<(), UsageError> {
         self.find = std::mem::take(&mut self.find).sitemap(url)?;
-        self.starts += 1;
+        self.sitemaps += 1;
         self.identify_option("--sitemap", url);
         Ok(())
     }
 
     pub(super) fn has_start(&self) -> bool {
-        self.starts > 0
+        !self.starts.is_empty() || self.sitemaps > 0 || self.may_be_empty
     }
 
     pub(super) fn identify(&mut self, word: &str) {
@@ -365,16 +435,36 @@ mod tests {
                 "h/x: not an absolute URL such as http://127.0.0.1:8080/pub/",
             ),
             (
-                &["127.0.0.1:80/x"],
-                "127.0.0.1:80/x: not an absolute URL such as http://127.0.0.1:8080/pub/",
+                &["./x"],
+                "./x: not an absolute URL such as http://127.0.0.1:8080/pub/",
             ),
             (
-                &["localhost:80"],
-                "localhost:80: not an absolute URL such as http://127.0.0.1:8080/pub/",
+                &["/pub"],
+                "/pub: not an absolute URL such as http://127.0.0.1:8080/pub/",
             ),
             (
                 &["http://h/?dir=x"],
-                "http://h/?dir=x: a start with a query is not supported",
+                "http://h/?dir=x: a start with a query needs --links page",
+            ),
+            (
+                &["http://h/", "--json", "--csv"],
+                "--json and --csv: only one output format at a time",
+            ),
+            (
+                &["http://h/", "--tree", "-0", "--tree"],
+                "--tree and -0: only one output format at a time",
+            ),
+            (
+                &["http://h/", "--rate", "1/d"],
+                "--rate 1/d: not a rate such as 20, 0.5 or 30/m",
+            ),
+            (
+                &["http://h/", "--rate", "-1"],
+                "--rate -1: not a rate such as 20, 0.5 or 30/m",
+            ),
+            (
+                &["http://h/", "--netrc-file", "/no/such"],
+                "--netrc-file /no/such: No such file or directory (os error 2)",
             ),
             (
                 &["http://u:p@h/"],
@@ -438,6 +528,11 @@ mod tests {
             &["-name", "-x", "--", "http://h/"],
             &["http://h/?C=N;O=D"],
             &["https://example.org/"],
+            &["h.example/x"],
+            &["127.0.0.1:80/x", "--rate", "0.25", "--json", "--json"],
+            &["localhost:80", "--rate", "30/m"],
+            &["[::1]:80", "--rate", "0"],
+            &["http://h/?dir=x", "--links", "page"],
         ] {
             assert!(matches!(outcome(args), Ok(Request::Search(_))), "{args:?}");
         }

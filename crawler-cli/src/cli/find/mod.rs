@@ -9,12 +9,12 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::cli::signals::{INTERRUPTED, interrupt_flag};
+use crate::cli::signals::{INTERRUPTED, die_of_closed_pipe, interrupt_flag};
 use crate::cli::{self, USAGE};
 use crate::crawl::reporter::{Reporter, Results};
 use crate::find::{Ending, Event, Find, State, StateError, Summary};
-use crate::report::{self, Report};
-use crate::terminal;
+use crate::report::{self, Reader, Report, SummaryFormat};
+use crate::{stdout, terminal};
 
 mod args;
 mod expression_words;
@@ -43,6 +43,7 @@ fn run(search: Search) -> ExitCode {
         output,
         state,
         identity,
+        cookies,
     } = search;
     let interrupted = match interrupt_flag() {
         Ok(flag) => flag,
@@ -60,6 +61,7 @@ fn run(search: Search) -> ExitCode {
             return ExitCode::from(UNREAD);
         }
     };
+    let says_more = output.summary == SummaryFormat::Text;
     let whole = output.whole.then(|| output.format.header());
     let mut report = match Report::new(output, state.as_ref()) {
         Ok(report) => Interruptible {
@@ -77,12 +79,21 @@ fn run(search: Search) -> ExitCode {
         (Some(header), Some(state)) if !is_stopped => print_results(header, state),
         _ => Ok(()),
     };
-    let written = report.report.close(&summary).map_err(drop).and(printed);
+    let closed = report.report.close(&summary);
+    let is_unread = matches!(closed, Ok(Reader::Gone));
+    let mut written = closed.map_err(drop).and(printed);
+    if let Some(Err(error)) = cookies.map(|file| file.save()) {
+        terminal::say(format_args!("crawler-cli find: --cookie-jar {error}"));
+        written = Err(());
+    }
     if let Some(state) = state
-        && let Err(error) = leave(state, written.is_ok(), is_stopped)
+        && let Err(error) = leave(state, written.is_ok(), &summary, says_more)
     {
         terminal::say(format_args!("crawler-cli find: --state {error}"));
         return ExitCode::from(UNREAD);
+    }
+    if is_unread {
+        die_of_closed_pipe();
     }
     // A signal after the last result interrupts nothing.
     if is_stopped && interrupted.load(Ordering::Relaxed) {
@@ -106,7 +117,10 @@ fn open_state(kept: &Kept, identity: &str) -> Result<State, String> {
     let unwritten = state.unwritten().map_err(|error| error.to_string())?;
     report::write_rest(&unwritten.0, unwritten.1)
         .map_err(|error| format!("{}: the last results: {error}", path.display()))?;
-    state.note_written().map_err(|error| error.to_string())?;
+    let place = report::place_in_file();
+    state
+        .note_written(place)
+        .map_err(|error| error.to_string())?;
     Ok(state)
 }
 
@@ -117,7 +131,8 @@ fn print_results(header: &str, state: &State) -> Result<(), ()> {
         terminal::say(format_args!("crawler-cli find: --results: {error}"));
         Err(())
     };
-    let results = match out.write_all(header.as_bytes()) {
+    let begun = stdout::check().and_then(|()| out.write_all(header.as_bytes()));
+    let results = match begun {
         Ok(()) => state.results(|bytes| out.write_all(bytes)),
         Err(error) => Ok(Err(error)),
     };
@@ -129,12 +144,26 @@ fn print_results(header: &str, state: &State) -> Result<(), ()> {
     }
 }
 
-/// Removes the state of a search that is complete; leaves a search that others share.
-fn leave(mut state: State, is_written: bool, is_stopped: bool) -> Result<(), StateError> {
+/// Removes the state of a search that is complete; keeps one that has something left to do, and one that others share.
+fn leave(
+    mut state: State,
+    is_written: bool,
+    summary: &Summary,
+    says_more: bool,
+) -> Result<(), StateError> {
+    let is_over = summary.ending == Ending::Quit || !state.has_failed()?;
     if state.is_shared() {
         state.leave(is_written)
-    } else if is_written && !is_stopped {
+    } else if !is_written || summary.ending == Ending::Stopped {
+        Ok(())
+    } else if is_over {
         state.remove()
+    } else if says_more {
+        let place = state.place();
+        terminal::say(format_args!(
+            "crawler-cli find: --state {place}: kept; the same command asks again for what could not be read"
+        ));
+        Ok(())
     } else {
         Ok(())
     }

@@ -108,11 +108,16 @@ const SCOPE: &[Opt<Args>] = &[
         Ok(())
     })
     .short("follow listings of directories, or all links of pages")
-    .long("Which links are followed. listing: pages are listings of directories, and only the entries directly below a directory are found. page: pages are web pages; all links are followed that stay below the start, or that --span-hosts or --domains allows; embedded files (images, scripts) are found too. The target of a link is found when it has answered: a page after a GET, anything else after a HEAD. Embedded files are not requested, unless a test needs to know more. -prune stops at the links of a page. The depth is that of the path, not the number of links.")
+    .long("Which links are followed. listing: pages are listings of directories, and only the entries directly below a directory are found. page: pages are web pages; all links are followed that stay below the start, or that --span-hosts or --domains allows; embedded files (images, scripts) are found too. The target of a link is found when it has answered: a page after a GET, anything else after a HEAD. Embedded files are not requested, unless a test needs to know more. -prune stops at the links of a page. The depth is that of the path, not the number of links. A URL that cannot be read is reported with the page that links to it.")
     .default("listing"),
     Opt::text(&["--starts-from"], &[file("FILE|-")], starts_from)
         .short("start from the URLs in a file; - is standard input")
         .long("Start from the URLs in this file, one in each line; - is standard input. If the file contains a NUL, the URLs end with NULs. Empty lines are ignored."),
+    Opt::text(&["--retry-unread"], &[file("FILE")], |args: &mut Args, value| {
+        args.retry_unread(Path::new(value)).map_err(|error| error.0)
+    })
+    .short("start from the URLs in a file of --unread")
+    .long("Start from the URLs in this file, which --unread of an earlier search has written, to read what is missing. A URL is a start like any other: its depth is 0, and what is below it is found. An empty file is a search without starts, and finds nothing."),
     Opt::text(&["--sitemap"], &[any("URL")], |args: &mut Args, value| {
         args.sitemap(value).map_err(|error| error.0)
     })
@@ -152,6 +157,24 @@ const SCOPE: &[Opt<Args>] = &[
         .short("how deep directories can be before they are left out")
         .long("How deep below its start a directory can be. Deeper ones are reported as unread, and the exit status is 1, unlike with -maxdepth, which asks for a shallow search.")
         .default("100"),
+    Opt::text(&["--max-pages"], &[any("N")], |args: &mut Args, value| {
+        let most = number(value)?;
+        args.find(|find| find.linked_pages(most));
+        args.identify_option("--max-pages", value);
+        Ok(())
+    })
+        .short("with --links page: how many pages of a host are read")
+        .long("With --links page, how many pages of one host links may lead to. Pages without end, such as those of a calendar, end there: the first further page is reported as unread, and the exit status is 1.")
+        .default("100000"),
+    Opt::text(&["--nofollow"], &[one_of("on|off", &["on", "off"])], |args: &mut Args, value| {
+        let obeys = on_or_off(value)?;
+        args.find(|find| find.nofollow(obeys));
+        args.identify_option("--nofollow", value);
+        Ok(())
+    })
+        .short("whether links marked nofollow are left out")
+        .long("With --links page, whether links are left out that have rel=nofollow, and all links of pages with <meta name=robots content=nofollow>. Images and other parts of a page are found in any case.")
+        .default("on"),
     Opt::flag(&["--accept-pages"], |args: &mut Args| {
         args.find(Find::accept_pages);
         args.identify("--accept-pages");
@@ -210,16 +233,16 @@ const HOSTS: &[Opt<Args>] = &[
 ];
 
 const OUTPUT: &[Opt<Args>] = &[
-    Opt::flag(&["-0", "--null"], |args: &mut Args| args.output.format = Format::Nul)
+    Opt::flag(&["-0", "--null"], |args: &mut Args| args.format(Format::Nul))
         .short("end each result with a NUL instead of a newline")
         .long("End each result with a NUL instead of a newline, for xargs -0."),
-    Opt::flag(&["--json"], |args: &mut Args| args.output.format = Format::Json)
+    Opt::flag(&["--json"], |args: &mut Args| args.format(Format::Json))
         .short("one JSON object in each line")
         .long("Print one JSON object in each line, with these fields: url; type (f or d); path; name; depth; parent (the URL of the directory that lists the entry; null for a start); size (null if it is not known exactly); size_lo and size_hi (the smallest and largest possible size); mtime (RFC 3339; null if the time zone of the listing is not known); mtime_lo and mtime_hi; mtime_precision (second, minute, day or unsure); listing (the software whose listing shows the entry; null for a start); status (of the server's answer about the entry; null if only a listing shows it); attempts (requests until the answer that shows the entry); seconds (the time of the last of these requests). URLs that could not be read are reported on standard error only."),
-    Opt::flag(&["--csv"], |args: &mut Args| args.output.format = Format::Csv)
+    Opt::flag(&["--csv"], |args: &mut Args| args.format(Format::Csv))
         .short("CSV with a header")
         .long("Print CSV (RFC 4180) with a header and the fields of --json in the same order; a null is empty. Control characters in names are escaped, and an apostrophe is put before text that a spreadsheet would read as a formula."),
-    Opt::flag(&["--tree"], |args: &mut Args| args.output.format = Format::Tree)
+    Opt::flag(&["--tree"], |args: &mut Args| args.format(Format::Tree))
         .short("a picture of the hierarchy, at the end")
         .long("Print a picture of the hierarchy in the style of tree(1), with the sizes of files and the counts. It is printed at the end, and all results are kept in memory until then."),
     Opt::flag(&["--sort"], |args: &mut Args| args.output.sort = true)
@@ -236,6 +259,9 @@ const OUTPUT: &[Opt<Args>] = &[
     Opt::flag(&["--overwrite"], |args: &mut Args| args.find(Find::overwrite))
         .short("replace downloaded files that differ")
         .long("With --download, replace files that differ from those of the server."),
+    Opt::flag(&["--strict-sizes"], |args: &mut Args| args.find(Find::strict_sizes))
+        .short("download only files of the size in the listing")
+        .long("With --download, a file whose size is not that of the listing is an error. Without this option, the listing may be older than the file: the file is taken if the server announces its length and sends all of it, with a warning."),
 ];
 
 const REPORT: &[Opt<Args>] = &[
@@ -253,6 +279,12 @@ const REPORT: &[Opt<Args>] = &[
     .short("at the end: text, json, json:FILE or none")
     .long("The summary at the end. text: one line on standard error. json: an object as the last line of standard output. json:FILE: the same object in a file. none: no summary.\nThe object has one field, summary, with these fields: complete (whether everything was read); ending (finished, quit or stopped); matched, undecided and actions_failed; downloads (null without --download; else wanted, saved, resumed, kept, failed, and bytes written); files, directories and directories_done; requests, retries, unread, unread_by_class and failed_attempts_by_class; bytes; seconds, and parts of it: seconds_waiting_for_hosts, seconds_held_back (by rates, delays and back-off) and seconds_computing; requests_per_second; latency_seconds (p50, p95, p99, max); connections_opened and connections_reused; hosts, with the same fields for each host; and status_classes, the numbers of answers with statuses 1xx to 5xx.")
     .default("text"),
+    Opt::text(&["--unread"], &[file("FILE")], |args: &mut Args, value| {
+        args.output.unread = Some(value.into());
+        Ok(())
+    })
+    .short("write what could not be read to a file, as JSON lines")
+    .long("Write what could not be read to this file: one JSON object in each line, with the fields url, cause (as on standard error) and class (as in the summary). The file is made even if everything is read. See --retry-unread."),
     Opt::new(&["--report"], &[one_of("text|html", &["text", "html"]), file("FILE")], Set::Texts(|args: &mut Args, value, next| {
         match value {
             "text" => args.output.text_report = true,

@@ -1,7 +1,7 @@
 //! What the verbs of an operator share: how they are declared, their options, and how they end.
 
 use std::ffi::OsString;
-use std::io::{self, Write as _};
+use std::io;
 use std::marker::PhantomData;
 use std::process::ExitCode;
 
@@ -15,11 +15,10 @@ use crate::cli::option::{Opt, Section, any, one_of};
 use crate::cli::parse::{CommandLine, Syntax, UsageError, parse};
 use crate::cli::{self, FAILED, USAGE, wrong_usage};
 use crate::store::{Place, StoreError};
-use crate::terminal;
-use crate::values;
 use crate::watch::config::{Loaded, environment};
 use crate::watch::control::{ControlError, Hand, Schedules, live_status};
 use crate::watch::hands::{ExportError, Live, Reader, Shape};
+use crate::{stdout, terminal, values};
 
 /// A verb of an operator.
 pub(super) trait Spec: Sized + 'static {
@@ -422,8 +421,7 @@ pub(super) fn moment(
 
 /// Prints a text on standard output.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    Ok(out.write_all(text.as_bytes()).and_then(|()| out.flush())?)
+    Ok(stdout::write(text.as_bytes())?)
 }
 
 const STATES: &[&str] = &[

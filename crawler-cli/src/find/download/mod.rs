@@ -21,6 +21,7 @@ use super::cause::{Cause, Failure};
 use super::fault::Fault;
 use super::found::{Found, How, Saved};
 use super::host_crawl::{Counts, FetchId};
+use super::path;
 use super::policy::Policy;
 use super::range::{Precision, SizeRange, TimeRange};
 use super::scope::Scope;
@@ -57,12 +58,20 @@ impl Destination {
     }
 }
 
+/// Which files are taken, and which are replaced.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FileRules {
+    /// Files that differ from the server's are replaced.
+    pub(super) overwrite: bool,
+    /// A file of another size than in the listing is not taken.
+    pub(super) strict_sizes: bool,
+}
+
 /// What the downloads of all hosts share.
 #[derive(Debug)]
 pub(super) struct Store {
     to: Destination,
-    /// Whether files that differ from the server's are replaced.
-    overwrite: bool,
+    rules: FileRules,
     /// The base of file names, if there is exactly one start.
     base: Option<Base>,
     /// The URLs to which redirects may lead.
@@ -73,10 +82,10 @@ pub(super) struct Store {
 }
 
 impl Store {
-    pub(super) fn new(to: Destination, overwrite: bool, base: Option<Base>, scope: Scope) -> Self {
+    pub(super) fn new(to: Destination, rules: FileRules, base: Option<Base>, scope: Scope) -> Self {
         Self {
             to,
-            overwrite,
+            rules,
             base,
             scope,
             claims: Claims::default(),
@@ -139,6 +148,11 @@ pub(super) struct Tally {
 }
 
 impl Tally {
+    /// Takes back that files have failed: they are asked for again. Returns whether there were any.
+    pub(super) fn retry(&mut self) -> bool {
+        std::mem::take(&mut self.counts.failed) > 0
+    }
+
     /// Files and bytes.
     pub(super) fn counts(&self) -> DownloadCounts {
         self.counts
@@ -160,8 +174,10 @@ impl Tally {
 pub(super) enum Change {
     /// A file was added.
     Wanted(Wanted),
-    /// The file of this URL is complete, or was given up.
+    /// The file of this URL is complete.
     Over(String),
+    /// The file of this URL was given up. A later run may ask for it again.
+    Failed(String),
 }
 
 /// A file to download.
@@ -574,7 +590,9 @@ impl Downloads {
             let failed = Failed::new(cause.class(), FailureScope::Request);
             return self.go_on(now, flight, failed, cause, politeness, visitor);
         }
-        match flight.task.wanted.size.filter(|size| came < size.lo) {
+        let needs_size = store.rules.strict_sizes || flight.length.is_none();
+        let listed = flight.task.wanted.size.filter(|_| needs_size);
+        match listed.filter(|size| came < size.lo) {
             Some(size) => self.give_up(&flight.task, &wrong_length(size, came), visitor),
             None => self.finish(flight, store, visitor),
         }
@@ -646,7 +664,7 @@ impl Downloads {
     }
 
     fn differs(&mut self, task: Task, store: &Store, visitor: &mut dyn Visitor) {
-        if store.overwrite {
+        if store.rules.overwrite {
             return self.again(Step::Fetch, task);
         }
         let path = store.to.root.path_of(&task.name);
@@ -693,7 +711,7 @@ impl Downloads {
             0 => How::Fetched,
             at => How::Resumed(at),
         };
-        match partial.finish(modified, store.overwrite) {
+        match partial.finish(modified, store.rules.overwrite) {
             Ok(()) => self.saved(&task, length, how, store, visitor),
             // Another process was faster.
             Err(_) if store.has_same(&task.name, length, modified) => {
@@ -727,13 +745,16 @@ impl Downloads {
             file: &store.to.root.path_of(&task.name),
             length,
             how,
+            listed: task.wanted.size.filter(|size| !size.contains(length)),
         });
     }
 
     fn give_up(&mut self, task: &Task, cause: &Cause, visitor: &mut dyn Visitor) {
         let url = task.wanted.url.as_str();
         self.counts.take_left(task.left);
-        self.note_over(url);
+        if let Some(journal) = &mut self.journal {
+            journal.push(Change::Failed(url.to_owned()));
+        }
         self.counts.failed += 1;
         visitor.not_downloaded(url, cause);
     }
@@ -885,7 +906,7 @@ fn begin(
     {
         return Err(Cause::Encoded(coding.escape_ascii().to_string()));
     }
-    if let (Some(size), Some(length)) = (task.wanted.size, length)
+    if let (true, Some(size), Some(length)) = (store.rules.strict_sizes, task.wanted.size, length)
         && !(size.lo..=size.hi).contains(&length)
     {
         return Err(wrong_length(size, length));
@@ -914,7 +935,9 @@ fn begin(
 fn append(flight: &mut ActiveDownload, bytes: &[u8], store: &mut Store) -> Option<Cause> {
     let partial = flight.partial.as_mut()?;
     let came = partial.length() + bytes.len() as u64;
-    if let Some(size) = flight.task.wanted.size.filter(|size| came > size.hi) {
+    // Without a length of its own, an answer could go on for ever.
+    let needs_size = store.rules.strict_sizes || flight.length.is_none();
+    if needs_size && let Some(size) = flight.task.wanted.size.filter(|size| came > size.hi) {
         return Some(wrong_length(size, came));
     }
     let written = partial.write(bytes);
@@ -933,10 +956,8 @@ fn redirect_target(task: &Task, location: Option<&[u8]>, scope: &Scope) -> Resul
     let to = reference.and_then(|reference| from.join(reference).ok());
     let mut to = to.ok_or(Cause::NoLocation)?;
     to.set_fragment(None);
-    // Credentials in a redirect are not used. The setters fail only for URLs without a host.
-    let _ = to.set_username("");
-    let _ = to.set_password(None);
-    if let Err(why) = scope.judge(&to) {
+    path::forget_credentials(&mut to);
+    if let Err(why) = scope.judge_redirect(&to) {
         return Err(Cause::Download(Fault::Outside(to.into(), why)));
     }
     if from.scheme() == "https" && to.scheme() != "https" {

@@ -42,7 +42,10 @@ impl World {
         Self {
             store: Store::new(
                 to,
-                overwrite,
+                FileRules {
+                    overwrite,
+                    strict_sizes: false,
+                },
                 Some(Base::of(&start, Follow::Listings)),
                 scope,
             ),
@@ -196,6 +199,7 @@ fn the_size_must_be_the_listed_one() {
     let size = |lo, hi| Some(SizeRange { lo, hi });
     // Known from the head: the body is not read.
     let mut world = World::new();
+    world.store.rules.strict_sizes = true;
     world.want_listed("x", size(5, 5), None);
     let id = world.expect("GET http://h/pub/x");
     assert_eq!(world.head(id, &ok(Some(4))), Body::Unwanted);

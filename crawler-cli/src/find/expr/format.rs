@@ -118,19 +118,28 @@ impl Format {
 
     /// Writes the text for an entry. For a terminal, control characters in names are escaped.
     pub(super) fn write(&self, found: &Found<'_>, terminal: bool, out: &mut Vec<u8>) {
+        // One mark says that the zone of all times is not known.
+        let mut is_marked = false;
         for piece in &self.pieces {
             match piece {
                 Piece::Literal(bytes) => out.extend_from_slice(bytes),
                 Piece::Field(spec, Field::Depth) => spec.number(found.depth, out),
                 Piece::Field(spec, field) => {
-                    spec.text(&self.field(*field, found, terminal), out);
+                    let text = self.field(*field, found, terminal, &mut is_marked);
+                    spec.text(&text, out);
                 }
                 Piece::Stop => return,
             }
         }
     }
 
-    fn field(&self, field: Field, found: &Found<'_>, terminal: bool) -> Vec<u8> {
+    fn field(
+        &self,
+        field: Field,
+        found: &Found<'_>,
+        terminal: bool,
+        is_marked: &mut bool,
+    ) -> Vec<u8> {
         let name = |name: &[u8]| match terminal {
             true => terminal::neutralise_bytes(name, Keep::Nothing),
             false => name.to_vec(),
@@ -144,12 +153,14 @@ impl Format {
             Field::Size(unit) => size(found, unit).into(),
             Field::Depth => found.depth.to_string().into(),
             Field::Kind => kind(found.kind).into(),
-            Field::Time(form, period) => time(found.modified, period, |seconds| {
-                strftime(seconds, form, &self.zone)
-            }),
-            Field::Seconds => time(found.modified, i64::MAX, |seconds| {
-                Some(format!("{seconds}{FRACTION}"))
-            }),
+            Field::Time(form, period) => {
+                let show = |seconds, zone: &_| strftime(seconds, form, zone);
+                time(found.modified, period, &self.zone, is_marked, show)
+            }
+            Field::Seconds => {
+                let show = |seconds, _: &_| Some(format!("{seconds}{FRACTION}"));
+                time(found.modified, i64::MAX, &self.zone, is_marked, show)
+            }
         }
     }
 }
@@ -161,11 +172,12 @@ pub(super) fn write_ls(found: &Found<'_>, clock: &Clock, out: &mut Vec<u8>) {
         Kind::File => '-',
         Kind::Directory => 'd',
     };
-    let date = time(found.modified, i64::MAX, |seconds| {
+    let show = |seconds, zone: &_| {
         let recent = seconds > clock.now - HALF_A_YEAR && seconds <= clock.now + AN_HOUR;
         let form = if recent { "%b %e %H:%M" } else { "%b %e  %Y" };
-        strftime(seconds, form, &clock.zone)
-    });
+        strftime(seconds, form, zone)
+    };
+    let date = time(found.modified, i64::MAX, &clock.zone, &mut false, show);
     let line = format!(
         "{:>9} {:>6} {letter}????????? {:>3} {:<8} {:<8} {:>8} {:>12} {}\n",
         "?",
@@ -363,10 +375,23 @@ fn strftime(seconds: i64, form: &str, zone: &TimeZone) -> Option<String> {
     jiff::fmt::strtime::format(form, &time).ok()
 }
 
-/// The output of `show`, if it is the same for the whole interval; else the output for the earliest time with a `~`.
-fn time(range: Option<TimeRange>, period: i64, show: impl Fn(i64) -> Option<String>) -> Vec<u8> {
+/// The output of `show`, if it is the same for the whole interval; else the output for the earliest time with a `~`. A
+/// time of a listing whose zone is not known is shown as the listing has it, with a `~` unless there `is_marked` one.
+fn time(
+    range: Option<TimeRange>,
+    period: i64,
+    zone: &TimeZone,
+    is_marked: &mut bool,
+    show: impl Fn(i64, &TimeZone) -> Option<String>,
+) -> Vec<u8> {
     let shown = range.and_then(|range| {
-        let (lo, hi) = (show(range.lo)?, show(range.hi)?);
+        if let Some(listed) = range.as_listed() {
+            let text = show(listed, &TimeZone::UTC)?;
+            let mark = if *is_marked { "" } else { "~" };
+            *is_marked = true;
+            return Some(format!("{mark}{text}"));
+        }
+        let (lo, hi) = (show(range.lo, zone)?, show(range.hi, zone)?);
         let exact = lo == hi && range.hi.saturating_sub(range.lo) < period;
         Some(if exact { lo } else { format!("~{lo}") })
     });
@@ -592,6 +617,12 @@ mod tests {
                 "~86399.0000000000|~1970-01-01|~23:59|~59.0000000000",
             ),
             (i64::MIN, 0, "?|?|?|?"),
+            // The listing has 1970-01-02 10:17, in a zone that is not known.
+            (
+                123_420 - 14 * 3600,
+                123_479 + 12 * 3600,
+                "~123420.0000000000|1970-01-02|10:17|00.0000000000",
+            ),
         ] {
             let found = Found {
                 modified: Some(TimeRange { lo, hi }),

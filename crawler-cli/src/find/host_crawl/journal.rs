@@ -28,6 +28,8 @@ pub enum Change {
     /// A listing of this task was handled up to this place. The text of the listing is given with the first such
     /// change.
     Listing(u64, Option<String>, ListingProgress),
+    /// A URL was given up. The task with this number and text asks for it again in a later run.
+    Failed(u64, String),
     /// A directory became known.
     Known(u128),
 }
@@ -51,11 +53,30 @@ pub struct Snapshot {
     pub(super) heads: bool,
     pub(super) counts: Counts,
     pub(super) sitemaps: bool,
+    /// Pages that links led to.
+    #[serde(default)]
+    pub(super) linked_pages: u64,
     /// The directories that links added to the starts, and whether each is itself a finding.
     pub(super) starts: Vec<(String, bool)>,
 }
 
 impl Snapshot {
+    /// Takes back that the URLs of these [tasks](Change::Failed) were given up: they are asked for again.
+    ///
+    /// # Errors
+    /// A text that is not a task.
+    pub fn retry(&mut self, failed: &[String]) -> Result<(), String> {
+        for text in failed {
+            let task = JournaledTask::parse(text)?;
+            self.counts.unread = self.counts.unread.saturating_sub(1);
+            if task.kind.is_of_directory() {
+                let done = &mut self.counts.directories_done;
+                *done = done.saturating_sub(1);
+            }
+        }
+        Ok(())
+    }
+
     /// The counts of the crawl.
     pub fn counts(&self) -> Counts {
         self.counts
@@ -98,6 +119,8 @@ pub(super) struct JournaledTask {
     start: usize,
     depth: u32,
     redirects: u32,
+    #[serde(default)]
+    from: Option<String>,
     is_found: bool,
     above: Vec<u64>,
     open: Option<JournaledEntry>,
@@ -142,6 +165,7 @@ impl JournaledTask {
             start: task.start,
             depth: task.depth,
             redirects: task.redirects,
+            from: task.from.as_deref().map(str::to_owned),
             is_found: task.is_found,
             above: Ancestors::listings(task.above.as_ref()).collect(),
             open: task.open.as_ref().map(|open| JournaledEntry {
@@ -159,6 +183,7 @@ impl JournaledTask {
             number,
             path: self.path,
             redirects: self.redirects,
+            from: self.from.map(Into::into),
             is_found: self.is_found,
             above: Ancestors::of(self.above),
             open: self.open.map(|open| {
@@ -289,6 +314,22 @@ impl Journal {
     pub(super) fn forget(&mut self, number: u64) {
         if self.on && number != 0 {
             self.changes.push(Change::Done(number));
+        }
+    }
+
+    /// The task is given up; a later run may ask for its URL again. What there is to report was reported.
+    pub(super) fn fail(&mut self, task: &Task) {
+        // An entry that was decided would be reported twice.
+        let is_entry = task.kind == TaskKind::File
+            || (matches!(task.kind, TaskKind::Unknown(_)) && task.open.is_some());
+        if self.on && !is_entry {
+            let task = JournaledTask {
+                open: None,
+                redirects: 0,
+                ..JournaledTask::of(task)
+            };
+            let number = self.number();
+            self.changes.push(Change::Failed(number, text(&task)));
         }
     }
 

@@ -16,7 +16,7 @@ use crate::find::cause::Cause;
 use crate::find::expr::{Memo, Verdict};
 use crate::find::found::Kind;
 use crate::find::link::{Ancestors, Link, LinkKind};
-use crate::find::listing::{self, Links, PageError, Shape, SitemapLimits};
+use crate::find::listing::{self, Links, PageError, Reference, Shape, SitemapLimits};
 use crate::find::path;
 use crate::find::policy::Follow;
 use crate::find::range::SizeRange;
@@ -145,7 +145,8 @@ impl HostCrawl {
             _ => TaskKind::Directory,
         };
         let task = Task::new(place.target.clone(), kind, start, depth);
-        let task = task.redirected(link.chain.clone());
+        let mut task = task.redirected(link.chain.clone());
+        task.from.clone_from(&link.from);
         let open = UndecidedEntry {
             memo: Memo::new(),
             listing: link.listing,
@@ -218,7 +219,15 @@ impl HostCrawl {
             cause
         } else if is_page && !self.is_allowed(&task.target) {
             &Cause::Robots
+        } else if is_page && self.linked_pages >= limits.linked_pages {
+            // The first one is named; with all others, the list could be without end.
+            if self.know("left:pages") {
+                let cause = Cause::TooManyLinkedPages(limits.linked_pages);
+                self.unread(&task.target, &cause, visitor);
+            }
+            return;
         } else if is_page {
+            self.linked_pages += 1;
             self.mark(&mark);
             task.is_found = !self.know(&place.key);
             task.open = Some(Box::new(open));
@@ -285,13 +294,24 @@ impl HostCrawl {
             let cause = Cause::OverlongLinks(links.overlong, limit);
             self.unread(&target, &cause, visitor);
         }
-        for found in links.urls {
+        let leaves_out = |link: &Reference| {
+            let is_marked = links.is_nofollow || link.is_nofollow;
+            self.policy.nofollow && is_marked && !link.is_embedded
+        };
+        let followed: Vec<Reference> = links
+            .urls
+            .into_iter()
+            .filter(|link| !leaves_out(link))
+            .collect();
+        let from: Option<Arc<str>> = self.absolute(&target).map(|url| url.as_str().into());
+        for found in followed {
             let kind = match found.is_embedded {
                 true => LinkKind::File,
                 false => LinkKind::Page,
             };
             let link = Link {
                 listing: Some(Shape::Page),
+                from: from.clone(),
                 ..Link::new(found.url, kind)
             };
             self.lead(now, link, visitor);
@@ -356,6 +376,12 @@ impl HostCrawl {
         };
         let to = match self.moved_to(&task, reply.location) {
             Ok(to) => to,
+            Err(Cause::RedirectLoop) if self.is_gate(reply) => {
+                return self.queue(Task {
+                    redirects: task.redirects + 1,
+                    ..task
+                });
+            }
             Err(cause) => return self.give_up(now, task, &cause, visitor),
         };
         if let Err(cause) = self.note_move(&task, &to) {
@@ -415,6 +441,7 @@ impl HostCrawl {
         let to = text.and_then(|text| from.join(text).ok());
         let mut to = to.ok_or(Cause::NoLocation)?;
         to.set_fragment(None);
+        path::forget_credentials(&mut to);
         if to == from || Ancestors::listings(task.above.as_ref()).any(|url| url == hash(&to)) {
             return Err(Cause::RedirectLoop);
         }
@@ -433,7 +460,7 @@ impl HostCrawl {
     }
 
     /// The chain of redirects up to and including this URL.
-    fn chain_of(&self, task: &Task) -> Option<Arc<Ancestors>> {
+    pub(super) fn chain_of(&self, task: &Task) -> Option<Arc<Ancestors>> {
         let url = self.absolute(&task.target)?;
         let redirected = task.above.clone().filter(|_| task.redirects > 0);
         Some(Arc::new(Ancestors {

@@ -49,6 +49,8 @@ pub struct Reply<'a> {
     pub status: u16,
     /// `Location`
     pub location: Option<&'a [u8]>,
+    /// Whether there is a `Set-Cookie`.
+    pub sets_cookie: bool,
     /// `Retry-After`
     pub retry_after: Option<&'a [u8]>,
     /// `Date`: a `Retry-After` with a date is relative to it.
@@ -81,6 +83,7 @@ impl<'a> Reply<'a> {
         Self {
             status: response.status(),
             location: response.header("Location"),
+            sets_cookie: response.header("Set-Cookie").is_some(),
             retry_after: response.header("Retry-After"),
             date: response.header("Date"),
             content_type: response.header("Content-Type"),

@@ -71,6 +71,8 @@ pub struct HostCrawl {
     journal: Journal,
     counts: Counts,
     trials: Trials,
+    /// Pages that links led to.
+    linked_pages: u64,
     /// Whether there are sitemaps. They may name what listings show too, so the crawl has to remember what was found.
     has_sitemaps: bool,
     /// Whether requests of another part, such as downloads, wait for robots.txt.
@@ -147,6 +149,7 @@ impl HostCrawl {
             journal: Journal::default(),
             counts: Counts::default(),
             trials: Trials::default(),
+            linked_pages: 0,
             has_sitemaps: false,
             robots_wanted: false,
             given_up: None,
@@ -409,12 +412,11 @@ impl HostCrawl {
                 return self.give_up_rest(now, cause, visitor);
             }
             TaskKind::Trial => return self.untried(now, task.number, visitor),
-            TaskKind::Start | TaskKind::Directory | TaskKind::Link => {
-                self.counts.directories_done += 1;
-            }
-            TaskKind::Page | TaskKind::Unknown(_) | TaskKind::File | TaskKind::Sitemap => {}
+            kind => self.counts.directories_done += u64::from(kind.is_of_directory()),
         }
-        self.unread(&task.target, cause, visitor);
+        self.journal.fail(&task);
+        let url = self.url(&task.target);
+        self.leave_out_from(&url, cause, task.from.as_deref(), visitor);
         self.close(now, task, visitor);
     }
 
@@ -425,8 +427,19 @@ impl HostCrawl {
 
     /// Reports a URL, perhaps of another host, that will not be read.
     pub fn leave_out(&mut self, url: &str, cause: &Cause, visitor: &mut dyn Visitor) {
+        self.leave_out_from(url, cause, None, visitor);
+    }
+
+    /// Reports a URL that a link of the page `from` leads to.
+    fn leave_out_from(
+        &mut self,
+        url: &str,
+        cause: &Cause,
+        from: Option<&str>,
+        visitor: &mut dyn Visitor,
+    ) {
         self.counts.unread += 1;
-        visitor.unread(Unread { url, cause });
+        visitor.unread(Unread { url, cause, from });
     }
 
     fn absolute(&self, target: &str) -> Option<Url> {

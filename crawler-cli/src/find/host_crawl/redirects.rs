@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use url::Url;
+
 use super::entries::ProbeResult;
 use super::messages::Reply;
 use super::task::{Task, TaskKind, UndecidedEntry};
@@ -64,12 +66,26 @@ impl HostCrawl {
             Ok(target) => target,
             // The name redirects elsewhere: it exists, but is not a directory here.
             Err(Cause::Elsewhere(_)) if named => return self.exists(now, task, probed, visitor),
+            Err(Cause::Elsewhere(to)) if let Some(target) = self.other_directory(&task, &to) => {
+                let chain = self.chain_of(&task);
+                self.counts.directories_done += 1;
+                return match self.is_allowed(&target) {
+                    true => self.add_start_at(&target, chain),
+                    false => self.leave_out_once(&to, &Cause::Robots, visitor),
+                };
+            }
             Err(cause @ Cause::Elsewhere(_)) => {
                 return match self.moves_elsewhere(&task, reply.location, visitor) {
                     Ok(true) => self.moved(now, task, visitor),
                     Ok(false) => self.give_up(now, task, &cause, visitor),
                     Err(cause) => self.give_up(now, task, &cause, visitor),
                 };
+            }
+            Err(Cause::RedirectLoop) if self.is_gate(reply) => {
+                return self.queue(Task {
+                    redirects: task.redirects + 1,
+                    ..task
+                });
             }
             Err(cause) => return self.give_up(now, task, &cause, visitor),
         };
@@ -152,6 +168,20 @@ impl HostCrawl {
         }
     }
 
+    /// Whether a redirect of a page to itself is a gate, which lets pass who sends its cookie.
+    pub(super) fn is_gate(&self, reply: &Reply<'_>) -> bool {
+        self.policy.keeps_cookies && reply.sets_cookie
+    }
+
+    /// The directory of this host that takes the place of a start, which redirects to it.
+    fn other_directory(&self, task: &Task, to: &str) -> Option<String> {
+        let to = Url::parse(to).ok()?;
+        let is_here = to.origin() == self.origin().origin() && to.path().ends_with('/');
+        let is_plain = to.query().is_none_or(listing::is_sort_query);
+        let is_start = task.kind == TaskKind::Start && self.policy.follow == Follow::Listings;
+        (is_start && is_here && is_plain).then(|| to.path().to_owned())
+    }
+
     /// The path to which a redirect leads, if the crawl may go there.
     pub(super) fn redirect_target(
         &self,
@@ -164,7 +194,8 @@ impl HostCrawl {
         }
         let page = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
         let reference = std::str::from_utf8(location).map_err(|_| Cause::NoLocation)?;
-        let to = page.join(reference).map_err(|_| Cause::NoLocation)?;
+        let mut to = page.join(reference).map_err(|_| Cause::NoLocation)?;
+        path::forget_credentials(&mut to);
         let same_host = to.origin() == self.origin().origin();
         let plain = to.query().is_none_or(listing::is_sort_query);
         let segments: Vec<String> = to.path().split('/').map(path::normalise_segment).collect();

@@ -37,6 +37,7 @@ impl HostCrawl {
             heads: self.probes.uses_head(),
             counts: self.counts,
             sitemaps: self.has_sitemaps,
+            linked_pages: self.linked_pages,
             starts: self.starts.added(),
         }
     }
@@ -57,6 +58,7 @@ impl HostCrawl {
         self.seen.restore(snapshot.seeds, known);
         self.probes.restore(snapshot.heads, snapshot.clock);
         self.has_sitemaps |= snapshot.sitemaps;
+        self.linked_pages = snapshot.linked_pages;
         self.counts = snapshot.counts;
         self.queue.take_ready();
         for (number, text, place) in held {

@@ -28,6 +28,8 @@ pub(super) struct Task {
     pub(super) depth: u32,
     pub(super) attempts: Attempts,
     pub(super) redirects: u32,
+    /// The URL of the page that has the link to it.
+    pub(super) from: Option<Arc<str>>,
     /// Whether `HEAD` failed; see [`FetchKind::First`].
     pub(super) by_get: bool,
     /// For a link: whether it leads to a page, by its name or by the server's reply.
@@ -53,6 +55,7 @@ impl Task {
             depth,
             attempts: Attempts::default(),
             redirects: 0,
+            from: None,
             by_get: false,
             open: None,
             above: None,
@@ -133,6 +136,13 @@ pub(super) enum TaskKind {
     Link,
     /// A sitemap.
     Sitemap,
+}
+
+impl TaskKind {
+    /// Whether a directory, or a page with links, is done when the task is.
+    pub(super) fn is_of_directory(self) -> bool {
+        matches!(self, Self::Start | Self::Directory | Self::Link)
+    }
 }
 
 /// What a listing said about an entry about which the expression is undecided.

@@ -16,6 +16,8 @@ use crate::markup::links::{Form, StartTag, candidates, refreshed};
 pub struct Links {
     /// The http and https URLs without fragments, in the order of the page. Each URL occurs once.
     pub urls: Vec<Reference>,
+    /// Whether the page asks robots not to follow its links: `<meta name="robots" content="nofollow">`, or `none`.
+    pub is_nofollow: bool,
     /// Number of links that were left out because their URL is longer than [`PageLimits::url_bytes`].
     pub overlong: usize,
 }
@@ -27,6 +29,8 @@ pub struct Reference {
     pub url: Url,
     /// Whether the URL is a part of the page only, such as an image, and not the target of a link.
     pub is_embedded: bool,
+    /// Whether each link to the URL has `rel="nofollow"`.
+    pub is_nofollow: bool,
 }
 
 /// Whether the name in a request target is typical of an HTML page: no extension, or one of the usual ones.
@@ -72,6 +76,8 @@ struct LinkCollector<'a, 'd> {
     /// The `href` of the `<base>` whose start tag is read.
     base_href: Option<Raw<'d>>,
     in_base: bool,
+    /// The attributes of the start tag that say what robots may follow.
+    robots: RobotsTag<'d>,
     /// Bytes of all URLs so far.
     bytes: usize,
     /// Index of each URL in `links`. The key is a pair of hashes of the URL.
@@ -90,6 +96,7 @@ impl<'a, 'd> LinkCollector<'a, 'd> {
             tag: StartTag::default(),
             base_href: None,
             in_base: false,
+            robots: RobotsTag::default(),
             bytes: 0,
             seen: HashMap::new(),
             hashers: [RandomState::new(), RandomState::new()],
@@ -137,11 +144,19 @@ impl<'a, 'd> LinkCollector<'a, 'd> {
         let hashes = [&self.hashers[0], &self.hashers[1]].map(|state| state.hash_one(url.as_str()));
         match self.seen.entry(hashes) {
             // A URL that is linked anywhere on the page is not only embedded.
-            Entry::Occupied(seen) => self.links.urls[*seen.get()].is_embedded &= is_embedded,
+            Entry::Occupied(seen) => {
+                let known = &mut self.links.urls[*seen.get()];
+                known.is_embedded &= is_embedded;
+                known.is_nofollow &= self.robots.is_nofollow();
+            }
             Entry::Vacant(new) => {
                 self.bytes += url.as_str().len();
                 new.insert(self.links.urls.len());
-                self.links.urls.push(Reference { url, is_embedded });
+                self.links.urls.push(Reference {
+                    url,
+                    is_embedded,
+                    is_nofollow: self.robots.is_nofollow(),
+                });
             }
         }
     }
@@ -153,10 +168,60 @@ impl LinkCollector<'_, '_> {
     }
 }
 
+/// The attributes of a start tag that say what robots may follow.
+#[derive(Default)]
+struct RobotsTag<'d> {
+    is_link: bool,
+    is_meta: bool,
+    rel: Option<Raw<'d>>,
+    name: Option<Raw<'d>>,
+    content: Option<Raw<'d>>,
+}
+
+impl<'d> RobotsTag<'d> {
+    fn of(element: &[u8]) -> Self {
+        Self {
+            is_link: matches!(element, b"a" | b"area"),
+            is_meta: element == b"meta",
+            ..Self::default()
+        }
+    }
+
+    fn attribute(&mut self, name: &[u8], value: Raw<'d>) {
+        let place = match name {
+            b"rel" if self.is_link => &mut self.rel,
+            b"name" if self.is_meta => &mut self.name,
+            b"content" if self.is_meta => &mut self.content,
+            _ => return,
+        };
+        // The first one counts.
+        place.get_or_insert(value);
+    }
+
+    fn is_nofollow(&self) -> bool {
+        has_word(self.rel, |byte| byte.is_ascii_whitespace(), &[b"nofollow"])
+    }
+
+    fn is_nofollow_page(&self) -> bool {
+        let is_separator = |byte: u8| byte == b',' || byte.is_ascii_whitespace();
+        has_word(self.name, is_separator, &[b"robots"])
+            && has_word(self.content, is_separator, &[b"nofollow", b"none"])
+    }
+}
+
+/// Whether a value has one of these words.
+fn has_word(value: Option<Raw<'_>>, is_separator: impl Fn(u8) -> bool, words: &[&[u8]]) -> bool {
+    let Some(value) = value else { return false };
+    let value = value.decode();
+    let mut parts = value.split(|byte| is_separator(*byte));
+    parts.any(|part| words.iter().any(|word| part.eq_ignore_ascii_case(word)))
+}
+
 impl<'d> Sink<'d> for LinkCollector<'_, 'd> {
     fn open(&mut self, name: &[u8]) {
         self.tag.begin(name);
         self.in_base = name == b"base";
+        self.robots = RobotsTag::of(name);
         self.base_href = None;
     }
 
@@ -164,6 +229,7 @@ impl<'d> Sink<'d> for LinkCollector<'_, 'd> {
         if self.in_base && name == b"href" {
             self.base_href.get_or_insert(value);
         }
+        self.robots.attribute(name, value);
         self.tag.attribute(name, value);
     }
 
@@ -173,6 +239,7 @@ impl<'d> Sink<'d> for LinkCollector<'_, 'd> {
         {
             self.base = self.page.join(&as_reference(&base.decode())).ok();
         }
+        self.links.is_nofollow |= self.robots.is_nofollow_page();
         let tag = std::mem::take(&mut self.tag);
         for reference in tag.references() {
             let value = reference.value.decode();
@@ -240,6 +307,34 @@ mod tests {
                 "http://h/i2"
             ]
         );
+    }
+
+    #[test]
+    fn what_robots_may_not_follow_is_known() {
+        let read = |body: &str| {
+            let page = Url::parse("http://h/").expect("a valid URL");
+            let links =
+                super::links(body.as_bytes(), &page, PageLimits::default()).expect("few links");
+            let marked = links.urls.iter().filter(|url| url.is_nofollow);
+            let marked: Vec<String> = marked.map(|url| url.url.path().to_owned()).collect();
+            (links.is_nofollow, marked)
+        };
+        let body = "<a href=a rel='noopener NoFollow'>a</a><a href=b rel=nofollower>b</a>\
+            <a href=c rel=nofollow>c</a><a href=c>c</a><link rel=nofollow href=d>";
+        assert_eq!(read(body), (false, vec!["/a".to_owned()]));
+        for (meta, is_nofollow) in [
+            ("name=robots content=nofollow", true),
+            ("content='noindex, NOFOLLOW' name=ROBOTS", true),
+            ("name=robots content=none", true),
+            ("name=robots content=noindex", false),
+            ("name=description content=nofollow", false),
+        ] {
+            assert_eq!(
+                read(&format!("<meta {meta}><a href=x>")).0,
+                is_nofollow,
+                "{meta}"
+            );
+        }
     }
 
     #[test]

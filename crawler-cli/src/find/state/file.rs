@@ -9,7 +9,7 @@ use rusqlite::OptionalExtension as _;
 
 use super::error::{Kind, StateError};
 use super::signed;
-use super::staged::Staged;
+use super::staged::{FAILED, Staged};
 use crate::crawl::reporter::Results;
 use crate::store::file::FileLock;
 use crate::store::sql::{self, Connection, params, upsert};
@@ -91,9 +91,65 @@ pub(super) fn unwritten(db: &Connection) -> sql::Result<(Vec<u8>, Option<u64>)> 
     })
 }
 
-pub(super) fn note_written(db: &Connection) -> sql::Result<()> {
-    let update = "UPDATE search SET results = x'', place = NULL";
-    db.prepare_cached(update)?.execute([]).map(drop)
+pub(super) fn note_written(db: &Connection, place: Option<u64>) -> sql::Result<()> {
+    let update = "UPDATE search SET results = x'', place = ?1";
+    let place = place.map(signed);
+    db.prepare_cached(update)?.execute(params![place]).map(drop)
+}
+
+/// What an earlier run has given up.
+pub(super) struct Failed {
+    /// The hosts with tasks that failed: their number, their summit, and the tasks.
+    pub(super) hosts: Vec<(i64, String, Vec<String>)>,
+    /// The counts of all downloads, with the numbers of their hosts.
+    pub(super) downloads: Vec<(i64, String)>,
+}
+
+pub(super) fn failed(db: &Connection) -> sql::Result<Failed> {
+    let query = "SELECT DISTINCT h.host, h.summit FROM host h JOIN queued q ON q.host = h.host AND q.spilled = ?1";
+    let hosts: Vec<(i64, String)> = db
+        .prepare_cached(query)?
+        .query_all([FAILED], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let query = "SELECT task FROM queued WHERE host = ?1 AND spilled = ?2";
+    let mut tasks = db.prepare_cached(query)?;
+    let hosts = hosts.into_iter().map(|(host, summit)| {
+        let tasks = tasks.query_all([host, FAILED], |row| row.get(0))?;
+        Ok((host, summit, tasks))
+    });
+    let hosts = hosts.collect::<sql::Result<_>>()?;
+    let downloads = db
+        .prepare_cached("SELECT host, tally FROM downloads")?
+        .query_all([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(Failed { hosts, downloads })
+}
+
+pub(super) fn has_failed(db: &Connection) -> sql::Result<bool> {
+    let query =
+        "SELECT EXISTS (SELECT 1 FROM queued WHERE spilled = ?1) OR EXISTS (SELECT 1 FROM wanted)";
+    db.query_row(query, [FAILED], |row| row.get::<i64>(0))
+        .map(|found| found != 0)
+}
+
+/// Makes tasks that failed ordinary tasks, and writes the counts without their failures.
+pub(super) fn retry(
+    db: &Connection,
+    summits: &[(i64, String)],
+    files: &[(i64, String)],
+    tally: &str,
+) -> sql::Result<()> {
+    db.prepare_cached("UPDATE queued SET spilled = 1 WHERE spilled = ?1")?
+        .execute([FAILED])?;
+    for (statement, rows) in [
+        ("UPDATE host SET summit = ?2 WHERE host = ?1", summits),
+        ("UPDATE downloads SET tally = ?2 WHERE host = ?1", files),
+    ] {
+        for (host, text) in rows {
+            db.prepare_cached(statement)?.execute(params![host, text])?;
+        }
+    }
+    let update = "UPDATE search SET tally = ?1";
+    db.prepare_cached(update)?.execute(params![tally])?;
+    Ok(())
 }
 
 /// Writes what a file alone has into the open transaction.

@@ -74,7 +74,9 @@ impl State {
     pub fn open(path: &Path, identity: &str) -> Result<Self, StateError> {
         let (db, kept) = file::open(path, identity)?;
         let place = path.display().to_string();
-        Ok(Self::new(place, db, Engine::File(kept)))
+        let state = Self::new(place, db, Engine::File(kept));
+        state.retry_failed()?;
+        Ok(state)
     }
 
     /// Joins the search that `identity` describes, or begins it. Any number of processes search together.
@@ -97,6 +99,53 @@ impl State {
             has_failed: false,
             tally: None,
         }
+    }
+
+    /// What an earlier run has given up is asked for again.
+    fn retry_failed(&self) -> Result<(), StateError> {
+        let damaged = |text| self.error(ErrorKind::Damaged(text));
+        let failed = file::failed(&self.db).map_err(|error| self.sql(error))?;
+        let mut summits = Vec::new();
+        for (host, summit, tasks) in failed.hosts {
+            let mut snapshot: Snapshot =
+                serde_json::from_str(&summit).map_err(|_| damaged(summit))?;
+            snapshot.retry(&tasks).map_err(damaged)?;
+            summits.push((host, text(&snapshot)));
+        }
+        let mut files = Vec::new();
+        for (host, tally) in failed.downloads {
+            let mut read: download::Tally =
+                serde_json::from_str(&tally).map_err(|_| damaged(tally))?;
+            // All files that failed are still wanted.
+            if read.retry() {
+                files.push((host, text(&read)));
+            }
+        }
+        if summits.is_empty() && files.is_empty() {
+            return Ok(());
+        }
+        let mut tally = self.tally()?;
+        tally.totals.forget_unread();
+        let retried =
+            self.in_transaction(|own| file::retry(&own.db, &summits, &files, &text(&tally)));
+        retried.map_err(|error| self.sql(error))
+    }
+
+    /// Whether there are URLs that were given up and that a later run can ask for again. A search that processes share
+    /// has none.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn has_failed(&self) -> Result<bool, StateError> {
+        match self.engine {
+            Engine::File(_) => file::has_failed(&self.db).map_err(|error| self.sql(error)),
+            Engine::Shared(_) => Ok(false),
+        }
+    }
+
+    /// The file, or the address of the database without a password.
+    pub fn place(&self) -> &str {
+        &self.place
     }
 
     /// Whether there is a search to continue. A search of several processes is not that of an earlier run.
@@ -300,13 +349,13 @@ impl State {
         self.tally = Some(text(tally));
     }
 
-    /// Notes that the last results have been written.
+    /// Notes that the last results have been written; the next ones come at this offset of the output file.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn note_written(&mut self) -> Result<(), StateError> {
+    pub fn note_written(&mut self, place: Option<u64>) -> Result<(), StateError> {
         match &self.engine {
-            Engine::File(_) => file::note_written(&self.db).map_err(|error| self.sql(error)),
+            Engine::File(_) => file::note_written(&self.db, place).map_err(|error| self.sql(error)),
             Engine::Shared(_) => Ok(()),
         }
     }

@@ -19,6 +19,8 @@ pub(super) struct Staged {
     queued: BTreeMap<Key, String>,
     /// Tasks that are done, and were saved before.
     done: BTreeSet<Key>,
+    /// Tasks that a later run does again.
+    failed: BTreeMap<Key, String>,
     /// Partly handled listings that are new: their texts and places.
     held: BTreeMap<Key, (String, String)>,
     /// The places of listings that were saved before.
@@ -106,6 +108,9 @@ impl Staged {
                     None => drop(self.places.insert(key, text(&place))),
                 }
             }
+            Change::Failed(number, task) => {
+                self.failed.insert((host, signed(number)), task);
+            }
             Change::Known(fingerprint) => {
                 self.known.insert((host, fingerprint.to_le_bytes()));
             }
@@ -131,6 +136,14 @@ impl Staged {
             let ((host, number), task) = row;
             vec![host, number, *task]
         })?;
+        // Processes that share a search ask for nothing twice.
+        if !db.is_shared() {
+            let failed: Vec<_> = self.failed.iter().collect();
+            insert(db, "queued (host, number, task, spilled)", &failed, |row| {
+                let ((host, number), task) = row;
+                vec![host, number, *task, &FAILED]
+            })?;
+        }
         let held: Vec<_> = self.held.iter().collect();
         insert(db, "held (host, number, listing, place)", &held, |row| {
             let ((host, number), (listing, place)) = row;
@@ -171,7 +184,8 @@ impl Staged {
                         time.map(|time| time.hi),
                     ])?;
                 }
-                download::Change::Over(url) => {
+                download::Change::Failed(_) if !db.is_shared() => {}
+                download::Change::Over(url) | download::Change::Failed(url) => {
                     // The index of PostgreSQL has digests: a URL can be too long for an index.
                     let delete = match db.is_shared() {
                         true => {
@@ -186,6 +200,9 @@ impl Staged {
         Ok(())
     }
 }
+
+/// In the column `spilled`: a task that a later run does again.
+pub(super) const FAILED: i64 = 2;
 
 /// Inserts rows into the columns of `table`, unless they are there.
 pub(super) fn insert<'r, R>(

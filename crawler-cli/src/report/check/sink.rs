@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use crate::stdout;
+
 /// A file or standard output. What is added is written by [`flush`](Self::flush), or when it has become large.
 #[derive(Debug)]
 pub(super) struct Sink {
@@ -67,10 +69,7 @@ impl Sink {
         if self.failure.is_none() && !self.waiting.is_empty() {
             let written = match &mut self.file {
                 Some(file) => file.write_all(&self.waiting),
-                None => {
-                    let mut out = io::stdout().lock();
-                    out.write_all(&self.waiting).and_then(|()| out.flush())
-                }
+                None => stdout::write(&self.waiting),
             };
             self.failure = written.err();
         }

@@ -31,6 +31,8 @@ impl Disk {
                 Change::Listing(number, None, place) => {
                     self.held.get_mut(&number).expect("it was held").1 = place;
                 }
+                // For a later run.
+                Change::Failed(..) => {}
                 Change::Known(fingerprint) => {
                     self.known.insert(fingerprint);
                 }

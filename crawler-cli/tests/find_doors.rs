@@ -1,0 +1,272 @@
+//! What `crawler-cli find` does so that nobody is locked out: credentials, cookies, gates, starts as users type them; and
+//! how it ends when its output cannot be written.
+
+mod common;
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use common::authority::{Authority, path_of};
+use common::{Script, crawler, find, lines, page, response, stderr};
+use tempfile::NamedTempFile;
+
+fn tree(request: &str) -> Vec<u8> {
+    match request {
+        "GET /pub/" => page(&["a/", "x.iso"]),
+        "GET /pub/a/" => page(&["y.iso"]),
+        _ => response(404, "", ""),
+    }
+}
+
+fn file_of(text: &str) -> NamedTempFile {
+    let mut file = NamedTempFile::new().expect("a file");
+    file.write_all(text.as_bytes()).expect("written");
+    file
+}
+
+#[test]
+fn a_start_needs_no_scheme() {
+    let server = Script::start(tree);
+    let output = find(&[&format!("{}/pub/", server.address)]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(lines(&output.stdout)[0], server.url("/pub/"));
+    let path = find(&["./pub"]);
+    assert_eq!(path.status.code(), Some(2));
+    assert!(
+        stderr(&path).contains("./pub: not an absolute URL"),
+        "{}",
+        stderr(&path)
+    );
+}
+
+#[test]
+fn a_page_with_a_query_is_a_start_where_links_are_followed() {
+    let server = Script::start(|request| match request {
+        "GET /pub/list?of=all" => {
+            response(200, "Content-Type: text/html\r\n", "<a href=x.iso>x</a>")
+        }
+        _ => response(200, "", ""),
+    });
+    let start = server.url("/pub/list?of=all");
+    for args in [
+        &[&start, "--links", "page"][..],
+        &["--links", "page", &start],
+    ] {
+        let output = find(args);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert_eq!(
+            lines(&output.stdout),
+            [start.clone(), server.url("/pub/x.iso")]
+        );
+    }
+    let output = find(&[&start]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = format!("{start}: a start with a query needs --links page");
+    assert!(stderr(&output).contains(&message), "{}", stderr(&output));
+}
+
+#[test]
+fn a_start_may_move_on_its_host() {
+    let server = Script::start(|request| match request {
+        "GET /latest/" => response(302, "Location: /releases/7/\r\n", ""),
+        "GET /releases/7/" => page(&["x.iso"]),
+        _ => response(404, "", ""),
+    });
+    let output = find(&[&server.url("/latest/")]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let expected = ["/releases/7/", "/releases/7/x.iso"].map(|path| server.url(path));
+    assert_eq!(lines(&output.stdout), expected);
+    // The text of the redirect may have a password.
+    let away = Script::start(|_| {
+        response(
+            302,
+            "Location: http://joe:secret@other.example/pub/\r\n",
+            "",
+        )
+    });
+    let output = find(&[&away.url("/pub/")]);
+    let text = stderr(&output);
+    assert!(
+        text.contains("redirects to http://other.example/pub/"),
+        "{text}"
+    );
+    assert!(!text.contains("secret"), "{text}");
+}
+
+#[test]
+fn starts_that_redirect_to_each_other_end() {
+    let server = Script::start(|request| match request {
+        "GET /a/" => response(302, "Location: /b/\r\n", ""),
+        _ => response(302, "Location: /a/\r\n", ""),
+    });
+    find(&[&server.url("/a/")]);
+    assert!(server.requests().len() <= 6, "{:?}", server.requests());
+}
+
+#[test]
+fn a_gate_that_sets_a_cookie_opens() {
+    let gate = |head: &str| match head.contains("\r\nCookie: pass=1\r\n") {
+        true => match head.lines().next().unwrap_or_default() {
+            "GET /pub/ HTTP/1.1" => page(&["x.iso"]),
+            _ => response(404, "", ""),
+        },
+        false => response(302, "Set-Cookie: pass=1\r\nLocation: /pub/\r\n", ""),
+    };
+    let server = Script::start_with_heads(gate);
+    let start = server.url("/pub/");
+    for links in ["listing", "page"] {
+        let output = find(&[&start, "--links", links, "-maxdepth", "0"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert_eq!(lines(&output.stdout), std::slice::from_ref(&start));
+    }
+    let endless = Script::start(|_| response(302, "Set-Cookie: a=1\r\nLocation: /pub/\r\n", ""));
+    let output = find(&[&endless.url("/pub/")]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("more than 5 redirects in a row"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn cookies_of_servers_are_written_to_a_file_and_read_again() {
+    let server = Script::start(|request| match request {
+        "GET /pub/" => response(
+            200,
+            "Set-Cookie: c=3\r\nContent-Type: text/html\r\n",
+            "<title>Index of /pub/</title><h1>Index of /pub/</h1><pre><a href=a/>a/</a></pre>",
+        ),
+        _ => page(&[]),
+    });
+    let jar = NamedTempFile::new().expect("a file");
+    let start = server.url("/pub/");
+    let output = find(&[&start, "-c", path_of(&jar)]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let kept = fs::read_to_string(jar.path()).expect("written");
+    assert!(
+        kept.contains("127.0.0.1\tFALSE\t/pub\tFALSE\t0\tc\t3"),
+        "{kept}"
+    );
+    find(&[&start, "-b", path_of(&jar)]);
+    let heads = server.heads();
+    let last = heads.last().expect("a request");
+    assert!(last.contains("\r\nCookie: c=3\r\n"), "{heads:?}");
+    let output = find(&[&start, "-c", "/no/such/file"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("--cookie-jar /no/such/file: "),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_netrc_file_has_credentials_for_its_hosts_alone() {
+    let server = Script::start(tree);
+    let netrc = file_of(
+        "machine other.example login o password p\nmachine 127.0.0.1\nlogin me password secret\n",
+    );
+    let start = server.url("/pub/");
+    let of_last = |args: &[&str]| {
+        find(args);
+        server.heads().last().cloned().unwrap_or_default()
+    };
+    let netrc_file = path_of(&netrc);
+    let head = of_last(&[&start, "--netrc-file", netrc_file]);
+    assert!(
+        head.contains("\r\nAuthorization: Basic bWU6c2VjcmV0\r\n"),
+        "{head}"
+    );
+    let head = of_last(&[&start, "--netrc-file", netrc_file, "-u", "a:b"]);
+    assert!(
+        head.contains("\r\nAuthorization: Basic YTpi\r\n") && !head.contains("bWU6c2"),
+        "{head}"
+    );
+    let localhost = start.replace("127.0.0.1", "localhost");
+    let head = of_last(&[&localhost, "--netrc-file", netrc_file]);
+    assert!(!head.contains("Authorization"), "{head}");
+    let home = tempfile::tempdir().expect("a directory");
+    fs::copy(netrc.path(), home.path().join(".netrc")).expect("copied");
+    let mut search = crawler(&["find", &start, "--netrc"]);
+    let output = search.env("HOME", home.path()).output().expect("runs");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let heads = server.heads();
+    assert!(
+        heads
+            .last()
+            .is_some_and(|head| head.contains("bWU6c2VjcmV0")),
+        "{heads:?}"
+    );
+}
+
+#[test]
+fn variables_name_the_authorities_as_for_curl() {
+    let authority = Authority::new("ours");
+    let server = Script::start_tls(authority.server("127.0.0.1"), tree);
+    let (ours, start) = (authority.file(), server.url("/pub/"));
+    let other = Authority::new("another one").file();
+    for (ssl, curl, status) in [
+        (path_of(&ours), "", 0),
+        (path_of(&other), path_of(&ours), 0),
+        (path_of(&ours), path_of(&other), 1),
+        ("/no/such.pem", "", 2),
+    ] {
+        let mut search = crawler(&["find", &start, "--retries", "0"]);
+        search.env("SSL_CERT_FILE", ssl);
+        if !curl.is_empty() {
+            search.env("CURL_CA_BUNDLE", curl);
+        }
+        let output = search.output().expect("runs");
+        assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
+    }
+    let mut search = crawler(&["find", &start, "--cacert", path_of(&ours)]);
+    let output = search
+        .env("SSL_CERT_FILE", path_of(&other))
+        .output()
+        .expect("runs");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+// ---- output that nobody gets
+
+#[test]
+fn a_full_or_closed_output_is_an_error() {
+    let server = Script::start(tree);
+    let start = server.url("/pub/");
+    let program = env!("CARGO_BIN_EXE_crawler-cli");
+    for words in [
+        &["find", &start, "--robots", "off"][..],
+        &["find", &start, "--robots", "off", "--tree"],
+        &["find", "--help"],
+        &["get", "--help"],
+        &["get", "-s", &start],
+        &["check", "--man"],
+        &["completions", "bash"],
+        &["--version"],
+    ] {
+        let mut full = Command::new(program);
+        full.args(words)
+            .stdout(File::create("/dev/full").expect("there"));
+        let mut closed = Command::new("sh");
+        closed.args(["-c", "exec \"$0\" \"$@\" >&-", program]);
+        closed.args(words);
+        for (mut command, error) in [(full, "No space left"), (closed, "Bad file descriptor")] {
+            let output = command.stderr(Stdio::piped()).output().expect("runs");
+            assert!(!output.status.success(), "{words:?}");
+            if words[0] != "get" || words[1] == "--help" {
+                assert!(
+                    stderr(&output).contains(error),
+                    "{words:?}: {}",
+                    stderr(&output)
+                );
+            }
+        }
+    }
+    // Nothing is written: nothing is lost.
+    let mut quiet = Command::new("sh");
+    quiet.args(["-c", "exec \"$0\" \"$@\" >&-", program]);
+    quiet.args(["find", &start, "--robots", "off", "-name", "none"]);
+    assert!(quiet.output().expect("runs").status.success());
+}
