@@ -579,7 +579,11 @@ fn urls_and_options_that_cannot_be_used() {
         (&["http://a..b/"], 6, "a part of the host's name is empty"),
         (&["http://u:secret@a..b/"], 6, "http://a..b/: "),
         (&[], 2, "no URL specified"),
-        (&["-Q", "u"], 2, "option -Q: is unknown"),
+        (
+            &["-Q", "u"],
+            2,
+            "option -Q: is one of curl's that get does not have: it is for other protocols than HTTP",
+        ),
         (&["-d", "@/nonexistent", "u"], 26, "/nonexistent"),
         (
             &["-H", "a\nb: c", "127.0.0.1:1"],

@@ -13,6 +13,12 @@ pub(crate) trait CommandLine: Sized + 'static {
     /// The options, in the order of the help text.
     const TABLE: &'static [Section<Self>];
 
+    /// What to say about an option that is unknown here and has this name, with its dashes.
+    fn about_unknown(name: &str) -> Option<String> {
+        let _ = name;
+        None
+    }
+
     /// Takes an argument that is no option.
     ///
     /// # Errors
@@ -188,9 +194,9 @@ impl<A: CommandLine> Parser<'_, A> {
             }
             _ => None,
         };
-        let (name, value) = attached.ok_or_else(|| unknown(word))?;
+        let (name, value) = attached.ok_or_else(|| unknown::<A>(word))?;
         let option = find::<A>(name).filter(|option| takes_attached::<A>(option));
-        let option = option.ok_or_else(|| unknown(word))?;
+        let option = option.ok_or_else(|| unknown::<A>(word))?;
         self.apply(option, &shown(name), Some(value), true)
     }
 
@@ -199,7 +205,7 @@ impl<A: CommandLine> Parser<'_, A> {
     fn bundle(&mut self, letters: &[u8]) -> Step {
         for (at, &letter) in letters.iter().enumerate() {
             let name = [b'-', letter];
-            let option = find::<A>(&name).ok_or_else(|| unknown(&name))?;
+            let option = find::<A>(&name).ok_or_else(|| unknown::<A>(&name))?;
             let rest = &letters[at + 1..];
             let assigned = match A::SYNTAX.equals {
                 Equals::All => rest.strip_prefix(b"="),
@@ -253,7 +259,7 @@ impl<A: CommandLine> Parser<'_, A> {
                 set(self.args, &value, rest)
                     .map_err(|why| wrong(&format!("{typed} {value}"), &why))?;
             }
-            Set::Word => return Err(unknown(typed.as_bytes())),
+            Set::Word => return Err(unknown::<A>(typed.as_bytes())),
             Set::Operands => self.only_operands = true,
             Set::Show(show) => return Ok(Some(show)),
         }
@@ -280,8 +286,10 @@ fn takes_attached<A: CommandLine>(option: &Opt<A>) -> bool {
     }
 }
 
-fn unknown(word: &[u8]) -> UsageError {
-    UsageError(format!("option {}: is unknown", shown(word)))
+fn unknown<A: CommandLine>(word: &[u8]) -> UsageError {
+    let word = shown(word);
+    let about = A::about_unknown(&word).unwrap_or_else(|| "is unknown".to_owned());
+    UsageError(format!("option {word}: {about}"))
 }
 
 fn wrong(typed: &str, why: &str) -> UsageError {

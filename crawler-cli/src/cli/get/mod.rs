@@ -9,6 +9,7 @@ use crate::cli::parse::{CommandLine, Syntax, UsageError, parse};
 use crate::get::args::{Group, LowArgs};
 
 mod manual;
+mod of_curl;
 mod options;
 mod values;
 
@@ -68,6 +69,13 @@ impl Args {
 impl CommandLine for Args {
     const SYNTAX: Syntax = Syntax::CURL;
     const TABLE: &'static [Section<Self>] = options::TABLE;
+
+    fn about_unknown(name: &str) -> Option<String> {
+        let instead = of_curl::about(name)?;
+        Some(format!(
+            "is one of curl's that get does not have: {instead}"
+        ))
+    }
 
     fn operand(&mut self, operand: OsString) -> Result<(), UsageError> {
         self.group.urls.push(operand);
@@ -177,7 +185,10 @@ mod tests {
             (&["--next", "u"], "missing URL before --next"),
             (&["--foo", "u"], "option --foo: is unknown"),
             (&["--output=f", "u"], "option --output=f: is unknown"),
-            (&["-sQ", "u"], "option -Q: is unknown"),
+            (
+                &["-sQ", "u"],
+                "option -Q: is one of curl's that get does not have: it is for other protocols than HTTP",
+            ),
             (&["-sm5fi", "u"], "-m 5fi: expected a number"),
             (&["u", "-o"], "-o needs a value"),
             (&["u", "--output"], "--output needs a value"),
