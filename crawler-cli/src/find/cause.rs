@@ -74,6 +74,9 @@ pub enum Cause {
     RobotsUnread(String),
     /// This many entries of the page were left out because their names cannot be a segment of a URL.
     Nameless(usize),
+    /// Links of a listing that lead elsewhere on the host, and may stand for entries: the first ones, and the number of
+    /// all.
+    LeftOut(Vec<String>, usize),
     /// More further pages of directories on one host than this.
     TooManyPages(usize),
     /// Links lead to more pages of one host than this.
@@ -135,6 +138,7 @@ impl Cause {
             | Self::RedirectLoop
             | Self::TooManyRedirects(_) => Class::Redirect,
             Self::Nameless(_)
+            | Self::LeftOut(..)
             | Self::TooManyPages(_)
             | Self::TooManyLinks(_)
             | Self::TooLongLinks(_)
@@ -235,6 +239,14 @@ impl fmt::Display for Cause {
                 f,
                 "{count} entries left out: their names cannot be part of a path"
             ),
+            Self::LeftOut(urls, count) => {
+                let more = count.saturating_sub(urls.len());
+                write!(f, "{count} links left out, which lead elsewhere: {}", urls.join(" "))?;
+                match more {
+                    0 => Ok(()),
+                    more => write!(f, " and {more} more"),
+                }
+            }
             Self::TooManyPages(limit) => {
                 write!(f, "not read: more than {limit} further pages on this host")
             }

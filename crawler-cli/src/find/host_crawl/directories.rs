@@ -113,6 +113,10 @@ impl HostCrawl {
             let cause = Cause::OverlongLinks(listing.overlong, limit);
             self.unread(&task.target, &cause, visitor);
         }
+        if listing.left_out_len > 0 {
+            let cause = Cause::LeftOut(listing.left_out.clone(), listing.left_out_len);
+            self.unread(&task.target, &cause, visitor);
+        }
         if listing.nameless > 0 {
             self.unread(&task.target, &Cause::Nameless(listing.nameless), visitor);
         }

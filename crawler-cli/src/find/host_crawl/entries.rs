@@ -266,7 +266,7 @@ impl HostCrawl {
 
     /// Decides entries whose reply will not come, from their listings.
     pub(super) fn give_up_held(&mut self, now: Instant, visitor: &mut dyn Visitor) {
-        self.probes.handle_no_zone();
+        self.probes.give_up_zone();
         self.resume(now, visitor);
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct Probes {
     /// Whether a `HEAD` was answered successfully.
     heads_proven: bool,
     clock: Clock,
+    /// Replies that did not show the time zone.
+    silent_replies: u32,
     /// Listings that wait for replies about their files.
     partial: VecDeque<PartialListing>,
     /// Files that wait for replies.
@@ -58,6 +60,7 @@ impl Probes {
             heads: true,
             heads_proven: false,
             clock: Clock::Unknown,
+            silent_replies: 0,
             partial: VecDeque::new(),
             undecided: 0,
         }
@@ -128,14 +131,27 @@ impl Probes {
 
     /// A file with this time in a listing was modified at this time, by the server's reply.
     pub(super) fn learn_zone(&mut self, listed: ListedTime, modified: i64) {
-        if self.ahead().is_none() {
-            self.clock = ahead(listed, modified).map_or(Clock::Silent, Clock::Ahead);
+        if self.ahead().is_none()
+            && let Some(seconds) = ahead(listed, modified)
+        {
+            self.clock = Clock::Ahead(seconds);
         }
     }
 
-    /// The reply that should show the time zone did not.
-    pub(super) fn handle_no_zone(&mut self) {
+    /// The reply that should show the time zone did not: the file was gone, or was changed just now. Another file may.
+    fn handle_no_zone(&mut self) {
         if self.clock == Clock::Asked {
+            self.silent_replies += 1;
+            self.clock = match self.silent_replies < MOST_SILENT {
+                true => Clock::Unknown,
+                false => Clock::Silent,
+            };
+        }
+    }
+
+    /// No reply will show the time zone.
+    pub(super) fn give_up_zone(&mut self) {
+        if self.is_zone_open() {
             self.clock = Clock::Silent;
         }
     }
@@ -205,6 +221,9 @@ fn ahead(listed: ListedTime, modified: i64) -> Option<i64> {
 const HOUR: i64 = 60 * 60;
 const QUARTER: i64 = 15 * 60;
 
+/// After so many replies that do not show the time zone, none is expected to.
+const MOST_SILENT: u32 = 3;
+
 /// The largest number of files that wait before no further entries are handled.
 const MOST_UNDECIDED: usize = 4096;
 
@@ -241,11 +260,15 @@ mod tests {
     fn a_zone_that_is_not_told_is_waited_for_no_longer() {
         let mut probes = Probes::new();
         assert!(probes.is_zone_open());
-        probes.ask_zone();
-        probes.add_undecided();
-        assert!(probes.is_zone_asked() && !probes.can_resume());
-        probes.handle_decided();
-        assert!(!probes.is_zone_open() && probes.can_resume());
+        for _ in 0..MOST_SILENT {
+            assert!(probes.is_zone_open());
+            probes.ask_zone();
+            probes.add_undecided();
+            assert!(probes.is_zone_asked() && !probes.can_resume());
+            probes.handle_decided();
+            assert!(!probes.is_zone_asked() && probes.can_resume());
+        }
+        assert!(!probes.is_zone_open());
         probes.ask_zone();
         assert!(!probes.is_zone_asked());
     }

@@ -36,6 +36,9 @@ pub(super) struct Children<'a> {
     pub(super) marks_directories: bool,
     pub(super) overlong: usize,
     pub(super) nameless: usize,
+    /// Links of rows to elsewhere on the host, which may be entries: their URLs, and the number of all.
+    strays: Vec<Url>,
+    strays_len: usize,
 }
 
 impl<'a> Children<'a> {
@@ -57,6 +60,8 @@ impl<'a> Children<'a> {
             marks_directories: false,
             overlong: 0,
             nameless: 0,
+            strays: Vec::new(),
+            strays_len: 0,
         }
     }
 
@@ -74,8 +79,9 @@ impl<'a> Children<'a> {
         base.join(&as_reference(href)).ok()
     }
 
-    /// The index of the entry that a link leads to; `None` if the link is not an entry.
-    pub(super) fn link(&mut self, href: &[u8]) -> Option<usize> {
+    /// The index of the entry that a link leads to; `None` if the link is not an entry. `in_row`: the link stands where
+    /// entries stand.
+    pub(super) fn link(&mut self, href: &[u8], in_row: bool) -> Option<usize> {
         if href.len() > self.limits.url_bytes {
             self.overlong += usize::from(!has_other_scheme(href));
             return None;
@@ -91,7 +97,12 @@ impl<'a> Children<'a> {
             return self.segment(segment, slash);
         }
         let target = self.resolve(href)?;
-        let (segment, slash) = self.child(&target)?;
+        let Some((segment, slash)) = self.child(&target) else {
+            // What climbs by `../` says itself that the target is elsewhere.
+            let may_be_mapped = in_row && !href.trim_ascii_start().starts_with(b".");
+            self.stray(target, may_be_mapped);
+            return None;
+        };
         let segment = Cow::Owned(path::normalise_segment(segment));
         self.segment(segment, slash)
     }
@@ -110,6 +121,68 @@ impl<'a> Children<'a> {
         let is_overlong = self.prefix + segment > self.limits.url_bytes;
         self.overlong += usize::from(is_overlong);
         is_overlong
+    }
+
+    /// Notes a link that is no entry, but could stand for one.
+    fn stray(&mut self, target: Url, in_row: bool) {
+        let is_here = target.origin() == self.page.origin() && target.fragment().is_none();
+        let path = path::canonical(target.path());
+        let is_above = self.directory.starts_with(&path) || format!("{path}/") == self.directory;
+        let may_be_entry = match target.query() {
+            Some(query) if super::is_sort_query(query) => false,
+            // A part of the listing, or another directory, by a query.
+            Some(query) if path == self.directory => leads_on(query),
+            // `name?dl=1`
+            Some(_) => in_row && !is_above,
+            None => in_row && !is_above,
+        };
+        if is_here && may_be_entry && !self.strays.contains(&target) {
+            self.strays_len += 1;
+            if self.strays.len() < MOST_STRAYS {
+                self.strays.push(target);
+            }
+        }
+    }
+
+    /// Takes links that all lead to one other directory of the host for entries: a proxy shows a server's directory under
+    /// another path, and the links have the path that the server knows. Only if nothing else is an entry.
+    pub(super) fn map(&mut self) {
+        let directory = |url: &Url| Some(path::split_last(url.path())?.0.to_owned());
+        let Some(first) = self.strays.first().and_then(directory) else {
+            return;
+        };
+        let is_there = |url: &Url| url.query().is_none() && directory(url).as_ref() == Some(&first);
+        let is_all = self.strays.len() == self.strays_len && self.strays.iter().all(is_there);
+        if !self.entries.is_empty() || !is_all {
+            return;
+        }
+        self.strays_len = 0;
+        for url in std::mem::take(&mut self.strays) {
+            if let Some((_, segment, slash)) = path::split_last(url.path()) {
+                let segment = path::normalise_segment(segment);
+                self.segment(Cow::Owned(segment), slash);
+            }
+        }
+    }
+
+    /// The links that may be entries and were left out: the first ones, and the number of all.
+    pub(super) fn left_out(&self) -> (Vec<String>, usize) {
+        let is_known = |url: &&Url| {
+            let entry = self.child_without_query(url);
+            entry.is_some_and(|name| self.entries.iter().any(|entry| entry.name == name))
+        };
+        let known = self.strays.iter().filter(is_known).count();
+        let others = self.strays.iter().filter(|url| !is_known(url));
+        let named = others.take(NAMED).map(|url| url.as_str().to_owned());
+        (named.collect(), self.strays_len - known)
+    }
+
+    /// The name of the entry that a link leads to but for its query: `x` for `x?dl=1`.
+    fn child_without_query(&self, url: &Url) -> Option<Vec<u8>> {
+        let mut url = url.clone();
+        url.set_query(None);
+        let (segment, _) = self.child(&url)?;
+        Some(path::decode(segment))
     }
 
     /// The last segment of `target` and whether a `/` follows it, if `target` is a direct child of the page.
@@ -185,6 +258,26 @@ impl<'a> Children<'a> {
         Some(at)
     }
 }
+
+/// Whether a query leads to a further part of a listing, or to another directory, by the keys that scripts use.
+fn leads_on(query: &str) -> bool {
+    query.split('&').any(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        match key.to_ascii_lowercase().as_str() {
+            "page" | "p" | "pg" | "offset" | "start" => {
+                !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit())
+            }
+            "dir" | "path" | "folder" | "directory" | "subdir" | "cwd" => !value.is_empty(),
+            _ => false,
+        }
+    })
+}
+
+/// The largest number of links that are remembered in case that they are entries.
+const MOST_STRAYS: usize = 1000;
+
+/// The largest number of links of one page that are named.
+const NAMED: usize = 20;
 
 /// A hasher for keys that are keyed hashes already.
 #[derive(Default)]

@@ -55,6 +55,10 @@ pub struct Listing {
     /// Number of entries that were left out because their name cannot be one segment of a URL: it holds a `/` or a NUL,
     /// for example.
     pub nameless: usize,
+    /// Links that stand where entries stand and lead elsewhere on the host, or to a part of the listing: the first ones.
+    pub left_out: Vec<String>,
+    /// The number of all such links.
+    pub left_out_len: usize,
     /// The request target of the page with further entries of this directory, if this page names one. It is never the
     /// target of this page itself, but two pages can name each other.
     pub next: Option<String>,
@@ -91,7 +95,9 @@ impl Directories {
 
 impl Listing {
     /// A listing of these entries, with `ended` not set.
-    fn of(children: Children<'_>, shape: Shape) -> Self {
+    fn of(mut children: Children<'_>, shape: Shape) -> Self {
+        children.map();
+        let (left_out, left_out_len) = children.left_out();
         let mut entries = children.entries;
         let marks_directories = children.marks_directories || shape.marks_directories();
         // If only some entries have sizes, the entries with sizes are files.
@@ -114,6 +120,8 @@ impl Listing {
             marks_directories,
             overlong: children.overlong,
             nameless: children.nameless,
+            left_out,
+            left_out_len,
             next: None,
             directory: None,
             directories: Directories::Path,
@@ -331,6 +339,14 @@ fn html(
     let next = next.and_then(|href| next_page(&rows.children.resolve(&href)?, page));
     let mut listing = Listing::of(rows.children, shape);
     listing.ended = rows.ended;
+    if next.is_some() {
+        // The pages after the next one are linked there.
+        let is_part =
+            |url: &String| Url::parse(url).is_ok_and(|url| next_page(&url, page).is_some());
+        let before = listing.left_out.len();
+        listing.left_out.retain(|url| !is_part(url));
+        listing.left_out_len -= before - listing.left_out.len();
+    }
     listing.next = next.or_else(|| match shape {
         Shape::Caddy => next_offset(page, listing.entries.len()),
         _ => None,

@@ -29,6 +29,8 @@ pub(super) struct Rows<'a> {
     /// The reference to the next page.
     pub(super) next: Option<Vec<u8>>,
     in_pre: bool,
+    /// Inside a cell of the body of a table.
+    in_cell: bool,
     in_anchor: bool,
     /// Inside an element whose text is not displayed.
     hidden: bool,
@@ -96,6 +98,7 @@ impl<'a> Rows<'a> {
             is_next: false,
             next: None,
             in_pre: false,
+            in_cell: false,
             in_anchor: false,
             hidden: false,
             row: Row::default(),
@@ -124,7 +127,7 @@ impl<'a> Rows<'a> {
         if self.is_full() {
             return;
         }
-        let Some(entry) = self.children.link(href) else {
+        let Some(entry) = self.children.link(href, self.in_pre || self.in_cell) else {
             return;
         };
         if let Some(anchor) = self.row.anchor {
@@ -221,7 +224,10 @@ impl<'d> Sink<'d> for Rows<'_> {
                 self.tag = Tag::Anchor;
                 return;
             }
-            b"td" | b"th" => Tag::Cell,
+            b"td" | b"th" => {
+                self.in_cell = name == b"td";
+                Tag::Cell
+            }
             b"img" => Tag::Image,
             b"time" => Tag::Time,
             b"base" => Tag::Base,
@@ -288,6 +294,7 @@ impl<'d> Sink<'d> for Rows<'_> {
                 return;
             }
             b"tr" | b"li" | b"ul" | b"ol" | b"table" => {
+                self.in_cell = false;
                 self.in_anchor = false;
                 self.end_row();
             }

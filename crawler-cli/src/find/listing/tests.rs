@@ -1020,3 +1020,61 @@ fn a_name_with_half_a_character_is_left_out_alone() {
     assert_eq!((listing.nameless, listing.ended), (2, true));
     assert!(read(br#"["\"#, "http://h.example/").entries.is_empty());
 }
+
+// ---- links that stand where entries stand
+
+/// The sample pages of servers have no such links.
+#[test]
+fn nothing_is_left_out_of_a_row_in_silence() {
+    let index = |rows: &str| {
+        format!(
+            "<html><head><title>Index of /pub/</title></head><body><h1>Index of /pub/</h1><hr><pre>{rows}</pre><hr></body></html>"
+        )
+    };
+    let names = |listing: &Listing| -> Vec<String> {
+        let entries = listing.entries.iter();
+        entries.map(|entry| entry.segment.clone()).collect()
+    };
+    // A proxy shows `/real/` as `/pub/`.
+    let page =
+        index("<a href='/real/'>up</a>\n<a href='/real/f1'>f1</a>\n<a href='/real/d/'>d/</a>\n");
+    let mapped =
+        index("<a href='../'>up</a>\n<a href='/real/f1'>f1</a>\n<a href='/real/d/'>d/</a>\n");
+    let listing = read(mapped.as_bytes(), "http://h/pub/");
+    assert_eq!(names(&listing), ["f1", "d"]);
+    assert_eq!(listing.left_out_len, 0);
+    // Not all links lead there.
+    let listing = read(page.as_bytes(), "http://h/pub/");
+    assert_eq!(names(&listing), [""; 0]);
+    assert_eq!(listing.left_out_len, 3);
+    let page = index("<a href='a'>a</a>\n<a href='/real/f1'>f1</a>\n");
+    let listing = read(page.as_bytes(), "http://h/pub/");
+    assert_eq!(names(&listing), ["a"]);
+    assert_eq!(listing.left_out, ["http://h/real/f1"]);
+    for (href, left_out) in [
+        ("?page=2", true),
+        ("?dir=sub", true),
+        ("b?dl=1", true),
+        ("a?dl=1", false),
+        ("?C=M;O=A", false),
+        ("?lang=de", false),
+        ("../", false),
+        ("../other/", false),
+        ("/", false),
+        ("http://other/x", false),
+        ("#top", false),
+    ] {
+        let page = index(&format!("<a href='a'>a</a>\n<a href='{href}'>x</a>\n"));
+        let listing = read(page.as_bytes(), "http://h/pub/");
+        assert_eq!(names(&listing), ["a"], "{href}");
+        assert_eq!(listing.left_out_len, usize::from(left_out), "{href}");
+    }
+    let page = "<html><head><title>Index of /pub/</title></head><body><ul><li><a href='/about'>us</a></li></ul>\
+        <table><tr><td><a href='a'>a</a></td></tr></table><p><a href='/legal'>x</a></p></body></html>";
+    assert_eq!(read(page.as_bytes(), "http://h/pub/").left_out_len, 0);
+    let many: String = (0..50)
+        .map(|n| format!("<a href='/r{n}/x'>x</a>\n"))
+        .collect();
+    let listing = read(index(&many).as_bytes(), "http://h/pub/");
+    assert_eq!((listing.left_out.len(), listing.left_out_len), (20, 50));
+}

@@ -172,7 +172,7 @@ fn multistatus(
                 if std::mem::take(&mut is_gone) {
                     continue;
                 }
-                if let Some(at) = children.link(&href) {
+                if let Some(at) = children.link(&href, false) {
                     let entry = &mut children.entries[at];
                     if properties.is_collection {
                         entry.kind = EntryKind::Directory;
