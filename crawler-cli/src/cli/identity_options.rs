@@ -92,7 +92,8 @@ impl Group {
 impl IdentityOptions {
     /// Whether no option was given.
     pub(super) fn is_empty(&self) -> bool {
-        self.groups.is_empty() && self.netrc.is_empty() && self.jar.is_none()
+        let has_netrc = self.reads_netrc || !self.netrc.is_empty();
+        self.groups.is_empty() && !has_netrc && self.jar.is_none()
     }
 
     /// The entry that options change.
@@ -174,7 +175,8 @@ impl IdentityOptions {
     fn add_netrc(&mut self, path: &Path) -> Result<(), String> {
         let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
         let entries = netrc::read(&text)?;
-        for entry in entries.into_iter().rev() {
+        let with_login = |entry: &netrc::Entry| !entry.login.is_empty();
+        for entry in entries.into_iter().filter(with_login).rev() {
             let mut identity = Identity::default();
             let user = format!("{}:{}", entry.login, entry.password);
             let added = identity.header("Authorization", basic(&user).as_bytes());

@@ -1,6 +1,7 @@
 //! The arguments of `crawler-cli find`, from the command line to a [`Find`].
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -249,6 +250,7 @@ impl Args {
     /// Starts from the URLs in a file of `--unread`. Without any, there is nothing to search.
     pub(super) fn retry_unread(&mut self, path: &Path) -> Result<(), UsageError> {
         let text = fs::read_to_string(path).map_err(|error| UsageError(error.to_string()))?;
+        let mut seen = HashSet::new();
         for (at, line) in text.lines().enumerate() {
             let line: Result<serde_json::Value, _> = serde_json::from_str(line);
             let url = line
@@ -257,7 +259,7 @@ impl Args {
             let bad = || UsageError(format!("line {}: no object with a url", at + 1));
             let url = url.ok_or_else(bad)?;
             // The same URL can have been unread for two reasons.
-            if !self.starts.contains(&url) {
+            if seen.insert(url.clone()) {
                 self.start(&url)?;
             }
         }
@@ -504,6 +506,8 @@ mod tests {
             &["-k"],
             &["-x", "http://p:1"],
             &["-H", "A: b"],
+            &["--netrc"],
+            &["-c", "x"],
             &["-nmae", "x"],
         ] {
             assert!(read(words).is_err(), "{words:?}");
