@@ -6,13 +6,12 @@ pub(super) fn about(word: &str) -> Option<&'static str> {
         Some(name) => name.split('=').next().unwrap_or(name),
         None => long_name(word.strip_prefix('-')?)?,
     };
-    let in_group = |(_, names): &&(&str, &str)| names.split_whitespace().any(|other| other == name);
-    let positive = name.strip_prefix("no-");
-    let found = GROUPS.iter().find(in_group).or_else(|| {
-        let positive = positive?;
-        let is_it = |(_, names): &&(&str, &str)| names.split_whitespace().any(|n| n == positive);
-        GROUPS.iter().find(is_it)
-    });
+    let has = |name: &str| {
+        let mut groups = GROUPS.iter();
+        groups.find(|(_, names)| names.split_whitespace().any(|other| other == name))
+    };
+    // `--no-` stands before any switch.
+    let found = has(name).or_else(|| has(name.strip_prefix("no-")?));
     found.map(|(instead, _)| *instead)
 }
 
@@ -22,7 +21,7 @@ fn long_name(letter: &str) -> Option<&'static str> {
     Some(name)
 }
 
-const LETTERS: [(&str, &str); 30] = [
+const LETTERS: [(&str, &str); 27] = [
     ("#", "progress-bar"),
     ("0", "http1.0"),
     ("1", "tlsv1"),
@@ -43,16 +42,13 @@ const LETTERS: [(&str, &str); 30] = [
     ("R", "remote-time"),
     ("Y", "speed-limit"),
     ("Z", "parallel"),
-    ("c", "cookie-jar"),
     ("j", "junk-session-cookies"),
     ("l", "list-only"),
     ("n", "netrc"),
     ("q", "disable"),
-    ("r", "range"),
     ("t", "telnet-option"),
     ("y", "speed-time"),
     ("z", "time-cond"),
-    ("E", "cert"),
 ];
 
 /// What to do instead, and the options that this is for.
@@ -105,7 +101,7 @@ const GROUPS: &[(&str, &str)] = &[
         "netrc netrc-file netrc-optional",
     ),
     (
-        "files of options are not read, so there is nothing to switch off",
+        "no file of options is read; write the options into the command",
         "config disable",
     ),
     (
