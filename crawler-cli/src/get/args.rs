@@ -55,6 +55,10 @@ pub(crate) struct RequestArgs {
     pub(crate) headers: Vec<OsString>,
     pub(crate) data: Vec<Data>,
     pub(crate) json: bool,
+    /// `-G`: the data becomes a part of the query.
+    pub(crate) get: bool,
+    /// `--url-query`
+    pub(crate) query: Vec<OsString>,
     pub(crate) referer: Option<OsString>,
     pub(crate) range: Option<OsString>,
     pub(crate) bearer: Option<OsString>,
@@ -116,4 +120,6 @@ pub(crate) enum Data {
     Raw(OsString),
     /// `--json`: like `--data-binary`, but joined to the previous piece without `&`.
     Json(OsString),
+    /// `--data-urlencode`: percent-encoded, but for a name before `=` or `@`.
+    Encoded(OsString),
 }

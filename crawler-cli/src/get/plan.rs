@@ -68,7 +68,7 @@ impl HiArgs {
             let mut uploads = std::mem::take(&mut group.uploads).into_iter();
             let one_method = [
                 group.request.head,
-                !group.request.data.is_empty(),
+                !group.request.data.is_empty() && !group.request.get,
                 uploads.len() > 0,
             ];
             if one_method.into_iter().filter(|asked| *asked).count() > 1 {

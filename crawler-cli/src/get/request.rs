@@ -10,7 +10,7 @@ use base64::prelude::BASE64_STANDARD;
 use courser::{Bytes, Codings, Request};
 
 use super::args::RequestArgs;
-use super::data::read_body;
+use super::data::{read_body, read_query};
 use super::exit::Failure;
 use super::headers::{HeaderRule, read_headers};
 use super::plan::{text, usage};
@@ -42,6 +42,8 @@ pub(super) struct RequestOptions {
     bearer: Option<Vec<u8>>,
     json: bool,
     pub(super) body: Option<Bytes>,
+    /// `-G` and `--url-query`: added to the query of the URL.
+    pub(super) query: Option<Vec<u8>>,
     /// `-I`: only the head is fetched, with any method.
     pub(super) head_only: bool,
     pub(super) path_as_is: bool,
@@ -61,6 +63,8 @@ impl RequestOptions {
     /// Checks the options and reads the files that they name.
     pub(super) fn new(args: RequestArgs) -> Result<Self, Failure> {
         let method = args.method.map(|method| text(method, "method"));
+        let data = read_body(&args.data)?;
+        let (data, body) = if args.get { (data, None) } else { (None, data) };
         Ok(Self {
             method: method.transpose()?,
             headers: read_headers(&args.headers)?,
@@ -70,7 +74,8 @@ impl RequestOptions {
             range: args.range.map(OsString::into_vec),
             bearer: args.bearer.map(OsString::into_vec),
             json: args.json,
-            body: read_body(&args.data)?.map(Bytes::from),
+            body: body.map(Bytes::from),
+            query: read_query(data, &args.query)?,
             head_only: args.head,
             path_as_is: args.path_as_is,
             compressed: args.compressed,

@@ -8,7 +8,7 @@
 use std::fmt::Write as _;
 
 use courser::proto::Scheme;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode};
+use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_decode, percent_encode};
 use url::{Host, Url};
 
 use super::exit::{Exit, Failure};
@@ -78,9 +78,20 @@ impl Target {
             .find('?')
             .unwrap_or(self.path_and_query.len());
         if self.path_and_query[..path].ends_with('/') {
-            let name = percent_encode(name, NOT_IN_NAME).to_string();
+            let name = percent_encode(name, UNRESERVED).to_string();
             self.path_and_query.insert_str(path, &name);
         }
+    }
+
+    /// Adds to the query. Bytes that a request line cannot contain are percent-encoded.
+    pub(super) fn push_query(&mut self, query: &[u8]) {
+        if !self.path_and_query.contains('?') {
+            self.path_and_query.push('?');
+        } else if !self.path_and_query.ends_with(['?', '&']) {
+            self.path_and_query.push('&');
+        }
+        self.path_and_query
+            .extend(percent_encode(query, NOT_IN_QUERY));
     }
 
     /// Sets the fragment, given with its `#`.
@@ -264,12 +275,15 @@ fn malformed(cause: impl std::fmt::Display) -> Failure {
     Failure::new(Exit::MalformedUrl, "URL", cause)
 }
 
-/// Everything but the unreserved characters (RFC 3986 §2.3).
-const NOT_IN_NAME: &AsciiSet = &NON_ALPHANUMERIC
+/// Everything but the unreserved characters (RFC 3986 §2.3) is encoded.
+pub(super) const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
+
+/// What would end a request line or a query.
+const NOT_IN_QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'#');
 
 #[cfg(test)]
 mod tests {
@@ -360,6 +374,20 @@ mod tests {
         assert_eq!(without_credentials(b"ftp://u:p@h"), "ftp://h");
         assert_eq!(without_credentials(b"http://u:p/?#q@h/"), "http://h/");
         assert_eq!(without_credentials(b"u:secret@h://x"), "h://x");
+    }
+
+    #[test]
+    fn a_query_is_added_to_what_is_there() {
+        for (typed, sent) in [
+            ("h", "/?a=b c"),
+            ("h/?", "/?a=b c"),
+            ("h/x?q#f", "/x?q&a=b c"),
+            ("h/?q&", "/?q&a=b c"),
+        ] {
+            let mut target = parse(typed).unwrap();
+            target.push_query(b"a=b c");
+            assert_eq!(target.path_and_query, sent.replace(' ', "%20"), "{typed}");
+        }
     }
 
     #[test]

@@ -111,6 +111,9 @@ impl Session {
         if let Some(upload) = &transfer.upload {
             upload.name_target(&mut first);
         }
+        if let Some(query) = &options.request.query {
+            first.push_query(query);
+        }
         let deadline = options.max_time.and_then(|limit| start.checked_add(limit));
         let mut sink = Sink::new(transfer.output.as_deref());
         let mut hop = Hop::first(transfer, first.clone());

@@ -21,7 +21,7 @@ fn long_name(letter: &str) -> Option<&'static str> {
     Some(name)
 }
 
-const LETTERS: [(&str, &str); 27] = [
+const LETTERS: [(&str, &str); 26] = [
     ("#", "progress-bar"),
     ("0", "http1.0"),
     ("1", "tlsv1"),
@@ -32,7 +32,6 @@ const LETTERS: [(&str, &str); 27] = [
     ("C", "continue-at"),
     ("D", "dump-header"),
     ("F", "form"),
-    ("G", "get"),
     ("J", "remote-header-name"),
     ("K", "config"),
     ("M", "manual"),
@@ -79,10 +78,6 @@ const GROUPS: &[(&str, &str)] = &[
     (
         "certificates and keys are PEM files without a passphrase, and --cacert names a file",
         "capath cert-type key-type pass proxy-capath proxy-cert-type proxy-key-type proxy-pass pinnedpubkey proxy-pinnedpubkey",
-    ),
-    (
-        "write the query into the URL, percent-encoded",
-        "data-urlencode get url-query",
     ),
     (
         "send the body with --data-binary @FILE and its Content-Type with -H",

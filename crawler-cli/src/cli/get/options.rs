@@ -71,6 +71,16 @@ const REQUEST: &[Opt] = &[
         push(&mut args.group.request.data, Data::Raw(v))
     })
     .short("POST this text; an @ has no special meaning"),
+    Opt::bytes(&["--data-urlencode"], &[any("<data>")], |args, v| {
+        push(&mut args.group.request.data, Data::Encoded(v))
+    })
+    .short("POST this percent-encoded: text, name=text or name@file"),
+    Opt::switch(&["-G", "--get"], |args, on| args.group.request.get = on)
+        .short("GET, with the data of -d in the query of the URL"),
+    Opt::bytes(&["--url-query"], &[any("<data>")], |args, v| {
+        push(&mut args.group.request.query, v)
+    })
+    .short("Add to the query, as --data-urlencode; +text is as it is"),
     Opt::bytes(&["--json"], &[file("<data/@file>")], |args, v| {
         args.group.request.json = true;
         push(&mut args.group.request.data, Data::Json(v))

@@ -37,16 +37,7 @@ pub(crate) fn all() -> Vec<Scenario> {
 }
 
 /// Options that `get` does not have.
-const PENDING: &[&str] = &[
-    "-G",
-    "--data-urlencode",
-    "-D",
-    "-z",
-    "-J",
-    "-j",
-    "--http1.0",
-    "-0",
-];
+const PENDING: &[&str] = &["-D", "-z", "-J", "-j", "--http1.0", "-0"];
 
 /// `HTTP/1.1` with these lines, an empty one and this body.
 fn reply(status: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Vec<u8> {

@@ -8,12 +8,75 @@ pub(super) fn all() -> Vec<Scenario> {
     let mut all = targets();
     all.extend(headers());
     all.extend(more_headers());
+    all.extend(queries());
     all.extend(refused());
     all
 }
 
 fn case(name: String, args: &[&str]) -> Scenario {
     Scenario::new(name).play([Take, Send(ok())]).args(args)
+}
+
+fn queries() -> Vec<Scenario> {
+    let cases: [(&str, &[&str]); 16] = [
+        ("one", &["-G", "-d", "a=b", "http://{A}"]),
+        (
+            "three",
+            &["-G", "-d", "a=b", "-d", "c", "-d", "d e", "http://{A}/x"],
+        ),
+        ("added", &["-G", "-d", "a=b", "http://{A}/x?q=1#f"]),
+        ("empty-there", &["-G", "-d", "a=b", "http://{A}/x?"]),
+        ("head", &["-I", "-G", "-d", "a", "http://{A}/"]),
+        ("method", &["-X", "PUT", "-G", "-d", "a", "http://{A}/"]),
+        ("file", &["-G", "-d", "@data", "http://{A}/"]),
+        (
+            "binary",
+            &["-G", "--data-binary", "a+b%20&c", "http://{A}/"],
+        ),
+        ("none", &["-G", "http://{A}/"]),
+        (
+            "encoded",
+            &["-G", "--data-urlencode", "n=a b&c=\u{e9}", "http://{A}/"],
+        ),
+        (
+            "encoded-file",
+            &["-G", "--data-urlencode", "n@data", "http://{A}/"],
+        ),
+        ("url-query", &["--url-query", "n=a b", "http://{A}/?q"]),
+        (
+            "url-query-raw",
+            &["--url-query", "+n=a+b%20&c", "http://{A}/"],
+        ),
+        (
+            "url-query-two",
+            &["--url-query", "a", "--url-query", "=b", "http://{A}/"],
+        ),
+        (
+            "url-query-post",
+            &["-d", "x", "--url-query", "a@data", "http://{A}/"],
+        ),
+        (
+            "url-query-get",
+            &["-G", "-d", "x", "--url-query", "a=1", "http://{A}/"],
+        ),
+    ];
+    let query = |(name, args): (&str, &[&str])| {
+        case(format!("query/{name}"), args).file("data", "a b\n&\r\nc")
+    };
+    let mut all: Vec<_> = cases.into_iter().map(query).collect();
+    for (name, data) in [
+        ("text", "a b&c"),
+        ("mark", "=a=b"),
+        ("name", "n=a b"),
+        ("file", "@data"),
+        ("name-file", "n@data"),
+        ("empty", ""),
+        ("utf-8", "\u{e9}=\u{e9}~-._*"),
+    ] {
+        let args = ["--data-urlencode", data, "-d", "x", "http://{A}/"];
+        all.push(query((&format!("data-urlencode/{name}"), &args)));
+    }
+    all
 }
 
 fn targets() -> Vec<Scenario> {
