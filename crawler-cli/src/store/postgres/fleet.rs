@@ -22,6 +22,8 @@ pub(in crate::store) struct Member {
     tenure: Tenure,
     /// A sign of life that is in the open transaction: the number, and when it was sent.
     sent: Option<(i64, Instant)>,
+    /// The hosts that the worker has, and others that it may have had: the rows say which.
+    hosts: HashSet<HostId>,
     /// When it was last looked for workers whose lease has ended.
     reaped: Option<Instant>,
 }
@@ -33,6 +35,7 @@ impl Member {
             number: 0,
             tenure: Tenure::ended(),
             sent: None,
+            hosts: HashSet::new(),
             reaped: None,
         }
     }
@@ -63,6 +66,7 @@ impl Member {
                 lease
             ];
             self.number = db.query_row(join, row, |row| row.get(0))?;
+            self.hosts.clear();
         }
         self.sent = Some((self.number, sent_at));
         let is_soon = |at: Instant| sent_at.saturating_duration_since(at) < self.worker.lease / 12;
@@ -105,7 +109,7 @@ impl Member {
 
     /// Claims hosts with something due, and reads those that the worker has already.
     pub(in crate::store) fn claim(
-        &self,
+        &mut self,
         db: &Connection,
         lanes: Lanes,
         now: Timestamp,
@@ -118,24 +122,34 @@ impl Member {
         };
         let columns = "h.host, h.root, h.no_head_until, h.head_lies_until, h.answered_at, h.control_at, \
              h.control_status, h.episodes";
-        // The worker takes its share of the hosts that wait, so that few hosts are spread over all workers. The index of
-        // ready hosts is read once: beside an old snapshot most of its entries are of rows that are no more. What was
-        // found is looked up by an array, never by a join, whose plan may be to read all hosts that are ready.
-        let is_free = format!(
-            "h.{next} <= ?2 AND (h.owner IS NULL OR h.owner = ?1) AND (h.rest_until IS NULL OR h.rest_until <= ?2)"
-        );
+        // The worker takes its share of the hosts that wait, so that few hosts are spread over all workers. Free hosts come
+        // from the index of free hosts, the worker's own by their keys: beside an old snapshot, any other index has an entry
+        // for each answer. What was found is looked up by an array, never by a join, whose plan may be to read all hosts
+        // that are ready.
+        let is_ready = format!("h.{next} <= ?2 AND (h.rest_until IS NULL OR h.rest_until <= ?2)");
         let claim = format!(
             "WITH w AS MATERIALIZED (SELECT greatest(count(*), 1) AS workers FROM worker), \
-             waiting AS MATERIALIZED (SELECT h.host FROM host h WHERE {is_free} \
+             free AS MATERIALIZED (SELECT h.host FROM host h WHERE h.owner IS NULL AND {is_ready} \
              AND NOT (h.host = ANY (CAST(CAST(?4 AS TEXT) AS BIGINT[]))) ORDER BY h.{next}, h.host LIMIT ?3 * (SELECT workers FROM w)), \
-             mine AS MATERIALIZED (SELECT h.host FROM host h WHERE h.host = ANY (ARRAY(SELECT host FROM waiting)) AND {is_free} \
-             ORDER BY h.{next}, h.host LIMIT (SELECT (count(*) + w.workers - 1) / w.workers FROM waiting, w GROUP BY w.workers) \
+             own AS MATERIALIZED (SELECT h.host FROM host h WHERE h.host = ANY (CAST(CAST(?5 AS TEXT) AS BIGINT[])) \
+             AND h.owner = ?1 AND {is_ready}), \
+             waiting AS MATERIALIZED (SELECT host FROM free UNION ALL SELECT host FROM own), \
+             mine AS MATERIALIZED (SELECT h.host FROM host h WHERE h.host = ANY (ARRAY(SELECT host FROM waiting)) \
+             AND (h.owner IS NULL OR h.owner = ?1) AND {is_ready} ORDER BY h.{next}, h.host \
+             LIMIT (SELECT least(?3, (count(*) + w.workers - 1) / w.workers) FROM waiting, w GROUP BY w.workers) \
              FOR NO KEY UPDATE OF h SKIP LOCKED) \
              UPDATE host h SET owner = ?1 WHERE h.host = ANY (ARRAY(SELECT host FROM mine)) RETURNING {columns}, h.{next}, h.urls, \
              h.crashes, h.asked"
         );
+        let own = self.hosts.difference(except).map(|host| Some(host.0));
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let row = params![self.number, now.as_millisecond(), limit, array(except)];
+        let row = params![
+            self.number,
+            now.as_millisecond(),
+            limit,
+            array(except),
+            array::numbers(own)
+        ];
         let mut claim = db.prepare_cached(&claim)?;
         let mut rows = claim.query(row)?;
         let mut ready = Vec::new();
@@ -151,19 +165,22 @@ impl Member {
             });
         }
         ready.sort_by_key(|ready: &Ready| (ready.next, ready.host.id));
+        self.hosts.extend(ready.iter().map(|ready| ready.host.id));
         Ok(ready)
     }
 
     /// Gives back hosts that are not in use.
     pub(in crate::store) fn release(
-        &self,
+        &mut self,
         db: &Connection,
         in_use: &HashSet<HostId>,
     ) -> Result<u64, Failure> {
         let release = "UPDATE host SET owner = NULL, crashes = 0, asked = NULL \
              WHERE owner = ?1 AND NOT (host = ANY (CAST(CAST(?2 AS TEXT) AS BIGINT[])))";
         let row = params![self.number, array(in_use)];
-        Ok(db.prepare_cached(release)?.execute(row)? as u64)
+        let released = db.prepare_cached(release)?.execute(row)?;
+        self.hosts.retain(|host| in_use.contains(host));
+        Ok(released as u64)
     }
 
     /// Notes the URL that is asked alone.
@@ -209,7 +226,7 @@ impl Member {
     }
 
     /// Gives everything back.
-    pub(in crate::store) fn leave(&self, db: &Connection) -> Result<(), Failure> {
+    pub(in crate::store) fn leave(&mut self, db: &Connection) -> Result<(), Failure> {
         self.release(db, &HashSet::new())?;
         for leave in [
             "DELETE FROM task WHERE owner = ?1",

@@ -21,11 +21,11 @@ pub use address::{Address, BadAddress};
 const SCHEMA: &str = include_str!("schema.sql");
 
 /// The version of the tables.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 /// What makes tables of a version those of the next one; the first is for version 1. Services of the older version that
 /// run meanwhile go on, so nothing that they use is removed.
-const STEPS: [&str; 1] = [
+const STEPS: [&str; 2] = [
     "ALTER TABLE host ADD COLUMN asked BIGINT, ADD COLUMN rest_until BIGINT; \
      ALTER TABLE worker ADD COLUMN sample TEXT COLLATE \"C\"; \
      ALTER TABLE due SET (autovacuum_vacuum_cost_delay = 0); \
@@ -33,6 +33,8 @@ const STEPS: [&str; 1] = [
      DROP INDEX host_doubt; \
      CREATE INDEX host_due ON host (next_due, host) WHERE next_due IS NOT NULL; \
      CREATE INDEX host_doubt ON host (next_doubt, host) WHERE next_doubt IS NOT NULL;",
+    "CREATE INDEX host_free ON host (next_due, host) WHERE owner IS NULL AND next_due IS NOT NULL; \
+     CREATE INDEX host_free_doubt ON host (next_doubt, host) WHERE owner IS NULL AND next_doubt IS NOT NULL;",
 ];
 
 /// The advisory lock of the process that makes the tables.

@@ -10,6 +10,8 @@
 -- its number, the fence, is not used again. `worker.sample`: what the worker does, in its own words. `host.owner`, `task.owner`, `job.worker`: who has it. `host.crashes`: how many
 -- workers have died with the host since one has given it back. `host.asked`: the URL that the worker asks alone, because
 -- others have died before. `host.rest_until`: no worker claims the host before that time.
+-- `host_free`, `host_free_doubt`: what a claim reads. An answer changes `host.next_due` and so adds to each index that has the
+-- row; it adds nothing here, because the host of an answer has an owner.
 -- Where texts can be longer than a row of a B-tree, the index is one of hashes; the engine then sees to it that no text
 -- comes twice.
 CREATE TABLE store (
@@ -334,6 +336,8 @@ CREATE TABLE hook (
 CREATE INDEX outbox_receiver ON outbox (receiver);
 
 CREATE INDEX host_owner ON host (owner) WHERE owner IS NOT NULL;
+CREATE INDEX host_free ON host (next_due, host) WHERE owner IS NULL AND next_due IS NOT NULL;
+CREATE INDEX host_free_doubt ON host (next_doubt, host) WHERE owner IS NULL AND next_doubt IS NOT NULL;
 CREATE TABLE worker (
     worker BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name TEXT COLLATE "C" NOT NULL,
