@@ -339,6 +339,12 @@ impl Report {
         Some(answer.0)
     }
 
+    /// The head of the proxy's answer to CONNECT, if this call is the first one on a connection that has a tunnel.
+    pub fn proxy_head(&self) -> Option<&[u8]> {
+        let answer = self.timestamps.opened.as_ref()?.proxy_answer.as_ref()?;
+        Some(&answer.1)
+    }
+
     /// Bytes of HTTP sent, all attempts together.
     pub fn bytes_out(&self) -> u64 {
         self.timestamps.bytes_out
