@@ -241,7 +241,7 @@ fn a_full_or_closed_output_is_an_error() {
         &["find", &start, "--robots", "off", "--tree"],
         &["find", "--help"],
         &["get", "--help"],
-        &["get", "-s", &start],
+        &["get", "-q", "-s", &start],
         &["check", "--man"],
         &["completions", "bash"],
         &["--version"],

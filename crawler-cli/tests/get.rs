@@ -1247,7 +1247,9 @@ impl Done {
 
 fn command(args: &[impl AsRef<OsStr>], urls: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crawler-cli"));
-    command.arg("get").args(args).args(urls);
+    // The meter is tested elsewhere.
+    command.args(["get", "-q", "--no-progress-meter"]);
+    command.args(args).args(urls);
     // The environment of the tests does not apply.
     for name in [
         "http_proxy",

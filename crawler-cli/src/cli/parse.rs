@@ -135,6 +135,29 @@ pub(crate) fn set<A: CommandLine>(
     }
 }
 
+/// Reads one option that stands in a line of its own: `word`, with its dashes, and its value, if there is one.
+///
+/// # Errors
+/// The option is unknown, its value is wrong or missing, or it takes none.
+pub(crate) fn parse_one<A: CommandLine>(
+    args: &mut A,
+    word: OsString,
+    value: Option<OsString>,
+) -> Result<Option<Show>, UsageError> {
+    let typed = shown(word.as_bytes());
+    let words: Vec<OsString> = value.into_iter().collect();
+    let mut parser = Parser {
+        args,
+        words: words.into_iter(),
+        only_operands: false,
+    };
+    let show = parser.word(word)?;
+    match parser.words.next() {
+        Some(value) if !value.is_empty() => Err(wrong(&typed, "takes no value")),
+        _ => Ok(show),
+    }
+}
+
 /// All options of a command.
 pub(crate) fn options<A: CommandLine>() -> impl Iterator<Item = &'static Opt<A>> {
     let sections = A::TABLE.iter();

@@ -2,10 +2,13 @@
 //! [`plan`](super::plan) combines the options and reads the files that they name.
 
 use std::ffi::OsString;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use courser::Family;
 
+use super::netrc::NetrcArgs;
+use super::protocols::ProtocolArgs;
 use super::rate::Rate;
 use super::redirect::Follow;
 use super::retry::Retry;
@@ -15,8 +18,19 @@ use super::tls::TlsSettings;
 #[derive(Debug, Default)]
 pub(crate) struct LowArgs {
     pub(crate) global: Global,
-    /// The options and URLs between two `--next`. Invariant: each group has a URL.
+    /// The options and URLs between two `--next`. Invariant: each group has a URL, unless there is a failure in `early`.
     pub(crate) groups: Vec<Group>,
+    /// The first failure of an option that has an exit code of its own.
+    pub(crate) early: Option<Early>,
+}
+
+/// A failure of an option, which is not wrong usage.
+#[derive(Debug)]
+pub(crate) enum Early {
+    /// `-K`: the file, and why it cannot be read.
+    Unreadable(String),
+    /// `--proto-default`
+    UnknownProtocol(String),
 }
 
 /// Options that hold for every URL, at any place of the command line.
@@ -27,6 +41,24 @@ pub(crate) struct Global {
     pub(crate) verbose: bool,
     pub(crate) fail_early: bool,
     pub(crate) rate: Option<Rate>,
+    pub(crate) meter: MeterArgs,
+    pub(crate) parallel: ParallelArgs,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MeterArgs {
+    /// `--no-progress-meter`
+    pub(crate) off: bool,
+    /// `-#`
+    pub(crate) bar: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ParallelArgs {
+    /// `-Z`
+    pub(crate) on: bool,
+    /// `--parallel-max`; `None`: the default.
+    pub(crate) most: Option<usize>,
 }
 
 /// Options that hold for the URLs of one group.
@@ -45,6 +77,17 @@ pub(crate) struct Group {
     pub(crate) connect: ConnectArgs,
     pub(crate) tls: TlsSettings,
     pub(crate) proxy: ProxyArgs,
+    pub(crate) netrc: NetrcArgs,
+    pub(crate) protocols: ProtocolArgs,
+    pub(crate) speed: SpeedArgs,
+}
+
+/// `-y` and `-Y`: when a transfer is too slow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SpeedArgs {
+    /// Bytes per second.
+    pub(crate) least: Option<u32>,
+    pub(crate) time: Option<Duration>,
 }
 
 /// Options about the request.
@@ -96,6 +139,8 @@ pub(crate) struct ConnectArgs {
     pub(crate) resolve: Vec<OsString>,
     pub(crate) connect_to: Vec<OsString>,
     pub(crate) family: Option<Family>,
+    /// `--limit-rate`: bytes per second in each direction.
+    pub(crate) rate: Option<NonZeroU64>,
 }
 
 #[derive(Debug, Default)]

@@ -1,61 +1,84 @@
 //! The engine's clients, one for each group of connection settings, and what their observers reported about
 //! connections.
 
+use std::future::Future as _;
 use std::io;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake};
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use courser::proto::{Scheme, Url};
 use courser::{
     Address, Call, CallId, Client, Completion, Config, DnsConfig, Observer, ObserverEvent, Proxies,
-    Read, UnixSocket,
+    Read, Shared, SharedBody, UnixSocket,
 };
 
 use super::exit::{Exit, Failure};
+use super::pool::Pool;
+use super::progress::Progress;
 use super::settings::Settings;
 use super::show;
 use super::target::Target;
 
 /// A client of the engine with the settings of one group. The proxies are kept to answer [`Link::is_proxied`].
 pub(super) struct Link {
-    client: Box<Client>,
+    engine: Engine,
     proxies: Proxies,
+    observed: Arc<Mutex<Observed>>,
+}
+
+enum Engine {
+    /// Of this session alone.
+    Own(Box<Client>),
+    /// Of all sessions, with the body of the call of this session.
+    Shared(Shared<Client>, Option<SharedBody>),
+}
+
+/// The next piece of a body.
+pub(super) enum Piece {
+    Data(usize),
+    /// There is none until the time given.
+    Pending,
+    /// The end, with the trailers.
+    End(Vec<(String, Vec<u8>)>),
+}
+
+/// The configuration of a client, and its proxies.
+pub(super) fn config(
+    settings: &Settings,
+    secure: bool,
+    observer: Observer,
+) -> Result<(Config, Proxies), Failure> {
+    let mut host = settings.host_config();
+    host.observer = Some(observer);
+    let (mut proxies, secure_proxy) = settings.proxies()?;
+    let unix_socket = settings.unix_socket.as_ref().map(UnixSocket::for_all);
+    if unix_socket.is_some() {
+        proxies = Proxies::none();
+    }
+    if secure {
+        host.tls = settings.tls.config();
+    }
+    host.dns = DnsConfig {
+        overrides: settings.resolve.clone(),
+        family: settings.family,
+        ..DnsConfig::default()
+    };
+    let proxy_tls = secure_proxy.then(|| settings.proxy_tls.config());
+    let config = Config {
+        host,
+        proxy_tls,
+        connect_to: settings.connect_to.clone(),
+        unix_sockets: unix_socket.into_iter().collect(),
+        proxies: proxies.clone(),
+        ..Config::default()
+    };
+    Ok((config, proxies))
 }
 
 impl Link {
-    fn open(settings: &Settings, secure: bool, observer: Observer) -> Result<Self, Failure> {
-        let failed = |error| Failure::from(&error);
-        let mut host = settings.host_config();
-        host.observer = Some(observer);
-        let (mut proxies, secure_proxy) = settings.proxies()?;
-        let unix_socket = settings.unix_socket.as_ref().map(UnixSocket::for_all);
-        if unix_socket.is_some() {
-            proxies = Proxies::none();
-        }
-        if secure {
-            host.tls = settings.tls.config();
-        }
-        host.dns = DnsConfig {
-            overrides: settings.resolve.clone(),
-            family: settings.family,
-            ..DnsConfig::default()
-        };
-        let proxy_tls = secure_proxy.then(|| settings.proxy_tls.config());
-        let config = Config {
-            host,
-            proxy_tls,
-            connect_to: settings.connect_to.clone(),
-            unix_sockets: unix_socket.into_iter().collect(),
-            proxies: proxies.clone(),
-            ..Config::default()
-        };
-        let client = Client::new(config).map_err(failed)?;
-        Ok(Self {
-            client: Box::new(client),
-            proxies,
-        })
-    }
-
     /// Whether a request to `target` goes through a proxy.
     pub(super) fn is_proxied(&self, target: &Target) -> bool {
         let url = target.url();
@@ -63,50 +86,173 @@ impl Link {
     }
 
     /// Runs one call until it completes. A streaming call completes when the head of its response has arrived.
-    pub(super) fn complete(&mut self, call: Call) -> Result<Completion, Failure> {
-        self.client.submit(call);
-        loop {
-            // This call is the only one, so the completion is its own.
-            if let Some(done) = self.wait(None)? {
-                return Ok(done);
+    pub(super) fn complete(
+        &mut self,
+        call: Call,
+        progress: &mut Progress,
+    ) -> Result<Completion, Failure> {
+        let (client, body) = match &mut self.engine {
+            Engine::Own(client) => return complete(client, call, progress, &self.observed),
+            Engine::Shared(client, body) => (client, body),
+        };
+        let mut streaming = client.send_streaming(call);
+        let (done, own_body) = loop {
+            let until = progress.until_tick(Instant::now());
+            let poll = |context: &mut Context<'_>| Pin::new(&mut streaming).poll(context);
+            match block_on(poll, until) {
+                Some(done) => break done,
+                // Dropping the future cancels the call.
+                None => progress.tick(Instant::now())?,
             }
+        };
+        *body = own_body;
+        let mut observed = lock(&self.observed);
+        if !done.report.reused() && done.report.timings().connect.is_some() {
+            observed.connected = Some(Instant::now());
         }
+        observed.proxy_head = done.report.proxy_head().map(<[u8]>::to_vec);
+        observed.asked_proxy = observed.proxy_head.is_some();
+        drop(observed);
+        Ok(done)
     }
 
-    fn wait(&mut self, limit: Option<Duration>) -> Result<Option<Completion>, Failure> {
-        self.client
-            .wait(limit)
-            .map_err(|error: io::Error| Failure::new(Exit::Receive, "waiting for events", error))
-    }
-
-    /// Reads the next piece of a body: bytes or the end. Waits until there is one, or until this time:
-    /// [`Read::Pending`].
+    /// Reads the next piece of a body. Waits until there is one, or until this time: [`Piece::Pending`].
+    ///
+    /// # Errors
+    /// The body has failed, or the transfer is too slow.
     pub(super) fn read_body(
         &mut self,
         id: CallId,
         buffer: &mut [u8],
         until: Option<Instant>,
-    ) -> Result<Read, Failure> {
+        progress: &mut Progress,
+    ) -> Result<Piece, Failure> {
         loop {
-            match self.client.read_body(id, buffer) {
-                Ok(Read::Pending) => {
-                    let left = until.map(|at| at.saturating_duration_since(Instant::now()));
-                    if left.is_some_and(|left| left.is_zero()) {
-                        return Ok(Read::Pending);
-                    }
-                    self.wait(left)?;
-                    // Takes the notification: this body is the only one.
-                    self.client.readable_body();
-                }
-                Ok(read) => return Ok(read),
-                Err(error) => return Err(Failure::from(&error)),
+            progress.tick(Instant::now())?;
+            let now = Instant::now();
+            let left = until.map(|at| at.saturating_duration_since(now));
+            let limit = match (left, progress.until_tick(now)) {
+                (Some(left), Some(tick)) => Some(left.min(tick)),
+                (left, tick) => left.or(tick),
+            };
+            let piece = match &mut self.engine {
+                Engine::Own(client) => read_own(client, id, buffer, limit)?,
+                Engine::Shared(_, body) => read_shared(body, buffer, limit)?,
+            };
+            match piece {
+                Piece::Pending if left.is_none_or(|left| !left.is_zero()) => {}
+                piece => return Ok(piece),
             }
         }
     }
 
     /// Drops the rest of a body. The connection is closed if the body has not been read to its end.
     pub(super) fn cancel(&mut self, id: CallId) {
-        self.client.cancel(id);
+        match &mut self.engine {
+            Engine::Own(client) => drop(client.cancel(id)),
+            Engine::Shared(_, body) => *body = None,
+        }
+    }
+}
+
+fn complete(
+    client: &mut Client,
+    call: Call,
+    progress: &mut Progress,
+    observed: &Mutex<Observed>,
+) -> Result<Completion, Failure> {
+    let id = client.submit(call);
+    loop {
+        let limit = progress.until_tick(Instant::now());
+        // This call is the only one, so the completion is its own.
+        if let Some(done) = wait(client, limit)? {
+            return Ok(done);
+        }
+        // As in curl, connecting is not slow: it has a limit of its own.
+        let ticked = match lock(observed).sending {
+            true => progress.tick(Instant::now()),
+            false => progress.tick_before_sending(Instant::now()),
+        };
+        if let Err(failure) = ticked {
+            client.cancel(id);
+            while wait(client, None)?.is_none() {}
+            return Err(failure);
+        }
+    }
+}
+
+fn wait(client: &mut Client, limit: Option<Duration>) -> Result<Option<Completion>, Failure> {
+    client
+        .wait(limit)
+        .map_err(|error: io::Error| Failure::new(Exit::Receive, "waiting for events", error))
+}
+
+fn read_own(
+    client: &mut Client,
+    id: CallId,
+    buffer: &mut [u8],
+    limit: Option<Duration>,
+) -> Result<Piece, Failure> {
+    match client.read_body(id, buffer) {
+        Ok(Read::Data(n)) => Ok(Piece::Data(n)),
+        Ok(Read::End { trailers, .. }) => Ok(Piece::End(owned(trailers.trailers()))),
+        Ok(Read::Pending) => {
+            if limit.is_none_or(|limit| !limit.is_zero()) {
+                wait(client, limit)?;
+                // Takes the notification: this body is the only one.
+                client.readable_body();
+            }
+            Ok(Piece::Pending)
+        }
+        Err(error) => Err(Failure::from(&error)),
+    }
+}
+
+fn read_shared(
+    body: &mut Option<SharedBody>,
+    buffer: &mut [u8],
+    limit: Option<Duration>,
+) -> Result<Piece, Failure> {
+    let Some(own) = body else {
+        return Ok(Piece::End(Vec::new()));
+    };
+    match block_on(|context| own.poll_read(context, buffer), limit) {
+        None => Ok(Piece::Pending),
+        Some(Ok(0)) => Ok(Piece::End(owned(own.trailers()))),
+        Some(Ok(n)) => Ok(Piece::Data(n)),
+        Some(Err(error)) => Err(Failure::from(&error)),
+    }
+}
+
+fn owned<'t>(trailers: impl Iterator<Item = (&'t str, &'t [u8])>) -> Vec<(String, Vec<u8>)> {
+    trailers
+        .map(|(name, value)| (name.to_owned(), value.to_vec()))
+        .collect()
+}
+
+/// Polls until there is a result, for `limit` at most. The thread sleeps in between.
+fn block_on<T>(
+    mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    limit: Option<Duration>,
+) -> Option<T> {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unpark(thread::current())).into();
+    let mut context = Context::from_waker(&waker);
+    let end = limit.and_then(|limit| Instant::now().checked_add(limit));
+    loop {
+        if let Poll::Ready(result) = poll(&mut context) {
+            return Some(result);
+        }
+        match end.map(|end| end.saturating_duration_since(Instant::now())) {
+            None => thread::park(),
+            Some(left) if left.is_zero() => return None,
+            Some(left) => thread::park_timeout(left),
+        }
     }
 }
 
@@ -114,6 +260,7 @@ impl Link {
 pub(super) struct Links {
     open: Vec<(Settings, bool, Link)>,
     verbose: bool,
+    pool: Option<Arc<Pool>>,
     observed: Arc<Mutex<Observed>>,
 }
 
@@ -124,6 +271,8 @@ pub(super) struct Observed {
     pub(super) connected: Option<Instant>,
     pub(super) remote: Option<Address>,
     pub(super) local: Option<Address>,
+    /// The request is being sent.
+    sending: bool,
     /// A CONNECT was sent to a proxy.
     pub(super) asked_proxy: bool,
     /// The head of the proxy's response to CONNECT.
@@ -131,11 +280,12 @@ pub(super) struct Observed {
 }
 
 impl Links {
-    /// No client is open yet. `verbose` is `-v`.
-    pub(super) fn new(verbose: bool) -> Self {
+    /// No client is open yet. `verbose` is `-v`. The clients are those of the pool, if there is one.
+    pub(super) fn new(verbose: bool, pool: Option<Arc<Pool>>) -> Self {
         Self {
             open: Vec::new(),
             verbose,
+            pool,
             observed: Arc::default(),
         }
     }
@@ -152,12 +302,32 @@ impl Links {
         let at = match self.open.iter().position(fits) {
             Some(at) => at,
             None => {
-                let link = Link::open(settings, secure, self.observer())?;
+                let link = self.open(settings, secure)?;
                 self.open.push((settings.clone(), secure, link));
                 self.open.len() - 1
             }
         };
         Ok(&mut self.open[at].2)
+    }
+
+    fn open(&self, settings: &Settings, secure: bool) -> Result<Link, Failure> {
+        let (engine, proxies) = match &self.pool {
+            Some(pool) => {
+                let (client, proxies) = pool.client(settings, secure)?;
+                (Engine::Shared(client, None), proxies)
+            }
+            None => {
+                let (config, proxies) =
+                    config(settings, secure, self.observer(settings.tls.insecure))?;
+                let client = Client::new(config).map_err(|error| Failure::from(&error))?;
+                (Engine::Own(Box::new(client)), proxies)
+            }
+        };
+        Ok(Link {
+            engine,
+            proxies,
+            observed: Arc::clone(&self.observed),
+        })
     }
 
     /// What was observed of connections.
@@ -170,11 +340,11 @@ impl Links {
         *self.observed() = Observed::default();
     }
 
-    fn observer(&self) -> Observer {
+    fn observer(&self, insecure: bool) -> Observer {
         let (verbose, observed) = (self.verbose, Arc::clone(&self.observed));
         Observer::new(move |event| {
             if verbose {
-                show::event(event);
+                show::event(event, insecure);
             }
             let mut observed = lock(&observed);
             match event {
@@ -185,6 +355,7 @@ impl Links {
                     observed.local = local.cloned();
                 }
                 ObserverEvent::Tunnelling { .. } => observed.asked_proxy = true,
+                ObserverEvent::Sending { .. } => observed.sending = true,
                 ObserverEvent::TunnelAnswered { head, .. } => {
                     observed.proxy_head = Some(head.to_vec());
                 }

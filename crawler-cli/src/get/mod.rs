@@ -1,4 +1,4 @@
-//! `crawler-cli get`: fetches URLs one after the other with curl's option names and exit codes. The engine's
+//! `crawler-cli get`: fetches URLs with curl's option names and exit codes. The engine's
 //! [`Client`](courser::Client) sends the requests; this module has curl's rules for options, redirects, retries and
 //! output.
 //!
@@ -9,7 +9,7 @@
 //! Deliberate differences from curl:
 //! - Nothing is sent before the whole command line is checked and every file named in it is read. A file that cannot be
 //!   read is exit code 26, never an empty body.
-//! - Credentials appear in no message, no `-v` line and no `-w` variable. Passwords are never prompted for.
+//! - Credentials appear in no message, no `-v` line and no `-w` variable.
 //! - `--max-filesize` also limits bodies without an announced length: the transfer ends at the limit.
 //! - These are usage errors: a header line without a colon, bytes that would break the framing of the request, and more
 //!   `-o` than URLs.
@@ -21,17 +21,26 @@
 //! - The default certificate authorities are Mozilla's, compiled in, unless `CURL_CA_BUNDLE` or `SSL_CERT_FILE` names a
 //!   file.
 //! - A truncated body is an error for every framing that can detect it, and so is a truncated head (exit code 56).
-//! - There is no URL globbing, no progress meter and no configuration file.
+//! - There is no URL globbing.
+//! - `--limit-rate` holds for a host, and a transfer that is alone has it alone; curl's holds for each transfer of `-Z`.
 
 pub(crate) mod args;
+mod certificate;
 mod cookies;
 mod data;
 mod exit;
 mod facts;
 mod headers;
 mod link;
+mod meter;
+pub(crate) mod netrc;
 mod output;
+mod parallel;
+mod password;
 mod plan;
+mod pool;
+mod progress;
+pub(crate) mod protocols;
 pub(crate) mod rate;
 mod redirect;
 mod request;
@@ -56,10 +65,12 @@ use courser::CookieJar;
 use args::LowArgs;
 use exit::{Exit, Failure};
 use facts::Facts;
-use output::{Sink, say, write_stdout};
-use plan::HiArgs;
+pub(crate) use output::say;
+use output::{Sink, write_stdout};
+use plan::{HiArgs, Transfer};
+use progress::Progress;
 use rate::Pacer;
-use transfer::Session;
+use transfer::{Session, SharedState};
 use write_out::WriteOut;
 
 use crate::crawl::cookie_file;
@@ -78,44 +89,70 @@ pub(crate) fn run(args: LowArgs) -> ExitCode {
 
 fn transfer_all(args: &HiArgs) -> Exit {
     let global = &args.global;
-    let mut session = Session::new(global.verbose, global.silent, args.jar.clone());
+    if global.parallel.on {
+        return parallel::transfer_all(args);
+    }
+    let shared = SharedState::default();
+    let mut session = Session::new(global.verbose, global.silent, args.jar.clone(), shared);
     let mut pacer = Pacer::default();
     let mut exit = Exit::Ok;
     for (urlnum, transfer) in args.transfers.iter().enumerate() {
         if let Some(rate) = global.rate {
             thread::sleep(pacer.delay(rate, Instant::now()));
         }
-        let (facts, mut outcome) = session.run(transfer, urlnum);
-        let show = |failure: &Failure| {
-            if (!global.silent || global.show_error) && !failure.reader_gone {
-                let code = failure.exit.code();
-                let (url, hint) = (&facts.url, failure.hint);
-                say(&format!("crawler-cli: ({code}) {url}: {failure}{hint}"));
-            }
-        };
-        if let Err(failure) = &outcome {
-            show(failure);
+        let view = args.view(transfer);
+        let progress = Progress::new(view, transfer.options.slow, Instant::now());
+        let (facts, outcome) = session.run(transfer, urlnum, progress);
+        let outcome = settle(args, transfer, &facts, outcome);
+        let (code, ends) = verdict(args, &outcome);
+        if ends {
+            return code;
         }
-        if let Some(format) = &transfer.options.write_out {
-            let written = write_out(format, &facts);
-            if let (Ok(()), Err(failure)) = (&outcome, &written) {
-                show(failure);
-                outcome = written;
-            }
-        }
-        if let Some(path) = &transfer.options.cookies.save
-            && let Err(failure) = save_cookies(path, &args.jar)
-            && !global.silent
-        {
-            say(&format!("Warning: {failure}"));
-        }
-        exit = match outcome {
-            Ok(()) => Exit::Ok,
-            Err(failure) if failure.reader_gone || global.fail_early => return failure.exit,
-            Err(failure) => failure.exit,
-        };
+        exit = code;
     }
     exit
+}
+
+/// Prints what is to be said about a transfer that has ended, and returns its outcome.
+fn settle(
+    args: &HiArgs,
+    transfer: &Transfer,
+    facts: &Facts,
+    mut outcome: Result<(), Failure>,
+) -> Result<(), Failure> {
+    let global = &args.global;
+    let show = |failure: &Failure| {
+        if (!global.silent || global.show_error) && !failure.reader_gone {
+            let code = failure.exit.code();
+            let (url, hint) = (&facts.url, failure.hint);
+            say(&format!("crawler-cli: ({code}) {url}: {failure}{hint}"));
+        }
+    };
+    if let Err(failure) = &outcome {
+        show(failure);
+    }
+    if let Some(format) = &transfer.options.write_out {
+        let written = write_out(format, facts);
+        if let (Ok(()), Err(failure)) = (&outcome, &written) {
+            show(failure);
+            outcome = written;
+        }
+    }
+    if let Some(path) = &transfer.options.cookies.save
+        && let Err(failure) = save_cookies(path, &args.jar)
+        && !global.silent
+    {
+        say(&format!("Warning: {failure}"));
+    }
+    outcome
+}
+
+/// The exit code for an outcome, and whether no further transfer begins.
+fn verdict(args: &HiArgs, outcome: &Result<(), Failure>) -> (Exit, bool) {
+    match outcome {
+        Ok(()) => (Exit::Ok, false),
+        Err(failure) => (failure.exit, failure.reader_gone || args.global.fail_early),
+    }
 }
 
 /// `-c`: saved after each transfer, so that an interrupted command loses little.

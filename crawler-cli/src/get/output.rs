@@ -60,7 +60,7 @@ pub(super) fn write_stdout(bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// Writes one line to stderr. An error is ignored: there is no other place to report it.
-pub(super) fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     let mut line = neutralise_bytes(line.as_bytes(), Keep::Nothing);
     line.push(b'\n');
     let _ = io::stderr().lock().write_all(&line);

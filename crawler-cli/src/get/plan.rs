@@ -1,23 +1,30 @@
 //! Combines the options of a command line into one [`Transfer`] for each URL, and reads the files that they name. Read
 //! later: files of `-T`, which may be large, and TLS files, which only https needs.
 
+use std::env;
 use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use courser::CookieJar;
 
-use super::args::{Global, Group, LowArgs};
+use super::args::{Early, Global, Group, LowArgs};
 use super::cookies::Cookies;
 use super::data::{FileText, typed_or_file};
 use super::exit::{Exit, Failure};
 use super::headers::{for_proxy, read_headers};
+use super::netrc::Netrc;
+use super::password;
+use super::progress::{SlowRule, View};
+use super::protocols::ProtocolArgs;
 use super::redirect::Follow;
 use super::request::{Kind, RequestOptions};
 use super::response::OutputOptions;
 use super::retry::Retry;
 use super::settings::Settings;
+use super::target::has_scheme;
 use super::upload::Upload;
 use super::write_out::WriteOut;
 
@@ -37,7 +44,7 @@ pub(super) struct Transfer {
     pub(super) url: OsString,
     pub(super) output: Option<OsString>,
     pub(super) upload: Option<Upload>,
-    pub(super) options: Rc<Options>,
+    pub(super) options: Arc<Options>,
 }
 
 /// The options that the transfers of one group share.
@@ -51,6 +58,9 @@ pub(super) struct Options {
     pub(super) follow: Follow,
     pub(super) retry: Retry,
     pub(super) settings: Settings,
+    pub(super) netrc: Netrc,
+    pub(super) protocols: ProtocolArgs,
+    pub(super) slow: Option<SlowRule>,
 }
 
 impl HiArgs {
@@ -60,6 +70,14 @@ impl HiArgs {
     /// [`Exit::Usage`] for options that contradict each other, [`Exit::Read`] for a file that cannot be read,
     /// [`Exit::Write`] if `-O` finds no file name in a URL.
     pub(super) fn new(low: LowArgs) -> Result<Self, Failure> {
+        match low.early {
+            Some(Early::Unreadable(cause)) => return Err(Failure::new(Exit::Read, "read", cause)),
+            Some(Early::UnknownProtocol(name)) => {
+                let cause = format!("--proto-default {name}: no such protocol");
+                return Err(Failure::new(Exit::UnsupportedProtocol, "options", cause));
+            }
+            None => {}
+        }
         let mut transfers = Vec::new();
         let jar = CookieJar::new();
         for mut group in low.groups {
@@ -76,14 +94,19 @@ impl HiArgs {
                     "you can only select one of POST (-d, --data), PUT (-T, --upload-file) and HEAD (-I, --head)",
                 ));
             }
-            let options = Rc::new(Options::new(group, &jar)?);
+            if group.request.bearer.is_none() {
+                password::complete("host", &mut group.request.user);
+            }
+            password::complete("proxy", &mut group.proxy.user);
+            let default = group.protocols.default;
+            let options = Arc::new(Options::new(group, &jar)?);
             for url in urls {
                 let output = match outputs.next() {
                     Some(None) => Some(remote_name(&url)?),
                     named => named.flatten(),
                 };
                 transfers.push(Transfer {
-                    url,
+                    url: with_scheme(url, default),
                     output,
                     upload: uploads.next().and_then(Upload::new),
                     options: options.clone(),
@@ -99,6 +122,42 @@ impl HiArgs {
             jar,
         })
     }
+}
+
+impl HiArgs {
+    /// Whether the progress of these transfers is shown. As in curl, not beside an answer on a terminal.
+    pub(super) fn shows_progress(&self, transfers: &[Transfer]) -> bool {
+        let to_stdout =
+            |transfer: &Transfer| transfer.output.as_ref().is_none_or(|name| name == "-");
+        !self.global.silent
+            && !self.global.meter.off
+            && !(transfers.iter().any(to_stdout) && io::stdout().is_terminal())
+    }
+
+    /// What shows the progress of a transfer that runs alone.
+    pub(super) fn view(&self, transfer: &Transfer) -> View {
+        if !self.shows_progress(std::slice::from_ref(transfer)) {
+            return View::Nothing;
+        }
+        match self.global.meter.bar {
+            true => View::Bar {
+                columns: columns(),
+                step: 0,
+            },
+            false => View::Meter { is_new: true },
+        }
+    }
+}
+
+/// The width of the bar of `-#`: COLUMNS, that of the terminal, or 79.
+fn columns() -> usize {
+    let set = env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let of_terminal = || {
+        let (_, columns) = console::Term::stderr().size_checked()?;
+        Some(usize::from(columns))
+    };
+    let columns = set.filter(|columns| *columns > 20).or_else(of_terminal);
+    columns.unwrap_or(79).clamp(20, 256)
 }
 
 impl Transfer {
@@ -143,7 +202,23 @@ impl Options {
             cookies: Cookies::new(&group.cookies, jar),
             follow: group.follow,
             retry: group.retry,
+            netrc: Netrc::new(&group.netrc)?,
+            protocols: group.protocols,
+            slow: SlowRule::new(group.speed),
         })
+    }
+}
+
+/// The URL as typed, after `--proto-default` if it has no scheme.
+fn with_scheme(url: OsString, default: Option<&str>) -> OsString {
+    match default {
+        Some(scheme) if !has_scheme(url.as_bytes()) => {
+            let mut whole = OsString::from(scheme);
+            whole.push("://");
+            whole.push(url);
+            whole
+        }
+        _ => url,
     }
 }
 
@@ -232,7 +307,6 @@ pub(super) mod tests {
             ),
             (&["-H", "host: ", "u"], 2, "options: HTTP/1.1 needs a Host"),
             (&["-e", "u;auto", "u"], 2, "options: a Referer of redirects"),
-            (&["-u", "me", "u"], 2, "options: -u needs user:password"),
             (&["-d", "@/nonexistent", "u"], 26, "read: /nonexistent: "),
             (
                 &["--data-binary", "@/nonexistent", "u"],

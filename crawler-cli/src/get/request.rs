@@ -14,6 +14,7 @@ use super::data::{read_body, read_query};
 use super::exit::Failure;
 use super::headers::{HeaderRule, read_headers};
 use super::plan::{text, usage};
+use super::progress::{Counted, Progress};
 use super::redirect::Hop;
 use super::upload::OpenUpload;
 
@@ -68,7 +69,7 @@ impl RequestOptions {
         Ok(Self {
             method: method.transpose()?,
             headers: read_headers(&args.headers)?,
-            user: args.user.map(credentials).transpose()?,
+            user: args.user.map(OsString::into_vec),
             user_agent: args.user_agent.map(OsString::into_vec),
             referer: args.referer.map(referer).transpose()?,
             range: args.range.map(OsString::into_vec),
@@ -183,6 +184,7 @@ impl Composed {
         body: Option<&Bytes>,
         upload: Option<OpenUpload>,
         compressed: bool,
+        progress: &Progress,
     ) -> Request {
         let mut request = Request::new(self.method, target);
         request.no_user_agent();
@@ -209,8 +211,11 @@ impl Composed {
         }
         match (upload, body) {
             (Some(upload), _) => upload.fill(&mut request, chunked),
-            (None, Some(body)) if chunked => {
-                request.body_stream(Cursor::new(body.clone()), None);
+            // A large body takes time, in which the progress counts.
+            (None, Some(body)) if chunked || (progress.is_watched() && body.len() > LARGE_BODY) => {
+                let length = (!chunked).then_some(body.len() as u64);
+                let source = Counted::new(Cursor::new(body.clone()), progress.counts());
+                request.body_stream(source, length);
             }
             (None, Some(body)) => {
                 request.body(body.clone());
@@ -221,6 +226,9 @@ impl Composed {
     }
 }
 
+/// Larger bodies, in bytes, are counted while they are sent.
+const LARGE_BODY: usize = 64 * 1024;
+
 /// How long the body waits for a response to `Expect: 100-continue`, as in curl.
 const EXPECT_WAIT: Duration = Duration::from_secs(1);
 
@@ -228,14 +236,6 @@ fn referer(typed: OsString) -> Result<Vec<u8>, Failure> {
     let typed = typed.into_vec();
     if typed.ends_with(b";auto") {
         return Err(usage("a Referer of redirects (';auto') is not supported"));
-    }
-    Ok(typed)
-}
-
-fn credentials(typed: OsString) -> Result<Vec<u8>, Failure> {
-    let typed = typed.into_vec();
-    if !typed.contains(&b':') {
-        return Err(usage("-u needs user:password, passwords are not asked for"));
     }
     Ok(typed)
 }
@@ -258,11 +258,12 @@ const FORM: &[u8] = b"application/x-www-form-urlencoded";
 mod tests {
     use super::*;
     use crate::get::plan::tests::plan;
+    use crate::get::progress::View;
     use crate::get::target::Target;
 
     fn options(args: &[&str]) -> RequestOptions {
         let mut plan = plan(&[args, &["u"]].concat()).unwrap();
-        let options = std::rc::Rc::into_inner(plan.transfers.remove(0).options);
+        let options = std::sync::Arc::into_inner(plan.transfers.remove(0).options);
         options.unwrap().request
     }
 
@@ -444,7 +445,9 @@ mod tests {
                 url: "http://h/".into(),
                 headers: headers.collect(),
             };
-            let mut request = composed.request("/".into(), body, None, false);
+            let nothing = View::Nothing;
+            let progress = Progress::new(nothing, None, std::time::Instant::now());
+            let mut request = composed.request("/".into(), body, None, false, &progress);
             let checked = request.encode(&courser::proto::Defaults::new("h", None));
             checked.map(|()| String::from_utf8(request.encoded_head().to_vec()).unwrap())
         };

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use courser::{CallId, Read, Response};
+use courser::{CallId, Response};
 
 use super::exit::{Exit, Failure};
-use super::link::Link;
+use super::link::{Link, Piece};
 use super::output::Sink;
 use super::plan::Options;
+use super::progress::Progress;
 
 /// The output options of one group.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +28,7 @@ pub(super) struct Output<'a> {
     pub(super) options: &'a Options,
     /// Bytes of the body written so far.
     pub(super) written: &'a mut u64,
+    pub(super) progress: &'a mut Progress,
 }
 
 enum Wanted {
@@ -116,10 +118,10 @@ impl Output<'_> {
     /// Writes the body as it arrives. Bytes that arrived before an error are written before the error is returned.
     fn body(&mut self, link: &mut Link, id: CallId, buffer: &mut [u8]) -> Result<(), Failure> {
         loop {
-            match link.read_body(id, buffer, None)? {
-                Read::Data(n) => self.piece(&buffer[..n])?,
-                Read::End { trailers, .. } => return self.trailers(&trailers),
-                Read::Pending => {}
+            match link.read_body(id, buffer, None, self.progress)? {
+                Piece::Data(n) => self.piece(&buffer[..n])?,
+                Piece::End(trailers) => return self.trailers(&trailers),
+                Piece::Pending => {}
             }
         }
     }
@@ -130,10 +132,10 @@ impl Output<'_> {
         let until = Instant::now() + LONGEST_DROP;
         let mut left = MOST_DROPPED;
         loop {
-            match link.read_body(id, buffer, Some(until)) {
-                Ok(Read::Data(n)) if n <= left => left -= n,
-                Ok(Read::Data(_) | Read::Pending) => return Ok(()),
-                Ok(Read::End { trailers, .. }) => return self.trailers(&trailers),
+            match link.read_body(id, buffer, Some(until), self.progress) {
+                Ok(Piece::Data(n)) if n <= left => left -= n,
+                Ok(Piece::Data(_) | Piece::Pending) => return Ok(()),
+                Ok(Piece::End(trailers)) => return self.trailers(&trailers),
                 Err(failure) if IGNORED_IF_DROPPED.contains(&failure.exit) => return Ok(()),
                 Err(failure) => return Err(failure),
             }
@@ -146,15 +148,16 @@ impl Output<'_> {
         let fitting = &bytes[..bytes.len().min(room)];
         self.sink.write(fitting)?;
         *self.written += fitting.len() as u64;
+        self.progress.received(fitting.len());
         if fitting.len() < bytes.len() {
             return Err(too_large(limit));
         }
         Ok(())
     }
 
-    fn trailers(&mut self, response: &Response) -> Result<(), Failure> {
+    fn trailers(&mut self, trailers: &[(String, Vec<u8>)]) -> Result<(), Failure> {
         if self.options.output.include {
-            for (name, value) in response.trailers() {
+            for (name, value) in trailers {
                 let line = [name.as_bytes(), b": ", value, b"\r\n"].concat();
                 self.sink.write_head(&line)?;
             }

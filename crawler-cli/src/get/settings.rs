@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use courser::proto::Credentials;
 use courser::{
-    ConnectTo, Family, HostConfig, Limits, Override, Proxies, Proxy, ProxyKind, Timeouts,
+    ConnectTo, Family, HostConfig, Limits, Override, Proxies, Proxy, ProxyKind, Rate, Timeouts,
 };
 
 use super::args::{ConnectArgs, ProxyArgs};
@@ -36,6 +36,8 @@ pub(super) struct Settings {
     noproxy: Option<String>,
     proxy_headers: Vec<(String, Vec<u8>)>,
     proxy_tunnel: bool,
+    /// `--limit-rate`
+    rate: Option<Rate>,
 }
 
 impl Settings {
@@ -83,6 +85,7 @@ impl Settings {
                 .transpose()?,
             proxy_headers,
             proxy_tunnel: proxy.tunnel,
+            rate: connect.rate.map(Rate::per_second),
         })
     }
 
@@ -173,6 +176,8 @@ impl Settings {
                 ..Limits::default()
             },
             user_agent: self.user_agent.clone(),
+            bytes_in: self.rate,
+            bytes_out: self.rate,
             // In the order in which curl tries addresses.
             random_start: false,
             ..HostConfig::default()

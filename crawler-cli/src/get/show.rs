@@ -5,11 +5,12 @@ use std::net::IpAddr;
 
 use courser::{ObserverEvent, Response};
 
+use super::certificate;
 use super::output::say;
 use crate::terminal::{Keep, neutralise_bytes};
 
-/// Shows an event of a connection. Responses are shown later by [`response`].
-pub(super) fn event(event: &ObserverEvent<'_>) {
+/// Shows an event of a connection. Responses are shown later by [`response`]. `insecure` is `-k`.
+pub(super) fn event(event: &ObserverEvent<'_>, insecure: bool) {
     match event {
         // The lookup of a literal address is not worth a line.
         ObserverEvent::Resolved { name, .. }
@@ -41,11 +42,9 @@ pub(super) fn event(event: &ObserverEvent<'_>) {
             say(&format!("* CONNECT tunnel {outcome}, response {status}"));
         }
         ObserverEvent::Ready { tls: Some(tls), .. } => {
-            let resumed = if tls.resumed { ", resumed" } else { "" };
-            let (version, suite) = (tls.version, tls.cipher_suite);
-            say(&format!(
-                "* TLS connection using {version} / {suite}{resumed}"
-            ));
+            for line in certificate::lines(tls, insecure) {
+                say(&format!("* {line}"));
+            }
         }
         ObserverEvent::Sending {
             remote,

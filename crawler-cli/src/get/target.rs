@@ -111,6 +111,11 @@ impl std::fmt::Debug for Target {
     }
 }
 
+/// Whether `typed` begins with a scheme.
+pub(super) fn has_scheme(typed: &[u8]) -> bool {
+    Parts::split(typed).scheme.is_some()
+}
+
 /// `typed` without its credentials: the URL in messages and in `%{url}`.
 pub(super) fn without_credentials(typed: &[u8]) -> String {
     let parts = Parts::split(typed);

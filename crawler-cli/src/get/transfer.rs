@@ -2,6 +2,8 @@
 
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
@@ -14,6 +16,8 @@ use super::facts::Facts;
 use super::link::Links;
 use super::output::{Sink, say};
 use super::plan::{Options, Transfer};
+use super::pool::Pool;
+use super::progress::{Progress, View};
 use super::redirect::Hop;
 use super::request::Kind;
 use super::response::{IGNORED_IF_DROPPED, Output, announced_length, http_error};
@@ -28,21 +32,31 @@ pub(super) struct Session {
     verbose: bool,
     /// `-s`: no warnings.
     silent: bool,
-    /// Stdin can be read only once, and has been.
-    stdin_used: bool,
+    shared: SharedState,
+    progress: Progress,
     response: Response,
     buffer: Vec<u8>,
 }
 
+/// What the sessions of one command share, if transfers run at the same time.
+#[derive(Clone, Default)]
+pub(super) struct SharedState {
+    /// The clients that serve all sessions; `None`: this session is the only one, and has its own.
+    pub(super) pool: Option<Arc<Pool>>,
+    /// Stdin can be read only once, and has been.
+    pub(super) stdin_used: Arc<AtomicBool>,
+}
+
 impl Session {
     /// A session without connections. `verbose` is `-v`, `silent` is `-s`.
-    pub(super) fn new(verbose: bool, silent: bool, jar: CookieJar) -> Self {
+    pub(super) fn new(verbose: bool, silent: bool, jar: CookieJar, shared: SharedState) -> Self {
         Self {
-            links: Links::new(verbose),
+            links: Links::new(verbose, shared.pool.clone()),
             jar,
             verbose,
             silent,
-            stdin_used: false,
+            shared,
+            progress: Progress::new(View::Nothing, None, Instant::now()),
             response: Response::new(),
             buffer: vec![0; BUFFER],
         }
@@ -54,7 +68,9 @@ impl Session {
         &mut self,
         transfer: &Transfer,
         urlnum: usize,
+        progress: Progress,
     ) -> (Facts, Result<(), Failure>) {
+        self.progress = progress;
         let mut retries = transfer.options.retry.begin(Instant::now());
         loop {
             let (mut facts, outcome) = self.run_once(transfer, urlnum);
@@ -116,8 +132,15 @@ impl Session {
         }
         let deadline = options.max_time.and_then(|limit| start.checked_add(limit));
         let mut sink = Sink::new(transfer.output.as_deref());
+        options.protocols.check(first.scheme.as_str(), false)?;
         let mut hop = Hop::first(transfer, first.clone());
-        while let Some(next) = self.exchange(transfer, &hop, deadline, &mut sink, facts)? {
+        loop {
+            if options.request.user.is_none() {
+                options.netrc.amend(&mut hop);
+            }
+            let next = self.exchange(transfer, &hop, deadline, &mut sink, facts);
+            self.progress.end(Instant::now());
+            let Some(next) = next? else { break };
             let (status, location) = match next {
                 Next::Follow(status, location) => (status, location),
                 Next::WithoutExpect => {
@@ -139,6 +162,7 @@ impl Session {
                 _ => facts.redirects = hop.followed + 1,
             }
             hop = followed?;
+            options.protocols.check(hop.target.scheme.as_str(), true)?;
             facts.times.redirect = start.elapsed();
             if self.verbose {
                 say(&format!("* Following to {}", hop.target.effective()));
@@ -178,13 +202,15 @@ impl Session {
         let link = self.links.link(&options.settings, &hop.target)?;
         let target = hop.target.url();
         facts.proxied = link.is_proxied(&hop.target);
-        let request = composed.request(target, body, upload, options.request.compressed);
+        self.progress.begin(length, Instant::now());
+        let compressed = options.request.compressed;
+        let request = composed.request(target, body, upload, compressed, &self.progress);
         let mut call = Call::new(request, std::mem::take(&mut self.response)).streaming(true);
         if let Some(deadline) = deadline {
             call = call.deadline(deadline);
         }
         let begun = Instant::now();
-        let done = link.complete(call)?;
+        let done = link.complete(call, &mut self.progress)?;
         self.response = done.response;
         if self.verbose {
             show::response(&self.response);
@@ -195,6 +221,9 @@ impl Session {
         drop(observed);
         if !matches!(&done.outcome, Err(error) if error.sent() == Sent::Nothing) {
             facts.upload_bytes = length.unwrap_or(0);
+            if done.outcome.is_ok() && body.is_some() {
+                self.progress.all_sent(facts.upload_bytes);
+            }
             facts.request_bytes += done.request.encoded_head().len() as u64 + facts.upload_bytes;
         }
         facts.note_response(&self.response, proxy_head.as_deref());
@@ -210,10 +239,12 @@ impl Session {
         if next.is_none() && (300..400).contains(&facts.status) {
             facts.note_location(&self.response);
         }
+        self.progress.expect(announced_length(&self.response));
         let mut output = Output {
             sink,
             options,
             written: &mut facts.download_bytes,
+            progress: &mut self.progress,
         };
         let link = self.links.link(&options.settings, &hop.target)?;
         match done.outcome {
@@ -255,11 +286,12 @@ impl Session {
     }
 
     fn open(&mut self, upload: &Upload) -> Result<OpenUpload, Failure> {
-        if *upload == Upload::Stdin && std::mem::replace(&mut self.stdin_used, true) {
+        let used = || self.shared.stdin_used.swap(true, Ordering::Relaxed);
+        if *upload == Upload::Stdin && used() {
             let cause = "stdin is used up and cannot be sent again";
             return Err(Failure::new(Exit::Rewind, "request", cause));
         }
-        upload.open()
+        upload.open(self.progress.counts())
     }
 }
 

@@ -4,10 +4,12 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use courser::Request;
 
 use super::exit::{Exit, Failure};
+use super::progress::{Counted, Counts};
 use super::target::Target;
 
 /// One `-T`.
@@ -18,7 +20,12 @@ pub(super) enum Upload {
 }
 
 /// An opened upload.
-pub(super) enum OpenUpload {
+pub(super) struct OpenUpload {
+    source: Source,
+    counts: Arc<Counts>,
+}
+
+enum Source {
     Stdin,
     File(File, u64),
 }
@@ -33,19 +40,23 @@ impl Upload {
         }
     }
 
-    /// Opens the upload for one request.
-    pub(super) fn open(&self) -> Result<OpenUpload, Failure> {
-        let path = match self {
-            Self::Stdin => return Ok(OpenUpload::Stdin),
-            Self::File(path) => path,
+    /// Opens the upload for one request. Its bytes are counted when they are read to be sent.
+    pub(super) fn open(&self, counts: Arc<Counts>) -> Result<OpenUpload, Failure> {
+        let source = match self {
+            Self::Stdin => Source::Stdin,
+            Self::File(path) => Self::open_file(path)?,
         };
+        Ok(OpenUpload { source, counts })
+    }
+
+    fn open_file(path: &Path) -> Result<Source, Failure> {
         let open = || {
             let file = File::open(path)?;
             let metadata = file.metadata()?;
             if metadata.is_dir() {
                 return Err(io::ErrorKind::IsADirectory.into());
             }
-            Ok(OpenUpload::File(file, metadata.len()))
+            Ok(Source::File(file, metadata.len()))
         };
         open().map_err(|error: io::Error| {
             Failure::new(
@@ -69,17 +80,21 @@ impl Upload {
 impl OpenUpload {
     /// The length in bytes; `None` for stdin.
     pub(super) fn length(&self) -> Option<u64> {
-        match self {
-            Self::Stdin => None,
-            Self::File(_, length) => Some(*length),
+        match &self.source {
+            Source::Stdin => None,
+            Source::File(_, length) => Some(*length),
         }
     }
 
     /// Makes the upload the body of `request`.
     pub(super) fn fill(self, request: &mut Request, chunked: bool) {
-        match self {
-            Self::Stdin => request.body_stream(io::stdin(), None),
-            Self::File(file, length) => request.body_stream(file, (!chunked).then_some(length)),
+        let counts = self.counts;
+        match self.source {
+            Source::Stdin => request.body_stream(Counted::new(io::stdin(), counts), None),
+            Source::File(file, length) => {
+                let length = (!chunked).then_some(length);
+                request.body_stream(Counted::new(file, counts), length)
+            }
         };
     }
 }

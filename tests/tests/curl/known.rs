@@ -460,6 +460,7 @@ pub(crate) const KNOWN: &[Known] = &[
                 "redirect/307/POST-chunked",
                 "redirect/308/POST-chunked",
                 "redirect/399/POST-chunked",
+                "parallel/stdin",
                 "upload/stdin",
                 "upload/stdin-http10",
             ],
@@ -622,5 +623,44 @@ pub(crate) const KNOWN: &[Known] = &[
     Known {
         why: "Connections to a proxy are kept for each host.",
         differ: &[(&[Wire], &["proxy/redirect", "proxy/two-hosts"])],
+    },
+    Known {
+        why: "-K with a directory is an error, as it is for a file that is missing; curl takes it for an empty file.",
+        differ: &[(&[Exit, Output, Wire], &["config/directory"])],
+    },
+    Known {
+        why: "A quote without an end in a file of -K ends with its line; curl takes the end of the line, too.",
+        differ: &[(&[Wire], &["config/escape-last", "config/quoted-open"])],
+    },
+    Known {
+        why: "Nothing is sent before the whole command line is read. curl finds out at the end that the last group has \
+              no URL.",
+        differ: &[(&[Output, Wire], &["config/next-last"])],
+    },
+    Known {
+        why: "After a next in .curlrc, the arguments belong to the group that it began; curl goes on with the first group, \
+              so that the second has no URL.",
+        differ: &[(&[Exit, Output], &["config/rc/next-inside"])],
+    },
+    Known {
+        why: "A netrc file whose last word needs a value is an error. curl takes what is there.",
+        differ: &[(&[Exit, Output, Wire], &["netrc/cut-short"])],
+    },
+    Known {
+        why: "A password of a netrc file is sent only with its own name. curl sends it with the name in the URL.",
+        differ: &[(
+            &[Wire],
+            &[
+                "netrc/url",
+                "netrc/url-name-unknown",
+                "netrc/url-name-unknown-one",
+                "netrc/url-name-without-default",
+                "netrc/url-without-default",
+            ],
+        )],
+    },
+    Known {
+        why: "There is no FTP.",
+        differ: &[(&[Exit], &["protocols/redirect-ftp"])],
     },
 ];

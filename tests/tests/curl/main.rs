@@ -68,8 +68,15 @@ fn the_same_as_curl() {
 
 /// Runs both programs, and complains about a difference that is not listed and about a listed one that is none.
 fn compare(scenario: &Scenario, program: &Path, show: bool) -> Result<(), String> {
-    let curl = scenario.run(Path::new("curl"), &["-q", "-sS", "-g", "--socks5-basic"]);
-    let get = scenario.run(program, &["get", "-sS"]);
+    let (for_curl, for_get): (&[&str], &[&str]) = match scenario.bare {
+        true => (&[], &["get"]),
+        false => (
+            &["-q", "-sS", "-g", "--socks5-basic"],
+            &["get", "-q", "-sS"],
+        ),
+    };
+    let curl = scenario.run(Path::new("curl"), for_curl);
+    let get = scenario.run(program, for_get);
     let found = differences(&curl, &get);
     let listed = known::parts(&scenario.name);
     let mut complaint = String::new();

@@ -16,7 +16,7 @@ use crate::peer::{Peer, Running, Step};
 
 /// One thing that both programs do, against peers that behave alike for both.
 ///
-/// In arguments, files and what the peers send, `{A}` is the address of the first peer, `{B}` of the second and so on;
+/// In arguments, files, stdin and what the peers send, `{A}` is the address of the first peer, `{B}` of the second and so on;
 /// `{Ap}`, `{Bp}` are their ports.
 #[derive(Clone)]
 pub(crate) struct Scenario {
@@ -26,6 +26,10 @@ pub(crate) struct Scenario {
     files: Vec<(String, Vec<u8>)>,
     environment: Vec<(&'static str, String)>,
     stdin: Vec<u8>,
+    /// The programs get no arguments but the scenario's.
+    pub(crate) bare: bool,
+    /// The programs have no terminal to ask for a password on.
+    detached: bool,
 }
 
 impl Scenario {
@@ -37,6 +41,8 @@ impl Scenario {
             files: Vec::new(),
             environment: Vec::new(),
             stdin: Vec::new(),
+            bare: false,
+            detached: false,
         }
     }
 
@@ -82,6 +88,18 @@ impl Scenario {
         self
     }
 
+    /// Both programs get these arguments alone, so that the first one is theirs.
+    pub(crate) fn bare(mut self) -> Self {
+        self.bare = true;
+        self
+    }
+
+    /// Both programs run in a session of their own.
+    pub(crate) fn detached(mut self) -> Self {
+        self.detached = true;
+        self
+    }
+
     /// Whether one of the arguments is one of these options.
     pub(crate) fn uses(&self, options: &[&str]) -> bool {
         self.args
@@ -101,17 +119,27 @@ impl Scenario {
         let places = Places(running.iter().map(Running::address).collect());
         let _ = cell.set(places.clone());
         for (name, bytes) in &self.files {
-            fs::write(directory.path().join(name), places.fill(bytes)).expect("write a file");
+            let path = directory.path().join(name);
+            fs::create_dir_all(path.parent().expect("a directory")).expect("make a directory");
+            fs::write(path, places.fill(bytes)).expect("write a file");
         }
-        let mut command = Command::new(program);
+        let mut command = match self.detached {
+            true => {
+                let mut command = Command::new("setsid");
+                command.arg("--wait").arg(program);
+                command
+            }
+            false => Command::new(program),
+        };
         command.args(own);
-        if !self.uses(LIMITS) {
+        if !self.uses(LIMITS) && !self.bare {
             command.args(["-m", HANG]);
         }
         command
             .args(self.args.iter().map(|a| OsString::from_vec(places.fill(a))))
             .current_dir(directory.path())
             .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", directory.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -123,7 +151,7 @@ impl Scenario {
         let mut child = command.spawn().expect("run the program");
         if let Some(mut stdin) = child.stdin.take() {
             // A program that needs no input may be gone.
-            let _ = stdin.write_all(&self.stdin);
+            let _ = stdin.write_all(&places.fill(&self.stdin));
         }
         let output = child.wait_with_output().expect("wait for the program");
         let received = running.into_iter().map(Running::settle);
@@ -272,7 +300,7 @@ fn without_comments(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Options after which a time-out is no surprise.
-pub(crate) const LIMITS: &[&str] = &["-m", "--connect-timeout", "--retry"];
+pub(crate) const LIMITS: &[&str] = &["-m", "--connect-timeout", "--retry", "-y"];
 
 /// Seconds after which a program is held to hang; its exit code, 28, fails the scenario.
 const HANG: &str = "20";

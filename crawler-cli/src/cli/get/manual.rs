@@ -19,13 +19,17 @@ pub(crate) fn manual() -> Manual {
 }
 
 const DESCRIPTION: &str = "\
-Each URL is fetched in the order of the command line. A URL without a scheme is an http URL. Options may stand before and after URLs. Letters may be joined: -sSo file means -s -S -o file. --no-NAME switches off the option --NAME if it takes no value.";
+Each URL is fetched in the order of the command line, or all at the same time with --parallel. Options are also read from a file .curlrc, unless the first argument is -q. The progress is shown on standard error unless the answer is printed on a terminal; -s shows none. A URL without a scheme is an http URL. Options may stand before and after URLs. Letters may be joined: -sSo file means -s -S -o file. --no-NAME switches off the option --NAME if it takes no value.";
 
 const ENVIRONMENT: &str = "\
-http_proxy, https_proxy, all_proxy and no_proxy are used without -x and --noproxy. The authorities to trust are those of Mozilla, as compiled in, unless CURL_CA_BUNDLE or SSL_CERT_FILE names a file with others. The authorities of the system are often in /etc/ssl/certs/ca-certificates.crt.";
+CURL_HOME, XDG_CONFIG_HOME and HOME are the directories in which .curlrc is searched. http_proxy, https_proxy, all_proxy and no_proxy are used without -x and --noproxy. The authorities to trust are those of Mozilla, as compiled in, unless CURL_CA_BUNDLE or SSL_CERT_FILE names a file with others. The authorities of the system are often in /etc/ssl/certs/ca-certificates.crt.";
 
 const STATUSES: &[(&str, &str)] = &[
     ("0", "The last URL was fetched."),
+    (
+        "1",
+        "The protocol is not supported, or not allowed by --proto.",
+    ),
     ("2", "Wrong usage."),
     ("3", "Not a URL."),
     ("5", "The proxy's name has no address."),
@@ -34,7 +38,11 @@ const STATUSES: &[(&str, &str)] = &[
     ("18", "The answer was incomplete."),
     ("22", "With -f: the status was 400 or more."),
     ("23", "The output could not be written."),
-    ("28", "A time limit was exceeded."),
+    ("26", "A file could not be read."),
+    (
+        "28",
+        "A time limit was exceeded, or the transfer was too slow.",
+    ),
     ("35", "The TLS handshake failed."),
     ("47", "Too many redirects."),
     ("52", "The server closed the connection without an answer."),

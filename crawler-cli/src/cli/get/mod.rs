@@ -8,9 +8,11 @@ use crate::cli::option::{Section, Show};
 use crate::cli::parse::{CommandLine, Syntax, UsageError, parse};
 use crate::get::args::{Group, LowArgs};
 
+mod config;
 mod manual;
 mod of_curl;
 mod options;
+mod run_options;
 mod values;
 
 pub(super) use manual::manual;
@@ -18,8 +20,11 @@ pub(super) use manual::manual;
 /// Runs the command with the arguments that follow its name, and returns curl's exit code for what happened to the
 /// last URL.
 pub fn main(words: Vec<OsString>) -> ExitCode {
-    match read(words) {
+    let mut args = Args::default();
+    config::read_default(&mut args, &words);
+    match read_after(args, words) {
         Ok(Request::Transfers(args)) => crate::get::run(args),
+        Ok(Request::Show(Show::Version)) => cli::print(VERSION, NOT_WRITTEN),
         Ok(Request::Show(show)) => cli::show(show, &manual(), NOT_WRITTEN),
         Err(error) => cli::wrong_usage("get", &error),
     }
@@ -31,13 +36,22 @@ pub(crate) enum Request {
     Show(Show),
 }
 
-/// Reads the arguments.
+/// Reads the arguments, without a `.curlrc`.
 ///
 /// # Errors
 /// The first argument that means nothing, or a group without a URL.
+#[cfg(test)]
 pub(crate) fn read(words: Vec<OsString>) -> Result<Request, UsageError> {
-    let mut args = Args::default();
-    if let Some(show) = parse(&mut args, words)? {
+    read_after(Args::default(), words)
+}
+
+/// Reads the arguments after what `args` has already.
+fn read_after(mut args: Args, words: Vec<OsString>) -> Result<Request, UsageError> {
+    let parsed = parse(&mut args, words);
+    if args.low.early.is_some() {
+        return Ok(Request::Transfers(args.low));
+    }
+    if let Some(show) = parsed? {
         return Ok(Request::Show(show));
     }
     let has_url = |group: &Group| !group.urls.is_empty();
@@ -57,6 +71,7 @@ struct Args {
     low: LowArgs,
     /// The group that is not complete yet.
     group: Group,
+    files: config::Files,
 }
 
 impl Args {
@@ -82,6 +97,17 @@ impl CommandLine for Args {
         Ok(())
     }
 }
+
+/// In the form of curl's, which scripts search for protocols and features.
+const VERSION: &str = concat!(
+    "crawler-cli ",
+    env!("CARGO_PKG_VERSION"),
+    " courser/",
+    env!("CARGO_PKG_VERSION"),
+    " rustls\n\
+     Protocols: http https\n\
+     Features: AsynchDNS brotli HTTPS-proxy IDN IPv6 Largefile libz SSL UnixSockets zstd\n"
+);
 
 /// curl's exit code for output that could not be written.
 const NOT_WRITTEN: u8 = 23;

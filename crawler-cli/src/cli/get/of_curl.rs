@@ -21,8 +21,7 @@ fn long_name(letter: &str) -> Option<&'static str> {
     Some(name)
 }
 
-const LETTERS: [(&str, &str); 26] = [
-    ("#", "progress-bar"),
+const LETTERS: [(&str, &str); 19] = [
     ("0", "http1.0"),
     ("1", "tlsv1"),
     ("2", "sslv2"),
@@ -33,20 +32,14 @@ const LETTERS: [(&str, &str); 26] = [
     ("D", "dump-header"),
     ("F", "form"),
     ("J", "remote-header-name"),
-    ("K", "config"),
     ("M", "manual"),
     ("N", "no-buffer"),
     ("P", "ftp-port"),
     ("Q", "quote"),
     ("R", "remote-time"),
-    ("Y", "speed-limit"),
-    ("Z", "parallel"),
     ("j", "junk-session-cookies"),
     ("l", "list-only"),
-    ("n", "netrc"),
-    ("q", "disable"),
     ("t", "telnet-option"),
-    ("y", "speed-time"),
     ("z", "time-cond"),
 ];
 
@@ -84,28 +77,20 @@ const GROUPS: &[(&str, &str)] = &[
         "form form-escape form-string",
     ),
     (
-        "crawler-cli find URL --download DIR continues downloads, keeps their times and fetches many files at once",
-        "continue-at parallel parallel-immediate parallel-max remote-name-all remote-time etag-compare etag-save time-cond xattr",
+        "crawler-cli find URL --download DIR continues downloads and keeps their times",
+        "continue-at remote-name-all remote-time etag-compare etag-save time-cond xattr",
     ),
     (
         "make the directory first, and name the file with -o",
         "create-dirs create-file-mode output-dir remote-header-name no-clobber clobber remove-on-error",
     ),
     (
-        "-u gives the credentials; crawler-cli find has --netrc and --netrc-file",
-        "netrc netrc-file netrc-optional",
+        "--max-time and --connect-timeout limit the time",
+        "expect100-timeout happy-eyeballs-timeout-ms",
     ),
     (
-        "no file of options is read; write the options into the command",
-        "config disable",
-    ),
-    (
-        "--max-time and --connect-timeout limit the time; the rate is not limited",
-        "expect100-timeout happy-eyeballs-timeout-ms limit-rate speed-limit speed-time",
-    ),
-    (
-        "there is no progress meter, and output is not held back",
-        "no-buffer buffer no-progress-meter progress-meter progress-bar styled-output",
+        "output is not held back, and has no colours",
+        "no-buffer buffer styled-output",
     ),
     (
         "-i or -v shows the header; -w writes its fields",
@@ -128,7 +113,7 @@ const GROUPS: &[(&str, &str)] = &[
     ),
     (
         "only http and https URLs are read",
-        "disallow-username-in-url proto proto-default proto-redir",
+        "disallow-username-in-url",
     ),
     (
         "connections are as the engine makes them",

@@ -3,6 +3,8 @@
 use courser::{Family, TlsVersion};
 
 use super::Args;
+use super::config;
+use super::run_options::{METER, NETRC, PARALLEL, PROTOCOLS, SPEED};
 use super::values::{count, duration, integer, push, range, rate, scheme, set, size, tls_version};
 use crate::cli::option::{self, Section, Set, Show, any, file};
 use crate::get::args::Data;
@@ -12,7 +14,7 @@ type Opt = option::Opt<Args>;
 pub(super) const TABLE: &[Section<Args>] = &[
     Section {
         heading: "The request",
-        options: &[REQUEST],
+        options: &[REQUEST, NETRC],
     },
     Section {
         heading: "Redirects and retries",
@@ -24,7 +26,7 @@ pub(super) const TABLE: &[Section<Args>] = &[
     },
     Section {
         heading: "How servers are reached",
-        options: &[CONNECT],
+        options: &[CONNECT, PROTOCOLS],
     },
     Section {
         heading: "Proxies",
@@ -32,15 +34,15 @@ pub(super) const TABLE: &[Section<Args>] = &[
     },
     Section {
         heading: "The result",
-        options: &[RESULT],
+        options: &[RESULT, METER],
     },
     Section {
         heading: "Limits",
-        options: &[LIMITS],
+        options: &[LIMITS, SPEED],
     },
     Section {
         heading: "The command line",
-        options: &[COMMAND_LINE],
+        options: &[config::OPTIONS, PARALLEL, COMMAND_LINE],
     },
 ];
 
@@ -97,7 +99,7 @@ const REQUEST: &[Opt] = &[
     Opt::bytes(&["-u", "--user"], &[any("<user:password>")], |args, v| {
         set(&mut args.group.request.user, v)
     })
-    .short("Use Basic authentication"),
+    .short("Use Basic authentication; without a password, ask for it"),
     Opt::bytes(&["--oauth2-bearer"], &[any("<token>")], |args, v| {
         set(&mut args.group.request.bearer, v)
     })

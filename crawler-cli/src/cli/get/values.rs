@@ -1,6 +1,7 @@
 //! Values of curl's options. An error says what is wrong with the value without naming it.
 
 use std::ffi::{OsStr, OsString};
+use std::num::NonZeroU64;
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
 
@@ -75,6 +76,19 @@ pub(super) fn duration(to: &mut Option<Duration>, value: &OsStr) -> Result<(), S
     }
     let duration = Duration::try_from_secs_f64(seconds).map_err(|_| "the number is too large")?;
     *to = (!duration.is_zero()).then_some(duration);
+    Ok(())
+}
+
+/// Whole seconds.
+pub(super) fn seconds(value: &OsStr) -> Result<Duration, String> {
+    Ok(Duration::from_secs(count(value)?.into()))
+}
+
+/// As [`size`], with what is needed for a rate.
+pub(super) fn bytes_or_none(to: &mut Option<NonZeroU64>, value: &OsStr) -> Result<(), String> {
+    let mut bytes = None;
+    size(&mut bytes, value)?;
+    *to = bytes.and_then(NonZeroU64::new);
     Ok(())
 }
 

@@ -2,8 +2,12 @@
 
 mod broken;
 mod codings;
+mod config;
 mod cookies;
+mod netrc;
 mod output;
+mod parallel;
+mod protocols;
 mod proxies;
 mod redirects;
 mod requests;
@@ -11,6 +15,7 @@ mod responses;
 mod retries;
 mod routing;
 mod secure;
+mod speed;
 mod uploads;
 
 use crate::scenario::Scenario;
@@ -30,6 +35,11 @@ pub(crate) fn all() -> Vec<Scenario> {
         routing::all(),
         proxies::all(),
         secure::all(),
+        config::all(),
+        netrc::all(),
+        protocols::all(),
+        parallel::all(),
+        speed::all(),
     ];
     let mut all = subjects.concat();
     all.retain(|scenario| !scenario.uses(PENDING));

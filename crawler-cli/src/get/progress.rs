@@ -1,0 +1,393 @@
+//! How far a transfer is, and what depends on it: the progress meter, and the rule that ends a slow transfer.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::args::SpeedArgs;
+use super::exit::{Exit, Failure};
+use super::meter::{HEADER, Moved, Snapshot, per_second, unknown_bar};
+
+/// The progress of one transfer.
+pub(super) struct Progress {
+    begun: Instant,
+    counts: Arc<Counts>,
+    view: View,
+    slow: Option<SlowRule>,
+    /// Since when the transfer has been slower than the rule allows.
+    slow_since: Option<Instant>,
+    /// Bytes in both directions at times in the last seconds, oldest first.
+    past: VecDeque<(Instant, u64)>,
+    /// When [`tick`](Self::tick) is due; `None`: nothing needs it.
+    next: Option<Instant>,
+    /// Whether the meter has a line that is not ended.
+    is_open: bool,
+}
+
+/// Bytes of bodies that one transfer has moved. A thread of the engine may count what is sent.
+#[derive(Debug)]
+pub(super) struct Counts {
+    received: AtomicU64,
+    to_receive: AtomicU64,
+    sent: AtomicU64,
+    to_send: AtomicU64,
+}
+
+/// What shows the progress.
+pub(super) enum View {
+    Nothing,
+    Meter {
+        /// Whether the header is still to be shown.
+        is_new: bool,
+    },
+    Bar {
+        columns: usize,
+        /// Updates so far.
+        step: usize,
+    },
+    /// A meter for all transfers, which also ends them: [`parallel`](super::parallel).
+    Joint(Arc<AtomicBool>),
+}
+
+/// `-Y` and `-y`
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlowRule {
+    /// Bytes per second.
+    least: u32,
+    time: Duration,
+}
+
+impl SlowRule {
+    /// As in curl, each of the two options has a default if the other one is given: 1 byte per second and 30 s.
+    pub(super) fn new(args: SpeedArgs) -> Option<Self> {
+        let least = args.least.filter(|least| *least > 0);
+        let rule = match (least, args.time) {
+            (None, None) => return None,
+            (least, time) => Self {
+                least: least.unwrap_or(1),
+                time: time.unwrap_or(Duration::from_secs(30)),
+            },
+        };
+        (!rule.time.is_zero()).then_some(rule)
+    }
+}
+
+impl Progress {
+    pub(super) fn new(view: View, slow: Option<SlowRule>, now: Instant) -> Self {
+        Self {
+            begun: now,
+            counts: Arc::default(),
+            view,
+            slow,
+            slow_since: None,
+            past: VecDeque::new(),
+            next: None,
+            is_open: false,
+        }
+    }
+
+    /// Whether bytes that are sent have to be counted.
+    pub(super) fn is_watched(&self) -> bool {
+        self.slow.is_some() || !matches!(self.view, View::Nothing)
+    }
+
+    pub(super) fn counts(&self) -> Arc<Counts> {
+        Arc::clone(&self.counts)
+    }
+
+    /// Counts for the meter of all transfers.
+    pub(super) fn count_in(&mut self, counts: Arc<Counts>) {
+        self.counts = counts;
+    }
+
+    /// A request begins, with a body of this length, if there is one of known length.
+    pub(super) fn begin(&mut self, to_send: Option<u64>, now: Instant) {
+        self.counts.reset(to_send);
+        self.past.clear();
+        self.past.push_back((now, 0));
+        self.slow_since = self.slow.map(|_| now);
+        self.next = self.is_watched().then(|| now + self.interval());
+        match &mut self.view {
+            View::Meter { is_new } => {
+                let header = if std::mem::take(is_new) { HEADER } else { "" };
+                draw(header);
+                self.redraw(now);
+            }
+            View::Bar { step, .. } => *step = 0,
+            View::Nothing | View::Joint(_) => {}
+        }
+    }
+
+    /// The head of a response announces so many bytes.
+    pub(super) fn expect(&self, to_receive: Option<u64>) {
+        self.counts
+            .to_receive
+            .store(to_receive.unwrap_or(UNKNOWN), Ordering::Relaxed);
+    }
+
+    pub(super) fn received(&self, bytes: usize) {
+        self.counts
+            .received
+            .fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// The whole body of the request was sent.
+    pub(super) fn all_sent(&self, bytes: u64) {
+        self.counts.sent.store(bytes, Ordering::Relaxed);
+    }
+
+    /// How long to wait before the next [`tick`](Self::tick); `None`: forever.
+    pub(super) fn until_tick(&self, now: Instant) -> Option<Duration> {
+        self.next.map(|next| next.saturating_duration_since(now))
+    }
+
+    /// Shows the progress and applies the rule, if it is time.
+    ///
+    /// # Errors
+    /// The transfer is too slow, or is to end because another one failed.
+    pub(super) fn tick(&mut self, now: Instant) -> Result<(), Failure> {
+        let Some(next) = self.next.filter(|next| now >= *next) else {
+            return Ok(());
+        };
+        self.next = Some((next + self.interval()).max(now));
+        if let View::Joint(stop) = &self.view
+            && stop.load(Ordering::Relaxed)
+        {
+            let cause = "aborted because another transfer failed";
+            return Err(Failure::new(Exit::Aborted, "transfer", cause));
+        }
+        let last = self.past.back().map_or(now, |(at, _)| *at);
+        if now.duration_since(last) >= SECOND {
+            self.past.push_back((now, self.counts.moved()));
+            if self.past.len() > WINDOW + 1 {
+                self.past.pop_front();
+            }
+        }
+        self.redraw(now);
+        self.check_speed(now)
+    }
+
+    /// The same, while there is no connection to be slow.
+    ///
+    /// # Errors
+    /// The transfer is to end because another one failed.
+    pub(super) fn tick_before_sending(&mut self, now: Instant) -> Result<(), Failure> {
+        self.slow_since = None;
+        let rule = self.slow.take();
+        let outcome = self.tick(now);
+        self.slow = rule;
+        outcome
+    }
+
+    /// The request and its response are over: shows the last state.
+    pub(super) fn end(&mut self, now: Instant) {
+        if self.next.take().is_none() {
+            return;
+        }
+        self.redraw(now);
+        if std::mem::take(&mut self.is_open) {
+            draw("\n");
+        }
+    }
+
+    fn check_speed(&mut self, now: Instant) -> Result<(), Failure> {
+        let Some(rule) = self.slow else { return Ok(()) };
+        if self.current(now) >= u64::from(rule.least) {
+            self.slow_since = None;
+            return Ok(());
+        }
+        let since = *self.slow_since.get_or_insert(now);
+        if now.duration_since(since) < rule.time {
+            return Ok(());
+        }
+        let (least, time) = (rule.least, rule.time.as_secs());
+        let cause = format!(
+            "Operation too slow. Less than {least} bytes/sec transferred the last {time} seconds"
+        );
+        Err(Failure::new(Exit::Timeout, "transfer", cause))
+    }
+
+    fn redraw(&mut self, now: Instant) {
+        let mut snapshot = self.counts.snapshot();
+        snapshot.spent = now.duration_since(self.begun);
+        snapshot.current = self.current(now);
+        let line = match &mut self.view {
+            View::Nothing | View::Joint(_) => return,
+            View::Meter { .. } => snapshot.row(),
+            View::Bar { columns, step } => {
+                *step += 1;
+                match snapshot.bar(*columns) {
+                    Some(bar) => bar,
+                    None if self.next.is_none() => return,
+                    None => unknown_bar(*step, *columns),
+                }
+            }
+        };
+        self.is_open = true;
+        draw(&format!("\r{line}"));
+    }
+
+    /// Bytes per second in the last seconds.
+    fn current(&self, now: Instant) -> u64 {
+        let (since, before) = self.past.front().copied().unwrap_or((now, 0));
+        let moved = self.counts.moved().saturating_sub(before);
+        if moved == 0 {
+            return 0;
+        }
+        per_second(moved, now.duration_since(since))
+    }
+
+    fn interval(&self) -> Duration {
+        match self.view {
+            View::Bar { .. } | View::Joint(_) => SECOND / 10,
+            View::Nothing | View::Meter { .. } => SECOND,
+        }
+    }
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self {
+            received: AtomicU64::new(0),
+            to_receive: AtomicU64::new(UNKNOWN),
+            sent: AtomicU64::new(0),
+            to_send: AtomicU64::new(UNKNOWN),
+        }
+    }
+}
+
+impl Counts {
+    fn reset(&self, to_send: Option<u64>) {
+        self.received.store(0, Ordering::Relaxed);
+        self.to_receive.store(UNKNOWN, Ordering::Relaxed);
+        self.sent.store(0, Ordering::Relaxed);
+        self.to_send
+            .store(to_send.unwrap_or(UNKNOWN), Ordering::Relaxed);
+    }
+
+    fn moved(&self) -> u64 {
+        let [received, sent] = [&self.received, &self.sent].map(|n| n.load(Ordering::Relaxed));
+        received.saturating_add(sent)
+    }
+
+    /// The numbers, without times.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let moved = |now: &AtomicU64, total: &AtomicU64| Moved {
+            now: now.load(Ordering::Relaxed),
+            total: Some(total.load(Ordering::Relaxed)).filter(|total| *total != UNKNOWN),
+        };
+        Snapshot {
+            download: moved(&self.received, &self.to_receive),
+            upload: moved(&self.sent, &self.to_send),
+            ..Snapshot::default()
+        }
+    }
+}
+
+/// The source of a request's body, which counts its bytes.
+pub(super) struct Counted<R> {
+    source: R,
+    counts: Arc<Counts>,
+}
+
+impl<R> Counted<R> {
+    pub(super) fn new(source: R, counts: Arc<Counts>) -> Self {
+        Self { source, counts }
+    }
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.source.read(buffer)?;
+        self.counts.sent.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+/// Draws on stderr. An error is ignored: there is no other place to report it.
+pub(super) fn draw(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// A number of bytes that is not known.
+const UNKNOWN: u64 = u64::MAX;
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The current speed is that of so many seconds.
+const WINDOW: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(least: Option<u32>, time: Option<u64>) -> Option<SlowRule> {
+        let time = time.map(Duration::from_secs);
+        SlowRule::new(SpeedArgs { least, time })
+    }
+
+    #[test]
+    fn each_option_of_the_rule_has_a_default() {
+        let read = |least, time| rule(least, time).map(|rule| (rule.least, rule.time.as_secs()));
+        assert_eq!(read(None, None), None);
+        assert_eq!(read(Some(9), None), Some((9, 30)));
+        assert_eq!(read(None, Some(9)), Some((1, 9)));
+        assert_eq!(read(Some(0), None), None);
+        assert_eq!(read(Some(0), Some(9)), Some((1, 9)));
+        assert_eq!(read(Some(9), Some(0)), None);
+    }
+
+    #[test]
+    fn a_transfer_that_stays_slow_ends() {
+        let begun = Instant::now();
+        let at = |seconds| begun + Duration::from_secs(seconds);
+        let mut progress = Progress::new(View::Nothing, rule(Some(100), Some(3)), begun);
+        progress.begin(None, begun);
+        for second in 1..10 {
+            progress.received(100);
+            assert_eq!(progress.tick(at(second)), Ok(()), "{second}");
+        }
+        // The speed is that of the last five seconds.
+        let ends = (10..20).find_map(|second| progress.tick(at(second)).err().map(|f| (second, f)));
+        let (second, failure) = ends.unwrap();
+        assert_eq!(second, 13);
+        assert_eq!(failure.exit, Exit::Timeout);
+        assert_eq!(
+            failure.to_string(),
+            "transfer: Operation too slow. Less than 100 bytes/sec transferred the last 3 seconds"
+        );
+    }
+
+    #[test]
+    fn silence_from_the_start_is_slow() {
+        let begun = Instant::now();
+        let mut progress = Progress::new(View::Nothing, rule(None, Some(2)), begun);
+        progress.begin(None, begun);
+        let tick =
+            |progress: &mut Progress, seconds| progress.tick(begun + Duration::from_secs(seconds));
+        assert_eq!(tick(&mut progress, 1), Ok(()));
+        assert!(tick(&mut progress, 2).is_err());
+    }
+
+    #[test]
+    fn nothing_is_due_that_nobody_watches() {
+        let now = Instant::now();
+        let mut progress = Progress::new(View::Nothing, None, now);
+        progress.begin(Some(5), now);
+        assert_eq!(progress.until_tick(now), None);
+        assert!(!progress.is_watched());
+    }
+
+    #[test]
+    fn a_stop_ends_a_transfer_at_its_next_tick() {
+        let now = Instant::now();
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut progress = Progress::new(View::Joint(Arc::clone(&stop)), None, now);
+        progress.begin(None, now);
+        assert_eq!(progress.tick(now + SECOND), Ok(()));
+        stop.store(true, Ordering::Relaxed);
+        let failure = progress.tick(now + SECOND * 2).unwrap_err();
+        assert_eq!(failure.exit, Exit::Aborted);
+    }
+}
