@@ -303,7 +303,8 @@ fn the_live_view_and_the_reports_show_the_progress_of_downloads() {
     assert_eq!(
         summary["summary"]["downloads"],
         serde_json::json!({
-            "wanted": 3, "saved": 2, "resumed": 0, "kept": 0, "failed": 1, "bytes": 112_640,
+            "wanted": 3, "saved": 2, "resumed": 0, "kept": 0, "failed": 1,
+            "deleted": 0, "not_deleted": 0, "bytes": 112_640,
         })
     );
     // Each byte of the page, the two files and the response 404 is counted once.

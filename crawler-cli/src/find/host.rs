@@ -176,6 +176,12 @@ impl Host {
             request.header("Range", format!("bytes={at}-"));
             request.header("If-Range", validator);
         }
+        if let Some(tag) = get.none_match {
+            request.header("If-None-Match", tag);
+        }
+        if let Some(date) = get.modified_since {
+            request.header("If-Modified-Since", date);
+        }
         let patience = Some(files.patience);
         let submission = Submission {
             id: RequestId(get.id.0 | DOWNLOAD),

@@ -18,7 +18,7 @@
 //!             Event::Unread(unread) => eprintln!("{}: {}", unread.url, unread.cause),
 //!             Event::Failed(error) => eprintln!("{error}"),
 //!             Event::StateFailed(error) | Event::StateAway(error) => eprintln!("{error}"),
-//!             Event::Output { .. } | Event::Downloaded(_) | Event::Progress(_) => {}
+//!             Event::Output { .. } | Event::Downloaded(_) | Event::Mirror(_) | Event::Progress(_) => {}
 //!         }
 //!         ControlFlow::Continue(())
 //!     });
@@ -72,6 +72,7 @@ use crate::crawl::transfer::Transfer;
 pub use crate::crawl::transfer::USER_AGENT;
 pub use cause::{Cause, Failure};
 use download::{Base, Destination, FileRules, Store};
+pub use download::{MirrorEvent, MostDeleted, Refusal};
 pub use event::Event;
 use expr::Actor;
 pub use expr::{ActError, Expression, ParseError};
@@ -100,8 +101,9 @@ pub struct Find {
     transfer: Transfer,
     scope: Scope,
     download: Option<Destination>,
-    overwrite: bool,
-    strict_sizes: bool,
+    rules: FileRules,
+    /// The most files that a mirror may delete.
+    mirror: Option<MostDeleted>,
 }
 
 impl Reports for Find {
@@ -127,8 +129,8 @@ impl Find {
             transfer: Transfer::default(),
             scope: Scope::new(),
             download: None,
-            overwrite: false,
-            strict_sizes: false,
+            rules: FileRules::default(),
+            mirror: None,
         }
     }
 
@@ -363,7 +365,7 @@ impl Find {
     /// Takes a file for downloaded only if its size is that of the listing. Default: a listing may be older than the
     /// file, so that an answer whose head has another size is taken, and [reported](Saved::listed).
     pub fn strict_sizes(mut self) -> Self {
-        self.strict_sizes = true;
+        self.rules.strict_sizes = true;
         self
     }
 
@@ -468,7 +470,33 @@ impl Find {
 
     /// Allows downloads to replace files that differ from the server's. Default: such files stay and are reported.
     pub fn overwrite(mut self) -> Self {
-        self.overwrite = true;
+        self.rules.overwrite = true;
+        self
+    }
+
+    /// Only tells what a [download](Self::download) into this directory would do, in
+    /// [`MirrorEvent`](download::MirrorEvent)s. The directory may not exist.
+    ///
+    /// # Errors
+    /// The directory cannot be opened.
+    pub fn dry_run(mut self, directory: &Path) -> io::Result<Self> {
+        self.download = Some(Destination::look_at(directory)?);
+        self.rules.dry = true;
+        Ok(self)
+    }
+
+    /// Deletes files that earlier searches with this setting have downloaded into the directory, and that are gone on the
+    /// server. Nothing is deleted if anything could not be read, or if there are more such files than `most`. Without a
+    /// [directory](Self::download), this has no effect.
+    pub fn mirror(mut self, most: MostDeleted) -> Self {
+        self.mirror = Some(most);
+        self
+    }
+
+    /// Compares downloads with the SHA-256 checksums in lists beside the files, such as `SHA256SUMS`. A file that differs
+    /// does not get its name, and is reported.
+    pub fn checksums(mut self) -> Self {
+        self.rules.checksums = true;
         self
     }
 
@@ -534,14 +562,21 @@ impl Find {
             [start] => Some(Base::of(start, policy.follow)),
             _ => None,
         };
-        let rules = FileRules {
-            overwrite: self.overwrite,
-            strict_sizes: self.strict_sizes,
-        };
+        let rules = self.rules;
+        let mut store = self
+            .download
+            .map(|to| Store::new(to, rules, base, scope.clone()));
+        let mut run = run;
+        if let (Some(store), Some(most)) = (&mut store, self.mirror)
+            && let Err(error) = store.mirror(most)
+        {
+            run.events
+                .failed(&ActError::Kept("--mirror", Box::new(error)));
+            run.events.summary.ending = Ending::Stopped;
+            return run.finish();
+        }
         let plan = search::Plan {
-            store: self
-                .download
-                .map(|to| Store::new(to, rules, base, scope.clone())),
+            store,
             starts: &self.starts,
             sitemaps: &self.sitemaps,
             policy,

@@ -1,11 +1,12 @@
 //! A running search: evaluates the expression for findings, performs its actions, and reports and commits the results.
 
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Find;
 use super::cause::Cause;
-use super::download::{DownloadCounts, Wanted};
+use super::download::{DownloadCounts, MirrorEvent, Sighting, Wanted};
 use super::event::Event;
 use super::expr::{Act, ActError, Action, Actor, Effect, Expression, Memo, Verdict};
 use super::found::{Found, Kind, Saved, Unread};
@@ -31,6 +32,8 @@ pub(super) struct Run<'r> {
     downloads: bool,
     /// Files to download that no host has taken over yet.
     pub(super) wanted: Vec<Wanted>,
+    /// What was seen of the servers and is not noted yet; `None` if it is not needed.
+    pub(super) sightings: Option<Vec<(Sighting, String)>>,
     /// Links to other hosts that no host has taken over yet.
     pub(super) links: Vec<Link>,
 }
@@ -50,6 +53,7 @@ impl<'r> Run<'r> {
             events,
             downloads,
             wanted: Vec::new(),
+            sightings: None,
             links: Vec::new(),
         }
     }
@@ -102,6 +106,13 @@ impl<'r> Run<'r> {
         calls: Option<&mut dyn Drive>,
     ) -> Verdict {
         let is_directory = found.kind == Kind::Directory;
+        self.sight(
+            match is_directory {
+                true => Sighting::Directory,
+                false => Sighting::File,
+            },
+            found.url,
+        );
         match self.scope.judge_spelling(found.url, is_directory) {
             Ok(()) => {}
             // A directory that is not included may lead to included entries.
@@ -129,6 +140,17 @@ impl<'r> Run<'r> {
             }
         }
         evaluation.verdict
+    }
+
+    fn sight(&mut self, sighting: Sighting, url: &str) {
+        if let Some(sightings) = &mut self.sightings {
+            sightings.push((sighting, url.to_owned()));
+        }
+    }
+
+    /// Tells what a mirror does.
+    pub(super) fn tell(&mut self, event: MirrorEvent<'_>) {
+        self.events.emit(Event::Mirror(event));
     }
 
     /// The client failed. A saved search can be continued, so it is not finished.
@@ -212,7 +234,19 @@ impl Visitor for RunVisitor<'_, '_> {
     fn named(&mut self, url: &str) -> bool {
         let scope = self.run.scope;
         let is_wanted = |url: &str, is_directory| scope.judge_spelling(url, is_directory).is_ok();
-        self.run.is_over() || is_wanted(url, false) || is_wanted(&format!("{url}/"), true)
+        if self.run.is_over() || is_wanted(url, false) || is_wanted(&format!("{url}/"), true) {
+            return true;
+        }
+        self.run.sight(Sighting::Name, url);
+        false
+    }
+
+    fn listed(&mut self, directory: &str) {
+        self.run.sight(Sighting::Read, directory);
+    }
+
+    fn planned(&mut self, url: &str, file: &Path) {
+        self.run.tell(MirrorEvent::WouldDownload { url, file });
     }
 
     fn downloaded(&mut self, saved: Saved<'_>) {

@@ -10,7 +10,7 @@ use courser::proto;
 use url::{Position, Url};
 
 use super::cause::Cause;
-use super::download::{DownloadCounts, Store};
+use super::download::{DownloadCounts, Outcome, Store};
 use super::host::{Files, Host, Shared};
 use super::host_crawl::Counts;
 use super::link::{Link, LinkKind};
@@ -44,6 +44,11 @@ pub(super) fn search<'r>(mut plan: Plan<'_>, run: Run<'r>) -> Run<'r> {
         hosts: 0,
     });
     let mut shared = Shared { run, files };
+    if let Some(files) = &shared.files
+        && files.store.takes_notes()
+    {
+        shared.run.sightings = Some(Vec::new());
+    }
     loop {
         shared = search_once(&plan, shared);
         if !shared.run.events.begins_again() {
@@ -244,7 +249,7 @@ impl Search<'_, '_> {
                 return;
             }
             self.keep();
-            if self.is_done() {
+            if self.is_over() {
                 return;
             }
             self.note_waiting();
@@ -253,7 +258,7 @@ impl Search<'_, '_> {
             if let Err(error) = self.tend() {
                 return self.shared.run.state_failed(&error);
             }
-            if self.is_done() {
+            if self.is_over() {
                 return;
             }
             if let Err(error) = self.wait() {
@@ -272,7 +277,45 @@ impl Search<'_, '_> {
                 .filter(|host| !host.downloads.is_done())
                 .count();
         }
-        self.shared.run.update(counts(hosts), downloads(hosts));
+        let mut downloads = downloads(hosts);
+        if let Some(files) = &self.shared.files {
+            downloads = files.store.count(downloads);
+        }
+        self.shared.run.update(counts(hosts), downloads);
+    }
+
+    /// Whether the search is done, also with what a mirror deletes at the end. Files that waited for that then go on.
+    fn is_over(&mut self) -> bool {
+        if !self.is_done() {
+            return false;
+        }
+        self.settle();
+        self.is_done()
+    }
+
+    /// Deletes what is gone on the servers, if the downloads are a mirror.
+    fn settle(&mut self) {
+        let run = &mut self.shared.run;
+        let Some(files) = &mut self.shared.files else {
+            return;
+        };
+        if !files.store.is_unsettled() || run.ending() == Ending::Stopped {
+            return;
+        }
+        note(files, run);
+        let hosts = self.scheduler.hosts();
+        // What is in the way of files may be deleted now; a later run takes those that were given up for it.
+        let crowded: u64 = hosts.works().map(|host| host.downloads.crowded()).sum();
+        let unread = counts(hosts).unread.saturating_sub(crowded);
+        let outcome = Outcome {
+            ending: run.ending(),
+            unread: unread + run.events.summary.failed,
+            record: None,
+        };
+        files.store.settle(outcome, &mut |event| run.tell(event));
+        for (_, host) in hosts.works_mut() {
+            host.downloads.unblock();
+        }
     }
 
     /// After `-quit`, the downloads that were found before still complete.
@@ -436,9 +479,10 @@ impl Search<'_, '_> {
 
     /// Passes files to the downloads of their hosts, which may differ from the hosts that listed them.
     fn hand_over_files(&mut self) {
-        let Some(files) = &self.shared.files else {
+        let Some(files) = &mut self.shared.files else {
             return;
         };
+        note(files, &mut self.shared.run);
         for wanted in std::mem::take(&mut self.shared.run.wanted) {
             let root = Url::parse(&wanted.url).map(|url| root_of(&url));
             let hosts = self.scheduler.hosts();
@@ -447,6 +491,13 @@ impl Search<'_, '_> {
                 hosts.work(id).downloads.add(wanted, &files.store);
             }
         }
+    }
+}
+
+/// Notes what was seen of the servers.
+fn note(files: &mut Files, run: &mut Run<'_>) {
+    for (sighting, url) in run.sightings.iter_mut().flat_map(std::mem::take) {
+        files.store.note(sighting, &url);
     }
 }
 

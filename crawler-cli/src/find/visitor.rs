@@ -1,5 +1,7 @@
 //! The trait through which the crawl of a host and its downloads report, and get decisions.
 
+use std::path::Path;
+
 use super::cause::Cause;
 use super::expr::{Memo, Verdict};
 use super::found::{Found, Saved, Unread};
@@ -20,6 +22,12 @@ pub trait Visitor {
     /// The server is about to be asked whether this URL is a file or, with a final `/`, a directory. Returns whether
     /// one of them is wanted.
     fn named(&mut self, url: &str) -> bool;
+
+    /// The listing of the directory at this URL was read. Its entries are reported next.
+    fn listed(&mut self, _directory: &str) {}
+
+    /// In a dry run: the wanted file of this URL would be downloaded to this path.
+    fn planned(&mut self, _url: &str, _file: &Path) {}
 
     /// A wanted file is complete on disk.
     fn downloaded(&mut self, saved: Saved<'_>);

@@ -90,7 +90,7 @@ pub(super) fn summary_json(summary: &Summary) -> String {
 
 /// `null` if no file was to be downloaded.
 fn downloads_json(downloads: &DownloadCounts) -> Value {
-    match downloads.wanted {
+    match downloads.wanted + downloads.deleted + downloads.not_deleted {
         0 => Value::Null,
         _ => json!({
             "wanted": downloads.wanted,
@@ -98,6 +98,8 @@ fn downloads_json(downloads: &DownloadCounts) -> Value {
             "resumed": downloads.resumed,
             "kept": downloads.kept,
             "failed": downloads.failed,
+            "deleted": downloads.deleted,
+            "not_deleted": downloads.not_deleted,
             "bytes": downloads.bytes,
         }),
     }
@@ -115,6 +117,12 @@ pub(super) fn downloads_text(downloads: &DownloadCounts) -> String {
     }
     if downloads.kept > 0 {
         text += &format!(", {} there already", thousands(downloads.kept));
+    }
+    if downloads.deleted > 0 {
+        text += &format!(", {} deleted", thousands(downloads.deleted));
+    }
+    if downloads.not_deleted > 0 {
+        text += &format!("; {} NOT DELETED", thousands(downloads.not_deleted));
     }
     let done = downloads.saved + downloads.kept;
     let missing = downloads.wanted.saturating_sub(done);

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use super::folder::Folder;
 use super::{options, wfind};
 use crate::cli::crawl_options::{CrawlOptions, CrawlSetting, CrawlTexts, Crawls};
 use crate::cli::identity_options::CookieFile;
@@ -26,7 +27,9 @@ pub(crate) struct Args {
     expression: Parser,
     crawl: CrawlOptions,
     starts: Vec<String>,
-    sitemaps: usize,
+    pub(super) sitemaps: usize,
+    /// Where downloads go.
+    pub(super) folder: Folder,
     /// Whether there may be no start, because a file has none.
     may_be_empty: bool,
     /// The output formats that were asked for.
@@ -84,6 +87,7 @@ pub(super) fn read(
     if args.state.is_some() {
         check_state(&args.output, &expression)?;
     }
+    args.open_folder()?;
     let state = kept(args.state.take(), args.lease, &args.output)?;
     let is_plain = args.output.format == Format::Lines;
     if matches!(state, Some(Kept::Shared(_))) || (state.is_some() && !is_plain) {
@@ -141,6 +145,7 @@ pub fn read_for_job(find: Find, words: &[String]) -> Result<Find, String> {
     if is_shown
         || args.has_start()
         || args.state.is_some()
+        || !args.folder.is_plain()
         || args.lease.is_some()
         || args.wfind_flags.is_some()
         || args.output != Options::default()
@@ -148,6 +153,7 @@ pub fn read_for_job(find: Find, words: &[String]) -> Result<Find, String> {
         let text = "the arguments of a find job are its expression and how it crawls, without starts, output or --state";
         return Err(text.to_owned());
     }
+    args.open_folder().map_err(|error| error.0)?;
     let crawl = std::mem::take(&mut args.crawl);
     let settings = crawl.settings_on_network().map_err(|error| error.0)?;
     let parser = std::mem::replace(&mut args.expression, Parser::new(SystemTime::now()));
@@ -217,6 +223,7 @@ impl Args {
             crawl: CrawlOptions::default(),
             starts: Vec::new(),
             sitemaps: 0,
+            folder: Folder::default(),
             may_be_empty: false,
             formats: Vec::new(),
             state: None,

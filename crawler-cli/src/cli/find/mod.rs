@@ -18,6 +18,7 @@ use crate::{stdout, terminal};
 
 mod args;
 mod expression_words;
+mod folder;
 mod manual;
 mod options;
 mod wfind;
@@ -98,7 +99,11 @@ fn run(search: Search) -> ExitCode {
     // A signal after the last result interrupts nothing.
     if is_stopped && interrupted.load(Ordering::Relaxed) {
         ExitCode::from(INTERRUPTED)
-    } else if summary.counts.unread > 0 || summary.failed > 0 || written.is_err() {
+    } else if summary.counts.unread > 0
+        || summary.failed > 0
+        || summary.downloads.not_deleted > 0
+        || written.is_err()
+    {
         ExitCode::from(UNREAD)
     } else {
         ExitCode::SUCCESS

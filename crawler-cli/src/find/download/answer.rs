@@ -32,6 +32,8 @@ pub(super) enum Asked {
     Whole,
     /// The bytes after this offset, if the file is still the one that the note describes.
     Rest(u64, Note),
+    /// The whole file, unless it is still the one with known validators (RFC 9110 §13.1.2, §13.1.3).
+    IfChanged,
 }
 
 /// The meaning of a response.
@@ -43,6 +45,8 @@ pub(super) enum Answer {
     StartOver,
     /// The partial file has all bytes of the file.
     Complete,
+    /// The file has not changed.
+    Same,
     /// The file is at the URL in `Location`.
     Redirect,
     /// The request is repeated, after the time in `Retry-After` or the usual pause.
@@ -74,6 +78,7 @@ impl<'a> Head<'a> {
                 at: 0,
                 length: self.length,
             },
+            (304, Asked::IfChanged) => Answer::Same,
             (206, Asked::Rest(at, note)) => self.judge_partial_content(*at, note),
             (416, Asked::Rest(at, note)) => {
                 let total = self.content_range.and_then(ContentRange::parse);
@@ -146,6 +151,19 @@ impl<'a> Head<'a> {
         };
         sent.duration_since(changed)
             .is_ok_and(|age| age >= Duration::from_secs(1))
+    }
+
+    /// `ETag`, strong or weak, if it can be sent back.
+    pub(super) fn tag(&self) -> Option<String> {
+        let is_tag = |tag: &&[u8]| is_strong_tag(tag.strip_prefix(b"W/").unwrap_or(tag));
+        self.etag.filter(is_tag).and_then(text)
+    }
+
+    /// `Last-Modified`, if it can be sent back.
+    pub(super) fn date_text(&self) -> Option<String> {
+        self.last_modified
+            .filter(|value| date(value).is_some())
+            .and_then(text)
     }
 
     /// The time of the last change of the file.
@@ -375,6 +393,11 @@ mod tests {
             (416, Some("bytes */10"), Asked::Whole, Refused),
             (204, None, Asked::Whole, Refused),
             (304, None, Asked::Whole, Refused),
+            (304, None, Asked::Head, Refused),
+            (304, None, rest(None), Refused),
+            (304, None, Asked::IfChanged, Answer::Same),
+            (200, None, Asked::IfChanged, whole),
+            (404, None, Asked::IfChanged, Refused),
             (404, None, rest(None), Refused),
             (302, None, rest(None), Redirect),
             (429, None, Asked::Head, Later),

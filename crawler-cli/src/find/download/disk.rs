@@ -15,17 +15,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::answer::Note;
 use super::names::Name;
+use super::sums::Summing;
 use crate::crawl::file_names::fnv1a;
 
 /// The open directory of all downloads.
 #[derive(Clone, Debug)]
 pub(super) struct Root {
-    directory: Arc<OwnedFd>,
+    /// `None`: it does not exist, and is not to be created.
+    directory: Option<Arc<OwnedFd>>,
     path: PathBuf,
     /// The file system distinguishes names that differ only in case.
     cases_differ: bool,
@@ -38,10 +40,36 @@ impl Root {
         let directory = rustix::fs::open(path, DIRECTORY, Mode::empty())?;
         let cases_differ = cases_differ(&directory)?;
         Ok(Self {
-            directory: Arc::new(directory),
+            directory: Some(Arc::new(directory)),
             path: path.to_owned(),
             cases_differ,
         })
+    }
+
+    /// Opens the directory to look at it: nothing can be created in it.
+    pub(super) fn look_at(path: &Path) -> io::Result<Self> {
+        let directory = match rustix::fs::open(path, DIRECTORY, Mode::empty()) {
+            Err(Errno::NOENT) => None,
+            opened => Some(Arc::new(opened?)),
+        };
+        Ok(Self {
+            directory,
+            path: path.to_owned(),
+            cases_differ: true,
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The key of a file or directory in records: equal for names that the file system treats as the same.
+    pub(super) fn key(&self, segments: &[Vec<u8>]) -> Vec<u8> {
+        let whole = segments.join(&b'/');
+        match str::from_utf8(&whole) {
+            Ok(text) if !self.cases_differ => text.to_lowercase().into_bytes(),
+            _ => whole,
+        }
     }
 
     /// The path of a file, for messages.
@@ -51,8 +79,15 @@ impl Root {
 
     /// Opens the parent directory of a file. `None` if it does not exist and `create` is false.
     fn parent(&self, name: &Name, create: bool) -> io::Result<Option<OwnedFd>> {
-        let mut directory = self.directory.try_clone()?;
-        for segment in name.directories() {
+        self.directory_at(name.directories(), create)
+    }
+
+    fn directory_at(&self, segments: &[Vec<u8>], create: bool) -> io::Result<Option<OwnedFd>> {
+        let Some(directory) = &self.directory else {
+            return Ok(None);
+        };
+        let mut directory = directory.try_clone()?;
+        for segment in segments {
             let segment = segment.as_slice();
             let flags = DIRECTORY | OFlags::NOFOLLOW;
             let mut opened = rustix::fs::openat(&directory, segment, flags, Mode::empty());
@@ -80,14 +115,49 @@ impl Root {
             Err(Errno::NOENT) => return Ok(Existing::Nothing),
             stat => stat?,
         };
-        Ok(if FileType::from_raw_mode(stat.st_mode).is_file() {
-            Existing::File(FileMetadata {
-                length: u64::try_from(stat.st_size).unwrap_or(0),
-                modified: stat.st_mtime,
-            })
-        } else {
-            Existing::Other
+        Ok(match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Existing::File(FileMetadata::of(&stat)),
+            FileType::Directory => Existing::Directory,
+            _ => Existing::Other,
         })
+    }
+
+    /// Removes a file if it is the one that `is_ours` knows, with what is left of its download, and then the directories
+    /// above it that are empty.
+    pub(super) fn remove(
+        &self,
+        name: &Name,
+        is_ours: impl FnOnce(FileMetadata) -> bool,
+    ) -> io::Result<Removed> {
+        let Some(directory) = self.parent(name, false)? else {
+            return Ok(Removed::Absent);
+        };
+        let removed = match rustix::fs::statat(&directory, name.file(), AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => Removed::Absent,
+            Err(error) => return Err(error.into()),
+            Ok(stat) => {
+                let is_file = FileType::from_raw_mode(stat.st_mode).is_file();
+                if !is_file || !is_ours(FileMetadata::of(&stat)) {
+                    return Ok(Removed::Changed);
+                }
+                remove(&directory, name.file())?;
+                Removed::Removed
+            }
+        };
+        remove(&directory, &name.note())?;
+        remove(&directory, &name.partial())?;
+        let mut segments = name.directories();
+        while let Some((last, above)) = segments.split_last() {
+            let Some(directory) = self.directory_at(above, false)? else {
+                break;
+            };
+            // Most are not empty.
+            if rustix::fs::unlinkat(&directory, last.as_slice(), AtFlags::REMOVEDIR).is_err() {
+                break;
+            }
+            segments = above;
+        }
+        Ok(removed)
     }
 
     /// The partial file of an earlier run, if this run can continue it.
@@ -132,16 +202,39 @@ impl Root {
 pub(super) enum Existing {
     Nothing,
     File(FileMetadata),
-    /// A directory, a link or a device.
+    Directory,
+    /// A link or a device.
     Other,
 }
 
-/// The metadata by which a file is compared with the file of the server.
+/// The metadata by which a file is compared with the file of the server, and recognised in a later run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct FileMetadata {
     pub(super) length: u64,
     /// Seconds since 1970.
     pub(super) modified: i64,
+    /// The nanoseconds of that time.
+    pub(super) nanos: i64,
+}
+
+impl FileMetadata {
+    fn of(stat: &Stat) -> Self {
+        Self {
+            length: u64::try_from(stat.st_size).unwrap_or(0),
+            modified: stat.st_mtime,
+            nanos: i64::try_from(stat.st_mtime_nsec).unwrap_or(0),
+        }
+    }
+}
+
+/// The outcome of a [removal](Root::remove).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Removed {
+    Removed,
+    /// There was nothing.
+    Absent,
+    /// Something else is there, and was left.
+    Changed,
 }
 
 /// Why a partial file cannot be opened.
@@ -271,18 +364,47 @@ impl Partial {
         Ok(())
     }
 
-    /// Renames the file to its final name. An existing file is replaced only with `overwrite`.
-    pub(super) fn finish(
-        &mut self,
-        modified: Option<SystemTime>,
-        overwrite: bool,
-    ) -> io::Result<()> {
+    /// Gives the complete file its time of change.
+    pub(super) fn date(&mut self, modified: Option<SystemTime>) -> io::Result<FileMetadata> {
         if let Some(modified) = modified {
             self.file.set_modified(modified)?;
         }
+        Ok(FileMetadata::of(&rustix::fs::fstat(&self.file)?))
+    }
+
+    /// Renames the file to its final name. An existing file is replaced only with `overwrite`.
+    pub(super) fn finish(&mut self, overwrite: bool) -> io::Result<()> {
         rename(&self.directory, &self.name, overwrite)?;
         self.is_finished = true;
         remove(&self.directory, &self.name.note())
+    }
+
+    /// Renames a file whose bytes are wrong, so that it can be looked at, and returns its name. It replaces an earlier one.
+    pub(super) fn set_aside(&mut self) -> io::Result<Vec<u8>> {
+        let to = self.name.bad();
+        let from = self.name.partial();
+        rustix::fs::renameat(&self.directory, &*from, &self.directory, &*to)?;
+        self.is_finished = true;
+        remove(&self.directory, &self.name.note())?;
+        Ok(to)
+    }
+
+    /// Reads what is there into `sum`.
+    pub(super) fn sum(&self, sum: &mut Summing) -> io::Result<()> {
+        let mut buffer = vec![0; 64 * 1024];
+        let mut at = 0;
+        while at < self.length {
+            match self.file.read_at(&mut buffer, at) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(n) => {
+                    sum.update(&buffer[..n]);
+                    at += n as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// Removes the file and the note. Errors do no harm: nothing needs the two any more.

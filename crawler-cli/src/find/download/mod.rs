@@ -8,9 +8,7 @@
 //! and replaced only on demand.
 
 use std::collections::HashMap;
-use std::io;
 use std::ops::Add;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -33,97 +31,29 @@ use crate::crawl::retry_queue::{Attempts, RetryQueue};
 use crate::crawl::work::Body;
 
 mod answer;
+mod checks;
 mod disk;
+mod lists;
+mod mirror;
 mod names;
+mod place;
+mod store;
+mod sums;
 #[cfg(test)]
 mod tests;
 
 pub(super) use answer::Head;
 use answer::{Answer, Asked};
-use disk::{Claim, Claims, Existing, FileMetadata, Partial, PartialFileError, Root};
+use checks::Lookup;
+use disk::{Claim, FileMetadata, Partial};
+use mirror::Known;
+pub use mirror::{MirrorEvent, MostDeleted, Refusal};
+pub(super) use mirror::{Outcome, Sighting};
 pub(super) use names::Base;
 use names::Name;
-
-/// The directory of downloads.
-#[derive(Clone, Debug)]
-pub(super) struct Destination {
-    root: Root,
-}
-
-impl Destination {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self {
-            root: Root::open(path)?,
-        })
-    }
-}
-
-/// Which files are taken, and which are replaced.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FileRules {
-    /// Files that differ from the server's are replaced.
-    pub(super) overwrite: bool,
-    /// A file of another size than in the listing is not taken.
-    pub(super) strict_sizes: bool,
-}
-
-/// What the downloads of all hosts share.
-#[derive(Debug)]
-pub(super) struct Store {
-    to: Destination,
-    rules: FileRules,
-    /// The base of file names, if there is exactly one start.
-    base: Option<Base>,
-    /// The URLs to which redirects may lead.
-    scope: Scope,
-    claims: Claims,
-    /// The error after which no file can be written, such as a full disk.
-    broken: Option<io::ErrorKind>,
-}
-
-impl Store {
-    pub(super) fn new(to: Destination, rules: FileRules, base: Option<Base>, scope: Scope) -> Self {
-        Self {
-            to,
-            rules,
-            base,
-            scope,
-            claims: Claims::default(),
-            broken: None,
-        }
-    }
-
-    /// Whether a file with this name, length and time exists.
-    fn has_same(&self, name: &Name, length: u64, modified: Option<SystemTime>) -> bool {
-        let Ok(Existing::File(existing)) = self.to.root.existing(name) else {
-            return false;
-        };
-        let modified = modified.and_then(seconds);
-        existing.length == length && modified.is_none_or(|modified| modified == existing.modified)
-    }
-
-    fn failed(&mut self, name: &Name, error: io::Error) -> Cause {
-        use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-        if matches!(
-            error.kind(),
-            StorageFull | QuotaExceeded | ReadOnlyFilesystem
-        ) {
-            self.broken = Some(error.kind());
-        }
-        let path = self.to.root.path_of(name);
-        Cause::Download(match error.kind() {
-            io::ErrorKind::AlreadyExists => Fault::Exists(path),
-            _ => Fault::File(path, error),
-        })
-    }
-
-    fn not_opened(&mut self, name: &Name, error: PartialFileError) -> Cause {
-        match error {
-            PartialFileError::InUse => Cause::Download(Fault::InUse(self.to.root.path_of(name))),
-            PartialFileError::Failed(error) => self.failed(name, error),
-        }
-    }
-}
+use place::Placed;
+pub(super) use store::{Destination, FileRules, Store};
+use sums::{Sum, Summing};
 
 /// The downloads of one host.
 #[derive(Debug)]
@@ -132,6 +62,14 @@ pub(super) struct Downloads {
     queue: RetryQueue<Task>,
     in_flight: HashMap<FetchId, ActiveDownload>,
     next_number: u64,
+    /// Files whose list of checksums is being read, by the URL of the list.
+    parked: HashMap<String, Vec<Task>>,
+    /// Lists of checksums that could not be read, which the store does not know yet.
+    failed_lists: Vec<String>,
+    /// Files that wait for the deletion of something that is in their way.
+    blocked: Vec<Task>,
+    /// Files that were given up because too many are blocked; a later run takes them.
+    crowded: u64,
     counts: DownloadCounts,
     requests: u64,
     retries: u64,
@@ -202,8 +140,13 @@ impl Wanted {
 #[derive(Debug)]
 struct Task {
     wanted: Wanted,
+    purpose: Purpose,
     name: Name,
     step: Step,
+    /// What the mirror knows about the existing file, if an earlier run has put it there.
+    known: Option<Box<Known>>,
+    /// The checksum that the file has to have, once that is known.
+    sum: Option<Option<Sum>>,
     /// Bytes to come, if known; included in the sum of the counts.
     left: Option<u64>,
     /// The URL to which redirects led; replaces the URL of the file.
@@ -212,7 +155,35 @@ struct Task {
     redirects: u32,
 }
 
+/// What a request is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Purpose {
+    /// A file that goes to disk.
+    File,
+    /// A list of checksums, which is needed for files.
+    List,
+}
+
 impl Task {
+    fn new(wanted: Wanted, purpose: Purpose, name: Name, step: Step) -> Self {
+        let left = match purpose {
+            Purpose::File => wanted.size.map(SizeRange::middle),
+            Purpose::List => None,
+        };
+        Self {
+            wanted,
+            purpose,
+            name,
+            step,
+            known: None,
+            sum: None,
+            left,
+            location: None,
+            attempts: Attempts::default(),
+            redirects: 0,
+        }
+    }
+
     /// The URL to request.
     fn url(&self) -> &str {
         let location = self.location.as_ref();
@@ -232,8 +203,10 @@ impl Task {
 /// The next step for a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Step {
-    /// Look at what exists on disk.
+    /// Take the name.
     Begin,
+    /// Look at what exists on disk.
+    Look,
     /// Ask whether the server's file is the existing one.
     Compare(FileMetadata),
     /// Fetch the missing part.
@@ -253,6 +226,13 @@ struct ActiveDownload {
     /// The length of the whole file, from the head of the response.
     length: Option<u64>,
     modified: Option<SystemTime>,
+    /// The validators in the head of the response.
+    etag: Option<String>,
+    date: Option<String>,
+    /// The checksum of what has arrived, if it is needed.
+    sum: Option<Summing>,
+    /// What has arrived of a list of checksums.
+    text: Vec<u8>,
 }
 
 /// A request to send.
@@ -263,6 +243,10 @@ pub(super) struct Get<'a> {
     pub(super) url: &'a str,
     /// The offset of the first byte, and the value of `If-Range`.
     pub(super) rest: Option<(u64, &'a str)>,
+    /// The value of `If-None-Match`.
+    pub(super) none_match: Option<&'a str>,
+    /// The value of `If-Modified-Since`.
+    pub(super) modified_since: Option<&'a str>,
 }
 
 /// The progress of downloads.
@@ -286,6 +270,12 @@ pub struct DownloadCounts {
     pub left: u64,
     /// Files to come whose size is not known yet.
     pub unsized_left: u64,
+    /// Files of a mirror that were deleted, because they are gone on the server.
+    #[serde(default)]
+    pub deleted: u64,
+    /// Files of a mirror that are gone on the server and were not deleted.
+    #[serde(default)]
+    pub not_deleted: u64,
 }
 
 impl DownloadCounts {
@@ -323,6 +313,8 @@ impl Add for DownloadCounts {
             bytes: self.bytes + other.bytes,
             left: self.left.saturating_add(other.left),
             unsized_left: self.unsized_left + other.unsized_left,
+            deleted: self.deleted + other.deleted,
+            not_deleted: self.not_deleted + other.not_deleted,
         }
     }
 }
@@ -333,6 +325,10 @@ impl Downloads {
             policy: policy.clone(),
             queue: RetryQueue::default(),
             in_flight: HashMap::new(),
+            parked: HashMap::new(),
+            failed_lists: Vec::new(),
+            blocked: Vec::new(),
+            crowded: 0,
             next_number: 0,
             counts: DownloadCounts::default(),
             requests: 0,
@@ -388,24 +384,18 @@ impl Downloads {
     fn take_up(&mut self, wanted: Wanted, store: &Store) {
         self.counts.wanted += 1;
         let name = Name::of(&wanted.url, store.base.as_ref());
-        let left = wanted.size.map(SizeRange::middle);
-        self.counts.add_left(left);
-        self.queue.push_last(Task {
-            wanted,
-            name,
-            step: Step::Begin,
-            left,
-            location: None,
-            attempts: Attempts::default(),
-            redirects: 0,
-        });
+        let task = Task::new(wanted, Purpose::File, name, Step::Begin);
+        self.counts.add_left(task.left);
+        self.queue.push_last(task);
     }
 
     /// Whether so many files wait that no more should be found.
     pub(super) fn is_full(&self) -> bool {
-        self.queue.len() >= MOST_WAITING
+        let parked = self.parked.values().map(Vec::len).sum::<usize>();
+        self.queue.len() + parked >= MOST_WAITING
     }
 
+    /// Whether there is nothing to do now. Files may still wait for deletions; see [`unblock`](Self::unblock).
     pub(super) fn is_done(&self) -> bool {
         self.queue.is_empty() && self.in_flight.is_empty()
     }
@@ -434,6 +424,9 @@ impl Downloads {
         refusal: &dyn Fn(&str) -> Option<Arc<Cause>>,
         visitor: &mut dyn Visitor,
     ) -> Option<Get<'_>> {
+        for list in self.failed_lists.drain(..) {
+            store.checks.take(list, None);
+        }
         let (task, asked, partial) = loop {
             let mut task = self.queue.pop_due(now).or_else(|| self.queue.pop_ready())?;
             if let Some(cause) = refusal(task.url()) {
@@ -443,6 +436,16 @@ impl Downloads {
             match prepare(&mut task, store) {
                 Ok(Prepared::Ask(asked, partial)) => break (task, asked, partial),
                 Ok(Prepared::Kept(length)) => self.saved(&task, length, How::Kept, store, visitor),
+                Ok(Prepared::Needs(list)) => self.park(task, list, store),
+                Ok(Prepared::Blocked) if self.blocked.len() < MOST_WAITING => {
+                    self.blocked.push(task);
+                }
+                Ok(Prepared::Blocked) => {
+                    self.crowded += 1;
+                    let path = store.to.root.path_of(&task.name);
+                    self.give_up(&task, &Cause::Download(Fault::Exists(path)), visitor);
+                }
+                Ok(Prepared::Planned) => self.planned(&task, store, visitor),
                 Ok(Prepared::Repeated) => {
                     self.counts.wanted -= 1;
                     self.counts.take_left(task.left);
@@ -460,10 +463,16 @@ impl Downloads {
             partial,
             length: None,
             modified: None,
+            etag: None,
+            date: None,
+            sum: None,
+            text: Vec::new(),
         };
         let flight = self.in_flight.entry(id).insert_entry(flight).into_mut();
         flight.task.attempts.handle_sent(now);
         self.retries += u64::from(flight.task.attempts.is_repeated());
+        let known = flight.task.known.as_ref();
+        let known = known.filter(|_| flight.asked == Asked::IfChanged);
         Some(Get {
             id,
             method: if flight.asked == Asked::Head {
@@ -474,8 +483,10 @@ impl Downloads {
             url: flight.task.url(),
             rest: match &flight.asked {
                 Asked::Rest(at, note) => Some((*at, note.validator.as_str())),
-                Asked::Head | Asked::Whole => None,
+                Asked::Head | Asked::Whole | Asked::IfChanged => None,
             },
+            none_match: known.and_then(|known| known.etag.as_deref()),
+            modified_since: known.and_then(|known| known.date.as_deref()),
         })
     }
 
@@ -508,6 +519,16 @@ impl Downloads {
         match head.judge(&flight.asked) {
             Answer::Body { length, .. } if flight.asked == Asked::Head => {
                 self.compare(flight.task, head, length, store, visitor);
+            }
+            Answer::Same => self.unchanged(&flight.task, store, visitor),
+            Answer::Body { length, .. } if place::is_known(&flight, head, length) => {
+                self.unchanged(&flight.task, store, visitor);
+            }
+            Answer::Body { .. } if flight.task.purpose == Purpose::List => {
+                if self.begin_list(&flight.task, head, visitor) {
+                    self.in_flight.insert(id, flight);
+                    return Body::Wanted;
+                }
             }
             Answer::Body { at, length } => match begin(&mut flight, head, at, length, store) {
                 Ok(()) => {
@@ -551,6 +572,9 @@ impl Downloads {
         let Some(flight) = self.in_flight.get_mut(&id) else {
             return Body::Unwanted;
         };
+        if flight.task.purpose == Purpose::List {
+            return self.list_data(id, bytes, politeness, store);
+        }
         let Some(cause) = append(flight, bytes, store) else {
             let came = bytes.len() as u64;
             self.counts.bytes += came;
@@ -580,6 +604,9 @@ impl Downloads {
         };
         politeness.handle_over();
         politeness.handle_body_end();
+        if flight.task.purpose == Purpose::List {
+            return self.list_read(&flight.task.wanted.url, Some(&flight.text), store);
+        }
         let came = flight
             .partial
             .as_ref()
@@ -627,7 +654,8 @@ impl Downloads {
     pub(super) fn abandon(&mut self, cause: &Cause, visitor: &mut dyn Visitor) {
         let in_flight = std::mem::take(&mut self.in_flight);
         let in_flight = in_flight.into_values().map(|flight| flight.task);
-        for task in in_flight.chain(self.queue.take_all()) {
+        let blocked = std::mem::take(&mut self.blocked);
+        for task in in_flight.chain(self.queue.take_all()).chain(blocked) {
             self.give_up(&task, cause, visitor);
         }
     }
@@ -664,7 +692,7 @@ impl Downloads {
     }
 
     fn differs(&mut self, task: Task, store: &Store, visitor: &mut dyn Visitor) {
-        if store.rules.overwrite {
+        if store.rules.overwrite || task.known.is_some() {
             return self.again(Step::Fetch, task);
         }
         let path = store.to.root.path_of(&task.name);
@@ -694,32 +722,28 @@ impl Downloads {
         }
     }
 
-    fn finish(&mut self, flight: ActiveDownload, store: &mut Store, visitor: &mut dyn Visitor) {
-        let ActiveDownload {
-            task,
-            partial,
-            begun_at,
-            modified,
-            ..
-        } = flight;
-        let Some(mut partial) = partial else {
-            return self.again(Step::FetchWhole, task);
-        };
-        let modified = modified.or_else(|| partial.note()?.modified());
-        let length = partial.length();
-        let how = match begun_at {
-            0 => How::Fetched,
-            at => How::Resumed(at),
-        };
-        match partial.finish(modified, store.rules.overwrite) {
-            Ok(()) => self.saved(&task, length, how, store, visitor),
-            // Another process was faster.
-            Err(_) if store.has_same(&task.name, length, modified) => {
-                partial.discard();
-                self.saved(&task, length, How::Kept, store, visitor);
-            }
-            Err(error) => self.give_up(&task, &store.failed(&task.name, error), visitor),
+    fn finish(&mut self, mut flight: ActiveDownload, store: &mut Store, visitor: &mut dyn Visitor) {
+        if flight.partial.is_none() {
+            return self.again(Step::FetchWhole, flight.task);
         }
+        match place::place(&mut flight, store) {
+            Ok(Placed { length, how }) => self.saved(&flight.task, length, how, store, visitor),
+            Err(cause) => self.give_up(&flight.task, &cause, visitor),
+        }
+    }
+
+    /// The existing file is the one of the server.
+    fn unchanged(&mut self, task: &Task, store: &Store, visitor: &mut dyn Visitor) {
+        if let Step::Compare(metadata) = task.step {
+            self.saved(task, metadata.length, How::Kept, store, visitor);
+        }
+    }
+
+    /// In a dry run, the file would be downloaded.
+    fn planned(&mut self, task: &Task, store: &Store, visitor: &mut dyn Visitor) {
+        self.counts.take_left(task.left);
+        self.counts.wanted -= 1;
+        visitor.planned(&task.wanted.url, &store.to.root.path_of(&task.name));
     }
 
     fn saved(
@@ -751,6 +775,9 @@ impl Downloads {
 
     fn give_up(&mut self, task: &Task, cause: &Cause, visitor: &mut dyn Visitor) {
         let url = task.wanted.url.as_str();
+        if task.purpose == Purpose::List {
+            return self.list_failed(url, cause, visitor);
+        }
         self.counts.take_left(task.left);
         if let Some(journal) = &mut self.journal {
             journal.push(Change::Failed(url.to_owned()));
@@ -835,51 +862,69 @@ enum Prepared {
     Kept(u64),
     /// The file was added before.
     Repeated,
+    /// This list of checksums has to be read first.
+    Needs(String),
+    /// Something is in the way that may be deleted.
+    Blocked,
+    /// In a dry run: the file would be fetched.
+    Planned,
 }
 
 fn prepare(task: &mut Task, store: &mut Store) -> Result<Prepared, Cause> {
     if let Some(kind) = store.broken {
         return Err(store.failed(&task.name, kind.into()));
     }
+    if task.purpose == Purpose::List {
+        return Ok(Prepared::Ask(Asked::Whole, None));
+    }
     if task.step == Step::Begin {
         match store
             .claims
             .claim(&store.to.root, &task.name, &task.wanted.url)
         {
-            Claim::Granted => {}
+            Claim::Granted => task.step = Step::Look,
             Claim::Repeated => return Ok(Prepared::Repeated),
             Claim::Taken => {
                 let path = store.to.root.path_of(&task.name);
                 return Err(Cause::Download(Fault::NameTaken(path)));
             }
         }
-        task.step = match store.to.root.existing(&task.name) {
-            Ok(Existing::Nothing) => Step::Fetch,
-            Ok(Existing::File(metadata)) if is_as_listed(&task.wanted, metadata) => {
-                return Ok(Prepared::Kept(metadata.length));
-            }
-            Ok(Existing::File(metadata)) => Step::Compare(metadata),
-            Ok(Existing::Other) => {
-                let path = store.to.root.path_of(&task.name);
-                return Err(Cause::Download(Fault::Exists(path)));
-            }
-            Err(error) => return Err(store.failed(&task.name, error)),
-        };
     }
-    Ok(match task.step {
-        Step::Compare(_) => Prepared::Ask(Asked::Head, None),
-        Step::FetchWhole => Prepared::Ask(Asked::Whole, None),
-        Step::Begin | Step::Fetch => {
-            let partial = store.to.root.find_partial(&task.name, &task.wanted.url);
-            let partial = partial.map_err(|error| store.not_opened(&task.name, error))?;
-            let rest = partial.as_ref().and_then(|partial| partial.rest());
-            let asked = match rest {
-                Some((at, note)) => Asked::Rest(at, note.clone()),
-                None => Asked::Whole,
-            };
-            Prepared::Ask(asked, partial.map(Box::new))
+    if task.step == Step::Look {
+        match place::look(task, store)? {
+            place::Looked::Go(step) => task.step = step,
+            place::Looked::Kept(length) => return Ok(Prepared::Kept(length)),
+            place::Looked::Blocked => return Ok(Prepared::Blocked),
         }
-    })
+    }
+    let asked = match task.step {
+        Step::Compare(found) if !store.rules.dry && place::has_validators(task, found) => {
+            Asked::IfChanged
+        }
+        Step::Compare(_) => return Ok(Prepared::Ask(Asked::Head, None)),
+        _ => Asked::Whole,
+    };
+    if store.rules.dry {
+        return Ok(Prepared::Planned);
+    }
+    if store.rules.checksums && task.sum.is_none() {
+        match store.checks.look_up(&task.wanted.url) {
+            Lookup::Known(sum) => task.sum = Some(sum),
+            Lookup::Ask(list) => return Ok(Prepared::Needs(list)),
+            Lookup::Unread(list) => return Err(Cause::Download(Fault::Unchecked(list))),
+        }
+    }
+    if asked == Asked::IfChanged || task.step == Step::FetchWhole {
+        return Ok(Prepared::Ask(asked, None));
+    }
+    let partial = store.to.root.find_partial(&task.name, &task.wanted.url);
+    let partial = partial.map_err(|error| store.not_opened(&task.name, error))?;
+    let rest = partial.as_ref().and_then(|partial| partial.rest());
+    let asked = match rest {
+        Some((at, note)) => Asked::Rest(at, note.clone()),
+        None => Asked::Whole,
+    };
+    Ok(Prepared::Ask(asked, partial.map(Box::new)))
 }
 
 /// Whether the file agrees with the listing: the size exactly, and the time at least to the minute.
@@ -928,7 +973,9 @@ fn begin(
     }
     flight.length = length;
     flight.modified = head.modified();
-    Ok(())
+    flight.etag = head.tag();
+    flight.date = head.date_text();
+    place::begin_sum(flight).map_err(|error| store.failed(&flight.task.name, error))
 }
 
 /// Appends bytes to the partial file. Returns why the download cannot continue, if it cannot.
@@ -941,6 +988,9 @@ fn append(flight: &mut ActiveDownload, bytes: &[u8], store: &mut Store) -> Optio
         return Some(wrong_length(size, came));
     }
     let written = partial.write(bytes);
+    if let Some(sum) = &mut flight.sum {
+        sum.update(bytes);
+    }
     written
         .err()
         .map(|error| store.failed(&flight.task.name, error))

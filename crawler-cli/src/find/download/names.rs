@@ -11,7 +11,7 @@ use url::Url;
 
 use super::super::path;
 use super::super::policy::Follow;
-use crate::crawl::file_names::{NOTE, PARTIAL, fnv1a, safe};
+use crate::crawl::file_names::{BAD, NOTE, PARTIAL, fnv1a, safe};
 
 /// The path of a file below the directory of all downloads.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -91,7 +91,20 @@ impl Name {
         Self { segments }
     }
 
-    /// The directories, outermost first.
+    /// The name with this key; see [`Root::key`](super::disk::Root::key).
+    pub(super) fn of_key(key: &[u8]) -> Self {
+        let segments = key.split(|&byte| byte == b'/');
+        Self {
+            segments: segments.map(<[u8]>::to_vec).collect(),
+        }
+    }
+
+    /// All segments, outermost first.
+    pub(super) fn segments(&self) -> &[Vec<u8>] {
+        &self.segments
+    }
+
+    /// The directories, outermost first. For the URL of a directory, with its final `/`: the directory itself.
     pub(super) fn directories(&self) -> &[Vec<u8>] {
         self.segments.split_last().map_or(&[], |(_, rest)| rest)
     }
@@ -109,6 +122,18 @@ impl Name {
     /// The name of the note that describes the partial file.
     pub(super) fn note(&self) -> Vec<u8> {
         [b".", self.file(), NOTE].concat()
+    }
+
+    /// The name of a complete file whose bytes are wrong.
+    pub(super) fn bad(&self) -> Vec<u8> {
+        [b".", self.file(), BAD].concat()
+    }
+
+    /// The name of another file in the same directory.
+    pub(super) fn beside(&self, file: Vec<u8>) -> Self {
+        let mut segments = self.directories().to_vec();
+        segments.push(file);
+        Self { segments }
     }
 
     /// The path relative to the directory of all downloads.

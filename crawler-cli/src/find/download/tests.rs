@@ -1,6 +1,7 @@
 //! Downloads in virtual time, with scripted heads and bodies, into real directories.
 
 use std::fs;
+use std::io;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -44,7 +45,7 @@ impl World {
                 to,
                 FileRules {
                     overwrite,
-                    strict_sizes: false,
+                    ..FileRules::default()
                 },
                 Some(Base::of(&start, Follow::Listings)),
                 scope,

@@ -124,6 +124,7 @@ impl HostCrawl {
             // The listing names its directory, which may differ from the requested path.
             task.path = Some(path.clone());
         }
+        visitor.listed(&self.url(task.directory()));
         if let Some(next) = &listing.next {
             self.next_page(&task, next, visitor);
         }

@@ -1,0 +1,216 @@
+//! Whether a mirror may delete what is gone on the server: a pure decision about numbers. A server that lists nothing for
+//! an afternoon must not empty a mirror.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::find::summary::Ending;
+
+/// The most files that a run may delete.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum MostDeleted {
+    /// This many files.
+    Files(u64),
+    /// So many percent of the files known before, rounded up; but with less than 100, never all of them.
+    Percent(u8),
+}
+
+impl Default for MostDeleted {
+    fn default() -> Self {
+        Self::Percent(10)
+    }
+}
+
+impl MostDeleted {
+    /// The number of files that may be deleted if so many are known.
+    fn of(self, known: u64) -> u64 {
+        match self {
+            Self::Files(most) => most,
+            Self::Percent(100..) => known,
+            Self::Percent(share) => {
+                // The share is less than `known`, so that it fits again.
+                let share = (u128::from(known) * u128::from(share)).div_ceil(100);
+                let most = u64::try_from(share).unwrap_or(u64::MAX);
+                most.min(known.saturating_sub(1))
+            }
+        }
+    }
+}
+
+impl FromStr for MostDeleted {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = |digits: &str| {
+            let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+            digits.parse::<u64>().ok().filter(|_| is_number)
+        };
+        let read = match text.strip_suffix('%') {
+            Some(share) => number(share)
+                .filter(|share| *share <= 100)
+                .and_then(|share| u8::try_from(share).ok())
+                .map(Self::Percent),
+            None => number(text).map(Self::Files),
+        };
+        read.ok_or_else(|| "neither a number of files nor a share such as 10%".to_owned())
+    }
+}
+
+impl fmt::Display for MostDeleted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Files(most) => write!(f, "{most}"),
+            Self::Percent(share) => write!(f, "{share}%"),
+        }
+    }
+}
+
+/// How a run went, as far as deletions depend on that.
+#[derive(Clone, Debug)]
+pub(in crate::find) struct Outcome {
+    pub(in crate::find) ending: Ending,
+    /// URLs that were not read or not downloaded.
+    pub(in crate::find) unread: u64,
+    /// Why the record of the mirror is not to be trusted.
+    pub(in crate::find) record: Option<String>,
+}
+
+/// The files of the record that the run was about.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Census {
+    /// Files that earlier runs have put there.
+    pub(super) known: u64,
+    /// Those of them that are gone on the server.
+    pub(super) gone: u64,
+}
+
+/// Why nothing is deleted, although files are gone on the server.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// This many URLs were not read or not downloaded.
+    Unread(u64),
+    /// The search ended early.
+    Interrupted,
+    /// More files would be deleted than the limit allows.
+    TooMany {
+        /// Files that would be deleted.
+        gone: u64,
+        /// Files known before.
+        known: u64,
+        /// The limit.
+        most: MostDeleted,
+    },
+    /// The record of the mirror could not be read or written.
+    Record(String),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("nothing was deleted: ")?;
+        match self {
+            Self::Unread(1) => f.write_str("1 URL could not be read or downloaded"),
+            Self::Unread(unread) => write!(f, "{unread} URLs could not be read or downloaded"),
+            Self::Interrupted => f.write_str("the search ended early"),
+            Self::TooMany { gone, known, most } => write!(
+                f,
+                "{gone} of {known} known files are gone on the server, more than --max-delete {most} allows"
+            ),
+            Self::Record(error) => write!(f, "the record of the mirror cannot be used: {error}"),
+        }
+    }
+}
+
+/// Decides whether the files that are gone may be deleted.
+///
+/// # Errors
+/// Why not.
+pub(super) fn judge(outcome: &Outcome, census: Census, most: MostDeleted) -> Result<(), Refusal> {
+    let Census { known, gone } = census;
+    if let Some(error) = &outcome.record {
+        return Err(Refusal::Record(error.clone()));
+    }
+    if outcome.ending != Ending::Finished {
+        return Err(Refusal::Interrupted);
+    }
+    if outcome.unread > 0 {
+        return Err(Refusal::Unread(outcome.unread));
+    }
+    match gone > most.of(known) {
+        true => Err(Refusal::TooMany { gone, known, most }),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complete() -> Outcome {
+        Outcome {
+            ending: Ending::Finished,
+            unread: 0,
+            record: None,
+        }
+    }
+
+    #[test]
+    fn a_share_is_rounded_up_and_never_everything() {
+        for (most, known, expected) in [
+            ("10%", 0, 0),
+            ("10%", 1, 0),
+            ("10%", 2, 1),
+            ("10%", 10, 1),
+            ("10%", 11, 2),
+            ("10%", 1000, 100),
+            ("99%", 10, 9),
+            ("100%", 10, 10),
+            ("100%", 1, 1),
+            ("0%", 10, 0),
+            ("0", 10, 0),
+            ("7", 3, 7),
+            ("50%", u64::MAX, u64::MAX / 2 + 1),
+        ] {
+            let parsed: MostDeleted = most.parse().expect("valid");
+            assert_eq!(parsed.of(known), expected, "{most} {known}");
+            assert_eq!(parsed.to_string(), most);
+        }
+        for bad in ["", "%", "-1", "101%", "1.5%", "ten", "10 %", "+1"] {
+            assert!(bad.parse::<MostDeleted>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_deleted_after_an_incomplete_run_or_beyond_the_limit() {
+        let census = Census { known: 20, gone: 2 };
+        let most = MostDeleted::default();
+        assert_eq!(judge(&complete(), census, most), Ok(()));
+        let too_many = Census { gone: 3, ..census };
+        assert!(matches!(
+            judge(&complete(), too_many, most),
+            Err(Refusal::TooMany {
+                gone: 3,
+                known: 20,
+                ..
+            })
+        ));
+        let of = |outcome| judge(&outcome, census, MostDeleted::Files(100));
+        let unread = Outcome {
+            unread: 1,
+            ..complete()
+        };
+        assert_eq!(of(unread), Err(Refusal::Unread(1)));
+        for ending in [Ending::Quit, Ending::Stopped] {
+            let ended = Outcome {
+                ending,
+                ..complete()
+            };
+            assert_eq!(of(ended), Err(Refusal::Interrupted));
+        }
+        let broken = Outcome {
+            record: Some("disk full".to_owned()),
+            ..complete()
+        };
+        assert!(matches!(of(broken), Err(Refusal::Record(_))));
+    }
+}

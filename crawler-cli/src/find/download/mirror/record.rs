@@ -1,0 +1,485 @@
+//! The record of a mirror: which files earlier runs have put into the folder, and what this run has seen of the server.
+//! An SQLite database in the folder itself. A file is recorded before it gets its name, so that a process that is killed
+//! at any moment leaves no file that later runs take for the user's own.
+//!
+//! Keys are paths below the folder; see [`Root::key`](super::super::disk::Root::key).
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
+
+use super::guard::Census;
+use crate::crawl::file_names::RECORD;
+use crate::find::download::disk::FileMetadata;
+use crate::store::file::{FileError, FileLock};
+
+/// The open record.
+#[derive(Debug)]
+pub(super) struct Record {
+    db: Connection,
+    /// The number of this run.
+    run: i64,
+    _lock: Option<FileLock>,
+}
+
+/// Why the record of a mirror cannot be used.
+#[derive(Debug)]
+pub(in crate::find) struct RecordError {
+    path: PathBuf,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    File(FileError),
+    Sql(rusqlite::Error),
+    /// A symbolic link, or no file at all.
+    NoFile,
+    /// Of a later version, or no record.
+    Foreign,
+}
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.path.display())?;
+        match &self.kind {
+            Kind::File(error) => error.fmt(f),
+            Kind::Sql(error) => error.fmt(f),
+            Kind::NoFile => f.write_str("not a file"),
+            Kind::Foreign => f.write_str("not the record of a mirror of this version"),
+        }
+    }
+}
+
+impl std::error::Error for RecordError {}
+
+/// A file that an earlier run has put there.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(in crate::find::download) struct Known {
+    /// How the file was left.
+    pub(super) left: FileMetadata,
+    /// The file that it replaced, if the process may have been killed before that.
+    before: Option<FileMetadata>,
+    /// The `ETag` of the answer.
+    pub(in crate::find::download) etag: Option<String>,
+    /// The `Last-Modified` of the answer.
+    pub(in crate::find::download) date: Option<String>,
+}
+
+impl Known {
+    /// Whether a file on disk is the one that was put there.
+    pub(in crate::find::download) fn is(&self, found: FileMetadata) -> bool {
+        self.left == found || self.before == Some(found)
+    }
+
+    /// Whether the validators are those of the file on disk.
+    pub(in crate::find::download) fn describes(&self, found: FileMetadata) -> bool {
+        self.left == found
+    }
+}
+
+/// A file that is about to get its name.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::find::download) struct Put<'a> {
+    pub(in crate::find::download) url: &'a str,
+    pub(in crate::find::download) file: FileMetadata,
+    /// The file of an earlier run that it replaces.
+    pub(in crate::find::download) before: Option<FileMetadata>,
+    pub(in crate::find::download) etag: Option<&'a str>,
+    pub(in crate::find::download) date: Option<&'a str>,
+}
+
+/// What was seen of the server under a key.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Seen {
+    File,
+    /// A directory, read or not.
+    Directory,
+    /// A directory whose listing was read.
+    Read,
+}
+
+impl Record {
+    /// Opens the record in this folder, and creates it if there is none. With `dry`, it is not created.
+    pub(super) fn open(folder: &Path, dry: bool) -> Result<Self, RecordError> {
+        let name = String::from_utf8_lossy(RECORD).into_owned();
+        // SQLite is to refuse symbolic links in the folder, but not those that lead to the folder.
+        let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+        let path = folder.join(name);
+        let wrong = |kind| RecordError {
+            path: path.clone(),
+            kind,
+        };
+        let sql = |error| wrong(Kind::Sql(error));
+        let exists = match fs::symlink_metadata(&path) {
+            Ok(meta) if !meta.is_file() => return Err(wrong(Kind::NoFile)),
+            Ok(_) => true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(wrong(Kind::File(error.into()))),
+        };
+        let (db, lock) = match exists || !dry {
+            true => {
+                let lock = FileLock::take(&path).map_err(|error| wrong(Kind::File(error)))?;
+                let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+                let db = Connection::open_with_flags(&path, flags).map_err(sql)?;
+                (db, Some(lock))
+            }
+            false => (Connection::open_in_memory().map_err(sql)?, None),
+        };
+        let run = prepare(&db, dry)
+            .map_err(sql)?
+            .ok_or_else(|| wrong(Kind::Foreign))?;
+        Ok(Self {
+            db,
+            run,
+            _lock: lock,
+        })
+    }
+
+    /// What is known about the file with this key.
+    pub(super) fn known(&self, key: &[u8]) -> rusqlite::Result<Option<Known>> {
+        let query = "SELECT length, time, nanos, old_length, old_time, old_nanos, etag, date FROM file WHERE path = ?1";
+        let mut statement = self.db.prepare_cached(query)?;
+        let row = statement.query_row([key], |row| {
+            let file = |at: usize| -> rusqlite::Result<Option<FileMetadata>> {
+                let length: Option<i64> = row.get(at)?;
+                let Some(length) = length else {
+                    return Ok(None);
+                };
+                Ok(Some(FileMetadata {
+                    length: u64::try_from(length).unwrap_or(0),
+                    modified: row.get(at + 1)?,
+                    nanos: row.get(at + 2)?,
+                }))
+            };
+            let Some(left) = file(0)? else {
+                return Ok(None);
+            };
+            Ok(Some(Known {
+                left,
+                before: file(3)?,
+                etag: row.get(6)?,
+                date: row.get(7)?,
+            }))
+        });
+        row.optional().map(Option::flatten)
+    }
+
+    /// Records a file that is about to get its name.
+    pub(super) fn put(&self, key: &[u8], put: Put<'_>) -> rusqlite::Result<()> {
+        let length = |file: FileMetadata| i64::try_from(file.length).unwrap_or(i64::MAX);
+        let insert = "INSERT INTO file (path, url, length, time, nanos, old_length, old_time, old_nanos, etag, date, run) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) \
+             ON CONFLICT (path) DO UPDATE SET url = ?2, length = ?3, time = ?4, nanos = ?5, \
+             old_length = ?6, old_time = ?7, old_nanos = ?8, etag = ?9, date = ?10";
+        self.db.prepare_cached(insert)?.execute(params![
+            key,
+            put.url,
+            length(put.file),
+            put.file.modified,
+            put.file.nanos,
+            put.before.map(length),
+            put.before.map(|file| file.modified),
+            put.before.map(|file| file.nanos),
+            put.etag,
+            put.date,
+            self.run,
+        ])?;
+        // It is there: a listing has named it.
+        self.note(key, Seen::File)
+    }
+
+    /// Forgets a file: it is deleted, or no longer what was put there.
+    pub(super) fn forget(&self, key: &[u8]) -> rusqlite::Result<()> {
+        let delete = "DELETE FROM file WHERE path = ?1";
+        self.db.prepare_cached(delete)?.execute([key]).map(drop)
+    }
+
+    /// Whether there are files below the directory with this key.
+    pub(super) fn has_below(&self, key: &[u8]) -> rusqlite::Result<bool> {
+        // The byte after `/`.
+        let (first, end) = ([key, b"/"].concat(), [key, b"0"].concat());
+        let query = "SELECT EXISTS (SELECT 1 FROM file WHERE path >= ?1 AND path < ?2)";
+        self.db
+            .prepare_cached(query)?
+            .query_row([first, end], |row| row.get(0))
+    }
+
+    /// Notes what was seen of the server. Files that are not in the record need no note.
+    pub(super) fn note(&self, key: &[u8], seen: Seen) -> rusqlite::Result<()> {
+        let statement = match seen {
+            Seen::File => {
+                "INSERT OR IGNORE INTO temp.seen SELECT path, 0 FROM file WHERE path = ?1"
+            }
+            Seen::Directory => "INSERT OR IGNORE INTO temp.seen VALUES (?1, 1)",
+            Seen::Read => "INSERT OR REPLACE INTO temp.seen VALUES (?1, 2)",
+        };
+        self.db.prepare_cached(statement)?.execute([key]).map(drop)
+    }
+
+    /// Whether a file with this key was seen.
+    pub(super) fn saw_file(&self, key: &[u8]) -> rusqlite::Result<bool> {
+        let query = "SELECT EXISTS (SELECT 1 FROM temp.seen WHERE path = ?1 AND kind = 0)";
+        self.db
+            .prepare_cached(query)?
+            .query_row([key], |row| row.get(0))
+    }
+
+    /// What was seen of the directory with this key.
+    pub(super) fn directory(&self, key: &[u8]) -> rusqlite::Result<Option<Seen>> {
+        let query = "SELECT max(kind) FROM temp.seen WHERE path = ?1 AND kind > 0";
+        let kind: Option<i64> = self
+            .db
+            .prepare_cached(query)?
+            .query_row([key], |row| row.get(0))?;
+        Ok(kind.map(|kind| match kind {
+            2 => Seen::Read,
+            _ => Seen::Directory,
+        }))
+    }
+
+    /// Some keys of files after this one, in order, and whether an earlier run has put each there.
+    pub(super) fn after(&self, key: &[u8]) -> rusqlite::Result<Vec<(Vec<u8>, bool)>> {
+        let query = "SELECT path, run < ?2 FROM file WHERE path > ?1 ORDER BY path LIMIT 256";
+        let mut statement = self.db.prepare_cached(query)?;
+        let rows =
+            statement.query_map(params![key, self.run], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        rows.collect()
+    }
+}
+
+/// The fate of a file of the record.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Fate {
+    /// The server still has it.
+    There,
+    /// The listing of its directory, or of one above it, was read and does not have it.
+    Gone,
+    /// The run was not about it.
+    Untouched,
+}
+
+impl Record {
+    /// The fate of the file with this key.
+    pub(super) fn fate(&self, key: &[u8]) -> rusqlite::Result<Fate> {
+        if self.saw_file(key)? {
+            return Ok(Fate::There);
+        }
+        let mut key = key;
+        loop {
+            let at = key.iter().rposition(|&byte| byte == b'/');
+            let directory = at.map_or(&b""[..], |at| &key[..at]);
+            match self.directory(directory)? {
+                Some(Seen::Read) => return Ok(Fate::Gone),
+                // It was left out, so that nothing is known about what is in it.
+                Some(_) => return Ok(Fate::Untouched),
+                None if directory.is_empty() => return Ok(Fate::Untouched),
+                None => key = directory,
+            }
+        }
+    }
+
+    /// Calls `act` for each file of the record with its fate, and whether an earlier run has put it there.
+    pub(super) fn each(
+        &self,
+        mut act: impl FnMut(&[u8], Fate, bool) -> rusqlite::Result<()>,
+    ) -> rusqlite::Result<()> {
+        let mut last = Vec::new();
+        loop {
+            let some = self.after(&last)?;
+            let Some((end, _)) = some.last() else {
+                return Ok(());
+            };
+            last.clone_from(end);
+            for (key, is_old) in &some {
+                act(key, self.fate(key)?, *is_old)?;
+            }
+        }
+    }
+
+    /// Counts the files that the run was about.
+    pub(super) fn census(&self) -> rusqlite::Result<Census> {
+        let mut census = Census::default();
+        self.each(|_, fate, is_old| {
+            census.known += u64::from(is_old && fate != Fate::Untouched);
+            census.gone += u64::from(fate == Fate::Gone);
+            Ok(())
+        })?;
+        Ok(census)
+    }
+}
+
+/// Makes the tables. Returns the number of this run; `None` if the database is something else.
+fn prepare(db: &Connection, dry: bool) -> rusqlite::Result<Option<i64>> {
+    db.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    let version: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    match version {
+        0 if tables == 0 => {
+            db.pragma_update(None, "journal_mode", "WAL")?;
+            db.execute_batch(SCHEMA)?;
+        }
+        VERSION => {}
+        _ => return Ok(None),
+    }
+    // Files that get their names after a power failure are then found again, and compared with the server's.
+    db.pragma_update(None, "synchronous", "NORMAL")?;
+    db.execute_batch(SEEN)?;
+    if !dry {
+        db.execute("UPDATE mirror SET run = run + 1", [])?;
+    }
+    let run: i64 = db.query_row("SELECT run FROM mirror", [], |row| row.get(0))?;
+    Ok(Some(match dry {
+        true => run.saturating_add(1),
+        false => run,
+    }))
+}
+
+const VERSION: i64 = 1;
+
+const SCHEMA: &str = "
+    BEGIN;
+    CREATE TABLE mirror (run INTEGER NOT NULL);
+    INSERT INTO mirror VALUES (0);
+    CREATE TABLE file (path BLOB PRIMARY KEY, url TEXT NOT NULL, length INTEGER NOT NULL, time INTEGER NOT NULL,
+        nanos INTEGER NOT NULL, old_length INTEGER, old_time INTEGER, old_nanos INTEGER, etag TEXT, date TEXT,
+        run INTEGER NOT NULL) WITHOUT ROWID;
+    PRAGMA user_version = 1;
+    COMMIT;
+";
+
+/// What this run has seen: on disk too, but for this process alone. The kinds are file, directory, and directory that was
+/// read; a bucket can have a file and a directory of one name.
+const SEEN: &str = "
+    CREATE TEMP TABLE seen (path BLOB, kind INTEGER, PRIMARY KEY (path, kind)) WITHOUT ROWID;
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: FileMetadata = FileMetadata {
+        length: 3,
+        modified: 100,
+        nanos: 5,
+    };
+
+    fn put(url: &str) -> Put<'_> {
+        Put {
+            url,
+            file: FILE,
+            before: None,
+            etag: Some("\"v1\""),
+            date: None,
+        }
+    }
+
+    fn record(folder: &Path) -> Record {
+        Record::open(folder, false).expect("a record")
+    }
+
+    #[test]
+    fn a_file_is_gone_only_if_a_listing_above_it_was_read_without_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for key in ["a/x", "a/y", "b/x", "c/d/x", "e/x", "f"] {
+            let record = record(folder.path());
+            record
+                .put(key.as_bytes(), put("http://h/"))
+                .expect("recorded");
+        }
+        let record = record(folder.path());
+        let fate = |key: &str| record.fate(key.as_bytes()).expect("known");
+        assert_eq!(fate("a/x"), Fate::Untouched);
+        for (key, seen) in [
+            ("", Seen::Read),
+            ("a", Seen::Directory),
+            ("a", Seen::Read),
+            ("a/x", Seen::File),
+            // Pruned: listed, but not read.
+            ("b", Seen::Directory),
+            // A directory in place of the file.
+            ("f", Seen::Directory),
+            // A file in place of the directory.
+            ("e", Seen::File),
+        ] {
+            record.note(key.as_bytes(), seen).expect("noted");
+        }
+        for (key, expected) in [
+            ("a/x", Fate::There),
+            ("a/y", Fate::Gone),
+            ("b/x", Fate::Untouched),
+            ("c/d/x", Fate::Gone),
+            ("e/x", Fate::Gone),
+            ("f", Fate::Gone),
+        ] {
+            assert_eq!(fate(key), expected, "{key}");
+        }
+        let census = record.census().expect("counted");
+        assert_eq!(census, Census { known: 5, gone: 4 });
+    }
+
+    #[test]
+    fn outside_what_was_read_nothing_is_gone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let record = record(folder.path());
+        record
+            .put(b"other/pub/x", put("http://other/pub/x"))
+            .expect("recorded");
+        record.note(b"h/pub", Seen::Read).expect("noted");
+        assert_eq!(record.census().expect("counted"), Census::default());
+    }
+
+    #[test]
+    fn the_file_that_is_being_replaced_is_still_known() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let record = record(folder.path());
+        let newer = FileMetadata { nanos: 6, ..FILE };
+        record.put(b"x", put("http://h/x")).expect("recorded");
+        let next = Put {
+            file: newer,
+            before: Some(FILE),
+            ..put("http://h/x")
+        };
+        record.put(b"x", next).expect("recorded");
+        let known = record.known(b"x").expect("read").expect("known");
+        assert!(known.is(FILE) && known.is(newer) && !known.describes(FILE));
+        assert!(!known.is(FileMetadata { length: 4, ..FILE }));
+        record.forget(b"x").expect("forgotten");
+        assert_eq!(record.known(b"x").expect("read"), None);
+    }
+
+    #[test]
+    fn names_with_the_same_beginning_are_not_below() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let record = record(folder.path());
+        record.put(b"a.b/x", put("http://h/")).expect("recorded");
+        assert!(record.has_below(b"a.b").expect("read"));
+        assert!(!record.has_below(b"a").expect("read"));
+    }
+
+    #[test]
+    fn a_record_that_is_a_link_or_something_else_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let name = String::from_utf8_lossy(RECORD).into_owned();
+        let path = folder.path().join(&name);
+        fs::write(&path, "no database").expect("written");
+        assert!(Record::open(folder.path(), false).is_err());
+        fs::remove_file(&path).expect("removed");
+        let elsewhere = folder.path().join("elsewhere");
+        std::os::unix::fs::symlink(&elsewhere, &path).expect("a link");
+        assert!(Record::open(folder.path(), false).is_err());
+        assert!(!elsewhere.exists());
+    }
+
+    #[test]
+    fn two_processes_do_not_share_a_record_and_a_dry_run_makes_none() {
+        let folder = tempfile::tempdir().expect("a folder");
+        drop(Record::open(folder.path(), true).expect("in memory"));
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+        let _first = record(folder.path());
+        assert!(Record::open(folder.path(), false).is_err());
+    }
+}
