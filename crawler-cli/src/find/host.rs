@@ -137,8 +137,18 @@ impl Host {
             self.crawl.want_robots();
         }
         let fetch = self.crawl.poll_request(now)?;
-        request.set_target(&format!("{}{}", self.base, fetch.target));
+        let url = format!("{}{}", self.base, fetch.target);
+        request.set_target(&url);
         write_head(request, fetch.kind);
+        if let Some(since) = shared.run.since.as_ref().filter(|_| fetch.conditional) {
+            let validators = since.validators(&url);
+            if let Some(tag) = &validators.etag {
+                request.header("If-None-Match", tag);
+            }
+            if let Some(date) = &validators.date {
+                request.header("If-Modified-Since", date);
+            }
+        }
         self.pages_first = false;
         Some(Submission {
             id: RequestId(fetch.id.0),

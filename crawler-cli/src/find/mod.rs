@@ -59,6 +59,7 @@ mod reference;
 mod run;
 pub mod scope;
 mod search;
+mod since;
 pub mod state;
 mod summary;
 mod visitor;
@@ -77,7 +78,7 @@ pub use event::Event;
 use expr::Actor;
 pub use expr::{ActError, Expression, ParseError};
 pub use fault::Fault;
-pub use found::{Found, How, Kind, Saved, Unread};
+pub use found::{Change, Found, How, Kind, Saved, Unread};
 use glob::Case;
 use host::FILE_DESCRIPTORS;
 pub use host_crawl::Counts;
@@ -87,9 +88,10 @@ pub use policy::{Follow, Limits, Policy};
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};
 use run::{Events, Run};
 use scope::{Pattern, Scope};
+pub use since::{Since, SinceError};
 pub use state::{Sharing, State, StateError};
 pub use summary::{Ending, Summary};
-pub use visitor::{LinkVerdict, Visitor};
+pub use visitor::{LinkVerdict, ReadPage, Visitor};
 
 /// A search: its starts, its expression and its settings.
 #[derive(Clone, Debug)]
@@ -104,6 +106,7 @@ pub struct Find {
     rules: FileRules,
     /// The most files that a mirror may delete.
     mirror: Option<MostDeleted>,
+    since: Option<Since>,
 }
 
 impl Reports for Find {
@@ -131,6 +134,7 @@ impl Find {
             download: None,
             rules: FileRules::default(),
             mirror: None,
+            since: None,
         }
     }
 
@@ -500,6 +504,13 @@ impl Find {
         self
     }
 
+    /// Reports only what is new, changed or gone since the run that has written this record. The caller
+    /// [commits](Since::commit) the record when the results of a search that has [finished](Ending::Finished) are safe.
+    pub fn since(mut self, since: Since) -> Self {
+        self.since = Some(since);
+        self
+    }
+
     /// Replaces the whole policy, including depth and attempts.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
@@ -567,6 +578,7 @@ impl Find {
             .download
             .map(|to| Store::new(to, rules, base, scope.clone()));
         let mut run = run;
+        run.since = self.since;
         if let (Some(store), Some(most)) = (&mut store, self.mirror)
             && let Err(error) = store.mirror(most)
         {

@@ -6,6 +6,7 @@ use super::cause::Cause;
 use super::expr::{Memo, Verdict};
 use super::found::{Found, Saved, Unread};
 use super::link::Link;
+use super::listing::Listing;
 
 /// Receives each result as soon as it is known.
 pub trait Visitor {
@@ -23,8 +24,13 @@ pub trait Visitor {
     /// one of them is wanted.
     fn named(&mut self, url: &str) -> bool;
 
-    /// The listing of the directory at this URL was read. Its entries are reported next.
-    fn listed(&mut self, _directory: &str) {}
+    /// A page of a listing was read. Its entries are reported next.
+    fn listed(&mut self, _page: &ReadPage<'_>) {}
+
+    /// The listing at this URL as it was read in an earlier run: the server says that it has not changed since.
+    fn stored(&mut self, _url: &str) -> Option<Listing> {
+        None
+    }
 
     /// In a dry run: the wanted file of this URL would be downloaded to this path.
     fn planned(&mut self, _url: &str, _file: &Path) {}
@@ -34,6 +40,27 @@ pub trait Visitor {
 
     /// The wanted file of this URL could not be downloaded.
     fn not_downloaded(&mut self, url: &str, cause: &Cause);
+}
+
+/// A page of a listing that was read.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadPage<'a> {
+    /// The URL of the directory.
+    pub directory: &'a str,
+    /// The path of the start that led there, percent-decoded.
+    pub start: &'a [u8],
+    /// Segments below the start.
+    pub depth: u32,
+    /// What the page lists.
+    pub listing: &'a Listing,
+    /// Whether the page is the answer for the URL of the directory itself.
+    pub is_alone: bool,
+    /// `ETag` of the answer.
+    pub etag: Option<&'a [u8]>,
+    /// `Last-Modified` of the answer.
+    pub last_modified: Option<&'a [u8]>,
+    /// Whether it is the [stored](Visitor::stored) listing.
+    pub unchanged: bool,
 }
 
 /// Whether a link belongs to a search.

@@ -23,6 +23,8 @@ pub(crate) struct Tree {
     pub(crate) instead: BTreeMap<String, Vec<u8>>,
     /// Listings have validators, too.
     pub(crate) dates_listings: bool,
+    /// Listings show sizes and times.
+    pub(crate) sizes: bool,
     /// Files have no validators.
     pub(crate) plain: bool,
 }
@@ -88,9 +90,12 @@ impl Tree {
             if names.is_empty() && !path.is_empty() && !self.empty.iter().any(|dir| dir == path) {
                 return response(404, "", "");
             }
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let fields = "Content-Type: text/html\r\n".to_owned();
-            (fields, index(&names).into_bytes(), self.dates_listings)
+            let page = match self.sizes {
+                true => self.dated_index(path, &names),
+                false => index(&names.iter().map(String::as_str).collect::<Vec<_>>()),
+            };
+            (fields, page.into_bytes(), self.dates_listings)
         } else if let Some(content) = self.files.get(path) {
             (String::new(), content.clone(), !self.plain)
         } else {
@@ -112,6 +117,17 @@ impl Tree {
             answer.truncate(answer.len() - body.len());
         }
         answer
+    }
+
+    /// A page as nginx writes it, with sizes and times.
+    fn dated_index(&self, directory: &str, names: &[String]) -> String {
+        let mut body = "<html><h1>Index of /</h1><hr><pre><a href=\"../\">../</a>\r\n".to_owned();
+        for name in names {
+            let size = self.files.get(&format!("{directory}{name}"));
+            let size = size.map_or("-".to_owned(), |content| content.len().to_string());
+            body += &format!("<a href=\"{name}\">{name}</a>     29-Feb-2024 23:59     {size}\r\n");
+        }
+        body + "</pre><hr></body></html>\r\n"
     }
 
     /// The names in a directory.

@@ -28,6 +28,8 @@ pub(crate) struct Args {
     crawl: CrawlOptions,
     starts: Vec<String>,
     pub(super) sitemaps: usize,
+    /// The record of an earlier run, with which the results are compared.
+    pub(super) since: Option<PathBuf>,
     /// Where downloads go.
     pub(super) folder: Folder,
     /// Whether there may be no start, because a file has none.
@@ -49,6 +51,8 @@ pub(super) struct Search {
     pub(super) find: Find,
     pub(super) output: Options,
     pub(super) state: Option<Kept>,
+    /// The record of an earlier run, with which the results are compared.
+    pub(super) since: Option<PathBuf>,
     pub(super) identity: String,
     pub(super) cookies: Option<CookieFile>,
 }
@@ -87,6 +91,7 @@ pub(super) fn read(
     if args.state.is_some() {
         check_state(&args.output, &expression)?;
     }
+    args.check_since()?;
     args.open_folder()?;
     let state = kept(args.state.take(), args.lease, &args.output)?;
     let is_plain = args.output.format == Format::Lines;
@@ -125,6 +130,7 @@ pub(super) fn read(
         find: args.find,
         output: args.output,
         state,
+        since: args.since,
         identity: args.identity,
         cookies,
     })))
@@ -146,6 +152,7 @@ pub fn read_for_job(find: Find, words: &[String]) -> Result<Find, String> {
         || args.has_start()
         || args.state.is_some()
         || !args.folder.is_plain()
+        || args.since.is_some()
         || args.lease.is_some()
         || args.wfind_flags.is_some()
         || args.output != Options::default()
@@ -223,6 +230,7 @@ impl Args {
             crawl: CrawlOptions::default(),
             starts: Vec::new(),
             sitemaps: 0,
+            since: None,
             folder: Folder::default(),
             may_be_empty: false,
             formats: Vec::new(),

@@ -42,8 +42,8 @@ mod sums;
 #[cfg(test)]
 mod tests;
 
-pub(super) use answer::Head;
 use answer::{Answer, Asked};
+pub(super) use answer::{Head, validators};
 use checks::Lookup;
 use disk::{Claim, FileMetadata, Partial};
 use mirror::Known;

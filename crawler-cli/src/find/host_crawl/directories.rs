@@ -15,7 +15,7 @@ use crate::find::found::Kind;
 use crate::find::link::Ancestors;
 use crate::find::listing::{self, Entry, EntryKind, Listing, PageError, Shape};
 use crate::find::path;
-use crate::find::visitor::Visitor;
+use crate::find::visitor::{ReadPage, Visitor};
 
 impl HostCrawl {
     /// Handles the reply to the request for a directory.
@@ -32,6 +32,7 @@ impl HostCrawl {
                 task,
                 listing,
                 ProbeResult::by(reply, FetchKind::List),
+                reply,
                 visitor,
             ),
             // An incomplete page may arrive complete next time.
@@ -82,6 +83,13 @@ impl HostCrawl {
         }
     }
 
+    /// The stored listing of a directory of which the server says that it has not changed.
+    pub(super) fn unchanged(&self, task: &Task, visitor: &mut dyn Visitor) -> Option<Listing> {
+        matches!(task.kind, TaskKind::Start | TaskKind::Directory)
+            .then(|| visitor.stored(&self.url(&task.target)))
+            .flatten()
+    }
+
     /// Handles the listing of a directory.
     pub(super) fn listed(
         &mut self,
@@ -89,6 +97,7 @@ impl HostCrawl {
         mut task: Task,
         listing: Listing,
         probed: ProbeResult,
+        reply: &Reply<'_>,
         visitor: &mut dyn Visitor,
     ) {
         if task.kind == TaskKind::Start || task.open.is_some() {
@@ -124,7 +133,16 @@ impl HostCrawl {
             // The listing names its directory, which may differ from the requested path.
             task.path = Some(path.clone());
         }
-        visitor.listed(&self.url(task.directory()));
+        visitor.listed(&ReadPage {
+            directory: &self.url(task.directory()),
+            start: self.starts.path(task.start),
+            depth: task.depth,
+            listing: &listing,
+            is_alone: task.kind != TaskKind::Page && task.path.is_none(),
+            etag: reply.etag,
+            last_modified: reply.last_modified,
+            unchanged: reply.status == 304,
+        });
         if let Some(next) = &listing.next {
             self.next_page(&task, next, visitor);
         }

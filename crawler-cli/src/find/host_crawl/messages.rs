@@ -16,6 +16,8 @@ pub struct Fetch<'a> {
     pub kind: FetchKind,
     /// The request target.
     pub target: &'a str,
+    /// Whether the answer may be 304, if the visitor has [stored](crate::find::Visitor::stored) the listing.
+    pub conditional: bool,
 }
 
 /// Identifies a request in flight.
@@ -61,6 +63,8 @@ pub struct Reply<'a> {
     pub content_length: Option<&'a [u8]>,
     /// `Content-Range`
     pub content_range: Option<&'a [u8]>,
+    /// `ETag`
+    pub etag: Option<&'a [u8]>,
     /// `Last-Modified`
     pub last_modified: Option<&'a [u8]>,
     /// `Content-Encoding`
@@ -89,6 +93,7 @@ impl<'a> Reply<'a> {
             content_type: response.header("Content-Type"),
             content_length: response.header("Content-Length"),
             content_range: response.header("Content-Range"),
+            etag: response.header("ETag"),
             last_modified: response.header("Last-Modified"),
             content_encoding: coding.filter(|_| !response.decoded()),
             next: response.header_all("Link").find_map(next_link),

@@ -218,6 +218,8 @@ impl HostCrawl {
             id,
             kind: *fetch,
             target: &task.target,
+            conditional: *fetch == FetchKind::List
+                && matches!(task.kind, TaskKind::Start | TaskKind::Directory),
         })
     }
 
@@ -292,6 +294,10 @@ impl HostCrawl {
                     is_page: true,
                     ..task
                 });
+            }
+            (304, FetchKind::List) if let Some(listing) = self.unchanged(&task, visitor) => {
+                let probed = ProbeResult::by(reply, FetchKind::List);
+                self.listed(now, task, listing, probed, reply, visitor);
             }
             (200..=299, FetchKind::Probe | FetchKind::First) => {
                 self.probes.handle_answer(&task, fetch);

@@ -94,6 +94,7 @@ impl Spelling {
             status: item.facts.status,
             attempts: item.facts.attempts,
             took: item.facts.took,
+            change: None,
         }
     }
 }
