@@ -6,6 +6,7 @@
 
 mod cases;
 mod known;
+mod options;
 mod peer;
 mod scenario;
 mod tls;
