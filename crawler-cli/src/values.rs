@@ -95,6 +95,26 @@ pub(crate) fn bytes(value: &str) -> Result<u64, String> {
     size.ok_or_else(|| "too large".to_owned())
 }
 
+/// A number with an optional unit of curl, B, k, M, G, T or P (powers of 1024), in upper or lower case.
+pub(crate) fn bytes_as_curl(value: &str) -> Result<u64, String> {
+    let digits = value.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let shift = match &value[digits.len()..] {
+        "" | "b" | "B" => 0,
+        "k" | "K" => 10,
+        "m" | "M" => 20,
+        "g" | "G" => 30,
+        "t" | "T" => 40,
+        "p" | "P" => 50,
+        _ => return Err("unsupported unit, use B, k, M, G, T or P".to_owned()),
+    };
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return Err("expected a number".to_owned());
+    }
+    let number = digits.parse::<u64>().ok();
+    let bytes = number.and_then(|number| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| "the number is too large".to_owned())
+}
+
 /// `on` or `off`.
 pub(crate) fn on_or_off(value: &str) -> Result<bool, String> {
     match value {

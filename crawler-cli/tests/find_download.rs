@@ -312,6 +312,40 @@ fn the_live_view_and_the_reports_show_the_progress_of_downloads() {
     assert!((112_640..115_000).contains(&received), "{received}");
 }
 
+/// The limit is for all files together. A test that is too slow does not fail.
+#[test]
+fn all_transfers_together_keep_to_the_limit() {
+    let server = Files::start(|asked, stream| {
+        let answer = match asked.line.as_str() {
+            "GET /" => page(&["1", "2", "3", "4"]),
+            _ => file(asked, &[7; 100 << 10], "\"v1\""),
+        };
+        send(stream, &answer);
+    });
+    let to = directory();
+    let began = Instant::now();
+    assert_done(&download(&server, to.path(), &["--limit-rate", "200K"]));
+    let took = began.elapsed();
+    // 400 KiB, of which a burst comes at once.
+    assert!(took >= Duration::from_millis(1500), "{took:?}");
+    assert_eq!(files(to.path()).len(), 4);
+    let url = server.url();
+    for (args, why) in [
+        (
+            &["--limit-rate", "1M"][..],
+            "--limit-rate: only with --download DIR or --mirror DIR",
+        ),
+        (
+            &["--download", text(to.path()), "--limit-rate", "1X"],
+            "unsupported unit",
+        ),
+    ] {
+        let output = find(&[&[url.as_str()], args].concat());
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(why), "{}", stderr(&output));
+    }
+}
+
 // ---- complete downloads
 
 /// Files of many sizes in directories. Their names have to be decoded exactly once.

@@ -165,9 +165,12 @@ fn formats_have_the_word_too() {
     let csv = record.find(&server, &["--csv"]);
     let mut reader = csv::Reader::from_reader(&csv.stdout[..]);
     let headers = reader.headers().expect("headers").clone();
-    assert_eq!(headers.iter().last(), Some("change"));
+    assert_eq!(headers.iter().next_back(), Some("change"));
     let rows: Vec<csv::StringRecord> = reader.records().map(|row| row.expect("valid")).collect();
-    let words: Vec<&str> = rows.iter().filter_map(|row| row.iter().last()).collect();
+    let words: Vec<&str> = rows
+        .iter()
+        .filter_map(|row| row.iter().next_back())
+        .collect();
     assert_eq!((words.len(), words.contains(&"gone")), (2, true));
     let url = server.url();
     for (args, ends_with) in [("-0", '\0'), ("--sort", '\n')] {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use courser::net::Net;
 use courser::{
     AdaptiveTimeout, AddressPolicy, BreakerConfig, Client, Codings, Config, CookieJar,
-    HickoryResolver, HostConfig, Proxies, Resolver, Timeouts, TlsConfig,
+    HickoryResolver, HostConfig, Proxies, Rate, Resolver, Timeouts, TlsConfig,
 };
 use url::Url;
 
@@ -42,6 +42,8 @@ pub(crate) struct Transfer {
     pub(crate) adaptive: Option<AdaptiveTimeout>,
     /// When a host that fails gets no requests for a while. Default: never.
     pub(crate) breaker: Option<BreakerConfig>,
+    /// The largest rate of bytes received from all hosts together. Default: no limit.
+    pub(crate) bytes_in: Option<Rate>,
     /// Whether the hosts of one address are limited together.
     pub(crate) per_address: bool,
     /// What hosts may be asked together with other schedulers and pools. Default: nothing.
@@ -70,6 +72,7 @@ impl Default for Transfer {
             allow_private: false,
             adaptive: None,
             breaker: None,
+            bytes_in: None,
             per_address: false,
             ceilings: Ceilings::default(),
             tls: TlsConfig::default(),
@@ -130,6 +133,7 @@ impl Transfer {
             },
             proxies: self.proxies.clone(),
             cookies: self.cookies.clone(),
+            bytes_in: self.bytes_in,
             ..Config::default()
         };
         if let Some(idle) = self.idle {

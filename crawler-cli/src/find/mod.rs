@@ -33,7 +33,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
@@ -494,6 +494,12 @@ impl Find {
     /// [directory](Self::download), this has no effect.
     pub fn mirror(mut self, most: MostDeleted) -> Self {
         self.mirror = Some(most);
+        self
+    }
+
+    /// The most bytes that are received in a second, by all transfers together. Default: no limit.
+    pub fn limit_rate(mut self, bytes: NonZeroU64) -> Self {
+        self.transfer.bytes_in = Some(Rate::per_second(bytes));
         self
     }
 

@@ -1,6 +1,7 @@
 //! The folder of downloads on the command line: `--download`, `--mirror`, and the options that only make sense with one of
 //! them. Also what cannot be given together with `--since`.
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use super::args::Args;
@@ -16,6 +17,8 @@ pub(super) struct Folder {
     pub(super) is_dry: bool,
     pub(super) checksums: bool,
     pub(super) most_deleted: Option<MostDeleted>,
+    /// Bytes in a second.
+    pub(super) limit_rate: Option<NonZeroU64>,
     /// `--links`
     pub(super) follow: Follow,
     pub(super) accepts_pages: bool,
@@ -44,7 +47,11 @@ impl Folder {
 
     /// Whether there is more than a plain download.
     pub(super) fn is_plain(&self) -> bool {
-        !self.is_mirror() && !self.is_dry && !self.checksums && self.most_deleted.is_none()
+        !self.is_mirror()
+            && !self.is_dry
+            && !self.checksums
+            && self.most_deleted.is_none()
+            && self.limit_rate.is_none()
     }
 
     /// The options that are about more than a plain download, or need one.
@@ -111,6 +118,9 @@ impl Args {
         if folder.most_deleted.is_some() && !is_mirror {
             return wrong("--max-delete: only with --mirror DIR".to_owned());
         }
+        if folder.limit_rate.is_some() && folder.path.is_none() {
+            return wrong("--limit-rate: only with --download DIR or --mirror DIR".to_owned());
+        }
         if folder.is_dry && matches!(self.output.format, Format::Csv | Format::Tree) {
             return wrong("--dry-run: not as CSV or as a tree".to_owned());
         }
@@ -145,6 +155,9 @@ impl Args {
         }
         if folder.checksums {
             self.find(Find::checksums);
+        }
+        if let Some(bytes) = folder.limit_rate {
+            self.find(|find| find.limit_rate(bytes));
         }
         self.output.dry_run = folder.is_dry;
         Ok(())

@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use crate::find::scope::Pattern;
 use crate::find::{Find, Follow};
 use crate::report::{Format, Progress, SummaryFormat};
 use crate::store::postgres::BadAddress;
-use crate::values::seconds;
+use crate::values::{bytes_as_curl, seconds};
 
 /// The shortest lease: a process gives signs of life each second.
 const SHORTEST_LEASE: Duration = Duration::from_secs(2);
@@ -89,7 +90,7 @@ const SCOPE: &[Opt<Args>] = &[
         Ok(())
     })
     .short("print what is new, changed or gone since the last run")
-    .long("Print only what is new, changed or gone since the last run with this file, each with that word before its URL, or in the field change of --json and --csv (the last field). The first run makes the file, and everything is new. An entry has changed if the listing shows another size or time; times are often shown in minutes. An entry is gone if its directory was read without it, and so is what was below it. Tests and actions are for what is new or changed; of what is gone, only -print and -print0 tell. Listings that have an ETag or a Last-Modified are asked for with If-None-Match and If-Modified-Since, and others are read again and compared. The file, an SQLite database, belongs to one search: the starts, the expression and the options that decide what is found must stay the same. It is replaced at once at the end of a search that was not interrupted. A directory that could not be read keeps its old record, and nothing of it is gone; a file that could not be looked at or downloaded is new again in the next run. In the file, an entry takes its name and about 50 bytes; in memory, one listing at a time."),
+    .long("Print only what is new, changed or gone since the last run with this file, each with that word before its URL, or in the field change of --json and --csv (the last field). The first run makes the file, and everything is new. An entry has changed if the listing shows another size or time; times are often shown in minutes. An entry is gone if its directory was read without it, and so is what was below it. Tests and actions are for what is new or changed; of what is gone, only -print and -print0 tell. Listings that have an ETag or a Last-Modified are asked for with If-None-Match and If-Modified-Since, and others are read again and compared. The file, an SQLite database, belongs to one search: the starts, the expression and the options that decide what is found must stay the same. It is replaced at once at the end of a search that was not interrupted. A directory that could not be read keeps its old record, and nothing of it is gone; a file that could not be looked at or downloaded is new again in the next run. In the file, an entry takes its name and about 30 bytes; in memory, one listing at a time."),
     Opt::flag(&["--results"], |args: &mut Args| args.output.whole = true)
         .short("print what all processes have found, in order")
         .long("At the end of a search that several processes share (--state postgres://...), print the results of all of them, sorted by URL, instead of those of this process as they come. Can be given to any of the processes, also to one that comes when the search has ended."),
@@ -288,6 +289,12 @@ const MIRROR: &[Opt<Args>] = &[
     Opt::flag(&["--dry-run"], |args: &mut Args| args.folder.is_dry = true)
         .short("print what would be downloaded and deleted")
         .long("With --download or --mirror, write nothing, and print what would be done instead of the results: lines with download and a URL, and with delete and the path of a file; with --json, objects with the fields plan, url and file. Files are compared with those of the server by HEAD."),
+    Opt::text(&["--limit-rate"], &[any("SPEED")], |args: &mut Args, value| {
+        args.folder.limit_rate = NonZeroU64::new(bytes_as_curl(value)?);
+        Ok(())
+    })
+    .short("the most bytes a second of all transfers together")
+    .long("With --download or --mirror, how many bytes are received in a second at most, by all transfers together, whatever their hosts. As for curl, the number may have a unit: k, M, G, T or P, which are powers of 1024; 0 is no limit. The bytes of listings and of TLS count, too. --timeout holds as ever: with a low limit, a long listing can take longer."),
     Opt::flag(&["--checksums"], |args: &mut Args| args.folder.checksums = true)
         .short("compare downloads with SHA256SUMS beside them")
         .long("With --download or --mirror, compare each downloaded file with its SHA-256 in a list in the same directory of the server: NAME.sha256, NAME.sha256sum, SHA256SUMS, SHA256SUM, sha256sums, sha256sum (these four also with .txt), SHA256, sha256.txt, CHECKSUM or CHECKSUM.SHA256, in the format of sha256sum or of BSD. Names in a list that lead to another directory are ignored. A file that differs is reported, and kept apart as .NAME.courser-bad. If a list is there and cannot be read, its files are not downloaded. Files without a checksum are downloaded unchecked, and files that are there already are not read again."),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use courser::TlsVersion;
 
 use crate::get::rate::Rate;
+use crate::values::bytes_as_curl;
 
 pub(super) fn set<T: From<OsString>>(to: &mut Option<T>, value: OsString) -> Result<(), String> {
     *to = Some(value.into());
@@ -94,25 +95,7 @@ pub(super) fn bytes_or_none(to: &mut Option<NonZeroU64>, value: &OsStr) -> Resul
 
 /// Bytes with an optional unit. 0 means no limit, as in curl.
 pub(super) fn size(to: &mut Option<u64>, value: &OsStr) -> Result<(), String> {
-    let text = value.to_str().unwrap_or_default();
-    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let shift = match &text[digits.len()..] {
-        "" | "b" | "B" => 0,
-        "k" | "K" => 10,
-        "m" | "M" => 20,
-        "g" | "G" => 30,
-        "t" | "T" => 40,
-        "p" | "P" => 50,
-        _ => return Err("unsupported unit, use B, k, M, G, T or P".into()),
-    };
-    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(NOT_A_NUMBER.into());
-    }
-    let bytes = digits
-        .parse::<u64>()
-        .ok()
-        .and_then(|number| number.checked_mul(1 << shift))
-        .ok_or("the number is too large")?;
+    let bytes = bytes_as_curl(value.to_str().unwrap_or_default())?;
     *to = (bytes > 0).then_some(bytes);
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! The file of `--since`: the listings of an earlier run, entry by entry, in an SQLite database. An entry takes its name and
-//! about 50 bytes. Everything that a run changes is one transaction, which is committed at the end of the run or not at
+//! about 30 bytes. Everything that a run changes is one transaction, which is committed at the end of the run or not at
 //! all.
 
 use std::fmt;
