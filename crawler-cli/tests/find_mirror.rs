@@ -138,6 +138,27 @@ fn a_mirror_follows_its_server_with_conditional_requests() {
     assert_eq!(conditional.count(), 19);
 }
 
+/// One request tells the time zone of the listings.
+#[test]
+fn files_that_are_as_listed_are_not_asked_for() {
+    let server = server_of_twenty();
+    server.tree().sizes = true;
+    let to = folder();
+    assert_done(&mirror(&server, to.path(), &[]));
+    let seen = server.seen();
+    server.tree().put("a/3", "another size");
+    let output = mirror(&server, to.path(), &[]);
+    assert_done(&output);
+    assert!(
+        stderr(&output).contains("1 file downloaded (12 bytes), 19 there already"),
+        "{}",
+        stderr(&output)
+    );
+    let requests = server.requests_after(seen);
+    assert_eq!(requests.len(), 5, "{requests:?}");
+    assert!(requests.contains(&"GET /a/3".to_owned()));
+}
+
 /// Also if the server ignores the validators, nothing is fetched twice.
 #[test]
 fn a_server_that_does_not_compare_is_compared_by_its_validators() {
@@ -232,6 +253,9 @@ fn a_file_becomes_a_directory_and_a_directory_a_file() {
         tree.put("x/below", "now below");
         tree.put("y", "now a file");
     }
+    let dry = mirror(&server, to.path(), &["--dry-run"]);
+    assert_done(&dry);
+    assert_eq!(lines(&dry.stdout).len(), 4);
     // With one deletion allowed, both stay.
     let output = mirror(&server, to.path(), &["--max-delete", "1"]);
     assert_refused(&output, "2 of 22 known files are gone on the server");

@@ -494,6 +494,8 @@ impl Find {
     /// [directory](Self::download), this has no effect.
     pub fn mirror(mut self, most: MostDeleted) -> Self {
         self.mirror = Some(most);
+        // One HEAD about the time zone of the listings saves a request for each file that has not changed.
+        self.policy.clock = true;
         self
     }
 

@@ -23,10 +23,8 @@ pub(crate) struct Tree {
     pub(crate) instead: BTreeMap<String, Vec<u8>>,
     /// Listings have validators, too.
     pub(crate) dates_listings: bool,
-    /// Listings show sizes and times.
+    /// Listings show sizes and times. All files are of the same time.
     pub(crate) sizes: bool,
-    /// Files have no validators.
-    pub(crate) plain: bool,
 }
 
 impl TreeServer {
@@ -97,7 +95,11 @@ impl Tree {
             };
             (fields, page.into_bytes(), self.dates_listings)
         } else if let Some(content) = self.files.get(path) {
-            (String::new(), content.clone(), !self.plain)
+            let fields = match self.sizes {
+                true => "Last-Modified: Thu, 29 Feb 2024 23:59:07 GMT\r\n",
+                false => "",
+            };
+            (fields.to_owned(), content.clone(), true)
         } else {
             return response(404, "", "");
         };

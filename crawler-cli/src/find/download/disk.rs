@@ -141,7 +141,7 @@ impl Root {
                     return Ok(Removed::Changed);
                 }
                 remove(&directory, name.file())?;
-                Removed::Removed
+                Removed::Done
             }
         };
         remove(&directory, &name.note())?;
@@ -230,7 +230,7 @@ impl FileMetadata {
 /// The outcome of a [removal](Root::remove).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Removed {
-    Removed,
+    Done,
     /// There was nothing.
     Absent,
     /// Something else is there, and was left.

@@ -894,6 +894,8 @@ fn prepare(task: &mut Task, store: &mut Store) -> Result<Prepared, Cause> {
         match place::look(task, store)? {
             place::Looked::Go(step) => task.step = step,
             place::Looked::Kept(length) => return Ok(Prepared::Kept(length)),
+            // What is in the way would be deleted.
+            place::Looked::Blocked if store.rules.dry => return Ok(Prepared::Planned),
             place::Looked::Blocked => return Ok(Prepared::Blocked),
         }
     }

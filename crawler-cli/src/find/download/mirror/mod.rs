@@ -219,7 +219,7 @@ impl Mirror {
                 Ok(removed) => {
                     record.forget(key)?;
                     match removed {
-                        Removed::Removed => {
+                        Removed::Done => {
                             deletions.deleted += 1;
                             tell(MirrorEvent::Deleted(&path));
                         }
