@@ -2,11 +2,14 @@
 
 mod common;
 
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::tree::TreeServer;
-use common::{find, lines, page, response, stderr};
+use common::{Answer, Script, crawler, find, lines, page, response, stderr};
 use tempfile::TempDir;
 
 /// A record in a folder of its own.
@@ -250,6 +253,37 @@ fn a_search_that_ends_early_leaves_the_record() {
     assert!(relative(&server, &again).contains(&"new /".to_owned()));
     let other = record.find(&server, &[]);
     assert_eq!(other.status.code(), Some(0), "{}", stderr(&other));
+}
+
+/// The process is killed while it waits for a listing, after it has printed others.
+#[test]
+fn a_search_that_was_killed_prints_the_same_again() {
+    let is_slow = Arc::new(AtomicBool::new(true));
+    let slow = Arc::clone(&is_slow);
+    let server = Script::start(move |request| match request {
+        "GET /" => Answer::Bytes(page(&["a/", "w"])),
+        "GET /a/" if slow.load(Ordering::SeqCst) => Answer::Stall,
+        _ => Answer::Bytes(page(&["x"])),
+    });
+    let record = Record::new();
+    let (url, path) = (server.url("/"), record.path());
+    let args = ["find", &url, "--since", path.to_str().expect("UTF-8")];
+    let mut child = crawler(&args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program runs");
+    let out = BufReader::new(child.stdout.take().expect("a pipe"));
+    let last = format!("new {url}w");
+    let mut printed = out.lines().map_while(Result::ok);
+    assert!(printed.any(|line| line == last));
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    is_slow.store(false, Ordering::SeqCst);
+    let again = || crawler(&args).output().expect("the program runs");
+    let all = ["", "a/", "a/x", "w"].map(|name| format!("new {url}{name}"));
+    assert_eq!(lines(&again().stdout), all);
+    assert_eq!(lines(&again().stdout), NOTHING);
 }
 
 #[test]

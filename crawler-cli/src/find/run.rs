@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use super::Find;
 use super::cause::Cause;
-use super::download::{DownloadCounts, MirrorEvent, Sighting, Wanted};
+use super::download::{DownloadCounts, MirrorEvent, Sighting, Wanted, is_list};
 use super::event::Event;
 use super::expr::{Act, ActError, Action, Actor, Effect, Expression, Memo, Output, Text, Verdict};
 use super::found::{Found, Kind, Saved, Unread};
 use super::host_crawl::Counts;
 use super::link::{Link, LinkKind};
-use super::listing::Listing;
+use super::listing::{EntryKind, Listing};
 use super::policy::Follow;
 use super::scope::{Outside, Scope};
 use super::since::Since;
@@ -275,6 +275,15 @@ impl Visitor for RunVisitor<'_, '_> {
 
     fn listed(&mut self, page: &ReadPage<'_>) {
         self.run.sight(Sighting::Read, page.directory);
+        if self.run.sightings.is_some() {
+            // Lists of checksums are known before the first file that they are about is asked for.
+            for entry in &page.listing.entries {
+                if entry.kind != EntryKind::Directory && is_list(&entry.name) {
+                    let url = format!("{}{}", page.directory, entry.segment);
+                    self.run.sight(Sighting::File, &url);
+                }
+            }
+        }
         if let Some(since) = self.run.since.clone().filter(|_| !self.run.is_over()) {
             since.read(page, &mut |gone| self.run.gone(&gone.found(page.start)));
         }

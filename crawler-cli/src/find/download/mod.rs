@@ -53,6 +53,7 @@ pub(super) use names::Base;
 use names::Name;
 use place::Placed;
 pub(super) use store::{Destination, FileRules, Store};
+pub(super) use sums::is_list;
 use sums::{Sum, Summing};
 
 /// The downloads of one host.

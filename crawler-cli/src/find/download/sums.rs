@@ -64,6 +64,11 @@ pub(super) fn kind_of(name: &[u8]) -> Option<ListKind> {
         .then_some(ListKind::File)
 }
 
+/// Whether a file with this name is a list of checksums.
+pub(in crate::find) fn is_list(name: &[u8]) -> bool {
+    kind_of(name).is_some()
+}
+
 impl Sums {
     /// Reads a list. Lines that are no checksum, and names outside the directory of the list, are left out. A name that
     /// comes twice keeps its first checksum.
