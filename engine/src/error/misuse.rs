@@ -56,6 +56,8 @@ pub enum Misuse {
     Unsupported(&'static str),
     /// Trailers need a chunked body (RFC 9112 §7.1.2).
     TrailersWithoutChunked,
+    /// A body of unknown length needs the chunked coding, and that needs HTTP/1.1 (RFC 9112 §6.1).
+    ChunkedInHttp10,
     /// The body stream was used up by an earlier attempt or an earlier call.
     BodyNotReplayable,
     /// The body stream failed.
@@ -120,6 +122,7 @@ impl fmt::Display for Misuse {
             Self::NoResolver => f.write_str("the upstream has a name, and there is no resolver"),
             Self::Unsupported(what) => write!(f, "this client does not support {what}"),
             Self::TrailersWithoutChunked => f.write_str("trailers need a chunked body"),
+            Self::ChunkedInHttp10 => f.write_str("a body of unknown length needs HTTP/1.1"),
             Self::BodyNotReplayable => f.write_str("the body stream is used up"),
             Self::BodySource(_) => f.write_str("the body stream failed"),
             Self::BodyLength { declared, produced } => write!(

@@ -33,8 +33,10 @@ pub struct Request(Box<Inner>);
 struct Inner {
     method: Cow<'static, str>,
     target: String,
-    host: Option<Vec<u8>>,
+    host: HostField,
     user_agent: UserAgent,
+    /// The request line says HTTP/1.0.
+    http10: bool,
     /// Header lines as given, each with its CRLF.
     fields: Vec<u8>,
     /// Trailer lines as given, each with its CRLF; then the names of the trailers as a list.
@@ -109,8 +111,9 @@ impl Request {
         Self(Box::new(Inner {
             method,
             target,
-            host: None,
+            host: HostField::Default,
             user_agent: UserAgent::Default,
+            http10: false,
             fields: Vec::new(),
             trailers: Vec::new(),
             trailer_names: Vec::new(),
@@ -186,7 +189,7 @@ impl Request {
         let value = value.as_ref();
         self.invalidate();
         if name.eq_ignore_ascii_case("host") {
-            self.0.host = Some(value.to_vec());
+            self.0.host = HostField::Own(value.to_vec());
         } else if name.eq_ignore_ascii_case("user-agent") {
             self.0.user_agent = UserAgent::Own(value.to_vec());
         } else if let Some(framing) = FRAMING.iter().find(|f| f.eq_ignore_ascii_case(name)) {
@@ -226,7 +229,7 @@ impl Request {
     pub fn remove_header(&mut self, name: &str) -> &mut Self {
         self.invalidate();
         if name.eq_ignore_ascii_case("host") {
-            self.0.host = None;
+            self.0.host = HostField::Default;
         } else if name.eq_ignore_ascii_case("user-agent") {
             self.0.user_agent = UserAgent::Default;
         } else {
@@ -251,10 +254,43 @@ impl Request {
         self
     }
 
+    /// Sends no `Host`. A server must refuse such a request in HTTP/1.1 (RFC 9112 §3.2): this is for tests of servers,
+    /// and for HTTP/1.0. After a redirect to another scheme, host or port, `Host` is sent again.
+    ///
+    /// ```
+    /// use courser::{Request, proto::Defaults};
+    ///
+    /// let mut request = Request::get("/");
+    /// request.no_host().encode(&Defaults::new("a.example", None))?;
+    /// assert_eq!(request.encoded_head(), b"GET / HTTP/1.1\r\n\r\n");
+    /// # Ok::<(), courser::Misuse>(())
+    /// ```
+    pub fn no_host(&mut self) -> &mut Self {
+        self.invalidate().0.host = HostField::None;
+        self
+    }
+
+    /// Sends HTTP/1.0 as the version, for servers that HTTP/1.1 confuses (RFC 9110 §2.5). `Expect` is not sent then, and
+    /// a body of unknown length is a misuse ([`Misuse::ChunkedInHttp10`]): both need HTTP/1.1. Whether the connection is
+    /// used again depends on the response alone, as always.
+    ///
+    /// ```
+    /// use courser::{Request, proto::Defaults};
+    ///
+    /// let mut request = Request::get("/");
+    /// request.http10().encode(&Defaults::new("a.example", None))?;
+    /// assert_eq!(request.encoded_head(), b"GET / HTTP/1.0\r\nHost: a.example\r\n\r\n");
+    /// # Ok::<(), courser::Misuse>(())
+    /// ```
+    pub fn http10(&mut self) -> &mut Self {
+        self.invalidate().0.http10 = true;
+        self
+    }
+
     /// Removes all headers and trailers, also `Host` and `User-Agent` that were set here.
     pub fn clear_headers(&mut self) -> &mut Self {
         self.invalidate();
-        self.0.host = None;
+        self.0.host = HostField::Default;
         self.0.user_agent = UserAgent::Default;
         self.0.fields.clear();
         self.0.trailers.clear();
@@ -454,6 +490,9 @@ impl Request {
             TargetForm::OfUrl | TargetForm::WholeUrl if self.0.method != "CONNECT" => {}
             TargetForm::OfUrl | TargetForm::WholeUrl => return Err(Misuse::TargetForm),
         }
+        if self.0.http10 && self.is_chunked() {
+            return Err(Misuse::ChunkedInHttp10);
+        }
         let has_trailers = !self.0.trailers.is_empty() && !self.lost_body();
         if has_trailers && !self.is_chunked() {
             return Err(Misuse::TrailersWithoutChunked);
@@ -478,9 +517,13 @@ impl Request {
     }
 
     fn write_head(&self, out: &mut Vec<u8>, defaults: &Defaults) -> Result<(), Misuse> {
-        let own_host = self.0.host.as_deref().filter(|_| !self.is_other_origin());
-        let host = own_host.unwrap_or(&defaults.host);
-        check_bytes(host, Part::Host, |byte| byte.is_ascii_graphic())?;
+        let host = match &self.0.host {
+            HostField::Own(own) if !self.is_other_origin() => Some(own.as_slice()),
+            HostField::None if !self.is_other_origin() => None,
+            _ => Some(defaults.host.as_slice()),
+        };
+        let host_bytes = host.unwrap_or_default();
+        check_bytes(host_bytes, Part::Host, |byte| byte.is_ascii_graphic())?;
         out.extend_from_slice(self.method_now().as_bytes());
         out.push(b' ');
         let url = match defaults.form {
@@ -500,8 +543,13 @@ impl Request {
             (None, "") => out.push(b'/'),
             (None, target) => out.extend_from_slice(target.as_bytes()),
         }
-        out.extend_from_slice(b" HTTP/1.1\r\n");
-        push_line(out, "Host", host);
+        out.extend_from_slice(match self.0.http10 {
+            true => b" HTTP/1.0\r\n",
+            false => b" HTTP/1.1\r\n",
+        });
+        if let Some(host) = host {
+            push_line(out, "Host", host);
+        }
         let user_agent = match &self.0.user_agent {
             UserAgent::Default => defaults.user_agent.as_deref(),
             UserAgent::Own(value) => Some(value.as_slice()),
@@ -654,6 +702,8 @@ impl Request {
         match self.body_now() {
             Body::None => None,
             Body::Memory(body) if body.is_empty() => None,
+            // RFC 9110 §10.1.1.
+            Body::Memory(_) | Body::Stream(_) if self.0.http10 => None,
             Body::Memory(_) | Body::Stream(_) => self.0.expect,
         }
     }
@@ -674,6 +724,8 @@ impl Request {
             Some("an Upgrade header")
         } else if self.method_now() == "CONNECT" {
             Some("CONNECT")
+        } else if self.0.http10 {
+            Some("HTTP/1.0")
         } else {
             None
         }
@@ -967,6 +1019,12 @@ struct Redirected {
     /// Another scheme, host or port was reached, now or earlier: what only the first origin may get is not sent any
     /// more.
     other_origin: bool,
+}
+
+enum HostField {
+    Default,
+    Own(Vec<u8>),
+    None,
 }
 
 enum UserAgent {
