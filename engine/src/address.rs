@@ -13,7 +13,8 @@ use crate::error::DnsError;
 pub enum Address {
     /// TCP to an address and a port.
     Tcp(SocketAddr),
-    /// A Unix stream socket by its path.
+    /// A Unix stream socket by its path. On Linux, a path whose first byte is NUL is a name in the abstract namespace, as
+    /// in unix(7); `Display` shows that byte as `@`.
     Unix(Arc<Path>),
 }
 
@@ -31,7 +32,13 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(address) => address.fmt(f),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Unix(path) => {
+                let text = path.to_string_lossy();
+                match text.strip_prefix('\0') {
+                    Some(name) => write!(f, "unix:@{name}"),
+                    None => write!(f, "unix:{text}"),
+                }
+            }
         }
     }
 }

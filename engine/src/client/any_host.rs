@@ -1,6 +1,7 @@
 //! The client of any URL.
 
 use std::collections::HashMap;
+use std::net::SocketAddrV6;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -356,7 +357,10 @@ impl AnyHost {
         let (to_host, to_port) = destination.unwrap_or((url.host(), url.port()));
         let addresses = match (&proxy, self.unix_socket(url)) {
             (_, Some(path)) => Addresses::Known(vec![Address::Unix(path.into())]),
-            (None, None) => Addresses::Named(to_host.into(), to_port),
+            (None, None) => match zoned(to_host, to_port) {
+                Some(address) => Addresses::Known(vec![address]),
+                None => Addresses::Named(to_host.into(), to_port),
+            },
             (Some(proxy), None) => Addresses::Named(proxy.host().into(), proxy.port()),
         };
         let mut steps = Vec::new();
@@ -489,6 +493,13 @@ fn bare(host: &str) -> &str {
     bracketed.unwrap_or(host)
 }
 
+/// The address of a host like `[fe80::1%2]`, if it has a zone.
+fn zoned(host: &str, port: u16) -> Option<Address> {
+    let (ip, zone) = bare(host).split_once('%')?;
+    let (ip, zone) = (ip.parse().ok()?, zone.parse().ok()?);
+    Some(Address::Tcp(SocketAddrV6::new(ip, port, 0, zone).into()))
+}
+
 fn host_port(host: &str, port: u16) -> String {
     match bare(host) {
         v6 if v6.contains(':') => format!("[{v6}]:{port}"),
@@ -516,7 +527,8 @@ pub struct ConnectTo {
     pub host: String,
     /// The port in URLs; `None` means every port.
     pub port: Option<u16>,
-    /// The host or address to connect to; empty means the host of the URL.
+    /// The host or address to connect to; empty means the host of the URL. Without a proxy, an IPv6 address may have the
+    /// number of a zone, `[fe80::1%2]` (RFC 4007 §11), which a URL cannot have.
     pub to_host: String,
     /// The port to connect to; `None` means the port of the URL.
     pub to_port: Option<u16>,
@@ -541,7 +553,7 @@ pub struct UnixSocket {
     pub host: String,
     /// The port in URLs; `None` means every port.
     pub port: Option<u16>,
-    /// The path of the socket.
+    /// The path of the socket. On Linux, a path whose first byte is NUL is a name in the abstract namespace.
     pub path: PathBuf,
 }
 
@@ -552,6 +564,20 @@ impl UnixSocket {
             host: String::new(),
             port: None,
             path: path.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_are_numbers_after_addresses() {
+        let address = zoned("[fe80::1%2]", 80).unwrap();
+        assert_eq!(address, Address::Tcp("[fe80::1%2]:80".parse().unwrap()));
+        for host in ["[fe80::1]", "[fe80::1%lo]", "a.example", "a%2", "[::1%]"] {
+            assert_eq!(zoned(host, 80), None, "{host}");
         }
     }
 }

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -154,7 +155,7 @@ pub struct Event {
 }
 
 /// Options that are set on each new socket.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SocketOptions {
     /// `TCP_NODELAY`. Default: on, since a request is written at once.
     pub nodelay: bool,
@@ -164,6 +165,13 @@ pub struct SocketOptions {
     pub keepalive: Option<Duration>,
     /// Local address to connect from. Default: chosen by the system.
     pub bind: Option<IpAddr>,
+    /// The local ports to connect from, tried one after the other from the lowest. If none is free, the attempt fails
+    /// with the system's error, "address in use". Default: chosen by the system.
+    pub local_ports: Option<RangeInclusive<u16>>,
+    /// The network interface to connect through (`SO_BINDTODEVICE`), by its name. Old systems (Linux before 5.7) allow
+    /// this to privileged processes only; on systems other than Linux, an attempt with this option fails. Default: chosen
+    /// by the system.
+    pub device: Option<String>,
 }
 
 impl Default for SocketOptions {
@@ -172,6 +180,8 @@ impl Default for SocketOptions {
             nodelay: true,
             keepalive: None,
             bind: None,
+            local_ports: None,
+            device: None,
         }
     }
 }

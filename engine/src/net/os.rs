@@ -6,7 +6,10 @@
 //! `read`.
 
 use std::io::{self, IoSlice};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -84,8 +87,11 @@ impl Net for OsNet {
                     let times = TcpKeepalive::new().with_time(time).with_interval(time);
                     socket.set_tcp_keepalive(&times)?;
                 }
-                if let Some(ip) = options.bind {
-                    socket.bind(&SockAddr::from(std::net::SocketAddr::new(ip, 0)))?;
+                if let Some(device) = &options.device {
+                    bind_device(&socket, device)?;
+                }
+                if options.bind.is_some() || options.local_ports.is_some() {
+                    bind(&socket, *address, options)?;
                 }
                 match socket.connect(&SockAddr::from(*address)) {
                     Ok(()) => {}
@@ -97,7 +103,7 @@ impl Net for OsNet {
                 )))
             }
             Address::Unix(path) => {
-                let unix = mio::net::UnixStream::connect(path).map_err(recognized)?;
+                let unix = connect_unix(path).map_err(recognized)?;
                 Stream(StreamKind::Unix(unix))
             }
         };
@@ -281,6 +287,47 @@ impl From<Stream> for OwnedFd {
     }
 }
 
+/// Binds a socket to its local address and the first port that is free.
+#[cold]
+fn bind(socket: &Socket, to: SocketAddr, options: &SocketOptions) -> io::Result<()> {
+    let any: IpAddr = match to {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let ip = options.bind.unwrap_or(any);
+    let ports = options.local_ports.clone().unwrap_or(0..=0);
+    let mut last = io::ErrorKind::AddrInUse.into();
+    for port in ports {
+        match socket.bind(&SockAddr::from(SocketAddr::new(ip, port))) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => last = error,
+            bound => return bound,
+        }
+    }
+    Err(last)
+}
+
+#[cfg(target_os = "linux")]
+fn bind_device(socket: &Socket, device: &str) -> io::Result<()> {
+    socket.bind_device(Some(device.as_bytes()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn bind_device(_: &Socket, _: &str) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+fn connect_unix(path: &Path) -> io::Result<mio::net::UnixStream> {
+    match path.as_os_str().as_bytes() {
+        #[cfg(target_os = "linux")]
+        [0, name @ ..] => {
+            use std::os::linux::net::SocketAddrExt as _;
+            let address = std::os::unix::net::SocketAddr::from_abstract_name(name)?;
+            mio::net::UnixStream::connect_addr(&address)
+        }
+        _ => mio::net::UnixStream::connect(path),
+    }
+}
+
 fn connect_in_progress(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     // A signal does not end the attempt either.
@@ -341,6 +388,67 @@ mod tests {
             assert_eq!(socket.tcp_keepalive_time().unwrap(), expected);
             assert_eq!(socket.tcp_keepalive_interval().unwrap(), expected);
         }
+    }
+
+    #[test]
+    fn the_first_free_local_port_is_taken() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = Address::Tcp(listener.local_addr().unwrap());
+        // A pair of ports, of which the lower one is in use.
+        let (taken, free) = loop {
+            let taken = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+            let port = taken.local_addr().unwrap().port();
+            let next = port.checked_add(1);
+            if let Some(next) = next
+                && std::net::TcpListener::bind(("0.0.0.0", next)).is_ok()
+            {
+                break (taken, next);
+            }
+        };
+        let taken_port = taken.local_addr().unwrap().port();
+        let connect = |ports| {
+            let options = SocketOptions {
+                local_ports: Some(ports),
+                ..SocketOptions::default()
+            };
+            let mut net = OsNet::new().unwrap();
+            let stream = net.connect(Token(0), &to, &options)?;
+            Ok::<_, io::Error>(net.local_address(&stream))
+        };
+        let Some(Address::Tcp(local)) = connect(taken_port..=free).unwrap() else {
+            panic!("a TCP stream has a local address");
+        };
+        assert_eq!(local.port(), free);
+        let none_free = connect(taken_port..=taken_port).unwrap_err();
+        assert_eq!(none_free.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn a_device_that_does_not_exist_is_an_error() {
+        let options = SocketOptions {
+            device: Some("no-such-device".into()),
+            ..SocketOptions::default()
+        };
+        let to = Address::Tcp("127.0.0.1:9".parse().unwrap());
+        let connected = OsNet::new().unwrap().connect(Token(0), &to, &options);
+        assert!(connected.is_err());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_path_that_begins_with_nul_is_an_abstract_name() {
+        use std::os::linux::net::SocketAddrExt as _;
+        let name = format!("courser-test-{}", std::process::id());
+        let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
+        let listener = std::os::unix::net::UnixListener::bind_addr(&address).unwrap();
+        let to = Address::Unix(Path::new(&format!("\0{name}")).into());
+        assert_eq!(to.to_string(), format!("unix:@{name}"));
+        let mut net = OsNet::new().unwrap();
+        let stream = net
+            .connect(Token(0), &to, &SocketOptions::default())
+            .unwrap();
+        listener.accept().unwrap();
+        assert!(net.connected(&stream).unwrap());
     }
 
     #[test]
