@@ -208,7 +208,7 @@ pub use net::SocketOptions;
 pub use net::resolve::{HickoryResolver, NameServers};
 pub use net::resolve::{Reply, Resolver, SystemResolver};
 #[cfg(feature = "tls")]
-pub use net::tls::{ClientCertificate, PemOrDer, TlsRoots, TlsVersion};
+pub use net::tls::{ClientCertificate, PemOrDer, TlsRoots, TlsVersion, tls_cipher_suites};
 pub use net::tls::{TlsConfig, TlsIdentity, TlsInfo};
 pub use policy::{
     AdaptiveTimeout, AddressHook, AddressPolicy, Aimd, AimdConfig, Backoff, BadNetwork,

@@ -44,6 +44,8 @@ pub enum TlsFault {
         /// The time since that moment.
         ago: Duration,
     },
+    /// The public key of the certificate is none of those in [`TlsConfig::pinned_keys`](crate::TlsConfig).
+    PinnedKey,
     /// The certificate cannot be accepted for another reason, which the text states.
     BadCertificate(String),
     /// The first bytes of the peer are not TLS.
@@ -112,6 +114,7 @@ impl fmt::Display for TlsFault {
                     RoundedDuration(*ago)
                 )
             }
+            Self::PinnedKey => f.write_str("the public key of the certificate is not a pinned one"),
             Self::BadCertificate(why) => write!(f, "bad certificate: {why}"),
             Self::NotTls => f.write_str("the server does not speak TLS on this port"),
             Self::ProtocolMismatch(why) => write!(f, "no TLS in common with the server: {why}"),
@@ -314,6 +317,10 @@ pub enum TlsPart {
     Crl,
     /// The versions.
     Versions,
+    /// The cipher suites.
+    CipherSuites,
+    /// The groups of the key exchange.
+    KeyExchange,
     /// The name that replaces that of the host.
     ServerName,
     /// The file that the keys are written to.
@@ -328,6 +335,8 @@ impl fmt::Display for TlsPart {
             Self::ClientKey => "client key",
             Self::Crl => "revocation list",
             Self::Versions => "TLS versions",
+            Self::CipherSuites => "cipher suites",
+            Self::KeyExchange => "key exchange groups",
             Self::ServerName => "server name",
             Self::KeyLog => "key log",
         })

@@ -25,7 +25,9 @@ use rustls::unbuffered::{
 };
 use rustls::{HandshakeKind, ProtocolVersion};
 
-pub use config::{ClientCertificate, PemOrDer, TlsConfig, TlsIdentity, TlsRoots, TlsVersion};
+pub use config::{
+    ClientCertificate, PemOrDer, TlsConfig, TlsIdentity, TlsRoots, TlsVersion, tls_cipher_suites,
+};
 use contentless::Contentless;
 use fault::from_rustls;
 

@@ -1,5 +1,6 @@
 //! The TLS options that a user sets, and the identity that is built from them once for many connections.
 
+mod pins;
 #[cfg(test)]
 mod tests;
 
@@ -11,7 +12,9 @@ use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{
+    CryptoProvider, SupportedKxGroup, ring, verify_tls12_signature, verify_tls13_signature,
+};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{
     CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime,
@@ -19,7 +22,7 @@ use rustls::pki_types::{
 use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, KeyLogFile, RootCertStore,
-    SignatureScheme, SupportedProtocolVersion, version,
+    SignatureScheme, SupportedCipherSuite, SupportedProtocolVersion, version,
 };
 
 use super::fault::is_authority_as_server;
@@ -59,6 +62,19 @@ pub struct TlsConfig {
     pub server_name: Option<String>,
     /// Accept any certificate. Anyone between client and server can then read and change everything. Default: no.
     pub insecure: bool,
+    /// SHA-256 hashes of the public keys that a server may have, of which one must match: of the whole
+    /// `SubjectPublicKeyInfo` in DER (RFC 7469 §2.4). They are checked in addition to the certificate, and also if
+    /// `insecure` is set. Default: none, every key is accepted.
+    pub pinned_keys: Vec<[u8; 32]>,
+    /// The cipher suites offered, by their names in the IANA registry, like `TLS13_AES_128_GCM_SHA256` or
+    /// `TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`, the preferred ones first. [`tls_cipher_suites`] lists those that exist; other
+    /// names are errors. Default: none named, which offers all.
+    pub cipher_suites: Vec<String>,
+    /// The groups of the key exchange offered, by their names in the IANA registry: `X25519`, `secp256r1`, `secp384r1`.
+    /// Default: none named, which offers all.
+    pub key_exchange: Vec<String>,
+    /// Offer the protocol `http/1.1` (ALPN, RFC 7301). Default: yes.
+    pub alpn: bool,
     /// The lowest version offered. Default: TLS 1.2.
     pub min_version: TlsVersion,
     /// The highest version offered. Default: TLS 1.3.
@@ -82,6 +98,10 @@ impl Default for TlsConfig {
             allow_unknown_revocation: false,
             server_name: None,
             insecure: false,
+            pinned_keys: Vec::new(),
+            cipher_suites: Vec::new(),
+            key_exchange: Vec::new(),
+            alpn: true,
             min_version: TlsVersion::V1_2,
             max_version: TlsVersion::V1_3,
             resumption: 1024,
@@ -107,7 +127,7 @@ impl TlsConfig {
     /// The first file that cannot be read or has other content than expected, or versions and names that are not valid.
     /// The error has the part of the configuration and the file.
     pub fn build(&self) -> Result<TlsIdentity, TlsConfigError> {
-        let provider = Arc::new(ring::default_provider());
+        let provider = Arc::new(self.provider()?);
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(self.versions()?)
             .map_err(|error| TlsConfigError::invalid(TlsPart::Versions, None, error))?;
@@ -116,6 +136,7 @@ impl TlsConfig {
         } else {
             self.verifier(provider)?
         };
+        let verifier = pins::pinned(verifier, &self.pinned_keys);
         let builder = builder
             .dangerous()
             .with_custom_certificate_verifier(verifier);
@@ -130,7 +151,9 @@ impl TlsConfig {
                 })?
             }
         };
-        client.alpn_protocols = vec![ALPN.to_vec()];
+        if self.alpn {
+            client.alpn_protocols = vec![ALPN.to_vec()];
+        }
         client.resumption = match self.resumption {
             0 => Resumption::disabled(),
             sessions => Resumption::in_memory_sessions(sessions),
@@ -152,6 +175,33 @@ impl TlsConfig {
             client: Arc::new(client),
             server_name,
         })))
+    }
+
+    /// The cryptography with the chosen suites and groups.
+    fn provider(&self) -> Result<CryptoProvider, TlsConfigError> {
+        let mut provider = ring::default_provider();
+        if !self.cipher_suites.is_empty() {
+            let named = |suite: &SupportedCipherSuite, name: &str| {
+                suite
+                    .suite()
+                    .as_str()
+                    .is_some_and(|own| own.eq_ignore_ascii_case(name))
+            };
+            let all = &provider.cipher_suites;
+            let part = TlsPart::CipherSuites;
+            provider.cipher_suites = chosen(all, &self.cipher_suites, named, part)?;
+        }
+        if !self.key_exchange.is_empty() {
+            let named = |group: &&dyn SupportedKxGroup, name: &str| {
+                let own = group.name();
+                own.as_str()
+                    .is_some_and(|own| own.eq_ignore_ascii_case(name))
+            };
+            let all = &provider.kx_groups;
+            let part = TlsPart::KeyExchange;
+            provider.kx_groups = chosen(all, &self.key_exchange, named, part)?;
+        }
+        Ok(provider)
     }
 
     fn versions(&self) -> Result<&'static [&'static SupportedProtocolVersion], TlsConfigError> {
@@ -224,6 +274,31 @@ impl TlsConfig {
         }
         Ok(store)
     }
+}
+
+/// The cipher suites that [`TlsConfig::cipher_suites`] can name, the preferred ones first.
+///
+/// ```
+/// assert!(courser::tls_cipher_suites().any(|name| name == "TLS13_AES_256_GCM_SHA384"));
+/// ```
+pub fn tls_cipher_suites() -> impl Iterator<Item = &'static str> {
+    let names = ring::ALL_CIPHER_SUITES.iter();
+    names.filter_map(|suite| suite.suite().as_str())
+}
+
+/// What the names stand for, in their order.
+fn chosen<T: Copy>(
+    all: &[T],
+    names: &[String],
+    is_named: impl Fn(&T, &str) -> bool,
+    part: TlsPart,
+) -> Result<Vec<T>, TlsConfigError> {
+    let find = |name: &String| {
+        let found = all.iter().copied().find(|one| is_named(one, name));
+        found
+            .ok_or_else(|| TlsConfigError::invalid(part, None, format_args!("{name:?} is unknown")))
+    };
+    names.iter().map(find).collect()
 }
 
 /// A set of certificate authorities to trust.

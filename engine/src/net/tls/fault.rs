@@ -83,6 +83,8 @@ fn from_certificate(error: CertificateError) -> TlsFault {
             presented: presented.iter().map(|name| plain_name(name)).collect(),
         },
         CertificateError::UnknownIssuer => TlsFault::UnknownIssuer,
+        // Only the check of pinned keys returns this error.
+        CertificateError::ApplicationVerificationFailure => TlsFault::PinnedKey,
         CertificateError::Revoked => TlsFault::Revoked,
         CertificateError::UnknownRevocationStatus => TlsFault::RevocationUnknown,
         CertificateError::ExpiredRevocationList => TlsFault::CrlExpired {

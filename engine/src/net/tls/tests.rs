@@ -1,6 +1,8 @@
 //! TLS sessions in memory, with rustls's server as the peer. The wire between them reads and writes as few bytes at a
 //! time as a test sets.
 
+mod choices;
+
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::sync::Arc;
