@@ -103,6 +103,12 @@ impl Proxy {
         self
     }
 
+    /// Removes user and password.
+    pub fn without_credentials(mut self) -> Self {
+        self.credentials = None;
+        self
+    }
+
     /// Adds a header for an HTTP proxy itself: to its CONNECT requests, and to the requests that it is asked to pass on.
     /// Servers behind a tunnel never see it. `Proxy-Authorization` goes before
     /// [the credentials](Self::with_credentials), `Host` and `User-Agent` count for CONNECT alone. SOCKS has no headers.
