@@ -2,8 +2,8 @@
 
 use courser::{Family, TlsVersion};
 
-use super::Args;
 use super::values::{count, duration, integer, push, range, rate, scheme, set, size, tls_version};
+use super::{Args, auth_options, connect_options, tls_options, version_options};
 use crate::cli::option::{self, Section, Set, Show, any, file};
 use crate::get::args::Data;
 
@@ -12,7 +12,7 @@ type Opt = option::Opt<Args>;
 pub(super) const TABLE: &[Section<Args>] = &[
     Section {
         heading: "The request",
-        options: &[REQUEST],
+        options: &[REQUEST, auth_options::SERVERS, version_options::VERSIONS],
     },
     Section {
         heading: "Redirects and retries",
@@ -20,15 +20,15 @@ pub(super) const TABLE: &[Section<Args>] = &[
     },
     Section {
         heading: "TLS",
-        options: &[TLS],
+        options: &[TLS, tls_options::SERVERS],
     },
     Section {
         heading: "How servers are reached",
-        options: &[CONNECT],
+        options: &[CONNECT, connect_options::CONNECTIONS],
     },
     Section {
         heading: "Proxies",
-        options: &[PROXIES],
+        options: &[PROXIES, auth_options::PROXIES, tls_options::PROXIES],
     },
     Section {
         heading: "The result",
@@ -97,7 +97,7 @@ const REQUEST: &[Opt] = &[
     Opt::bytes(&["-u", "--user"], &[any("<user:password>")], |args, v| {
         set(&mut args.group.request.user, v)
     })
-    .short("Use Basic authentication"),
+    .short("Authenticate with these credentials"),
     Opt::bytes(&["--oauth2-bearer"], &[any("<token>")], |args, v| {
         set(&mut args.group.request.bearer, v)
     })
@@ -136,7 +136,6 @@ const REQUEST: &[Opt] = &[
         set(&mut args.group.connect.unix_socket, v)
     })
     .short("Connect through this Unix domain socket"),
-    Opt::switch(&["--http1.1"], |_, _| ()).short("No effect: requests always use HTTP/1.1"),
 ];
 
 const REDIRECTS: &[Opt] = &[
@@ -197,9 +196,11 @@ const TLS: &[Opt] = &[
         set(&mut args.group.tls.crl, v)
     })
     .short("Check certificates against this revocation list"),
-    Opt::bytes(&["-E", "--cert"], &[file("<file>")], |args, v| {
-        set(&mut args.group.tls.certificate, v)
-    })
+    Opt::bytes(
+        &["-E", "--cert"],
+        &[file("<file[:password]>")],
+        |args, v| set(&mut args.group.tls.certificate, v),
+    )
     .short("Present this certificate if the server asks for one"),
     Opt::bytes(&["--key"], &[file("<file>")], |args, v| {
         set(&mut args.group.tls.key, v)
@@ -273,9 +274,11 @@ const PROXIES: &[Opt] = &[
         set(&mut args.group.proxy.tls.crl, v)
     })
     .short("Check certificates of the proxy against this list"),
-    Opt::bytes(&["--proxy-cert"], &[file("<file>")], |args, v| {
-        set(&mut args.group.proxy.tls.certificate, v)
-    })
+    Opt::bytes(
+        &["--proxy-cert"],
+        &[file("<file[:password]>")],
+        |args, v| set(&mut args.group.proxy.tls.certificate, v),
+    )
     .short("Present this certificate if an https proxy asks for one"),
     Opt::bytes(&["--proxy-key"], &[file("<file>")], |args, v| {
         set(&mut args.group.proxy.tls.key, v)
