@@ -1,17 +1,22 @@
 //! The scenarios, by subject.
 
+mod auth;
 mod broken;
 mod codings;
+mod connections;
 mod cookies;
 mod output;
 mod proxies;
+mod proxy_auth;
 mod redirects;
 mod requests;
 mod responses;
 mod retries;
 mod routing;
 mod secure;
+mod tls_choices;
 mod uploads;
+mod versions;
 
 use crate::scenario::Scenario;
 
@@ -30,6 +35,11 @@ pub(crate) fn all() -> Vec<Scenario> {
         routing::all(),
         proxies::all(),
         secure::all(),
+        auth::all(),
+        proxy_auth::all(),
+        versions::all(),
+        connections::all(),
+        tls_choices::all(),
     ];
     let mut all = subjects.concat();
     all.retain(|scenario| !scenario.uses(PENDING));
@@ -37,7 +47,7 @@ pub(crate) fn all() -> Vec<Scenario> {
 }
 
 /// Options that `get` does not have.
-const PENDING: &[&str] = &["-D", "-z", "-J", "-j", "--http1.0", "-0"];
+const PENDING: &[&str] = &["-D", "-z", "-J", "-j"];
 
 /// `HTTP/1.1` with these lines, an empty one and this body.
 fn reply(status: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Vec<u8> {
