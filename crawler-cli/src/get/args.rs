@@ -2,11 +2,14 @@
 //! [`plan`](super::plan) combines the options and reads the files that they name.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::num::NonZeroU64;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use courser::Family;
 
+use super::auth::{ProxyAuth, Schemes};
 use super::netrc::NetrcArgs;
 use super::protocols::ProtocolArgs;
 use super::rate::Rate;
@@ -40,6 +43,8 @@ pub(crate) struct Global {
     pub(crate) show_error: bool,
     pub(crate) verbose: bool,
     pub(crate) fail_early: bool,
+    /// The last option that asked for a newer version of HTTP.
+    pub(crate) newer_http: Option<&'static str>,
     pub(crate) rate: Option<Rate>,
     pub(crate) meter: MeterArgs,
     pub(crate) parallel: ParallelArgs,
@@ -107,8 +112,15 @@ pub(crate) struct RequestArgs {
     pub(crate) bearer: Option<OsString>,
     pub(crate) user_agent: Option<OsString>,
     pub(crate) user: Option<OsString>,
+    pub(crate) auth: Schemes,
     pub(crate) compressed: bool,
     pub(crate) path_as_is: bool,
+    /// `--disallow-username-in-url`
+    pub(crate) no_user_in_url: bool,
+    /// `-0`
+    pub(crate) http10: bool,
+    /// `--expect100-timeout`
+    pub(crate) expect_wait: Option<Duration>,
 }
 
 /// Options about the response and its output.
@@ -135,6 +147,18 @@ pub(crate) struct CookieArgs {
 #[derive(Debug, Default)]
 pub(crate) struct ConnectArgs {
     pub(crate) unix_socket: Option<OsString>,
+    /// The name of a Unix socket in the abstract namespace.
+    pub(crate) abstract_socket: Option<OsString>,
+    pub(crate) interface: Option<OsString>,
+    pub(crate) local_ports: Option<RangeInclusive<u16>>,
+    pub(crate) name_servers: Option<Vec<SocketAddr>>,
+    /// `--no-keepalive`
+    pub(crate) no_keepalive: bool,
+    pub(crate) keepalive: Option<Duration>,
+    /// `--no-tcp-nodelay`
+    pub(crate) delay: bool,
+    /// `--happy-eyeballs-timeout-ms`
+    pub(crate) attempt_delay: Option<Duration>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) resolve: Vec<OsString>,
     pub(crate) connect_to: Vec<OsString>,
@@ -150,6 +174,7 @@ pub(crate) struct ProxyArgs {
     pub(crate) noproxy: Option<OsString>,
     pub(crate) headers: Vec<OsString>,
     pub(crate) tunnel: bool,
+    pub(crate) auth: ProxyAuth,
     /// TLS options for connections to an https proxy.
     pub(crate) tls: TlsSettings,
 }

@@ -23,22 +23,27 @@ pub(super) enum Exit {
     Partial = 18,
     HttpError = 22,
     Write = 23,
+    UploadFailed = 25,
     Read = 26,
     Timeout = 28,
     TlsHandshake = 35,
     Aborted = 42,
+    Interface = 45,
     TooManyRedirects = 47,
     BadOption = 49,
     Empty = 52,
     Send = 55,
     Receive = 56,
     ClientCertificate = 58,
+    Cipher = 59,
     ServerCertificate = 60,
     BadEncoding = 61,
     TooLarge = 63,
     Rewind = 65,
+    LoginDenied = 67,
     Authorities = 77,
     RevocationList = 82,
+    PinnedKey = 90,
     Proxy = 97,
 }
 
@@ -62,8 +67,10 @@ fn exit_for(kind: &ErrorKind, phase: Phase) -> Exit {
             TlsPart::Roots => Exit::Authorities,
             TlsPart::ClientCertificate | TlsPart::ClientKey => Exit::ClientCertificate,
             TlsPart::Crl => Exit::RevocationList,
+            TlsPart::CipherSuites | TlsPart::KeyExchange => Exit::Cipher,
             _ => Exit::TlsHandshake,
         },
+        ErrorKind::Misuse(Misuse::ChunkedInHttp10) => Exit::UploadFailed,
         // Other parts of the URL were checked before.
         ErrorKind::Misuse(Misuse::Url { .. }) => Exit::NotResolved,
         ErrorKind::Misuse(Misuse::Proxy { error, .. }) => match error {
@@ -121,6 +128,7 @@ fn exit_for_tls(fault: &TlsFault, phase: Phase) -> Exit {
         | TlsFault::RevocationUnknown
         | TlsFault::CrlExpired { .. }
         | TlsFault::BadCertificate(_) => Exit::ServerCertificate,
+        TlsFault::PinnedKey => Exit::PinnedKey,
         _ if matches!(phase, Phase::Tls | Phase::Proxy) => Exit::TlsHandshake,
         _ if phase == Phase::Send => Exit::Send,
         _ => Exit::Receive,

@@ -61,8 +61,9 @@ fn header_rule(line: &[u8]) -> Result<HeaderRule, Failure> {
         let value = line[colon + 1..].trim_ascii();
         let name = name(&line[..colon])?;
         return match value {
-            [] if name.eq_ignore_ascii_case("Host") => {
-                Err(usage("HTTP/1.1 needs a Host, 'Host;' sends an empty one"))
+            // As in curl: only `Host:` without any space removes that header.
+            [] if name.eq_ignore_ascii_case("Host") && colon + 1 < line.len() => {
+                Ok(HeaderRule::Send(name, Vec::new()))
             }
             [] => Ok(HeaderRule::Remove(name)),
             value => Ok(HeaderRule::Send(name, value.to_vec())),

@@ -3,6 +3,7 @@
 
 use std::future::Future as _;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake};
@@ -11,14 +12,15 @@ use std::time::{Duration, Instant};
 
 use courser::proto::{Scheme, Url};
 use courser::{
-    Address, Call, CallId, Client, Completion, Config, DnsConfig, Observer, ObserverEvent, Proxies,
-    Read, Shared, SharedBody, UnixSocket,
+    Address, Call, CallId, Client, Completion, Config, DnsConfig, HickoryResolver, NameServers,
+    Observer, ObserverEvent, Proxies, ProxyKind, Read, Shared, SharedBody, UnixSocket,
 };
 
+use super::auth::ProxyKey;
 use super::exit::{Exit, Failure};
 use super::pool::Pool;
 use super::progress::Progress;
-use super::settings::Settings;
+use super::settings::{ForProxies, Settings};
 use super::show;
 use super::target::Target;
 
@@ -45,21 +47,28 @@ pub(super) enum Piece {
     End(Vec<(String, Vec<u8>)>),
 }
 
-/// The configuration of a client, and its proxies.
+/// The configuration of a client, and the proxies that were asked for. `authorization`: the value of `Proxy-Authorization`
+/// for CONNECT, if it was negotiated.
 pub(super) fn config(
     settings: &Settings,
     secure: bool,
+    authorization: Option<&[u8]>,
     observer: Observer,
 ) -> Result<(Config, Proxies), Failure> {
     let mut host = settings.host_config();
     host.observer = Some(observer);
-    let (mut proxies, secure_proxy) = settings.proxies()?;
+    let (mut proxies, secure_proxy) = settings.proxies(ForProxies::Given)?;
+    let mut sent_to = proxies.clone();
+    if settings.negotiates_with_proxies() {
+        (sent_to, _) = settings.proxies(ForProxies::Negotiated(authorization))?;
+    }
     let unix_socket = settings.unix_socket.as_ref().map(UnixSocket::for_all);
     if unix_socket.is_some() {
         proxies = Proxies::none();
+        sent_to = Proxies::none();
     }
     if secure {
-        host.tls = settings.tls.config();
+        host.tls = settings.tls.config()?;
     }
     host.dns = DnsConfig {
         overrides: settings.resolve.clone(),
@@ -69,13 +78,27 @@ pub(super) fn config(
     let proxy_tls = secure_proxy.then(|| settings.proxy_tls.config());
     let config = Config {
         host,
-        proxy_tls,
+        proxy_tls: proxy_tls.transpose()?,
         connect_to: settings.connect_to.clone(),
         unix_sockets: unix_socket.into_iter().collect(),
-        proxies: proxies.clone(),
+        proxies: sent_to,
         ..Config::default()
     };
     Ok((config, proxies))
+}
+
+/// A client that asks these name servers; without any, those of the system.
+pub(super) fn client(
+    config: Config,
+    name_servers: Option<&[SocketAddr]>,
+) -> Result<Client, courser::Error> {
+    match name_servers {
+        None => Client::new(config),
+        Some(servers) => {
+            let servers = NameServers::new(servers.iter().copied());
+            Client::with_resolver(config, HickoryResolver::with_servers(servers))
+        }
+    }
 }
 
 impl Link {
@@ -83,6 +106,18 @@ impl Link {
     pub(super) fn is_proxied(&self, target: &Target) -> bool {
         let url = target.url();
         Url::parse(&url).is_ok_and(|url| self.proxies.pick(&url).is_some())
+    }
+
+    /// The credentials for the proxy of `target`, if their scheme is negotiated.
+    pub(super) fn proxy_key(&self, target: &Target, settings: &Settings) -> Option<ProxyKey> {
+        let url = target.url();
+        let proxy = self.proxies.pick(&Url::parse(&url).ok()?)?;
+        let is_http = matches!(proxy.kind(), ProxyKind::Http | ProxyKind::Https);
+        let credentials = proxy.credentials()?;
+        (is_http && settings.negotiates_with_proxies()).then(|| ProxyKey {
+            user: [credentials.user(), b":", credentials.password()].concat(),
+            tunnels: target.scheme == Scheme::Https || settings.proxy_tunnel,
+        })
     }
 
     /// Runs one call until it completes. A streaming call completes when the head of its response has arrived.
@@ -111,7 +146,7 @@ impl Link {
             observed.connected = Some(Instant::now());
         }
         observed.proxy_head = done.report.proxy_head().map(<[u8]>::to_vec);
-        observed.asked_proxy = observed.proxy_head.is_some();
+        observed.tunnel = observed.proxy_head.is_some().then(String::new);
         drop(observed);
         Ok(done)
     }
@@ -256,12 +291,21 @@ fn block_on<T>(
     }
 }
 
-/// The open clients. A client is keyed by its settings and whether it speaks TLS.
+/// The open clients.
 pub(super) struct Links {
-    open: Vec<(Settings, bool, Link)>,
+    open: Vec<OpenLink>,
     verbose: bool,
     pool: Option<Arc<Pool>>,
     observed: Arc<Mutex<Observed>>,
+}
+
+/// A client, keyed by its settings, whether it speaks TLS, and the tunnel that a proxy allowed.
+struct OpenLink {
+    settings: Settings,
+    secure: bool,
+    /// The authority for which the CONNECT of this client is authorized.
+    tunnel: Option<String>,
+    link: Link,
 }
 
 /// What the observer reported about connections since [`Links::reset_observed`].
@@ -273,8 +317,8 @@ pub(super) struct Observed {
     pub(super) local: Option<Address>,
     /// The request is being sent.
     sending: bool,
-    /// A CONNECT was sent to a proxy.
-    pub(super) asked_proxy: bool,
+    /// Where a proxy was asked to lead, by CONNECT.
+    pub(super) tunnel: Option<String>,
     /// The head of the proxy's response to CONNECT.
     pub(super) proxy_head: Option<Vec<u8>>,
 }
@@ -298,28 +342,76 @@ impl Links {
     ) -> Result<&mut Link, Failure> {
         // TLS files are read only for https, as in curl.
         let secure = target.scheme == Scheme::Https;
-        let fits = |(own, tls, _): &(Settings, bool, Link)| own == settings && *tls == secure;
-        let at = match self.open.iter().position(fits) {
+        let fits = |open: &&OpenLink| open.secure == secure && open.settings == *settings;
+        let host = tunnel_to(target);
+        let authorized = |open: &OpenLink| open.tunnel.as_ref() == Some(&host);
+        let any = |open: &OpenLink| open.tunnel.is_none();
+        let position = |is: &dyn Fn(&OpenLink) -> bool| {
+            self.open.iter().position(|open| fits(&open) && is(open))
+        };
+        let at = match position(&authorized).or_else(|| position(&any)) {
             Some(at) => at,
             None => {
-                let link = self.open(settings, secure)?;
-                self.open.push((settings.clone(), secure, link));
+                let link = self.open(settings, secure, None)?;
+                self.open.push(OpenLink {
+                    settings: settings.clone(),
+                    secure,
+                    tunnel: None,
+                    link,
+                });
                 self.open.len() - 1
             }
         };
-        Ok(&mut self.open[at].2)
+        Ok(&mut self.open[at].link)
     }
 
-    fn open(&self, settings: &Settings, secure: bool) -> Result<Link, Failure> {
-        let (engine, proxies) = match &self.pool {
+    /// From now on, the tunnel to this target is asked for with this value of `Proxy-Authorization`. A connection of
+    /// another value is not used again.
+    pub(super) fn authorize_tunnel(
+        &mut self,
+        settings: &Settings,
+        target: &Target,
+        value: &[u8],
+    ) -> Result<(), Failure> {
+        let secure = target.scheme == Scheme::Https;
+        let host = tunnel_to(target);
+        self.open
+            .retain(|open| open.settings != *settings || open.tunnel.as_ref() != Some(&host));
+        if let Some(oldest) = self.open.iter().position(|open| open.tunnel.is_some())
+            && self.open.len() >= MOST_LINKS
+        {
+            self.open.remove(oldest);
+        }
+        self.open.push(OpenLink {
+            link: self.open(settings, secure, Some(value))?,
+            settings: settings.clone(),
+            secure,
+            tunnel: Some(host),
+        });
+        Ok(())
+    }
+
+    fn open(
+        &self,
+        settings: &Settings,
+        secure: bool,
+        authorization: Option<&[u8]>,
+    ) -> Result<Link, Failure> {
+        // What a proxy has refused is told to this session alone.
+        let pool = self
+            .pool
+            .as_ref()
+            .filter(|_| !settings.negotiates_with_proxies());
+        let (engine, proxies) = match pool {
             Some(pool) => {
                 let (client, proxies) = pool.client(settings, secure)?;
                 (Engine::Shared(client, None), proxies)
             }
             None => {
-                let (config, proxies) =
-                    config(settings, secure, self.observer(settings.tls.insecure))?;
-                let client = Client::new(config).map_err(|error| Failure::from(&error))?;
+                let observer = self.observer(settings.tls.insecure);
+                let (config, proxies) = config(settings, secure, authorization, observer)?;
+                let client = client(config, settings.name_servers.as_deref());
+                let client = client.map_err(|error| Failure::from(&error))?;
                 (Engine::Own(Box::new(client)), proxies)
             }
         };
@@ -354,7 +446,10 @@ impl Links {
                     observed.remote = Some((*remote).clone());
                     observed.local = local.cloned();
                 }
-                ObserverEvent::Tunnelling { .. } => observed.asked_proxy = true,
+                ObserverEvent::Tunnelling { head, .. } => {
+                    let target = head.split(|b| *b == b' ').nth(1).unwrap_or_default();
+                    observed.tunnel = Some(String::from_utf8_lossy(target).into_owned());
+                }
                 ObserverEvent::Sending { .. } => observed.sending = true,
                 ObserverEvent::TunnelAnswered { head, .. } => {
                     observed.proxy_head = Some(head.to_vec());
@@ -364,6 +459,14 @@ impl Links {
         })
     }
 }
+
+/// Names the tunnel to a target.
+fn tunnel_to(target: &Target) -> String {
+    format!("{}:{}", target.host, target.port)
+}
+
+/// Above this many clients, one with an authorized tunnel is closed before the next one is opened.
+const MOST_LINKS: usize = 64;
 
 /// The fields are independent of each other, so a panic of another thread leaves nothing inconsistent.
 fn lock(observed: &Mutex<Observed>) -> MutexGuard<'_, Observed> {

@@ -19,18 +19,22 @@
 //! - 304, 305, 306 and unknown 3xx are no redirects. A `Host` of `-H` goes to the first host and port alone, and headers
 //!   of `-H` that describe the body are dropped with the body. The body of a redirect is not awaited for long.
 //! - The default certificate authorities are Mozilla's, compiled in, unless `CURL_CA_BUNDLE` or `SSL_CERT_FILE` names a
-//!   file.
+//!   file. A folder of `--capath` has to be there.
+//! - A nonce of Digest authentication stays with the server that chose it, and of several Digest challenges the first
+//!   that can be answered is. An `Authorization` of `-H` is all that a server gets. `--max-redirs` counts redirects alone.
 //! - A truncated body is an error for every framing that can detect it, and so is a truncated head (exit code 56).
 //! - There is no URL globbing.
 //! - `--limit-rate` holds for a host, and a transfer that is alone has it alone; curl's holds for each transfer of `-Z`.
 
 pub(crate) mod args;
+pub(crate) mod auth;
 mod certificate;
 mod cookies;
 mod data;
 mod exit;
 mod facts;
 mod headers;
+mod interface;
 mod link;
 mod meter;
 pub(crate) mod netrc;
@@ -89,6 +93,11 @@ pub(crate) fn run(args: LowArgs) -> ExitCode {
 
 fn transfer_all(args: &HiArgs) -> Exit {
     let global = &args.global;
+    if let Some(option) = global.newer_http
+        && !global.silent
+    {
+        say(&format!("Warning: {option}: HTTP/1.1 is used"));
+    }
     if global.parallel.on {
         return parallel::transfer_all(args);
     }

@@ -305,7 +305,6 @@ pub(super) mod tests {
                 2,
                 "options: a header needs a colon after its name",
             ),
-            (&["-H", "host: ", "u"], 2, "options: HTTP/1.1 needs a Host"),
             (&["-e", "u;auto", "u"], 2, "options: a Referer of redirects"),
             (&["-d", "@/nonexistent", "u"], 26, "read: /nonexistent: "),
             (

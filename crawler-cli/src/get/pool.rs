@@ -50,12 +50,14 @@ impl Pool {
                 show::event(event, insecure);
             }
         });
-        let (config, proxies) = link::config(settings, secure, observer)?;
+        let (config, proxies) = link::config(settings, secure, None, observer)?;
+        let name_servers = settings.name_servers.clone();
         let threads = SharedConfig {
             threads: NonZeroUsize::MIN,
             ..SharedConfig::default()
         };
-        let client = Shared::spawn(threads, move |_| Client::new(config.clone()));
+        let make = move |_| link::client(config.clone(), name_servers.as_deref());
+        let client = Shared::spawn(threads, make);
         let client = client.map_err(|error| Failure::from(&error))?;
         open.push(Open {
             settings: settings.clone(),

@@ -3,6 +3,7 @@
 use courser::Response;
 use courser::proto::resolve;
 
+use super::auth::Auth;
 use super::exit::{Exit, Failure};
 use super::plan::Transfer;
 use super::request::Kind;
@@ -68,8 +69,14 @@ pub(super) struct Hop {
     pub(super) kind: Kind,
     /// `user:password` for this server.
     pub(super) user: Option<Vec<u8>>,
+    /// Authentication with this server.
+    pub(super) auth: Auth,
+    /// Authentication with the proxy, if it is negotiated.
+    pub(super) proxy_auth: Auth,
     /// Redirects followed so far.
     pub(super) followed: u32,
+    /// Requests that were sent again because credentials were asked for.
+    pub(super) asked: u32,
     /// Whether a large body may wait for a 100 (Continue).
     pub(super) waits: bool,
     /// Whether this server may see the user's credentials. Invariant: once false, false for all later hops.
@@ -93,7 +100,10 @@ impl Hop {
             user: user.cloned(),
             kind: transfer.kind(),
             target,
+            auth: Auth::new(transfer.options.request.auth),
+            proxy_auth: Auth::new(transfer.options.settings.proxy_schemes()),
             followed: 0,
+            asked: 0,
             waits: true,
             trusted: true,
             at_first_origin: true,
@@ -122,10 +132,20 @@ impl Hop {
         let trusted = self.trusted && (follow.trusting || at_first_origin);
         let own = target.user.clone().or_else(|| self.user.clone());
         let kind = follow.kind_after(status, self.kind);
+        let user = own.filter(|_| trusted);
+        // A nonce is that of one server and one user.
+        let goes_on = target.same_origin(&self.target) && user == self.user;
         Ok(Self {
-            user: own.filter(|_| trusted),
+            auth: if goes_on {
+                self.auth.clone()
+            } else {
+                self.auth.anew()
+            },
+            proxy_auth: self.proxy_auth.clone(),
+            user,
             kind,
             followed: self.followed + 1,
+            asked: self.asked,
             waits: self.waits,
             trusted,
             at_first_origin,
@@ -164,6 +184,7 @@ fn target_of(base: &Target, location: &[u8], path_as_is: bool) -> Result<Target,
         Failure::new(exit, "redirect", error)
     })?;
     let mut target = Target::parse(url.as_bytes(), path_as_is)?;
+    target.inherit_zone(base);
     if let Some(at) = location.iter().position(|b| *b == b'#') {
         target.set_fragment(&location[at..]);
     }

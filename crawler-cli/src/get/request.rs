@@ -5,11 +5,10 @@ use std::io::Cursor;
 use std::os::unix::ffi::OsStringExt as _;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use courser::{Bytes, Codings, Request};
 
 use super::args::RequestArgs;
+use super::auth::{Authorizations, Schemes};
 use super::data::{read_body, read_query};
 use super::exit::Failure;
 use super::headers::{HeaderRule, read_headers};
@@ -40,7 +39,10 @@ pub(super) struct RequestOptions {
     user_agent: Option<Vec<u8>>,
     pub(super) referer: Option<Vec<u8>>,
     range: Option<Vec<u8>>,
-    bearer: Option<Vec<u8>>,
+    /// `--oauth2-bearer`
+    pub(super) bearer: Option<Vec<u8>>,
+    /// The wanted schemes of authentication with servers.
+    pub(super) auth: Schemes,
     json: bool,
     pub(super) body: Option<Bytes>,
     /// `-G` and `--url-query`: added to the query of the URL.
@@ -49,6 +51,12 @@ pub(super) struct RequestOptions {
     pub(super) head_only: bool,
     pub(super) path_as_is: bool,
     pub(super) compressed: bool,
+    /// URLs with a user name are refused.
+    pub(super) no_user_in_url: bool,
+    /// `-0`
+    pub(super) http10: bool,
+    /// How long the body waits for a response to `Expect: 100-continue`.
+    expect_wait: Duration,
 }
 
 /// A request to send, without the framing of its body.
@@ -58,6 +66,8 @@ pub(super) struct Composed {
     pub(super) url: String,
     /// In curl's order. The engine moves `Host` and `User-Agent` to the front.
     pub(super) headers: Vec<(String, Vec<u8>)>,
+    http10: bool,
+    expect_wait: Duration,
 }
 
 impl RequestOptions {
@@ -73,6 +83,7 @@ impl RequestOptions {
             user_agent: args.user_agent.map(OsString::into_vec),
             referer: args.referer.map(referer).transpose()?,
             range: args.range.map(OsString::into_vec),
+            auth: args.auth.for_server(args.bearer.is_some()),
             bearer: args.bearer.map(OsString::into_vec),
             json: args.json,
             body: body.map(Bytes::from),
@@ -80,25 +91,29 @@ impl RequestOptions {
             head_only: args.head,
             path_as_is: args.path_as_is,
             compressed: args.compressed,
+            no_user_in_url: args.no_user_in_url,
+            http10: args.http10,
+            expect_wait: args.expect_wait.unwrap_or(EXPECT_WAIT),
         })
     }
 
     /// Composes the request of a hop: first the default headers in curl's order, except those that a `-H` replaces or
     /// omits, then the `-H` headers as typed. `length` is the length of the body in bytes, if known.
-    pub(super) fn compose(&self, hop: &Hop, cookie: Vec<u8>, length: Option<u64>) -> Composed {
+    pub(super) fn compose(
+        &self,
+        hop: &Hop,
+        authorizations: Authorizations,
+        cookie: Vec<u8>,
+        length: Option<u64>,
+    ) -> Composed {
         let user_agent = match &self.user_agent {
             Some(name) => name.clone(),
             None => DEFAULT_USER_AGENT.into(),
         };
         let defaults = [
             ("Host", Some(hop.target.authority.clone().into_bytes())),
-            (
-                "Authorization",
-                match (&self.bearer, &hop.user) {
-                    (Some(token), _) if hop.trusted() => Some([b"Bearer ", &token[..]].concat()),
-                    (_, user) => user.as_ref().map(|user| basic(user)),
-                },
-            ),
+            ("Proxy-Authorization", authorizations.proxy),
+            ("Authorization", authorizations.server),
             (
                 "Range",
                 self.range
@@ -143,24 +158,30 @@ impl RequestOptions {
         headers.extend(default(("Content-Type", form)));
         let waits = self.waits(hop, length);
         headers.extend(waits.then(|| ("Expect".to_owned(), EXPECT.to_vec())));
-        let method = match (&self.method, hop.kind) {
+        Composed {
+            method: self.method(hop.kind).into(),
+            url: hop.target.url(),
+            headers,
+            http10: self.http10,
+            expect_wait: self.expect_wait,
+        }
+    }
+
+    /// The method of a request of this kind.
+    pub(super) fn method(&self, kind: Kind) -> &str {
+        match (&self.method, kind) {
             (Some(method), _) => method,
             (None, Kind::Get) => "GET",
             (None, Kind::Head) => "HEAD",
             (None, Kind::Post) => "POST",
             (None, Kind::Put) => "PUT",
-        };
-        Composed {
-            method: method.into(),
-            url: hop.target.url(),
-            headers,
         }
     }
 
     /// Whether a body of this length waits for a 100 (Continue). A `-H` for `Expect` overrides the rule.
     pub(super) fn waits(&self, hop: &Hop, length: Option<u64>) -> bool {
         match hop.kind {
-            _ if !hop.waits || self.names("Expect", hop) => false,
+            _ if !hop.waits || self.http10 || self.names("Expect", hop) => false,
             Kind::Get | Kind::Head => false,
             Kind::Post => length.is_some_and(|length| length > EXPECT_ABOVE),
             Kind::Put => length != Some(0),
@@ -168,7 +189,7 @@ impl RequestOptions {
     }
 
     /// Whether a `-H` that this hop may send has this name.
-    fn names(&self, name: &str, hop: &Hop) -> bool {
+    pub(super) fn names(&self, name: &str, hop: &Hop) -> bool {
         hop.may_send(name)
             && self.headers.iter().any(|rule| match rule {
                 HeaderRule::Send(n, _) | HeaderRule::Remove(n) => n.eq_ignore_ascii_case(name),
@@ -188,6 +209,13 @@ impl Composed {
     ) -> Request {
         let mut request = Request::new(self.method, target);
         request.no_user_agent();
+        let is_host = |(name, _): &(String, _)| name.eq_ignore_ascii_case("Host");
+        if !self.headers.iter().any(is_host) {
+            request.no_host();
+        }
+        if self.http10 {
+            request.http10();
+        }
         if compressed {
             request.decode(Codings::all());
         }
@@ -204,7 +232,7 @@ impl Composed {
             if is("Transfer-Encoding", "chunked") {
                 chunked = true;
             } else if is("Expect", "100-continue") {
-                request.expect_continue(EXPECT_WAIT);
+                request.expect_continue(self.expect_wait);
             } else if !is("Content-Length", &length) {
                 request.header(name, value);
             }
@@ -229,7 +257,7 @@ impl Composed {
 /// Larger bodies, in bytes, are counted while they are sent.
 const LARGE_BODY: usize = 64 * 1024;
 
-/// How long the body waits for a response to `Expect: 100-continue`, as in curl.
+/// How long the body waits for a response to `Expect: 100-continue` without `--expect100-timeout`, as in curl.
 const EXPECT_WAIT: Duration = Duration::from_secs(1);
 
 fn referer(typed: OsString) -> Result<Vec<u8>, Failure> {
@@ -238,11 +266,6 @@ fn referer(typed: OsString) -> Result<Vec<u8>, Failure> {
         return Err(usage("a Referer of redirects (';auto') is not supported"));
     }
     Ok(typed)
-}
-
-/// The value of `Authorization` for `user:password` (RFC 7617).
-fn basic(user: &[u8]) -> Vec<u8> {
-    format!("Basic {}", BASE64_STANDARD.encode(user)).into_bytes()
 }
 
 pub(super) const DEFAULT_USER_AGENT: &str = concat!("crawler-cli/", env!("CARGO_PKG_VERSION"));
@@ -257,6 +280,7 @@ const FORM: &[u8] = b"application/x-www-form-urlencoded";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::get::auth::Keys;
     use crate::get::plan::tests::plan;
     use crate::get::progress::View;
     use crate::get::target::Target;
@@ -276,8 +300,12 @@ mod tests {
         let mut plan = plan(&[args, &[url]].concat()).unwrap();
         let transfer = plan.transfers.remove(0);
         let target = Target::parse(url.as_bytes(), false).unwrap();
-        let hop = Hop::first(&transfer, target);
-        let request = transfer.options.request.compose(&hop, Vec::new(), Some(1));
+        let mut hop = Hop::first(&transfer, target);
+        let keys = Keys::new(&transfer.options.request, &hop, None);
+        let options = &transfer.options.request;
+        let method = options.method(hop.kind);
+        let authorizations = keys.authorizations(&mut hop, method, Some(b""));
+        let request = options.compose(&hop, authorizations, Vec::new(), Some(1));
         let target = request.url.strip_prefix("http://h").unwrap();
         let target = target.strip_prefix(":8").unwrap_or(target);
         let mut lines = vec![format!("{} {target}", request.method)];
@@ -297,6 +325,11 @@ mod tests {
                 "get /p?q\nHost: h:8\nUser-Agent: UA\nAccept: */*",
             ),
             (&["-A", "", "-H", "accept:"], "GET /p?q\nHost: h:8"),
+            (&["-A", "", "-H", "accept:", "-H", "Host:"], "GET /p?q"),
+            (
+                &["-A", "", "-H", "accept:", "-H", "Host: "],
+                "GET /p?q\nHost: ",
+            ),
             (
                 &["-A", "me"],
                 "GET /p?q\nHost: h:8\nUser-Agent: me\nAccept: */*",
@@ -437,13 +470,16 @@ mod tests {
     #[test]
     fn headers_that_ask_for_a_framing_become_settings() {
         let encoded = |headers: &[(&str, &str)], body: Option<&Bytes>| {
+            let headers = [&[("Host", "h")], headers].concat();
             let headers = headers
-                .iter()
-                .map(|(n, v)| ((*n).into(), v.as_bytes().to_vec()));
+                .into_iter()
+                .map(|(n, v)| (n.into(), v.as_bytes().to_vec()));
             let composed = Composed {
                 method: "PUT".into(),
                 url: "http://h/".into(),
                 headers: headers.collect(),
+                http10: false,
+                expect_wait: EXPECT_WAIT,
             };
             let nothing = View::Nothing;
             let progress = Progress::new(nothing, None, std::time::Instant::now());

@@ -48,7 +48,7 @@ impl Output<'_> {
         is_followed: bool,
         buffer: &mut [u8],
     ) -> Result<(), Failure> {
-        match self.head(response, proxy_head)? {
+        match self.head(response, proxy_head, is_followed)? {
             _ if is_followed => self.drop_body(link, id, buffer),
             Wanted::HeadOnly => Ok(()),
             Wanted::Body => self.body(link, id, buffer),
@@ -66,7 +66,7 @@ impl Output<'_> {
         if response.status() == 0 {
             return self.proxy_head(proxy_head);
         }
-        match self.head(response, proxy_head)? {
+        match self.head(response, proxy_head, is_followed)? {
             Wanted::Body if !is_followed && !response.body().is_empty() => {
                 self.piece(response.body())
             }
@@ -83,7 +83,12 @@ impl Output<'_> {
         }
     }
 
-    fn head(&mut self, response: &Response, proxy_head: Option<&[u8]>) -> Result<Wanted, Failure> {
+    fn head(
+        &mut self,
+        response: &Response,
+        proxy_head: Option<&[u8]>,
+        is_followed: bool,
+    ) -> Result<Wanted, Failure> {
         self.proxy_head(proxy_head)?;
         if self.options.output.include {
             for interim in response.interim() {
@@ -104,7 +109,7 @@ impl Output<'_> {
             let cause = format!("unknown content coding {}", coding.escape_ascii());
             return Err(Failure::new(Exit::BadEncoding, "response", cause));
         }
-        if self.options.output.fail && status >= 400 {
+        if self.options.output.fail && status >= 400 && !is_followed {
             return Err(http_error(status));
         }
         // After a 101 the bytes belong to another protocol.

@@ -1,27 +1,37 @@
 //! Connection settings: the options of a group that decide how servers and proxies are reached.
 
+use std::borrow::Cow;
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::net::IpAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use courser::proto::Credentials;
+use courser::proto::{Credentials, Url};
 use courser::{
-    ConnectTo, Family, HostConfig, Limits, Override, Proxies, Proxy, ProxyKind, Rate, Timeouts,
+    ConnectTo, Family, HostConfig, Limits, Override, Proxies, Proxy, ProxyKind, Rate,
+    SocketOptions, Timeouts,
 };
+use rustix::io::Errno;
 
 use super::args::{ConnectArgs, ProxyArgs};
+use super::auth::Schemes;
 use super::exit::{Exit, Failure};
+use super::interface;
 use super::plan::text;
 use super::request::DEFAULT_USER_AGENT;
+use super::target::Target;
 use super::tls::TlsSettings;
 
 /// Transfers with equal settings share connections.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Settings {
     pub(super) unix_socket: Option<PathBuf>,
+    pub(super) name_servers: Option<Vec<SocketAddr>>,
+    attempt_delay: Option<Duration>,
+    socket: SocketOptions,
     connect_timeout: Option<Duration>,
     /// Also sent to proxies in CONNECT.
     user_agent: Option<String>,
@@ -35,7 +45,8 @@ pub(super) struct Settings {
     proxy_user: Option<Vec<u8>>,
     noproxy: Option<String>,
     proxy_headers: Vec<(String, Vec<u8>)>,
-    proxy_tunnel: bool,
+    pub(super) proxy_tunnel: bool,
+    proxy_schemes: Schemes,
     /// `--limit-rate`
     rate: Option<Rate>,
 }
@@ -52,12 +63,6 @@ impl Settings {
     ) -> Result<Self, Failure> {
         let agent = user_agent.unwrap_or(DEFAULT_USER_AGENT.into());
         let agent = agent.to_string_lossy().into_owned();
-        // As in curl: the environment counts only without `--cacert`.
-        let bundle = || {
-            let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
-            let bundle = set("CURL_CA_BUNDLE").or_else(|| set("SSL_CERT_FILE"));
-            bundle.map(PathBuf::from)
-        };
         let mut resolve = Vec::new();
         for typed in &connect.resolve {
             read_resolve(typed, &mut resolve)?;
@@ -65,13 +70,16 @@ impl Settings {
         let connect_to = connect.connect_to.iter();
         let connect_to = connect_to.map(|typed| read_connect_to(typed));
         Ok(Self {
-            unix_socket: connect.unix_socket.map(PathBuf::from),
+            socket: read_socket(&connect)?,
+            unix_socket: match connect.abstract_socket {
+                Some(name) => Some(abstract_path(&name)),
+                None => connect.unix_socket.map(PathBuf::from),
+            },
+            name_servers: connect.name_servers,
+            attempt_delay: connect.attempt_delay,
             connect_timeout: connect.timeout,
             user_agent: (!agent.is_empty()).then_some(agent),
-            tls: TlsSettings {
-                roots: tls.roots.clone().or_else(bundle),
-                ..tls
-            },
+            tls: tls.with_environment(),
             // As in curl, the TLS options for servers do not hold for proxies.
             proxy_tls: proxy.tls,
             resolve,
@@ -85,6 +93,7 @@ impl Settings {
                 .transpose()?,
             proxy_headers,
             proxy_tunnel: proxy.tunnel,
+            proxy_schemes: proxy.auth.schemes(),
             rate: connect.rate.map(Rate::per_second),
         })
     }
@@ -92,6 +101,44 @@ impl Settings {
     #[cfg(test)]
     pub(super) fn proxy_headers(&self) -> &[(String, Vec<u8>)] {
         &self.proxy_headers
+    }
+
+    /// The settings for one target: with the zone of its address, which no URL of the engine has. A proxy gets no zone:
+    /// it would be one of this machine.
+    pub(super) fn for_target(&self, target: &Target) -> Result<Cow<'_, Self>, Failure> {
+        let Some(zone) = target.zone_index()? else {
+            return Ok(Cow::Borrowed(self));
+        };
+        let url = target.url();
+        let (proxies, _) = self.proxies(ForProxies::Given)?;
+        if Url::parse(&url).is_ok_and(|url| proxies.pick(&url).is_some()) {
+            return Ok(Cow::Borrowed(self));
+        }
+        let mut settings = self.clone();
+        let host = target.host.to_string();
+        let address = host.trim_matches(['[', ']']);
+        settings.connect_to.push(ConnectTo {
+            to_host: format!("[{address}%{zone}]"),
+            host,
+            port: Some(target.port),
+            to_port: None,
+        });
+        Ok(Cow::Owned(settings))
+    }
+
+    /// Whether this error of a new connection is that of `--interface` or `--local-port`.
+    pub(super) fn fails_to_bind(&self, error: &io::Error) -> bool {
+        use io::ErrorKind::{AddrInUse, AddrNotAvailable, InvalidInput, PermissionDenied};
+        let SocketOptions {
+            bind,
+            local_ports,
+            device,
+            ..
+        } = &self.socket;
+        let kinds = [AddrInUse, AddrNotAvailable, InvalidInput, PermissionDenied];
+        let no_device = error.raw_os_error() == Some(Errno::NODEV.raw_os_error());
+        (bind.is_some() || local_ports.is_some() || device.is_some())
+            && (no_device || kinds.contains(&error.kind()))
     }
 
     /// Whether the configured proxy is a SOCKS proxy.
@@ -110,8 +157,22 @@ impl Settings {
         proxy.is_some_and(|proxy| proxy.starts_with("socks"))
     }
 
-    /// The rules that choose a proxy for a URL, and whether one of the proxies is an https proxy.
-    pub(super) fn proxies(&self) -> Result<(Proxies, bool), Failure> {
+    /// The wanted schemes of authentication with a proxy.
+    pub(super) fn proxy_schemes(&self) -> Schemes {
+        self.proxy_schemes
+    }
+
+    /// Whether the scheme is agreed upon with HTTP proxies. Otherwise each request to them has the credentials at once,
+    /// or the user's own header.
+    pub(super) fn negotiates_with_proxies(&self) -> bool {
+        let mut headers = self.proxy_headers.iter();
+        self.proxy_schemes.digest
+            && !headers.any(|(name, _)| name.eq_ignore_ascii_case(PROXY_AUTHORIZATION))
+    }
+
+    /// The rules that choose a proxy for a URL, and whether one of the proxies is an https proxy. The
+    /// proxies have these credentials.
+    pub(super) fn proxies(&self, credentials: ForProxies<'_>) -> Result<(Proxies, bool), Failure> {
         let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let either = |name: &str| set(name).or_else(|| set(&name.to_ascii_uppercase()));
         let (http, https) = match &self.proxy {
@@ -133,7 +194,14 @@ impl Settings {
                 let password = user.get(colon + 1..).unwrap_or_default();
                 proxy = proxy.with_credentials(Credentials::new(&user[..colon], password));
             }
-            for (name, value) in &self.proxy_headers {
+            let mut own = None;
+            if let ForProxies::Negotiated(value) = credentials
+                && matches!(proxy.kind(), ProxyKind::Http | ProxyKind::Https)
+            {
+                proxy = proxy.without_credentials();
+                own = value.map(|value| (PROXY_AUTHORIZATION.to_owned(), value.to_vec()));
+            }
+            for (name, value) in self.proxy_headers.iter().chain(&own) {
                 proxy = proxy
                     .with_header(name, value)
                     .map_err(|error| Failure::from(&error))?;
@@ -180,10 +248,77 @@ impl Settings {
             bytes_out: self.rate,
             // In the order in which curl tries addresses.
             random_start: false,
+            attempt_delay: self.attempt_delay.unwrap_or(ATTEMPT_DELAY),
+            socket: self.socket.clone(),
             ..HostConfig::default()
         }
     }
 }
+
+/// How long curl waits for a connection before it tries another address at the same time.
+const ATTEMPT_DELAY: Duration = Duration::from_millis(200);
+/// curl's time of keep-alive probes.
+const KEEPALIVE: Duration = Duration::from_secs(60);
+
+fn read_socket(connect: &ConnectArgs) -> Result<SocketOptions, Failure> {
+    let (device, bind) = match &connect.interface {
+        Some(typed) => read_interface(typed, connect.family)?,
+        None => (None, None),
+    };
+    let keepalive = connect.keepalive.unwrap_or(KEEPALIVE);
+    Ok(SocketOptions {
+        nodelay: !connect.delay,
+        keepalive: (!connect.no_keepalive).then_some(keepalive),
+        bind,
+        local_ports: connect.local_ports.clone(),
+        device,
+    })
+}
+
+/// A device or a local address: `if!DEVICE`, `host!NAME`, or either without a mark. As in curl, a device comes first.
+fn read_interface(
+    typed: &OsStr,
+    family: Option<Family>,
+) -> Result<(Option<String>, Option<IpAddr>), Failure> {
+    let shown = typed.display();
+    let none = || {
+        let cause =
+            format!("--interface {shown}: neither an interface nor an address of this machine");
+        Failure::new(Exit::Interface, "options", cause)
+    };
+    let text = typed.to_str().ok_or_else(none)?;
+    let (device, host) = match (text.strip_prefix("if!"), text.strip_prefix("host!")) {
+        (Some(device), _) => (Some(device), None),
+        (_, Some(host)) => (None, Some(host)),
+        (None, None) => (Some(text), Some(text)),
+    };
+    if let Some(device) = device.filter(|device| interface::index(device).is_some()) {
+        return Ok((Some(device.to_owned()), None));
+    }
+    let host = host.filter(|host| !host.is_empty()).ok_or_else(none)?;
+    let found = (host, 0).to_socket_addrs().map_err(|_| none())?;
+    let mut found = found.map(|address| address.ip());
+    let address = found.find(|ip| family.is_none_or(|family| family.has(*ip)));
+    Ok((None, Some(address.ok_or_else(none)?)))
+}
+
+/// The engine's path for a name in the abstract namespace.
+fn abstract_path(name: &OsStr) -> PathBuf {
+    let mut path = OsString::from("\0");
+    path.push(name);
+    path.into()
+}
+
+/// The credentials that the engine sends to HTTP proxies.
+#[derive(Clone, Copy)]
+pub(super) enum ForProxies<'a> {
+    /// Those of the options and URLs.
+    Given,
+    /// None but this value of `Proxy-Authorization`, which CONNECT has.
+    Negotiated(Option<&'a [u8]>),
+}
+
+const PROXY_AUTHORIZATION: &str = "Proxy-Authorization";
 
 /// Parses `host:port:address[,address...]` as curl does. A leading `+` has no effect; `-host:port` removes earlier
 /// rules.
@@ -266,6 +401,50 @@ fn bad_option(cause: impl std::fmt::Display) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sockets() {
+        let read = |edit: fn(&mut ConnectArgs)| {
+            let mut args = ConnectArgs::default();
+            edit(&mut args);
+            read_socket(&args).map_err(|failure| failure.exit.code())
+        };
+        let usual = SocketOptions {
+            keepalive: Some(KEEPALIVE),
+            ..SocketOptions::default()
+        };
+        assert_eq!(read(|_| ()), Ok(usual.clone()));
+        let other = read(|args| {
+            (args.no_keepalive, args.delay, args.local_ports) = (true, true, Some(1..=2));
+        });
+        let expected = SocketOptions {
+            nodelay: false,
+            local_ports: Some(1..=2),
+            ..SocketOptions::default()
+        };
+        assert_eq!(other, Ok(expected));
+        let longer = read(|args| args.keepalive = Some(Duration::from_secs(7)));
+        assert_eq!(longer.unwrap().keepalive, Some(Duration::from_secs(7)));
+    }
+
+    #[test]
+    fn interfaces() {
+        let read = |typed: &str, family| {
+            let read = read_interface(typed.as_ref(), family);
+            read.map_err(|failure| failure.exit.code())
+        };
+        let (lo, v4, v6) = (Some("lo".to_owned()), "127.0.0.1", "::1");
+        let at = |ip: &str| Ok((None, Some(ip.parse().unwrap())));
+        assert_eq!(read("lo", None), Ok((lo.clone(), None)));
+        assert_eq!(read("if!lo", None), Ok((lo, None)));
+        assert_eq!(read("127.0.0.1", None), at(v4));
+        assert_eq!(read("host!127.0.0.1", None), at(v4));
+        assert_eq!(read("::1", Some(Family::V6)), at(v6));
+        for bad in ["", "if!none", "if!127.0.0.1", "host!", "host!lo.invalid"] {
+            assert_eq!(read(bad, None), Err(45), "{bad}");
+        }
+        assert_eq!(read("::1", Some(Family::V4)), Err(45));
+    }
 
     #[test]
     fn fixed_addresses() {

@@ -5,6 +5,7 @@
 //! removed, and bytes outside ASCII are percent-encoded. Spaces and control characters are refused: a request line
 //! cannot contain them.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use courser::proto::Scheme;
@@ -12,6 +13,7 @@ use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_decode, per
 use url::{Host, Url};
 
 use super::exit::{Exit, Failure};
+use super::interface;
 
 /// A parsed URL. Its `Debug` form shows no credentials.
 #[derive(Clone, Eq, PartialEq)]
@@ -28,6 +30,8 @@ pub(super) struct Target {
     fragment: String,
     /// `user:password` from the URL, decoded.
     pub(super) user: Option<Vec<u8>>,
+    /// The zone of an IPv6 address (RFC 6874): a network interface, by name or number. Never sent.
+    zone: Option<String>,
 }
 
 impl Target {
@@ -43,7 +47,7 @@ impl Target {
         }
         let parts = Parts::split(typed);
         let scheme = known_scheme(parts.scheme)?;
-        let (host, port, user) = parse_authority(scheme, parts.authority)?;
+        let (host, port, user, zone) = parse_authority(scheme, parts.authority)?;
         let authority = if port == scheme.default_port() {
             host.to_string()
         } else {
@@ -57,6 +61,7 @@ impl Target {
             path_and_query: path_and_query(parts.path, parts.query, path_as_is),
             fragment: String::from_utf8_lossy(parts.fragment).into_owned(),
             user,
+            zone,
         })
     }
 
@@ -102,6 +107,30 @@ impl Target {
     /// Whether both have the same scheme, host and port.
     pub(super) fn same_origin(&self, other: &Self) -> bool {
         (self.scheme, self.port, &self.host) == (other.scheme, other.port, &other.host)
+    }
+
+    /// Takes the zone of `base`, whose redirect leads here, if both have the same address: zones are not sent, so a
+    /// server cannot name it.
+    pub(super) fn inherit_zone(&mut self, base: &Self) {
+        if self.zone.is_none() && self.host == base.host {
+            self.zone.clone_from(&base.zone);
+        }
+    }
+
+    /// The number of the zone's network interface.
+    ///
+    /// # Errors
+    /// [`Exit::NotConnected`] if there is no such interface.
+    pub(super) fn zone_index(&self) -> Result<Option<u32>, Failure> {
+        let Some(zone) = &self.zone else {
+            return Ok(None);
+        };
+        let index = zone.parse().ok().or_else(|| interface::index(zone));
+        let missing = || {
+            let cause = format!("there is no network interface {zone:?}");
+            Failure::new(Exit::NotConnected, "URL", cause)
+        };
+        index.ok_or_else(missing).map(Some)
     }
 }
 
@@ -155,9 +184,11 @@ impl<'a> Parts<'a> {
         };
         let first = authority_end(typed);
         let (scheme, after_scheme) = match (typed[..first].split_last(), &typed[first..]) {
-            (Some((b':', scheme)), [b'/', b'/', rest @ ..]) if is_scheme(scheme) => {
-                (Some(scheme), rest)
-            }
+            // As in curl: one to three slashes.
+            (
+                Some((b':', scheme)),
+                [b'/', b'/', b'/', rest @ ..] | [b'/', b'/', rest @ ..] | [b'/', rest @ ..],
+            ) if is_scheme(scheme) => (Some(scheme), rest),
             _ => (None, typed),
         };
         let (authority, rest) = after_scheme.split_at(authority_end(after_scheme));
@@ -192,8 +223,8 @@ fn known_scheme(typed: Option<&[u8]>) -> Result<Scheme, Failure> {
     })
 }
 
-/// Host, port and `user:password`.
-type Authority = (Host<String>, u16, Option<Vec<u8>>);
+/// Host, port, `user:password` and zone.
+type Authority = (Host<String>, u16, Option<Vec<u8>>, Option<String>);
 
 fn parse_authority(scheme: Scheme, authority: &[u8]) -> Result<Authority, Failure> {
     let (user, host) = match authority.iter().rposition(|b| *b == b'@') {
@@ -208,12 +239,29 @@ fn parse_authority(scheme: Scheme, authority: &[u8]) -> Result<Authority, Failur
     if host.contains('\\') {
         return Err(malformed("backslash in the host"));
     }
+    let (host, zone) = split_zone(host);
     let url = Url::parse(&format!("{scheme}://{host}/")).map_err(malformed)?;
     let Some(host) = url.host() else {
         return Err(malformed("no host"));
     };
     let port = url.port().unwrap_or(scheme.default_port());
-    Ok((host.to_owned(), port, decode_user(user)))
+    Ok((host.to_owned(), port, decode_user(user), zone))
+}
+
+/// Whether a URL has user information, an empty one included.
+pub(super) fn has_user(typed: &[u8]) -> bool {
+    Parts::split(typed).authority.contains(&b'@')
+}
+
+/// Cuts the zone out of `[fe80::1%25eth0]:80`. The `%` need not be encoded, as in curl.
+fn split_zone(host: &str) -> (Cow<'_, str>, Option<String>) {
+    let literal = host.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let Some((address, zone)) = literal.and_then(|(literal, _)| literal.split_once('%')) else {
+        return (host.into(), None);
+    };
+    let name = zone.strip_prefix("25").filter(|name| !name.is_empty());
+    let bare = host.replacen(&format!("{address}%{zone}"), address, 1);
+    (bare.into(), Some(name.unwrap_or(zone).to_owned()))
 }
 
 /// The credentials of a URL as `user:password`; `None` without any.
@@ -382,6 +430,38 @@ mod tests {
     }
 
     #[test]
+    fn zones_and_slashes() {
+        for (typed, url, zone) in [
+            (
+                "http://[fe80::1%25lo]:8/x",
+                "http://[fe80::1]:8/x",
+                Some("lo"),
+            ),
+            ("http://u:p@[FE80::1%2]/", "http://[fe80::1]/", Some("2")),
+            ("http://[::1%252]/", "http://[::1]/", Some("2")),
+            ("http://[::1%25]/", "http://[::1]/", Some("25")),
+            ("http:///h/x", "http://h/x", None),
+            ("HTTP:/h", "http://h/", None),
+            ("[::1]/a%25b", "http://[::1]/a%25b", None),
+        ] {
+            let target = parse(typed).unwrap();
+            assert_eq!((target.url(), target.zone.as_deref()), (url.into(), zone));
+        }
+        assert_eq!(parse("http:////h/").unwrap_err().exit.code(), 3);
+        let zone = |typed| {
+            parse(typed)
+                .unwrap()
+                .zone_index()
+                .map_err(|f| f.exit.code())
+        };
+        assert_eq!(zone("http://[::1%25lo]/"), Ok(interface::index("lo")));
+        assert_eq!(zone("http://[::1%257]/"), Ok(Some(7)));
+        assert_eq!(zone("http://[::1]/"), Ok(None));
+        assert_eq!(zone("http://[::1%25no-such]/"), Err(7));
+        assert!(has_user(b"http://@h") && has_user(b"u@h") && !has_user(b"h/@"));
+    }
+
+    #[test]
     fn a_query_is_added_to_what_is_there() {
         for (typed, sent) in [
             ("h", "/?a=b c"),
@@ -400,7 +480,8 @@ mod tests {
         let cases = [
             ("", 3),
             ("http://", 3),
-            ("http:///x", 3),
+            ("http:////x", 3),
+            ("http:///", 3),
             ("http://:80/", 3),
             ("http://u@/", 3),
             ("/x", 3),

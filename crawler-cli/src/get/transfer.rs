@@ -8,9 +8,10 @@ use std::thread;
 use std::time::Instant;
 
 use courser::proto::{ProxyFault, Scheme};
-use courser::{Call, CookieJar, Error, ErrorKind, Phase, Response, Sent};
+use courser::{Bytes, Call, CookieJar, Error, ErrorKind, Phase, Response, Sent};
 use url::Host;
 
+use super::auth::Keys;
 use super::exit::{Exit, Failure};
 use super::facts::Facts;
 use super::link::Links;
@@ -22,7 +23,7 @@ use super::redirect::Hop;
 use super::request::Kind;
 use super::response::{IGNORED_IF_DROPPED, Output, announced_length, http_error};
 use super::show;
-use super::target::{Target, without_credentials};
+use super::target::{Target, has_user, without_credentials};
 use super::upload::{OpenUpload, Upload};
 
 /// What all transfers share: connections, cookies and buffers.
@@ -123,7 +124,11 @@ impl Session {
         facts: &mut Facts,
     ) -> Result<(), Failure> {
         let options = &*transfer.options;
-        let mut first = Target::parse(transfer.url.as_bytes(), options.request.path_as_is)?;
+        let typed = transfer.url.as_bytes();
+        if options.request.no_user_in_url && has_user(typed) {
+            return Err(user_in_url());
+        }
+        let mut first = Target::parse(typed, options.request.path_as_is)?;
         if let Some(upload) = &transfer.upload {
             upload.name_target(&mut first);
         }
@@ -138,13 +143,19 @@ impl Session {
             if options.request.user.is_none() {
                 options.netrc.amend(&mut hop);
             }
-            let next = self.exchange(transfer, &hop, deadline, &mut sink, facts);
+            let next = self.exchange(transfer, &mut hop, deadline, &mut sink, facts);
             self.progress.end(Instant::now());
             let Some(next) = next? else { break };
             let (status, location) = match next {
                 Next::Follow(status, location) => (status, location),
                 Next::WithoutExpect => {
                     hop.waits = false;
+                    continue;
+                }
+                Next::Authenticate => {
+                    if hop.asked > 0 {
+                        facts.times.redirect = start.elapsed();
+                    }
                     continue;
                 }
             };
@@ -159,10 +170,13 @@ impl Session {
                 Err(failure) if failure.exit == Exit::TooManyRedirects => {
                     facts.note_location(&self.response);
                 }
-                _ => facts.redirects = hop.followed + 1,
+                _ => facts.redirects = hop.followed + hop.asked + 1,
             }
             hop = followed?;
             options.protocols.check(hop.target.scheme.as_str(), true)?;
+            if options.request.no_user_in_url && hop.target.user.is_some() {
+                return Err(user_in_url());
+            }
             facts.times.redirect = start.elapsed();
             if self.verbose {
                 say(&format!("* Following to {}", hop.target.effective()));
@@ -175,31 +189,47 @@ impl Session {
     fn exchange(
         &mut self,
         transfer: &Transfer,
-        hop: &Hop,
+        hop: &mut Hop,
         deadline: Option<Instant>,
         sink: &mut Sink,
         facts: &mut Facts,
     ) -> Result<Option<Next>, Failure> {
         let options = &*transfer.options;
         facts.begin(hop);
+        let settings = options.settings.for_target(&hop.target)?;
+        let link = self.links.link(&settings, &hop.target)?;
+        let keys = Keys::new(
+            &options.request,
+            hop,
+            link.proxy_key(&hop.target, &settings),
+        );
+        let has_body = matches!(hop.kind, Kind::Post | Kind::Put);
+        // As in curl, a body that is sure to be refused is sent after the challenge; until then it is empty.
+        let withheld = has_body && keys.await_challenge(hop);
+        let empty = Bytes::new();
         let upload = match &transfer.upload {
-            Some(upload) if hop.kind == Kind::Put => Some(self.open(upload)?),
+            Some(upload) if hop.kind == Kind::Put && !withheld => Some(self.open(upload)?),
             _ => None,
         };
-        let body = options
-            .request
-            .body
-            .as_ref()
-            .filter(|_| hop.kind == Kind::Post);
+        let body = match &options.request.body {
+            _ if withheld => Some(&empty),
+            body => body.as_ref().filter(|_| hop.kind == Kind::Post),
+        };
         let length = match (&upload, body) {
             (Some(upload), _) => upload.length(),
             (None, body) => body.map(|body| body.len() as u64),
         };
         let cookie = options.cookies.header(&self.jar, hop);
-        let composed = options.request.compose(hop, cookie, length);
+        let method = options.request.method(hop.kind);
+        let hashed = match upload {
+            Some(_) => None,
+            None => Some(body.map_or(&b""[..], |body| body)),
+        };
+        let authorizations = keys.authorizations(hop, method, hashed);
+        let composed = options.request.compose(hop, authorizations, cookie, length);
         facts.method.clone_from(&composed.method);
         self.links.reset_observed();
-        let link = self.links.link(&options.settings, &hop.target)?;
+        let link = self.links.link(&settings, &hop.target)?;
         let target = hop.target.url();
         facts.proxied = link.is_proxied(&hop.target);
         self.progress.begin(length, Instant::now());
@@ -217,7 +247,7 @@ impl Session {
         }
         let observed = self.links.observed();
         facts.note_connection(&done.report, &observed, begun);
-        let (proxy_head, asked_proxy) = (observed.proxy_head.clone(), observed.asked_proxy);
+        let (proxy_head, tunnel) = (observed.proxy_head.clone(), observed.tunnel.clone());
         drop(observed);
         if !matches!(&done.outcome, Err(error) if error.sent() == Sent::Nothing) {
             facts.upload_bytes = length.unwrap_or(0);
@@ -236,6 +266,23 @@ impl Session {
         if waited && self.response.status() == 417 && transfer.upload != Some(Upload::Stdin) {
             next = Some(Next::WithoutExpect);
         }
+        if keys.ask_again(hop, &self.response, withheld) {
+            next = Some(Next::Authenticate);
+        }
+        if let Err(error) = &done.outcome
+            && matches!(error.kind(), ErrorKind::Proxy(ProxyFault::Status(407)))
+            && let (Some(head), Some(tunnel)) = (&proxy_head, &tunnel)
+            && let Some(value) = keys.for_tunnel(hop, head, tunnel)
+        {
+            self.links
+                .authorize_tunnel(&settings, &hop.target, &value)?;
+            next = Some(Next::Authenticate);
+        }
+        // As in curl, a server that asks counts as one that redirects; a proxy that opens no tunnel does not.
+        if matches!(next, Some(Next::Authenticate)) && done.outcome.is_ok() {
+            hop.asked += 1;
+            facts.redirects = hop.followed + hop.asked;
+        }
         if next.is_none() && (300..400).contains(&facts.status) {
             facts.note_location(&self.response);
         }
@@ -246,7 +293,7 @@ impl Session {
             written: &mut facts.download_bytes,
             progress: &mut self.progress,
         };
-        let link = self.links.link(&options.settings, &hop.target)?;
+        let link = self.links.link(&settings, &hop.target)?;
         match done.outcome {
             Ok(()) => {
                 let mut outcome = output.take(
@@ -272,7 +319,12 @@ impl Session {
             Err(error) => {
                 output.take_failed(&self.response, proxy_head.as_deref(), next.is_some())?;
                 facts.note_error(&error);
-                let mut failure = failure(&error, options, &hop.target, asked_proxy);
+                if let Some(Next::Authenticate) = next
+                    && error.sent() == Sent::Nothing
+                {
+                    return Ok(next);
+                }
+                let mut failure = failure(&error, options, &hop.target, tunnel.is_some());
                 if facts.proxied {
                     failure = failure.at_proxy();
                 }
@@ -299,8 +351,19 @@ impl Session {
 enum Next {
     /// The status and the location of a redirect.
     Follow(u16, Vec<u8>),
+    /// The server or the proxy asked for credentials (401, 407): the same request follows with other ones.
+    Authenticate,
     /// The server rejected `Expect` (417, RFC 9110 §15.5.18): the same request follows without `Expect`.
     WithoutExpect,
+}
+
+/// `--disallow-username-in-url`
+fn user_in_url() -> Failure {
+    Failure::new(
+        Exit::LoginDenied,
+        "URL",
+        "a user name in the URL is not allowed",
+    )
 }
 
 /// Converts an error of the engine to a failure of this transfer. `asked_proxy`: a CONNECT was sent to a proxy.
@@ -310,6 +373,12 @@ fn failure(error: &Error, options: &Options, target: &Target, asked_proxy: bool)
         // The engine also looks up address literals, and finds no address if the other family is asked for.
         ErrorKind::Dns(_) if !matches!(target.host, Host::Domain(_)) => {
             failure.exit = Exit::NotConnected;
+        }
+        // Only these options bind a socket to what may not be there or be in use.
+        ErrorKind::Io(cause)
+            if error.phase() == Phase::Connect && options.settings.fails_to_bind(cause) =>
+        {
+            failure.exit = Exit::Interface;
         }
         ErrorKind::Proxy(ProxyFault::Closed) if options.settings.speaks_socks() => {
             failure.exit = Exit::Proxy;

@@ -663,4 +663,113 @@ pub(crate) const KNOWN: &[Known] = &[
         why: "There is no FTP.",
         differ: &[(&[Exit], &["protocols/redirect-ftp"])],
     },
+    Known {
+        why: "Sizes of chunks have leading zeros.",
+        differ: &[(&[Wire], &["auth/body/put-stdin"])],
+    },
+    Known {
+        why: "Spaces around the `=` of a parameter are read, as RFC 9110 §11.2 asks. curl does not answer such a challenge.",
+        differ: &[(&[Output, Wire], &["auth/digest/spaces"])],
+    },
+    Known {
+        why: "A challenge whose quoted string has no end is not answered.",
+        differ: &[(&[Output, Wire], &["auth/digest/unended"])],
+    },
+    Known {
+        why: "The first Digest challenge that can be answered is answered (RFC 7616 §3.7). curl looks at the first one alone.",
+        differ: &[(&[Output, Wire], &["auth/digest/unknown-first"])],
+    },
+    Known {
+        why: "curl 7.88 takes SHA-256 for SHA-512-256.",
+        differ: &[(&[Wire], &["auth/digest/sha-512-256"])],
+    },
+    Known {
+        why: "An `Authorization` of `-H` is all that the server gets. curl sends it beside its own.",
+        differ: &[(&[Output, Wire], &["auth/option/own-header"])],
+    },
+    Known {
+        why: "`--max-redirs` counts redirects. curl counts the requests that are sent again with credentials, too.",
+        differ: &[(&[Exit, Output, Wire], &["auth/redirect/none-allowed"])],
+    },
+    Known {
+        why: "A nonce is for the server that chose it, with `--location-trusted` too. curl shows it to the next server.",
+        differ: &[(&[Wire], &["auth/redirect/trusted"])],
+    },
+    Known {
+        why: "A body that was withheld from a proxy that asks for nothing is sent then. curl never sends it.",
+        differ: &[(&[Output, Wire], &["proxy-auth/digest-post-not-asked"])],
+    },
+    Known {
+        why: "A connection on which a proxy has refused a tunnel is not used again, and the peer of this scenario takes no other.",
+        differ: &[(&[Exit, Output, Wire], &["proxy-auth/tunnel/kept"])],
+    },
+    Known {
+        why: "Credentials are not shown.",
+        differ: &[(
+            &[Output],
+            &["auth/redirect/not-followed", "url/three-slashes-user"],
+        )],
+    },
+    Known {
+        why: "A zone is one of this machine, and is not shown.",
+        differ: &[(
+            &[Output],
+            &[
+                "url/zone-bare",
+                "url/zone-name",
+                "url/zone-no-scheme",
+                "url/zone-number",
+                "url/zone-user",
+            ],
+        )],
+    },
+    Known {
+        why: "A zone that is no interface is an error. curl connects without it.",
+        differ: &[(&[Exit, Output, Wire], &["url/zone-unknown"])],
+    },
+    Known {
+        why: "That the body needs HTTP/1.1 is found before there is a connection.",
+        differ: &[(&[Wire], &["version/1.0-stdin"])],
+    },
+    Known {
+        why: "There is no HTTP/2, and nothing to upgrade to.",
+        differ: &[(&[Wire], &["version/2"])],
+    },
+    Known {
+        why: "What is wrong with the options of TLS is found before there is a connection.",
+        differ: &[(
+            &[Wire],
+            &[
+                "tls/choice/ciphers-empty",
+                "tls/choice/ciphers-unknown",
+                "tls/choice/curves-unknown",
+                "tls/choice/key-not-der",
+                "tls/choice/key-not-pem",
+                "tls/choice/key-p12",
+                "tls/choice/key-unknown-key-type",
+                "tls/choice/key-unknown-type",
+                "tls/choice/key-wrong-password",
+                "tls/choice/pin-bad-hash",
+                "tls/choice/pin-missing",
+                "tls/choice/pin-no-hash",
+                "tls/choice/proxy-ciphers-unknown",
+                "tls/choice/tls13-unknown",
+            ],
+        )],
+    },
+    Known {
+        why: "A folder of authorities that is not there is an error. curl says that the certificate is not trusted.",
+        differ: &[(&[Exit, Wire], &["tls/choice/folder-missing"])],
+    },
+    Known {
+        why: "A certificate that need not be right is not checked: 0.",
+        differ: &[(
+            &[Output],
+            &["tls/choice/pin-insecure", "tls/choice/pin-insecure-other"],
+        )],
+    },
+    Known {
+        why: "curl 7.88 does not look at `--proxy-pinnedpubkey`.",
+        differ: &[(&[Exit, Output, Wire], &["tls/choice/proxy-pin-other"])],
+    },
 ];

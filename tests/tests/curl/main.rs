@@ -4,7 +4,9 @@
 //!
 //! `SCENARIO=redirect/` in the environment runs only the scenarios whose name begins so, and shows both outcomes.
 
+mod apache;
 mod cases;
+mod digest;
 mod known;
 mod options;
 mod peer;

@@ -23,6 +23,8 @@ pub(crate) enum Peer {
     Play(Vec<Vec<Step>>),
     /// Every connection follows the same list.
     Every(Vec<Step>),
+    /// The only connection follows the list. Listens on `[::1]`; `{A}` has the brackets.
+    PlayV6(Vec<Step>),
     /// Bound and not listening: connections are refused.
     Refusing,
 }
@@ -85,7 +87,10 @@ impl Peer {
             }
             peer => peer,
         };
-        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let listener = match peer {
+            Self::PlayV6(_) => TcpListener::bind("[::1]:0")?,
+            _ => TcpListener::bind("127.0.0.1:0")?,
+        };
         let address = listener.local_addr()?;
         let (shared, places) = (Arc::clone(&log), Arc::clone(places));
         thread::spawn(move || peer.accept_all(&listener, &shared, &places));
@@ -114,6 +119,7 @@ impl Peer {
             let steps = match self {
                 Self::Play(lists) => lists.get(number).cloned(),
                 Self::Every(steps) => Some(steps.clone()),
+                Self::PlayV6(steps) => (number == 0).then(|| steps.clone()),
                 Self::Refusing => None,
             };
             let mut serving = Serving {

@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use memchr::memmem;
 
+use crate::digest;
 use crate::peer::{Peer, Running, Step};
 
 /// One thing that both programs do, against peers that behave alike for both.
@@ -23,7 +24,10 @@ pub(crate) struct Scenario {
     pub(crate) name: String,
     peers: Vec<Peer>,
     args: Vec<Vec<u8>>,
+    folders: Vec<String>,
     files: Vec<(String, Vec<u8>)>,
+    /// A certificate, and the folder in which it gets a name of `c_rehash`.
+    hashed: Vec<(String, String)>,
     environment: Vec<(&'static str, String)>,
     stdin: Vec<u8>,
     /// The programs get no arguments but the scenario's.
@@ -38,7 +42,9 @@ impl Scenario {
             name: name.into(),
             peers: Vec::new(),
             args: Vec::new(),
+            folders: Vec::new(),
             files: Vec::new(),
+            hashed: Vec::new(),
             environment: Vec::new(),
             stdin: Vec::new(),
             bare: false,
@@ -75,6 +81,18 @@ impl Scenario {
     /// A file in the directory that both programs run in.
     pub(crate) fn file(mut self, name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         self.files.push((name.into(), bytes.into()));
+        self
+    }
+
+    /// A folder in that directory.
+    pub(crate) fn folder(mut self, name: impl Into<String>) -> Self {
+        self.folders.push(name.into());
+        self
+    }
+
+    /// Names a certificate in a folder by its subject, as OpenSSL looks for it.
+    pub(crate) fn hashed(mut self, certificate: &str, folder: &str) -> Self {
+        self.hashed.push((certificate.into(), folder.into()));
         self
     }
 
@@ -118,10 +136,24 @@ impl Scenario {
             .collect();
         let places = Places(running.iter().map(Running::address).collect());
         let _ = cell.set(places.clone());
+        for name in &self.folders {
+            fs::create_dir(directory.path().join(name)).expect("make a folder");
+        }
         for (name, bytes) in &self.files {
             let path = directory.path().join(name);
             fs::create_dir_all(path.parent().expect("a directory")).expect("make a directory");
             fs::write(path, places.fill(bytes)).expect("write a file");
+        }
+        for (certificate, folder) in &self.hashed {
+            let path = directory.path().join(certificate);
+            let openssl = Command::new("openssl")
+                .args(["x509", "-noout", "-hash", "-in"])
+                .arg(&path)
+                .output()
+                .expect("run openssl");
+            let hash = String::from_utf8_lossy(&openssl.stdout).trim().to_owned();
+            let name = directory.path().join(folder).join(format!("{hash}.0"));
+            fs::copy(&path, name).expect("copy the certificate");
         }
         let mut command = match self.detached {
             true => {
@@ -156,7 +188,9 @@ impl Scenario {
         let output = child.wait_with_output().expect("wait for the program");
         let received = running.into_iter().map(Running::settle);
         let received = received.map(|peer| {
-            let connections = peer.iter().map(|bytes| ordered(&places.normal(bytes)));
+            let connections = peer
+                .iter()
+                .map(|bytes| ordered(&places.normal(&digest::checked(bytes))));
             connections.collect()
         });
         Outcome {
@@ -174,7 +208,8 @@ impl Scenario {
         for entry in fs::read_dir(directory).expect("list the directory") {
             let entry = entry.expect("list the directory");
             let name = String::from_utf8_lossy(entry.file_name().as_bytes()).into_owned();
-            if !self.files.iter().any(|(given, _)| *given == name) {
+            let given = self.files.iter().map(|(given, _)| given);
+            if !given.chain(&self.folders).any(|given| *given == name) {
                 let bytes = fs::read(entry.path()).unwrap_or_default();
                 left.insert(name, without_comments(&places.normal(&bytes)));
             }
@@ -262,7 +297,10 @@ fn ordered(bytes: &[u8]) -> Vec<u8> {
     let mut fields: Vec<Vec<u8>> = Vec::new();
     let mut in_head = false;
     for line in bytes.split_inclusive(|b| *b == b'\n') {
-        if line.ends_with(b" HTTP/1.1\r\n") || line.ends_with(b" HTTP/1.1\n") {
+        if [" HTTP/1.1\r\n", " HTTP/1.1\n", " HTTP/1.0\r\n"]
+            .iter()
+            .any(|end| line.ends_with(end.as_bytes()))
+        {
             in_head = true;
         } else if let Some(colon) = line.iter().position(|b| *b == b':').filter(|_| in_head) {
             let (name, value) = line.split_at(colon + 1);

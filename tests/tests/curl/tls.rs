@@ -2,10 +2,12 @@
 
 use std::sync::{Arc, LazyLock};
 
+use pkcs8::pkcs5::pbes2;
+use pkcs8::{LineEnding, PrivateKeyInfoRef, SecretDocument};
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType,
-    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, RevocationReason,
-    RevokedCertParams, SerialNumber, date_time_ymd,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose,
+    PublicKeyData as _, RevocationReason, RevokedCertParams, SerialNumber, date_time_ymd,
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -69,6 +71,32 @@ pub(crate) fn crl_pem() -> String {
     SHOP.crl.clone()
 }
 
+/// The client's key, encrypted with this password.
+pub(crate) fn client_key_with(password: &str) -> String {
+    let parameters =
+        pbes2::Parameters::generate_pbkdf2_sha256_aes256cbc(2048, b"salt-of-8", [7; 16]);
+    let (_, key) = SecretDocument::from_pem(&SHOP.client.1).expect("a key");
+    let key = PrivateKeyInfoRef::try_from(key.as_bytes()).expect("a key");
+    let key = key.encrypt_with_params(parameters.expect("parameters"), password);
+    let pem = key
+        .expect("a key")
+        .to_pem("ENCRYPTED PRIVATE KEY", LineEnding::LF);
+    pem.expect("a key").to_string()
+}
+
+pub(crate) fn client_der() -> Vec<u8> {
+    SHOP.client_der.0.clone()
+}
+
+pub(crate) fn client_key_der() -> Vec<u8> {
+    SHOP.client_der.1.clone()
+}
+
+/// A server whose key is known: the server, and its key in PEM and in DER.
+pub(crate) fn with_known_key() -> (Arc<ServerConfig>, String, Vec<u8>) {
+    SHOP.known.clone()
+}
+
 static SHOP: LazyLock<Shop> = LazyLock::new(Shop::open);
 
 struct Shop {
@@ -76,6 +104,8 @@ struct Shop {
     unknown: Authority,
     other_pem: String,
     client: (String, String),
+    client_der: (Vec<u8>, Vec<u8>),
+    known: (Arc<ServerConfig>, String, Vec<u8>),
     foreign: (String, String),
     crl: String,
 }
@@ -96,14 +126,24 @@ impl Shop {
             params.distinguished_name.push(DnType::CommonName, "client");
             let key = KeyPair::generate().expect("a key");
             let certificate = params.signed_by(&key, &authority.issuer);
-            (
-                certificate.expect("a certificate").pem(),
-                key.serialize_pem(),
-            )
+            let certificate = certificate.expect("a certificate");
+            let pem = (certificate.pem(), key.serialize_pem());
+            (pem, (certificate.der().to_vec(), key.serialize_der()))
         };
+        let (client_pem, client_der) = client(&good);
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params(&["localhost"]).signed_by(&key, &good.issuer);
+        let chain = vec![certificate.expect("a certificate").der().clone()];
+        let secret = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let known = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(chain, secret);
+        let known = Arc::new(known.expect("a certificate with its key"));
         Self {
-            client: client(&good),
-            foreign: client(&unknown),
+            client: client_pem,
+            client_der,
+            known: (known, key.public_key_pem(), key.subject_public_key_info()),
+            foreign: client(&unknown).0,
             other_pem: Authority::new("Other").pem,
             crl: good.revocation_list(),
             good,

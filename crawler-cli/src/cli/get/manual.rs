@@ -22,7 +22,7 @@ const DESCRIPTION: &str = "\
 Each URL is fetched in the order of the command line, or all at the same time with --parallel. Options are also read from a file .curlrc, unless the first argument is -q. The progress is shown on standard error unless the answer is printed on a terminal; -s shows none. A URL without a scheme is an http URL. Options may stand before and after URLs. Letters may be joined: -sSo file means -s -S -o file. --no-NAME switches off the option --NAME if it takes no value.";
 
 const ENVIRONMENT: &str = "\
-CURL_HOME, XDG_CONFIG_HOME and HOME are the directories in which .curlrc is searched. http_proxy, https_proxy, all_proxy and no_proxy are used without -x and --noproxy. The authorities to trust are those of Mozilla, as compiled in, unless CURL_CA_BUNDLE or SSL_CERT_FILE names a file with others. The authorities of the system are often in /etc/ssl/certs/ca-certificates.crt.";
+CURL_HOME, XDG_CONFIG_HOME and HOME are the directories in which .curlrc is searched. http_proxy, https_proxy, all_proxy and no_proxy are used without -x and --noproxy. The authorities to trust are those of Mozilla, as compiled in, unless CURL_CA_BUNDLE or SSL_CERT_FILE names a file with others. SSL_CERT_DIR names a folder of further ones; only the first that is set of CURL_CA_BUNDLE, SSL_CERT_DIR and SSL_CERT_FILE counts, and none with --cacert, --capath or -k. The authorities of the system are often in /etc/ssl/certs/ca-certificates.crt.";
 
 const STATUSES: &[(&str, &str)] = &[
     ("0", "The last URL was fetched."),
@@ -38,6 +38,7 @@ const STATUSES: &[(&str, &str)] = &[
     ("18", "The answer was incomplete."),
     ("22", "With -f: the status was 400 or more."),
     ("23", "The output could not be written."),
+    ("25", "An upload of unknown length needs HTTP/1.1."),
     ("26", "A file could not be read."),
     (
         "28",
@@ -45,9 +46,14 @@ const STATUSES: &[(&str, &str)] = &[
     ),
     ("35", "The TLS handshake failed."),
     ("47", "Too many redirects."),
+    ("45", "--interface or --local-port cannot be used."),
     ("52", "The server closed the connection without an answer."),
     ("56", "The answer could not be read, or was invalid."),
+    ("58", "The client's certificate or key cannot be used."),
+    ("59", "No such cipher suite or curve."),
     ("60", "The certificate of the server is not trusted."),
+    ("67", "A user name in a URL, which is not allowed."),
+    ("90", "The key of the server is not the pinned one."),
     ("97", "A SOCKS proxy refused the connection."),
     ("other", "As documented for curl."),
 ];

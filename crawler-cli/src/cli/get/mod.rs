@@ -8,12 +8,16 @@ use crate::cli::option::{Section, Show};
 use crate::cli::parse::{CommandLine, Syntax, UsageError, parse};
 use crate::get::args::{Group, LowArgs};
 
+mod auth_options;
 mod config;
+mod connect_options;
 mod manual;
 mod of_curl;
 mod options;
 mod run_options;
+mod tls_options;
 mod values;
+mod version_options;
 
 pub(super) use manual::manual;
 
@@ -75,6 +79,12 @@ struct Args {
 }
 
 impl Args {
+    /// A version of HTTP was asked for that is not there.
+    fn newer(&mut self, option: &'static str) {
+        self.group.request.http10 = false;
+        self.low.global.newer_http = Some(option);
+    }
+
     /// `--next`
     fn next_group(&mut self) {
         self.low.groups.push(std::mem::take(&mut self.group));

@@ -2,10 +2,10 @@
 
 use courser::{Family, TlsVersion};
 
-use super::Args;
 use super::config;
 use super::run_options::{METER, NETRC, PARALLEL, PROTOCOLS, SPEED};
 use super::values::{count, duration, integer, push, range, rate, scheme, set, size, tls_version};
+use super::{Args, auth_options, connect_options, tls_options, version_options};
 use crate::cli::option::{self, Section, Set, Show, any, file};
 use crate::get::args::Data;
 
@@ -14,7 +14,12 @@ type Opt = option::Opt<Args>;
 pub(super) const TABLE: &[Section<Args>] = &[
     Section {
         heading: "The request",
-        options: &[REQUEST, NETRC],
+        options: &[
+            REQUEST,
+            NETRC,
+            auth_options::SERVERS,
+            version_options::VERSIONS,
+        ],
     },
     Section {
         heading: "Redirects and retries",
@@ -22,15 +27,15 @@ pub(super) const TABLE: &[Section<Args>] = &[
     },
     Section {
         heading: "TLS",
-        options: &[TLS],
+        options: &[TLS, tls_options::SERVERS],
     },
     Section {
         heading: "How servers are reached",
-        options: &[CONNECT, PROTOCOLS],
+        options: &[CONNECT, connect_options::CONNECTIONS, PROTOCOLS],
     },
     Section {
         heading: "Proxies",
-        options: &[PROXIES],
+        options: &[PROXIES, auth_options::PROXIES, tls_options::PROXIES],
     },
     Section {
         heading: "The result",
@@ -99,7 +104,7 @@ const REQUEST: &[Opt] = &[
     Opt::bytes(&["-u", "--user"], &[any("<user:password>")], |args, v| {
         set(&mut args.group.request.user, v)
     })
-    .short("Use Basic authentication; without a password, ask for it"),
+    .short("Authenticate with these credentials; without a password, ask for it"),
     Opt::bytes(&["--oauth2-bearer"], &[any("<token>")], |args, v| {
         set(&mut args.group.request.bearer, v)
     })
@@ -138,7 +143,6 @@ const REQUEST: &[Opt] = &[
         set(&mut args.group.connect.unix_socket, v)
     })
     .short("Connect through this Unix domain socket"),
-    Opt::switch(&["--http1.1"], |_, _| ()).short("No effect: requests always use HTTP/1.1"),
 ];
 
 const REDIRECTS: &[Opt] = &[
@@ -199,9 +203,11 @@ const TLS: &[Opt] = &[
         set(&mut args.group.tls.crl, v)
     })
     .short("Check certificates against this revocation list"),
-    Opt::bytes(&["-E", "--cert"], &[file("<file>")], |args, v| {
-        set(&mut args.group.tls.certificate, v)
-    })
+    Opt::bytes(
+        &["-E", "--cert"],
+        &[file("<file[:password]>")],
+        |args, v| set(&mut args.group.tls.certificate, v),
+    )
     .short("Present this certificate if the server asks for one"),
     Opt::bytes(&["--key"], &[file("<file>")], |args, v| {
         set(&mut args.group.tls.key, v)
@@ -275,9 +281,11 @@ const PROXIES: &[Opt] = &[
         set(&mut args.group.proxy.tls.crl, v)
     })
     .short("Check certificates of the proxy against this list"),
-    Opt::bytes(&["--proxy-cert"], &[file("<file>")], |args, v| {
-        set(&mut args.group.proxy.tls.certificate, v)
-    })
+    Opt::bytes(
+        &["--proxy-cert"],
+        &[file("<file[:password]>")],
+        |args, v| set(&mut args.group.proxy.tls.certificate, v),
+    )
     .short("Present this certificate if an https proxy asks for one"),
     Opt::bytes(&["--proxy-key"], &[file("<file>")], |args, v| {
         set(&mut args.group.proxy.tls.key, v)

@@ -1,7 +1,9 @@
 //! Values of curl's options. An error says what is wrong with the value without naming it.
 
 use std::ffi::{OsStr, OsString};
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU64;
+use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
 
@@ -100,6 +102,43 @@ pub(super) fn size(to: &mut Option<u64>, value: &OsStr) -> Result<(), String> {
     Ok(())
 }
 
+/// A port, or a range `N-M`.
+pub(super) fn local_ports(
+    to: &mut Option<RangeInclusive<u16>>,
+    value: &OsStr,
+) -> Result<(), String> {
+    let text = value.to_str().unwrap_or_default();
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let port = |text: &str| {
+        let plain = text.bytes().all(|b| b.is_ascii_digit());
+        text.trim().parse().ok().filter(|port| plain && *port > 0)
+    };
+    match (port(first), port(last)) {
+        (Some(first), Some(last)) if first <= last => {
+            *to = Some(first..=last);
+            Ok(())
+        }
+        _ => Err("expected a port from 1 to 65535, or two like 4000-4100".into()),
+    }
+}
+
+/// Addresses with or without a port, separated by commas.
+pub(super) fn name_servers(to: &mut Option<Vec<SocketAddr>>, value: &OsStr) -> Result<(), String> {
+    let text = value.to_str().unwrap_or_default();
+    let server = |text: &str| {
+        let bare = text.trim_start_matches('[').trim_end_matches(']');
+        let ip: Option<IpAddr> = bare.parse().ok();
+        ip.map(|ip| SocketAddr::new(ip, DNS))
+            .or_else(|| text.parse().ok())
+    };
+    let servers: Option<Vec<_>> = text.split(',').map(|text| server(text.trim())).collect();
+    *to = Some(servers.ok_or("expected addresses like 10.0.0.1,[::1]:5353")?);
+    Ok(())
+}
+
+/// The port of name servers (RFC 1035 §4.2).
+const DNS: u16 = 53;
+
 const NOT_A_NUMBER: &str = "expected a number";
 
 #[cfg(test)]
@@ -123,6 +162,43 @@ mod tests {
             ("99999999999999999999999", "the number is too large"),
         ] {
             assert_eq!(read(text), Err(error.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn ports_and_name_servers() {
+        let ports = |text: &str| {
+            let mut ports = None;
+            local_ports(&mut ports, text.as_ref()).map(|()| ports.unwrap())
+        };
+        assert_eq!(ports("80"), Ok(80..=80));
+        assert_eq!(ports("80-65535"), Ok(80..=65535));
+        for bad in ["", "0", "x", "80-", "-80", "81-80", "65536", "+1", "1-2-3"] {
+            assert!(ports(bad).is_err(), "{bad}");
+        }
+        let servers = |text: &str| {
+            let mut servers = None;
+            let read = name_servers(&mut servers, text.as_ref());
+            read.map(|()| {
+                servers
+                    .unwrap()
+                    .iter()
+                    .map(|s| s.to_string())
+                    .collect::<Vec<_>>()
+            })
+        };
+        assert_eq!(
+            servers("10.0.0.1, 10.0.0.2:54,::1,[::2],[::3]:55").unwrap(),
+            [
+                "10.0.0.1:53",
+                "10.0.0.2:54",
+                "[::1]:53",
+                "[::2]:53",
+                "[::3]:55"
+            ]
+        );
+        for bad in ["", "a.example", "10.0.0.1,", "10.0.0.1:x"] {
+            assert!(servers(bad).is_err(), "{bad}");
         }
     }
 

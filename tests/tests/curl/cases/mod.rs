@@ -1,14 +1,17 @@
 //! The scenarios, by subject.
 
+mod auth;
 mod broken;
 mod codings;
 mod config;
+mod connections;
 mod cookies;
 mod netrc;
 mod output;
 mod parallel;
 mod protocols;
 mod proxies;
+mod proxy_auth;
 mod redirects;
 mod requests;
 mod responses;
@@ -16,7 +19,9 @@ mod retries;
 mod routing;
 mod secure;
 mod speed;
+mod tls_choices;
 mod uploads;
+mod versions;
 
 use crate::scenario::Scenario;
 
@@ -40,6 +45,11 @@ pub(crate) fn all() -> Vec<Scenario> {
         protocols::all(),
         parallel::all(),
         speed::all(),
+        auth::all(),
+        proxy_auth::all(),
+        versions::all(),
+        connections::all(),
+        tls_choices::all(),
     ];
     let mut all = subjects.concat();
     all.retain(|scenario| !scenario.uses(PENDING));
@@ -47,7 +57,7 @@ pub(crate) fn all() -> Vec<Scenario> {
 }
 
 /// Options that `get` does not have.
-const PENDING: &[&str] = &["-D", "-z", "-J", "-j", "--http1.0", "-0"];
+const PENDING: &[&str] = &["-D", "-z", "-J", "-j"];
 
 /// `HTTP/1.1` with these lines, an empty one and this body.
 fn reply(status: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Vec<u8> {

@@ -1,0 +1,274 @@
+//! The challenges in `WWW-Authenticate` and `Proxy-Authenticate` (RFC 9110 §11.6.1, §11.7.1): several in one field, each
+//! with a token or with parameters. What the parameters mean is left to the schemes.
+
+use std::borrow::Cow;
+
+/// One challenge.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Challenge {
+    /// In lower case.
+    pub(super) scheme: String,
+    /// Names in lower case, values without their quotes. Each name stands once.
+    parameters: Vec<(String, Vec<u8>)>,
+    /// The challenge is malformed or larger than the limits: it must not be answered.
+    invalid: bool,
+}
+
+impl Challenge {
+    /// The value of a parameter, whose name is given in lower case.
+    pub(super) fn parameter(&self, name: &str) -> Option<&[u8]> {
+        let mut parameters = self.parameters.iter();
+        let (_, value) = parameters.find(|(n, _)| n == name)?;
+        Some(value)
+    }
+
+    /// Whether the challenge can be answered at all.
+    pub(super) fn is_valid(&self) -> bool {
+        !self.invalid
+    }
+
+    fn add(&mut self, name: String, value: Option<Cow<'_, [u8]>>) {
+        let Some(value) = value.filter(|value| value.len() <= MOST_BYTES) else {
+            self.invalid = true;
+            return;
+        };
+        // A name stands at most once (RFC 9110 §11.2).
+        let twice = self.parameter(&name).is_some();
+        if twice || self.parameters.len() == MOST_PARAMETERS {
+            self.invalid = true;
+            return;
+        }
+        self.parameters.push((name, value.into_owned()));
+    }
+}
+
+/// The challenges of all fields of one response, in order. Those above the limit are left out.
+pub(super) fn read<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Vec<Challenge> {
+    let mut challenges = Vec::new();
+    for field in fields {
+        read_field(field, &mut challenges);
+    }
+    challenges.truncate(MOST_CHALLENGES);
+    challenges
+}
+
+fn read_field(field: &[u8], challenges: &mut Vec<Challenge>) {
+    let mut rest = Reader(field);
+    // A parameter before the first scheme of a field belongs to no challenge.
+    let mut open = false;
+    loop {
+        rest.skip(|b| is_space(b) || b == b',');
+        if rest.0.is_empty() || challenges.len() > MOST_CHALLENGES {
+            return;
+        }
+        let word = rest.take(is_token);
+        if word.is_empty() {
+            // No list element begins so: up to the next comma, there is nothing to read.
+            rest.skip(|b| b != b',');
+            if let Some(last) = challenges.last_mut().filter(|_| open) {
+                last.invalid = true;
+            }
+            continue;
+        }
+        let name = String::from_utf8_lossy(word).to_ascii_lowercase();
+        let spaces = rest.take(is_space);
+        if rest.0.first() == Some(&b'=') {
+            rest.0 = &rest.0[1..];
+            rest.skip(is_space);
+            let value = rest.value();
+            if let Some(last) = challenges.last_mut().filter(|_| open) {
+                last.add(name, value);
+            }
+            continue;
+        }
+        challenges.push(Challenge {
+            scheme: name,
+            parameters: Vec::new(),
+            invalid: false,
+        });
+        open = true;
+        if !spaces.is_empty() {
+            rest.skip_token68();
+        }
+    }
+}
+
+/// The unread rest of a field.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, is_part: impl Fn(u8) -> bool) -> &'a [u8] {
+        let end = self.0.iter().position(|b| !is_part(*b));
+        let (taken, rest) = self.0.split_at(end.unwrap_or(self.0.len()));
+        self.0 = rest;
+        taken
+    }
+
+    fn skip(&mut self, is_part: impl Fn(u8) -> bool) {
+        self.take(is_part);
+    }
+
+    /// The value of a parameter: a token or a quoted string. `None` if it is neither.
+    fn value(&mut self) -> Option<Cow<'a, [u8]>> {
+        if self.0.first() == Some(&b'"') {
+            return self.quoted().map(Cow::Owned);
+        }
+        let token = self.take(|b| !is_space(b) && b != b',' && b != b'"');
+        (!token.is_empty()).then_some(Cow::Borrowed(token))
+    }
+
+    /// A quoted string (RFC 9110 §5.6.4), from its first quote on; `None` if it has no end.
+    fn quoted(&mut self) -> Option<Vec<u8>> {
+        let mut bytes = self.0.iter().copied().enumerate().skip(1);
+        let mut text = Vec::new();
+        while let Some((at, byte)) = bytes.next() {
+            match byte {
+                b'"' => {
+                    self.0 = &self.0[at + 1..];
+                    return Some(text);
+                }
+                b'\\' => text.push(bytes.next()?.1),
+                byte => text.push(byte),
+            }
+        }
+        self.0 = &[];
+        None
+    }
+
+    /// Skips a token68, as `Negotiate` has. Parameters are not skipped: they go on after their `=`.
+    fn skip_token68(&mut self) {
+        let whole = self.0;
+        self.skip(|b| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b));
+        let has_text = self.0.len() < whole.len();
+        self.skip(|b| b == b'=');
+        self.skip(is_space);
+        let ends = matches!(self.0.first(), None | Some(b','));
+        if !has_text || !ends {
+            self.0 = whole;
+        }
+    }
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+/// RFC 9110 §5.6.2.
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// The most challenges of one response.
+const MOST_CHALLENGES: usize = 16;
+/// The most parameters of one challenge.
+const MOST_PARAMETERS: usize = 32;
+/// The most bytes of one value.
+const MOST_BYTES: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(fields: &[&str]) -> Vec<String> {
+        let challenges = read(fields.iter().map(|field| field.as_bytes()));
+        let one = |challenge: &Challenge| {
+            let mut text = challenge.scheme.clone();
+            for (name, value) in &challenge.parameters {
+                text += &format!(" {name}={}", value.escape_ascii());
+            }
+            if challenge.invalid {
+                text += " (invalid)";
+            }
+            text
+        };
+        challenges.iter().map(one).collect()
+    }
+
+    #[test]
+    fn challenges_of_a_field() {
+        let cases: &[(&str, &[&str])] = &[
+            ("", &[]),
+            (" , ,", &[]),
+            ("Basic", &["basic"]),
+            ("Basic realm=x", &["basic realm=x"]),
+            (
+                "BASIC Realm = \"a b\" , charset=\"UTF-8\"",
+                &["basic realm=a b charset=UTF-8"],
+            ),
+            (
+                "Digest realm=\"a, Basic realm=\\\"q\\\"\", nonce=n, Basic realm=b",
+                &[
+                    "digest realm=a, Basic realm=\\\"q\\\" nonce=n",
+                    "basic realm=b",
+                ],
+            ),
+            ("Negotiate, Basic realm=x", &["negotiate", "basic realm=x"]),
+            (
+                "Negotiate aGVsbG8=, NTLM, Basic realm=x",
+                &["negotiate", "ntlm", "basic realm=x"],
+            ),
+            ("Negotiate aGVs==", &["negotiate"]),
+            // The standard's own example (RFC 9110 §11.6.1).
+            (
+                "Basic realm=\"simple\", Newauth realm=\"apps\", type=1, title=\"Login to \\\"apps\\\"\"",
+                &[
+                    "basic realm=simple",
+                    "newauth realm=apps type=1 title=Login to \\\"apps\\\"",
+                ],
+            ),
+            ("realm=x, Basic realm=y", &["basic realm=y"]),
+            ("Digest nonce=\"never ends", &["digest (invalid)"]),
+            ("Digest nonce=\"ends\\", &["digest (invalid)"]),
+            ("Digest nonce=", &["digest"]),
+            ("Digest nonce=a, nonce=b", &["digest nonce=a (invalid)"]),
+            (
+                "Digest nonce=a, \"x\", qop=auth",
+                &["digest nonce=a qop=auth (invalid)"],
+            ),
+            ("\u{e9}, Basic realm=y", &["basic realm=y"]),
+            (
+                "Digest realm=\"\", qop=\"auth,auth-int\"",
+                &["digest realm= qop=auth,auth-int"],
+            ),
+            (
+                "Digest realm=\"a\" nonce=\"b\"",
+                &["digest realm=a nonce=b"],
+            ),
+        ];
+        for (field, expected) in cases {
+            assert_eq!(shown(&[field]), *expected, "{field}");
+        }
+    }
+
+    #[test]
+    fn fields_are_one_list() {
+        assert_eq!(
+            shown(&["Digest nonce=a", "Basic realm=b"]),
+            ["digest nonce=a", "basic realm=b"]
+        );
+    }
+
+    #[test]
+    fn what_is_too_large_is_not_answered() {
+        let long = format!("Digest nonce={}", "x".repeat(MOST_BYTES + 1));
+        assert_eq!(shown(&[&long]), ["digest (invalid)"]);
+        let many: String = (0..40).map(|n| format!("p{n}=1,")).collect();
+        assert!(shown(&[&format!("Digest {many}")])[0].ends_with("(invalid)"));
+        let fields = vec!["Basic realm=x"; 1000];
+        assert_eq!(shown(&fields).len(), MOST_CHALLENGES);
+        assert_eq!(shown(&[&fields.join(",")]).len(), MOST_CHALLENGES);
+    }
+
+    /// Whatever stands in a field, it is read to its end.
+    #[test]
+    fn every_start_of_a_field_is_read() {
+        let field = "Digest realm=\"a\\\"b\", nonce=n, qop = auth , Negotiate aa==, \x01\x02, Basic realm=x";
+        for end in 0..=field.len() {
+            let known = ["digest", "negotiate", "basic", "nonce", "qop", "realm"];
+            for challenge in read([&field.as_bytes()[..end]].into_iter()) {
+                let cut = known.iter().any(|name| name.starts_with(&challenge.scheme));
+                assert!(cut, "{challenge:?}");
+            }
+        }
+    }
+}
