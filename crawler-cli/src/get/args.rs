@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use courser::Family;
 
+use super::files::FileArgs;
+use super::form::FormArgs;
 use super::rate::Rate;
 use super::redirect::Follow;
 use super::retry::Retry;
@@ -27,6 +29,8 @@ pub(crate) struct Global {
     pub(crate) verbose: bool,
     pub(crate) fail_early: bool,
     pub(crate) rate: Option<Rate>,
+    /// `--stderr`
+    pub(crate) stderr: Option<OsString>,
 }
 
 /// Options that hold for the URLs of one group.
@@ -38,6 +42,8 @@ pub(crate) struct Group {
     /// `-T`
     pub(crate) uploads: Vec<OsString>,
     pub(crate) request: RequestArgs,
+    pub(crate) form: FormArgs,
+    pub(crate) files: FileArgs,
     pub(crate) result: ResultArgs,
     pub(crate) cookies: CookieArgs,
     pub(crate) follow: Follow,
@@ -66,6 +72,16 @@ pub(crate) struct RequestArgs {
     pub(crate) user: Option<OsString>,
     pub(crate) compressed: bool,
     pub(crate) path_as_is: bool,
+    /// `-g`: URLs have no globs.
+    pub(crate) globoff: bool,
+    /// `--request-target`
+    pub(crate) target: Option<OsString>,
+    /// `--raw`: the codings of the response stay.
+    pub(crate) raw: bool,
+    /// `--ignore-content-length`
+    pub(crate) ignore_length: bool,
+    /// `-z`, as typed.
+    pub(crate) time: Option<OsString>,
 }
 
 /// Options about the response and its output.
@@ -86,6 +102,8 @@ pub(crate) struct CookieArgs {
     pub(crate) cookies: Vec<OsString>,
     /// `-c`
     pub(crate) jar: Option<OsString>,
+    /// `-j`: session cookies of the files of `-b` are left out.
+    pub(crate) junk_session: bool,
 }
 
 /// Options about connections to servers.

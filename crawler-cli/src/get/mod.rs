@@ -21,15 +21,24 @@
 //! - The default certificate authorities are Mozilla's, compiled in, unless `CURL_CA_BUNDLE` or `SSL_CERT_FILE` names a
 //!   file.
 //! - A truncated body is an error for every framing that can detect it, and so is a truncated head (exit code 56).
-//! - There is no URL globbing, no progress meter and no configuration file.
+//! - There is no progress meter and no configuration file.
+//! - A file that a server names with `-J` never replaces a hidden file. `--etag-save` keeps the file of a response
+//!   without an `ETag`.
 
 pub(crate) mod args;
+mod condition;
 mod cookies;
 mod data;
 mod exit;
 mod facts;
+mod field;
+pub(crate) mod files;
+pub(crate) mod form;
+mod glob;
 mod headers;
 mod link;
+mod local;
+mod multipart;
 mod output;
 mod plan;
 pub(crate) mod rate;
@@ -45,6 +54,8 @@ mod transfer;
 mod upload;
 mod write_out;
 
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
@@ -56,7 +67,7 @@ use courser::CookieJar;
 use args::LowArgs;
 use exit::{Exit, Failure};
 use facts::Facts;
-use output::{Sink, say, write_stdout};
+use output::{say, write_file, write_stdout};
 use plan::HiArgs;
 use rate::Pacer;
 use transfer::Session;
@@ -66,6 +77,11 @@ use crate::crawl::cookie_file;
 
 /// Transfers the URLs and returns curl's exit code for the last transfer.
 pub(crate) fn run(args: LowArgs) -> ExitCode {
+    if let Some(name) = &args.global.stderr
+        && let Err(error) = redirect_stderr(name)
+    {
+        say(&format!("Warning: --stderr {}: {error}", name.display()));
+    }
     let exit = match HiArgs::new(args) {
         Ok(args) => transfer_all(&args),
         Err(failure) => {
@@ -76,16 +92,41 @@ pub(crate) fn run(args: LowArgs) -> ExitCode {
     exit.into()
 }
 
+/// `--stderr`: all messages go to this file; `-` is stdout.
+fn redirect_stderr(name: &OsStr) -> io::Result<()> {
+    if name == "-" {
+        rustix::stdio::dup2_stderr(io::stdout())?;
+    } else {
+        rustix::stdio::dup2_stderr(File::create(name)?)?;
+    }
+    Ok(())
+}
+
 fn transfer_all(args: &HiArgs) -> Exit {
     let global = &args.global;
+    for warning in args.warnings.iter().filter(|_| !global.silent) {
+        say(&format!("Warning: {warning}"));
+    }
     let mut session = Session::new(global.verbose, global.silent, args.jar.clone());
     let mut pacer = Pacer::default();
     let mut exit = Exit::Ok;
-    for (urlnum, transfer) in args.transfers.iter().enumerate() {
+    let numbered = args.sources.iter().enumerate();
+    let numbered =
+        numbered.flat_map(|(urlnum, s)| (0..s.count()).map(move |n| (urlnum, s.transfer(n))));
+    for (urlnum, transfer) in numbered {
+        let transfer = match transfer {
+            Ok(transfer) => transfer,
+            Err(failure) => {
+                if !global.silent || global.show_error {
+                    say(&format!("crawler-cli: ({}) {failure}", failure.exit.code()));
+                }
+                return failure.exit;
+            }
+        };
         if let Some(rate) = global.rate {
             thread::sleep(pacer.delay(rate, Instant::now()));
         }
-        let (facts, mut outcome) = session.run(transfer, urlnum);
+        let (facts, mut outcome) = session.run(&transfer, urlnum);
         let show = |failure: &Failure| {
             if (!global.silent || global.show_error) && !failure.reader_gone {
                 let code = failure.exit.code();
@@ -120,8 +161,7 @@ fn transfer_all(args: &HiArgs) -> Exit {
 
 /// `-c`: saved after each transfer, so that an interrupted command loses little.
 fn save_cookies(path: &Path, jar: &CookieJar) -> Result<(), Failure> {
-    let mut sink = Sink::new(Some(path.as_os_str()));
-    sink.write(cookie_file::saved(jar).as_bytes())
+    write_file(path, cookie_file::saved(jar).as_bytes())
 }
 
 fn write_out(format: &WriteOut, facts: &Facts) -> Result<(), Failure> {

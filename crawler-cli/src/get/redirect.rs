@@ -70,6 +70,8 @@ pub(super) struct Hop {
     pub(super) user: Option<Vec<u8>>,
     /// Redirects followed so far.
     pub(super) followed: u32,
+    /// `-C`: the first byte to fetch.
+    pub(super) resume_at: u64,
     /// Whether a large body may wait for a 100 (Continue).
     pub(super) waits: bool,
     /// Whether this server may see the user's credentials. Invariant: once false, false for all later hops.
@@ -94,6 +96,7 @@ impl Hop {
             kind: transfer.kind(),
             target,
             followed: 0,
+            resume_at: 0,
             waits: true,
             trusted: true,
             at_first_origin: true,
@@ -126,6 +129,7 @@ impl Hop {
             user: own.filter(|_| trusted),
             kind,
             followed: self.followed + 1,
+            resume_at: self.resume_at,
             waits: self.waits,
             trusted,
             at_first_origin,

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
@@ -9,9 +10,11 @@ use courser::proto::{ProxyFault, Scheme};
 use courser::{Call, CookieJar, Error, ErrorKind, Phase, Response, Sent};
 use url::Host;
 
+use super::condition::modified;
 use super::exit::{Exit, Failure};
 use super::facts::Facts;
 use super::link::Links;
+use super::local;
 use super::output::{Sink, say};
 use super::plan::{Options, Transfer};
 use super::redirect::Hop;
@@ -56,12 +59,21 @@ impl Session {
         urlnum: usize,
     ) -> (Facts, Result<(), Failure>) {
         let mut retries = transfer.options.retry.begin(Instant::now());
+        let mut sink = Sink::new(transfer);
         loop {
-            let (mut facts, outcome) = self.run_once(transfer, urlnum);
+            let (mut facts, outcome) = self.run_once(transfer, urlnum, &mut sink);
             facts.retries = transfer.options.retry.limit() - retries.left();
             let Some(delay) = retries.next(Instant::now(), &facts, &outcome) else {
+                let path = sink.path().map(|path| path.to_string_lossy().into_owned());
+                facts.filename = path.or(facts.filename);
+                if outcome.is_err() && transfer.options.files.remove_on_error {
+                    sink.remove();
+                }
                 return (facts, outcome);
             };
+            if let Err(failure) = sink.restart() {
+                return (facts, Err(failure));
+            }
             if !self.silent {
                 let cause = match &outcome {
                     Err(failure) => failure.to_string(),
@@ -76,7 +88,12 @@ impl Session {
         }
     }
 
-    fn run_once(&mut self, transfer: &Transfer, urlnum: usize) -> (Facts, Result<(), Failure>) {
+    fn run_once(
+        &mut self,
+        transfer: &Transfer,
+        urlnum: usize,
+        sink: &mut Sink,
+    ) -> (Facts, Result<(), Failure>) {
         let start = Instant::now();
         let output = transfer.output.as_deref();
         let mut facts = Facts {
@@ -91,7 +108,7 @@ impl Session {
                 .map(|url| String::from_utf8_lossy(url).into_owned()),
             ..Facts::default()
         };
-        let outcome = self.fetch(transfer, start, &mut facts);
+        let outcome = self.fetch(transfer, start, sink, &mut facts);
         facts.times.total = start.elapsed();
         if let Err(failure) = &outcome {
             facts.exit = failure.exit;
@@ -104,9 +121,17 @@ impl Session {
         &mut self,
         transfer: &Transfer,
         start: Instant,
+        sink: &mut Sink,
         facts: &mut Facts,
     ) -> Result<(), Failure> {
         let options = &*transfer.options;
+        let resume_at = options.files.resume_at(sink.path());
+        if resume_at > 0 {
+            sink.append();
+        }
+        if let Some(path) = local::path_of(transfer.url.as_bytes()) {
+            return self.fetch_file(transfer, &path?, resume_at, sink, facts);
+        }
         let mut first = Target::parse(transfer.url.as_bytes(), options.request.path_as_is)?;
         if let Some(upload) = &transfer.upload {
             upload.name_target(&mut first);
@@ -115,9 +140,11 @@ impl Session {
             first.push_query(query);
         }
         let deadline = options.max_time.and_then(|limit| start.checked_add(limit));
-        let mut sink = Sink::new(transfer.output.as_deref());
+        sink.open_heads()?;
+        options.files.check_etag()?;
         let mut hop = Hop::first(transfer, first.clone());
-        while let Some(next) = self.exchange(transfer, &hop, deadline, &mut sink, facts)? {
+        hop.resume_at = resume_at;
+        while let Some(next) = self.exchange(transfer, &hop, deadline, sink, facts)? {
             let (status, location) = match next {
                 Next::Follow(status, location) => (status, location),
                 Next::WithoutExpect => {
@@ -144,6 +171,55 @@ impl Session {
                 say(&format!("* Following to {}", hop.target.effective()));
             }
         }
+        if facts.status == 304 {
+            // What is there already stays.
+            return Ok(());
+        }
+        sink.finish()?;
+        if options.files.remote_time
+            && let Some(time) = modified(facts.header("last-modified"))
+        {
+            sink.set_time(time);
+        }
+        Ok(())
+    }
+
+    /// Transfers a local file.
+    fn fetch_file(
+        &mut self,
+        transfer: &Transfer,
+        path: &Path,
+        resume_at: u64,
+        sink: &mut Sink,
+        facts: &mut Facts,
+    ) -> Result<(), Failure> {
+        facts.scheme = "FILE";
+        facts.url_effective.clone_from(&facts.url);
+        facts.method = if transfer.options.request.head_only {
+            "HEAD"
+        } else {
+            "GET"
+        }
+        .into();
+        sink.open_heads()?;
+        if let Some(upload) = &transfer.upload {
+            let open = self.open(upload)?;
+            facts.method = "PUT".into();
+            return local::store(transfer, path, open, upload.file_name(), facts);
+        }
+        let mut downloaded = 0;
+        let mut output = Output {
+            sink,
+            options: &transfer.options,
+            resume_at,
+            unchanged: false,
+            written: &mut downloaded,
+        };
+        let unchanged = local::fetch(transfer, path, resume_at, &mut output, facts);
+        facts.download_bytes = downloaded;
+        if unchanged? {
+            return Ok(());
+        }
         sink.finish()
     }
 
@@ -160,7 +236,10 @@ impl Session {
         facts.begin(hop);
         let upload = match &transfer.upload {
             Some(upload) if hop.kind == Kind::Put => Some(self.open(upload)?),
-            _ => None,
+            _ => match &options.request.form {
+                Some(form) if hop.kind == Kind::Post => Some(OpenUpload::Form(form.open()?)),
+                _ => None,
+            },
         };
         let body = options
             .request
@@ -178,7 +257,8 @@ impl Session {
         let link = self.links.link(&options.settings, &hop.target)?;
         let target = hop.target.url();
         facts.proxied = link.is_proxied(&hop.target);
-        let request = composed.request(target, body, upload, options.request.compressed);
+        let mut request = composed.request(target, body, upload);
+        options.request.frame(&mut request);
         let mut call = Call::new(request, std::mem::take(&mut self.response)).streaming(true);
         if let Some(deadline) = deadline {
             call = call.deadline(deadline);
@@ -213,6 +293,11 @@ impl Session {
         let mut output = Output {
             sink,
             options,
+            resume_at: match hop.kind {
+                Kind::Get => hop.resume_at,
+                Kind::Head | Kind::Post | Kind::Put => 0,
+            },
+            unchanged: false,
             written: &mut facts.download_bytes,
         };
         let link = self.links.link(&options.settings, &hop.target)?;
@@ -228,6 +313,10 @@ impl Session {
                 );
                 // A body that has not been read to its end is not needed.
                 link.cancel(done.id);
+                if output.unchanged {
+                    // As if the server had said so, as in curl.
+                    facts.status = 304;
+                }
                 if outcome.is_ok() && self.response.decoded() {
                     // `size_download` counts the bytes as received, before decoding.
                     let announced = announced_length(&self.response);

@@ -1,13 +1,14 @@
 //! `-T`: the file to send, opened again for each request that sends it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use courser::Request;
 
 use super::exit::{Exit, Failure};
+use super::multipart::OpenForm;
 use super::target::Target;
 
 /// One `-T`.
@@ -21,6 +22,8 @@ pub(super) enum Upload {
 pub(super) enum OpenUpload {
     Stdin,
     File(File, u64),
+    /// `-F`
+    Form(OpenForm),
 }
 
 impl Upload {
@@ -58,20 +61,36 @@ impl Upload {
 
     /// Appends the file name to a URL that ends in `/`, as in curl.
     pub(super) fn name_target(&self, target: &mut Target) {
-        let Self::File(path) = self else { return };
-        let Some(name) = Path::new(path).file_name() else {
-            return;
-        };
-        target.push_file_name(name.as_encoded_bytes());
+        if let Some(name) = self.file_name() {
+            target.push_file_name(name.as_encoded_bytes());
+        }
+    }
+
+    /// `None` for stdin.
+    pub(super) fn file_name(&self) -> Option<&OsStr> {
+        match self {
+            Self::Stdin => None,
+            Self::File(path) => path.file_name(),
+        }
     }
 }
 
 impl OpenUpload {
-    /// The length in bytes; `None` for stdin.
+    /// The length in bytes, if it is known.
     pub(super) fn length(&self) -> Option<u64> {
         match self {
             Self::Stdin => None,
             Self::File(_, length) => Some(*length),
+            Self::Form(form) => form.length,
+        }
+    }
+
+    /// The bytes of the upload.
+    pub(super) fn reader(self) -> Box<dyn io::Read> {
+        match self {
+            Self::Stdin => Box::new(io::stdin()),
+            Self::File(file, _) => Box::new(file),
+            Self::Form(form) => Box::new(form.body),
         }
     }
 
@@ -79,6 +98,7 @@ impl OpenUpload {
     pub(super) fn fill(self, request: &mut Request, chunked: bool) {
         match self {
             Self::Stdin => request.body_stream(io::stdin(), None),
+            Self::Form(form) => request.body_stream(form.body, form.length.filter(|_| !chunked)),
             Self::File(file, length) => request.body_stream(file, (!chunked).then_some(length)),
         };
     }

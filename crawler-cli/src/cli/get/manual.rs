@@ -19,7 +19,8 @@ pub(crate) fn manual() -> Manual {
 }
 
 const DESCRIPTION: &str = "\
-Each URL is fetched in the order of the command line. A URL without a scheme is an http URL. Options may stand before and after URLs. Letters may be joined: -sSo file means -s -S -o file. --no-NAME switches off the option --NAME if it takes no value.";
+Each URL is fetched in the order of the command line. A URL without a scheme is an http URL. Options may stand before and after URLs. Letters may be joined: -sSo file means -s -S -o file. --no-NAME switches off the option --NAME if it takes no value.\n\
+A URL, and a file of -T, may be many: {a,b} stands for each of its texts, [1-9], [01-10:3] and [a-z] for a range, perhaps with a step. #1 in the name of -o is what the first of them stands for. -g, or a backslash before the bracket, takes them as they are. file:// URLs are local files.";
 
 const ENVIRONMENT: &str = "\
 http_proxy, https_proxy, all_proxy and no_proxy are used without -x and --noproxy. The authorities to trust are those of Mozilla, as compiled in, unless CURL_CA_BUNDLE or SSL_CERT_FILE names a file with others. The authorities of the system are often in /etc/ssl/certs/ca-certificates.crt.";
@@ -35,7 +36,9 @@ const STATUSES: &[(&str, &str)] = &[
     ("22", "With -f: the status was 400 or more."),
     ("23", "The output could not be written."),
     ("28", "A time limit was exceeded."),
+    ("33", "The server cannot continue a download."),
     ("35", "The TLS handshake failed."),
+    ("37", "A file:// URL could not be read."),
     ("47", "Too many redirects."),
     ("52", "The server closed the connection without an answer."),
     ("56", "The answer could not be read, or was invalid."),

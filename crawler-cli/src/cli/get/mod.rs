@@ -8,6 +8,8 @@ use crate::cli::option::{Section, Show};
 use crate::cli::parse::{CommandLine, Syntax, UsageError, parse};
 use crate::get::args::{Group, LowArgs};
 
+mod file_options;
+mod form_options;
 mod manual;
 mod of_curl;
 mod options;

@@ -21,7 +21,7 @@ fn long_name(letter: &str) -> Option<&'static str> {
     Some(name)
 }
 
-const LETTERS: [(&str, &str); 26] = [
+const LETTERS: [(&str, &str); 18] = [
     ("#", "progress-bar"),
     ("0", "http1.0"),
     ("1", "tlsv1"),
@@ -29,25 +29,17 @@ const LETTERS: [(&str, &str); 26] = [
     ("3", "sslv3"),
     ("a", "append"),
     ("B", "use-ascii"),
-    ("C", "continue-at"),
-    ("D", "dump-header"),
-    ("F", "form"),
-    ("J", "remote-header-name"),
     ("K", "config"),
     ("M", "manual"),
-    ("N", "no-buffer"),
     ("P", "ftp-port"),
     ("Q", "quote"),
-    ("R", "remote-time"),
     ("Y", "speed-limit"),
     ("Z", "parallel"),
-    ("j", "junk-session-cookies"),
     ("l", "list-only"),
     ("n", "netrc"),
     ("q", "disable"),
     ("t", "telnet-option"),
     ("y", "speed-time"),
-    ("z", "time-cond"),
 ];
 
 /// What to do instead, and the options that this is for.
@@ -80,16 +72,8 @@ const GROUPS: &[(&str, &str)] = &[
         "capath cert-type key-type pass proxy-capath proxy-cert-type proxy-key-type proxy-pass pinnedpubkey proxy-pinnedpubkey",
     ),
     (
-        "send the body with --data-binary @FILE and its Content-Type with -H",
-        "form form-escape form-string",
-    ),
-    (
-        "crawler-cli find URL --download DIR continues downloads, keeps their times and fetches many files at once",
-        "continue-at parallel parallel-immediate parallel-max remote-name-all remote-time etag-compare etag-save time-cond xattr",
-    ),
-    (
-        "make the directory first, and name the file with -o",
-        "create-dirs create-file-mode output-dir remote-header-name no-clobber clobber remove-on-error",
+        "crawler-cli find URL --download DIR fetches many files at once, and keeps what is known of them",
+        "parallel parallel-immediate parallel-max xattr",
     ),
     (
         "-u gives the credentials; crawler-cli find has --netrc and --netrc-file",
@@ -104,14 +88,9 @@ const GROUPS: &[(&str, &str)] = &[
         "expect100-timeout happy-eyeballs-timeout-ms limit-rate speed-limit speed-time",
     ),
     (
-        "there is no progress meter, and output is not held back",
-        "no-buffer buffer no-progress-meter progress-meter progress-bar styled-output",
+        "there is no progress meter",
+        "no-progress-meter progress-meter progress-bar styled-output",
     ),
-    (
-        "-i or -v shows the header; -w writes its fields",
-        "dump-header",
-    ),
-    ("redirect standard error with 2>", "stderr"),
     (
         "-v shows what is sent and received",
         "libcurl trace trace-ascii trace-time",
@@ -134,10 +113,7 @@ const GROUPS: &[(&str, &str)] = &[
         "connections are as the engine makes them",
         "keepalive-time no-keepalive keepalive tcp-fastopen tcp-nodelay",
     ),
-    (
-        "there is nothing in its place",
-        "hsts ignore-content-length junk-session-cookies raw request-target tr-encoding",
-    ),
+    ("there is nothing in its place", "hsts tr-encoding"),
 ];
 
 #[cfg(test)]
@@ -155,7 +131,7 @@ mod tests {
                 assert!(!rows.any(|row| row.is_named(word.as_bytes())), "{word}");
             }
         }
-        for word in ["--form", "-F", "--form=a", "--no-buffer", "--no-keepalive"] {
+        for word in ["--quote", "-Q", "--quote=a", "--no-keepalive"] {
             assert!(about(word).is_some(), "{word}");
         }
         for word in ["--foo", "--no-foo", "-é", "--", "-"] {

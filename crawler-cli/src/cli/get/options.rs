@@ -3,6 +3,8 @@
 use courser::{Family, TlsVersion};
 
 use super::Args;
+use super::file_options::{CONDITIONS, COOKIES, FILES, FRAMING};
+use super::form_options::FORMS;
 use super::values::{count, duration, integer, push, range, rate, scheme, set, size, tls_version};
 use crate::cli::option::{self, Section, Set, Show, any, file};
 use crate::get::args::Data;
@@ -12,7 +14,7 @@ type Opt = option::Opt<Args>;
 pub(super) const TABLE: &[Section<Args>] = &[
     Section {
         heading: "The request",
-        options: &[REQUEST],
+        options: &[REQUEST, FORMS, COOKIES, CONDITIONS, FRAMING],
     },
     Section {
         heading: "Redirects and retries",
@@ -32,7 +34,7 @@ pub(super) const TABLE: &[Section<Args>] = &[
     },
     Section {
         heading: "The result",
-        options: &[RESULT],
+        options: &[RESULT, FILES],
     },
     Section {
         heading: "Limits",
@@ -126,8 +128,10 @@ const REQUEST: &[Opt] = &[
         args.group.request.path_as_is = on
     })
     .short("Keep /../ and /./ in the path"),
-    Opt::switch(&["-g", "--globoff"], |_, _| ())
-        .short("No effect: {} and [] in URLs are never expanded"),
+    Opt::switch(&["-g", "--globoff"], |args, on| {
+        args.group.request.globoff = on
+    })
+    .short("Take {} and [] in URLs as they are: no globbing"),
     Opt::bytes(&["--url"], &[any("<url>")], |args, v| {
         push(&mut args.group.urls, v)
     })
