@@ -6,9 +6,11 @@ use std::fs;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, UNIX_EPOCH};
 
 use memchr::memmem;
 
@@ -17,13 +19,15 @@ use crate::peer::{Peer, Running, Step};
 /// One thing that both programs do, against peers that behave alike for both.
 ///
 /// In arguments, files and what the peers send, `{A}` is the address of the first peer, `{B}` of the second and so on;
-/// `{Ap}`, `{Bp}` are their ports.
+/// `{Ap}`, `{Bp}` are their ports. In arguments, `{dir}` is the directory that the programs run in.
 #[derive(Clone)]
 pub(crate) struct Scenario {
     pub(crate) name: String,
     peers: Vec<Peer>,
     args: Vec<Vec<u8>>,
     files: Vec<(String, Vec<u8>)>,
+    /// The times of files, in seconds.
+    times: Vec<(String, u64)>,
     environment: Vec<(&'static str, String)>,
     stdin: Vec<u8>,
 }
@@ -35,6 +39,7 @@ impl Scenario {
             peers: Vec::new(),
             args: Vec::new(),
             files: Vec::new(),
+            times: Vec::new(),
             environment: Vec::new(),
             stdin: Vec::new(),
         }
@@ -72,6 +77,12 @@ impl Scenario {
         self
     }
 
+    /// Sets the time of a file.
+    pub(crate) fn time(mut self, name: impl Into<String>, seconds: u64) -> Self {
+        self.times.push((name.into(), seconds));
+        self
+    }
+
     pub(crate) fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.environment.push((name, value.into()));
         self
@@ -101,15 +112,29 @@ impl Scenario {
         let places = Places(running.iter().map(Running::address).collect());
         let _ = cell.set(places.clone());
         for (name, bytes) in &self.files {
-            fs::write(directory.path().join(name), places.fill(bytes)).expect("write a file");
+            let path = directory.path().join(name);
+            let parent = path.parent().expect("a file is in a directory");
+            fs::create_dir_all(parent).expect("make a directory");
+            fs::write(path, places.fill(bytes)).expect("write a file");
         }
+        for (name, seconds) in &self.times {
+            let mut options = fs::File::options();
+            let file = options.append(true).open(directory.path().join(name));
+            let time = UNIX_EPOCH + Duration::from_secs(*seconds);
+            let file = file.expect("open a file");
+            file.set_modified(time).expect("date a file");
+        }
+        let here = directory.path().to_str().expect("a readable path");
         let mut command = Command::new(program);
         command.args(own);
         if !self.uses(LIMITS) {
             command.args(["-m", HANG]);
         }
         command
-            .args(self.args.iter().map(|a| OsString::from_vec(places.fill(a))))
+            .args(self.args.iter().map(|a| {
+                let filled = replace(&places.fill(a), "{dir}", here);
+                OsString::from_vec(filled)
+            }))
             .current_dir(directory.path())
             .env_clear()
             .env("HOME", directory.path())
@@ -128,12 +153,14 @@ impl Scenario {
         let output = child.wait_with_output().expect("wait for the program");
         let received = running.into_iter().map(Running::settle);
         let received = received.map(|peer| {
-            let connections = peer.iter().map(|bytes| ordered(&places.normal(bytes)));
+            let connections = peer
+                .iter()
+                .map(|bytes| ordered(&without_boundaries(&places.normal(bytes))));
             connections.collect()
         });
         Outcome {
             exit: output.status.code(),
-            stdout: places.normal(&output.stdout),
+            stdout: replace(&places.normal(&output.stdout), here, "{dir}"),
             received: received.collect(),
             verbose: ordered(&verbose_lines(&places.normal(&output.stderr))),
             files: self.files_left(directory.path(), &places),
@@ -141,13 +168,40 @@ impl Scenario {
         }
     }
 
+    /// The files that are new or changed, by their paths. Old times and unusual modes stand behind the path.
     fn files_left(&self, directory: &Path, places: &Places) -> BTreeMap<String, Vec<u8>> {
         let mut left = BTreeMap::new();
-        for entry in fs::read_dir(directory).expect("list the directory") {
-            let entry = entry.expect("list the directory");
-            let name = String::from_utf8_lossy(entry.file_name().as_bytes()).into_owned();
-            if !self.files.iter().any(|(given, _)| *given == name) {
-                let bytes = fs::read(entry.path()).unwrap_or_default();
+        for (name, _) in &self.files {
+            if !directory.join(name).exists() {
+                left.insert(format!("{name} removed"), Vec::new());
+            }
+        }
+        let mut directories = vec![directory.to_owned()];
+        while let Some(next) = directories.pop() {
+            for entry in fs::read_dir(next).expect("list the directory") {
+                let path = entry.expect("list the directory").path();
+                let metadata = path.metadata().expect("the metadata of a file");
+                if metadata.is_dir() {
+                    directories.push(path);
+                    continue;
+                }
+                let name = path.strip_prefix(directory).expect("a path below");
+                let mut name = String::from_utf8_lossy(name.as_os_str().as_bytes()).into_owned();
+                let bytes = fs::read(&path).unwrap_or_default();
+                let mut given = self.files.iter().filter(|(given, _)| *given == name);
+                let is_as_given = given.any(|(_, given)| places.fill(given) == bytes);
+                if is_as_given {
+                    continue;
+                }
+                let time = metadata.modified().expect("the time of a file");
+                if time.elapsed().is_ok_and(|age| age > LONG_AGO) {
+                    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+                    name.push_str(&format!(" of {}", seconds.as_secs()));
+                }
+                let mode = metadata.permissions().mode() & 0o777;
+                if mode != 0o644 {
+                    name.push_str(&format!(" mode {mode:o}"));
+                }
                 left.insert(name, without_comments(&places.normal(&bytes)));
             }
         }
@@ -258,6 +312,28 @@ fn ordered(bytes: &[u8]) -> Vec<u8> {
     ordered
 }
 
+/// The boundaries of forms are random: 24 dashes and 16 digits.
+fn without_boundaries(bytes: &[u8]) -> Vec<u8> {
+    const DASHES: &[u8] = b"------------------------";
+    let mut normal = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some(at) = memmem::find(rest, DASHES) {
+        let dashes = rest[at..].iter().take_while(|b| **b == b'-').count();
+        let (before, after) = rest.split_at(at + dashes);
+        normal.extend_from_slice(before);
+        let digits = after.iter().take(16).take_while(|b| b.is_ascii_hexdigit());
+        let digits = digits.count();
+        if digits == 16 {
+            normal.extend_from_slice(b"{boundary}");
+        } else {
+            normal.extend_from_slice(&after[..digits]);
+        }
+        rest = &after[digits..];
+    }
+    normal.extend_from_slice(rest);
+    normal
+}
+
 fn verbose_lines(stderr: &[u8]) -> Vec<u8> {
     let shown = |line: &&[u8]| line.starts_with(b"> ") || line.starts_with(b"< ");
     let lines = stderr.split_inclusive(|b| *b == b'\n').filter(shown);
@@ -273,6 +349,9 @@ fn without_comments(bytes: &[u8]) -> Vec<u8> {
 
 /// Options after which a time-out is no surprise.
 pub(crate) const LIMITS: &[&str] = &["-m", "--connect-timeout", "--retry"];
+
+/// Files of this age were not written by the programs, unless they dated them.
+const LONG_AGO: Duration = Duration::from_secs(3600);
 
 /// Seconds after which a program is held to hang; its exit code, 28, fails the scenario.
 const HANG: &str = "20";

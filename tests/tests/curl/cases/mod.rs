@@ -2,7 +2,13 @@
 
 mod broken;
 mod codings;
+mod conditions;
 mod cookies;
+mod files;
+mod forms;
+mod framing_options;
+mod globs;
+mod local;
 mod output;
 mod proxies;
 mod redirects;
@@ -22,6 +28,12 @@ pub(crate) fn all() -> Vec<Scenario> {
         broken::all(),
         requests::all(),
         output::all(),
+        globs::all(),
+        forms::all(),
+        framing_options::all(),
+        files::all(),
+        conditions::all(),
+        local::all(),
         uploads::all(),
         redirects::all(),
         codings::all(),
@@ -37,7 +49,7 @@ pub(crate) fn all() -> Vec<Scenario> {
 }
 
 /// Options that `get` does not have.
-const PENDING: &[&str] = &["-D", "-z", "-J", "-j", "--http1.0", "-0"];
+const PENDING: &[&str] = &["--http1.0", "-0"];
 
 /// `HTTP/1.1` with these lines, an empty one and this body.
 fn reply(status: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Vec<u8> {
