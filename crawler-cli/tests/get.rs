@@ -51,7 +51,7 @@ fn requests_on_the_wire() {
             ],
         ),
         (
-            &["-A", "", "-H", "Accept:"],
+            &["-g", "-A", "", "-H", "Accept:"],
             "/a|b'\"<>%zz;x=[1]?a=%2f&b={}",
             &[
                 "GET /a|b'\"<>%zz;x=[1]?a=%2f&b={} HTTP/1.1",
@@ -382,6 +382,32 @@ fn a_terminal_gets_no_control_characters_from_heads() {
     assert_eq!(shown, expected);
 }
 
+#[test]
+fn binary_output_goes_to_a_terminal_only_when_told() {
+    let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\na\0b";
+    for (args, code, expected) in [(&[][..], 23, &b""[..]), (&["-o", "-"][..], 0, b"a\0b")] {
+        let (mut master, terminal) = pseudo_terminal();
+        let server = Server::start([vec![Take, Send(bytes.to_vec())]]);
+        let child = command(args, &[&server.url("/")])
+            .stdout(terminal)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut shown = Vec::new();
+        // Without a writer, reading returns an error.
+        let _ = master.read_to_end(&mut shown);
+        let done = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(code), "{stderr}");
+        assert_eq!(shown, expected);
+        assert_eq!(
+            stderr.contains("Use \"--output -\""),
+            code == 23,
+            "{stderr}"
+        );
+    }
+}
+
 // ---------------------------------------------------------------------------------------------- failures
 
 #[test]
@@ -574,7 +600,17 @@ fn a_connection_that_is_never_answered_times_out() {
 fn urls_and_options_that_cannot_be_used() {
     let cases: &[(&[&str], i32, &str)] = &[
         (&["ftp://localhost/"], 1, "\"ftp\" is not supported"),
-        (&["http://[::1/"], 3, "URL: "),
+        (&["http://[::1/"], 3, "http://[::1/: bad range"),
+        (&["-g", "http://[::1/"], 3, "URL: "),
+        (
+            &["http://u:secret@h/{a"],
+            3,
+            "http://h/{a: unmatched brace in URL position 19",
+        ),
+        (&["-C", "5", "-d", "x", "u"], 2, "--continue-at"),
+        (&["-OJi", "u/x"], 2, "cannot be combined"),
+        (&["-F", "abc", "u"], 2, "--form needs name=value"),
+        (&["file:///nonexistent"], 37, "/nonexistent"),
         (&["http://localhost/a b"], 3, "0x20"),
         (&["http://a..b/"], 6, "a part of the host's name is empty"),
         (&["http://u:secret@a..b/"], 6, "http://a..b/: "),

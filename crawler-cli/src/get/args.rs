@@ -10,6 +10,8 @@ use std::time::Duration;
 use courser::Family;
 
 use super::auth::{ProxyAuth, Schemes};
+use super::files::FileArgs;
+use super::form::FormArgs;
 use super::netrc::NetrcArgs;
 use super::protocols::ProtocolArgs;
 use super::rate::Rate;
@@ -46,6 +48,8 @@ pub(crate) struct Global {
     /// The last option that asked for a newer version of HTTP.
     pub(crate) newer_http: Option<&'static str>,
     pub(crate) rate: Option<Rate>,
+    /// `--stderr`
+    pub(crate) stderr: Option<OsString>,
     pub(crate) meter: MeterArgs,
     pub(crate) parallel: ParallelArgs,
 }
@@ -75,6 +79,8 @@ pub(crate) struct Group {
     /// `-T`
     pub(crate) uploads: Vec<OsString>,
     pub(crate) request: RequestArgs,
+    pub(crate) form: FormArgs,
+    pub(crate) files: FileArgs,
     pub(crate) result: ResultArgs,
     pub(crate) cookies: CookieArgs,
     pub(crate) follow: Follow,
@@ -121,6 +127,16 @@ pub(crate) struct RequestArgs {
     pub(crate) http10: bool,
     /// `--expect100-timeout`
     pub(crate) expect_wait: Option<Duration>,
+    /// `-g`: URLs have no globs.
+    pub(crate) globoff: bool,
+    /// `--request-target`
+    pub(crate) target: Option<OsString>,
+    /// `--raw`: the codings of the response stay.
+    pub(crate) raw: bool,
+    /// `--ignore-content-length`
+    pub(crate) ignore_length: bool,
+    /// `-z`, as typed.
+    pub(crate) time: Option<OsString>,
 }
 
 /// Options about the response and its output.
@@ -141,6 +157,8 @@ pub(crate) struct CookieArgs {
     pub(crate) cookies: Vec<OsString>,
     /// `-c`
     pub(crate) jar: Option<OsString>,
+    /// `-j`: session cookies of the files of `-b` are left out.
+    pub(crate) junk_session: bool,
 }
 
 /// Options about connections to servers.

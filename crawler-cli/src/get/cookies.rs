@@ -42,7 +42,10 @@ impl Cookies {
             }
             cookies.keep = true;
             if let Ok(text) = fs::read(typed) {
-                cookie_file::load(jar, &text);
+                match args.junk_session {
+                    true => cookie_file::load_lasting(jar, &text),
+                    false => cookie_file::load(jar, &text),
+                };
             }
         }
         cookies

@@ -83,7 +83,7 @@ impl Snapshot {
     }
 
     /// The line of the meter of transfers at the same time, without its carriage return.
-    pub(super) fn parallel_row(&self, begun: usize, live: usize) -> String {
+    pub(super) fn parallel_row(&self, begun: u64, live: u64) -> String {
         let share = |moved: Moved| match moved.total.filter(|total| *total > 0) {
             Some(total) => format!("{:<3}", percent(moved.now, total)),
             None => "-- ".to_owned(),

@@ -23,20 +23,28 @@
 //! - A nonce of Digest authentication stays with the server that chose it, and of several Digest challenges the first
 //!   that can be answered is. An `Authorization` of `-H` is all that a server gets. `--max-redirs` counts redirects alone.
 //! - A truncated body is an error for every framing that can detect it, and so is a truncated head (exit code 56).
-//! - There is no URL globbing.
 //! - `--limit-rate` holds for a host, and a transfer that is alone has it alone; curl's holds for each transfer of `-Z`.
+//! - A file that a server names with `-J` never replaces a hidden file. `--etag-save` keeps the file of a response
+//!   without an `ETag`.
 
 pub(crate) mod args;
 pub(crate) mod auth;
 mod certificate;
+mod condition;
 mod cookies;
 mod data;
 mod exit;
 mod facts;
+mod field;
+pub(crate) mod files;
+pub(crate) mod form;
+mod glob;
 mod headers;
 mod interface;
 mod link;
+mod local;
 mod meter;
+mod multipart;
 pub(crate) mod netrc;
 mod output;
 mod parallel;
@@ -58,6 +66,8 @@ mod transfer;
 mod upload;
 mod write_out;
 
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
@@ -70,7 +80,7 @@ use args::LowArgs;
 use exit::{Exit, Failure};
 use facts::Facts;
 pub(crate) use output::say;
-use output::{Sink, write_stdout};
+use output::{write_file, write_stdout};
 use plan::{HiArgs, Transfer};
 use progress::Progress;
 use rate::Pacer;
@@ -81,6 +91,11 @@ use crate::crawl::cookie_file;
 
 /// Transfers the URLs and returns curl's exit code for the last transfer.
 pub(crate) fn run(args: LowArgs) -> ExitCode {
+    if let Some(name) = &args.global.stderr
+        && let Err(error) = redirect_stderr(name)
+    {
+        say(&format!("Warning: --stderr {}: {error}", name.display()));
+    }
     let exit = match HiArgs::new(args) {
         Ok(args) => transfer_all(&args),
         Err(failure) => {
@@ -91,8 +106,21 @@ pub(crate) fn run(args: LowArgs) -> ExitCode {
     exit.into()
 }
 
+/// `--stderr`: all messages go to this file; `-` is stdout.
+fn redirect_stderr(name: &OsStr) -> io::Result<()> {
+    if name == "-" {
+        rustix::stdio::dup2_stderr(io::stdout())?;
+    } else {
+        rustix::stdio::dup2_stderr(File::create(name)?)?;
+    }
+    Ok(())
+}
+
 fn transfer_all(args: &HiArgs) -> Exit {
     let global = &args.global;
+    for warning in args.warnings.iter().filter(|_| !global.silent) {
+        say(&format!("Warning: {warning}"));
+    }
     if let Some(option) = global.newer_http
         && !global.silent
     {
@@ -105,14 +133,18 @@ fn transfer_all(args: &HiArgs) -> Exit {
     let mut session = Session::new(global.verbose, global.silent, args.jar.clone(), shared);
     let mut pacer = Pacer::default();
     let mut exit = Exit::Ok;
-    for (urlnum, transfer) in args.transfers.iter().enumerate() {
+    for (urlnum, transfer) in args.transfers() {
+        let transfer = match transfer {
+            Ok(transfer) => transfer,
+            Err(failure) => return not_begun(args, &failure),
+        };
         if let Some(rate) = global.rate {
             thread::sleep(pacer.delay(rate, Instant::now()));
         }
-        let view = args.view(transfer);
+        let view = args.view(&transfer);
         let progress = Progress::new(view, transfer.options.slow, Instant::now());
-        let (facts, outcome) = session.run(transfer, urlnum, progress);
-        let outcome = settle(args, transfer, &facts, outcome);
+        let (facts, outcome) = session.run(&transfer, urlnum, progress);
+        let outcome = settle(args, &transfer, &facts, outcome);
         let (code, ends) = verdict(args, &outcome);
         if ends {
             return code;
@@ -120,6 +152,14 @@ fn transfer_all(args: &HiArgs) -> Exit {
         exit = code;
     }
     exit
+}
+
+/// Prints why a transfer cannot begin. No other one begins after it.
+fn not_begun(args: &HiArgs, failure: &Failure) -> Exit {
+    if !args.global.silent || args.global.show_error {
+        say(&format!("crawler-cli: ({}) {failure}", failure.exit.code()));
+    }
+    failure.exit
 }
 
 /// Prints what is to be said about a transfer that has ended, and returns its outcome.
@@ -166,8 +206,7 @@ fn verdict(args: &HiArgs, outcome: &Result<(), Failure>) -> (Exit, bool) {
 
 /// `-c`: saved after each transfer, so that an interrupted command loses little.
 fn save_cookies(path: &Path, jar: &CookieJar) -> Result<(), Failure> {
-    let mut sink = Sink::new(Some(path.as_os_str()));
-    sink.write(cookie_file::saved(jar).as_bytes())
+    write_file(path, cookie_file::saved(jar).as_bytes())
 }
 
 fn write_out(format: &WriteOut, facts: &Facts) -> Result<(), Failure> {

@@ -4,16 +4,19 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal as _};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::sync::Arc;
 use std::time::Duration;
 
 use courser::CookieJar;
 
 use super::args::{Early, Global, Group, LowArgs};
+use super::condition::read_etag;
 use super::cookies::Cookies;
 use super::data::{FileText, typed_or_file};
 use super::exit::{Exit, Failure};
+use super::files::{FileOptions, remote_name};
+use super::glob::Glob;
 use super::headers::{for_proxy, read_headers};
 use super::netrc::Netrc;
 use super::password;
@@ -24,7 +27,7 @@ use super::request::{Kind, RequestOptions};
 use super::response::OutputOptions;
 use super::retry::Retry;
 use super::settings::Settings;
-use super::target::has_scheme;
+use super::target::{has_scheme, without_credentials};
 use super::upload::Upload;
 use super::write_out::WriteOut;
 
@@ -32,17 +35,42 @@ use super::write_out::WriteOut;
 #[derive(Debug)]
 pub(super) struct HiArgs {
     pub(super) global: Global,
-    pub(super) transfers: Vec<Transfer>,
+    pub(super) sources: Vec<Source>,
     /// The jar that all transfers with `-b` files or `-c` share.
     pub(super) jar: CookieJar,
+    /// What is not as it should be, and no error.
+    pub(super) warnings: Vec<String>,
 }
 
-/// One URL and where its output goes.
+/// One URL of the command line, of which a glob may make many.
+#[derive(Debug)]
+pub(super) struct Source {
+    url: Glob,
+    /// `-T`. Each of these files is sent to each of the URLs.
+    upload: Option<Glob>,
+    output: Output,
+    globs: bool,
+    pub(super) options: Arc<Options>,
+}
+
+/// Where the output of a URL goes.
+#[derive(Debug)]
+enum Output {
+    Stdout,
+    /// `-o`
+    Named(OsString),
+    /// `-O`
+    RemoteName,
+}
+
+/// One transfer and where its output goes.
 #[derive(Debug)]
 pub(super) struct Transfer {
-    /// As typed. It is parsed when the transfer begins.
+    /// Without globs. It is parsed when the transfer begins.
     pub(super) url: OsString,
     pub(super) output: Option<OsString>,
+    /// A header may name the output file (`-O` with `-J`).
+    pub(super) named_by_header: bool,
     pub(super) upload: Option<Upload>,
     pub(super) options: Arc<Options>,
 }
@@ -52,6 +80,7 @@ pub(super) struct Transfer {
 pub(super) struct Options {
     pub(super) request: RequestOptions,
     pub(super) output: OutputOptions,
+    pub(super) files: FileOptions,
     pub(super) max_time: Option<Duration>,
     pub(super) write_out: Option<WriteOut>,
     pub(super) cookies: Cookies,
@@ -78,7 +107,8 @@ impl HiArgs {
             }
             None => {}
         }
-        let mut transfers = Vec::new();
+        let mut sources = Vec::new();
+        let mut warnings = Vec::new();
         let jar = CookieJar::new();
         for mut group in low.groups {
             let urls = std::mem::take(&mut group.urls);
@@ -87,30 +117,53 @@ impl HiArgs {
             let one_method = [
                 group.request.head,
                 !group.request.data.is_empty() && !group.request.get,
+                !group.form.fields.is_empty(),
                 uploads.len() > 0,
             ];
             if one_method.into_iter().filter(|asked| *asked).count() > 1 {
                 return Err(usage(
-                    "you can only select one of POST (-d, --data), PUT (-T, --upload-file) and HEAD (-I, --head)",
+                    "you can only select one of POST (-d, --data), form (-F, --form), PUT (-T, --upload-file) and HEAD (-I, --head)",
+                ));
+            }
+            if group.files.named_by_header && (group.result.include || group.request.head) {
+                return Err(usage(
+                    "showing headers and --remote-header-name cannot be combined",
+                ));
+            }
+            let sends = uploads.len() > 0 || one_method[1] || one_method[2];
+            if group.files.resume.is_some() && sends {
+                return Err(usage(
+                    "--continue-at is for downloads, and not for what is sent",
                 ));
             }
             if group.request.bearer.is_none() {
                 password::complete("host", &mut group.request.user);
             }
             password::complete("proxy", &mut group.proxy.user);
+            let remote_names: Vec<bool> = (0..urls.len())
+                .map(|url| group.files.is_remote_name(url))
+                .collect();
+            let globs = !group.request.globoff;
             let default = group.protocols.default;
-            let options = Arc::new(Options::new(group, &jar)?);
-            for url in urls {
+            let options = Arc::new(Options::new(group, &jar, &mut warnings)?);
+            for (url, remote_name) in urls.into_iter().zip(remote_names) {
                 let output = match outputs.next() {
-                    Some(None) => Some(remote_name(&url)?),
-                    named => named.flatten(),
+                    Some(Some(name)) => Output::Named(name),
+                    Some(None) => Output::RemoteName,
+                    None if remote_name => Output::RemoteName,
+                    None => Output::Stdout,
                 };
-                transfers.push(Transfer {
-                    url: with_scheme(url, default),
+                let upload = uploads.next().map(|name| glob(&name, globs));
+                let source = Source {
+                    url: glob(&with_scheme(url, default), globs)?,
+                    upload: upload.transpose()?,
                     output,
-                    upload: uploads.next().and_then(Upload::new),
+                    globs,
                     options: options.clone(),
-                });
+                };
+                // The first file name is checked before anything is sent.
+                source.transfer(0)?;
+                sources.push(source);
             }
             if outputs.next().is_some() {
                 return Err(usage("more --output than URLs"));
@@ -118,25 +171,43 @@ impl HiArgs {
         }
         Ok(Self {
             global: low.global,
-            transfers,
+            sources,
             jar,
+            warnings,
         })
     }
 }
 
 impl HiArgs {
-    /// Whether the progress of these transfers is shown. As in curl, not beside an answer on a terminal.
-    pub(super) fn shows_progress(&self, transfers: &[Transfer]) -> bool {
-        let to_stdout =
-            |transfer: &Transfer| transfer.output.as_ref().is_none_or(|name| name == "-");
-        !self.global.silent
-            && !self.global.meter.off
-            && !(transfers.iter().any(to_stdout) && io::stdout().is_terminal())
+    /// All transfers, one after the other, with the numbers of their URLs on the command line. Globs are expanded on the way.
+    ///
+    /// # Errors
+    /// [`Exit::Write`] if `-O` finds no file name in a URL.
+    pub(super) fn transfers(&self) -> impl Iterator<Item = (usize, Result<Transfer, Failure>)> {
+        let numbered = self.sources.iter().enumerate();
+        numbered.flat_map(|(urlnum, s)| (0..s.count()).map(move |n| (urlnum, s.transfer(n))))
+    }
+
+    /// How many transfers there are.
+    pub(super) fn count(&self) -> u64 {
+        let counts = self.sources.iter().map(Source::count);
+        counts.fold(0, u64::saturating_add)
+    }
+
+    /// Whether the progress of all transfers together is shown.
+    pub(super) fn shows_joint_progress(&self) -> bool {
+        self.shows_progress(self.sources.iter().any(Source::is_to_stdout))
+    }
+
+    /// Whether progress is shown. As in curl, not beside an answer on a terminal.
+    fn shows_progress(&self, to_stdout: bool) -> bool {
+        !self.global.silent && !self.global.meter.off && !(to_stdout && io::stdout().is_terminal())
     }
 
     /// What shows the progress of a transfer that runs alone.
     pub(super) fn view(&self, transfer: &Transfer) -> View {
-        if !self.shows_progress(std::slice::from_ref(transfer)) {
+        let to_stdout = transfer.output.as_ref().is_none_or(|name| name == "-");
+        if !self.shows_progress(to_stdout) {
             return View::Nothing;
         }
         match self.global.meter.bar {
@@ -160,23 +231,99 @@ fn columns() -> usize {
     columns.unwrap_or(79).clamp(20, 256)
 }
 
+impl Source {
+    /// How many transfers there are.
+    pub(super) fn count(&self) -> u64 {
+        let uploads = self.upload.as_ref().map_or(1, Glob::count);
+        // More than fits is more than anybody can transfer.
+        self.url.count().saturating_mul(uploads)
+    }
+
+    fn is_to_stdout(&self) -> bool {
+        match &self.output {
+            Output::Stdout => true,
+            Output::Named(name) => name == "-",
+            Output::RemoteName => false,
+        }
+    }
+
+    /// The transfer with this number, which is below the count. All URLs of one file to upload come before the next
+    /// file.
+    ///
+    /// # Errors
+    /// [`Exit::Write`] if `-O` finds no file name in the URL.
+    pub(super) fn transfer(&self, n: u64) -> Result<Transfer, Failure> {
+        let urls = self.url.count();
+        let url = self.url.nth(n % urls);
+        let upload = self.upload.as_ref().map(|upload| upload.nth(n / urls).text);
+        let files = &self.options.files;
+        let mut named_by_header = false;
+        let output = match &self.output {
+            Output::Stdout => None,
+            Output::Named(name) if name == "-" => Some(name.clone()),
+            Output::Named(name) if self.globs => {
+                let name = OsString::from_vec(url.fill(name.as_bytes()));
+                Some(files.place(&name).into())
+            }
+            Output::Named(name) => Some(files.place(name).into()),
+            Output::RemoteName => {
+                let name = OsStr::from_bytes(remote_name(&url.text));
+                named_by_header = files.named_by_header;
+                if name.is_empty() && !named_by_header {
+                    let cause = "the URL has no file name for -O";
+                    return Err(Failure::new(Exit::Write, "write", cause));
+                }
+                let is_named = !name.is_empty();
+                Some(if is_named {
+                    files.place(name).into()
+                } else {
+                    OsString::new()
+                })
+            }
+        };
+        Ok(Transfer {
+            url: OsString::from_vec(url.text),
+            output,
+            named_by_header,
+            upload: upload.and_then(|name| Upload::new(OsString::from_vec(name))),
+            options: self.options.clone(),
+        })
+    }
+}
+
+fn glob(typed: &OsStr, globs: bool) -> Result<Glob, Failure> {
+    if !globs {
+        return Ok(Glob::literal(typed.as_bytes()));
+    }
+    Glob::parse(typed.as_bytes()).map_err(|error| {
+        let url = without_credentials(typed.as_bytes());
+        Failure::new(Exit::MalformedUrl, url, error)
+    })
+}
+
 impl Transfer {
     /// The kind of the first request.
     pub(super) fn kind(&self) -> Kind {
-        match (&self.upload, &self.options.request.body) {
-            (Some(_), _) => Kind::Put,
-            (None, Some(_)) => Kind::Post,
-            (None, None) if self.options.request.head_only => Kind::Head,
-            (None, None) => Kind::Get,
+        let request = &self.options.request;
+        match &self.upload {
+            Some(_) => Kind::Put,
+            None if request.body.is_some() || request.form.is_some() => Kind::Post,
+            None if request.head_only => Kind::Head,
+            None => Kind::Get,
         }
     }
 }
 
 impl Options {
-    fn new(group: Group, jar: &CookieJar) -> Result<Self, Failure> {
+    fn new(mut group: Group, jar: &CookieJar, warnings: &mut Vec<String>) -> Result<Self, Failure> {
+        if let Some(name) = &group.files.compared_etag {
+            let etag = read_etag(name, group.files.etag.is_some())?;
+            let header = [b"If-None-Match: ", &etag[..]].concat();
+            group.request.headers.push(OsString::from_vec(header));
+        }
         let proxy_headers = read_headers(&group.proxy.headers)?;
         let user_agent = group.request.user_agent.clone();
-        let request = RequestOptions::new(group.request)?;
+        let request = RequestOptions::new(group.request, &group.form, warnings)?;
         let write_out = match &group.result.write_out {
             Some(typed) => Some(typed_or_file(typed, FileText::WithoutLineEnds)?),
             None => None,
@@ -197,6 +344,7 @@ impl Options {
                 max_filesize: group.result.max_filesize,
             },
             request,
+            files: FileOptions::new(group.files),
             max_time: group.result.max_time,
             write_out: write_out.map(|format| WriteOut::parse(&format)),
             cookies: Cookies::new(&group.cookies, jar),
@@ -222,26 +370,6 @@ fn with_scheme(url: OsString, default: Option<&str>) -> OsString {
     }
 }
 
-/// The file name for `-O`: the last segment of the URL's path as typed.
-fn remote_name(url: &OsStr) -> Result<OsString, Failure> {
-    let url = url.as_bytes();
-    let end = url.iter().position(|b| matches!(b, b'?' | b'#'));
-    let url = &url[..end.unwrap_or(url.len())];
-    let host = url
-        .windows(3)
-        .position(|w| w == b"://")
-        .map_or(0, |at| at + 3);
-    let name = match url[host..].iter().rposition(|b| *b == b'/') {
-        Some(at) => &url[host + at + 1..],
-        None => &[],
-    };
-    if name.is_empty() {
-        let cause = "the URL has no file name for -O";
-        return Err(Failure::new(Exit::Write, "write", cause));
-    }
-    Ok(OsStr::from_bytes(name).to_owned())
-}
-
 pub(super) fn text(typed: OsString, what: &str) -> Result<String, Failure> {
     typed
         .into_string()
@@ -264,27 +392,43 @@ pub(super) mod tests {
         }
     }
 
+    fn outputs(plan: &HiArgs) -> Vec<Option<OsString>> {
+        let all = plan.sources.iter();
+        let all = all.flat_map(|s| (0..s.count()).map(|n| s.transfer(n).unwrap().output));
+        all.collect()
+    }
+
     #[test]
-    fn names_of_files_in_urls() {
-        for (url, name) in [
-            ("http://h/a/b.txt?q=/x#/y", Some("b.txt")),
-            ("h/%20;b", Some("%20;b")),
-            ("http://h/a/", None),
-            ("http://h", None),
-            ("h?a/b", None),
-        ] {
-            let named = remote_name(url.as_ref());
-            assert_eq!(named.as_deref().ok(), name.map(OsStr::new), "{url}");
-        }
+    fn a_url_without_a_file_name_is_refused_for_the_option_o() {
         let failure = plan(&["-O", "http://h/"]).unwrap_err();
         assert_eq!(failure.exit.code(), 23);
     }
 
     #[test]
+    fn outputs_have_what_the_globs_of_their_urls_chose() {
+        let args = ["http://h/{a,b}/[8-9]", "-o", "#2#1", "http://h/{c,d}", "-O"];
+        let names = ["8a", "9a", "8b", "9b", "c", "d"].map(|name| Some(name.into()));
+        assert_eq!(outputs(&plan(&args).unwrap()), names);
+        let literal = plan(&["-g", "http://h/{a,b}", "-o", "#1"]).unwrap();
+        assert_eq!(outputs(&literal), [Some("#1".into())]);
+    }
+
+    #[test]
+    fn each_upload_goes_to_each_url() {
+        let plan = plan(&["-T", "{x,y}", "http://h/[1-2]"]).unwrap();
+        let source = &plan.sources[0];
+        let all = (0..source.count()).map(|n| source.transfer(n).unwrap());
+        let all: Vec<_> = all.map(|t| (t.upload, t.url)).collect();
+        let upload = |name: &str| Upload::new(name.into());
+        let expected = [("x", "1"), ("x", "2"), ("y", "1"), ("y", "2")];
+        let expected = expected.map(|(file, url)| (upload(file), format!("http://h/{url}").into()));
+        assert_eq!(all, expected);
+    }
+
+    #[test]
     fn outputs_go_to_urls_in_order_within_their_group() {
         let plan = plan(&["-o", "a", "u1", "u2", "--next", "u3", "-o", "b"]).unwrap();
-        let outputs: Vec<_> = plan.transfers.iter().map(|t| t.output.as_deref()).collect();
-        assert_eq!(outputs, [Some("a".as_ref()), None, Some("b".as_ref())]);
+        assert_eq!(outputs(&plan), [Some("a".into()), None, Some("b".into())]);
     }
 
     #[test]
@@ -293,7 +437,7 @@ pub(super) mod tests {
             (
                 &["-I", "-d", "x", "u"],
                 2,
-                "options: you can only select one of POST (-d, --data), PUT",
+                "options: you can only select one of POST (-d, --data), form",
             ),
             (
                 &["-o", "a", "-o", "b", "u"],

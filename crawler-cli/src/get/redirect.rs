@@ -77,6 +77,8 @@ pub(super) struct Hop {
     pub(super) followed: u32,
     /// Requests that were sent again because credentials were asked for.
     pub(super) asked: u32,
+    /// `-C`: the first byte to fetch.
+    pub(super) resume_at: u64,
     /// Whether a large body may wait for a 100 (Continue).
     pub(super) waits: bool,
     /// Whether this server may see the user's credentials. Invariant: once false, false for all later hops.
@@ -104,6 +106,7 @@ impl Hop {
             proxy_auth: Auth::new(transfer.options.settings.proxy_schemes()),
             followed: 0,
             asked: 0,
+            resume_at: 0,
             waits: true,
             trusted: true,
             at_first_origin: true,
@@ -146,6 +149,7 @@ impl Hop {
             kind,
             followed: self.followed + 1,
             asked: self.asked,
+            resume_at: self.resume_at,
             waits: self.waits,
             trusted,
             at_first_origin,

@@ -9,9 +9,12 @@ use courser::{Bytes, Codings, Request};
 
 use super::args::RequestArgs;
 use super::auth::{Authorizations, Schemes};
+use super::condition::Condition;
 use super::data::{read_body, read_query};
 use super::exit::Failure;
+use super::form::FormArgs;
 use super::headers::{HeaderRule, read_headers};
+use super::multipart::Form;
 use super::plan::{text, usage};
 use super::progress::{Counted, Progress};
 use super::redirect::Hop;
@@ -45,18 +48,35 @@ pub(super) struct RequestOptions {
     pub(super) auth: Schemes,
     json: bool,
     pub(super) body: Option<Bytes>,
+    /// `-F`
+    pub(super) form: Option<Form>,
+    /// `-z`
+    pub(super) condition: Option<Condition>,
     /// `-G` and `--url-query`: added to the query of the URL.
     pub(super) query: Option<Vec<u8>>,
     /// `-I`: only the head is fetched, with any method.
     pub(super) head_only: bool,
     pub(super) path_as_is: bool,
-    pub(super) compressed: bool,
+    /// Whether `Accept-Encoding` is sent.
+    compressed: bool,
     /// URLs with a user name are refused.
     pub(super) no_user_in_url: bool,
     /// `-0`
     pub(super) http10: bool,
     /// How long the body waits for a response to `Expect: 100-continue`.
     expect_wait: Duration,
+    framing: Framing,
+}
+
+/// How the engine sends the target and reads the response.
+#[derive(Clone, Debug, Default)]
+struct Framing {
+    /// `--request-target`
+    target: Option<String>,
+    /// `--raw`
+    raw: bool,
+    /// `--ignore-content-length`
+    ignore_length: bool,
 }
 
 /// A request to send, without the framing of its body.
@@ -72,13 +92,31 @@ pub(super) struct Composed {
 
 impl RequestOptions {
     /// Checks the options and reads the files that they name.
-    pub(super) fn new(args: RequestArgs) -> Result<Self, Failure> {
+    pub(super) fn new(
+        args: RequestArgs,
+        form: &FormArgs,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, Failure> {
         let method = args.method.map(|method| text(method, "method"));
         let data = read_body(&args.data)?;
         let (data, body) = if args.get { (data, None) } else { (None, data) };
+        let headers = read_headers(&args.headers)?;
+        let form = Form::new(form, custom_type(&headers), warnings)?;
+        let condition = args.time.as_deref().map(|typed| {
+            let condition = Condition::read(typed);
+            if condition.is_none() {
+                let typed = typed.display();
+                warnings.push(format!(
+                    "-z {typed}: no date and no file; there is no condition"
+                ));
+            }
+            condition
+        });
         Ok(Self {
             method: method.transpose()?,
-            headers: read_headers(&args.headers)?,
+            headers,
+            form,
+            condition: condition.flatten(),
             user: args.user.map(OsString::into_vec),
             user_agent: args.user_agent.map(OsString::into_vec),
             referer: args.referer.map(referer).transpose()?,
@@ -94,7 +132,46 @@ impl RequestOptions {
             no_user_in_url: args.no_user_in_url,
             http10: args.http10,
             expect_wait: args.expect_wait.unwrap_or(EXPECT_WAIT),
+            framing: Framing {
+                target: args
+                    .target
+                    .map(|target| text(target, "request target"))
+                    .transpose()?,
+                raw: args.raw,
+                ignore_length: args.ignore_length,
+            },
         })
+    }
+
+    /// Whether content codings are decoded.
+    pub(super) fn decodes(&self) -> bool {
+        self.compressed && !self.framing.raw
+    }
+
+    /// Whether the body has the chunks as received, and the trailers among them.
+    pub(super) fn keeps_chunks(&self) -> bool {
+        self.framing.raw
+    }
+
+    /// Sets on `request` what is not said in its header.
+    pub(super) fn frame(&self, request: &mut Request) {
+        if self.decodes() {
+            request.decode(Codings::all());
+        }
+        if let Some(target) = &self.framing.target {
+            request.send_target(target.clone());
+        }
+        if self.framing.raw {
+            request.keep_chunks();
+        }
+        if self.framing.ignore_length {
+            request.ignore_content_length();
+        }
+    }
+
+    /// `-r`
+    pub(super) fn range(&self) -> Option<&[u8]> {
+        self.range.as_deref()
     }
 
     /// Composes the request of a hop: first the default headers in curl's order, except those that a `-H` replaces or
@@ -116,9 +193,14 @@ impl RequestOptions {
             ("Authorization", authorizations.server),
             (
                 "Range",
-                self.range
-                    .as_ref()
-                    .map(|range| [b"bytes=", &range[..]].concat()),
+                match hop.resume_at {
+                    0 => self
+                        .range
+                        .as_ref()
+                        .map(|range| [b"bytes=", &range[..]].concat()),
+                    _ if hop.kind == Kind::Put => None,
+                    at => Some(format!("bytes={at}-").into_bytes()),
+                },
             ),
             (
                 "User-Agent",
@@ -129,6 +211,10 @@ impl RequestOptions {
                 Some(if self.json { JSON } else { b"*/*" }.to_vec()),
             ),
             ("Referer", self.referer.clone()),
+            match &self.condition {
+                Some(condition) => condition.header(),
+                None => ("If-Modified-Since", None),
+            },
         ];
         let mut headers: Vec<(String, Vec<u8>)> = Vec::new();
         let default = |(name, value): (&str, Option<Vec<u8>>)| {
@@ -153,9 +239,19 @@ impl RequestOptions {
         )));
         let codings = self.compressed.then(|| CODINGS.to_vec());
         headers.extend(default(("Accept-Encoding", codings)));
-        let form = if self.json { JSON } else { FORM };
-        let form = (hop.kind == Kind::Post).then(|| form.to_vec());
-        headers.extend(default(("Content-Type", form)));
+        let form = match &self.form {
+            Some(form) => &form.content_type,
+            None if self.json => JSON,
+            None => FORM,
+        };
+        if hop.kind == Kind::Post && self.form.is_some() {
+            // The form has the type of `-H`, with its boundary.
+            headers.retain(|(name, _)| !name.eq_ignore_ascii_case("Content-Type"));
+            headers.push(("Content-Type".into(), form.to_vec()));
+        } else {
+            let form = (hop.kind == Kind::Post).then(|| form.to_vec());
+            headers.extend(default(("Content-Type", form)));
+        }
         let waits = self.waits(hop, length);
         headers.extend(waits.then(|| ("Expect".to_owned(), EXPECT.to_vec())));
         Composed {
@@ -183,7 +279,7 @@ impl RequestOptions {
         match hop.kind {
             _ if !hop.waits || self.http10 || self.names("Expect", hop) => false,
             Kind::Get | Kind::Head => false,
-            Kind::Post => length.is_some_and(|length| length > EXPECT_ABOVE),
+            Kind::Post => length.is_none_or(|length| length > EXPECT_ABOVE),
             Kind::Put => length != Some(0),
         }
     }
@@ -204,7 +300,6 @@ impl Composed {
         target: String,
         body: Option<&Bytes>,
         upload: Option<OpenUpload>,
-        compressed: bool,
         progress: &Progress,
     ) -> Request {
         let mut request = Request::new(self.method, target);
@@ -215,9 +310,6 @@ impl Composed {
         }
         if self.http10 {
             request.http10();
-        }
-        if compressed {
-            request.decode(Codings::all());
         }
         let length = match (&upload, body) {
             (Some(upload), _) => upload.length(),
@@ -260,6 +352,16 @@ const LARGE_BODY: usize = 64 * 1024;
 /// How long the body waits for a response to `Expect: 100-continue` without `--expect100-timeout`, as in curl.
 const EXPECT_WAIT: Duration = Duration::from_secs(1);
 
+/// The `Content-Type` of `-H`.
+fn custom_type(headers: &[HeaderRule]) -> Option<&[u8]> {
+    headers.iter().find_map(|rule| match rule {
+        HeaderRule::Send(name, value) if name.eq_ignore_ascii_case("Content-Type") => {
+            Some(&value[..])
+        }
+        _ => None,
+    })
+}
+
 fn referer(typed: OsString) -> Result<Vec<u8>, Failure> {
     let typed = typed.into_vec();
     if typed.ends_with(b";auto") {
@@ -287,7 +389,7 @@ mod tests {
 
     fn options(args: &[&str]) -> RequestOptions {
         let mut plan = plan(&[args, &["u"]].concat()).unwrap();
-        let options = std::sync::Arc::into_inner(plan.transfers.remove(0).options);
+        let options = std::sync::Arc::into_inner(plan.sources.remove(0).options);
         options.unwrap().request
     }
 
@@ -297,8 +399,8 @@ mod tests {
     }
 
     fn composed_for(url: &str, args: &[&str]) -> String {
-        let mut plan = plan(&[args, &[url]].concat()).unwrap();
-        let transfer = plan.transfers.remove(0);
+        let plan = plan(&[args, &[url]].concat()).unwrap();
+        let transfer = plan.sources[0].transfer(0).unwrap();
         let target = Target::parse(url.as_bytes(), false).unwrap();
         let mut hop = Hop::first(&transfer, target);
         let keys = Keys::new(&transfer.options.request, &hop, None);
@@ -437,7 +539,7 @@ mod tests {
     fn headers_sent_to_a_proxy() {
         let sent = |args: &[&str]| {
             let plan = plan(&[args, &["-x", "p", "u"]].concat()).unwrap();
-            let headers = plan.transfers[0].options.settings.proxy_headers();
+            let headers = plan.sources[0].options.settings.proxy_headers();
             let lines = headers.iter();
             let lines = lines.map(|(name, value)| format!("{name}: {}", value.escape_ascii()));
             lines.collect::<Vec<_>>().join("\n")
@@ -483,7 +585,7 @@ mod tests {
             };
             let nothing = View::Nothing;
             let progress = Progress::new(nothing, None, std::time::Instant::now());
-            let mut request = composed.request("/".into(), body, None, false, &progress);
+            let mut request = composed.request("/".into(), body, None, &progress);
             let checked = request.encode(&courser::proto::Defaults::new("h", None));
             checked.map(|()| String::from_utf8(request.encoded_head().to_vec()).unwrap())
         };

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use courser::{CallId, Response};
 
+use super::condition::modified;
 use super::exit::{Exit, Failure};
 use super::link::{Link, Piece};
 use super::output::Sink;
@@ -26,6 +27,10 @@ pub(super) struct OutputOptions {
 pub(super) struct Output<'a> {
     pub(super) sink: &'a mut Sink,
     pub(super) options: &'a Options,
+    /// `-C`: the first byte that a GET asked for; otherwise 0.
+    pub(super) resume_at: u64,
+    /// The body was not wanted, because it has not changed (`-z`).
+    pub(super) unchanged: bool,
     /// Bytes of the body written so far.
     pub(super) written: &'a mut u64,
     pub(super) progress: &'a mut Progress,
@@ -34,6 +39,16 @@ pub(super) struct Output<'a> {
 enum Wanted {
     HeadOnly,
     Body,
+    /// A body that is read and dropped.
+    Nothing,
+}
+
+/// Whether a body begins where the output file ends.
+enum Place {
+    Right,
+    /// The body is the file that is there already.
+    Complete,
+    Wrong,
 }
 
 impl Output<'_> {
@@ -51,7 +66,8 @@ impl Output<'_> {
         match self.head(response, proxy_head, is_followed)? {
             _ if is_followed => self.drop_body(link, id, buffer),
             Wanted::HeadOnly => Ok(()),
-            Wanted::Body => self.body(link, id, buffer),
+            Wanted::Body => self.body(link, id, response, buffer),
+            Wanted::Nothing => self.drop_body(link, id, buffer),
         }
     }
 
@@ -68,7 +84,11 @@ impl Output<'_> {
         }
         match self.head(response, proxy_head, is_followed)? {
             Wanted::Body if !is_followed && !response.body().is_empty() => {
-                self.piece(response.body())
+                match self.place(response) {
+                    Place::Right => self.piece(response.body()),
+                    Place::Complete => Ok(()),
+                    Place::Wrong => Err(cannot_resume()),
+                }
             }
             _ => Ok(()),
         }
@@ -76,9 +96,7 @@ impl Output<'_> {
 
     fn proxy_head(&mut self, head: Option<&[u8]>) -> Result<(), Failure> {
         match head {
-            Some(head) if self.options.output.include && self.options.output.show_connect => {
-                self.sink.write_head(head)
-            }
+            Some(head) if self.options.output.show_connect => self.write_head(head),
             _ => Ok(()),
         }
     }
@@ -90,19 +108,23 @@ impl Output<'_> {
         is_followed: bool,
     ) -> Result<Wanted, Failure> {
         self.proxy_head(proxy_head)?;
-        if self.options.output.include {
-            for interim in response.interim() {
-                self.sink.write_head(interim.bytes())?;
-            }
-            self.sink.write_head(response.head())?;
+        for interim in response.interim() {
+            self.write_head(interim.bytes())?;
         }
+        self.write_head(response.head())?;
+        self.sink.name(response.header_all("content-disposition"))?;
+        self.options.files.save_etag(response.header("etag"))?;
         let status = response.status();
+        if self.resume_at > 0 && status == 416 {
+            // The whole body is there already, or the file is longer than the body.
+            return Ok(Wanted::Nothing);
+        }
         if let Some(limit) = self.options.output.max_filesize
             && announced_length(response).is_some_and(|length| length > limit)
         {
             return Err(too_large(limit));
         }
-        if self.options.request.compressed
+        if self.options.request.decodes()
             && !self.options.request.head_only
             && let Some(coding) = unknown_coding(response)
         {
@@ -112,6 +134,10 @@ impl Output<'_> {
         if self.options.output.fail && status >= 400 && !is_followed {
             return Err(http_error(status));
         }
+        if self.is_unchanged(response) {
+            self.unchanged = true;
+            return Ok(Wanted::Nothing);
+        }
         // After a 101 the bytes belong to another protocol.
         Ok(if self.options.request.head_only || status == 101 {
             Wanted::HeadOnly
@@ -120,11 +146,55 @@ impl Output<'_> {
         })
     }
 
+    /// Writes a head where heads go: to the file of `-D`, and with `-i` to the output.
+    pub(super) fn write_head(&mut self, head: &[u8]) -> Result<(), Failure> {
+        self.sink.dump_head(head)?;
+        if self.options.output.include {
+            self.sink.write_head(head)?;
+        }
+        Ok(())
+    }
+
+    /// `-z`: the server has sent the body although it has not changed since.
+    fn is_unchanged(&self, response: &Response) -> bool {
+        let request = &self.options.request;
+        let is_whole = request.range().is_none() && !request.head_only && self.resume_at == 0;
+        let condition = request.condition.filter(|_| is_whole);
+        condition.is_some_and(|c| c.is_unmet(modified(response.header("last-modified"))))
+    }
+
+    fn place(&self, response: &Response) -> Place {
+        let range = response.header("content-range").unwrap_or_default();
+        let start = range.iter().position(u8::is_ascii_digit);
+        let digits = start.map_or(&[][..], |start| &range[start..]);
+        let end = digits.iter().position(|b| !b.is_ascii_digit());
+        let from = std::str::from_utf8(&digits[..end.unwrap_or(digits.len())]);
+        let from: Option<u64> = from.ok().and_then(|digits| digits.parse().ok());
+        if self.resume_at == 0 || from == Some(self.resume_at) {
+            Place::Right
+        } else if announced_length(response) == Some(self.resume_at) {
+            Place::Complete
+        } else {
+            Place::Wrong
+        }
+    }
+
     /// Writes the body as it arrives. Bytes that arrived before an error are written before the error is returned.
-    fn body(&mut self, link: &mut Link, id: CallId, buffer: &mut [u8]) -> Result<(), Failure> {
+    fn body(
+        &mut self,
+        link: &mut Link,
+        id: CallId,
+        response: &Response,
+        buffer: &mut [u8],
+    ) -> Result<(), Failure> {
+        let place = self.place(response);
         loop {
             match link.read_body(id, buffer, None, self.progress)? {
-                Piece::Data(n) => self.piece(&buffer[..n])?,
+                Piece::Data(n) => match place {
+                    Place::Right => self.piece(&buffer[..n])?,
+                    Place::Complete => return Ok(()),
+                    Place::Wrong => return Err(cannot_resume()),
+                },
                 Piece::End(trailers) => return self.trailers(&trailers),
                 Piece::Pending => {}
             }
@@ -147,11 +217,12 @@ impl Output<'_> {
         }
     }
 
-    fn piece(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+    /// Writes a part of the body, up to the limit of `--max-filesize`.
+    pub(super) fn piece(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let limit = self.options.output.max_filesize.unwrap_or(u64::MAX);
         let room = usize::try_from(limit - *self.written).unwrap_or(usize::MAX);
         let fitting = &bytes[..bytes.len().min(room)];
-        self.sink.write(fitting)?;
+        self.sink.write_body(fitting)?;
         *self.written += fitting.len() as u64;
         self.progress.received(fitting.len());
         if fitting.len() < bytes.len() {
@@ -161,11 +232,12 @@ impl Output<'_> {
     }
 
     fn trailers(&mut self, trailers: &[(String, Vec<u8>)]) -> Result<(), Failure> {
-        if self.options.output.include {
-            for (name, value) in trailers {
-                let line = [name.as_bytes(), b": ", value, b"\r\n"].concat();
-                self.sink.write_head(&line)?;
-            }
+        if self.options.request.keeps_chunks() {
+            return Ok(());
+        }
+        for (name, value) in trailers {
+            let line = [name.as_bytes(), b": ", value, b"\r\n"].concat();
+            self.write_head(&line)?;
         }
         Ok(())
     }
@@ -174,6 +246,11 @@ impl Output<'_> {
 pub(super) fn http_error(status: u16) -> Failure {
     let cause = format!("the server answered with status {status}");
     Failure::new(Exit::HttpError, "response", cause)
+}
+
+fn cannot_resume() -> Failure {
+    let cause = "HTTP server doesn't seem to support byte ranges. Cannot resume.";
+    Failure::new(Exit::Range, "response", cause)
 }
 
 fn too_large(limit: u64) -> Failure {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -12,9 +13,11 @@ use courser::{Bytes, Call, CookieJar, Error, ErrorKind, Phase, Response, Sent};
 use url::Host;
 
 use super::auth::Keys;
+use super::condition::modified;
 use super::exit::{Exit, Failure};
 use super::facts::Facts;
 use super::link::Links;
+use super::local;
 use super::output::{Sink, say};
 use super::plan::{Options, Transfer};
 use super::pool::Pool;
@@ -73,12 +76,21 @@ impl Session {
     ) -> (Facts, Result<(), Failure>) {
         self.progress = progress;
         let mut retries = transfer.options.retry.begin(Instant::now());
+        let mut sink = Sink::new(transfer);
         loop {
-            let (mut facts, outcome) = self.run_once(transfer, urlnum);
+            let (mut facts, outcome) = self.run_once(transfer, urlnum, &mut sink);
             facts.retries = transfer.options.retry.limit() - retries.left();
             let Some(delay) = retries.next(Instant::now(), &facts, &outcome) else {
+                let path = sink.path().map(|path| path.to_string_lossy().into_owned());
+                facts.filename = path.or(facts.filename);
+                if outcome.is_err() && transfer.options.files.remove_on_error {
+                    sink.remove();
+                }
                 return (facts, outcome);
             };
+            if let Err(failure) = sink.restart() {
+                return (facts, Err(failure));
+            }
             if !self.silent {
                 let cause = match &outcome {
                     Err(failure) => failure.to_string(),
@@ -93,7 +105,12 @@ impl Session {
         }
     }
 
-    fn run_once(&mut self, transfer: &Transfer, urlnum: usize) -> (Facts, Result<(), Failure>) {
+    fn run_once(
+        &mut self,
+        transfer: &Transfer,
+        urlnum: usize,
+        sink: &mut Sink,
+    ) -> (Facts, Result<(), Failure>) {
         let start = Instant::now();
         let output = transfer.output.as_deref();
         let mut facts = Facts {
@@ -108,7 +125,7 @@ impl Session {
                 .map(|url| String::from_utf8_lossy(url).into_owned()),
             ..Facts::default()
         };
-        let outcome = self.fetch(transfer, start, &mut facts);
+        let outcome = self.fetch(transfer, start, sink, &mut facts);
         facts.times.total = start.elapsed();
         if let Err(failure) = &outcome {
             facts.exit = failure.exit;
@@ -121,12 +138,21 @@ impl Session {
         &mut self,
         transfer: &Transfer,
         start: Instant,
+        sink: &mut Sink,
         facts: &mut Facts,
     ) -> Result<(), Failure> {
         let options = &*transfer.options;
         let typed = transfer.url.as_bytes();
         if options.request.no_user_in_url && has_user(typed) {
             return Err(user_in_url());
+        }
+        let resume_at = options.files.resume_at(sink.path());
+        if resume_at > 0 {
+            sink.append();
+        }
+        if let Some(path) = local::path_of(typed) {
+            options.protocols.check("file", false)?;
+            return self.fetch_file(transfer, &path?, resume_at, sink, facts);
         }
         let mut first = Target::parse(typed, options.request.path_as_is)?;
         if let Some(upload) = &transfer.upload {
@@ -136,14 +162,16 @@ impl Session {
             first.push_query(query);
         }
         let deadline = options.max_time.and_then(|limit| start.checked_add(limit));
-        let mut sink = Sink::new(transfer.output.as_deref());
         options.protocols.check(first.scheme.as_str(), false)?;
+        sink.open_heads()?;
+        options.files.check_etag()?;
         let mut hop = Hop::first(transfer, first.clone());
+        hop.resume_at = resume_at;
         loop {
             if options.request.user.is_none() {
                 options.netrc.amend(&mut hop);
             }
-            let next = self.exchange(transfer, &mut hop, deadline, &mut sink, facts);
+            let next = self.exchange(transfer, &mut hop, deadline, sink, facts);
             self.progress.end(Instant::now());
             let Some(next) = next? else { break };
             let (status, location) = match next {
@@ -182,6 +210,58 @@ impl Session {
                 say(&format!("* Following to {}", hop.target.effective()));
             }
         }
+        if facts.status == 304 {
+            // What is there already stays.
+            return Ok(());
+        }
+        sink.finish()?;
+        if options.files.remote_time
+            && let Some(time) = modified(facts.header("last-modified"))
+        {
+            sink.set_time(time);
+        }
+        Ok(())
+    }
+
+    /// Transfers a local file.
+    fn fetch_file(
+        &mut self,
+        transfer: &Transfer,
+        path: &Path,
+        resume_at: u64,
+        sink: &mut Sink,
+        facts: &mut Facts,
+    ) -> Result<(), Failure> {
+        facts.scheme = "FILE";
+        facts.url_effective.clone_from(&facts.url);
+        facts.method = if transfer.options.request.head_only {
+            "HEAD"
+        } else {
+            "GET"
+        }
+        .into();
+        sink.open_heads()?;
+        self.progress.begin(None, Instant::now());
+        if let Some(upload) = &transfer.upload {
+            let open = self.open(upload)?;
+            facts.method = "PUT".into();
+            return local::store(transfer, path, open, upload.file_name(), facts);
+        }
+        let mut downloaded = 0;
+        let mut output = Output {
+            sink,
+            options: &transfer.options,
+            resume_at,
+            unchanged: false,
+            written: &mut downloaded,
+            progress: &mut self.progress,
+        };
+        let unchanged = local::fetch(transfer, path, resume_at, &mut output, facts);
+        self.progress.end(Instant::now());
+        facts.download_bytes = downloaded;
+        if unchanged? {
+            return Ok(());
+        }
         sink.finish()
     }
 
@@ -209,7 +289,12 @@ impl Session {
         let empty = Bytes::new();
         let upload = match &transfer.upload {
             Some(upload) if hop.kind == Kind::Put && !withheld => Some(self.open(upload)?),
-            _ => None,
+            _ => match &options.request.form {
+                Some(form) if hop.kind == Kind::Post && !withheld => {
+                    Some(OpenUpload::form(form.open()?, self.progress.counts()))
+                }
+                _ => None,
+            },
         };
         let body = match &options.request.body {
             _ if withheld => Some(&empty),
@@ -233,8 +318,8 @@ impl Session {
         let target = hop.target.url();
         facts.proxied = link.is_proxied(&hop.target);
         self.progress.begin(length, Instant::now());
-        let compressed = options.request.compressed;
-        let request = composed.request(target, body, upload, compressed, &self.progress);
+        let mut request = composed.request(target, body, upload, &self.progress);
+        options.request.frame(&mut request);
         let mut call = Call::new(request, std::mem::take(&mut self.response)).streaming(true);
         if let Some(deadline) = deadline {
             call = call.deadline(deadline);
@@ -290,6 +375,11 @@ impl Session {
         let mut output = Output {
             sink,
             options,
+            resume_at: match hop.kind {
+                Kind::Get => hop.resume_at,
+                Kind::Head | Kind::Post | Kind::Put => 0,
+            },
+            unchanged: false,
             written: &mut facts.download_bytes,
             progress: &mut self.progress,
         };
@@ -306,6 +396,10 @@ impl Session {
                 );
                 // A body that has not been read to its end is not needed.
                 link.cancel(done.id);
+                if output.unchanged {
+                    // As if the server had said so, as in curl.
+                    facts.status = 304;
+                }
                 if outcome.is_ok() && self.response.decoded() {
                     // `size_download` counts the bytes as received, before decoding.
                     let announced = announced_length(&self.response);

@@ -1,6 +1,6 @@
 //! `-T`: the file to send, opened again for each request that sends it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use courser::Request;
 
 use super::exit::{Exit, Failure};
+use super::multipart::OpenForm;
 use super::progress::{Counted, Counts};
 use super::target::Target;
 
@@ -28,6 +29,8 @@ pub(super) struct OpenUpload {
 enum Source {
     Stdin,
     File(File, u64),
+    /// `-F`
+    Form(OpenForm),
 }
 
 impl Upload {
@@ -69,20 +72,42 @@ impl Upload {
 
     /// Appends the file name to a URL that ends in `/`, as in curl.
     pub(super) fn name_target(&self, target: &mut Target) {
-        let Self::File(path) = self else { return };
-        let Some(name) = Path::new(path).file_name() else {
-            return;
-        };
-        target.push_file_name(name.as_encoded_bytes());
+        if let Some(name) = self.file_name() {
+            target.push_file_name(name.as_encoded_bytes());
+        }
+    }
+
+    /// `None` for stdin.
+    pub(super) fn file_name(&self) -> Option<&OsStr> {
+        match self {
+            Self::Stdin => None,
+            Self::File(path) => path.file_name(),
+        }
     }
 }
 
 impl OpenUpload {
-    /// The length in bytes; `None` for stdin.
+    /// A form (`-F`).
+    pub(super) fn form(form: OpenForm, counts: Arc<Counts>) -> Self {
+        let source = Source::Form(form);
+        Self { source, counts }
+    }
+
+    /// The length in bytes, if it is known.
     pub(super) fn length(&self) -> Option<u64> {
         match &self.source {
             Source::Stdin => None,
             Source::File(_, length) => Some(*length),
+            Source::Form(form) => form.length,
+        }
+    }
+
+    /// The bytes of the upload.
+    pub(super) fn reader(self) -> Box<dyn io::Read> {
+        match self.source {
+            Source::Stdin => Box::new(Counted::new(io::stdin(), self.counts)),
+            Source::File(file, _) => Box::new(Counted::new(file, self.counts)),
+            Source::Form(form) => Box::new(Counted::new(form.body, self.counts)),
         }
     }
 
@@ -94,6 +119,10 @@ impl OpenUpload {
             Source::File(file, length) => {
                 let length = (!chunked).then_some(length);
                 request.body_stream(Counted::new(file, counts), length)
+            }
+            Source::Form(form) => {
+                let length = form.length.filter(|_| !chunked);
+                request.body_stream(Counted::new(form.body, counts), length)
             }
         };
     }

@@ -21,7 +21,7 @@ use std::time::Duration;
 use super::chunked::{Chunk, ChunkDecoder};
 use super::coding::{self, Bounds, Codings, Decoder};
 use super::head::{self, Framing, HeadScan, TransferEncoding};
-use super::request::{Fill, Outline, RequestKind};
+use super::request::{Fill, Outline, Reading, RequestKind};
 use super::response::decoder_cap;
 use super::{Limits, Request, Response, Version};
 use crate::error::{ErrorKind, LimitExceeded, Misuse, PeerFault, Phase, Sent};
@@ -65,6 +65,7 @@ pub struct Exchange {
     keep_alive_timeout: Option<u32>,
     /// The codings that the request offered, to be decoded in the body.
     codings: Codings,
+    reading: Reading,
     /// Decodes the body; present until the decoded body is complete.
     decoder: Option<Box<Decoder>>,
     stream_buffer: usize,
@@ -211,6 +212,7 @@ impl Exchange {
             stray_body: false,
             keep_alive_timeout: None,
             codings: request.codings(),
+            reading: outline.reading,
             decoder: None,
             stream_buffer: usize::MAX,
             interim: 0,
@@ -400,7 +402,13 @@ impl Exchange {
     ) -> Result<usize, ErrorKind> {
         match &self.recv {
             RecvState::Chunked(_) => self.handle_chunks(input, response, limits),
-            RecvState::Trailers { .. } => self.handle_trailer_bytes(input, response, limits),
+            RecvState::Trailers { .. } => {
+                let used = self.handle_trailer_bytes(input, response, limits)?;
+                if self.reading.keeps_chunks {
+                    self.append_body(&input[..used], response, limits)?;
+                }
+                Ok(used)
+            }
             RecvState::UntilClose => {
                 let before = match &self.decoder {
                     Some(decoder) => decoder.received(),
@@ -616,6 +624,10 @@ impl Exchange {
                 }
                 Ok(RecvState::Chunked(ChunkDecoder::new()))
             }
+            (TransferEncoding::Absent, Some(_)) if self.reading.ignores_length => {
+                self.close.get_or_insert(CloseReason::UntilClose);
+                Ok(RecvState::UntilClose)
+            }
             (TransferEncoding::Absent, Some(0)) => Ok(RecvState::Done),
             (TransferEncoding::Absent, Some(length)) => match self.body_limit(limits) {
                 Some(limit) if length > limit => Err(LimitExceeded::BodyBytes(limit).into()),
@@ -669,7 +681,13 @@ impl Exchange {
             let RecvState::Chunked(decoder) = &mut self.recv else {
                 return Ok(0);
             };
-            match decoder.next(input, &mut pos, limits, limit)? {
+            let begun = pos;
+            let chunk = decoder.next(input, &mut pos, limits, limit)?;
+            if self.reading.keeps_chunks {
+                self.append_body(&input[begun..pos], response, limits)?;
+            }
+            match chunk {
+                Chunk::Data(_) if self.reading.keeps_chunks => {}
                 Chunk::Data(n) => self.append_body(&input[pos - n..pos], response, limits)?,
                 Chunk::More => return Ok(pos),
                 Chunk::Last => break,

@@ -62,6 +62,10 @@ struct Inner {
     has_coding_header: bool,
     /// The codings to decode in the response; `None` for the default.
     codings: Option<Codings>,
+    /// Sent in place of the target; `None` for the target.
+    sent_target: Option<String>,
+    /// How the framing of the response is read.
+    reading: Reading,
     /// The first fault in a header or a trailer.
     invalid: Option<Invalid>,
     /// The head, then a body if it is small, as they go out.
@@ -86,8 +90,18 @@ pub(super) struct Outline {
     pub(super) awaits_continue: bool,
     /// The method is [idempotent](Request::is_idempotent).
     pub(super) idempotent: bool,
+    pub(super) reading: Reading,
     /// Bytes of the request that are in memory.
     pub(super) length: usize,
+}
+
+/// How the framing of a response is read, if not by the rules.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Reading {
+    /// The body of the response keeps its chunks.
+    pub(super) keeps_chunks: bool,
+    /// `Content-Length` does not frame the body of the response.
+    pub(super) ignores_length: bool,
 }
 
 /// The kind of a request, on which the meaning of the response depends.
@@ -128,6 +142,8 @@ impl Request {
             redirected: None,
             has_coding_header: false,
             codings: None,
+            sent_target: None,
+            reading: Reading::default(),
             invalid: None,
             encoded: Vec::new(),
             head_len: 0,
@@ -392,6 +408,34 @@ impl Request {
         self
     }
 
+    /// Sends this in the request line, byte for byte, in place of the target or of the path and query of a URL; also to
+    /// proxies and after redirects. Where the request goes stays as it is.
+    ///
+    /// ```
+    /// use courser::Request;
+    ///
+    /// let mut request = Request::new("OPTIONS", "http://example.com/");
+    /// request.send_target("*");
+    /// ```
+    pub fn send_target(&mut self, target: impl Into<String>) -> &mut Self {
+        self.invalidate().0.sent_target = Some(target.into());
+        self
+    }
+
+    /// Keeps the chunked coding of the response in its body: sizes, extensions and trailers stand among the data, as
+    /// received. The coding is checked all the same.
+    pub fn keep_chunks(&mut self) -> &mut Self {
+        self.invalidate().0.reading.keeps_chunks = true;
+        self
+    }
+
+    /// Reads the body of the response until the server closes the connection, if it has a `Content-Length`: for servers
+    /// that announce wrong lengths.
+    pub fn ignore_content_length(&mut self) -> &mut Self {
+        self.invalidate().0.reading.ignores_length = true;
+        self
+    }
+
     /// The head as it was last encoded, with its empty line; empty if the request was never encoded.
     pub fn encoded_head(&self) -> &[u8] {
         &self.0.encoded[..self.0.head_len]
@@ -470,6 +514,7 @@ impl Request {
             streams: self.has_stream(),
             awaits_continue: self.expects().is_some(),
             idempotent: self.is_idempotent(),
+            reading: self.0.reading,
             length: self.encoded().len() + self.separate_body().len(),
         }
     }
@@ -484,7 +529,13 @@ impl Request {
             None => {}
         }
         check_token(self.0.method.as_bytes(), Part::Method)?;
+        if let Some(target) = &self.0.sent_target {
+            check_bytes(target.as_bytes(), Part::Target, |byte| {
+                byte.is_ascii_graphic()
+            })?;
+        }
         match form {
+            TargetForm::AsGiven if self.0.sent_target.is_some() => {}
             TargetForm::AsGiven => self.check_target()?,
             // Checked when the URL is parsed.
             TargetForm::OfUrl | TargetForm::WholeUrl if self.0.method != "CONNECT" => {}
@@ -534,6 +585,10 @@ impl Request {
             }
         };
         match (&url, self.0.target.as_str()) {
+            _ if self.0.sent_target.is_some() => {
+                let target = self.0.sent_target.as_deref();
+                out.extend_from_slice(target.unwrap_or_default().as_bytes());
+            }
             (Some(url), _) => {
                 if defaults.form == TargetForm::WholeUrl {
                     url.push_origin(out);

@@ -72,6 +72,16 @@ fn outcome_in_every_segmentation(method: &str, input: &[u8], eof: bool, limits: 
             request
         }
         "CONNECT" => Request::new("CONNECT", "example.com:443"),
+        "KEEPS CHUNKS" => {
+            let mut request = Request::get("/");
+            request.keep_chunks();
+            request
+        }
+        "IGNORES LENGTH" => {
+            let mut request = Request::get("/");
+            request.ignore_content_length();
+            request
+        }
         method => Request::new(method, "/"),
     };
     let whole = outcome(request, &[input], eof, limits);
@@ -1150,6 +1160,49 @@ fn folded_and_repeated_headers() {
 // ---- requests
 
 #[test]
+fn framing_that_is_kept_or_ignored_on_request() {
+    let chunked = "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶";
+    check_table(&[
+        (
+            "KEEPS CHUNKS",
+            &format!("{chunked}3;x=y¶abc¶0¶T: 1¶¶"),
+            false,
+            "200 keep \"3;x=y\\r\\nabc\\r\\n0\\r\\nT: 1\\r\\n\\r\\n\" T=1",
+        ),
+        (
+            "KEEPS CHUNKS",
+            &format!("{chunked}3¶abcd"),
+            false,
+            "error Peer(BadChunk) after 200 …",
+        ),
+        (
+            "KEEPS CHUNKS",
+            "HTTP/1.1 200 OK¶Content-Length: 2¶¶hi",
+            false,
+            "200 keep \"hi\"",
+        ),
+        (
+            "IGNORES LENGTH",
+            "HTTP/1.1 200 OK¶Content-Length: 2¶¶hi there",
+            true,
+            "200 UntilClose \"hi there\"",
+        ),
+        (
+            "IGNORES LENGTH",
+            "HTTP/1.1 200 OK¶Content-Length: 0¶¶hi",
+            true,
+            "200 UntilClose \"hi\"",
+        ),
+        (
+            "IGNORES LENGTH",
+            &format!("{chunked}2¶hi¶0¶¶"),
+            false,
+            "200 keep \"hi\"",
+        ),
+    ]);
+}
+
+#[test]
 fn keep_alive_timeout_of_the_server() {
     for (lines, expected) in [
         ("Keep-Alive: timeout=5, max=100", Some(5)),
@@ -1212,6 +1265,7 @@ fn requests_on_the_wire() {
         encoded(&mut request).expect("a valid request")
     };
     let line = "GET /a%2Fb?c=d+e HTTP/1.1¶";
+    assert!(wire(|r| r.send_target("x?y#z")).starts_with("GET x?y#z HTTP/1.1¶Host: example.com¶"));
     for (got, expected) in [
         (
             wire(|r| r),

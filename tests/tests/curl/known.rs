@@ -221,7 +221,7 @@ pub(crate) const KNOWN: &[Known] = &[
     Known {
         why: "curl closes the connection when `-f` ends a transfer; a short body that nobody wants is drained \
               here.",
-        differ: &[(&[Wire], &["output/fail-two"])],
+        differ: &[(&[Wire], &["output/fail-two", "globs/fail-late"])],
     },
     Known {
         why: "A file that cannot be read is an error. curl warns, and sends an empty body.",
@@ -233,7 +233,7 @@ pub(crate) const KNOWN: &[Known] = &[
     },
     Known {
         why: "Sizes of chunks have leading zeros: the engine leaves room for them and fills it in.",
-        differ: &[(&[Wire], &["request/data-chunked"])],
+        differ: &[(&[Wire], &["request/data-chunked", "form-with/chunked"])],
     },
     Known {
         why: "curl sends a body without any framing when told to; the engine frames every body.",
@@ -346,6 +346,7 @@ pub(crate) const KNOWN: &[Known] = &[
                     "cookie/file",
                     "cookie/file-and-text",
                     "cookie/file-deep",
+                    "cookie/file-session",
                     "cookie/kept-several",
                     "cookie/quoted",
                     "cookie/text-two",
@@ -482,7 +483,10 @@ pub(crate) const KNOWN: &[Known] = &[
     },
     Known {
         why: "The peer sends bodies after HEAD: the bytes nobody asked for end the connection.",
-        differ: &[(&[Output, Wire], &["redirect/chain/heads-only"])],
+        differ: &[
+            (&[Output, Wire], &["redirect/chain/heads-only"]),
+            (&[Wire], &["globs/head"]),
+        ],
     },
     Known {
         why: "A file with several gzip members is one body (RFC 1952 §2.2), and what is no part of the coding is an error, 61. curl says 23.",
@@ -771,5 +775,86 @@ pub(crate) const KNOWN: &[Known] = &[
     Known {
         why: "curl 7.88 does not look at `--proxy-pinnedpubkey`.",
         differ: &[(&[Exit, Output, Wire], &["tls/choice/proxy-pin-other"])],
+    },
+    Known {
+        why: "All of the command line is checked before anything is sent.",
+        differ: &[(&[Output, Wire], &["globs/after-good"])],
+    },
+    Known {
+        why: "Percent-encoded bytes have upper-case digits (RFC 3986 §2.1).",
+        differ: &[(
+            &[Wire],
+            &[
+                "glob-upload/globoff",
+                "query/encoded",
+                "query/encoded-file",
+                "query/url-query-post",
+            ],
+        )],
+    },
+    Known {
+        why: "A space of -G is percent-encoded. curl sends it into the URL, and refuses that.",
+        differ: &[(&[Exit, Output, Wire], &["query/file", "query/three"])],
+    },
+    Known {
+        why: "A method for which a body is usual says that there is none.",
+        differ: &[(&[Wire], &["query/method"])],
+    },
+    Known {
+        why: "-G and --url-query both add to the query. curl forgets the second.",
+        differ: &[(&[Wire], &["query/url-query-get"])],
+    },
+    Known {
+        why: "curl adds the header of --etag-compare again for each URL.",
+        differ: &[(&[Wire], &["etag/two-urls"])],
+    },
+    Known {
+        why: "A response without an ETag leaves the file of --etag-save as it is. curl empties the file, and fetches everything the next time.",
+        differ: &[(&[Files], &["etag/unchanged-no-tag"])],
+    },
+    Known {
+        why: "A file whose name a server chose never replaces a hidden file, which other programs may read.",
+        differ: &[(&[Exit, Files], &["header-name/clobber-hidden"])],
+    },
+    Known {
+        why: "A directory is no file to read. curl reads nothing from it, and says nothing.",
+        differ: &[(&[Exit], &["local/directory"])],
+    },
+    Known {
+        why: "A file is created by its first byte. curl creates one that it cannot continue.",
+        differ: &[(&[Files], &["resume-fresh/offset"])],
+    },
+    Known {
+        why: "416 says that the download is complete. curl says so too, but not with -f if the answer has a Content-Range, and it counts the body that it drops.",
+        differ: &[
+            (&[Exit], &["resume/past-end/fail"]),
+            (
+                &[Output],
+                &[
+                    "resume/past-end/end",
+                    "resume/past-end/offset",
+                    "resume/past-end/stdout",
+                ],
+            ),
+        ],
+    },
+    Known {
+        why: "What -w writes to %{stderr} is written where --stderr says. curl writes it to its own standard error, and creates the files of earlier --stderr too.",
+        differ: &[
+            (&[Output], &["messages/dash"]),
+            (&[Files], &["messages/file", "messages/last"]),
+        ],
+    },
+    Known {
+        why: "With --raw, size_download is the size of what is written. curl counts the data in the chunks.",
+        differ: &[(
+            &[Output],
+            &[
+                "raw/chunked/include",
+                "raw/chunks/include",
+                "raw/cut/include",
+                "raw/trailers/include",
+            ],
+        )],
     },
 ];

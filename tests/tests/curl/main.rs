@@ -73,10 +73,7 @@ fn the_same_as_curl() {
 fn compare(scenario: &Scenario, program: &Path, show: bool) -> Result<(), String> {
     let (for_curl, for_get): (&[&str], &[&str]) = match scenario.bare {
         true => (&[], &["get"]),
-        false => (
-            &["-q", "-sS", "-g", "--socks5-basic"],
-            &["get", "-q", "-sS"],
-        ),
+        false => (&["-q", "-sS", "--socks5-basic"], &["get", "-q", "-sS"]),
     };
     let curl = scenario.run(Path::new("curl"), for_curl);
     let get = scenario.run(program, for_get);

@@ -6,9 +6,11 @@ use std::fs;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, UNIX_EPOCH};
 
 use memchr::memmem;
 
@@ -18,7 +20,7 @@ use crate::peer::{Peer, Running, Step};
 /// One thing that both programs do, against peers that behave alike for both.
 ///
 /// In arguments, files, stdin and what the peers send, `{A}` is the address of the first peer, `{B}` of the second and so on;
-/// `{Ap}`, `{Bp}` are their ports.
+/// `{Ap}`, `{Bp}` are their ports. In arguments, `{dir}` is the directory that the programs run in.
 #[derive(Clone)]
 pub(crate) struct Scenario {
     pub(crate) name: String,
@@ -28,6 +30,8 @@ pub(crate) struct Scenario {
     files: Vec<(String, Vec<u8>)>,
     /// A certificate, and the folder in which it gets a name of `c_rehash`.
     hashed: Vec<(String, String)>,
+    /// The times of files, in seconds.
+    times: Vec<(String, u64)>,
     environment: Vec<(&'static str, String)>,
     stdin: Vec<u8>,
     /// The programs get no arguments but the scenario's.
@@ -45,6 +49,7 @@ impl Scenario {
             folders: Vec::new(),
             files: Vec::new(),
             hashed: Vec::new(),
+            times: Vec::new(),
             environment: Vec::new(),
             stdin: Vec::new(),
             bare: false,
@@ -93,6 +98,12 @@ impl Scenario {
     /// Names a certificate in a folder by its subject, as OpenSSL looks for it.
     pub(crate) fn hashed(mut self, certificate: &str, folder: &str) -> Self {
         self.hashed.push((certificate.into(), folder.into()));
+        self
+    }
+
+    /// Sets the time of a file.
+    pub(crate) fn time(mut self, name: impl Into<String>, seconds: u64) -> Self {
+        self.times.push((name.into(), seconds));
         self
     }
 
@@ -155,6 +166,14 @@ impl Scenario {
             let name = directory.path().join(folder).join(format!("{hash}.0"));
             fs::copy(&path, name).expect("copy the certificate");
         }
+        for (name, seconds) in &self.times {
+            let mut options = fs::File::options();
+            let file = options.append(true).open(directory.path().join(name));
+            let time = UNIX_EPOCH + Duration::from_secs(*seconds);
+            let file = file.expect("open a file");
+            file.set_modified(time).expect("date a file");
+        }
+        let here = directory.path().to_str().expect("a readable path");
         let mut command = match self.detached {
             true => {
                 let mut command = Command::new("setsid");
@@ -168,7 +187,10 @@ impl Scenario {
             command.args(["-m", HANG]);
         }
         command
-            .args(self.args.iter().map(|a| OsString::from_vec(places.fill(a))))
+            .args(self.args.iter().map(|a| {
+                let filled = replace(&places.fill(a), "{dir}", here);
+                OsString::from_vec(filled)
+            }))
             .current_dir(directory.path())
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
@@ -190,12 +212,12 @@ impl Scenario {
         let received = received.map(|peer| {
             let connections = peer
                 .iter()
-                .map(|bytes| ordered(&places.normal(&digest::checked(bytes))));
+                .map(|bytes| ordered(&without_boundaries(&places.normal(&digest::checked(bytes)))));
             connections.collect()
         });
         Outcome {
             exit: output.status.code(),
-            stdout: places.normal(&output.stdout),
+            stdout: replace(&places.normal(&output.stdout), here, "{dir}"),
             received: received.collect(),
             verbose: ordered(&verbose_lines(&places.normal(&output.stderr))),
             files: self.files_left(directory.path(), &places),
@@ -203,14 +225,43 @@ impl Scenario {
         }
     }
 
+    /// The files that are new or changed, by their paths. Old times and unusual modes stand behind the path.
     fn files_left(&self, directory: &Path, places: &Places) -> BTreeMap<String, Vec<u8>> {
         let mut left = BTreeMap::new();
-        for entry in fs::read_dir(directory).expect("list the directory") {
-            let entry = entry.expect("list the directory");
-            let name = String::from_utf8_lossy(entry.file_name().as_bytes()).into_owned();
-            let given = self.files.iter().map(|(given, _)| given);
-            if !given.chain(&self.folders).any(|given| *given == name) {
-                let bytes = fs::read(entry.path()).unwrap_or_default();
+        for (name, _) in &self.files {
+            if !directory.join(name).exists() {
+                left.insert(format!("{name} removed"), Vec::new());
+            }
+        }
+        let mut directories = vec![directory.to_owned()];
+        while let Some(next) = directories.pop() {
+            for entry in fs::read_dir(next).expect("list the directory") {
+                let path = entry.expect("list the directory").path();
+                let metadata = path.metadata().expect("the metadata of a file");
+                if metadata.is_dir() {
+                    // A folder of the scenario has what was given, and copies.
+                    if !self.folders.iter().any(|name| path == directory.join(name)) {
+                        directories.push(path);
+                    }
+                    continue;
+                }
+                let name = path.strip_prefix(directory).expect("a path below");
+                let mut name = String::from_utf8_lossy(name.as_os_str().as_bytes()).into_owned();
+                let bytes = fs::read(&path).unwrap_or_default();
+                let mut given = self.files.iter().filter(|(given, _)| *given == name);
+                let is_as_given = given.any(|(_, given)| places.fill(given) == bytes);
+                if is_as_given {
+                    continue;
+                }
+                let time = metadata.modified().expect("the time of a file");
+                if time.elapsed().is_ok_and(|age| age > LONG_AGO) {
+                    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+                    name.push_str(&format!(" of {}", seconds.as_secs()));
+                }
+                let mode = metadata.permissions().mode() & 0o777;
+                if mode != 0o644 {
+                    name.push_str(&format!(" mode {mode:o}"));
+                }
                 left.insert(name, without_comments(&places.normal(&bytes)));
             }
         }
@@ -324,6 +375,28 @@ fn ordered(bytes: &[u8]) -> Vec<u8> {
     ordered
 }
 
+/// The boundaries of forms are random: 24 dashes and 16 digits.
+fn without_boundaries(bytes: &[u8]) -> Vec<u8> {
+    const DASHES: &[u8] = b"------------------------";
+    let mut normal = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some(at) = memmem::find(rest, DASHES) {
+        let dashes = rest[at..].iter().take_while(|b| **b == b'-').count();
+        let (before, after) = rest.split_at(at + dashes);
+        normal.extend_from_slice(before);
+        let digits = after.iter().take(16).take_while(|b| b.is_ascii_hexdigit());
+        let digits = digits.count();
+        if digits == 16 {
+            normal.extend_from_slice(b"{boundary}");
+        } else {
+            normal.extend_from_slice(&after[..digits]);
+        }
+        rest = &after[digits..];
+    }
+    normal.extend_from_slice(rest);
+    normal
+}
+
 fn verbose_lines(stderr: &[u8]) -> Vec<u8> {
     let shown = |line: &&[u8]| line.starts_with(b"> ") || line.starts_with(b"< ");
     let lines = stderr.split_inclusive(|b| *b == b'\n').filter(shown);
@@ -339,6 +412,9 @@ fn without_comments(bytes: &[u8]) -> Vec<u8> {
 
 /// Options after which a time-out is no surprise.
 pub(crate) const LIMITS: &[&str] = &["-m", "--connect-timeout", "--retry", "-y"];
+
+/// Files of this age were not written by the programs, unless they dated them.
+const LONG_AGO: Duration = Duration::from_secs(3600);
 
 /// Seconds after which a program is held to hang; its exit code, 28, fails the scenario.
 const HANG: &str = "20";

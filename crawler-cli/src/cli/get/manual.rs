@@ -19,7 +19,8 @@ pub(crate) fn manual() -> Manual {
 }
 
 const DESCRIPTION: &str = "\
-Each URL is fetched in the order of the command line, or all at the same time with --parallel. Options are also read from a file .curlrc, unless the first argument is -q. The progress is shown on standard error unless the answer is printed on a terminal; -s shows none. A URL without a scheme is an http URL. Options may stand before and after URLs. Letters may be joined: -sSo file means -s -S -o file. --no-NAME switches off the option --NAME if it takes no value.";
+Each URL is fetched in the order of the command line, or all at the same time with --parallel. Options are also read from a file .curlrc, unless the first argument is -q. The progress is shown on standard error unless the answer is printed on a terminal; -s shows none. A URL without a scheme is an http URL. Options may stand before and after URLs. Letters may be joined: -sSo file means -s -S -o file. --no-NAME switches off the option --NAME if it takes no value.\n\
+A URL, and a file of -T, may be many: {a,b} stands for each of its texts, [1-9], [01-10:3] and [a-z] for a range, perhaps with a step. #1 in the name of -o is what the first of them stands for. -g, or a backslash before the bracket, takes them as they are. file:// URLs are local files.";
 
 const ENVIRONMENT: &str = "\
 CURL_HOME, XDG_CONFIG_HOME and HOME are the directories in which .curlrc is searched. http_proxy, https_proxy, all_proxy and no_proxy are used without -x and --noproxy. The authorities to trust are those of Mozilla, as compiled in, unless CURL_CA_BUNDLE or SSL_CERT_FILE names a file with others. SSL_CERT_DIR names a folder of further ones; only the first that is set of CURL_CA_BUNDLE, SSL_CERT_DIR and SSL_CERT_FILE counts, and none with --cacert, --capath or -k. The authorities of the system are often in /etc/ssl/certs/ca-certificates.crt.";
@@ -44,7 +45,9 @@ const STATUSES: &[(&str, &str)] = &[
         "28",
         "A time limit was exceeded, or the transfer was too slow.",
     ),
+    ("33", "The server cannot continue a download."),
     ("35", "The TLS handshake failed."),
+    ("37", "A file:// URL could not be read."),
     ("47", "Too many redirects."),
     ("45", "--interface or --local-port cannot be used."),
     ("52", "The server closed the connection without an answer."),

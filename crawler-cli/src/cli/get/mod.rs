@@ -11,6 +11,8 @@ use crate::get::args::{Group, LowArgs};
 mod auth_options;
 mod config;
 mod connect_options;
+mod file_options;
+mod form_options;
 mod manual;
 mod of_curl;
 mod options;

@@ -21,24 +21,16 @@ fn long_name(letter: &str) -> Option<&'static str> {
     Some(name)
 }
 
-const LETTERS: [(&str, &str); 17] = [
+const LETTERS: [(&str, &str); 9] = [
     ("2", "sslv2"),
     ("3", "sslv3"),
     ("a", "append"),
     ("B", "use-ascii"),
-    ("C", "continue-at"),
-    ("D", "dump-header"),
-    ("F", "form"),
-    ("J", "remote-header-name"),
     ("M", "manual"),
-    ("N", "no-buffer"),
     ("P", "ftp-port"),
     ("Q", "quote"),
-    ("R", "remote-time"),
-    ("j", "junk-session-cookies"),
     ("l", "list-only"),
     ("t", "telnet-option"),
-    ("z", "time-cond"),
 ];
 
 /// What to do instead, and the options that this is for.
@@ -64,26 +56,10 @@ const GROUPS: &[(&str, &str)] = &[
          tlspassword tlsuser",
     ),
     (
-        "send the body with --data-binary @FILE and its Content-Type with -H",
-        "form form-escape form-string",
+        "crawler-cli find URL --download DIR fetches many files, and keeps what is known of them",
+        "xattr",
     ),
-    (
-        "crawler-cli find URL --download DIR continues downloads and keeps their times",
-        "continue-at remote-name-all remote-time etag-compare etag-save time-cond xattr",
-    ),
-    (
-        "make the directory first, and name the file with -o",
-        "create-dirs create-file-mode output-dir remote-header-name no-clobber clobber remove-on-error",
-    ),
-    (
-        "output is not held back, and has no colours",
-        "no-buffer buffer styled-output",
-    ),
-    (
-        "-i or -v shows the header; -w writes its fields",
-        "dump-header",
-    ),
-    ("redirect standard error with 2>", "stderr"),
+    ("output has no colours", "styled-output"),
     (
         "-v shows what is sent and received",
         "libcurl trace trace-ascii trace-time",
@@ -101,10 +77,7 @@ const GROUPS: &[(&str, &str)] = &[
         "the first data of a connection is sent once the connection is there",
         "tcp-fastopen",
     ),
-    (
-        "there is nothing in its place",
-        "hsts ignore-content-length junk-session-cookies raw request-target tr-encoding",
-    ),
+    ("there is nothing in its place", "hsts tr-encoding"),
 ];
 
 #[cfg(test)]
@@ -122,7 +95,7 @@ mod tests {
                 assert!(!rows.any(|row| row.is_named(word.as_bytes())), "{word}");
             }
         }
-        for word in ["--form", "-F", "--form=a", "--no-buffer", "--tr-encoding"] {
+        for word in ["--quote", "-Q", "--quote=a", "--tr-encoding"] {
             assert!(about(word).is_some(), "{word}");
         }
         for word in ["--foo", "--no-foo", "-é", "--", "-"] {

@@ -3,6 +3,8 @@
 use courser::{Family, TlsVersion};
 
 use super::config;
+use super::file_options::{CONDITIONS, COOKIES, FILES, FRAMING};
+use super::form_options::FORMS;
 use super::run_options::{METER, NETRC, PARALLEL, PROTOCOLS, SPEED};
 use super::values::{count, duration, integer, push, range, rate, scheme, set, size, tls_version};
 use super::{Args, auth_options, connect_options, tls_options, version_options};
@@ -16,6 +18,10 @@ pub(super) const TABLE: &[Section<Args>] = &[
         heading: "The request",
         options: &[
             REQUEST,
+            FORMS,
+            COOKIES,
+            CONDITIONS,
+            FRAMING,
             NETRC,
             auth_options::SERVERS,
             version_options::VERSIONS,
@@ -39,7 +45,7 @@ pub(super) const TABLE: &[Section<Args>] = &[
     },
     Section {
         heading: "The result",
-        options: &[RESULT, METER],
+        options: &[RESULT, FILES, METER],
     },
     Section {
         heading: "Limits",
@@ -133,8 +139,10 @@ const REQUEST: &[Opt] = &[
         args.group.request.path_as_is = on
     })
     .short("Keep /../ and /./ in the path"),
-    Opt::switch(&["-g", "--globoff"], |_, _| ())
-        .short("No effect: {} and [] in URLs are never expanded"),
+    Opt::switch(&["-g", "--globoff"], |args, on| {
+        args.group.request.globoff = on
+    })
+    .short("Take {} and [] in URLs as they are: no globbing"),
     Opt::bytes(&["--url"], &[any("<url>")], |args, v| {
         push(&mut args.group.urls, v)
     })

@@ -3,9 +3,15 @@
 mod auth;
 mod broken;
 mod codings;
+mod conditions;
 mod config;
 mod connections;
 mod cookies;
+mod files;
+mod forms;
+mod framing_options;
+mod globs;
+mod local;
 mod netrc;
 mod output;
 mod parallel;
@@ -32,6 +38,12 @@ pub(crate) fn all() -> Vec<Scenario> {
         broken::all(),
         requests::all(),
         output::all(),
+        globs::all(),
+        forms::all(),
+        framing_options::all(),
+        files::all(),
+        conditions::all(),
+        local::all(),
         uploads::all(),
         redirects::all(),
         codings::all(),
@@ -51,13 +63,8 @@ pub(crate) fn all() -> Vec<Scenario> {
         connections::all(),
         tls_choices::all(),
     ];
-    let mut all = subjects.concat();
-    all.retain(|scenario| !scenario.uses(PENDING));
-    all
+    subjects.concat()
 }
-
-/// Options that `get` does not have.
-const PENDING: &[&str] = &["-D", "-z", "-J", "-j"];
 
 /// `HTTP/1.1` with these lines, an empty one and this body.
 fn reply(status: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Vec<u8> {

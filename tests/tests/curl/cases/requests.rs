@@ -113,10 +113,10 @@ fn targets() -> Vec<Scenario> {
     for (name, target) in targets {
         let url = format!("http://{{A}}{target}");
         let format = "|%{url_effective}|%{url}";
-        all.push(case(format!("target/{name}"), &["-w", format, &url]));
+        all.push(case(format!("target/{name}"), &["-g", "-w", format, &url]));
         all.push(case(
             format!("target/{name}/as-is"),
-            &["--path-as-is", "-w", format, &url],
+            &["-g", "--path-as-is", "-w", format, &url],
         ));
     }
     for (name, url) in [

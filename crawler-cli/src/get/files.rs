@@ -1,0 +1,363 @@
+//! The files that transfers leave behind: their names, and by which rules they are created, continued, dated and removed.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::exit::{Exit, Failure};
+use super::output::{write_file, write_head};
+
+/// The options about files, as typed.
+#[derive(Debug, Default)]
+pub(crate) struct FileArgs {
+    /// `--output-dir`
+    pub(crate) directory: Option<OsString>,
+    /// `--create-dirs`
+    pub(crate) create_directories: bool,
+    pub(crate) clobber: Clobber,
+    /// `-J`
+    pub(crate) named_by_header: bool,
+    /// `--remove-on-error`
+    pub(crate) remove_on_error: bool,
+    /// `-R`
+    pub(crate) remote_time: bool,
+    /// `-C`
+    pub(crate) resume: Option<Resume>,
+    /// `-D`
+    pub(crate) heads: Option<OsString>,
+    /// `--etag-save`
+    pub(crate) etag: Option<OsString>,
+    /// `--etag-compare`
+    pub(crate) compared_etag: Option<OsString>,
+    /// `--create-file-mode`
+    pub(crate) mode: Option<u32>,
+    /// The numbers of URLs before which `--remote-name-all` was switched on or off.
+    pub(crate) remote_names: Vec<(usize, bool)>,
+}
+
+impl FileArgs {
+    /// Whether a URL with this number and without `-o` has the output of `-O`.
+    pub(super) fn is_remote_name(&self, url: usize) -> bool {
+        let switches = self.remote_names.iter();
+        let before = switches.filter(|(at, _)| *at <= url);
+        before.last().is_some_and(|(_, on)| *on)
+    }
+}
+
+/// `--clobber`, `--no-clobber`, or neither.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Clobber {
+    /// Existing files are replaced, but not by a name that the server chooses.
+    #[default]
+    Chosen,
+    Always,
+    /// Another name is used: `name.1` up to `name.99`.
+    Never,
+}
+
+/// `-C`: where a transfer goes on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Resume {
+    At(u64),
+    /// `-`: at the end of the output file.
+    AtEnd,
+}
+
+/// The options about files of one group.
+#[derive(Debug, Default)]
+pub(super) struct FileOptions {
+    directory: Option<PathBuf>,
+    create_directories: bool,
+    clobber: Clobber,
+    pub(super) named_by_header: bool,
+    pub(super) remove_on_error: bool,
+    pub(super) remote_time: bool,
+    resume: Option<Resume>,
+    heads: Option<OsString>,
+    /// Whether a transfer has written to the file of `-D`: later transfers append.
+    heads_begun: AtomicBool,
+    etag: Option<OsString>,
+    pub(super) mode: Option<u32>,
+}
+
+impl FileOptions {
+    pub(super) fn new(args: FileArgs) -> Self {
+        Self {
+            directory: args.directory.map(PathBuf::from),
+            create_directories: args.create_directories,
+            clobber: args.clobber,
+            named_by_header: args.named_by_header,
+            remove_on_error: args.remove_on_error,
+            remote_time: args.remote_time,
+            resume: args.resume,
+            heads: args.heads,
+            heads_begun: AtomicBool::new(false),
+            etag: args.etag,
+            mode: args.mode,
+        }
+    }
+
+    /// The path of a file with this name.
+    pub(super) fn place(&self, name: &OsStr) -> PathBuf {
+        let name = Path::new(name);
+        match &self.directory {
+            // A name from the root of the file system is in the directory, too.
+            Some(directory) => directory.join(name.strip_prefix("/").unwrap_or(name)),
+            None => name.to_owned(),
+        }
+    }
+
+    /// How many bytes of the resource are there already, with the output in this file.
+    pub(super) fn resume_at(&self, output: Option<&Path>) -> u64 {
+        match self.resume {
+            None => 0,
+            Some(Resume::At(at)) => at,
+            Some(Resume::AtEnd) => {
+                let metadata = output.and_then(|path| fs::metadata(path).ok());
+                metadata.map_or(0, |metadata| metadata.len())
+            }
+        }
+    }
+
+    /// Creates the output file, or opens it to append to it. Returns its path, which may have got a number.
+    /// `of_server`: the server chose the name.
+    pub(super) fn create(
+        &self,
+        path: &Path,
+        of_server: bool,
+        append: bool,
+    ) -> Result<(File, PathBuf), Failure> {
+        let failed = |error: io::Error| Failure::write(path.display(), &error);
+        if let Some(parent) = path.parent().filter(|_| self.create_directories) {
+            // curl's mode.
+            let made = DirBuilder::new().recursive(true).mode(0o750).create(parent);
+            made.map_err(|error| Failure::write(parent.display(), &error))?;
+        }
+        if append {
+            let file = OpenOptions::new().append(true).create(true).open(path);
+            return Ok((file.map_err(failed)?, path.to_owned()));
+        }
+        // A server shall not replace files that programs read without being told to, such as `.bashrc`.
+        let is_hidden = path
+            .file_name()
+            .is_some_and(|name| name.as_bytes().starts_with(b"."));
+        let replaces = match self.clobber {
+            Clobber::Chosen => !of_server,
+            Clobber::Always => !(of_server && is_hidden),
+            Clobber::Never => false,
+        };
+        if replaces {
+            return Ok((File::create(path).map_err(failed)?, path.to_owned()));
+        }
+        let numbers = match self.clobber {
+            Clobber::Never => 0..=LAST_NUMBER,
+            Clobber::Chosen | Clobber::Always => 0..=0,
+        };
+        let mut error = io::Error::from(io::ErrorKind::AlreadyExists);
+        for number in numbers {
+            let mut name = path.as_os_str().to_owned();
+            if number > 0 {
+                name.push(format!(".{number}"));
+            }
+            match File::create_new(&name) {
+                Ok(file) => return Ok((file, name.into())),
+                Err(other) => error = other,
+            }
+            if error.kind() != io::ErrorKind::AlreadyExists {
+                break;
+            }
+        }
+        Err(failed(error))
+    }
+
+    /// `-D`: where the heads of responses go; `None` without the option.
+    pub(super) fn open_heads(&self) -> Result<Option<Heads>, Failure> {
+        let Some(name) = &self.heads else {
+            return Ok(None);
+        };
+        if name == "-" {
+            return Ok(Some(Heads { file: None }));
+        }
+        let again = self.heads_begun.swap(true, Ordering::Relaxed);
+        let mut options = OpenOptions::new();
+        options
+            .create(true)
+            .append(again)
+            .write(true)
+            .truncate(!again);
+        let file = options.open(name);
+        let file = file.map_err(|error| Failure::write(name.display(), &error))?;
+        Ok(Some(Heads {
+            file: Some((file, name.into())),
+        }))
+    }
+
+    /// `--etag-save`: checks before the request that the file can be written.
+    pub(super) fn check_etag(&self) -> Result<(), Failure> {
+        match &self.etag {
+            Some(name) if name != "-" => {
+                let mut options = OpenOptions::new();
+                let file = options.create(true).append(true).open(name);
+                file.map(drop).map_err(|error| {
+                    Failure::new(
+                        Exit::Read,
+                        "write",
+                        format_args!("{}: {error}", name.display()),
+                    )
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// `--etag-save`: a response without an `ETag` leaves the file as it is.
+    pub(super) fn save_etag(&self, etag: Option<&[u8]>) -> Result<(), Failure> {
+        let (Some(name), Some(etag)) = (&self.etag, etag) else {
+            return Ok(());
+        };
+        let line = [etag.trim_ascii(), b"\n"].concat();
+        write_file(Path::new(name), &line)
+    }
+}
+
+/// Where the heads of responses go besides the output.
+#[derive(Debug)]
+pub(super) struct Heads {
+    /// `None` is stdout.
+    file: Option<(File, PathBuf)>,
+}
+
+impl Heads {
+    pub(super) fn write(&mut self, head: &[u8]) -> Result<(), Failure> {
+        match &mut self.file {
+            None => write_head(head),
+            Some((file, path)) => file
+                .write_all(head)
+                .map_err(|error| Failure::write(path.display(), &error)),
+        }
+    }
+}
+
+/// The file name for `-O`: the last segment of the URL's path as typed; empty without one.
+pub(super) fn remote_name(url: &[u8]) -> &[u8] {
+    let end = url.iter().position(|b| matches!(b, b'?' | b'#'));
+    let url = &url[..end.unwrap_or(url.len())];
+    let host = url
+        .windows(3)
+        .position(|w| w == b"://")
+        .map_or(0, |at| at + 3);
+    match url[host..].iter().rposition(|b| *b == b'/') {
+        Some(at) => &url[host + at + 1..],
+        None => &[],
+    }
+}
+
+/// The file name of a `Content-Disposition` (RFC 6266), without any directory before it; `None` without one. The form
+/// `filename*=` is passed over, as by curl.
+pub(super) fn name_in_header(value: &[u8]) -> Option<&[u8]> {
+    let mut rest = value;
+    let typed = loop {
+        let letter = rest.iter().position(u8::is_ascii_alphabetic)?;
+        rest = &rest[letter..];
+        if let Some(typed) = rest.strip_prefix(b"filename=") {
+            break typed;
+        }
+        let semicolon = rest.iter().position(|b| *b == b';')?;
+        rest = &rest[semicolon..];
+    };
+    let (typed, stop) = match typed {
+        [quote @ (b'"' | b'\''), typed @ ..] => (typed, *quote),
+        typed => (typed, b';'),
+    };
+    let end = typed.iter().position(|b| *b == stop);
+    let typed = &typed[..end.unwrap_or(typed.len())];
+    let start = typed.iter().rposition(|b| matches!(b, b'/' | b'\\'));
+    let name = &typed[start.map_or(0, |at| at + 1)..];
+    let is_name = !matches!(name, b"" | b"." | b"..") && !name.contains(&0);
+    is_name.then_some(name)
+}
+
+/// curl's limit for `--no-clobber`.
+const LAST_NUMBER: u32 = 99;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_in_urls() {
+        for (url, name) in [
+            ("http://h/a/b.txt?q=/x#/y", "b.txt"),
+            ("h/%20;b", "%20;b"),
+            ("http://h/a/", ""),
+            ("http://h", ""),
+            ("h?a/b", ""),
+        ] {
+            assert_eq!(remote_name(url.as_bytes()), name.as_bytes(), "{url}");
+        }
+    }
+
+    #[test]
+    fn names_of_files_in_headers_stay_in_the_directory() {
+        for (value, name) in [
+            ("attachment; filename=\"a b\"; x", Some("a b")),
+            ("attachment; filename=a;b", Some("a")),
+            ("attachment; filename='a;b'", Some("a;b")),
+            ("attachment; filename*=UTF-8''x; filename=y", Some("y")),
+            ("filename=x", Some("x")),
+            ("attachment; filename=\"../../etc/passwd\"", Some("passwd")),
+            ("attachment; filename=\"..\\\\x\"", Some("x")),
+            ("attachment; filename=\"a/..\"", None),
+            ("attachment; filename=\".\"", None),
+            ("attachment; filename=\"a/\"", None),
+            ("attachment; filename=", None),
+            ("attachment", None),
+            ("", None),
+        ] {
+            let found = name_in_header(value.as_bytes());
+            assert_eq!(found, name.map(str::as_bytes), "{value}");
+        }
+    }
+
+    fn options(clobber: Clobber) -> FileOptions {
+        FileOptions::new(FileArgs {
+            clobber,
+            ..FileArgs::default()
+        })
+    }
+
+    #[test]
+    fn who_may_replace_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        for (clobber, name, of_server, left) in [
+            (Clobber::Chosen, "a", false, Some("a")),
+            (Clobber::Chosen, "a", true, None),
+            (Clobber::Always, "a", true, Some("a")),
+            (Clobber::Always, ".a", true, None),
+            (Clobber::Always, ".a", false, Some(".a")),
+            (Clobber::Never, "b", false, Some("b.1")),
+            (Clobber::Never, "b", true, Some("b.2")),
+        ] {
+            let path = dir.path().join(name);
+            fs::write(&path, "old").unwrap();
+            let created = options(clobber).create(&path, of_server, false);
+            let created = created.map(|(_, path)| path).map_err(|f| f.exit.code());
+            let expected = left.map(|name| dir.path().join(name)).ok_or(23);
+            assert_eq!(created, expected, "{clobber:?} {name} {of_server}");
+        }
+    }
+
+    #[test]
+    fn remote_names_hold_for_the_urls_that_follow() {
+        let args = FileArgs {
+            remote_names: vec![(1, true), (3, false)],
+            ..FileArgs::default()
+        };
+        let remote: Vec<bool> = (0..4).map(|url| args.is_remote_name(url)).collect();
+        assert_eq!(remote, [false, true, true, false]);
+    }
+}
