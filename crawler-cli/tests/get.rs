@@ -633,7 +633,6 @@ fn urls_and_options_that_cannot_be_used() {
             2,
             "Content-Length",
         ),
-        (&["-H", "Host:", "127.0.0.1:1"], 2, "Host"),
     ];
     for (args, code, text) in cases {
         let done = run(args, &[]);

@@ -36,6 +36,13 @@ impl TlsSettings {
         Ok(Some(ClientCertificate {
             key: match password {
                 Some(password) => decrypted(key, &password)?,
+                None if is_encrypted(key) => {
+                    let cause = format!(
+                        "client key in {}: it is encrypted; --pass gives its password",
+                        key.display()
+                    );
+                    return Err(Failure::new(Exit::ClientCertificate, "TLS", cause));
+                }
                 None => PemOrDer::File(key.clone()),
             },
             chain: PemOrDer::File(chain),
@@ -193,6 +200,12 @@ fn decrypted(path: &Path, password: &OsStr) -> Result<PemOrDer, Failure> {
     Ok(PemOrDer::Bytes(key.as_bytes().to_vec()))
 }
 
+/// A file that cannot be read is told by the engine.
+fn is_encrypted(path: &Path) -> bool {
+    let bytes = read_limited(path).unwrap_or_default();
+    memchr::memmem::find(&bytes, ENCRYPTED.as_bytes()).is_some()
+}
+
 fn is_pem(bytes: &[u8]) -> bool {
     memchr::memmem::find(bytes, b"-----BEGIN ").is_some()
 }
@@ -307,6 +320,16 @@ mod tests {
                 }
             }
         };
+        let without = |key: &[u8]| {
+            fs::write(dir.path().join("key"), key).unwrap();
+            let settings = TlsSettings {
+                certificate: Some(dir.path().join("key").into()),
+                ..TlsSettings::default()
+            };
+            settings.client().map(|_| ()).map_err(|f| f.to_string())
+        };
+        assert!(without(pem.as_bytes()).unwrap_err().contains("--pass"));
+        assert_eq!(without(key.serialize_pem().as_bytes()), Ok(()));
         let with_more = format!("text before\n{}text after\n", *pem);
         assert_eq!(read(with_more.as_bytes(), "pw"), Ok(Some(der.clone())));
         assert_eq!(read(secret.as_bytes(), "pw"), Ok(Some(der)));
