@@ -380,3 +380,54 @@ fn a_password_is_asked_for_without_echo() {
     let _ = master.read_to_end(&mut echoed);
     assert!(!String::from_utf8_lossy(&echoed).contains("secret"));
 }
+
+#[test]
+fn a_trace_has_all_but_secrets() {
+    let server = Script::start(|_| response(200, "", "hello"));
+    let url = server.url("/");
+    let request = ["-s", "-u", "me:secret", "-d", "a=1", &url];
+    let text = stderr(&output(get(
+        &[&["--trace-ascii", "%"][..], &request].concat()
+    )));
+    for part in [
+        "== Info:   Trying 127.0.0.1:",
+        "\n=> Send header, ",
+        "\n0000: POST / HTTP/1.1\n",
+        ": Authorization: Basic ***\n",
+        "\n=> Send data, 3 bytes (0x3)\n0000: a=1\n",
+        "\n<= Recv header, 16 bytes (0x10)\n0000: HTTP/1.1 200 X\n",
+        "\n<= Recv header, 2 bytes (0x2)\n0000: \n<= Recv data, 5 bytes (0x5)\n0000: hello\n",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+    assert!(
+        !text.contains("secret") && !text.contains("bWU6c2VjcmV0"),
+        "{text}"
+    );
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("trace");
+    let name = file.to_str().expect("a path");
+    let done = output(get(&["-sv", "--trace", name, &url]));
+    assert_eq!(
+        (stdout(&done), stderr(&done)),
+        ("hello".into(), String::new())
+    );
+    let text = std::fs::read_to_string(&file).expect("written");
+    let row = "0000: 68 65 6c 6c 6f                                  hello\n";
+    assert!(text.ends_with(&format!("5 bytes (0x5)\n{row}")), "{text}");
+    let failed = output(get(&["--trace", "/nonexistent/x", &url]));
+    assert_eq!(failed.status.code(), Some(23));
+}
+
+#[test]
+fn each_line_of_a_trace_can_have_its_time() {
+    let server = Script::start(|_| response(200, "", "hello"));
+    let text = stderr(&output(get(&["-sv", "--trace-time", &server.url("/")])));
+    assert!(text.contains(" < HTTP/1.1 200 X\n"), "{text}");
+    let line = |line: &str| {
+        let (time, rest) = line.split_at_checked(15)?;
+        let shape = time.replace(|c: char| c.is_ascii_digit(), "0");
+        Some(shape == "00:00:00.000000" && rest.starts_with(' '))
+    };
+    assert!(text.lines().all(|l| line(l) == Some(true)), "{text}");
+}

@@ -44,6 +44,9 @@ pub(crate) struct Global {
     pub(crate) silent: bool,
     pub(crate) show_error: bool,
     pub(crate) verbose: bool,
+    /// `--trace` and `--trace-ascii`: where to.
+    pub(crate) trace: Option<(TraceForm, OsString)>,
+    pub(crate) trace_time: bool,
     pub(crate) fail_early: bool,
     /// The last option that asked for a newer version of HTTP.
     pub(crate) newer_http: Option<&'static str>,
@@ -52,6 +55,13 @@ pub(crate) struct Global {
     pub(crate) stderr: Option<OsString>,
     pub(crate) meter: MeterArgs,
     pub(crate) parallel: ParallelArgs,
+}
+
+/// How bytes are shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TraceForm {
+    Hex,
+    Ascii,
 }
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -21,7 +21,7 @@ use super::exit::{Exit, Failure};
 use super::pool::Pool;
 use super::progress::Progress;
 use super::settings::{ForProxies, Settings};
-use super::show;
+use super::show::Trace;
 use super::target::Target;
 
 /// A client of the engine with the settings of one group. The proxies are kept to answer [`Link::is_proxied`].
@@ -294,7 +294,7 @@ fn block_on<T>(
 /// The open clients.
 pub(super) struct Links {
     open: Vec<OpenLink>,
-    verbose: bool,
+    trace: Trace,
     pool: Option<Arc<Pool>>,
     observed: Arc<Mutex<Observed>>,
 }
@@ -324,11 +324,11 @@ pub(super) struct Observed {
 }
 
 impl Links {
-    /// No client is open yet. `verbose` is `-v`. The clients are those of the pool, if there is one.
-    pub(super) fn new(verbose: bool, pool: Option<Arc<Pool>>) -> Self {
+    /// No client is open yet. The clients are those of the pool, if there is one.
+    pub(super) fn new(trace: Trace, pool: Option<Arc<Pool>>) -> Self {
         Self {
             open: Vec::new(),
-            verbose,
+            trace,
             pool,
             observed: Arc::default(),
         }
@@ -433,11 +433,9 @@ impl Links {
     }
 
     fn observer(&self, insecure: bool) -> Observer {
-        let (verbose, observed) = (self.verbose, Arc::clone(&self.observed));
+        let (trace, observed) = (self.trace.clone(), Arc::clone(&self.observed));
         Observer::new(move |event| {
-            if verbose {
-                show::event(event, insecure);
-            }
+            trace.event(event, insecure);
             let mut observed = lock(&observed);
             match event {
                 ObserverEvent::Resolved { .. } => observed.resolved = Some(Instant::now()),

@@ -9,7 +9,7 @@
 //! Deliberate differences from curl:
 //! - Nothing is sent before the whole command line is checked and every file named in it is read. A file that cannot be
 //!   read is exit code 26, never an empty body.
-//! - Credentials appear in no message, no `-v` line and no `-w` variable.
+//! - Credentials appear in no message, no line of `-v` and `--trace`, and no `-w` variable.
 //! - `--max-filesize` also limits bodies without an announced length: the transfer ends at the limit.
 //! - These are usage errors: a header line without a colon, bytes that would break the framing of the request, and more
 //!   `-o` than URLs.
@@ -33,6 +33,7 @@ mod certificate;
 mod condition;
 mod cookies;
 mod data;
+mod dump;
 mod exit;
 mod facts;
 mod field;
@@ -84,6 +85,7 @@ use output::{write_file, write_stdout};
 use plan::{HiArgs, Transfer};
 use progress::Progress;
 use rate::Pacer;
+use show::Trace;
 use transfer::{Session, SharedState};
 use write_out::WriteOut;
 
@@ -126,11 +128,18 @@ fn transfer_all(args: &HiArgs) -> Exit {
     {
         say(&format!("Warning: {option}: HTTP/1.1 is used"));
     }
+    let trace = match Trace::new(global) {
+        Ok(trace) => trace,
+        Err(failure) => {
+            say(&format!("crawler-cli: ({}) {failure}", failure.exit.code()));
+            return failure.exit;
+        }
+    };
     if global.parallel.on {
-        return parallel::transfer_all(args);
+        return parallel::transfer_all(args, &trace);
     }
     let shared = SharedState::default();
-    let mut session = Session::new(global.verbose, global.silent, args.jar.clone(), shared);
+    let mut session = Session::new(trace, global.silent, args.jar.clone(), shared);
     let mut pacer = Pacer::default();
     let mut exit = Exit::Ok;
     for (urlnum, transfer) in args.transfers() {

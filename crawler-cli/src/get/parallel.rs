@@ -1,5 +1,6 @@
 //! `-Z`: transfers at the same time. Each runs on a thread of its own, as it does alone; the engine's client serves all
-//! of them, with its limits on connections. Errors and `-w` are printed by the main thread, one transfer at a time.
+//! of them, with its limits on connections. Errors and `-w` are printed for one transfer at a time, before its thread
+//! begins the next one.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -8,21 +9,21 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::exit::{Exit, Failure};
-use super::facts::Facts;
 use super::meter::{Moved, PARALLEL_HEADER, Snapshot, per_second};
 use super::plan::{HiArgs, Transfer};
 use super::pool::Pool;
 use super::progress::{Counts, Progress, View, draw};
 use super::rate::Pacer;
+use super::show::Trace;
 use super::transfer::{Session, SharedState};
 use super::{not_begun, settle, verdict};
 
 /// Runs all transfers, at most as many at a time as `--parallel-max`. The exit code is that of the transfer that failed
 /// last; with `--fail-early`, of the one that failed first.
-pub(super) fn transfer_all(args: &HiArgs) -> Exit {
+pub(super) fn transfer_all(args: &HiArgs, trace: &Trace) -> Exit {
     let global = &args.global;
     let shared = SharedState {
-        pool: Some(Arc::new(Pool::new(global.verbose))),
+        pool: Some(Arc::new(Pool::new(trace.clone()))),
         ..SharedState::default()
     };
     let most = global.parallel.most.unwrap_or(USUALLY_AT_ONCE);
@@ -35,62 +36,43 @@ pub(super) fn transfer_all(args: &HiArgs) -> Exit {
         stop: Arc::new(AtomicBool::new(false)),
         pacer: Mutex::default(),
         moved: Mutex::default(),
+        verdicts: Mutex::default(),
     };
-    let (sender, results) = channel();
+    // Nothing is sent: the end of the last thread disconnects the channel.
+    let (running, ends) = channel::<()>();
     thread::scope(|scope| {
         for _ in 0..most.min(usize::try_from(count).unwrap_or(usize::MAX)) {
-            let (shared, sender, jobs) = (shared.clone(), sender.clone(), &jobs);
+            let (shared, running, jobs) = (shared.clone(), running.clone(), &jobs);
             scope.spawn(move || {
                 let jar = args.jar.clone();
-                let mut session = Session::new(global.verbose, global.silent, jar, shared);
-                while let Some(done) = jobs.next(&mut session) {
-                    // The main thread receives until all senders are gone.
-                    let _ = sender.send(done);
-                }
+                let mut session = Session::new(trace.clone(), global.silent, jar, shared);
+                while jobs.run_next(&mut session) {}
+                drop(running);
             });
         }
-        drop(sender);
+        drop(running);
         let mut meter = args.shows_joint_progress().then(|| Meter::new(&jobs));
-        let mut exit = Exit::Ok;
-        let mut first = None;
-        loop {
-            let limit = meter.as_ref().map_or(Duration::MAX, |_| UPDATE);
-            let done = match results.recv_timeout(limit) {
-                Ok(done) => done,
-                Err(RecvTimeoutError::Timeout) => {
-                    if let Some(meter) = &mut meter {
-                        meter.update();
-                    }
-                    continue;
-                }
-                Err(RecvTimeoutError::Disconnected) => break,
-            };
-            let (code, ends) = match *done {
-                Done::Ended(transfer, facts, outcome) => {
-                    let outcome = settle(args, &transfer, &facts, outcome);
-                    verdict(args, &outcome)
-                }
-                Done::NotBegun(failure) => (not_begun(args, &failure), true),
-            };
-            if code != Exit::Ok {
-                exit = code;
-            }
-            if ends {
-                first.get_or_insert(code);
-                jobs.stop.store(true, Ordering::Relaxed);
+        let limit = meter.as_ref().map_or(Duration::MAX, |_| UPDATE);
+        while ends.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+            if let Some(meter) = &mut meter {
+                meter.update();
             }
         }
         if let Some(meter) = &mut meter {
             meter.end();
         }
-        first.unwrap_or(exit)
-    })
+    });
+    let verdicts = lock(&jobs.verdicts);
+    verdicts.ending.unwrap_or(verdicts.last)
 }
 
-/// What became of a transfer.
-enum Done {
-    Ended(Transfer, Facts, Result<(), Failure>),
-    NotBegun(Failure),
+/// The exit codes of the transfers so far.
+#[derive(Default)]
+struct Verdicts {
+    /// Of the failure that came last.
+    last: Exit,
+    /// Of the failure that ended all transfers.
+    ending: Option<Exit>,
 }
 
 /// The transfers that have not begun, with the numbers of their URLs.
@@ -106,6 +88,7 @@ struct Jobs<'a> {
     stop: Arc<AtomicBool>,
     pacer: Mutex<Pacer>,
     moved: Mutex<AllMoved>,
+    verdicts: Mutex<Verdicts>,
 }
 
 /// What transfers have moved.
@@ -117,17 +100,21 @@ struct AllMoved {
 }
 
 impl Jobs<'_> {
-    /// Runs the next transfer. `None` if there is none.
-    fn next(&self, session: &mut Session) -> Option<Box<Done>> {
+    /// Runs the next transfer. False if there is none.
+    fn run_next(&self, session: &mut Session) -> bool {
         if self.stop.load(Ordering::Relaxed) {
-            return None;
+            return false;
         }
-        let (urlnum, transfer) = lock(&self.waiting).next()?;
+        let Some((urlnum, transfer)) = lock(&self.waiting).next() else {
+            return false;
+        };
         let transfer = match transfer {
             Ok(transfer) => transfer,
             Err(failure) => {
-                self.stop.store(true, Ordering::Relaxed);
-                return Some(Box::new(Done::NotBegun(failure)));
+                let mut verdicts = lock(&self.verdicts);
+                let code = not_begun(self.args, &failure);
+                self.note(&mut verdicts, code, true);
+                return false;
             }
         };
         self.begun.fetch_add(1, Ordering::Relaxed);
@@ -146,11 +133,22 @@ impl Jobs<'_> {
         add(&mut moved.ended, &counts);
         drop(moved);
         self.ended.fetch_add(1, Ordering::Relaxed);
-        // At once, so that this thread begins no other transfer.
-        if verdict(self.args, &outcome).1 {
+        let mut verdicts = lock(&self.verdicts);
+        let outcome = settle(self.args, &transfer, &facts, outcome);
+        let (code, ends) = verdict(self.args, &outcome);
+        self.note(&mut verdicts, code, ends);
+        true
+    }
+
+    /// Notes how a transfer has ended, and whether all others end with it.
+    fn note(&self, verdicts: &mut Verdicts, code: Exit, ends: bool) {
+        if code != Exit::Ok {
+            verdicts.last = code;
+        }
+        if ends {
+            verdicts.ending.get_or_insert(code);
             self.stop.store(true, Ordering::Relaxed);
         }
-        Some(Box::new(Done::Ended(transfer, facts, outcome)))
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -176,11 +174,6 @@ fn add(all: &mut Snapshot, counts: &Counts) {
     let one = counts.snapshot();
     add(&mut all.download, one.download);
     add(&mut all.upload, one.upload);
-}
-
-/// A panic of another thread ends the program.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The meter of all transfers.
@@ -227,6 +220,11 @@ impl<'m, 'a> Meter<'m, 'a> {
         let live = begun.saturating_sub(self.jobs.ended.load(Ordering::Relaxed));
         draw(&format!("\r{}", snapshot.parallel_row(begun, live)));
     }
+}
+
+/// What the locks hold is whole at any time, also after a panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Transfers at a time without `--parallel-max`, as in curl.

@@ -9,11 +9,11 @@ use courser::{Client, Observer, Proxies, Shared, SharedConfig};
 use super::exit::Failure;
 use super::link;
 use super::settings::Settings;
-use super::show;
+use super::show::Trace;
 
 pub(super) struct Pool {
     open: Mutex<Vec<Open>>,
-    verbose: bool,
+    trace: Trace,
 }
 
 struct Open {
@@ -25,11 +25,11 @@ struct Open {
 }
 
 impl Pool {
-    /// No client is open yet. `verbose` is `-v`.
-    pub(super) fn new(verbose: bool) -> Self {
+    /// No client is open yet.
+    pub(super) fn new(trace: Trace) -> Self {
         Self {
             open: Mutex::default(),
-            verbose,
+            trace,
         }
     }
 
@@ -44,12 +44,8 @@ impl Pool {
         if let Some(open) = open.iter().find(fits) {
             return Ok((open.client.clone(), open.proxies.clone()));
         }
-        let (verbose, insecure) = (self.verbose, settings.tls.insecure);
-        let observer = Observer::new(move |event| {
-            if verbose {
-                show::event(event, insecure);
-            }
-        });
+        let (trace, insecure) = (self.trace.clone(), settings.tls.insecure);
+        let observer = Observer::new(move |event| trace.event(event, insecure));
         let (config, proxies) = link::config(settings, secure, None, observer)?;
         let name_servers = settings.name_servers.clone();
         let threads = SharedConfig {

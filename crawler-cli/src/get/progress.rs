@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::args::SpeedArgs;
 use super::exit::{Exit, Failure};
 use super::meter::{HEADER, Moved, Snapshot, per_second, unknown_bar};
+use super::show::{Trace, Way};
 
 /// The progress of one transfer.
 pub(super) struct Progress {
@@ -286,22 +287,39 @@ impl Counts {
     }
 }
 
-/// The source of a request's body, which counts its bytes.
+/// What happens to the bytes of a body that are sent: they are counted, and shown by `--trace`.
+pub(super) struct Counter {
+    pub(super) counts: Arc<Counts>,
+    pub(super) trace: Trace,
+    /// Whether a count is of interest while the body is sent.
+    pub(super) is_used: bool,
+}
+
+impl Counter {
+    /// Whether a body in memory of this length is to be read piece by piece.
+    pub(super) fn watches(&self, length: usize) -> bool {
+        self.trace.has_bodies() || (self.is_used && length > LARGE_BODY)
+    }
+}
+
+/// The source of a request's body, with its counter.
 pub(super) struct Counted<R> {
     source: R,
-    counts: Arc<Counts>,
+    counter: Counter,
 }
 
 impl<R> Counted<R> {
-    pub(super) fn new(source: R, counts: Arc<Counts>) -> Self {
-        Self { source, counts }
+    pub(super) fn new(source: R, counter: Counter) -> Self {
+        Self { source, counter }
     }
 }
 
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.source.read(buffer)?;
-        self.counts.sent.fetch_add(count as u64, Ordering::Relaxed);
+        let Counter { counts, trace, .. } = &self.counter;
+        counts.sent.fetch_add(count as u64, Ordering::Relaxed);
+        trace.data(Way::Out, &buffer[..count]);
         Ok(count)
     }
 }
@@ -310,6 +328,9 @@ impl<R: Read> Read for Counted<R> {
 pub(super) fn draw(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
+
+/// Larger bodies in memory, in bytes, are counted while they are sent.
+const LARGE_BODY: usize = 64 * 1024;
 
 /// A number of bytes that is not known.
 const UNKNOWN: u64 = u64::MAX;

@@ -16,7 +16,7 @@ use super::form::FormArgs;
 use super::headers::{HeaderRule, read_headers};
 use super::multipart::Form;
 use super::plan::{text, usage};
-use super::progress::{Counted, Progress};
+use super::progress::{Counted, Counter};
 use super::redirect::Hop;
 use super::upload::OpenUpload;
 
@@ -300,7 +300,7 @@ impl Composed {
         target: String,
         body: Option<&Bytes>,
         upload: Option<OpenUpload>,
-        progress: &Progress,
+        counter: Counter,
     ) -> Request {
         let mut request = Request::new(self.method, target);
         request.no_user_agent();
@@ -330,11 +330,10 @@ impl Composed {
             }
         }
         match (upload, body) {
-            (Some(upload), _) => upload.fill(&mut request, chunked),
-            // A large body takes time, in which the progress counts.
-            (None, Some(body)) if chunked || (progress.is_watched() && body.len() > LARGE_BODY) => {
+            (Some(upload), _) => upload.fill(&mut request, chunked, counter),
+            (None, Some(body)) if chunked || counter.watches(body.len()) => {
                 let length = (!chunked).then_some(body.len() as u64);
-                let source = Counted::new(Cursor::new(body.clone()), progress.counts());
+                let source = Counted::new(Cursor::new(body.clone()), counter);
                 request.body_stream(source, length);
             }
             (None, Some(body)) => {
@@ -345,9 +344,6 @@ impl Composed {
         request
     }
 }
-
-/// Larger bodies, in bytes, are counted while they are sent.
-const LARGE_BODY: usize = 64 * 1024;
 
 /// How long the body waits for a response to `Expect: 100-continue` without `--expect100-timeout`, as in curl.
 const EXPECT_WAIT: Duration = Duration::from_secs(1);
@@ -384,7 +380,7 @@ mod tests {
     use super::*;
     use crate::get::auth::Keys;
     use crate::get::plan::tests::plan;
-    use crate::get::progress::View;
+    use crate::get::show::Trace;
     use crate::get::target::Target;
 
     fn options(args: &[&str]) -> RequestOptions {
@@ -583,9 +579,12 @@ mod tests {
                 http10: false,
                 expect_wait: EXPECT_WAIT,
             };
-            let nothing = View::Nothing;
-            let progress = Progress::new(nothing, None, std::time::Instant::now());
-            let mut request = composed.request("/".into(), body, None, &progress);
+            let counter = Counter {
+                counts: std::sync::Arc::default(),
+                trace: Trace::default(),
+                is_used: false,
+            };
+            let mut request = composed.request("/".into(), body, None, counter);
             let checked = request.encode(&courser::proto::Defaults::new("h", None));
             checked.map(|()| String::from_utf8(request.encoded_head().to_vec()).unwrap())
         };

@@ -10,6 +10,7 @@ use super::link::{Link, Piece};
 use super::output::Sink;
 use super::plan::Options;
 use super::progress::Progress;
+use super::show::{Trace, Way};
 
 /// The output options of one group.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +35,7 @@ pub(super) struct Output<'a> {
     /// Bytes of the body written so far.
     pub(super) written: &'a mut u64,
     pub(super) progress: &'a mut Progress,
+    pub(super) trace: &'a Trace,
 }
 
 enum Wanted {
@@ -225,6 +227,7 @@ impl Output<'_> {
         self.sink.write_body(fitting)?;
         *self.written += fitting.len() as u64;
         self.progress.received(fitting.len());
+        self.trace.data(Way::In, fitting);
         if fitting.len() < bytes.len() {
             return Err(too_large(limit));
         }

@@ -21,11 +21,11 @@ use super::local;
 use super::output::{Sink, say};
 use super::plan::{Options, Transfer};
 use super::pool::Pool;
-use super::progress::{Progress, View};
+use super::progress::{Counter, Progress, View};
 use super::redirect::Hop;
 use super::request::Kind;
 use super::response::{IGNORED_IF_DROPPED, Output, announced_length, http_error};
-use super::show;
+use super::show::Trace;
 use super::target::{Target, has_user, without_credentials};
 use super::upload::{OpenUpload, Upload};
 
@@ -33,7 +33,7 @@ use super::upload::{OpenUpload, Upload};
 pub(super) struct Session {
     links: Links,
     jar: CookieJar,
-    verbose: bool,
+    trace: Trace,
     /// `-s`: no warnings.
     silent: bool,
     shared: SharedState,
@@ -52,12 +52,12 @@ pub(super) struct SharedState {
 }
 
 impl Session {
-    /// A session without connections. `verbose` is `-v`, `silent` is `-s`.
-    pub(super) fn new(verbose: bool, silent: bool, jar: CookieJar, shared: SharedState) -> Self {
+    /// A session without connections. `silent` is `-s`.
+    pub(super) fn new(trace: Trace, silent: bool, jar: CookieJar, shared: SharedState) -> Self {
         Self {
-            links: Links::new(verbose, shared.pool.clone()),
+            links: Links::new(trace.clone(), shared.pool.clone()),
             jar,
-            verbose,
+            trace,
             silent,
             shared,
             progress: Progress::new(View::Nothing, None, Instant::now()),
@@ -206,9 +206,8 @@ impl Session {
                 return Err(user_in_url());
             }
             facts.times.redirect = start.elapsed();
-            if self.verbose {
-                say(&format!("* Following to {}", hop.target.effective()));
-            }
+            self.trace
+                .info(|| format!("Following to {}", hop.target.effective()));
         }
         if facts.status == 304 {
             // What is there already stays.
@@ -255,6 +254,7 @@ impl Session {
             unchanged: false,
             written: &mut downloaded,
             progress: &mut self.progress,
+            trace: &self.trace,
         };
         let unchanged = local::fetch(transfer, path, resume_at, &mut output, facts);
         self.progress.end(Instant::now());
@@ -291,7 +291,7 @@ impl Session {
             Some(upload) if hop.kind == Kind::Put && !withheld => Some(self.open(upload)?),
             _ => match &options.request.form {
                 Some(form) if hop.kind == Kind::Post && !withheld => {
-                    Some(OpenUpload::form(form.open()?, self.progress.counts()))
+                    Some(OpenUpload::Form(form.open()?))
                 }
                 _ => None,
             },
@@ -318,7 +318,12 @@ impl Session {
         let target = hop.target.url();
         facts.proxied = link.is_proxied(&hop.target);
         self.progress.begin(length, Instant::now());
-        let mut request = composed.request(target, body, upload, &self.progress);
+        let counter = Counter {
+            counts: self.progress.counts(),
+            trace: self.trace.clone(),
+            is_used: self.progress.is_watched(),
+        };
+        let mut request = composed.request(target, body, upload, counter);
         options.request.frame(&mut request);
         let mut call = Call::new(request, std::mem::take(&mut self.response)).streaming(true);
         if let Some(deadline) = deadline {
@@ -327,9 +332,7 @@ impl Session {
         let begun = Instant::now();
         let done = link.complete(call, &mut self.progress)?;
         self.response = done.response;
-        if self.verbose {
-            show::response(&self.response);
-        }
+        self.trace.response(&self.response);
         let observed = self.links.observed();
         facts.note_connection(&done.report, &observed, begun);
         let (proxy_head, tunnel) = (observed.proxy_head.clone(), observed.tunnel.clone());
@@ -382,6 +385,7 @@ impl Session {
             unchanged: false,
             written: &mut facts.download_bytes,
             progress: &mut self.progress,
+            trace: &self.trace,
         };
         let link = self.links.link(&settings, &hop.target)?;
         match done.outcome {
@@ -437,7 +441,7 @@ impl Session {
             let cause = "stdin is used up and cannot be sent again";
             return Err(Failure::new(Exit::Rewind, "request", cause));
         }
-        upload.open(self.progress.counts())
+        upload.open()
     }
 }
 

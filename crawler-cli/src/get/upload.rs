@@ -3,14 +3,13 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
 use courser::Request;
 
 use super::exit::{Exit, Failure};
 use super::multipart::OpenForm;
-use super::progress::{Counted, Counts};
+use super::progress::{Counted, Counter};
 use super::target::Target;
 
 /// One `-T`.
@@ -21,12 +20,7 @@ pub(super) enum Upload {
 }
 
 /// An opened upload.
-pub(super) struct OpenUpload {
-    source: Source,
-    counts: Arc<Counts>,
-}
-
-enum Source {
+pub(super) enum OpenUpload {
     Stdin,
     File(File, u64),
     /// `-F`
@@ -43,23 +37,19 @@ impl Upload {
         }
     }
 
-    /// Opens the upload for one request. Its bytes are counted when they are read to be sent.
-    pub(super) fn open(&self, counts: Arc<Counts>) -> Result<OpenUpload, Failure> {
-        let source = match self {
-            Self::Stdin => Source::Stdin,
-            Self::File(path) => Self::open_file(path)?,
+    /// Opens the upload for one request.
+    pub(super) fn open(&self) -> Result<OpenUpload, Failure> {
+        let path = match self {
+            Self::Stdin => return Ok(OpenUpload::Stdin),
+            Self::File(path) => path,
         };
-        Ok(OpenUpload { source, counts })
-    }
-
-    fn open_file(path: &Path) -> Result<Source, Failure> {
         let open = || {
             let file = File::open(path)?;
             let metadata = file.metadata()?;
             if metadata.is_dir() {
                 return Err(io::ErrorKind::IsADirectory.into());
             }
-            Ok(Source::File(file, metadata.len()))
+            Ok(OpenUpload::File(file, metadata.len()))
         };
         open().map_err(|error: io::Error| {
             Failure::new(
@@ -87,42 +77,35 @@ impl Upload {
 }
 
 impl OpenUpload {
-    /// A form (`-F`).
-    pub(super) fn form(form: OpenForm, counts: Arc<Counts>) -> Self {
-        let source = Source::Form(form);
-        Self { source, counts }
-    }
-
     /// The length in bytes, if it is known.
     pub(super) fn length(&self) -> Option<u64> {
-        match &self.source {
-            Source::Stdin => None,
-            Source::File(_, length) => Some(*length),
-            Source::Form(form) => form.length,
+        match self {
+            Self::Stdin => None,
+            Self::File(_, length) => Some(*length),
+            Self::Form(form) => form.length,
         }
     }
 
     /// The bytes of the upload.
     pub(super) fn reader(self) -> Box<dyn io::Read> {
-        match self.source {
-            Source::Stdin => Box::new(Counted::new(io::stdin(), self.counts)),
-            Source::File(file, _) => Box::new(Counted::new(file, self.counts)),
-            Source::Form(form) => Box::new(Counted::new(form.body, self.counts)),
+        match self {
+            Self::Stdin => Box::new(io::stdin()),
+            Self::File(file, _) => Box::new(file),
+            Self::Form(form) => Box::new(form.body),
         }
     }
 
     /// Makes the upload the body of `request`.
-    pub(super) fn fill(self, request: &mut Request, chunked: bool) {
-        let counts = self.counts;
-        match self.source {
-            Source::Stdin => request.body_stream(Counted::new(io::stdin(), counts), None),
-            Source::File(file, length) => {
+    pub(super) fn fill(self, request: &mut Request, chunked: bool, counter: Counter) {
+        match self {
+            Self::Stdin => request.body_stream(Counted::new(io::stdin(), counter), None),
+            Self::File(file, length) => {
                 let length = (!chunked).then_some(length);
-                request.body_stream(Counted::new(file, counts), length)
+                request.body_stream(Counted::new(file, counter), length)
             }
-            Source::Form(form) => {
+            Self::Form(form) => {
                 let length = form.length.filter(|_| !chunked);
-                request.body_stream(Counted::new(form.body, counts), length)
+                request.body_stream(Counted::new(form.body, counter), length)
             }
         };
     }

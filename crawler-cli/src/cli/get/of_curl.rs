@@ -60,10 +60,7 @@ const GROUPS: &[(&str, &str)] = &[
         "xattr",
     ),
     ("output has no colours", "styled-output"),
-    (
-        "-v shows what is sent and received",
-        "libcurl trace trace-ascii trace-time",
-    ),
+    ("-v shows what is sent and received", "libcurl"),
     ("--help has all options", "manual"),
     (
         "--resolve and --connect-to say where to connect, --interface from where, and --dns-servers whom to ask",

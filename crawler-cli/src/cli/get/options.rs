@@ -5,7 +5,7 @@ use courser::{Family, TlsVersion};
 use super::config;
 use super::file_options::{CONDITIONS, COOKIES, FILES, FRAMING};
 use super::form_options::FORMS;
-use super::run_options::{METER, NETRC, PARALLEL, PROTOCOLS, SPEED};
+use super::run_options::{METER, NETRC, PARALLEL, PROTOCOLS, SPEED, TRACE};
 use super::values::{count, duration, integer, push, range, rate, scheme, set, size, tls_version};
 use super::{Args, auth_options, connect_options, tls_options, version_options};
 use crate::cli::option::{self, Section, Set, Show, any, file};
@@ -45,7 +45,7 @@ pub(super) const TABLE: &[Section<Args>] = &[
     },
     Section {
         heading: "The result",
-        options: &[RESULT, FILES, METER],
+        options: &[RESULT, FILES, TRACE, METER],
     },
     Section {
         heading: "Limits",
@@ -351,7 +351,8 @@ const RESULT: &[Opt] = &[
     })
     .short("Print errors even with -s"),
     Opt::switch(&["-v", "--verbose"], |args, on| {
-        args.low.global.verbose = on
+        args.low.global.verbose = on;
+        args.low.global.trace = None;
     })
     .short("Print heads and connection events on stderr"),
 ];

@@ -4,7 +4,7 @@
 use super::Args;
 use super::values::{bytes_or_none, count, seconds, set};
 use crate::cli::option::{self, any, file};
-use crate::get::args::Early;
+use crate::get::args::{Early, TraceForm};
 use crate::get::protocols::Protocols;
 use crate::get::say;
 
@@ -84,6 +84,26 @@ pub(super) const METER: &[Opt] = &[
     .long(
         "Show the progress on standard error, unless the answer is printed on a terminal. This is so without the option; --no-progress-meter and -s show none.",
     ),
+];
+
+pub(super) const TRACE: &[Opt] = &[
+    Opt::bytes(&["--trace"], &[file("<file>")], |args, v| {
+        args.low.global.trace = Some((TraceForm::Hex, v));
+        Ok(())
+    })
+    .short("Write all that is sent and received; - is stdout, % stderr")
+    .long(
+        "Write heads, bodies and what -v tells to this file, bodies as they are printed; - is stdout, and % is stderr. Credentials are replaced by ***. The last of --trace, --trace-ascii and -v counts.",
+    ),
+    Opt::bytes(&["--trace-ascii"], &[file("<file>")], |args, v| {
+        args.low.global.trace = Some((TraceForm::Ascii, v));
+        Ok(())
+    })
+    .short("As --trace, without hexadecimal numbers"),
+    Opt::switch(&["--trace-time"], |args, on| {
+        args.low.global.trace_time = on;
+    })
+    .short("Begin each line of --trace and -v with the time"),
 ];
 
 pub(super) const PARALLEL: &[Opt] = &[
