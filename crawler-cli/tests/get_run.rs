@@ -394,8 +394,7 @@ fn a_trace_has_all_but_secrets() {
         "\n=> Send header, ",
         "\n0000: POST / HTTP/1.1\n",
         ": Authorization: Basic ***\n",
-        "\n=> Send data, 3 bytes (0x3)\n0000: a=1\n",
-        "\n<= Recv header, 16 bytes (0x10)\n0000: HTTP/1.1 200 X\n",
+        "\n=> Send data, 3 bytes (0x3)\n0000: a=1\n<= Recv header, 16 bytes (0x10)\n0000: HTTP/1.1 200 X\n",
         "\n<= Recv header, 2 bytes (0x2)\n0000: \n<= Recv data, 5 bytes (0x5)\n0000: hello\n",
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Write};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use courser::{ObserverEvent, Response};
 use jiff::Zoned;
@@ -25,6 +25,9 @@ struct Shown {
     /// `--trace-time`
     time: bool,
     place: Place,
+    /// The engine reads the first bytes of a body before it sends the head. They are held until the head is shown;
+    /// `None`: it was.
+    held: Mutex<Option<Vec<u8>>>,
 }
 
 enum Form {
@@ -61,7 +64,21 @@ impl Trace {
             }
         };
         let time = global.trace_time;
-        Ok(Self(Some(Arc::new(Shown { form, time, place }))))
+        let held = Mutex::default();
+        Ok(Self(Some(Arc::new(Shown {
+            form,
+            time,
+            place,
+            held,
+        }))))
+    }
+
+    /// A request begins.
+    pub(super) fn begin(&self) {
+        if let Some(shown) = &self.0 {
+            shown.release();
+            *shown.held() = Some(Vec::new());
+        }
     }
 
     /// Shows an event of a connection. Responses are shown later by [`response`](Self::response). `insecure` is `-k`.
@@ -74,6 +91,7 @@ impl Trace {
     /// Shows the heads of a response.
     pub(super) fn response(&self, response: &Response) {
         let Some(shown) = &self.0 else { return };
+        shown.release();
         for interim in response.interim() {
             shown.head(Way::In, interim.bytes());
         }
@@ -96,11 +114,16 @@ impl Trace {
 
     /// Shows a piece of a body.
     pub(super) fn data(&self, way: Way, bytes: &[u8]) {
-        if let Some(shown) = &self.0
-            && !bytes.is_empty()
+        let Some(shown) = self.0.as_ref().filter(|_| !bytes.is_empty()) else {
+            return;
+        };
+        if matches!(way, Way::Out)
+            && let Some(held) = shown.held().as_mut().filter(|held| held.len() < MOST_HELD)
         {
-            shown.dump(way, "data", bytes);
+            held.extend_from_slice(bytes);
+            return;
         }
+        shown.dump(way, "data", bytes);
     }
 }
 
@@ -154,9 +177,22 @@ impl Shown {
                     self.info(&format!("Re-using the connection to {remote}"));
                 }
                 self.head(Way::Out, head);
+                self.release();
             }
             ObserverEvent::Retrying { cause, .. } => self.info(&format!("{cause}; once more")),
             _ => {}
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows what was held, and holds nothing more.
+    fn release(&self) {
+        let held = self.held().take();
+        if let Some(held) = held.filter(|held| !held.is_empty()) {
+            self.dump(Way::Out, "data", &held);
         }
     }
 
@@ -253,6 +289,9 @@ fn without_secret(line: &str) -> Cow<'_, str> {
         None => format!("{name}: ***").into(),
     }
 }
+
+/// Bytes that wait for the head; more are shown at once.
+const MOST_HELD: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {

@@ -318,6 +318,7 @@ impl Session {
         let target = hop.target.url();
         facts.proxied = link.is_proxied(&hop.target);
         self.progress.begin(length, Instant::now());
+        self.trace.begin();
         let counter = Counter {
             counts: self.progress.counts(),
             trace: self.trace.clone(),
