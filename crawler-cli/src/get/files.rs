@@ -42,9 +42,9 @@ pub(crate) struct FileArgs {
 impl FileArgs {
     /// Whether a URL with this number and without `-o` has the output of `-O`.
     pub(super) fn is_remote_name(&self, url: usize) -> bool {
-        let switches = self.remote_names.iter();
-        let before = switches.filter(|(at, _)| *at <= url);
-        before.last().is_some_and(|(_, on)| *on)
+        let mut switches = self.remote_names.iter().rev();
+        let last = switches.find(|(at, _)| *at <= url);
+        last.is_some_and(|(_, on)| *on)
     }
 }
 
