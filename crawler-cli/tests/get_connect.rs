@@ -158,7 +158,7 @@ fn the_exit_status_and_the_message_name_what_was_wrong() {
 
 fn get(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_crawler-cli"))
-        .arg("get")
+        .args(["get", "-q", "--no-progress-meter"])
         .args(args)
         .env_clear()
         .stdin(std::process::Stdio::null())

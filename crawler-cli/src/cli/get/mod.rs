@@ -117,7 +117,7 @@ const VERSION: &str = concat!(
     " courser/",
     env!("CARGO_PKG_VERSION"),
     " rustls\n\
-     Protocols: http https\n\
+     Protocols: file http https\n\
      Features: AsynchDNS brotli HTTPS-proxy IDN IPv6 Largefile libz SSL UnixSockets zstd\n"
 );
 

@@ -110,7 +110,7 @@ const REQUEST: &[Opt] = &[
     Opt::bytes(&["-u", "--user"], &[any("<user:password>")], |args, v| {
         set(&mut args.group.request.user, v)
     })
-    .short("Authenticate with these credentials; without a password, ask for it"),
+    .short("Send these credentials; asks for a missing password"),
     Opt::bytes(&["--oauth2-bearer"], &[any("<token>")], |args, v| {
         set(&mut args.group.request.bearer, v)
     })
