@@ -229,6 +229,40 @@ fn variables_name_the_authorities_as_for_curl() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
+/// As for curl.
+#[test]
+fn a_variable_that_names_no_file_matters_only_for_tls() {
+    let server = Script::start(|request| match request {
+        "GET /away/" => response(302, "Location: https://127.0.0.1:1/away/\r\n", ""),
+        _ => tree(request),
+    });
+    let run = |words: &[&str]| {
+        let mut command = crawler(words);
+        let output = command.env("CURL_CA_BUNDLE", "/no/such.pem").output();
+        output.expect("runs")
+    };
+    let output = run(&["find", &server.url("/pub/")]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let output = run(&["get", "-s", &server.url("/pub/")]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    for words in [
+        &["find", "https://127.0.0.1:1/pub/"][..],
+        &[
+            "find",
+            &server.url("/away/"),
+            "--span-hosts",
+            "--retries",
+            "0",
+        ],
+        &["get", "https://127.0.0.1:1/pub/"],
+    ] {
+        let output = run(words);
+        assert_ne!(output.status.code(), Some(0), "{words:?}");
+        let told = "roots in /no/such.pem: No such file";
+        assert!(stderr(&output).contains(told), "{}", stderr(&output));
+    }
+}
+
 // ---- output that nobody gets
 
 #[test]

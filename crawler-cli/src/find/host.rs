@@ -38,6 +38,8 @@ pub(super) struct Host {
 pub(super) struct Shared<'r> {
     pub(super) run: Run<'r>,
     pub(super) files: Option<Files>,
+    /// Why TLS cannot be used, if it cannot.
+    pub(super) tls_fault: Option<String>,
 }
 
 /// The downloads of all hosts.

@@ -537,6 +537,7 @@ impl Find {
         let rules = FileRules {
             overwrite: self.overwrite,
             strict_sizes: self.strict_sizes,
+            refuses_tls: self.transfer.tls_fault().is_some(),
         };
         let plan = search::Plan {
             store: self

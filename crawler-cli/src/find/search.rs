@@ -6,7 +6,7 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use courser::proto;
+use courser::{TlsConfig, proto};
 use url::{Position, Url};
 
 use super::cause::Cause;
@@ -43,7 +43,11 @@ pub(super) fn search<'r>(mut plan: Plan<'_>, run: Run<'r>) -> Run<'r> {
         under_way: 0,
         hosts: 0,
     });
-    let mut shared = Shared { run, files };
+    let mut shared = Shared {
+        run,
+        files,
+        tls_fault: plan.transfer.tls_fault(),
+    };
     loop {
         shared = search_once(&plan, shared);
         if !shared.run.events.begins_again() {
@@ -57,7 +61,18 @@ pub(super) fn search<'r>(mut plan: Plan<'_>, run: Run<'r>) -> Run<'r> {
 
 fn search_once<'r>(plan: &Plan<'_>, mut shared: Shared<'r>) -> Shared<'r> {
     let given: Vec<Url> = plan.starts.iter().chain(plan.sitemaps).cloned().collect();
-    let client = plan.transfer.client(&given);
+    let client = match shared.tls_fault {
+        None => plan.transfer.client(&given),
+        // Hosts that need TLS are given up, so that these settings are used for none.
+        Some(_) => {
+            let tls = TlsConfig::default();
+            let transfer = Transfer {
+                tls,
+                ..plan.transfer.clone()
+            };
+            transfer.client(&given)
+        }
+    };
     let hosts = match client.is_ok() && shared.run.is_shared() {
         true => joint::enter(&given, plan, &mut shared),
         false => {
@@ -126,11 +141,17 @@ impl<'p> Given<'p> {
 }
 
 /// Gives a host up if no request can be sent there.
-fn check_scheme(host: &mut Host, run: &mut Run<'_>) {
+fn check_scheme(host: &mut Host, shared: &mut Shared<'_>) {
     let scheme = host.crawl.origin().scheme();
     if !matches!(scheme, "http" | "https") {
         let cause = Cause::Scheme(scheme.to_owned());
-        host.abandon(Instant::now(), &cause, run);
+        host.abandon(Instant::now(), &cause, &mut shared.run);
+    } else if let Some(fault) = &shared.tls_fault
+        && scheme == "https"
+    {
+        let cause = Cause::Transfer(format!("TLS: {fault}").into());
+        let visitor = &mut shared.run.visitor(None);
+        host.crawl.refuse(Instant::now(), cause, visitor);
     }
 }
 
@@ -143,7 +164,7 @@ fn hosts_of_starts(plan: &Plan<'_>, shared: &mut Shared<'_>) -> Hosts<Host> {
     let given = Given::of(plan);
     for (_, host) in hosts.works_mut() {
         given.give(host);
-        check_scheme(host, &mut shared.run);
+        check_scheme(host, shared);
     }
     hosts
 }
@@ -429,6 +450,9 @@ impl Search<'_, '_> {
         }
         if link.kind != LinkKind::Start {
             host.crawl.add_root(self.shared.run.scope().root(&link.url));
+        }
+        if is_new {
+            check_scheme(host, &mut self.shared);
         }
         let visitor = &mut self.shared.run.visitor(Some(calls));
         host.crawl.add_link(Instant::now(), link, visitor);

@@ -69,7 +69,7 @@ pub(super) fn read(
     }
     let crawl = std::mem::take(&mut args.crawl);
     let cookies = crawl.identity.cookie_file();
-    let settings = crawl.settings(var)?;
+    let settings = crawl.settings(true, var)?;
     args.checker(|checker| settings.into_iter().fold(checker, with));
     let check = args.finish()?;
     Ok(Request::Check(Box::new(Check { cookies, ..check })))

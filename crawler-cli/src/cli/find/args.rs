@@ -27,6 +27,7 @@ pub(crate) struct Args {
     crawl: CrawlOptions,
     starts: Vec<String>,
     sitemaps: usize,
+    has_secure_sitemap: bool,
     /// Whether there may be no start, because a file has none.
     may_be_empty: bool,
     /// The output formats that were asked for.
@@ -78,7 +79,7 @@ pub(super) fn read(
     }
     let crawl = std::mem::take(&mut args.crawl);
     let cookies = crawl.identity.cookie_file();
-    let settings = crawl.settings(var)?;
+    let settings = crawl.settings(args.is_secure(), var)?;
     let words = std::mem::replace(&mut args.expression, Parser::new(SystemTime::now()));
     let expression = words.finish()?;
     if args.state.is_some() {
@@ -217,6 +218,7 @@ impl Args {
             crawl: CrawlOptions::default(),
             starts: Vec::new(),
             sitemaps: 0,
+            has_secure_sitemap: false,
             may_be_empty: false,
             formats: Vec::new(),
             state: None,
@@ -269,9 +271,16 @@ impl Args {
 
     pub(super) fn sitemap(&mut self, url: &str) -> Result<(), UsageError> {
         self.find = std::mem::take(&mut self.find).sitemap(url)?;
+        self.has_secure_sitemap |= url.to_ascii_lowercase().starts_with("https:");
         self.sitemaps += 1;
         self.identify_option("--sitemap", url);
         Ok(())
+    }
+
+    /// Whether a start uses TLS. Redirects and links may, too, but that is not known now.
+    fn is_secure(&self) -> bool {
+        let is_secure = |url: &String| url.to_ascii_lowercase().starts_with("https:");
+        self.has_secure_sitemap || self.starts.iter().any(is_secure)
     }
 
     pub(super) fn has_start(&self) -> bool {

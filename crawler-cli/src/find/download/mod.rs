@@ -65,6 +65,8 @@ pub(super) struct FileRules {
     pub(super) overwrite: bool,
     /// A file of another size than in the listing is not taken.
     pub(super) strict_sizes: bool,
+    /// TLS cannot be used, so that redirects to https are not followed.
+    pub(super) refuses_tls: bool,
 }
 
 /// What the downloads of all hosts share.
@@ -679,7 +681,7 @@ impl Downloads {
         visitor: &mut dyn Visitor,
     ) {
         let to = if task.redirects < self.policy.limits.redirects {
-            redirect_target(&task, head.location, &store.scope)
+            redirect_target(&task, head.location, store)
         } else {
             Err(Cause::TooManyRedirects(self.policy.limits.redirects))
         };
@@ -946,7 +948,7 @@ fn append(flight: &mut ActiveDownload, bytes: &[u8], store: &mut Store) -> Optio
         .map(|error| store.failed(&flight.task.name, error))
 }
 
-fn redirect_target(task: &Task, location: Option<&[u8]>, scope: &Scope) -> Result<Url, Cause> {
+fn redirect_target(task: &Task, location: Option<&[u8]>, store: &Store) -> Result<Url, Cause> {
     let reference = location.and_then(|location| str::from_utf8(location).ok());
     let from = match &task.location {
         Some(location) => Ok(location.clone()),
@@ -957,8 +959,12 @@ fn redirect_target(task: &Task, location: Option<&[u8]>, scope: &Scope) -> Resul
     let mut to = to.ok_or(Cause::NoLocation)?;
     to.set_fragment(None);
     path::forget_credentials(&mut to);
-    if let Err(why) = scope.judge_redirect(&to) {
+    if let Err(why) = store.scope.judge_redirect(&to) {
         return Err(Cause::Download(Fault::Outside(to.into(), why)));
+    }
+    if store.rules.refuses_tls && to.scheme() == "https" {
+        let text = "the file redirects to https, and the authorities for TLS cannot be read";
+        return Err(Cause::Transfer(text.into()));
     }
     if from.scheme() == "https" && to.scheme() != "https" {
         return Err(Cause::Download(Fault::Unsafe(to.into())));

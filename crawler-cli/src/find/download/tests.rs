@@ -45,6 +45,7 @@ impl World {
                 FileRules {
                     overwrite,
                     strict_sizes: false,
+                    refuses_tls: false,
                 },
                 Some(Base::of(&start, Follow::Listings)),
                 scope,
