@@ -161,6 +161,7 @@ impl Host {
             return None;
         }
         let (base, crawl) = (self.base.as_str(), &self.crawl);
+        let is_dav = crawl.lists_by_dav();
         let refusal = &|url: &str| {
             let target = url.strip_prefix(base)?;
             crawl.refusal(target).filter(|_| target.starts_with('/'))
@@ -168,12 +169,19 @@ impl Host {
         let visitor = &mut shared.run.visitor(None);
         let store = &mut files.store;
         let get = self.downloads.poll_request(now, store, refusal, visitor)?;
-        request.set_method(get.method);
         request.set_target(get.url);
-        request.header("Accept", "*/*");
-        // A coding would make ranges of the file impossible.
-        request.header("Accept-Encoding", "identity");
-        request.decode(Codings::none());
+        let is_listing = get.is_listing;
+        match is_listing {
+            true if is_dav => write_head(request, FetchKind::Properties),
+            true => write_head(request, FetchKind::List),
+            false => {
+                request.set_method(get.method);
+                request.header("Accept", "*/*");
+                // A coding would make ranges of the file impossible.
+                request.header("Accept-Encoding", "identity");
+                request.decode(Codings::none());
+            }
+        }
         if let Some((at, validator)) = get.rest {
             request.header("Range", format!("bytes={at}-"));
             request.header("If-Range", validator);
@@ -181,14 +189,14 @@ impl Host {
         let patience = Some(files.patience);
         let submission = Submission {
             id: RequestId(get.id.0 | DOWNLOAD),
-            timeouts: Some(Timeouts {
+            timeouts: (!is_listing).then(|| Timeouts {
                 write: patience,
                 first_byte: patience,
                 between_bytes: patience,
                 ..Timeouts::none()
             }),
             addresses: None,
-            streaming: get.method == "GET",
+            streaming: get.method == "GET" && !is_listing,
         };
         files.under_way += 1;
         self.crawl.politeness().handle_sent(now);
@@ -263,6 +271,13 @@ impl HostWork for Host {
         shared: &mut Shared<'_>,
         calls: &mut dyn Drive,
     ) {
+        if id.0 & DOWNLOAD != 0 && self.downloads.is_look(download_id(id)) {
+            self.download(shared, |downloads, politeness, _, run| {
+                let (reply, visitor) = (&Reply::of(response), &mut run.visitor(None));
+                downloads.handle_listing(now, download_id(id), reply, politeness, visitor);
+            });
+            return;
+        }
         if id.0 & DOWNLOAD != 0 {
             self.handle_head(now, id, response, shared);
             return;

@@ -34,6 +34,7 @@ use crate::crawl::work::Body;
 
 mod answer;
 mod disk;
+mod look;
 mod names;
 #[cfg(test)]
 mod tests;
@@ -212,6 +213,8 @@ struct Task {
     location: Option<Url>,
     attempts: Attempts,
     redirects: u32,
+    /// The listing was looked at again.
+    has_looked: bool,
 }
 
 impl Task {
@@ -242,6 +245,8 @@ enum Step {
     Fetch,
     /// Fetch the whole file.
     FetchWhole,
+    /// Look at the listing again, because the file has another size; then fetch the whole file, or what is missing.
+    Look { whole: bool },
 }
 
 /// A request in flight.
@@ -263,6 +268,8 @@ pub(super) struct Get<'a> {
     pub(super) id: FetchId,
     pub(super) method: &'static str,
     pub(super) url: &'a str,
+    /// The request is for the listing of the directory, whose answer is passed to [`Downloads::handle_listing`].
+    pub(super) is_listing: bool,
     /// The offset of the first byte, and the value of `If-Range`.
     pub(super) rest: Option<(u64, &'a str)>,
 }
@@ -400,6 +407,7 @@ impl Downloads {
             location: None,
             attempts: Attempts::default(),
             redirects: 0,
+            has_looked: false,
         });
     }
 
@@ -438,6 +446,14 @@ impl Downloads {
     ) -> Option<Get<'_>> {
         let (task, asked, partial) = loop {
             let mut task = self.queue.pop_due(now).or_else(|| self.queue.pop_ready())?;
+            if let Step::Look { whole } = task.step {
+                task.has_looked = true;
+                let may_look = task.directory().is_some_and(|url| refusal(url).is_none());
+                if may_look {
+                    break (task, Asked::Listing, None);
+                }
+                task.step = Step::after_look(whole);
+            }
             if let Some(cause) = refusal(task.url()) {
                 self.give_up(&task, &cause, visitor);
                 continue;
@@ -473,10 +489,14 @@ impl Downloads {
             } else {
                 "GET"
             },
-            url: flight.task.url(),
+            url: match flight.asked {
+                Asked::Listing => flight.task.directory().unwrap_or_default(),
+                _ => flight.task.url(),
+            },
+            is_listing: flight.asked == Asked::Listing,
             rest: match &flight.asked {
                 Asked::Rest(at, note) => Some((*at, note.validator.as_str())),
-                Asked::Head | Asked::Whole => None,
+                Asked::Head | Asked::Whole | Asked::Listing => None,
             },
         })
     }
@@ -510,6 +530,14 @@ impl Downloads {
         match head.judge(&flight.asked) {
             Answer::Body { length, .. } if flight.asked == Asked::Head => {
                 self.compare(flight.task, head, length, store, visitor);
+            }
+            Answer::Body {
+                length: Some(length),
+                ..
+            } if flight.task.differs(length, store) => {
+                flight.task.step = Step::Look { whole: false };
+                let step = flight.task.step;
+                self.again(step, flight.task);
             }
             Answer::Body { at, length } => match begin(&mut flight, head, at, length, store) {
                 Ok(()) => {
@@ -553,7 +581,19 @@ impl Downloads {
         let Some(flight) = self.in_flight.get_mut(&id) else {
             return Body::Unwanted;
         };
-        let Some(cause) = append(flight, bytes, store) else {
+        let appended = append(flight, bytes, store);
+        if let Some(Cause::Download(Fault::Length { received, .. })) = appended
+            && flight.task.differs(received, store)
+            && let Some(flight) = self.in_flight.remove(&id)
+        {
+            politeness.handle_over();
+            self.again(Step::Look { whole: true }, flight.task);
+            return Body::Unwanted;
+        }
+        let Some(flight) = self.in_flight.get_mut(&id) else {
+            return Body::Unwanted;
+        };
+        let Some(cause) = appended else {
             let came = bytes.len() as u64;
             self.counts.bytes += came;
             self.counts.take_left(flight.task.left);
@@ -595,6 +635,9 @@ impl Downloads {
         let needs_size = store.rules.strict_sizes || flight.length.is_none();
         let listed = flight.task.wanted.size.filter(|_| needs_size);
         match listed.filter(|size| came < size.lo) {
+            Some(_) if flight.task.differs(came, store) => {
+                self.again(Step::Look { whole: true }, flight.task);
+            }
             Some(size) => self.give_up(&flight.task, &wrong_length(size, came), visitor),
             None => self.finish(flight, store, visitor),
         }
@@ -613,6 +656,10 @@ impl Downloads {
             return;
         };
         politeness.handle_over();
+        if let Step::Look { whole } = flight.task.step {
+            // What the listing says now stays unknown.
+            return self.again(Step::after_look(whole), flight.task);
+        }
         let scope = match failure.scope {
             // A failure of another host says nothing about this host.
             FailureScope::Host if flight.task.is_elsewhere() => FailureScope::Request,
@@ -869,6 +916,7 @@ fn prepare(task: &mut Task, store: &mut Store) -> Result<Prepared, Cause> {
         };
     }
     Ok(match task.step {
+        Step::Look { .. } => Prepared::Ask(Asked::Listing, None),
         Step::Compare(_) => Prepared::Ask(Asked::Head, None),
         Step::FetchWhole => Prepared::Ask(Asked::Whole, None),
         Step::Begin | Step::Fetch => {

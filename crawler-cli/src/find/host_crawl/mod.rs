@@ -247,6 +247,11 @@ impl HostCrawl {
         self.spelling.origin()
     }
 
+    /// Whether directories are listed by WebDAV.
+    pub fn lists_by_dav(&self) -> bool {
+        self.policy.dav
+    }
+
     /// The progress of the crawl.
     pub fn counts(&self) -> Counts {
         self.counts
