@@ -376,6 +376,9 @@ impl HostCrawl {
         };
         let to = match self.moved_to(&task, reply.location) {
             Ok(to) => to,
+            Err(Cause::RedirectLoop) if let Some(page) = self.page_behind(&task, reply) => {
+                return self.queue(page);
+            }
             Err(Cause::RedirectLoop) if self.is_gate(reply) => {
                 return self.queue(Task {
                     redirects: task.redirects + 1,
@@ -384,6 +387,9 @@ impl HostCrawl {
             }
             Err(cause) => return self.give_up(now, task, &cause, visitor),
         };
+        if task.is_past_gate && same_host(&to, self.origin()) {
+            return self.give_up(now, task, &Cause::RedirectLoop, visitor);
+        }
         if let Err(cause) = self.note_move(&task, &to) {
             return self.give_up(now, task, &cause, visitor);
         }

@@ -28,6 +28,7 @@ use crate::crawl::retry_queue::RetryQueue;
 
 mod directories;
 mod entries;
+mod gates;
 mod journal;
 mod links;
 mod messages;
@@ -217,7 +218,7 @@ impl HostCrawl {
         Some(Fetch {
             id,
             kind: *fetch,
-            target: &task.target,
+            target: task.next_target(),
         })
     }
 
@@ -275,6 +276,7 @@ impl HostCrawl {
         }
         match (reply.status, fetch) {
             (429 | 503, _) => self.throttled(now, task, reply, visitor),
+            (..500, _) if task.gate.is_some() => self.gate_reply(now, task, reply, visitor),
             (..500, _) if task.kind == TaskKind::Trial => self.tried(now, task, reply, visitor),
             (_, FetchKind::Robots) => self.robots_reply(now, task, reply, visitor),
             (

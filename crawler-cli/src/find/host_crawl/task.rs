@@ -36,6 +36,10 @@ pub(super) struct Task {
     pub(super) is_page: bool,
     /// For a link: whether its target was already reported, and only the links in it are needed.
     pub(super) is_found: bool,
+    /// The page to ask first, which is expected to set a cookie.
+    pub(super) gate: Option<Box<Gate>>,
+    /// A gate let the task pass: a further redirect is none.
+    pub(super) is_past_gate: bool,
     /// What the listing said, if the expression is undecided.
     pub(super) open: Option<Box<UndecidedEntry>>,
     /// Hashes of the listings of its ancestors; after redirects from elsewhere, of the URLs of the chain.
@@ -57,6 +61,8 @@ impl Task {
             redirects: 0,
             from: None,
             by_get: false,
+            gate: None,
+            is_past_gate: false,
             open: None,
             above: None,
         }
@@ -65,6 +71,7 @@ impl Task {
     /// The kind of the next request. `heads`: the server supports `HEAD`. `dav`: directories are listed by WebDAV.
     pub(super) fn fetch_kind(&self, heads: bool, dav: bool) -> FetchKind {
         match self.kind {
+            _ if self.gate.is_some() => FetchKind::Page,
             TaskKind::Robots => FetchKind::Robots,
             TaskKind::Sitemap => FetchKind::Sitemap,
             TaskKind::Link if self.is_page => FetchKind::Page,
@@ -80,6 +87,11 @@ impl Task {
             _ if heads && !self.by_get => FetchKind::Probe,
             _ => FetchKind::First,
         }
+    }
+
+    /// What is requested next for the task.
+    pub(super) fn next_target(&self) -> &str {
+        self.gate.as_ref().map_or(&self.target, |gate| &gate.target)
     }
 
     fn is_directory(&self) -> bool {
@@ -114,6 +126,15 @@ impl Task {
             _ => None,
         }
     }
+}
+
+/// A page that a URL redirects to, and that redirects back when it has set a cookie.
+#[derive(Clone, Debug)]
+pub(super) struct Gate {
+    /// The request target.
+    pub(super) target: String,
+    /// A redirect on the way to it has set a cookie.
+    pub(super) has_cookie: bool,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
