@@ -81,6 +81,8 @@ pub enum Cause {
     TooManyPages(usize),
     /// Links lead to more pages of one host than this.
     TooManyLinkedPages(u64),
+    /// More links lead from a start to the page than this.
+    TooManyLinksAway(u32),
     /// More directories on one host than this.
     TooManyDirectories(usize),
     /// URLs of this scheme cannot be fetched.
@@ -152,6 +154,7 @@ impl Cause {
             | Self::NothingBelow
             | Self::TooManyHosts(_)
             | Self::TooManyLinkedPages(_)
+            | Self::TooManyLinksAway(_)
             | Self::TooManyDirectories(_) => Class::Limit,
             Self::Robots | Self::RobotsUnread(_) => Class::Robots,
             Self::Download(_) => Class::Download,
@@ -253,6 +256,10 @@ impl fmt::Display for Cause {
             Self::TooManyLinkedPages(limit) => write!(
                 f,
                 "not read, like all further pages: links lead to more than {limit} pages of this host (--max-pages)"
+            ),
+            Self::TooManyLinksAway(limit) => write!(
+                f,
+                "not read, like all further pages at this distance: more than {limit} links from a start (--max-link-depth)"
             ),
             Self::TooManyDirectories(limit) => {
                 write!(f, "not read: more than {limit} directories on this host")

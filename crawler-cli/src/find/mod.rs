@@ -407,6 +407,13 @@ impl Find {
         self
     }
 
+    /// When pages are followed, how many links lead from a start to a page at most; the rest is reported as unread. The
+    /// pages of a host are requested in the order of their distance. Default: no limit.
+    pub fn link_depth(mut self, most: u32) -> Self {
+        self.policy.limits.link_depth = Some(most);
+        self
+    }
+
     /// When pages are followed, whether links are left out that their page asks robots not to follow. Default: yes.
     pub fn nofollow(mut self, obey: bool) -> Self {
         self.policy.nofollow = obey;

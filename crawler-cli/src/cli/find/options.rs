@@ -166,6 +166,14 @@ const SCOPE: &[Opt<Args>] = &[
         .short("with --links page: how many pages of a host are read")
         .long("With --links page, how many pages of one host links may lead to. Pages without end, such as those of a calendar, end there: the first further page is reported as unread, and the exit status is 1.")
         .default("100000"),
+    Opt::text(&["--max-link-depth"], &[any("N")], |args: &mut Args, value| {
+        let most = number(value)?;
+        args.find(|find| find.link_depth(most));
+        args.identify_option("--max-link-depth", value);
+        Ok(())
+    })
+        .short("with --links page: how many links lead from a start to a page")
+        .long("With --links page, how many links may lead from a start to a page; 0 reads the starts only. The pages of a host are then requested in the order of their distance, the nearest first, so that the distance is that of the shortest way within the host, and the files of a page that is read are found. A page on another host has the distance of the first link that leads there. With --state and more than 100,000 waiting pages, the order is not kept. The first page of a host that is too far away is reported as unread, and the exit status is 1. Default: no limit."),
     Opt::text(&["--nofollow"], &[one_of("on|off", &["on", "off"])], |args: &mut Args, value| {
         let obeys = on_or_off(value)?;
         args.find(|find| find.nofollow(obeys));

@@ -118,6 +118,8 @@ pub(super) struct JournaledTask {
     kind: TaskKind,
     start: usize,
     depth: u32,
+    #[serde(default)]
+    distance: u32,
     redirects: u32,
     #[serde(default)]
     from: Option<String>,
@@ -164,6 +166,7 @@ impl JournaledTask {
             kind: task.kind,
             start: task.start,
             depth: task.depth,
+            distance: task.distance,
             redirects: task.redirects,
             from: task.from.as_deref().map(str::to_owned),
             is_found: task.is_found,
@@ -182,6 +185,7 @@ impl JournaledTask {
         Task {
             number,
             path: self.path,
+            distance: self.distance,
             redirects: self.redirects,
             from: self.from.map(Into::into),
             is_found: self.is_found,

@@ -147,6 +147,7 @@ impl HostCrawl {
         let task = Task::new(place.target.clone(), kind, start, depth);
         let mut task = task.redirected(link.chain.clone());
         task.from.clone_from(&link.from);
+        task.distance = link.distance;
         let open = UndecidedEntry {
             memo: Memo::new(),
             listing: link.listing,
@@ -226,12 +227,24 @@ impl HostCrawl {
                 self.unread(&task.target, &cause, visitor);
             }
             return;
+        } else if is_page
+            && let Some(most) = limits.link_depth
+            && task.distance > most
+        {
+            if self.know("left:distance") {
+                let cause = Cause::TooManyLinksAway(most);
+                self.unread(&task.target, &cause, visitor);
+            }
+            return;
         } else if is_page {
             self.linked_pages += 1;
             self.mark(&mark);
             task.is_found = !self.know(&place.key);
             task.open = Some(Box::new(open));
-            return self.queue(task);
+            return match limits.link_depth {
+                Some(_) => self.queue_first(task),
+                None => self.queue(task),
+            };
         } else {
             self.know(&mark);
             self.counts.files += 1;
@@ -282,7 +295,7 @@ impl HostCrawl {
             }
             Err(cause) => return self.give_up(now, task, &cause, visitor),
         };
-        let target = task.target.clone();
+        let (target, distance) = (task.target.clone(), task.distance + 1);
         let mut probed = ProbeResult::by(reply, FetchKind::Page);
         probed.size = Some(SizeRange::exact(reply.body.len() as u64));
         let verdict = self.linked_file(now, task, probed, visitor);
@@ -312,6 +325,7 @@ impl HostCrawl {
             let link = Link {
                 listing: Some(Shape::Page),
                 from: from.clone(),
+                distance,
                 ..Link::new(found.url, kind)
             };
             self.lead(now, link, visitor);
@@ -397,6 +411,7 @@ impl HostCrawl {
             listing,
             chain: self.chain_of(&task),
             depth: task.depth,
+            distance: task.distance,
             ..Link::new(to, kind)
         };
         let to = link.url.clone();

@@ -365,6 +365,7 @@ impl HostCrawl {
         match self.probes.is_clogged() {
             _ if self.asks_nothing_new() => false,
             true => self.queue.ready().any(|task| task.kind == TaskKind::File),
+            false if self.awaits_nearer() => false,
             false => self.has_any_ready(),
         }
     }
@@ -376,6 +377,18 @@ impl HostCrawl {
     /// Whether only postponed tasks may be requested.
     fn asks_nothing_new(&self) -> bool {
         self.awaits_robots() || self.queue.postponed().len() >= MOST_POSTPONED
+    }
+
+    /// Whether the next ready task has to wait for pages that are nearer to a start: their links may lead there on a
+    /// shorter way. Only if there is a limit for links.
+    fn awaits_nearer(&self) -> bool {
+        let Some(next) = self.queue.ready().next_back() else {
+            return false;
+        };
+        let in_flight = self.in_flight.values().map(|(task, _)| task);
+        let mut left = in_flight.chain(self.queue.postponed());
+        let is_nearer = |task: &Task| task.kind == TaskKind::Link && task.distance < next.distance;
+        self.policy.limits.link_depth.is_some() && left.any(is_nearer)
     }
 
     fn next_task(&mut self, now: Instant) -> Option<Task> {
@@ -393,6 +406,7 @@ impl HostCrawl {
             true => self
                 .queue
                 .pop_ready_where(|task| task.kind == TaskKind::File),
+            false if self.awaits_nearer() => None,
             false => self.queue.pop_ready(),
         }
     }

@@ -26,6 +26,8 @@ pub(super) struct Task {
     /// Index of the innermost start that contains the URL.
     pub(super) start: usize,
     pub(super) depth: u32,
+    /// For a page: how many links lead to it from a start.
+    pub(super) distance: u32,
     pub(super) attempts: Attempts,
     pub(super) redirects: u32,
     /// The URL of the page that has the link to it.
@@ -57,6 +59,7 @@ impl Task {
             kind,
             start,
             depth,
+            distance: 0,
             attempts: Attempts::default(),
             redirects: 0,
             from: None,
