@@ -569,6 +569,48 @@ fn what_could_not_be_read_is_asked_again_by_the_same_command() {
 }
 
 #[test]
+fn a_file_that_could_not_be_asked_about_is_asked_about_again() {
+    let is_broken = Arc::new(AtomicBool::new(true));
+    let server = Script::start({
+        let is_broken = Arc::clone(&is_broken);
+        move |request| match request {
+            "GET /" => page(&["a", "b"]),
+            "HEAD /b" | "GET /b" if is_broken.load(Ordering::SeqCst) => response(500, "", ""),
+            "HEAD /a" | "HEAD /b" => response(200, "", "abc"),
+            _ => response(404, "", ""),
+        }
+    });
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = directory.path().join("state");
+    let kept = state.to_str().expect("UTF-8");
+    let start = server.url("/");
+    let args = [
+        start.as_str(),
+        "-type",
+        "f",
+        "-size",
+        "-10c",
+        "-printf",
+        "%f %s\\n",
+        "--state",
+        kept,
+        "--retries",
+        "0",
+    ];
+    let first = find(&args);
+    assert_eq!(first.status.code(), Some(1), "{}", stderr(&first));
+    assert!(stderr(&first).contains("; 1 UNREAD"), "{}", stderr(&first));
+    assert_eq!(lines(&first.stdout), ["a 3"]);
+    is_broken.store(false, Ordering::SeqCst);
+    let count = server.requests().len();
+    let second = find(&args);
+    assert_eq!(second.status.code(), Some(0), "{}", stderr(&second));
+    assert_eq!(lines(&second.stdout), ["b 3"]);
+    assert_eq!(server.requests().split_off(count), ["HEAD /b"]);
+    assert!(!state.exists());
+}
+
+#[test]
 fn what_could_not_be_read_is_in_a_file_from_which_a_search_can_start() {
     let (server, is_broken) = breakable();
     let unread = tempfile::NamedTempFile::new().expect("a file");

@@ -120,6 +120,16 @@ impl Cause {
         }
     }
 
+    /// Whether the cause may be gone at another time.
+    pub(super) fn may_pass(&self) -> bool {
+        match self {
+            Self::Transfer(_) | Self::Proxy(..) | Self::LongWait { .. } => true,
+            Self::OnlyRefusals { .. } | Self::RobotsUnread(_) => true,
+            Self::Status(status) => matches!(status, 408 | 429 | 500..),
+            _ => false,
+        }
+    }
+
     /// The class of the failure, for statistics.
     pub fn class(&self) -> Class {
         match self {

@@ -219,6 +219,7 @@ fn restore_from(
     }
     for (_, host) in hosts.works_mut() {
         let saved = state.load(host.number)?;
+        host.crawl.expect_later_run();
         restore_host(host, saved, shared.files.as_ref()).map_err(|text| state.damaged(text))?;
     }
     Ok(())
@@ -444,6 +445,9 @@ impl Search<'_, '_> {
         let (host, calls) = self.scheduler.work_and_calls(id);
         if is_new && self.shared.run.events.state.is_some() {
             host.crawl.keep_journal();
+            if !self.shared.run.is_shared() {
+                host.crawl.expect_later_run();
+            }
             if self.shared.files.is_some() {
                 host.downloads.keep_journal();
             }

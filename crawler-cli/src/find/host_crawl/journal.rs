@@ -108,6 +108,8 @@ pub(super) struct Journal {
     spilled: u64,
     /// The last number given to a task or a request.
     last_number: u64,
+    /// A later run asks again for what is given up.
+    has_later_run: bool,
 }
 
 /// A [`Task`] in the journal.
@@ -335,6 +337,22 @@ impl Journal {
             let number = self.number();
             self.changes.push(Change::Failed(number, text(&task)));
         }
+    }
+
+    /// An entry is given up before it is decided: a later run asks about it and decides. Returns whether there may be such
+    /// a run.
+    pub(super) fn fail_undecided(&mut self, task: &Task) -> bool {
+        if self.on && self.has_later_run {
+            let number = self.number();
+            let text = text(&JournaledTask::of(task));
+            self.changes.push(Change::Failed(number, text));
+        }
+        self.on && self.has_later_run
+    }
+
+    /// A later run asks again for what is given up.
+    pub(super) fn expect_later_run(&mut self) {
+        self.has_later_run = true;
     }
 
     /// A fingerprint became known.

@@ -435,8 +435,13 @@ impl HostCrawl {
             TaskKind::Trial => return self.untried(now, task.number, visitor),
             kind => self.counts.directories_done += u64::from(kind.is_of_directory()),
         }
-        self.journal.fail(&task);
         let url = self.url(&task.target);
+        let waits = task.kind == TaskKind::File && task.open.is_some() && cause.may_pass();
+        if waits && self.journal.fail_undecided(&task) {
+            self.probes.handle_decided();
+            return self.leave_out_from(&url, cause, task.from.as_deref(), visitor);
+        }
+        self.journal.fail(&task);
         self.leave_out_from(&url, cause, task.from.as_deref(), visitor);
         self.close(now, task, visitor);
     }

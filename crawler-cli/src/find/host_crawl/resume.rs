@@ -23,6 +23,12 @@ impl HostCrawl {
         }
     }
 
+    /// A later run of the same search asks again for what is given up, so that entries wait for that run with what they
+    /// are, instead of being decided without the server's answer.
+    pub fn expect_later_run(&mut self) {
+        self.journal.expect_later_run();
+    }
+
     /// The changes since the last call.
     pub fn take_changes(&mut self) -> Vec<Change> {
         self.journal.take_changes()
