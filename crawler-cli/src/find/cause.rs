@@ -8,7 +8,7 @@ use std::time::Duration;
 use courser::ErrorKind;
 
 use super::fault::Fault;
-use super::listing::{Shape, SitemapError, WebPage};
+use super::listing::{LeftOut, Shape, SitemapError, WebPage};
 use crate::crawl::failure::{FailureScope, is_opening};
 use crate::crawl::policy::RetryPolicy;
 use crate::crawl::retry::Reason;
@@ -52,8 +52,8 @@ pub enum Cause {
     TooManyLinks(usize),
     /// The URLs in the page have more than this number of bytes together.
     TooLongLinks(usize),
-    /// This many entries of the page were left out because their URLs are longer than the limit in bytes.
-    OverlongLinks(usize, usize),
+    /// Entries of the page were left out because their URLs are longer than the limit in bytes.
+    OverlongLinks(LeftOut, usize),
     /// A redirect to this URL, which is not a directory below the start.
     Elsewhere(String),
     /// A redirect without a `Location`, or with one that is not a URL.
@@ -72,11 +72,12 @@ pub enum Cause {
     Robots,
     /// Robots.txt could not be read, for this cause, so nothing may be requested.
     RobotsUnread(String),
-    /// This many entries of the page were left out because their names cannot be a segment of a URL.
-    Nameless(usize),
-    /// Links of a listing that lead elsewhere on the host, and may stand for entries: the first ones, and the number of
-    /// all.
-    LeftOut(Vec<String>, usize),
+    /// Entries of the page were left out because their names cannot be a segment of a URL.
+    Nameless(LeftOut),
+    /// Links of a listing that lead elsewhere, and may stand for entries.
+    LeftOut(LeftOut),
+    /// Objects of a bucket that are not below the prefix that was asked for.
+    Outside(LeftOut),
     /// More further pages of directories on one host than this.
     TooManyPages(usize),
     /// Links lead to more pages of one host than this.
@@ -120,6 +121,17 @@ impl Cause {
         }
     }
 
+    /// What was left out of a page that was read.
+    pub fn left_out(&self) -> Option<&LeftOut> {
+        match self {
+            Self::OverlongLinks(left_out, _)
+            | Self::Nameless(left_out)
+            | Self::LeftOut(left_out)
+            | Self::Outside(left_out) => Some(left_out),
+            _ => None,
+        }
+    }
+
     /// Whether the cause may be gone at another time.
     pub(super) fn may_pass(&self) -> bool {
         match self {
@@ -150,7 +162,8 @@ impl Cause {
             | Self::RedirectLoop
             | Self::TooManyRedirects(_) => Class::Redirect,
             Self::Nameless(_)
-            | Self::LeftOut(..)
+            | Self::LeftOut(_)
+            | Self::Outside(_)
             | Self::TooManyPages(_)
             | Self::TooManyLinks(_)
             | Self::TooLongLinks(_)
@@ -223,11 +236,10 @@ impl fmt::Display for Cause {
             Self::TooLongLinks(limit) => {
                 write!(f, "the URLs in the page exceed {limit} bytes together")
             }
-            Self::OverlongLinks(count, limit) => {
-                write!(
-                    f,
-                    "{count} entries left out: their URLs exceed {limit} bytes"
-                )
+            Self::OverlongLinks(left_out, limit) => {
+                let count = left_out.len();
+                write!(f, "{count} entries left out, whose URLs exceed {limit} bytes: ")?;
+                left_out.fmt(f)
             }
             Self::Elsewhere(to) => {
                 write!(
@@ -248,17 +260,19 @@ impl fmt::Display for Cause {
             ),
             Self::Robots => f.write_str("not read: robots.txt disallows it"),
             Self::RobotsUnread(cause) => write!(f, "not read: robots.txt could not be read: {cause}"),
-            Self::Nameless(count) => write!(
-                f,
-                "{count} entries left out: their names cannot be part of a path"
-            ),
-            Self::LeftOut(urls, count) => {
-                let more = count.saturating_sub(urls.len());
-                write!(f, "{count} links left out, which lead elsewhere: {}", urls.join(" "))?;
-                match more {
-                    0 => Ok(()),
-                    more => write!(f, " and {more} more"),
-                }
+            Self::Nameless(left_out) => {
+                let count = left_out.len();
+                write!(f, "{count} entries left out, whose names cannot be part of a path: ")?;
+                left_out.fmt(f)
+            }
+            Self::LeftOut(left_out) => {
+                write!(f, "{} links left out, which lead elsewhere: ", left_out.len())?;
+                left_out.fmt(f)
+            }
+            Self::Outside(left_out) => {
+                let count = left_out.len();
+                write!(f, "{count} objects left out, which are not below the prefix that was asked for: ")?;
+                left_out.fmt(f)
             }
             Self::TooManyPages(limit) => {
                 write!(f, "not read: more than {limit} further pages on this host")

@@ -285,14 +285,17 @@ const REPORT: &[Opt<Args>] = &[
         Ok(())
     })
     .short("at the end: text, json, json:FILE or none")
-    .long("The summary at the end. text: one line on standard error. json: an object as the last line of standard output. json:FILE: the same object in a file. none: no summary.\nThe object has one field, summary, with these fields: complete (whether everything was read); ending (finished, quit or stopped); matched, undecided and actions_failed; downloads (null without --download; else wanted, saved, resumed, kept, failed, and bytes written); files, directories and directories_done; requests, retries, unread, unread_by_class and failed_attempts_by_class; bytes; seconds, and parts of it: seconds_waiting_for_hosts, seconds_held_back (by rates, delays and back-off) and seconds_computing; requests_per_second; latency_seconds (p50, p95, p99, max); connections_opened and connections_reused; hosts, with the same fields for each host; and status_classes, the numbers of answers with statuses 1xx to 5xx.")
+    .long("The summary at the end. text: one line on standard error. json: an object as the last line of standard output. json:FILE: the same object in a file. none: no summary.\nThe object has one field, summary, with these fields: complete (whether everything was read); ending (finished, quit or stopped); matched, undecided and actions_failed; downloads (null without --download; else wanted, saved, resumed, kept, failed, and bytes written); files, directories and directories_done; requests, retries, unread, unread_by_class and failed_attempts_by_class; unread_urls, what this run could not read: objects with the fields of --unread, and left_out_more, how many names left_out has no room for; unread_urls_more, how many objects there is no room for, beyond 4 MiB; bytes; seconds, and parts of it: seconds_waiting_for_hosts, seconds_held_back (by rates, delays and back-off) and seconds_computing; requests_per_second; latency_seconds (p50, p95, p99, max); connections_opened and connections_reused; hosts, with the same fields for each host; and status_classes, the numbers of answers with statuses 1xx to 5xx.")
     .default("text"),
+    Opt::flag(&["-v", "--verbose"], |args: &mut Args| args.output.verbose = true)
+        .short("name everything that is left out of a listing")
+        .long("Name everything that is left out of a listing on standard error, and not only the first 20 names of each page."),
     Opt::text(&["--unread"], &[file("FILE")], |args: &mut Args, value| {
         args.output.unread = Some(value.into());
         Ok(())
     })
     .short("write what could not be read to a file, as JSON lines")
-    .long("Write what could not be read to this file: one JSON object in each line, with the fields url, cause (as on standard error) and class (as in the summary). The file is made even if everything is read. See --retry-unread."),
+    .long("Write what could not be read to this file: one JSON object in each line, with the fields url, cause (as on standard error), class (as in the summary), from (the page with the link) and left_out (the names that a listing has and that are left out: all of them, up to 16 MiB for a page). The file is made even if everything is read. See --retry-unread."),
     Opt::new(&["--report"], &[one_of("text|html", &["text", "html"]), file("FILE")], Set::Texts(|args: &mut Args, value, next| {
         match value {
             "text" => args.output.text_report = true,

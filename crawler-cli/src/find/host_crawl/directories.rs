@@ -92,7 +92,7 @@ impl HostCrawl {
         visitor: &mut dyn Visitor,
     ) {
         if task.kind == TaskKind::Start || task.open.is_some() {
-            let empty = listing.entries.is_empty() && listing.overlong == 0;
+            let empty = listing.entries.is_empty() && listing.overlong.is_empty();
             let verdict = self.decide(
                 now,
                 &mut task,
@@ -108,17 +108,17 @@ impl HostCrawl {
         if self.policy.max_depth.is_some_and(|max| task.depth >= max) {
             return self.counts.directories_done += 1;
         }
-        if listing.overlong > 0 {
-            let limit = self.policy.limits.page.url_bytes;
-            let cause = Cause::OverlongLinks(listing.overlong, limit);
-            self.unread(&task.target, &cause, visitor);
-        }
-        if listing.left_out_len > 0 {
-            let cause = Cause::LeftOut(listing.left_out.clone(), listing.left_out_len);
-            self.unread(&task.target, &cause, visitor);
-        }
-        if listing.nameless > 0 {
-            self.unread(&task.target, &Cause::Nameless(listing.nameless), visitor);
+        let limit = self.policy.limits.page.url_bytes;
+        for cause in [
+            Cause::OverlongLinks(listing.overlong, limit),
+            Cause::LeftOut(listing.left_out),
+            Cause::Nameless(listing.nameless),
+            Cause::Outside(listing.outside),
+        ] {
+            let names = cause.left_out();
+            if names.is_some_and(|names| !names.is_empty()) {
+                self.unread(&task.target, &cause, visitor);
+            }
         }
         if let Some(path) = &listing.directory {
             // The listing names its directory, which may differ from the requested path.
@@ -129,7 +129,7 @@ impl HostCrawl {
         }
         let mut repeats = None;
         if !listing.entries.is_empty() {
-            let own = self.seen.listing(&listing);
+            let own = self.seen.listing(&listing.entries);
             let same = Ancestors::listings(task.above.as_ref()).filter(|above| *above == own);
             // Listings that have only names may be equal by chance.
             let dated = |entry: &Entry| entry.kind == EntryKind::File && entry.modified.is_some();

@@ -302,7 +302,7 @@ impl HostCrawl {
         if matches!(verdict, Verdict::Prune | Verdict::Quit) {
             return;
         }
-        if links.overlong > 0 {
+        if !links.overlong.is_empty() {
             let limit = self.policy.limits.page.url_bytes;
             let cause = Cause::OverlongLinks(links.overlong, limit);
             self.unread(&target, &cause, visitor);

@@ -109,8 +109,9 @@ fn without_callback(body: &[u8]) -> (&[u8], bool) {
 }
 
 /// Reads the array and adds one entry for each object.
-struct ArrayReader<'a> {
-    children: Children<'a>,
+#[derive(Debug)]
+struct ArrayReader {
+    children: Children,
     limits: PageLimits,
     shape: Option<Shape>,
     /// The text was not UTF-8: each character represents one byte.
@@ -119,7 +120,7 @@ struct ArrayReader<'a> {
     error: Option<PageError>,
 }
 
-impl<'de> DeserializeSeed<'de> for &mut ArrayReader<'_> {
+impl<'de> DeserializeSeed<'de> for &mut ArrayReader {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -127,7 +128,7 @@ impl<'de> DeserializeSeed<'de> for &mut ArrayReader<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for &mut ArrayReader<'_> {
+impl<'de> Visitor<'de> for &mut ArrayReader {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -157,7 +158,7 @@ impl<'de> Visitor<'de> for &mut ArrayReader<'_> {
     }
 }
 
-impl ArrayReader<'_> {
+impl ArrayReader {
     fn add(&mut self, item: &JsonEntry<'_>) -> Result<(), PageError> {
         let name = item.name.as_deref().ok_or(PageError::NotAListing)?;
         let (shape, is_directory, modified) = match &item.kind {

@@ -23,6 +23,7 @@ mod bucket;
 mod children;
 mod header;
 mod json;
+mod left_out;
 mod links;
 mod rows;
 mod shape;
@@ -33,6 +34,7 @@ mod web_page;
 mod xml;
 
 pub use header::next_link;
+pub use left_out::LeftOut;
 pub use links::{Links, Reference, is_page_name, links};
 pub use shape::Shape;
 pub use sitemap::{Located, Sitemap, SitemapError, SitemapLimits, sitemap};
@@ -50,15 +52,15 @@ pub struct Listing {
     pub ended: bool,
     /// Whether the page marks directories with a final `/`. If so, a name without it is a file.
     pub marks_directories: bool,
-    /// Number of links that were left out because their URL is longer than [`PageLimits::url_bytes`].
-    pub overlong: usize,
-    /// Number of entries that were left out because their name cannot be one segment of a URL: it holds a `/` or a NUL,
-    /// for example.
-    pub nameless: usize,
-    /// Links that stand where entries stand and lead elsewhere on the host, or to a part of the listing: the first ones.
-    pub left_out: Vec<String>,
-    /// The number of all such links.
-    pub left_out_len: usize,
+    /// Links that were left out because their URL is longer than [`PageLimits::url_bytes`].
+    pub overlong: LeftOut,
+    /// Entries that were left out because their name cannot be one segment of a URL: it holds a `/` or a NUL, for
+    /// example.
+    pub nameless: LeftOut,
+    /// Links that stand where entries stand and lead elsewhere, or to a part of the listing.
+    pub left_out: LeftOut,
+    /// Objects of a bucket outside the prefix that was asked for, if none is inside.
+    pub outside: LeftOut,
     /// The request target of the page with further entries of this directory, if this page names one. It is never the
     /// target of this page itself, but two pages can name each other.
     pub next: Option<String>,
@@ -95,9 +97,9 @@ impl Directories {
 
 impl Listing {
     /// A listing of these entries, with `ended` not set.
-    fn of(mut children: Children<'_>, shape: Shape) -> Self {
+    fn of(mut children: Children, shape: Shape) -> Self {
         children.map();
-        let (left_out, left_out_len) = children.left_out();
+        let left_out = children.left_out();
         let mut entries = children.entries;
         let marks_directories = children.marks_directories || shape.marks_directories();
         // If only some entries have sizes, the entries with sizes are files.
@@ -121,7 +123,7 @@ impl Listing {
             overlong: children.overlong,
             nameless: children.nameless,
             left_out,
-            left_out_len,
+            outside: LeftOut::default(),
             next: None,
             directory: None,
             directories: Directories::Path,
@@ -162,7 +164,7 @@ pub enum EntryKind {
 pub struct PageLimits {
     /// Highest number of links on a page; more links are an error. Default 1,000,000.
     pub links: usize,
-    /// Longest URL of an entry in bytes; longer ones are counted in [`Listing::overlong`]. Default 8192.
+    /// Longest URL of an entry in bytes; longer ones are [`Listing::overlong`]. Default 8192.
     pub url_bytes: usize,
     /// Highest number of bytes of all URLs that a page links to; more bytes are an error. Default 64 MiB.
     pub all_urls_bytes: usize,
@@ -343,9 +345,7 @@ fn html(
         // The pages after the next one are linked there.
         let is_part =
             |url: &String| Url::parse(url).is_ok_and(|url| next_page(&url, page).is_some());
-        let before = listing.left_out.len();
         listing.left_out.retain(|url| !is_part(url));
-        listing.left_out_len -= before - listing.left_out.len();
     }
     listing.next = next.or_else(|| match shape {
         Shape::Caddy => next_offset(page, listing.entries.len()),

@@ -16,10 +16,11 @@ use crate::find::range::{ListedTime, SizeRange};
 use crate::markup::html::{Raw, Sink};
 
 /// Collects the rows of a page from its tags, attributes and texts.
-pub(super) struct Rows<'a> {
+#[derive(Debug)]
+pub(super) struct Rows {
     shape: Shape,
     limits: PageLimits,
-    pub(super) children: Children<'a>,
+    pub(super) children: Children,
     pub(super) links: usize,
     tag: Tag,
     /// The reference of this tag.
@@ -61,7 +62,7 @@ enum Tag {
 }
 
 /// The row being read.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Row {
     /// The text outside links, with [`BREAK`] between elements.
     text: Vec<u8>,
@@ -76,15 +77,15 @@ struct Row {
 }
 
 /// The link to an entry.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Anchor {
     entry: usize,
     /// Length of the row's text before the link, in bytes.
     at: usize,
 }
 
-impl<'a> Rows<'a> {
-    pub(super) fn new(shape: Shape, page: &'a Url, limits: PageLimits) -> Self {
+impl Rows {
+    pub(super) fn new(shape: Shape, page: &Url, limits: PageLimits) -> Self {
         let mut children = Children::new(page, limits);
         // Other pages may link to a directory with and without the final `/`.
         children.tells_kinds = shape.marks_directories();
@@ -214,7 +215,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-impl<'d> Sink<'d> for Rows<'_> {
+impl<'d> Sink<'d> for Rows {
     fn open(&mut self, name: &[u8]) {
         self.href.clear();
         self.is_next = false;
@@ -321,7 +322,7 @@ impl<'d> Sink<'d> for Rows<'_> {
     }
 }
 
-impl Rows<'_> {
+impl Rows {
     fn words(&mut self, mut text: &[u8]) {
         if self.in_pre {
             while let Some(end) = memchr(b'\n', text) {
