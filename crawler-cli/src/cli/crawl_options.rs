@@ -36,6 +36,7 @@ pub(crate) struct CrawlTexts {
     pub(crate) about_robots: &'static str,
     pub(crate) about_patience: &'static str,
     pub(crate) about_retries: &'static str,
+    pub(crate) about_max_body: &'static str,
     pub(crate) about_allow_private: &'static str,
 }
 
@@ -268,7 +269,7 @@ impl<A: Crawls> CrawlRows<A> {
             set(args, CrawlSetting::MaxBody(bytes(value)?))
         })
         .short("largest page; K, M and G are allowed")
-        .long("The largest page, both as sent and after its content codings are decoded. A larger page is an error; it is never cut short. K, M and G are powers of 1024.")
+        .long(A::TEXTS.about_max_body)
         .default("64M"),
         Opt::flag(&["--allow-private"], |args: &mut A| {
             args.crawl().add(CrawlSetting::AllowPrivate);

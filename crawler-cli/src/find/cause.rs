@@ -8,7 +8,7 @@ use std::time::Duration;
 use courser::ErrorKind;
 
 use super::fault::Fault;
-use super::listing::{LeftOut, Shape, SitemapError, WebPage};
+use super::listing::{LeftOut, Shape, SitemapError, StreamError, WebPage};
 use crate::crawl::failure::{FailureScope, is_opening};
 use crate::crawl::policy::RetryPolicy;
 use crate::crawl::retry::Reason;
@@ -50,6 +50,10 @@ pub enum Cause {
     Encoded(String),
     /// The page has more links than this.
     TooManyLinks(usize),
+    /// The page is too large to be read at once, and cannot be read while it arrives.
+    Stream(StreamError),
+    /// The answer takes longer than this, even for its size.
+    Slow(Duration),
     /// The URLs in the page have more than this number of bytes together.
     TooLongLinks(usize),
     /// Entries of the page were left out because their URLs are longer than the limit in bytes.
@@ -153,7 +157,7 @@ impl Cause {
             Self::Status(status)
             | Self::LongWait { status, .. }
             | Self::OnlyRefusals { status, .. } => Class::Status(*status),
-            Self::CutShort(_) => Class::CutShort,
+            Self::CutShort(_) | Self::Slow(_) => Class::CutShort,
             Self::NotHtml(_) | Self::WebPage(_) | Self::Encoded(_) | Self::Sitemap(_) => {
                 Class::NotListing
             }
@@ -164,6 +168,7 @@ impl Cause {
             Self::Nameless(_)
             | Self::LeftOut(_)
             | Self::Outside(_)
+            | Self::Stream(_)
             | Self::TooManyPages(_)
             | Self::TooManyLinks(_)
             | Self::TooLongLinks(_)
@@ -232,6 +237,12 @@ impl fmt::Display for Cause {
             }
             Self::WebPage(page) => write!(f, "not a directory listing: {page}"),
             Self::Encoded(coding) => write!(f, "content coding {coding} was not requested"),
+            Self::Stream(error) => write!(f, "a listing that is read while it arrives: {error}"),
+            Self::Slow(limit) => write!(
+                f,
+                "the answer came too slowly: less than 1 MiB in {} s",
+                limit.as_secs_f64()
+            ),
             Self::TooManyLinks(limit) => write!(f, "the page has more than {limit} links"),
             Self::TooLongLinks(limit) => {
                 write!(f, "the URLs in the page exceed {limit} bytes together")

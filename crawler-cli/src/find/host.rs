@@ -1,5 +1,6 @@
 //! One host of a search: its crawl and its downloads, which share one politeness and the connections to the host.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use courser::{Codings, Error, Request, Response, Timeouts};
@@ -12,6 +13,7 @@ use super::policy::Policy;
 use super::run::Run;
 use super::summary::Ending;
 use crate::crawl::calls::Drive;
+use crate::crawl::failure::FailureScope;
 use crate::crawl::politeness::Politeness;
 use crate::crawl::stats::Stats;
 use crate::crawl::work::{Body, HostWork, RequestId, Submission};
@@ -30,6 +32,8 @@ pub(super) struct Host {
     proxy: Option<String>,
     /// The largest number of requests in flight.
     connections: usize,
+    /// Listings that are read while they arrive: when each began, and how many bytes have come.
+    arriving: HashMap<RequestId, (Instant, u64)>,
     /// Whether a page is tried before a file. Alternates, so that pages and files share a rate limit equally.
     pages_first: bool,
 }
@@ -38,6 +42,8 @@ pub(super) struct Host {
 pub(super) struct Shared<'r> {
     pub(super) run: Run<'r>,
     pub(super) files: Option<Files>,
+    /// The limit for one request.
+    pub(super) timeout: Duration,
     /// Why TLS cannot be used, if it cannot.
     pub(super) tls_fault: Option<String>,
 }
@@ -69,6 +75,7 @@ impl Host {
             base: origin[..Position::BeforePath].to_owned(),
             proxy,
             connections,
+            arriving: HashMap::new(),
             pages_first: true,
         }
     }
@@ -142,11 +149,20 @@ impl Host {
         request.set_target(&format!("{}{}", self.base, fetch.target));
         write_head(request, fetch.kind);
         self.pages_first = false;
+        let limit = Some(shared.timeout);
+        // The time for a large listing grows with its size; see `is_slow`.
+        let timeouts = || Timeouts {
+            total: limit,
+            write: limit,
+            between_bytes: limit,
+            ..Timeouts::none()
+        };
+        let is_listing = fetch.is_streamed && fetch.kind == FetchKind::List;
         Some(Submission {
             id: RequestId(fetch.id.0),
-            timeouts: None,
+            timeouts: is_listing.then(timeouts),
             addresses: None,
-            streaming: false,
+            streaming: fetch.is_streamed,
         })
     }
 
@@ -202,6 +218,20 @@ impl Host {
         self.crawl.politeness().handle_sent(now);
         self.pages_first = true;
         Some(submission)
+    }
+
+    /// Whether further entries of a large listing can be handled.
+    pub(super) fn can_go_on(&self) -> bool {
+        !self.is_leaving && !self.downloads.is_full() && self.crawl.can_go_on()
+    }
+
+    /// Whether a listing that arrives takes longer than the limit, with one more limit for each MiB.
+    fn is_slow(&mut self, now: Instant, id: RequestId, bytes: usize, limit: Duration) -> bool {
+        let (began, received) = self.arriving.entry(id).or_insert((now, 0));
+        *received += bytes as u64;
+        let parts = u32::try_from(*received >> 20).unwrap_or(u32::MAX);
+        let allowed = limit.saturating_mul(parts.saturating_add(1));
+        now.saturating_duration_since(*began) > allowed
     }
 
     /// Runs `act` on the downloads, and counts the files that ended.
@@ -296,6 +326,7 @@ impl HostWork for Host {
         calls: &mut dyn Drive,
     ) {
         let failure = Failure::of(error, self.proxy.as_deref());
+        self.arriving.remove(&id);
         if id.0 & DOWNLOAD == 0 {
             let visitor = &mut shared.run.visitor(Some(calls));
             return self
@@ -315,6 +346,11 @@ impl HostWork for Host {
         response: &Response,
         shared: &mut Shared<'_>,
     ) -> Body {
+        if id.0 & DOWNLOAD == 0 {
+            let (reply, visitor) = (&Reply::of(response), &mut shared.run.visitor(None));
+            let is_wanted = self.crawl.handle_head(now, FetchId(id.0), reply, visitor);
+            return wanted(is_wanted);
+        }
         let wanted = self.download(shared, |downloads, politeness, store, run| {
             let (id, head) = (download_id(id), Head::of(response));
             downloads.handle_head(now, id, &head, politeness, store, &mut run.visitor(None))
@@ -324,11 +360,28 @@ impl HostWork for Host {
 
     fn handle_data(
         &mut self,
-        _: Instant,
+        now: Instant,
         id: RequestId,
         bytes: &[u8],
         shared: &mut Shared<'_>,
     ) -> Body {
+        if id.0 & DOWNLOAD == 0 {
+            let limit = shared.timeout;
+            let is_slow = self.is_slow(now, id, bytes.len(), limit);
+            let (id, visitor) = (FetchId(id.0), &mut shared.run.visitor(None));
+            if is_slow {
+                let (cause, scope) = (Cause::Slow(limit), FailureScope::Request);
+                self.arriving.remove(&RequestId(id.0));
+                self.crawl
+                    .handle_failure(now, id, Failure { cause, scope }, visitor);
+                return Body::Unwanted;
+            }
+            let is_wanted = self.crawl.handle_data(now, id, bytes, visitor);
+            if !is_wanted {
+                self.arriving.remove(&RequestId(id.0));
+            }
+            return wanted(is_wanted);
+        }
         let wanted = self.download(shared, |downloads, politeness, store, run| {
             let visitor = &mut run.visitor(None);
             downloads.handle_data(download_id(id), bytes, politeness, store, visitor)
@@ -337,6 +390,11 @@ impl HostWork for Host {
     }
 
     fn handle_end(&mut self, now: Instant, id: RequestId, shared: &mut Shared<'_>) {
+        self.arriving.remove(&id);
+        if id.0 & DOWNLOAD == 0 {
+            let visitor = &mut shared.run.visitor(None);
+            return self.crawl.handle_end(now, FetchId(id.0), visitor);
+        }
         self.download(shared, |downloads, politeness, store, run| {
             let visitor = &mut run.visitor(None);
             downloads.handle_end(now, download_id(id), politeness, store, visitor);
@@ -375,6 +433,13 @@ fn write_head(request: &mut Request, kind: FetchKind) {
         FetchKind::Probe | FetchKind::First => Codings::none(),
         _ => Codings::all(),
     });
+}
+
+fn wanted(is_wanted: bool) -> Body {
+    match is_wanted {
+        true => Body::Wanted,
+        false => Body::Unwanted,
+    }
 }
 
 fn download_id(id: RequestId) -> FetchId {

@@ -40,6 +40,7 @@ mod robots;
 mod seen;
 mod spelling;
 mod starts;
+mod streams;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -54,6 +55,7 @@ use probes::Probes;
 use seen::Seen;
 use spelling::Spelling;
 use starts::Starts;
+use streams::Streams;
 use task::{Task, TaskKind};
 use trials::Trials;
 
@@ -67,6 +69,7 @@ pub struct HostCrawl {
     /// Ready tasks are taken last in, first out: the queue holds at most about depth times width of the tree.
     queue: RetryQueue<Task>,
     in_flight: HashMap<FetchId, (Task, FetchKind)>,
+    streams: Streams,
     politeness: Politeness,
     probes: Probes,
     journal: Journal,
@@ -145,6 +148,7 @@ impl HostCrawl {
             seen: Seen::new(),
             queue: RetryQueue::default(),
             in_flight: HashMap::new(),
+            streams: Streams::default(),
             politeness: Politeness::new(&policy.host),
             probes: Probes::new(),
             journal: Journal::default(),
@@ -219,6 +223,7 @@ impl HostCrawl {
             id,
             kind: *fetch,
             target: task.next_target(),
+            is_streamed: task.is_streamed || *fetch == FetchKind::Robots,
         })
     }
 
@@ -330,6 +335,7 @@ impl HostCrawl {
 
     /// Nothing more can be fetched: gives up everything that is known and not yet read, for this cause.
     pub fn abandon(&mut self, now: Instant, cause: &Cause, visitor: &mut dyn Visitor) {
+        self.streams.clear();
         for (task, _) in mem::take(&mut self.in_flight).into_values() {
             self.politeness.handle_over();
             self.journal.forget(task.number);
@@ -346,11 +352,17 @@ impl HostCrawl {
         failure: Failure,
         visitor: &mut dyn Visitor,
     ) {
-        let Some((task, _)) = self.in_flight.remove(&id) else {
+        self.streams.forget(id);
+        let Some((task, fetch)) = self.in_flight.remove(&id) else {
             return;
         };
         self.politeness.handle_over();
         self.journal.begin(task.number);
+        if self.may_stream(&task, fetch, &failure) {
+            self.stream(task);
+            self.journal.end();
+            return self.resume(now, visitor);
+        }
         let failed = Failed::new(failure.cause.class(), failure.scope);
         self.failed(now, task, failed, failure.cause, visitor);
         self.journal.end();

@@ -14,6 +14,7 @@ use crate::find::visitor::LinkVerdict;
 
 mod kept;
 mod regression;
+mod streams;
 
 /// How the scripted host answers a request.
 #[derive(Clone)]

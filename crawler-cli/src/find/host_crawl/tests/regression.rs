@@ -87,7 +87,10 @@ fn clogged(now: Instant) -> (HostCrawl, FetchId, Outcome) {
     let mut outcome = Outcome::default();
     let (mut probe, mut lists) = (None, 0);
     let names: Vec<String> = (0..100).map(|i| format!("d{i}/")).collect();
-    while let Some(Fetch { id, kind, target }) = crawl.poll_request(now) {
+    while let Some(Fetch {
+        id, kind, target, ..
+    }) = crawl.poll_request(now)
+    {
         let given = match (kind, target) {
             (FetchKind::Probe, _) => {
                 assert_eq!(probe.replace(id), None, "one tells it to all");
