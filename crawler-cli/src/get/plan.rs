@@ -129,9 +129,9 @@ impl HiArgs {
     pub(super) fn shows_progress(&self, transfers: &[Transfer]) -> bool {
         let to_stdout =
             |transfer: &Transfer| transfer.output.as_ref().is_none_or(|name| name == "-");
-        !self.global.silent
-            && !self.global.meter.off
-            && !(transfers.iter().any(to_stdout) && io::stdout().is_terminal())
+        let is_off = self.global.silent || self.global.meter.off;
+        let is_beside = || transfers.iter().any(to_stdout) && io::stdout().is_terminal();
+        !is_off && !is_beside()
     }
 
     /// What shows the progress of a transfer that runs alone.
