@@ -181,7 +181,7 @@ const SCOPE: &[Opt<Args>] = &[
         args.identify_option("--max-link-depth", value);
         Ok(())
     })
-        .short("with --links page: how many links lead from a start to a page")
+        .short("with --links page: links from a start to a page at most")
         .long("With --links page, how many links may lead from a start to a page; 0 reads the starts only. The pages of a host are then requested in the order of their distance, the nearest first, so that the distance is that of the shortest way within the host, and the files of a page that is read are found. A page on another host has the distance of the first link that leads there. With --state and more than 100,000 waiting pages, the order is not kept. The first page of a host that is too far away is reported as unread, and the exit status is 1. Default: no limit."),
     Opt::text(&["--nofollow"], &[one_of("on|off", &["on", "off"])], |args: &mut Args, value| {
         let obeys = on_or_off(value)?;
