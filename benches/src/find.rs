@@ -77,6 +77,8 @@ enum Case {
     Entries,
     /// The same with --state
     EntriesState,
+    /// 5,000,000 files in one directory
+    Page,
     /// 1,001,001 directories
     Directories,
     /// The same with --state
@@ -249,6 +251,7 @@ impl Bench<'_> {
         let (shape, files_only) = match case {
             Case::Faults => (Shape::new(&[50, 99], 20), false),
             Case::Entries | Case::EntriesState => (Shape::new(&[10_000], 1000), true),
+            Case::Page => (Shape::new(&[], 5_000_000), true),
             _ => (Shape::new(&[1000, 1000], 1), false),
         };
         let mut row = Row::of(case);

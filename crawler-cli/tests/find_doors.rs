@@ -130,6 +130,66 @@ fn a_gate_that_sets_a_cookie_opens() {
     );
 }
 
+/// A page of the host sets the cookie: by a redirect back, or as a page of its own.
+#[test]
+fn a_gate_on_another_page_opens() {
+    for gate in [
+        response(302, "Set-Cookie: pass=1\r\nLocation: /pub/\r\n", ""),
+        response(200, "Set-Cookie: pass=1\r\n", "accepted"),
+    ] {
+        let server = Script::start_with_heads(move |head| {
+            let line = head.lines().next().unwrap_or_default();
+            match (line, head.contains("\r\nCookie: pass=1\r\n")) {
+                ("GET /gate?to=/pub/ HTTP/1.1", _) => gate.clone(),
+                ("GET /pub/ HTTP/1.1", true) => page(&["a/", "x.iso"]),
+                ("GET /pub/a/ HTTP/1.1", true) => page(&["y.iso"]),
+                _ => response(302, "Location: /gate?to=/pub/\r\n", ""),
+            }
+        });
+        let output = find(&[&server.url("/pub/")]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let all = ["", "a/", "a/y.iso", "x.iso"].map(|path| server.url(&format!("/pub/{path}")));
+        assert_eq!(lines(&output.stdout), all);
+        let gates = server.requests();
+        let gates = gates.iter().filter(|request| request.contains("gate"));
+        assert_eq!(gates.count(), 1, "the cookie is kept");
+    }
+    let pages = Script::start_with_heads(|head| {
+        let line = head.lines().next().unwrap_or_default();
+        match (line, head.contains("\r\nCookie: pass=1\r\n")) {
+            ("GET / HTTP/1.1", true) => {
+                response(200, "Content-Type: text/html\r\n", "<a href=b>b</a>")
+            }
+            ("GET /gate HTTP/1.1", _) => response(302, "Set-Cookie: pass=1\r\nLocation: /\r\n", ""),
+            (_, true) => response(200, "", ""),
+            _ => response(302, "Location: /gate\r\n", ""),
+        }
+    });
+    let output = find(&[&pages.url("/"), "--links", "page"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(
+        lines(&output.stdout),
+        ["/", "/b"].map(|path| pages.url(path))
+    );
+    // Without a cookie, it is a redirect like any other.
+    let closed = Script::start(|request| match request {
+        "GET /pub/" => response(302, "Location: /login\r\n", ""),
+        _ => response(200, "", "who are you?"),
+    });
+    let output = find(&[&closed.url("/pub/")]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = format!("redirects to {}, which is not", closed.url("/login"));
+    assert!(stderr(&output).contains(&told), "{}", stderr(&output));
+    let endless = Script::start(|request| match request {
+        "GET /pub/" => response(302, "Location: /gate\r\n", ""),
+        _ => response(302, "Set-Cookie: a=1\r\nLocation: /pub/\r\n", ""),
+    });
+    let output = find(&[&endless.url("/pub/")]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = "more than 5 redirects in a row";
+    assert!(stderr(&output).contains(told), "{}", stderr(&output));
+}
+
 #[test]
 fn cookies_of_servers_are_written_to_a_file_and_read_again() {
     let server = Script::start(|request| match request {
@@ -227,6 +287,40 @@ fn variables_name_the_authorities_as_for_curl() {
         .output()
         .expect("runs");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+/// As for curl.
+#[test]
+fn a_variable_that_names_no_file_matters_only_for_tls() {
+    let server = Script::start(|request| match request {
+        "GET /away/" => response(302, "Location: https://127.0.0.1:1/away/\r\n", ""),
+        _ => tree(request),
+    });
+    let run = |words: &[&str]| {
+        let mut command = crawler(words);
+        let output = command.env("CURL_CA_BUNDLE", "/no/such.pem").output();
+        output.expect("runs")
+    };
+    let output = run(&["find", &server.url("/pub/")]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let output = run(&["get", "-s", &server.url("/pub/")]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    for words in [
+        &["find", "https://127.0.0.1:1/pub/"][..],
+        &[
+            "find",
+            &server.url("/away/"),
+            "--span-hosts",
+            "--retries",
+            "0",
+        ],
+        &["get", "https://127.0.0.1:1/pub/"],
+    ] {
+        let output = run(words);
+        assert_ne!(output.status.code(), Some(0), "{words:?}");
+        let told = "roots in /no/such.pem: No such file";
+        assert!(stderr(&output).contains(told), "{}", stderr(&output));
+    }
 }
 
 // ---- output that nobody gets

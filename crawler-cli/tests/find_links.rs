@@ -5,6 +5,8 @@ mod common;
 use std::io::Write as _;
 use std::process::Output;
 use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
 
 use common::{Script, crawler, find, lines, page, response, stderr};
 use flate2::Compression;
@@ -970,6 +972,61 @@ fn pages_without_end_have_an_end_that_is_named() {
         let reason = "links lead to more than 30 pages of this host (--max-pages)";
         assert_eq!(text.matches(reason).count(), 1, "{text}");
         assert!(text.contains("; 1 UNREAD"), "{text}");
+    }
+}
+
+/// The shortest way counts, however slow its pages are.
+#[test]
+fn the_distance_from_a_start_is_limited() {
+    let server = Script::start(|request| match request {
+        "GET /" => html("<a href=slow.html>s</a><a href=a.html>a</a>"),
+        "GET /slow.html" => {
+            thread::sleep(Duration::from_millis(300));
+            html("<a href=near.html>n</a>")
+        }
+        "GET /a.html" => html("<a href=b.html>b</a>"),
+        "GET /b.html" => html("<a href=near.html>n</a><a href=far.html>f</a>"),
+        "GET /near.html" => html("<a href=last.html>l</a><img src=pixel.gif>"),
+        _ => html(""),
+    });
+    for (most, expected, status) in [
+        ("0", &["/"][..], 1),
+        (
+            "2",
+            &[
+                "/",
+                "/a.html",
+                "/b.html",
+                "/near.html",
+                "/pixel.gif",
+                "/slow.html",
+            ],
+            1,
+        ),
+        (
+            "3",
+            &[
+                "/",
+                "/a.html",
+                "/b.html",
+                "/far.html",
+                "/last.html",
+                "/near.html",
+                "/pixel.gif",
+                "/slow.html",
+            ],
+            0,
+        ),
+    ] {
+        let (found, text, code) = pages(&server, "/", &["--max-link-depth", most]);
+        assert_eq!(found, expected, "{most}: {text}");
+        assert_eq!(code, Some(status), "{most}: {text}");
+        let told = format!("more than {most} links from a start (--max-link-depth)");
+        assert_eq!(
+            text.matches(&told).count(),
+            usize::from(status == 1),
+            "{text}"
+        );
     }
 }
 

@@ -408,7 +408,7 @@ fn names_that_lead_elsewhere_or_are_those_of_the_record_do_no_harm() {
     let parent = folder();
     let to = parent.path().join("mirror");
     let output = mirror(&server, &to, &[]);
-    assert_refused(&output, "their names cannot be part of a path");
+    assert_refused(&output, "whose names cannot be part of a path");
     assert_eq!(fs::read_dir(parent.path()).expect("a folder").count(), 1);
     for name in up {
         server.tree().remove(name);

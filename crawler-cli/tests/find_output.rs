@@ -667,3 +667,59 @@ fn progress_can_be_asked_for_without_a_terminal_and_left_out_with_one() {
         "{shown}"
     );
 }
+
+// ---- what is left out of listings
+
+/// On standard error 20 names, or all with `-v`; in the summary and the file of `--unread` all.
+#[test]
+fn what_a_listing_leaves_out_is_named() {
+    let rows: String = (0..30)
+        .map(|n| format!("<a href='/other{n}/x'>x</a>\n"))
+        .collect();
+    let body = format!(
+        "<html><head><title>Index of /pub/</title></head><h1>Index of /pub/</h1><pre><a href='a'>a</a>\n<a href='b%2Fc'>b</a>\n{rows}</pre></html>"
+    );
+    let server = Script::start(move |request| match request {
+        "GET /pub/" => response(200, "Content-Type: text/html\r\n", &body),
+        _ => response(200, "", ""),
+    });
+    let start = server.url("/pub/");
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("unread");
+    let file = file.to_str().expect("UTF-8");
+    for (args, shown, rest) in [(&[][..], 20, true), (&["-v"][..], 30, false)] {
+        let args = [&[&start, "--summary", "json", "--unread", file][..], args].concat();
+        let output = find(&args);
+        assert_eq!(output.status.code(), Some(1));
+        let text = stderr(&output);
+        assert!(
+            text.contains("30 links left out, which lead elsewhere: "),
+            "{text}"
+        );
+        assert!(
+            text.contains("1 entries left out, whose names cannot be part of a path: b%2Fc\n"),
+            "{text}"
+        );
+        assert_eq!(text.matches("/other").count(), shown, "{text}");
+        assert_eq!(text.contains(" and 10 more\n"), rest, "{text}");
+        let summary = String::from_utf8_lossy(&output.stdout);
+        let summary: Value =
+            serde_json::from_str(summary.lines().last().expect("a line")).expect("JSON");
+        let summary = &summary["summary"];
+        let links = |item: &Value| item["left_out"].as_array().map_or(0, Vec::len);
+        let items = summary["unread_urls"].as_array().expect("a list");
+        assert_eq!(items.iter().map(links).collect::<Vec<_>>(), [30, 1]);
+        assert_eq!(items[0]["url"], start.as_str());
+        assert_eq!(
+            (&items[0]["left_out_more"], &summary["unread_urls_more"]),
+            (&0.into(), &0.into())
+        );
+        let written = std::fs::read_to_string(file).expect("written");
+        let written: Vec<Value> = written
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect();
+        assert_eq!(written.iter().map(links).collect::<Vec<_>>(), [30, 1]);
+        assert_eq!(written[0]["left_out"][29], server.url("/other29/x"));
+    }
+}

@@ -590,3 +590,25 @@ fn cookies_of_servers_go_back_to_them_alone() {
         "{heads:?}"
     );
 }
+
+/// RFC 9309 §2.5: at least 500 KiB of a robots.txt are read, whatever the limit for pages is.
+#[test]
+fn a_robots_txt_above_the_limit_for_pages_is_read() {
+    let robots = format!(
+        "User-agent: *\nDisallow: /pub/a/\n{}",
+        "# nothing\n".repeat(60_000)
+    );
+    let server = Script::start(move |request| match request {
+        "GET /robots.txt" => response(200, "", &robots),
+        _ => small_tree(request),
+    });
+    let start = server.url("/pub/");
+    let output = find(&[&start, "--robots", "on", "--max-body", "10K"]);
+    let found = ["", "a/", "x.iso"].map(|path| format!("{start}{path}"));
+    assert_eq!(lines(&output.stdout), found, "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("robots.txt disallows it"),
+        "{}",
+        stderr(&output)
+    );
+}

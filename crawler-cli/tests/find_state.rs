@@ -422,8 +422,10 @@ fn messages_in_the_results_file_do_not_count_as_results() {
     cut.and_then(|file| file.set_len(length - 7))
         .expect("a shorter file");
     assert_eq!(run().code(), Some(1));
-    let message =
-        format!("crawler-cli find: {url}: 1 entries left out: their URLs exceed 8192 bytes");
+    let name = "b".repeat(200);
+    let message = format!(
+        "crawler-cli find: {url}: 1 entries left out, whose URLs exceed 8192 bytes: {name}…"
+    );
     let found = ["/", "/a", "/d/", "/d/c"].map(|path| server.url(path));
     assert_eq!(results(&out), [&[message][..], &found].concat());
 }
@@ -566,6 +568,48 @@ fn what_could_not_be_read_is_asked_again_by_the_same_command() {
     for name in ["x.iso", "a/y.iso"] {
         assert_eq!(fs::read(files.join(name)).expect("downloaded"), b"abc");
     }
+}
+
+#[test]
+fn a_file_that_could_not_be_asked_about_is_asked_about_again() {
+    let is_broken = Arc::new(AtomicBool::new(true));
+    let server = Script::start({
+        let is_broken = Arc::clone(&is_broken);
+        move |request| match request {
+            "GET /" => page(&["a", "b"]),
+            "HEAD /b" | "GET /b" if is_broken.load(Ordering::SeqCst) => response(500, "", ""),
+            "HEAD /a" | "HEAD /b" => response(200, "", "abc"),
+            _ => response(404, "", ""),
+        }
+    });
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = directory.path().join("state");
+    let kept = state.to_str().expect("UTF-8");
+    let start = server.url("/");
+    let args = [
+        start.as_str(),
+        "-type",
+        "f",
+        "-size",
+        "-10c",
+        "-printf",
+        "%f %s\\n",
+        "--state",
+        kept,
+        "--retries",
+        "0",
+    ];
+    let first = find(&args);
+    assert_eq!(first.status.code(), Some(1), "{}", stderr(&first));
+    assert!(stderr(&first).contains("; 1 UNREAD"), "{}", stderr(&first));
+    assert_eq!(lines(&first.stdout), ["a 3"]);
+    is_broken.store(false, Ordering::SeqCst);
+    let count = server.requests().len();
+    let second = find(&args);
+    assert_eq!(second.status.code(), Some(0), "{}", stderr(&second));
+    assert_eq!(lines(&second.stdout), ["b 3"]);
+    assert_eq!(server.requests().split_off(count), ["HEAD /b"]);
+    assert!(!state.exists());
 }
 
 #[test]

@@ -36,6 +36,7 @@ pub(crate) struct CrawlTexts {
     pub(crate) about_robots: &'static str,
     pub(crate) about_patience: &'static str,
     pub(crate) about_retries: &'static str,
+    pub(crate) about_max_body: &'static str,
     pub(crate) about_allow_private: &'static str,
 }
 
@@ -97,12 +98,14 @@ impl CrawlOptions {
         Ok(self.settings)
     }
 
-    /// All settings. `var` is the environment.
+    /// All settings. `var` is the environment. `is_secure`: TLS will be used; without it, as for curl, a file of
+    /// authorities that a variable names and that cannot be read is an error of the first connection that needs the file.
     ///
     /// # Errors
     /// A file of certificates cannot be read, a proxy is none, or an identity cannot be sent.
     pub(crate) fn settings(
         self,
+        is_secure: bool,
         var: impl Fn(&str) -> Option<String>,
     ) -> Result<Vec<CrawlSetting>, UsageError> {
         let mut tls = self.tls;
@@ -112,13 +115,17 @@ impl CrawlOptions {
                 .into_iter()
                 .find_map(&var)
         };
-        if let (false, Some(bundle)) = (trusts_own, bundle().filter(|path| !path.is_empty())) {
+        let bundle = bundle().filter(|path| !path.is_empty() && !trusts_own);
+        let is_of_variable = bundle.is_some();
+        if let Some(bundle) = bundle {
             // As curl does: this file alone.
             tls.roots = TlsRoots::None;
             tls.extra_roots = vec![PemOrDer::File(PathBuf::from(bundle))];
         }
         // The client would report the error too, but once for each start.
-        tls.build()?;
+        if is_secure || !is_of_variable {
+            tls.build()?;
+        }
         let proxies = proxies(self.proxy.as_deref(), self.no_proxy.as_deref(), &var)?;
         let (identities, jar) = self.identity.build(&tls, &var)?;
         let mut settings = self.settings;
@@ -262,7 +269,7 @@ impl<A: Crawls> CrawlRows<A> {
             set(args, CrawlSetting::MaxBody(bytes(value)?))
         })
         .short("largest page; K, M and G are allowed")
-        .long("The largest page, both as sent and after its content codings are decoded. A larger page is an error; it is never cut short. K, M and G are powers of 1024.")
+        .long(A::TEXTS.about_max_body)
         .default("64M"),
         Opt::flag(&["--allow-private"], |args: &mut A| {
             args.crawl().add(CrawlSetting::AllowPrivate);

@@ -96,6 +96,11 @@ impl Transfer {
         Client::with_resolver(config, guard.resolver(HickoryResolver::system()))
     }
 
+    /// Why TLS cannot be used, if it cannot: a file of authorities cannot be read, for example.
+    pub(crate) fn tls_fault(&self) -> Option<String> {
+        self.tls.build().err().map(|error| error.to_string())
+    }
+
     /// Creates a client on this network, with this resolver. Unless all are allowed, only public addresses are.
     pub(crate) fn client_on<N: Net>(
         &self,

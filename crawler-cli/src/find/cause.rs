@@ -8,7 +8,7 @@ use std::time::Duration;
 use courser::ErrorKind;
 
 use super::fault::Fault;
-use super::listing::{Shape, SitemapError, WebPage};
+use super::listing::{LeftOut, Shape, SitemapError, StreamError, WebPage};
 use crate::crawl::failure::{FailureScope, is_opening};
 use crate::crawl::policy::RetryPolicy;
 use crate::crawl::retry::Reason;
@@ -50,10 +50,14 @@ pub enum Cause {
     Encoded(String),
     /// The page has more links than this.
     TooManyLinks(usize),
+    /// The page is too large to be read at once, and cannot be read while it arrives.
+    Stream(StreamError),
+    /// The answer takes longer than this, even for its size.
+    Slow(Duration),
     /// The URLs in the page have more than this number of bytes together.
     TooLongLinks(usize),
-    /// This many entries of the page were left out because their URLs are longer than the limit in bytes.
-    OverlongLinks(usize, usize),
+    /// Entries of the page were left out because their URLs are longer than the limit in bytes.
+    OverlongLinks(LeftOut, usize),
     /// A redirect to this URL, which is not a directory below the start.
     Elsewhere(String),
     /// A redirect without a `Location`, or with one that is not a URL.
@@ -72,15 +76,18 @@ pub enum Cause {
     Robots,
     /// Robots.txt could not be read, for this cause, so nothing may be requested.
     RobotsUnread(String),
-    /// This many entries of the page were left out because their names cannot be a segment of a URL.
-    Nameless(usize),
-    /// Links of a listing that lead elsewhere on the host, and may stand for entries: the first ones, and the number of
-    /// all.
-    LeftOut(Vec<String>, usize),
+    /// Entries of the page were left out because their names cannot be a segment of a URL.
+    Nameless(LeftOut),
+    /// Links of a listing that lead elsewhere, and may stand for entries.
+    LeftOut(LeftOut),
+    /// Objects of a bucket that are not below the prefix that was asked for.
+    Outside(LeftOut),
     /// More further pages of directories on one host than this.
     TooManyPages(usize),
     /// Links lead to more pages of one host than this.
     TooManyLinkedPages(u64),
+    /// More links lead from a start to the page than this.
+    TooManyLinksAway(u32),
     /// More directories on one host than this.
     TooManyDirectories(usize),
     /// URLs of this scheme cannot be fetched.
@@ -118,6 +125,27 @@ impl Cause {
         }
     }
 
+    /// What was left out of a page that was read.
+    pub fn left_out(&self) -> Option<&LeftOut> {
+        match self {
+            Self::OverlongLinks(left_out, _)
+            | Self::Nameless(left_out)
+            | Self::LeftOut(left_out)
+            | Self::Outside(left_out) => Some(left_out),
+            _ => None,
+        }
+    }
+
+    /// Whether the cause may be gone at another time.
+    pub(super) fn may_pass(&self) -> bool {
+        match self {
+            Self::Transfer(_) | Self::Proxy(..) | Self::LongWait { .. } => true,
+            Self::OnlyRefusals { .. } | Self::RobotsUnread(_) => true,
+            Self::Status(status) => matches!(status, 408 | 429 | 500..),
+            _ => false,
+        }
+    }
+
     /// The class of the failure, for statistics.
     pub fn class(&self) -> Class {
         match self {
@@ -129,7 +157,7 @@ impl Cause {
             Self::Status(status)
             | Self::LongWait { status, .. }
             | Self::OnlyRefusals { status, .. } => Class::Status(*status),
-            Self::CutShort(_) => Class::CutShort,
+            Self::CutShort(_) | Self::Slow(_) => Class::CutShort,
             Self::NotHtml(_) | Self::WebPage(_) | Self::Encoded(_) | Self::Sitemap(_) => {
                 Class::NotListing
             }
@@ -138,7 +166,9 @@ impl Cause {
             | Self::RedirectLoop
             | Self::TooManyRedirects(_) => Class::Redirect,
             Self::Nameless(_)
-            | Self::LeftOut(..)
+            | Self::LeftOut(_)
+            | Self::Outside(_)
+            | Self::Stream(_)
             | Self::TooManyPages(_)
             | Self::TooManyLinks(_)
             | Self::TooLongLinks(_)
@@ -152,6 +182,7 @@ impl Cause {
             | Self::NothingBelow
             | Self::TooManyHosts(_)
             | Self::TooManyLinkedPages(_)
+            | Self::TooManyLinksAway(_)
             | Self::TooManyDirectories(_) => Class::Limit,
             Self::Robots | Self::RobotsUnread(_) => Class::Robots,
             Self::Download(_) => Class::Download,
@@ -206,15 +237,20 @@ impl fmt::Display for Cause {
             }
             Self::WebPage(page) => write!(f, "not a directory listing: {page}"),
             Self::Encoded(coding) => write!(f, "content coding {coding} was not requested"),
+            Self::Stream(error) => write!(f, "a listing that is read while it arrives: {error}"),
+            Self::Slow(limit) => write!(
+                f,
+                "the answer came too slowly: less than 1 MiB in {} s",
+                limit.as_secs_f64()
+            ),
             Self::TooManyLinks(limit) => write!(f, "the page has more than {limit} links"),
             Self::TooLongLinks(limit) => {
                 write!(f, "the URLs in the page exceed {limit} bytes together")
             }
-            Self::OverlongLinks(count, limit) => {
-                write!(
-                    f,
-                    "{count} entries left out: their URLs exceed {limit} bytes"
-                )
+            Self::OverlongLinks(left_out, limit) => {
+                let count = left_out.len();
+                write!(f, "{count} entries left out, whose URLs exceed {limit} bytes: ")?;
+                left_out.fmt(f)
             }
             Self::Elsewhere(to) => {
                 write!(
@@ -235,17 +271,19 @@ impl fmt::Display for Cause {
             ),
             Self::Robots => f.write_str("not read: robots.txt disallows it"),
             Self::RobotsUnread(cause) => write!(f, "not read: robots.txt could not be read: {cause}"),
-            Self::Nameless(count) => write!(
-                f,
-                "{count} entries left out: their names cannot be part of a path"
-            ),
-            Self::LeftOut(urls, count) => {
-                let more = count.saturating_sub(urls.len());
-                write!(f, "{count} links left out, which lead elsewhere: {}", urls.join(" "))?;
-                match more {
-                    0 => Ok(()),
-                    more => write!(f, " and {more} more"),
-                }
+            Self::Nameless(left_out) => {
+                let count = left_out.len();
+                write!(f, "{count} entries left out, whose names cannot be part of a path: ")?;
+                left_out.fmt(f)
+            }
+            Self::LeftOut(left_out) => {
+                write!(f, "{} links left out, which lead elsewhere: ", left_out.len())?;
+                left_out.fmt(f)
+            }
+            Self::Outside(left_out) => {
+                let count = left_out.len();
+                write!(f, "{count} objects left out, which are not below the prefix that was asked for: ")?;
+                left_out.fmt(f)
             }
             Self::TooManyPages(limit) => {
                 write!(f, "not read: more than {limit} further pages on this host")
@@ -253,6 +291,10 @@ impl fmt::Display for Cause {
             Self::TooManyLinkedPages(limit) => write!(
                 f,
                 "not read, like all further pages: links lead to more than {limit} pages of this host (--max-pages)"
+            ),
+            Self::TooManyLinksAway(limit) => write!(
+                f,
+                "not read, like all further pages at this distance: more than {limit} links from a start (--max-link-depth)"
             ),
             Self::TooManyDirectories(limit) => {
                 write!(f, "not read: more than {limit} directories on this host")

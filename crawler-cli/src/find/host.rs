@@ -1,8 +1,9 @@
 //! One host of a search: its crawl and its downloads, which share one politeness and the connections to the host.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use courser::{Codings, Error, Request, Response, Timeouts};
+use courser::{Codings, Error, Rate, Request, Response, Timeouts};
 use url::{Position, Url};
 
 use super::cause::{Cause, Failure};
@@ -12,6 +13,7 @@ use super::policy::Policy;
 use super::run::Run;
 use super::summary::Ending;
 use crate::crawl::calls::Drive;
+use crate::crawl::failure::FailureScope;
 use crate::crawl::politeness::Politeness;
 use crate::crawl::stats::Stats;
 use crate::crawl::work::{Body, HostWork, RequestId, Submission};
@@ -30,6 +32,8 @@ pub(super) struct Host {
     proxy: Option<String>,
     /// The largest number of requests in flight.
     connections: usize,
+    /// Listings that are read while they arrive: when each began, and how many bytes have come.
+    arriving: HashMap<RequestId, (Instant, u64)>,
     /// Whether a page is tried before a file. Alternates, so that pages and files share a rate limit equally.
     pages_first: bool,
 }
@@ -38,6 +42,12 @@ pub(super) struct Host {
 pub(super) struct Shared<'r> {
     pub(super) run: Run<'r>,
     pub(super) files: Option<Files>,
+    /// The limit for one request.
+    pub(super) timeout: Duration,
+    /// The largest rate of bytes received, of all transfers together.
+    pub(super) bytes_in: Option<Rate>,
+    /// Why TLS cannot be used, if it cannot.
+    pub(super) tls_fault: Option<String>,
 }
 
 /// The downloads of all hosts.
@@ -67,6 +77,7 @@ impl Host {
             base: origin[..Position::BeforePath].to_owned(),
             proxy,
             connections,
+            arriving: HashMap::new(),
             pages_first: true,
         }
     }
@@ -150,11 +161,20 @@ impl Host {
             }
         }
         self.pages_first = false;
+        let limit = Some(shared.timeout);
+        // The time for a large listing grows with its size; see `is_slow`.
+        let timeouts = || Timeouts {
+            total: limit,
+            write: limit,
+            between_bytes: limit,
+            ..Timeouts::none()
+        };
+        let is_listing = fetch.is_streamed && fetch.kind == FetchKind::List;
         Some(Submission {
             id: RequestId(fetch.id.0),
-            timeouts: None,
+            timeouts: is_listing.then(timeouts),
             addresses: None,
-            streaming: false,
+            streaming: fetch.is_streamed,
         })
     }
 
@@ -169,6 +189,7 @@ impl Host {
             return None;
         }
         let (base, crawl) = (self.base.as_str(), &self.crawl);
+        let is_dav = crawl.lists_by_dav();
         let refusal = &|url: &str| {
             let target = url.strip_prefix(base)?;
             crawl.refusal(target).filter(|_| target.starts_with('/'))
@@ -176,12 +197,19 @@ impl Host {
         let visitor = &mut shared.run.visitor(None);
         let store = &mut files.store;
         let get = self.downloads.poll_request(now, store, refusal, visitor)?;
-        request.set_method(get.method);
         request.set_target(get.url);
-        request.header("Accept", "*/*");
-        // A coding would make ranges of the file impossible.
-        request.header("Accept-Encoding", "identity");
-        request.decode(Codings::none());
+        let is_listing = get.is_listing;
+        match is_listing {
+            true if is_dav => write_head(request, FetchKind::Properties),
+            true => write_head(request, FetchKind::List),
+            false => {
+                request.set_method(get.method);
+                request.header("Accept", "*/*");
+                // A coding would make ranges of the file impossible.
+                request.header("Accept-Encoding", "identity");
+                request.decode(Codings::none());
+            }
+        }
         if let Some((at, validator)) = get.rest {
             request.header("Range", format!("bytes={at}-"));
             request.header("If-Range", validator);
@@ -195,19 +223,32 @@ impl Host {
         let patience = Some(files.patience);
         let submission = Submission {
             id: RequestId(get.id.0 | DOWNLOAD),
-            timeouts: Some(Timeouts {
+            timeouts: (!is_listing).then(|| Timeouts {
                 write: patience,
                 first_byte: patience,
                 between_bytes: patience,
                 ..Timeouts::none()
             }),
             addresses: None,
-            streaming: get.method == "GET",
+            streaming: get.method == "GET" && !is_listing,
         };
         files.under_way += 1;
         self.crawl.politeness().handle_sent(now);
         self.pages_first = true;
         Some(submission)
+    }
+
+    /// Whether further entries of a large listing can be handled.
+    pub(super) fn can_go_on(&self) -> bool {
+        !self.is_leaving && !self.downloads.is_full() && self.crawl.can_go_on()
+    }
+
+    /// Whether a listing that arrives takes too long.
+    fn is_slow(&mut self, now: Instant, id: RequestId, bytes: usize, shared: &Shared<'_>) -> bool {
+        let (began, received) = self.arriving.entry(id).or_insert((now, 0));
+        *received += bytes as u64;
+        let allowed = time_for(*received, shared.timeout, shared.bytes_in);
+        now.saturating_duration_since(*began) > allowed
     }
 
     /// Runs `act` on the downloads, and counts the files that ended.
@@ -277,6 +318,13 @@ impl HostWork for Host {
         shared: &mut Shared<'_>,
         calls: &mut dyn Drive,
     ) {
+        if id.0 & DOWNLOAD != 0 && self.downloads.is_look(download_id(id)) {
+            self.download(shared, |downloads, politeness, _, run| {
+                let (reply, visitor) = (&Reply::of(response), &mut run.visitor(None));
+                downloads.handle_listing(now, download_id(id), reply, politeness, visitor);
+            });
+            return;
+        }
         if id.0 & DOWNLOAD != 0 {
             self.handle_head(now, id, response, shared);
             return;
@@ -295,6 +343,7 @@ impl HostWork for Host {
         calls: &mut dyn Drive,
     ) {
         let failure = Failure::of(error, self.proxy.as_deref());
+        self.arriving.remove(&id);
         if id.0 & DOWNLOAD == 0 {
             let visitor = &mut shared.run.visitor(Some(calls));
             return self
@@ -314,6 +363,11 @@ impl HostWork for Host {
         response: &Response,
         shared: &mut Shared<'_>,
     ) -> Body {
+        if id.0 & DOWNLOAD == 0 {
+            let (reply, visitor) = (&Reply::of(response), &mut shared.run.visitor(None));
+            let is_wanted = self.crawl.handle_head(now, FetchId(id.0), reply, visitor);
+            return wanted(is_wanted);
+        }
         let wanted = self.download(shared, |downloads, politeness, store, run| {
             let (id, head) = (download_id(id), Head::of(response));
             downloads.handle_head(now, id, &head, politeness, store, &mut run.visitor(None))
@@ -323,11 +377,28 @@ impl HostWork for Host {
 
     fn handle_data(
         &mut self,
-        _: Instant,
+        now: Instant,
         id: RequestId,
         bytes: &[u8],
         shared: &mut Shared<'_>,
     ) -> Body {
+        if id.0 & DOWNLOAD == 0 {
+            let limit = shared.timeout;
+            let is_slow = self.is_slow(now, id, bytes.len(), shared);
+            let (id, visitor) = (FetchId(id.0), &mut shared.run.visitor(None));
+            if is_slow {
+                let (cause, scope) = (Cause::Slow(limit), FailureScope::Request);
+                self.arriving.remove(&RequestId(id.0));
+                self.crawl
+                    .handle_failure(now, id, Failure { cause, scope }, visitor);
+                return Body::Unwanted;
+            }
+            let is_wanted = self.crawl.handle_data(now, id, bytes, visitor);
+            if !is_wanted {
+                self.arriving.remove(&RequestId(id.0));
+            }
+            return wanted(is_wanted);
+        }
         let wanted = self.download(shared, |downloads, politeness, store, run| {
             let visitor = &mut run.visitor(None);
             downloads.handle_data(download_id(id), bytes, politeness, store, visitor)
@@ -336,6 +407,11 @@ impl HostWork for Host {
     }
 
     fn handle_end(&mut self, now: Instant, id: RequestId, shared: &mut Shared<'_>) {
+        self.arriving.remove(&id);
+        if id.0 & DOWNLOAD == 0 {
+            let visitor = &mut shared.run.visitor(None);
+            return self.crawl.handle_end(now, FetchId(id.0), visitor);
+        }
         self.download(shared, |downloads, politeness, store, run| {
             let visitor = &mut run.visitor(None);
             downloads.handle_end(now, download_id(id), politeness, store, visitor);
@@ -376,6 +452,26 @@ fn write_head(request: &mut Request, kind: FetchKind) {
     });
 }
 
+/// The longest time for so many bytes of a listing: the limit, and one more limit for each MiB. Where the rate is limited,
+/// also the time that the bytes take beside as many downloads as there can be.
+fn time_for(received: u64, limit: Duration, rate: Option<Rate>) -> Duration {
+    let times = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    let own = limit.saturating_mul(times((received >> 20) + 1));
+    let held = rate.map_or(Duration::ZERO, |rate| {
+        let shares = MOST_FILES as u64 + 1;
+        let periods = received.saturating_mul(shares) / rate.count;
+        rate.per.saturating_mul(times(periods))
+    });
+    own.saturating_add(held)
+}
+
+fn wanted(is_wanted: bool) -> Body {
+    match is_wanted {
+        true => Body::Wanted,
+        false => Body::Unwanted,
+    }
+}
+
 fn download_id(id: RequestId) -> FetchId {
     FetchId(id.0 & !DOWNLOAD)
 }
@@ -392,3 +488,26 @@ pub(super) const FILE_DESCRIPTORS: usize = 2 * MOST_FILES;
 /// The properties that a WebDAV server is asked for, for each member of a directory.
 const PROPERTIES: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n\
     <propfind xmlns=\"DAV:\"><prop><resourcetype/><getcontentlength/><getlastmodified/></prop></propfind>\n";
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU64;
+
+    use super::*;
+
+    /// A listing that `--limit-rate` holds back is not slow; one that drips is.
+    #[test]
+    fn the_time_for_a_listing_grows_with_its_bytes_and_with_a_limit_of_the_rate() {
+        let limit = Duration::from_secs(30);
+        let rate = NonZeroU64::new(10_000).map(Rate::per_second);
+        assert_eq!(time_for(5, limit, None), limit);
+        assert_eq!(time_for(3 << 20, limit, None), limit * 4);
+        assert_eq!(time_for(5, limit, rate), limit);
+        // Alone, these bytes take 100 seconds.
+        assert_eq!(
+            time_for(1_000_000, limit, rate),
+            limit + Duration::from_secs(12_900)
+        );
+        assert!(time_for(u64::MAX, limit, rate) > limit);
+    }
+}

@@ -23,6 +23,8 @@ pub struct Link {
     pub(super) modified: Option<ListedTime>,
     /// For a sitemap: the length of the chain of sitemaps that led to it.
     pub(super) depth: u32,
+    /// For a page: how many links lead to it from a start.
+    pub(super) distance: u32,
     /// The page that has the link.
     pub(super) from: Option<Arc<str>>,
     /// The chain of URLs that redirected to it.
@@ -55,6 +57,7 @@ impl Link {
             listing: None,
             modified: None,
             depth: 0,
+            distance: 0,
             from: None,
             chain: None,
         }
@@ -70,6 +73,8 @@ struct SentLink {
     modified: Option<ListedTime>,
     depth: u32,
     #[serde(default)]
+    distance: u32,
+    #[serde(default)]
     from: Option<String>,
     chain: Vec<u64>,
 }
@@ -83,6 +88,7 @@ impl Link {
             listing: self.listing,
             modified: self.modified,
             depth: self.depth,
+            distance: self.distance,
             from: self.from.as_deref().map(str::to_owned),
             chain: Ancestors::listings(self.chain.as_ref()).collect(),
         };
@@ -98,6 +104,7 @@ impl Link {
             listing: sent.listing,
             modified: sent.modified,
             depth: sent.depth,
+            distance: sent.distance,
             from: sent.from.map(Into::into),
             chain: Ancestors::of(sent.chain),
             ..Self::new(Url::parse(&sent.url).ok()?, sent.kind)

@@ -91,7 +91,7 @@ use scope::{Pattern, Scope};
 pub use since::{Since, SinceError};
 pub use state::{Sharing, State, StateError};
 pub use summary::{Ending, Summary};
-pub use visitor::{LinkVerdict, ReadPage, Visitor};
+pub use visitor::{LinkVerdict, PageFacts, ReadPage, Visitor};
 
 /// A search: its starts, its expression and its settings.
 #[derive(Clone, Debug)]
@@ -360,9 +360,11 @@ impl Find {
         self
     }
 
-    /// The largest page in bytes, before and after decoding. A larger page is reported as unread. Default 64 MiB.
+    /// The largest page in bytes, before and after decoding. A larger page is reported as unread. Default 64 MiB; of a
+    /// listing in HTML or JSON, 4 GiB.
     pub fn max_body(mut self, bytes: u64) -> Self {
         self.transfer.max_body = bytes;
+        self.policy.limits.page.streamed_bytes = bytes;
         self
     }
 
@@ -410,6 +412,13 @@ impl Find {
     /// 100,000.
     pub fn linked_pages(mut self, most: u64) -> Self {
         self.policy.limits.linked_pages = most;
+        self
+    }
+
+    /// When pages are followed, how many links lead from a start to a page at most; the rest is reported as unread. The
+    /// pages of a host are requested in the order of their distance. Default: no limit.
+    pub fn link_depth(mut self, most: u32) -> Self {
+        self.policy.limits.link_depth = Some(most);
         self
     }
 
@@ -581,7 +590,10 @@ impl Find {
             [start] => Some(Base::of(start, policy.follow)),
             _ => None,
         };
-        let rules = self.rules;
+        let rules = FileRules {
+            refuses_tls: self.transfer.tls_fault().is_some(),
+            ..self.rules
+        };
         let mut store = self
             .download
             .map(|to| Store::new(to, rules, base, scope.clone()));

@@ -65,6 +65,9 @@ pub struct Limits {
     pub pages: usize,
     /// Pages of one host that links lead to. Default 100,000.
     pub linked_pages: u64,
+    /// Links from a start to a page. If there is a limit, the pages of a host are requested in the order of their
+    /// distance, so that it is exact within the host. Default: none.
+    pub link_depth: Option<u32>,
     /// Depth below the start. Default 100.
     pub depth: u32,
     /// Occurrences of one name in a path below the start. More are taken for a loop of symbolic links, which HTTP does
@@ -85,6 +88,7 @@ impl Default for Limits {
             directories: 10_000_000,
             pages: 1_000_000,
             linked_pages: 100_000,
+            link_depth: None,
             depth: 100,
             repeats: 8,
             same_listings: 0,

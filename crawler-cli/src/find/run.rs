@@ -273,11 +273,17 @@ impl Visitor for RunVisitor<'_, '_> {
         false
     }
 
+    fn wants_listings(&self) -> bool {
+        self.run.sightings.is_some() || self.run.since.is_some()
+    }
+
     fn listed(&mut self, page: &ReadPage<'_>) {
-        self.run.sight(Sighting::Read, page.directory);
+        if page.end.is_some() {
+            self.run.sight(Sighting::Read, page.directory);
+        }
         if self.run.sightings.is_some() {
             // Lists of checksums are known before the first file that they are about is asked for.
-            for entry in &page.listing.entries {
+            for entry in page.entries {
                 if entry.kind != EntryKind::Directory && is_list(&entry.name) {
                     let url = format!("{}{}", page.directory, entry.segment);
                     self.run.sight(Sighting::File, &url);
@@ -286,6 +292,12 @@ impl Visitor for RunVisitor<'_, '_> {
         }
         if let Some(since) = self.run.since.clone().filter(|_| !self.run.is_over()) {
             since.read(page, &mut |gone| self.run.gone(&gone.found(page.start)));
+        }
+    }
+
+    fn lost(&mut self, directory: &str) {
+        if let Some(since) = &self.run.since {
+            since.lose(directory);
         }
     }
 

@@ -6,7 +6,7 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use courser::proto;
+use courser::{TlsConfig, proto};
 use url::{Position, Url};
 
 use super::cause::Cause;
@@ -43,7 +43,13 @@ pub(super) fn search<'r>(mut plan: Plan<'_>, run: Run<'r>) -> Run<'r> {
         under_way: 0,
         hosts: 0,
     });
-    let mut shared = Shared { run, files };
+    let mut shared = Shared {
+        run,
+        files,
+        timeout: plan.transfer.timeout,
+        bytes_in: plan.transfer.bytes_in,
+        tls_fault: plan.transfer.tls_fault(),
+    };
     if let Some(files) = &shared.files
         && files.store.takes_notes()
     {
@@ -62,7 +68,18 @@ pub(super) fn search<'r>(mut plan: Plan<'_>, run: Run<'r>) -> Run<'r> {
 
 fn search_once<'r>(plan: &Plan<'_>, mut shared: Shared<'r>) -> Shared<'r> {
     let given: Vec<Url> = plan.starts.iter().chain(plan.sitemaps).cloned().collect();
-    let client = plan.transfer.client(&given);
+    let client = match shared.tls_fault {
+        None => plan.transfer.client(&given),
+        // Hosts that need TLS are given up, so that these settings are used for none.
+        Some(_) => {
+            let tls = TlsConfig::default();
+            let transfer = Transfer {
+                tls,
+                ..plan.transfer.clone()
+            };
+            transfer.client(&given)
+        }
+    };
     let hosts = match client.is_ok() && shared.run.is_shared() {
         true => joint::enter(&given, plan, &mut shared),
         false => {
@@ -131,11 +148,17 @@ impl<'p> Given<'p> {
 }
 
 /// Gives a host up if no request can be sent there.
-fn check_scheme(host: &mut Host, run: &mut Run<'_>) {
+fn check_scheme(host: &mut Host, shared: &mut Shared<'_>) {
     let scheme = host.crawl.origin().scheme();
     if !matches!(scheme, "http" | "https") {
         let cause = Cause::Scheme(scheme.to_owned());
-        host.abandon(Instant::now(), &cause, run);
+        host.abandon(Instant::now(), &cause, &mut shared.run);
+    } else if let Some(fault) = &shared.tls_fault
+        && scheme == "https"
+    {
+        let cause = Cause::Transfer(format!("TLS: {fault}").into());
+        let visitor = &mut shared.run.visitor(None);
+        host.crawl.refuse(Instant::now(), cause, visitor);
     }
 }
 
@@ -148,7 +171,7 @@ fn hosts_of_starts(plan: &Plan<'_>, shared: &mut Shared<'_>) -> Hosts<Host> {
     let given = Given::of(plan);
     for (_, host) in hosts.works_mut() {
         given.give(host);
-        check_scheme(host, &mut shared.run);
+        check_scheme(host, shared);
     }
     hosts
 }
@@ -203,6 +226,7 @@ fn restore_from(
     }
     for (_, host) in hosts.works_mut() {
         let saved = state.load(host.number)?;
+        host.crawl.expect_later_run();
         restore_host(host, saved, shared.files.as_ref()).map_err(|text| state.damaged(text))?;
     }
     Ok(())
@@ -239,6 +263,7 @@ impl Search<'_, '_> {
             if let Err(error) = self.take_back() {
                 return self.shared.run.state_failed(&error);
             }
+            self.go_on();
             if self.shared.files.is_some() {
                 // All hosts share the number of files that are downloaded at a time.
                 self.scheduler.wake_all();
@@ -401,7 +426,7 @@ impl Search<'_, '_> {
         let due = self.scheduler.poll_timeout(now);
         let until_due = due.map(|due| due.saturating_duration_since(now));
         let mut timeout = until_due.map_or(LONGEST_WAIT, |wait| wait.min(LONGEST_WAIT));
-        if self.scheduler.has_more() || self.wants_back() {
+        if self.scheduler.has_more() || self.wants_back() || self.can_go_on() {
             timeout = Duration::ZERO;
         }
         if self.scheduler.is_idle() {
@@ -418,7 +443,30 @@ impl Search<'_, '_> {
             timeout = Duration::ZERO;
         }
         self.scheduler.read_bodies(&mut self.shared);
+        // A large listing may have ended.
+        self.hand_over();
         Ok(())
+    }
+
+    /// Whether a large listing has further entries that can be handled now.
+    fn can_go_on(&mut self) -> bool {
+        !self.shared.run.is_over() && self.scheduler.hosts().works().any(Host::can_go_on)
+    }
+
+    /// Handles some more entries of each large listing.
+    fn go_on(&mut self) {
+        if !self.can_go_on() {
+            return;
+        }
+        let ids: Vec<HostId> = self.scheduler.hosts().ids().collect();
+        for id in ids {
+            if self.scheduler.hosts().work(id).can_go_on() {
+                let (host, calls) = self.scheduler.work_and_calls(id);
+                let visitor = &mut self.shared.run.visitor(Some(calls));
+                host.crawl.go_on(Instant::now(), visitor);
+                self.hand_over();
+            }
+        }
     }
 
     /// Whether a host crawl has room for spilled tasks.
@@ -466,12 +514,18 @@ impl Search<'_, '_> {
         let (host, calls) = self.scheduler.work_and_calls(id);
         if is_new && self.shared.run.events.state.is_some() {
             host.crawl.keep_journal();
+            if !self.shared.run.is_shared() {
+                host.crawl.expect_later_run();
+            }
             if self.shared.files.is_some() {
                 host.downloads.keep_journal();
             }
         }
         if link.kind != LinkKind::Start {
             host.crawl.add_root(self.shared.run.scope().root(&link.url));
+        }
+        if is_new {
+            check_scheme(host, &mut self.shared);
         }
         let visitor = &mut self.shared.run.visitor(Some(calls));
         host.crawl.add_link(Instant::now(), link, visitor);

@@ -6,7 +6,7 @@ use super::cause::Cause;
 use super::expr::{Memo, Verdict};
 use super::found::{Found, Saved, Unread};
 use super::link::Link;
-use super::listing::Listing;
+use super::listing::{Directories, Entry, Listing, Shape};
 
 /// Receives each result as soon as it is known.
 pub trait Visitor {
@@ -24,8 +24,17 @@ pub trait Visitor {
     /// one of them is wanted.
     fn named(&mut self, url: &str) -> bool;
 
-    /// A page of a listing was read. Its entries are reported next.
+    /// Whether listings are to be [told](Self::listed) before their entries are found.
+    fn wants_listings(&self) -> bool {
+        false
+    }
+
+    /// A page of a listing was read. Its entries are found next. The entries of a very large page come in several calls,
+    /// and are found after the last one.
     fn listed(&mut self, _page: &ReadPage<'_>) {}
+
+    /// The entries of the listing of this directory, which were told, are not found after all.
+    fn lost(&mut self, _directory: &str) {}
 
     /// The listing at this URL as it was read in an earlier run: the server says that it has not changed since.
     fn stored(&mut self, _url: &str) -> Option<Listing> {
@@ -42,7 +51,7 @@ pub trait Visitor {
     fn not_downloaded(&mut self, url: &str, cause: &Cause);
 }
 
-/// A page of a listing that was read.
+/// A page of a listing that was read, or a part of it.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadPage<'a> {
     /// The URL of the directory.
@@ -51,16 +60,50 @@ pub struct ReadPage<'a> {
     pub start: &'a [u8],
     /// Segments below the start.
     pub depth: u32,
-    /// What the page lists.
-    pub listing: &'a Listing,
-    /// Whether the page is the answer for the URL of the directory itself.
+    /// The entries of the page, or some of them.
+    pub entries: &'a [Entry],
+    /// What is known about the page as a whole; `None` if more of its entries follow.
+    pub end: Option<&'a PageFacts>,
+}
+
+/// What is known about a page of a listing beside its entries.
+#[derive(Clone, Debug)]
+pub struct PageFacts {
+    /// The server that wrote the page.
+    pub shape: Shape,
+    /// How its directories are requested.
+    pub directories: Directories,
+    /// Whether it marks directories.
+    pub marks_directories: bool,
+    /// Whether it has names that are not among its entries.
+    pub leaves_out: bool,
+    /// Whether further pages of the listing follow.
+    pub has_next: bool,
+    /// Whether the page is the answer for the URL of the directory itself, and may be [stored](Visitor::stored).
     pub is_alone: bool,
     /// `ETag` of the answer.
-    pub etag: Option<&'a [u8]>,
+    pub etag: Option<Vec<u8>>,
     /// `Last-Modified` of the answer.
-    pub last_modified: Option<&'a [u8]>,
-    /// Whether it is the [stored](Visitor::stored) listing.
+    pub last_modified: Option<Vec<u8>>,
+    /// Whether it is the stored listing.
     pub unchanged: bool,
+}
+
+impl PageFacts {
+    /// The facts that the page itself has.
+    pub fn of(listing: &Listing) -> Self {
+        Self {
+            shape: listing.shape,
+            directories: listing.directories.clone(),
+            marks_directories: listing.marks_directories,
+            leaves_out: listing.leaves_out(),
+            has_next: listing.next.is_some(),
+            is_alone: false,
+            etag: None,
+            last_modified: None,
+            unchanged: false,
+        }
+    }
 }
 
 /// Whether a link belongs to a search.

@@ -201,7 +201,8 @@ impl HiArgs {
 
     /// Whether progress is shown. As in curl, not beside an answer on a terminal.
     fn shows_progress(&self, to_stdout: bool) -> bool {
-        !self.global.silent && !self.global.meter.off && !(to_stdout && io::stdout().is_terminal())
+        let is_off = self.global.silent || self.global.meter.off;
+        !is_off && !(to_stdout && io::stdout().is_terminal())
     }
 
     /// What shows the progress of a transfer that runs alone.

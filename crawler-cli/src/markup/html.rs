@@ -11,6 +11,9 @@ use memchr::{memchr, memchr2, memmem};
 
 use super::references::{self, Context};
 
+mod incoming;
+pub(crate) use incoming::Incoming;
+
 /// A receiver of the stream. Names are in lower case, but a name of more than [`NAME`] bytes is given as written.
 pub(crate) trait Sink<'d> {
     /// A start tag begins. Its attributes follow, and then [`opened`](Self::opened).
@@ -61,22 +64,22 @@ impl<'d> Raw<'d> {
 
 /// Tokenises a page.
 pub(crate) fn read<'d>(page: &'d [u8], sink: &mut impl Sink<'d>) {
-    let start = page.trim_ascii_start();
     let mut tokeniser = Tokeniser {
         page,
         at: 0,
-        is_xml: start.starts_with(b"<?xml") || start.starts_with(b"\xEF\xBB\xBF<?xml"),
+        is_xml: is_xml(page),
         foreign: 0,
     };
-    while !sink.is_done() {
-        tokeniser.skip_text(sink);
-        // The end of the page ends the last markup.
-        if tokeniser.at == page.len() || tokeniser.markup(sink).is_none() {
-            break;
-        }
-    }
+    tokeniser.read(sink);
 }
 
+/// Whether a page that begins so is XHTML.
+fn is_xml(page: &[u8]) -> bool {
+    let start = page.trim_ascii_start();
+    start.starts_with(b"<?xml") || start.starts_with(b"\xEF\xBB\xBF<?xml")
+}
+
+#[derive(Clone, Copy)]
 struct Tokeniser<'d> {
     page: &'d [u8],
     at: usize,
@@ -87,18 +90,33 @@ struct Tokeniser<'d> {
 }
 
 impl<'d> Tokeniser<'d> {
+    /// Gives the rest of the page.
+    fn read(&mut self, sink: &mut impl Sink<'d>) {
+        while !sink.is_done() {
+            self.skip_text(sink);
+            // The end of the page ends the last markup.
+            if self.at == self.page.len() || self.markup(sink).is_none() {
+                break;
+            }
+        }
+    }
+
     /// Gives the text before the next markup.
     fn skip_text(&mut self, sink: &mut impl Sink<'d>) {
         let start = self.at;
-        let mut from = start;
-        self.at = loop {
-            match memchr(b'<', &self.page[from..]) {
-                Some(at) if self.is_markup(from + at) => break from + at,
-                Some(at) => from += at + 1,
-                None => break self.page.len(),
-            }
-        };
+        self.at = self.next_markup(start).unwrap_or(self.page.len());
         self.give_text(start..self.at, Some(Context::Text), sink);
+    }
+
+    /// Where the next markup begins.
+    fn next_markup(&self, mut from: usize) -> Option<usize> {
+        loop {
+            let at = from + memchr(b'<', &self.page[from..])?;
+            if self.is_markup(at) {
+                return Some(at);
+            }
+            from = at + 1;
+        }
     }
 
     /// Whether the `<` at `at` begins markup.

@@ -32,7 +32,7 @@ pub(crate) use live::{Live, Progress};
 use rustix::fs;
 pub(crate) use statistics::{summary_text, thousands};
 use tree::Tree;
-use unread::UnreadFile;
+use unread::{UnreadFile, UnreadList};
 use waits::Waits;
 
 /// How a search is shown.
@@ -48,6 +48,8 @@ pub(crate) struct Options {
     /// The results of all processes that share the search are written at its end, in order, instead of this process's
     /// own as they come.
     pub(crate) whole: bool,
+    /// `-v`: each name that was left out of a listing is told, and not only the first ones.
+    pub(crate) verbose: bool,
     /// `--unread`: the file for what was not read, as JSON lines.
     pub(crate) unread: Option<PathBuf>,
     /// `--dry-run`: what would be downloaded and deleted takes the place of the results.
@@ -73,6 +75,10 @@ pub(crate) enum SummaryFormat {
 
 impl SummaryFormat {
     pub(crate) const NAMES: &[&str] = &["text", "json", "none"];
+
+    fn is_json(&self) -> bool {
+        matches!(self, Self::Json | Self::JsonFile(_))
+    }
 
     /// # Errors
     /// No format has this name.
@@ -106,6 +112,8 @@ pub(crate) struct Report {
     live: Live,
     waits: Waits,
     unread: Option<UnreadFile>,
+    /// For a summary as JSON.
+    unread_list: UnreadList,
     page: Option<Page>,
     /// Results and the live view share one terminal.
     shared_terminal: bool,
@@ -169,6 +177,7 @@ impl Report {
             live,
             waits: Waits::default(),
             unread: unread.transpose()?,
+            unread_list: UnreadList::default(),
             written_at: None,
             is_finished: false,
             failure: None,
@@ -195,8 +204,14 @@ impl Report {
                 if let Some(page) = &mut self.page {
                     page.unread(unread);
                 }
+                if self.options.summary.is_json() {
+                    self.unread_list.add(unread);
+                }
                 let from = unread.from.map(|from| format!(" (linked from {from})"));
-                let cause = describe(unread.cause);
+                let cause = match unread.cause.left_out() {
+                    Some(_) if self.options.verbose => format!("{:#}", unread.cause),
+                    _ => describe(unread.cause),
+                };
                 let from = from.unwrap_or_default();
                 self.message(&format!("{}: {cause}{from}", unread.url));
             }
@@ -273,7 +288,8 @@ impl Report {
             outcome = outcome.and(file.close());
         }
         if let SummaryFormat::JsonFile(path) = &self.options.summary {
-            let written = std::fs::write(path, statistics::summary_json(summary));
+            let written =
+                std::fs::write(path, statistics::summary_json(summary, &self.unread_list));
             outcome = outcome.and(named(written, path));
         }
         if let Some(page) = &self.page {
@@ -470,7 +486,7 @@ impl Reporter<Find> for Report {
         self.is_finished = true;
         self.release();
         if self.options.summary == SummaryFormat::Json {
-            let text = statistics::summary_json(summary);
+            let text = statistics::summary_json(summary, &self.unread_list);
             match self.options.whole {
                 true => self.trailer.extend_from_slice(text.as_bytes()),
                 false => self.results.extend_from_slice(text.as_bytes()),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::unread::UnreadList;
 use crate::crawl::stats::{Class, HostStats, Latency, Stats};
 use crate::find::download::DownloadCounts;
 use crate::find::{Ending, Follow, Summary};
@@ -49,11 +50,12 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
 }
 
 /// `--summary json`: one object on one line.
-pub(super) fn summary_json(summary: &Summary) -> String {
+pub(super) fn summary_json(summary: &Summary, unread: &UnreadList) -> String {
     let (counts, stats) = (&summary.counts, &summary.stats);
     let (opened, reused) = stats.connections();
     let spent = Spent::new(summary.elapsed, stats);
     let hosts: Vec<Value> = stats.hosts().iter().map(host_json).collect();
+    let (unread_urls, unread_urls_more) = unread.json();
     let value = json!({ "summary": {
         "complete": summary.is_complete(),
         "resumed": summary.resumed,
@@ -73,6 +75,8 @@ pub(super) fn summary_json(summary: &Summary) -> String {
         "retries": counts.retries,
         "unread": counts.unread,
         "unread_by_class": class_counts(stats.unread()),
+        "unread_urls": unread_urls,
+        "unread_urls_more": unread_urls_more,
         "failed_attempts_by_class": class_counts(stats.failed()),
         "bytes": stats.bytes(),
         "seconds": summary.elapsed.as_secs_f64(),

@@ -77,6 +77,8 @@ pub(crate) enum Answer {
     Reset,
     /// Sends nothing until the client closes the connection.
     Stall,
+    /// Sends these bytes, and then nothing until the client closes the connection.
+    Begin(Vec<u8>),
 }
 
 impl From<Vec<u8>> for Answer {
@@ -222,6 +224,11 @@ fn exchange(
         Answer::Bytes(bytes) => reader.get_mut().write_all(&bytes),
         Answer::Reset => socket2::SockRef::from(socket).set_linger(Some(Duration::ZERO)),
         Answer::Stall => reader.read(&mut [0]).map(|_| ()),
+        Answer::Begin(bytes) => {
+            let sent = reader.get_mut().write_all(&bytes);
+            let sent = sent.and_then(|()| reader.get_mut().flush());
+            sent.and_then(|()| reader.read(&mut [0]).map(|_| ()))
+        }
     };
 }
 

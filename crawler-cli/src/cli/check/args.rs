@@ -69,7 +69,7 @@ pub(super) fn read(
     }
     let crawl = std::mem::take(&mut args.crawl);
     let cookies = crawl.identity.cookie_file();
-    let settings = crawl.settings(var)?;
+    let settings = crawl.settings(true, var)?;
     args.checker(|checker| settings.into_iter().fold(checker, with));
     let check = args.finish()?;
     Ok(Request::Check(Box::new(Check { cookies, ..check })))
@@ -198,6 +198,7 @@ impl Crawls for Args {
         about_robots: "Whether the robots.txt of each host (RFC 9309) is read first. Its Crawl-delay is obeyed for all URLs. URLs that it disallows are not asked if --recursive or --depth found them in pages; URLs that were given, or that files and lists name, are asked.",
         about_patience: "The longest time from the first request for a URL to its last retry. While a host answers 429, or 503 with Retry-After, nothing is asked there. A Retry-After is never shortened: a URL for which the server asks for a longer wait is not judged (throttled).",
         about_retries: "How many times a URL is requested again after a failure of the network or a 5xx status. 404 and 410 stand after a GET has confirmed them. A host that asks for a pause by 429, or 503 with Retry-After, gets it, and such answers do not count, until --patience is over.",
+        about_max_body: "The largest page, both as sent and after its content codings are decoded. A larger page is an error; it is never cut short. K, M and G are powers of 1024.",
         about_allow_private: "Let redirects and links of public pages lead to private addresses. Without this option, loopback addresses, private addresses and others that are not public are connected to only for URLs that were given, that files and lists name, or that pages with a private address link to.",
     };
 

@@ -28,6 +28,7 @@ pub(crate) struct Args {
     crawl: CrawlOptions,
     starts: Vec<String>,
     pub(super) sitemaps: usize,
+    has_secure_sitemap: bool,
     /// The record of an earlier run, with which the results are compared.
     pub(super) since: Option<PathBuf>,
     /// Where downloads go.
@@ -85,7 +86,7 @@ pub(super) fn read(
     }
     let crawl = std::mem::take(&mut args.crawl);
     let cookies = crawl.identity.cookie_file();
-    let settings = crawl.settings(var)?;
+    let settings = crawl.settings(args.is_secure(), var)?;
     let words = std::mem::replace(&mut args.expression, Parser::new(SystemTime::now()));
     let expression = words.finish()?;
     if args.state.is_some() {
@@ -230,6 +231,7 @@ impl Args {
             crawl: CrawlOptions::default(),
             starts: Vec::new(),
             sitemaps: 0,
+            has_secure_sitemap: false,
             since: None,
             folder: Folder::default(),
             may_be_empty: false,
@@ -284,9 +286,16 @@ impl Args {
 
     pub(super) fn sitemap(&mut self, url: &str) -> Result<(), UsageError> {
         self.find = std::mem::take(&mut self.find).sitemap(url)?;
+        self.has_secure_sitemap |= url.to_ascii_lowercase().starts_with("https:");
         self.sitemaps += 1;
         self.identify_option("--sitemap", url);
         Ok(())
+    }
+
+    /// Whether a start uses TLS. Redirects and links may, too, but that is not known now.
+    fn is_secure(&self) -> bool {
+        let is_secure = |url: &String| url.to_ascii_lowercase().starts_with("https:");
+        self.has_secure_sitemap || self.starts.iter().any(is_secure)
     }
 
     pub(super) fn has_start(&self) -> bool {
@@ -341,6 +350,7 @@ impl Crawls for Args {
         about_robots: "Whether the robots.txt of each host (RFC 9309) is read first and obeyed, with its Crawl-delay. URLs that it disallows are reported on standard error. Switch it off for mirrors that are meant to be read by programs.",
         about_patience: "The longest time from the first request for a URL to its last retry. While a host answers 429 or 503, its URLs are retried for this time, with any number of attempts. A Retry-After is never shortened: a URL for which the server asks for a longer wait is given up at once and reported. A host that answers 4 URLs so, and no other URL in between, is given up. So is a host that answers nothing but 429 and 503 for this time.",
         about_retries: "How many times a URL is requested again after a transport error, an incomplete listing or a 5xx status; see --retry-on. After status 410, which caches answer for some time while they are purged, it is requested at most twice more, each time after 2.5 to 5 seconds. A host that asks for a pause by 429 or 503 gets it, and such answers do not count, until --patience is over; but a URL that gets such answers again and again while other URLs of the host do not has failed. A host that was never reached is given up after at most 3 retries.",
+        about_max_body: "The largest page, both as sent and after its content codings are decoded. A larger page is an error; it is never cut short. K, M and G are powers of 1024. Without this option, a listing in HTML or JSON may have 4 GiB: beyond 64 MiB it is requested once more and read while it arrives. Of a robots.txt, 500 KiB are read, whatever the limit.",
         about_allow_private: "Connect to private addresses too. Without this option, loopback addresses, private addresses and others that are not public are used only if a start or a proxy has them, whatever redirects or name servers say.",
     };
 

@@ -90,7 +90,7 @@ const SCOPE: &[Opt<Args>] = &[
         Ok(())
     })
     .short("print what is new, changed or gone since the last run")
-    .long("Print only what is new, changed or gone since the last run with this file, each with that word before its URL, or in the field change of --json and --csv (the last field). The first run makes the file, and everything is new. An entry has changed if the listing shows another size or time; times are often shown in minutes. An entry is gone if its directory was read without it, and so is what was below it. Tests and actions are for what is new or changed; of what is gone, only -print and -print0 tell. Listings that have an ETag or a Last-Modified are asked for with If-None-Match and If-Modified-Since, and others are read again and compared. The file, an SQLite database, belongs to one search: the starts, the expression and the options that decide what is found must stay the same. It is replaced at once at the end of a search that was not interrupted. A directory that could not be read keeps its old record, and nothing of it is gone; a file that could not be looked at or downloaded is new again in the next run. In the file, an entry takes its name and about 30 bytes; in memory, one listing at a time."),
+    .long("Print only what is new, changed or gone since the last run with this file, each with that word before its URL, or in the field change of --json and --csv (the last field). The first run makes the file, and everything is new. An entry has changed if the listing shows another size or time; times are often shown in minutes. An entry is gone if its directory was read without it, and so is what was below it. Tests and actions are for what is new or changed; of what is gone, only -print and -print0 tell. Listings that have an ETag or a Last-Modified are asked for with If-None-Match and If-Modified-Since; others, and very large ones, which are read while they arrive, are read again and compared. The file, an SQLite database, belongs to one search: the starts, the expression and the options that decide what is found must stay the same. It is replaced at once at the end of a search that was not interrupted. A directory that could not be read keeps its old record, and nothing of it is gone; a file that could not be looked at or downloaded is new again in the next run. In the file, an entry takes its name and about 30 bytes; in memory are at most the entries of one listing, and of a very large one some thousands at a time."),
     Opt::flag(&["--results"], |args: &mut Args| args.output.whole = true)
         .short("print what all processes have found, in order")
         .long("At the end of a search that several processes share (--state postgres://...), print the results of all of them, sorted by URL, instead of those of this process as they come. Can be given to any of the processes, also to one that comes when the search has ended."),
@@ -175,6 +175,14 @@ const SCOPE: &[Opt<Args>] = &[
         .short("with --links page: how many pages of a host are read")
         .long("With --links page, how many pages of one host links may lead to. Pages without end, such as those of a calendar, end there: the first further page is reported as unread, and the exit status is 1.")
         .default("100000"),
+    Opt::text(&["--max-link-depth"], &[any("N")], |args: &mut Args, value| {
+        let most = number(value)?;
+        args.find(|find| find.link_depth(most));
+        args.identify_option("--max-link-depth", value);
+        Ok(())
+    })
+        .short("with --links page: links from a start to a page at most")
+        .long("With --links page, how many links may lead from a start to a page; 0 reads the starts only. The pages of a host are then requested in the order of their distance, the nearest first, so that the distance is that of the shortest way within the host, and the files of a page that is read are found. A page on another host has the distance of the first link that leads there. With --state and more than 100,000 waiting pages, the order is not kept. The first page of a host that is too far away is reported as unread, and the exit status is 1. Default: no limit."),
     Opt::text(&["--nofollow"], &[one_of("on|off", &["on", "off"])], |args: &mut Args, value| {
         let obeys = on_or_off(value)?;
         args.find(|find| find.nofollow(obeys));
@@ -313,14 +321,17 @@ const REPORT: &[Opt<Args>] = &[
         Ok(())
     })
     .short("at the end: text, json, json:FILE or none")
-    .long("The summary at the end. text: one line on standard error. json: an object as the last line of standard output. json:FILE: the same object in a file. none: no summary.\nThe object has one field, summary, with these fields: complete (whether everything was read); ending (finished, quit or stopped); matched, undecided and actions_failed; downloads (null without --download; else wanted, saved, resumed, kept, failed, deleted, not_deleted, and bytes written); files, directories and directories_done; requests, retries, unread, unread_by_class and failed_attempts_by_class; bytes; seconds, and parts of it: seconds_waiting_for_hosts, seconds_held_back (by rates, delays and back-off) and seconds_computing; requests_per_second; latency_seconds (p50, p95, p99, max); connections_opened and connections_reused; hosts, with the same fields for each host; and status_classes, the numbers of answers with statuses 1xx to 5xx.")
+    .long("The summary at the end. text: one line on standard error. json: an object as the last line of standard output. json:FILE: the same object in a file. none: no summary.\nThe object has one field, summary, with these fields: complete (whether everything was read); ending (finished, quit or stopped); matched, undecided and actions_failed; downloads (null without --download; else wanted, saved, resumed, kept, failed, deleted, not_deleted, and bytes written); files, directories and directories_done; requests, retries, unread, unread_by_class and failed_attempts_by_class; unread_urls, what this run could not read: objects with the fields of --unread, and left_out_more, how many names left_out has no room for; unread_urls_more, how many objects there is no room for, beyond 4 MiB; bytes; seconds, and parts of it: seconds_waiting_for_hosts, seconds_held_back (by rates, delays and back-off) and seconds_computing; requests_per_second; latency_seconds (p50, p95, p99, max); connections_opened and connections_reused; hosts, with the same fields for each host; and status_classes, the numbers of answers with statuses 1xx to 5xx.")
     .default("text"),
+    Opt::flag(&["-v", "--verbose"], |args: &mut Args| args.output.verbose = true)
+        .short("name everything that is left out of a listing")
+        .long("Name everything that is left out of a listing on standard error, and not only the first 20 names of each page."),
     Opt::text(&["--unread"], &[file("FILE")], |args: &mut Args, value| {
         args.output.unread = Some(value.into());
         Ok(())
     })
     .short("write what could not be read to a file, as JSON lines")
-    .long("Write what could not be read to this file: one JSON object in each line, with the fields url, cause (as on standard error) and class (as in the summary). The file is made even if everything is read. See --retry-unread."),
+    .long("Write what could not be read to this file: one JSON object in each line, with the fields url, cause (as on standard error), class (as in the summary), from (the page with the link) and left_out (the names that a listing has and that are left out: all of them, up to 16 MiB for a page). The file is made even if everything is read. See --retry-unread."),
     Opt::new(&["--report"], &[one_of("text|html", &["text", "html"]), file("FILE")], Set::Texts(|args: &mut Args, value, next| {
         match value {
             "text" => args.output.text_report = true,

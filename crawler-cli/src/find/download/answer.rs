@@ -28,6 +28,8 @@ pub(crate) struct Head<'a> {
 pub(super) enum Asked {
     /// The head only.
     Head,
+    /// The listing of the directory.
+    Listing,
     /// The whole file.
     Whole,
     /// The bytes after this offset, if the file is still the one that the note describes.

@@ -22,7 +22,6 @@ use super::host_crawl::{Counts, FetchId};
 use super::path;
 use super::policy::Policy;
 use super::range::{Precision, SizeRange, TimeRange};
-use super::scope::Scope;
 use super::visitor::Visitor;
 use crate::crawl::failure::FailureScope;
 use crate::crawl::politeness::Politeness;
@@ -34,6 +33,7 @@ mod answer;
 mod checks;
 mod disk;
 mod lists;
+mod look;
 mod mirror;
 mod names;
 mod place;
@@ -154,6 +154,8 @@ struct Task {
     location: Option<Url>,
     attempts: Attempts,
     redirects: u32,
+    /// The listing was looked at again.
+    has_looked: bool,
 }
 
 /// What a request is for.
@@ -182,6 +184,7 @@ impl Task {
             location: None,
             attempts: Attempts::default(),
             redirects: 0,
+            has_looked: false,
         }
     }
 
@@ -214,6 +217,8 @@ enum Step {
     Fetch,
     /// Fetch the whole file.
     FetchWhole,
+    /// Look at the listing again, because the file has another size; then fetch the whole file, or what is missing.
+    LookAgain { whole: bool },
 }
 
 /// A request in flight.
@@ -242,6 +247,8 @@ pub(super) struct Get<'a> {
     pub(super) id: FetchId,
     pub(super) method: &'static str,
     pub(super) url: &'a str,
+    /// The request is for the listing of the directory, whose answer is passed to [`Downloads::handle_listing`].
+    pub(super) is_listing: bool,
     /// The offset of the first byte, and the value of `If-Range`.
     pub(super) rest: Option<(u64, &'a str)>,
     /// The value of `If-None-Match`.
@@ -430,6 +437,14 @@ impl Downloads {
         }
         let (task, asked, partial) = loop {
             let mut task = self.queue.pop_due(now).or_else(|| self.queue.pop_ready())?;
+            if let Step::LookAgain { whole } = task.step {
+                task.has_looked = true;
+                let may_look = task.directory().is_some_and(|url| refusal(url).is_none());
+                if may_look {
+                    break (task, Asked::Listing, None);
+                }
+                task.step = Step::after_look(whole);
+            }
             if let Some(cause) = refusal(task.url()) {
                 self.give_up(&task, &cause, visitor);
                 continue;
@@ -481,10 +496,14 @@ impl Downloads {
             } else {
                 "GET"
             },
-            url: flight.task.url(),
+            url: match flight.asked {
+                Asked::Listing => flight.task.directory().unwrap_or_default(),
+                _ => flight.task.url(),
+            },
+            is_listing: flight.asked == Asked::Listing,
             rest: match &flight.asked {
                 Asked::Rest(at, note) => Some((*at, note.validator.as_str())),
-                Asked::Head | Asked::Whole | Asked::IfChanged => None,
+                Asked::Head | Asked::Whole | Asked::IfChanged | Asked::Listing => None,
             },
             none_match: known.and_then(|known| known.etag.as_deref()),
             modified_since: known.and_then(|known| known.date.as_deref()),
@@ -531,6 +550,12 @@ impl Downloads {
                     return Body::Wanted;
                 }
             }
+            Answer::Body {
+                length: Some(length),
+                ..
+            } if flight.task.differs(length, store) => {
+                self.again(Step::LookAgain { whole: false }, flight.task);
+            }
             Answer::Body { at, length } => match begin(&mut flight, head, at, length, store) {
                 Ok(()) => {
                     let rest = length.map(|length| length.saturating_sub(at));
@@ -576,7 +601,19 @@ impl Downloads {
         if flight.task.purpose == Purpose::List {
             return self.list_data(id, bytes, politeness, store);
         }
-        let Some(cause) = append(flight, bytes, store) else {
+        let appended = append(flight, bytes, store);
+        if let Some(Cause::Download(Fault::Length { received, .. })) = appended
+            && flight.task.differs(received, store)
+            && let Some(flight) = self.in_flight.remove(&id)
+        {
+            politeness.handle_over();
+            self.again(Step::LookAgain { whole: true }, flight.task);
+            return Body::Unwanted;
+        }
+        let Some(flight) = self.in_flight.get_mut(&id) else {
+            return Body::Unwanted;
+        };
+        let Some(cause) = appended else {
             let came = bytes.len() as u64;
             self.counts.bytes += came;
             self.counts.take_left(flight.task.left);
@@ -621,6 +658,9 @@ impl Downloads {
         let needs_size = store.rules.strict_sizes || flight.length.is_none();
         let listed = flight.task.wanted.size.filter(|_| needs_size);
         match listed.filter(|size| came < size.lo) {
+            Some(_) if flight.task.differs(came, store) => {
+                self.again(Step::LookAgain { whole: true }, flight.task);
+            }
             Some(size) => self.give_up(&flight.task, &wrong_length(size, came), visitor),
             None => self.finish(flight, store, visitor),
         }
@@ -639,6 +679,10 @@ impl Downloads {
             return;
         };
         politeness.handle_over();
+        if let Step::LookAgain { whole } = flight.task.step {
+            // What the listing says now stays unknown.
+            return self.again(Step::after_look(whole), flight.task);
+        }
         let scope = match failure.scope {
             // A failure of another host says nothing about this host.
             FailureScope::Host if flight.task.is_elsewhere() => FailureScope::Request,
@@ -708,7 +752,7 @@ impl Downloads {
         visitor: &mut dyn Visitor,
     ) {
         let to = if task.redirects < self.policy.limits.redirects {
-            redirect_target(&task, head.location, &store.scope)
+            redirect_target(&task, head.location, store)
         } else {
             Err(Cause::TooManyRedirects(self.policy.limits.redirects))
         };
@@ -999,7 +1043,7 @@ fn append(flight: &mut ActiveDownload, bytes: &[u8], store: &mut Store) -> Optio
         .map(|error| store.failed(&flight.task.name, error))
 }
 
-fn redirect_target(task: &Task, location: Option<&[u8]>, scope: &Scope) -> Result<Url, Cause> {
+fn redirect_target(task: &Task, location: Option<&[u8]>, store: &Store) -> Result<Url, Cause> {
     let reference = location.and_then(|location| str::from_utf8(location).ok());
     let from = match &task.location {
         Some(location) => Ok(location.clone()),
@@ -1010,8 +1054,12 @@ fn redirect_target(task: &Task, location: Option<&[u8]>, scope: &Scope) -> Resul
     let mut to = to.ok_or(Cause::NoLocation)?;
     to.set_fragment(None);
     path::forget_credentials(&mut to);
-    if let Err(why) = scope.judge_redirect(&to) {
+    if let Err(why) = store.scope.judge_redirect(&to) {
         return Err(Cause::Download(Fault::Outside(to.into(), why)));
+    }
+    if store.rules.refuses_tls && to.scheme() == "https" {
+        let text = "the file redirects to https, and the authorities for TLS cannot be read";
+        return Err(Cause::Transfer(text.into()));
     }
     if from.scheme() == "https" && to.scheme() != "https" {
         return Err(Cause::Download(Fault::Unsafe(to.into())));

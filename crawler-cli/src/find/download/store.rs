@@ -46,6 +46,8 @@ pub(in crate::find) struct FileRules {
     pub(in crate::find) checksums: bool,
     /// Nothing is written: what would be done is told.
     pub(in crate::find) dry: bool,
+    /// TLS cannot be used, so that redirects to https are not followed.
+    pub(in crate::find) refuses_tls: bool,
 }
 
 /// What the downloads of all hosts share.

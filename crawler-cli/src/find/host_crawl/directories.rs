@@ -5,17 +5,17 @@ use std::time::Instant;
 
 use super::entries::ProbeResult;
 use super::messages::{BodyEnd, FetchKind, Reply};
-use super::probes::PartialListing;
+use super::probes::{Ahead, PartialListing};
 use super::seen::found_key;
-use super::task::{Task, TaskKind, UndecidedEntry};
+use super::task::{Skip, Task, TaskKind, UndecidedEntry};
 use super::{FetchFacts, Finding, HostCrawl, printable};
 use crate::find::cause::Cause;
-use crate::find::expr::Verdict;
+use crate::find::expr::{Memo, Verdict};
 use crate::find::found::Kind;
 use crate::find::link::Ancestors;
-use crate::find::listing::{self, Entry, EntryKind, Listing, PageError, Shape};
+use crate::find::listing::{self, Entry, EntryKind, Listing, PageError, Shape, Spool};
 use crate::find::path;
-use crate::find::visitor::{ReadPage, Visitor};
+use crate::find::visitor::{PageFacts, ReadPage, Visitor};
 
 impl HostCrawl {
     /// Handles the reply to the request for a directory.
@@ -26,15 +26,27 @@ impl HostCrawl {
         reply: &Reply<'_>,
         visitor: &mut dyn Visitor,
     ) {
-        match self.read_page(&task, reply) {
-            Ok(listing) => self.listed(
-                now,
-                task,
-                listing,
-                ProbeResult::by(reply, FetchKind::List),
-                reply,
-                visitor,
-            ),
+        let read = self.read_page(&task, reply);
+        if matches!(read, Err(Cause::TooManyLinks(_)))
+            && self.is_streamable(&task, FetchKind::List)
+            && !self.policy.dav
+        {
+            return self.stream(task);
+        }
+        self.handle_listing(now, task, read, reply, visitor);
+    }
+
+    /// Handles what was read of the listing of a directory.
+    pub(super) fn handle_listing(
+        &mut self,
+        now: Instant,
+        task: Task,
+        read: Result<Listing, Cause>,
+        reply: &Reply<'_>,
+        visitor: &mut dyn Visitor,
+    ) {
+        match read {
+            Ok(listing) => self.listed(now, task, listing, reply, visitor),
             // An incomplete page may arrive complete next time.
             Err(cause @ Cause::CutShort(_)) => {
                 self.retry(now, task, cause, visitor);
@@ -44,6 +56,28 @@ impl HostCrawl {
     }
 
     pub(super) fn read_page(&self, task: &Task, reply: &Reply<'_>) -> Result<Listing, Cause> {
+        Self::check_head(reply)?;
+        let limits = self.policy.limits.page;
+        let page = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
+        let listing =
+            listing::parse(reply.body, reply.content_type, &page, limits).map_err(|error| {
+                match error {
+                    PageError::TooManyLinks | PageError::TooLongLinks => {
+                        Cause::TooManyLinks(limits.links)
+                    }
+                    PageError::NotAListing => Self::no_listing(reply),
+                }
+            })?;
+        self.check_listing(task, reply, listing)
+    }
+
+    /// Why a reply lists no directory.
+    pub(super) fn no_listing(reply: &Reply<'_>) -> Cause {
+        Cause::NotHtml(printable(reply.content_type.unwrap_or(b"not known")))
+    }
+
+    /// Whether a reply with this head can be a listing.
+    pub(super) fn check_head(reply: &Reply<'_>) -> Result<(), Cause> {
         if let Some(coding) = reply.content_encoding
             && !coding.eq_ignore_ascii_case(b"identity")
         {
@@ -54,19 +88,17 @@ impl HostCrawl {
         {
             return Err(Cause::NotHtml(printable(content_type)));
         }
-        let limits = self.policy.limits.page;
+        Ok(())
+    }
+
+    /// Whether what was read is a whole listing.
+    pub(super) fn check_listing(
+        &self,
+        task: &Task,
+        reply: &Reply<'_>,
+        mut listing: Listing,
+    ) -> Result<Listing, Cause> {
         let page = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
-        let mut listing =
-            listing::parse(reply.body, reply.content_type, &page, limits).map_err(|error| {
-                match error {
-                    PageError::TooManyLinks | PageError::TooLongLinks => {
-                        Cause::TooManyLinks(limits.links)
-                    }
-                    PageError::NotAListing => {
-                        Cause::NotHtml(printable(reply.content_type.unwrap_or(b"not known")))
-                    }
-                }
-            })?;
         listing.next = listing.next.or_else(|| {
             let next = std::str::from_utf8(reply.next?).ok()?;
             listing::next_page(&page.join(next).ok()?, &page)
@@ -96,17 +128,17 @@ impl HostCrawl {
         now: Instant,
         mut task: Task,
         listing: Listing,
-        probed: ProbeResult,
         reply: &Reply<'_>,
         visitor: &mut dyn Visitor,
     ) {
+        let is_empty = listing.is_empty();
         if task.kind == TaskKind::Start || task.open.is_some() {
-            let empty = listing.entries.is_empty() && listing.overlong == 0;
+            let empty = is_empty && listing.overlong.is_empty();
             let verdict = self.decide(
                 now,
                 &mut task,
                 Kind::Directory,
-                probed,
+                ProbeResult::by(reply, FetchKind::List),
                 Some(empty),
                 visitor,
             );
@@ -117,42 +149,59 @@ impl HostCrawl {
         if self.policy.max_depth.is_some_and(|max| task.depth >= max) {
             return self.counts.directories_done += 1;
         }
-        if listing.overlong > 0 {
-            let limit = self.policy.limits.page.url_bytes;
-            let cause = Cause::OverlongLinks(listing.overlong, limit);
-            self.unread(&task.target, &cause, visitor);
-        }
-        if listing.left_out_len > 0 {
-            let cause = Cause::LeftOut(listing.left_out.clone(), listing.left_out_len);
-            self.unread(&task.target, &cause, visitor);
-        }
-        if listing.nameless > 0 {
-            self.unread(&task.target, &Cause::Nameless(listing.nameless), visitor);
+        let facts = visitor.wants_listings().then(|| PageFacts {
+            etag: reply.etag.map(<[u8]>::to_vec),
+            last_modified: reply.last_modified.map(<[u8]>::to_vec),
+            unchanged: reply.status == 304,
+            ..PageFacts::of(&listing)
+        });
+        let limit = self.policy.limits.page.url_bytes;
+        for cause in [
+            Cause::OverlongLinks(listing.overlong, limit),
+            Cause::LeftOut(listing.left_out),
+            Cause::Nameless(listing.nameless),
+            Cause::Outside(listing.outside),
+        ] {
+            let names = cause.left_out();
+            // An earlier run has told what a continued listing leaves out.
+            if names.is_some_and(|names| !names.is_empty()) && task.skip.is_none() {
+                self.unread(&task.target, &cause, visitor);
+            }
         }
         if let Some(path) = &listing.directory {
             // The listing names its directory, which may differ from the requested path.
             task.path = Some(path.clone());
         }
-        visitor.listed(&ReadPage {
-            directory: &self.url(task.directory()),
-            start: self.starts.path(task.start),
-            depth: task.depth,
-            listing: &listing,
-            is_alone: task.kind != TaskKind::Page && task.path.is_none(),
-            etag: reply.etag,
-            last_modified: reply.last_modified,
-            unchanged: reply.status == 304,
+        let facts = facts.map(|facts| PageFacts {
+            // A very large listing is not stored with validators: after 304, all of it would have to be in memory.
+            is_alone: task.kind != TaskKind::Page && task.path.is_none() && listing.spool.is_none(),
+            ..facts
         });
-        if let Some(next) = &listing.next {
-            self.next_page(&task, next, visitor);
+        let next = listing.next.filter(|_| task.skip.is_none());
+        let mut ahead = None;
+        match facts {
+            Some(facts) if listing.spool.is_some() => ahead = Some(Box::new(Ahead { facts, next })),
+            facts => {
+                if let Some(facts) = facts {
+                    self.tell(&task, &listing.entries, Some(&facts), visitor);
+                }
+                if let Some(next) = next {
+                    self.next_page(&task, &next, visitor);
+                }
+            }
         }
         let mut repeats = None;
-        if !listing.entries.is_empty() {
-            let own = self.seen.listing(&listing);
+        if !is_empty {
+            let own = match &listing.spool {
+                Some(spool) => spool.fingerprint(),
+                None => self.seen.listing(&listing.entries),
+            };
             let same = Ancestors::listings(task.above.as_ref()).filter(|above| *above == own);
             // Listings that have only names may be equal by chance.
             let dated = |entry: &Entry| entry.kind == EntryKind::File && entry.modified.is_some();
-            let most = match listing.entries.iter().any(dated) {
+            let spool = listing.spool.as_ref();
+            let is_dated = spool.map_or_else(|| listing.entries.iter().any(dated), Spool::is_dated);
+            let most = match is_dated {
                 true => self.policy.limits.same_listings,
                 false => self.policy.limits.repeats,
             };
@@ -164,7 +213,10 @@ impl HostCrawl {
                 next: task.above.take(),
             }));
         }
-        let held = PartialListing {
+        let skip = task.skip.take();
+        let mut held = PartialListing {
+            spool: listing.spool,
+            ahead,
             task,
             shape: listing.shape,
             directories: listing.directories,
@@ -173,9 +225,52 @@ impl HostCrawl {
             is_written: false,
             first: None,
         };
+        if let Some(skip) = skip {
+            self.skip(&mut held, skip);
+        }
         match repeats {
             None => self.entries(now, held, visitor),
             Some(own) => self.try_loop(now, held, own, visitor),
+        }
+    }
+
+    /// Tells the visitor some entries of a listing before they are found; with the facts about the page, the last ones.
+    pub(super) fn tell(
+        &self,
+        task: &Task,
+        entries: &[Entry],
+        end: Option<&PageFacts>,
+        visitor: &mut dyn Visitor,
+    ) {
+        visitor.listed(&ReadPage {
+            directory: &self.url(task.directory()),
+            start: self.starts.path(task.start),
+            depth: task.depth,
+            entries,
+            end,
+        });
+    }
+
+    /// Goes on where an earlier run stopped in a listing. A listing that has changed meanwhile is handled from its
+    /// beginning, under another number: its files are found again.
+    fn skip(&mut self, held: &mut PartialListing, skip: Skip) {
+        let same = held.spool.as_mut();
+        let same = same.filter(|spool| spool.fingerprint() == skip.fingerprint);
+        let Some(spool) = same else {
+            held.task.number = self.journal.number();
+            return;
+        };
+        held.is_written = true;
+        for _ in 0..skip.at {
+            // An error comes again with the next entry.
+            if !matches!(spool.read(), Ok(Some(_))) {
+                return;
+            }
+        }
+        if let Some(memo) = skip.memo
+            && let Ok(Some(entry)) = spool.read()
+        {
+            held.first = Some((entry, Memo::from_bytes(&memo)));
         }
     }
 

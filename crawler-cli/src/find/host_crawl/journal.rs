@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Counts;
 use super::probes::PartialListing;
-use super::task::{Task, TaskKind, UndecidedEntry};
+use super::task::{Skip, Task, TaskKind, UndecidedEntry};
 use crate::find::expr::Memo;
 use crate::find::link::Ancestors;
-use crate::find::listing::{Directories, Entry, Shape};
+use crate::find::listing::{Directories, Entry, Shape, Spool};
 use crate::find::range::{ListedTime, SizeRange};
 
 /// One change. Tasks have numbers, each used once in a crawl.
@@ -108,6 +108,8 @@ pub(super) struct Journal {
     spilled: u64,
     /// The last number given to a task or a request.
     last_number: u64,
+    /// A later run asks again for what is given up.
+    has_later_run: bool,
 }
 
 /// A [`Task`] in the journal.
@@ -118,11 +120,15 @@ pub(super) struct JournaledTask {
     kind: TaskKind,
     start: usize,
     depth: u32,
+    #[serde(default)]
+    distance: u32,
     redirects: u32,
     #[serde(default)]
     from: Option<String>,
     is_found: bool,
     above: Vec<u64>,
+    #[serde(default)]
+    skip: Option<Skip>,
     open: Option<JournaledEntry>,
 }
 
@@ -141,6 +147,17 @@ struct JournaledListing {
     shape: Shape,
     directories: Directories,
     entries: Vec<Entry>,
+    /// The fingerprint of entries that are not here, but requested again.
+    #[serde(default)]
+    spooled: Option<u64>,
+}
+
+/// What a listing of the journal leads to.
+pub(super) enum Kept {
+    /// Its entries are here.
+    Listing(Box<PartialListing>),
+    /// The listing is requested again.
+    Again(Box<Task>),
 }
 
 impl JournaledTask {
@@ -164,10 +181,12 @@ impl JournaledTask {
             kind: task.kind,
             start: task.start,
             depth: task.depth,
+            distance: task.distance,
             redirects: task.redirects,
             from: task.from.as_deref().map(str::to_owned),
             is_found: task.is_found,
             above: Ancestors::listings(task.above.as_ref()).collect(),
+            skip: task.skip.clone(),
             open: task.open.as_ref().map(|open| JournaledEntry {
                 memo: open.memo.as_bytes().to_vec(),
                 listing: open.listing,
@@ -182,10 +201,13 @@ impl JournaledTask {
         Task {
             number,
             path: self.path,
+            distance: self.distance,
             redirects: self.redirects,
             from: self.from.map(Into::into),
             is_found: self.is_found,
             above: Ancestors::of(self.above),
+            is_streamed: self.skip.is_some(),
+            skip: self.skip,
             open: self.open.map(|open| {
                 Box::new(UndecidedEntry {
                     memo: Memo::from_bytes(&open.memo),
@@ -242,13 +264,22 @@ impl Journal {
                 task: JournaledTask::of(&held.task),
                 shape: held.shape,
                 directories: held.directories.clone(),
-                entries: first.chain(rest).cloned().collect(),
+                entries: match held.spool {
+                    Some(_) => Vec::new(),
+                    None => first.chain(rest).cloned().collect(),
+                },
+                spooled: held.spool.as_ref().map(Spool::fingerprint),
             });
-            let place = ListingProgress { at: 0, memo };
+            let at = held.spool.as_ref().map_or(0, Spool::done);
+            let at = at.saturating_sub(usize::from(held.spool.is_some() && held.first.is_some()));
+            let place = ListingProgress { at, memo };
             Change::Listing(held.task.number, Some(listing), place)
         } else {
-            let left = held.entries.len() + usize::from(held.first.is_some());
-            let at = held.entries_len - left;
+            let waits = usize::from(held.first.is_some());
+            let at = match &held.spool {
+                Some(spool) => spool.done().saturating_sub(waits),
+                None => held.entries_len - held.entries.len() - waits,
+            };
             Change::Listing(held.task.number, None, ListingProgress { at, memo })
         };
         self.changes.push(change);
@@ -258,12 +289,24 @@ impl Journal {
     ///
     /// # Errors
     /// The text, if it is not a listing.
-    pub(super) fn listing(
-        number: u64,
-        text: &str,
-        place: ListingProgress,
-    ) -> Result<PartialListing, String> {
+    pub(super) fn listing(number: u64, text: &str, place: ListingProgress) -> Result<Kept, String> {
         let held: JournaledListing = serde_json::from_str(text).map_err(|_| text.to_owned())?;
+        if let Some(fingerprint) = held.spooled {
+            let mut task = held.task.task(number);
+            // The listing itself was added, and will be again. What a start is was reported.
+            task.above = task.above.and_then(|above| above.next.clone());
+            if task.kind == TaskKind::Start {
+                task.kind = TaskKind::Directory;
+            }
+            let (at, memo) = (place.at, place.memo);
+            task.is_streamed = true;
+            task.skip = Some(Skip {
+                fingerprint,
+                at,
+                memo,
+            });
+            return Ok(Kept::Again(Box::new(task)));
+        }
         let entries_len = held.entries.len();
         let mut entries = held.entries.into_iter();
         if place.at > 0 {
@@ -271,7 +314,9 @@ impl Journal {
         }
         let memo = place.memo.map(|memo| Memo::from_bytes(&memo));
         let first = memo.and_then(|memo| Some((entries.next()?, memo)));
-        Ok(PartialListing {
+        Ok(Kept::Listing(Box::new(PartialListing {
+            ahead: None,
+            spool: None,
             task: held.task.task(number),
             shape: held.shape,
             directories: held.directories,
@@ -279,7 +324,7 @@ impl Journal {
             entries_len,
             is_written: true,
             first,
-        })
+        })))
     }
 
     /// Begins to handle the reply to this task.
@@ -331,6 +376,22 @@ impl Journal {
             let number = self.number();
             self.changes.push(Change::Failed(number, text(&task)));
         }
+    }
+
+    /// An entry is given up before it is decided: a later run asks about it and decides. Returns whether there may be such
+    /// a run.
+    pub(super) fn fail_undecided(&mut self, task: &Task) -> bool {
+        if self.on && self.has_later_run {
+            let number = self.number();
+            let text = text(&JournaledTask::of(task));
+            self.changes.push(Change::Failed(number, text));
+        }
+        self.on && self.has_later_run
+    }
+
+    /// A later run asks again for what is given up.
+    pub(super) fn expect_later_run(&mut self) {
+        self.has_later_run = true;
     }
 
     /// A fingerprint became known.

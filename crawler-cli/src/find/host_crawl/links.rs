@@ -147,6 +147,7 @@ impl HostCrawl {
         let task = Task::new(place.target.clone(), kind, start, depth);
         let mut task = task.redirected(link.chain.clone());
         task.from.clone_from(&link.from);
+        task.distance = link.distance;
         let open = UndecidedEntry {
             memo: Memo::new(),
             listing: link.listing,
@@ -226,12 +227,24 @@ impl HostCrawl {
                 self.unread(&task.target, &cause, visitor);
             }
             return;
+        } else if is_page
+            && let Some(most) = limits.link_depth
+            && task.distance > most
+        {
+            if self.know("left:distance") {
+                let cause = Cause::TooManyLinksAway(most);
+                self.unread(&task.target, &cause, visitor);
+            }
+            return;
         } else if is_page {
             self.linked_pages += 1;
             self.mark(&mark);
             task.is_found = !self.know(&place.key);
             task.open = Some(Box::new(open));
-            return self.queue(task);
+            return match limits.link_depth {
+                Some(_) => self.queue_first(task),
+                None => self.queue(task),
+            };
         } else {
             self.know(&mark);
             self.counts.files += 1;
@@ -282,14 +295,14 @@ impl HostCrawl {
             }
             Err(cause) => return self.give_up(now, task, &cause, visitor),
         };
-        let target = task.target.clone();
+        let (target, distance) = (task.target.clone(), task.distance + 1);
         let mut probed = ProbeResult::by(reply, FetchKind::Page);
         probed.size = Some(SizeRange::exact(reply.body.len() as u64));
         let verdict = self.linked_file(now, task, probed, visitor);
         if matches!(verdict, Verdict::Prune | Verdict::Quit) {
             return;
         }
-        if links.overlong > 0 {
+        if !links.overlong.is_empty() {
             let limit = self.policy.limits.page.url_bytes;
             let cause = Cause::OverlongLinks(links.overlong, limit);
             self.unread(&target, &cause, visitor);
@@ -312,6 +325,7 @@ impl HostCrawl {
             let link = Link {
                 listing: Some(Shape::Page),
                 from: from.clone(),
+                distance,
                 ..Link::new(found.url, kind)
             };
             self.lead(now, link, visitor);
@@ -376,6 +390,9 @@ impl HostCrawl {
         };
         let to = match self.moved_to(&task, reply.location) {
             Ok(to) => to,
+            Err(Cause::RedirectLoop) if let Some(page) = self.page_behind(&task, reply) => {
+                return self.queue(page);
+            }
             Err(Cause::RedirectLoop) if self.is_gate(reply) => {
                 return self.queue(Task {
                     redirects: task.redirects + 1,
@@ -384,6 +401,9 @@ impl HostCrawl {
             }
             Err(cause) => return self.give_up(now, task, &cause, visitor),
         };
+        if task.is_past_gate && same_host(&to, self.origin()) {
+            return self.give_up(now, task, &Cause::RedirectLoop, visitor);
+        }
         if let Err(cause) = self.note_move(&task, &to) {
             return self.give_up(now, task, &cause, visitor);
         }
@@ -391,6 +411,7 @@ impl HostCrawl {
             listing,
             chain: self.chain_of(&task),
             depth: task.depth,
+            distance: task.distance,
             ..Link::new(to, kind)
         };
         let to = link.url.clone();

@@ -18,6 +18,8 @@ pub struct Fetch<'a> {
     pub target: &'a str,
     /// Whether the answer may be 304, if the visitor has [stored](crate::find::Visitor::stored) the listing.
     pub conditional: bool,
+    /// Whether the body is to be read while it arrives: the answer goes to [`HostCrawl::handle_head`](super::HostCrawl::handle_head).
+    pub is_streamed: bool,
 }
 
 /// Identifies a request in flight.
@@ -103,6 +105,51 @@ impl<'a> Reply<'a> {
                 BodyEnd::Closed
             },
             body: response.body(),
+        }
+    }
+}
+
+/// The head of a reply whose body is still to come.
+#[derive(Clone, Debug)]
+pub(super) struct KeptHead {
+    status: u16,
+    content_type: Option<Vec<u8>>,
+    content_length: Option<Vec<u8>>,
+    etag: Option<Vec<u8>>,
+    last_modified: Option<Vec<u8>>,
+    content_encoding: Option<Vec<u8>>,
+    next: Option<Vec<u8>>,
+    end: BodyEnd,
+}
+
+impl KeptHead {
+    pub(super) fn of(reply: &Reply<'_>) -> Self {
+        let kept = |value: Option<&[u8]>| value.map(<[u8]>::to_vec);
+        Self {
+            status: reply.status,
+            content_type: kept(reply.content_type),
+            content_length: kept(reply.content_length),
+            etag: kept(reply.etag),
+            last_modified: kept(reply.last_modified),
+            content_encoding: kept(reply.content_encoding),
+            next: kept(reply.next),
+            end: reply.end,
+        }
+    }
+
+    /// The reply with this body.
+    pub(super) fn reply<'a>(&'a self, body: &'a [u8]) -> Reply<'a> {
+        Reply {
+            status: self.status,
+            content_type: self.content_type.as_deref(),
+            content_length: self.content_length.as_deref(),
+            etag: self.etag.as_deref(),
+            last_modified: self.last_modified.as_deref(),
+            content_encoding: self.content_encoding.as_deref(),
+            next: self.next.as_deref(),
+            end: self.end,
+            body,
+            ..Reply::default()
         }
     }
 }

@@ -28,6 +28,7 @@ use crate::crawl::retry_queue::RetryQueue;
 
 mod directories;
 mod entries;
+mod gates;
 mod journal;
 mod links;
 mod messages;
@@ -39,6 +40,7 @@ mod robots;
 mod seen;
 mod spelling;
 mod starts;
+mod streams;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -53,6 +55,7 @@ use probes::Probes;
 use seen::Seen;
 use spelling::Spelling;
 use starts::Starts;
+use streams::Streams;
 use task::{Task, TaskKind};
 use trials::Trials;
 
@@ -66,6 +69,7 @@ pub struct HostCrawl {
     /// Ready tasks are taken last in, first out: the queue holds at most about depth times width of the tree.
     queue: RetryQueue<Task>,
     in_flight: HashMap<FetchId, (Task, FetchKind)>,
+    streams: Streams,
     politeness: Politeness,
     probes: Probes,
     journal: Journal,
@@ -144,6 +148,7 @@ impl HostCrawl {
             seen: Seen::new(),
             queue: RetryQueue::default(),
             in_flight: HashMap::new(),
+            streams: Streams::default(),
             politeness: Politeness::new(&policy.host),
             probes: Probes::new(),
             journal: Journal::default(),
@@ -217,9 +222,12 @@ impl HostCrawl {
         Some(Fetch {
             id,
             kind: *fetch,
-            target: &task.target,
+            target: task.next_target(),
+            // A listing that comes as a stream is not stored with validators.
             conditional: *fetch == FetchKind::List
-                && matches!(task.kind, TaskKind::Start | TaskKind::Directory),
+                && matches!(task.kind, TaskKind::Start | TaskKind::Directory)
+                && !task.is_streamed,
+            is_streamed: task.is_streamed || *fetch == FetchKind::Robots,
         })
     }
 
@@ -249,6 +257,11 @@ impl HostCrawl {
         self.spelling.origin()
     }
 
+    /// Whether directories are listed by WebDAV.
+    pub fn lists_by_dav(&self) -> bool {
+        self.policy.dav
+    }
+
     /// The progress of the crawl.
     pub fn counts(&self) -> Counts {
         self.counts
@@ -272,6 +285,7 @@ impl HostCrawl {
         }
         match (reply.status, fetch) {
             (429 | 503, _) => self.throttled(now, task, reply, visitor),
+            (..500, _) if task.gate.is_some() => self.gate_reply(now, task, reply, visitor),
             (..500, _) if task.kind == TaskKind::Trial => self.tried(now, task, reply, visitor),
             (_, FetchKind::Robots) => self.robots_reply(now, task, reply, visitor),
             (
@@ -296,8 +310,7 @@ impl HostCrawl {
                 });
             }
             (304, FetchKind::List) if let Some(listing) = self.unchanged(&task, visitor) => {
-                let probed = ProbeResult::by(reply, FetchKind::List);
-                self.listed(now, task, listing, probed, reply, visitor);
+                self.listed(now, task, listing, reply, visitor);
             }
             (200..=299, FetchKind::Probe | FetchKind::First) => {
                 self.probes.handle_answer(&task, fetch);
@@ -329,6 +342,7 @@ impl HostCrawl {
 
     /// Nothing more can be fetched: gives up everything that is known and not yet read, for this cause.
     pub fn abandon(&mut self, now: Instant, cause: &Cause, visitor: &mut dyn Visitor) {
+        self.streams.clear();
         for (task, _) in mem::take(&mut self.in_flight).into_values() {
             self.politeness.handle_over();
             self.journal.forget(task.number);
@@ -345,11 +359,17 @@ impl HostCrawl {
         failure: Failure,
         visitor: &mut dyn Visitor,
     ) {
-        let Some((task, _)) = self.in_flight.remove(&id) else {
+        self.streams.forget(id);
+        let Some((task, fetch)) = self.in_flight.remove(&id) else {
             return;
         };
         self.politeness.handle_over();
         self.journal.begin(task.number);
+        if self.may_stream(&task, fetch, &failure) {
+            self.stream(task);
+            self.journal.end();
+            return self.resume(now, visitor);
+        }
         let failed = Failed::new(failure.cause.class(), failure.scope);
         self.failed(now, task, failed, failure.cause, visitor);
         self.journal.end();
@@ -364,6 +384,7 @@ impl HostCrawl {
         match self.probes.is_clogged() {
             _ if self.asks_nothing_new() => false,
             true => self.queue.ready().any(|task| task.kind == TaskKind::File),
+            false if self.awaits_nearer() => false,
             false => self.has_any_ready(),
         }
     }
@@ -375,6 +396,18 @@ impl HostCrawl {
     /// Whether only postponed tasks may be requested.
     fn asks_nothing_new(&self) -> bool {
         self.awaits_robots() || self.queue.postponed().len() >= MOST_POSTPONED
+    }
+
+    /// Whether the next ready task has to wait for pages that are nearer to a start: their links may lead there on a
+    /// shorter way. Only if there is a limit for links.
+    fn awaits_nearer(&self) -> bool {
+        let Some(next) = self.queue.ready().next_back() else {
+            return false;
+        };
+        let in_flight = self.in_flight.values().map(|(task, _)| task);
+        let mut left = in_flight.chain(self.queue.postponed());
+        let is_nearer = |task: &Task| task.kind == TaskKind::Link && task.distance < next.distance;
+        self.policy.limits.link_depth.is_some() && left.any(is_nearer)
     }
 
     fn next_task(&mut self, now: Instant) -> Option<Task> {
@@ -392,6 +425,7 @@ impl HostCrawl {
             true => self
                 .queue
                 .pop_ready_where(|task| task.kind == TaskKind::File),
+            false if self.awaits_nearer() => None,
             false => self.queue.pop_ready(),
         }
     }
@@ -420,8 +454,13 @@ impl HostCrawl {
             TaskKind::Trial => return self.untried(now, task.number, visitor),
             kind => self.counts.directories_done += u64::from(kind.is_of_directory()),
         }
-        self.journal.fail(&task);
         let url = self.url(&task.target);
+        let waits = task.kind == TaskKind::File && task.open.is_some() && cause.may_pass();
+        if waits && self.journal.fail_undecided(&task) {
+            self.probes.handle_decided();
+            return self.leave_out_from(&url, cause, task.from.as_deref(), visitor);
+        }
+        self.journal.fail(&task);
         self.leave_out_from(&url, cause, task.from.as_deref(), visitor);
         self.close(now, task, visitor);
     }

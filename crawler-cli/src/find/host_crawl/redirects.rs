@@ -74,6 +74,13 @@ impl HostCrawl {
                     false => self.leave_out_once(&to, &Cause::Robots, visitor),
                 };
             }
+            Err(Cause::Elsewhere(to)) if let Some(gate) = self.gate_at(&task, &to, reply) => {
+                return self.queue(Task {
+                    redirects: task.redirects + 1,
+                    gate: Some(Box::new(gate)),
+                    ..task
+                });
+            }
             Err(cause @ Cause::Elsewhere(_)) => {
                 return match self.moves_elsewhere(&task, reply.location, visitor) {
                     Ok(true) => self.moved(now, task, visitor),
@@ -166,11 +173,6 @@ impl HostCrawl {
                 visitor,
             );
         }
-    }
-
-    /// Whether a redirect of a page to itself is a gate, which lets pass who sends its cookie.
-    pub(super) fn is_gate(&self, reply: &Reply<'_>) -> bool {
-        self.policy.keeps_cookies && reply.sets_cookie
     }
 
     /// The directory of this host that takes the place of a start, which redirects to it.

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use super::HostCrawl;
-use super::journal::{Change, Journal, JournaledTask, KeptCrawl, Snapshot};
+use super::journal::{Change, Journal, JournaledTask, Kept, KeptCrawl, Snapshot};
 use super::task::{Task, TaskKind};
 use crate::find::cause::Cause;
 use crate::find::visitor::Visitor;
@@ -21,6 +21,12 @@ impl HostCrawl {
         for fingerprint in self.seen.fingerprints() {
             self.journal.note_known(fingerprint);
         }
+    }
+
+    /// A later run of the same search asks again for what is given up, so that entries wait for that run with what they
+    /// are, instead of being decided without the server's answer.
+    pub fn expect_later_run(&mut self) {
+        self.journal.expect_later_run();
     }
 
     /// The changes since the last call.
@@ -62,9 +68,16 @@ impl HostCrawl {
         self.counts = snapshot.counts;
         self.queue.take_ready();
         for (number, text, place) in held {
-            let listing = Journal::listing(number, &text, place)?;
-            self.check(listing.task.start, &text)?;
-            self.probes.hold(listing);
+            match Journal::listing(number, &text, place)? {
+                Kept::Listing(listing) => {
+                    self.check(listing.task.start, &text)?;
+                    self.probes.hold(*listing);
+                }
+                Kept::Again(task) => {
+                    self.check(task.start, &text)?;
+                    self.queue.push_next(*task);
+                }
+            }
         }
         Ok(())
     }

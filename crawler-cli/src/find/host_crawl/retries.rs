@@ -105,6 +105,11 @@ impl HostCrawl {
         self.give_up_rest(now, cause, visitor);
     }
 
+    /// The host cannot be used: gives up everything that waits and that comes later.
+    pub fn refuse(&mut self, now: Instant, cause: Cause, visitor: &mut dyn Visitor) {
+        self.give_up_rest(now, cause, visitor);
+    }
+
     /// Gives up everything that waits, in memory or on disk.
     pub(super) fn give_up_rest(&mut self, now: Instant, cause: Cause, visitor: &mut dyn Visitor) {
         self.give_up_waiting(now, &cause, visitor);

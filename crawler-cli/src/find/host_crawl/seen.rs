@@ -4,7 +4,7 @@ use std::collections::hash_map::{DefaultHasher, RandomState};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 
-use crate::find::listing::Listing;
+use crate::find::listing::Entry;
 
 /// The known URLs of a host. All spellings of a URL share one key.
 #[derive(Debug)]
@@ -86,9 +86,9 @@ impl Seen {
     }
 
     /// A fingerprint of all entries of a listing.
-    pub(super) fn listing(&self, listing: &Listing) -> u64 {
+    pub(super) fn listing(&self, entries: &[Entry]) -> u64 {
         let mut hasher = self.hasher(0);
-        for entry in &listing.entries {
+        for entry in entries {
             (&entry.name, entry.size, entry.modified).hash(&mut hasher);
         }
         hasher.finish()

@@ -26,6 +26,8 @@ pub(super) struct Task {
     /// Index of the innermost start that contains the URL.
     pub(super) start: usize,
     pub(super) depth: u32,
+    /// For a page: how many links lead to it from a start.
+    pub(super) distance: u32,
     pub(super) attempts: Attempts,
     pub(super) redirects: u32,
     /// The URL of the page that has the link to it.
@@ -36,6 +38,14 @@ pub(super) struct Task {
     pub(super) is_page: bool,
     /// For a link: whether its target was already reported, and only the links in it are needed.
     pub(super) is_found: bool,
+    /// The page to ask first, which is expected to set a cookie.
+    pub(super) gate: Option<Box<Gate>>,
+    /// A gate let the task pass: a further redirect is none.
+    pub(super) is_past_gate: bool,
+    /// A listing that is too large for one reply: read as a stream.
+    pub(super) is_streamed: bool,
+    /// What an earlier run has done of the listing.
+    pub(super) skip: Option<Skip>,
     /// What the listing said, if the expression is undecided.
     pub(super) open: Option<Box<UndecidedEntry>>,
     /// Hashes of the listings of its ancestors; after redirects from elsewhere, of the URLs of the chain.
@@ -53,10 +63,15 @@ impl Task {
             kind,
             start,
             depth,
+            distance: 0,
             attempts: Attempts::default(),
             redirects: 0,
             from: None,
             by_get: false,
+            gate: None,
+            is_past_gate: false,
+            is_streamed: false,
+            skip: None,
             open: None,
             above: None,
         }
@@ -65,6 +80,7 @@ impl Task {
     /// The kind of the next request. `heads`: the server supports `HEAD`. `dav`: directories are listed by WebDAV.
     pub(super) fn fetch_kind(&self, heads: bool, dav: bool) -> FetchKind {
         match self.kind {
+            _ if self.gate.is_some() => FetchKind::Page,
             TaskKind::Robots => FetchKind::Robots,
             TaskKind::Sitemap => FetchKind::Sitemap,
             TaskKind::Link if self.is_page => FetchKind::Page,
@@ -80,6 +96,11 @@ impl Task {
             _ if heads && !self.by_get => FetchKind::Probe,
             _ => FetchKind::First,
         }
+    }
+
+    /// What is requested next for the task.
+    pub(super) fn next_target(&self) -> &str {
+        self.gate.as_ref().map_or(&self.target, |gate| &gate.target)
     }
 
     fn is_directory(&self) -> bool {
@@ -114,6 +135,26 @@ impl Task {
             _ => None,
         }
     }
+}
+
+/// How far an earlier run came in a listing that is read as a stream.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Skip {
+    /// The fingerprint of all entries: with another one, the listing has changed.
+    pub(super) fingerprint: u64,
+    /// The number of entries that are done.
+    pub(super) at: usize,
+    /// The state of the expression for the next entry.
+    pub(super) memo: Option<Vec<u8>>,
+}
+
+/// A page that a URL redirects to, and that redirects back when it has set a cookie.
+#[derive(Clone, Debug)]
+pub(super) struct Gate {
+    /// The request target.
+    pub(super) target: String,
+    /// A redirect on the way to it has set a cookie.
+    pub(super) has_cookie: bool,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]

@@ -10,10 +10,11 @@ use crate::crawl::failure::FailureScope;
 use crate::find::found::{Found, Saved};
 use crate::find::link::Link;
 use crate::find::listing::PageLimits;
-use crate::find::visitor::LinkVerdict;
+use crate::find::visitor::{LinkVerdict, ReadPage};
 
 mod kept;
 mod regression;
+mod streams;
 
 /// How the scripted host answers a request.
 #[derive(Clone)]
@@ -22,6 +23,8 @@ enum Answer {
     Page(Vec<String>),
     /// A page of an unknown server, exactly as given.
     Html(&'static str, BodyEnd),
+    /// A page exactly as given.
+    Text(String),
     Status(u16),
     /// Status and `Retry-After`.
     Later(u16, &'static str),
@@ -63,6 +66,11 @@ struct Outcome {
     log: Vec<(u64, FetchKind, String)>,
     counts: Counts,
     judge: Option<Judge>,
+    /// Links are followed.
+    follows: bool,
+    /// What was told of listings, if they are wanted: the number of entries, whether they are the last ones of their page,
+    /// and how much was found before.
+    told: Option<Vec<(usize, bool, usize)>>,
 }
 
 /// Decides about a finding like an expression.
@@ -102,11 +110,24 @@ impl Visitor for Outcome {
     }
 
     fn link(&mut self, _: &Link) -> LinkVerdict {
-        LinkVerdict::LeftOut
+        match self.follows {
+            true => LinkVerdict::Follow,
+            false => LinkVerdict::LeftOut,
+        }
     }
 
     fn named(&mut self, _: &str) -> bool {
         true
+    }
+
+    fn wants_listings(&self) -> bool {
+        self.told.is_some()
+    }
+
+    fn listed(&mut self, page: &ReadPage<'_>) {
+        if let Some(told) = &mut self.told {
+            told.push((page.entries.len(), page.end.is_some(), self.found.len()));
+        }
     }
 
     fn downloaded(&mut self, _: Saved<'_>) {}
@@ -171,6 +192,7 @@ impl<'a> Crawl<'a> {
     /// `answer` gets the milliseconds since the start, the method and the target. Every answer takes 1 ms.
     fn run(mut self, mut answer: impl FnMut(u64, FetchKind, &str) -> Answer) -> Outcome {
         let origin = Url::parse("http://h:8080/ignored/").expect("valid");
+        let follows = self.policy.follow == Follow::Pages;
         let mut crawl = HostCrawl::new(&origin, self.policy);
         for start in self.starts {
             crawl.add_start(start);
@@ -179,6 +201,7 @@ impl<'a> Crawl<'a> {
         let mut now = epoch;
         let mut outcome = Outcome {
             judge: self.judge,
+            follows,
             ..Outcome::default()
         };
         let mut under_way: Vec<(FetchId, FetchKind, String)> = Vec::new();
@@ -231,6 +254,10 @@ fn give(crawl: &mut HostCrawl, now: Instant, id: FetchId, answer: Answer, outcom
         Answer::Html(text, end) => {
             reply.body = text.as_bytes();
             reply.end = end;
+        }
+        Answer::Text(text) => {
+            body = text;
+            reply.body = body.as_bytes();
         }
         Answer::Status(status) => reply.status = status,
         Answer::Later(status, wait) => {
@@ -1294,5 +1321,29 @@ proptest! {
         prop_assert!(outcome.unread.is_empty());
         prop_assert!(reads.values().all(|&n| n == 1));
         prop_assert_eq!(reads.len(), pages.len());
+    }
+}
+
+/// By the default of `--max-pages`: a calendar, and a tree in which each page links to two others.
+#[test]
+fn pages_without_end_end_without_an_option() {
+    for start in ["/calendar/", "/tree/"] {
+        let starts = [start];
+        let mut crawl = Crawl::of(&starts);
+        crawl.policy.follow = Follow::Pages;
+        let mut n = 0;
+        let links = |_, _, _: &str| {
+            n += 2;
+            Answer::Text(match start {
+                "/calendar/" => format!("<a href='?m={n}'>next</a>"),
+                _ => format!("<a href='?n={n}'>a</a><a href='?n={}'>b</a>", n + 1),
+            })
+        };
+        let outcome = crawl.run(links);
+        assert_eq!(outcome.log.len(), 100_001);
+        let [(_, cause)] = &outcome.unread[..] else {
+            panic!("{:?}", outcome.unread.len());
+        };
+        assert!(cause.contains("more than 100000 pages"), "{cause}");
     }
 }

@@ -98,7 +98,7 @@ impl HostCrawl {
             200 | 203 | 207 => self.read_page(&task, reply),
             status => Err(Cause::Status(status)),
         };
-        let found = read.ok().map(|listing| self.seen.listing(&listing));
+        let found = read.ok().map(|listing| self.seen.listing(&listing.entries));
         let expected = &trial.period[trial.level % trial.period.len()];
         if found != Some(expected.1) {
             return self.acquit(now, trial, visitor);

@@ -1,6 +1,6 @@
 //! The objects of a bucket (S3, Azure Blob Storage) as a directory tree. Keys are flat: a `/` in a key makes
-//! directories by convention only. Only a listing that is requested with a delimiter shows a single directory. `xml`
-//! reads the elements.
+//! directories by convention only. Only a listing that is requested with a delimiter shows a single directory. Of a
+//! server that ignores the prefix that is asked for, only the keys with this prefix count. `xml` reads the elements.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use url::Url;
 
 use super::children::Children;
 use super::shape::Shape;
-use super::{Directories, EntryKind, Listing, PageLimits};
+use super::{Directories, EntryKind, LeftOut, Listing, PageLimits};
 use crate::find::path;
 use crate::find::range::{ListedTime, SizeRange};
 
@@ -17,7 +17,7 @@ use crate::find::range::{ListedTime, SizeRange};
 pub(super) struct Bucket<'a> {
     page: &'a Url,
     shape: Shape,
-    /// The prefix that was requested.
+    /// The prefix that the server says it lists.
     pub(super) prefix: Vec<u8>,
     pub(super) is_delimited: bool,
     /// Keys and prefixes are `application/x-www-form-urlencoded`.
@@ -65,40 +65,72 @@ impl<'a> Bucket<'a> {
     }
 
     pub(super) fn finish(self, limits: PageLimits) -> Listing {
-        let prefix = self.decoded(&self.prefix).into_owned();
+        let asked = self.asked();
+        let prefix = match &asked {
+            Some(asked) => asked.clone(),
+            None => self.decoded(&self.prefix).into_owned(),
+        };
         let end = prefix.iter().rposition(|&byte| byte == b'/');
         let directory = &prefix[..end.map_or(0, |at| at + 1)];
         let mut children = Children::new(self.page, limits);
         let mut is_flat = true;
+        let mut outside = LeftOut::default();
         for object in &self.objects {
-            is_flat &= self.object(object, directory, &mut children);
+            let key = self.key(object);
+            // The server ignores the prefix, and lists the same for each directory.
+            if asked.as_ref().is_some_and(|asked| !key.starts_with(asked)) {
+                outside.add(&String::from_utf8_lossy(&key));
+                continue;
+            }
+            is_flat &= Self::object(object, &key, directory, &mut children);
         }
+        // Other directories have them, unless the server has another idea of keys than the request.
+        let is_elsewhere = !children.entries.is_empty() || self.is_truncated || self.is_further();
         let mut listing = Listing::of(children, self.shape);
         let was_asked = self.page.query_pairs().any(|(key, _)| key == "delimiter");
         // A flat listing of the whole tree was cut or has subdirectories. A request with a delimiter lists one
         // directory.
         if !self.is_delimited && !was_asked && (!is_flat || self.is_truncated) {
             listing.entries.clear();
-            listing.nameless = 0;
-            listing.overlong = 0;
+            listing.nameless = LeftOut::default();
+            listing.overlong = LeftOut::default();
             listing.next = Some(self.target(&prefix));
         } else {
             listing.next = self.next();
+        }
+        if !is_elsewhere {
+            listing.outside = outside;
         }
         listing.directory = Some(format!("{}{}", self.page.path(), encoded_path(directory)));
         listing.directories = Directories::Query(self.target(directory));
         listing
     }
 
+    /// The prefix that the request asks for, if any.
+    fn asked(&self) -> Option<Vec<u8>> {
+        let mut pairs = self.page.query_pairs();
+        let (_, prefix) = pairs.find(|(key, _)| key == "prefix")?;
+        let is_plain = !prefix.contains(char::REPLACEMENT_CHARACTER);
+        (is_plain && !prefix.is_empty()).then(|| prefix.into_owned().into_bytes())
+    }
+
+    /// Whether the request asks for a further page of a directory.
+    fn is_further(&self) -> bool {
+        let mut pairs = self.page.query_pairs();
+        pairs.any(|(key, _)| matches!(&*key, "continuation-token" | "marker" | "start-after"))
+    }
+
+    fn key<'o>(&self, object: &'o Object) -> Cow<'o, [u8]> {
+        match object.is_encoded {
+            true => percent_decode(&object.key).collect::<Vec<u8>>().into(),
+            false => self.decoded(&object.key),
+        }
+    }
+
     /// Adds one object. Returns false if the object is not directly in the directory.
-    fn object(&self, object: &Object, directory: &[u8], children: &mut Children<'_>) -> bool {
-        let key = if object.is_encoded {
-            percent_decode(&object.key).collect::<Vec<u8>>().into()
-        } else {
-            self.decoded(&object.key)
-        };
+    fn object(object: &Object, key: &[u8], directory: &[u8], children: &mut Children) -> bool {
         let Some(name) = key.strip_prefix(directory) else {
-            children.nameless += 1;
+            children.nameless.add(&String::from_utf8_lossy(key));
             return true;
         };
         // An object that represents the directory itself.
@@ -111,7 +143,7 @@ impl<'a> Bucket<'a> {
         };
         // URL paths cannot carry `//`, `.` and `..`: clients and servers may shorten them.
         if matches!(name, b"" | b"." | b"..") {
-            children.nameless += 1;
+            children.nameless.add(&String::from_utf8_lossy(key));
             return true;
         }
         if let Some(at) = children.named(name, kind)

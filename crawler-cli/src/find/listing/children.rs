@@ -5,19 +5,22 @@
 //! its bytes; only other references are resolved as URLs.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 
 use percent_encoding::{CONTROLS, percent_encode};
 use url::Url;
 
+use super::left_out::LeftOut;
+use super::names::NameSet;
 use super::{Entry, EntryKind, PageLimits};
 use crate::find::path;
 
 /// The entries found so far.
-pub(super) struct Children<'a> {
-    page: &'a Url,
+#[derive(Debug)]
+pub(super) struct Children {
+    page: Url,
     /// The path of the page in [canonical](path::canonical) form.
     directory: String,
     /// Length of the URL before the segment, in bytes.
@@ -29,38 +32,45 @@ pub(super) struct Children<'a> {
     pub(super) tells_kinds: bool,
     /// The entries. Each name occurs once; of each kind, if the kinds are told.
     pub(super) entries: Vec<Entry>,
+    /// The number of entries before those in `entries`, which were taken away, and the hashes of their names.
+    pub(super) taken: usize,
+    taken_names: NameSet,
     hasher: RandomState,
-    /// Index of each name in `entries`. The key is the hash of the name, or the next free number after it.
+    /// Index of each name among all entries. The key is the hash of the name, or the next free number after it.
     by_hash: HashMap<u64, usize, BuildHasherDefault<AlreadyHashed>>,
     /// A link to an entry ended in `/`.
     pub(super) marks_directories: bool,
-    pub(super) overlong: usize,
-    pub(super) nameless: usize,
-    /// Links of rows to elsewhere on the host, which may be entries: their URLs, and the number of all.
+    pub(super) overlong: LeftOut,
+    pub(super) nameless: LeftOut,
+    /// Links of rows to elsewhere, which may be entries: their URLs, the hashes of these, and the number of all.
     strays: Vec<Url>,
+    stray_keys: HashSet<u64>,
     strays_len: usize,
 }
 
-impl<'a> Children<'a> {
-    pub(super) fn new(page: &'a Url, limits: PageLimits) -> Self {
+impl Children {
+    pub(super) fn new(page: &Url, limits: PageLimits) -> Self {
         let authority = page.as_str().len()
             - page.path().len()
             - page.query().map_or(0, |query| query.len() + 1)
             - page.fragment().map_or(0, |fragment| fragment.len() + 1);
         Self {
-            page,
+            page: page.clone(),
             directory: path::canonical(page.path()),
             prefix: authority + page.path().len(),
             base: None,
             limits,
             tells_kinds: true,
             entries: Vec::new(),
+            taken: 0,
+            taken_names: NameSet::default(),
             hasher: RandomState::new(),
             by_hash: HashMap::default(),
             marks_directories: false,
-            overlong: 0,
-            nameless: 0,
+            overlong: LeftOut::default(),
+            nameless: LeftOut::default(),
             strays: Vec::new(),
+            stray_keys: HashSet::new(),
             strays_len: 0,
         }
     }
@@ -75,7 +85,7 @@ impl<'a> Children<'a> {
 
     /// Resolves a reference of the page.
     pub(super) fn resolve(&self, href: &[u8]) -> Option<Url> {
-        let base = self.base.as_ref().unwrap_or(self.page);
+        let base = self.base.as_ref().unwrap_or(&self.page);
         base.join(&as_reference(href)).ok()
     }
 
@@ -83,7 +93,9 @@ impl<'a> Children<'a> {
     /// entries stand.
     pub(super) fn link(&mut self, href: &[u8], in_row: bool) -> Option<usize> {
         if href.len() > self.limits.url_bytes {
-            self.overlong += usize::from(!has_other_scheme(href));
+            if !has_other_scheme(href) {
+                self.overlong.add(&as_reference(href));
+            }
             return None;
         }
         if self.base.is_none()
@@ -110,17 +122,27 @@ impl<'a> Children<'a> {
     /// The index of the entry with this name. The name is not escaped, as in structured listings.
     pub(super) fn named(&mut self, name: &[u8], kind: EntryKind) -> Option<usize> {
         let segment = path::encode(name);
-        if self.is_overlong(segment.len()) {
+        if self.is_overlong(&segment, false) {
             return None;
         }
         self.marks_directories |= kind == EntryKind::Directory;
         self.add(segment, name.to_vec(), kind)
     }
 
-    fn is_overlong(&mut self, segment: usize) -> bool {
-        let is_overlong = self.prefix + segment > self.limits.url_bytes;
-        self.overlong += usize::from(is_overlong);
+    fn is_overlong(&mut self, segment: &str, slash: bool) -> bool {
+        let length = self.prefix + segment.len() + usize::from(slash);
+        let is_overlong = length > self.limits.url_bytes;
+        if is_overlong {
+            self.overlong.add(segment);
+        }
         is_overlong
+    }
+
+    /// Whether a URL is that of the page or of a directory above it.
+    pub(super) fn is_here(&self, target: &Url) -> bool {
+        let path = path::canonical(target.path());
+        let is_above = self.directory.starts_with(&path) || format!("{path}/") == self.directory;
+        target.origin() == self.page.origin() && is_above
     }
 
     /// Notes a link that is no entry, but could stand for one.
@@ -136,11 +158,22 @@ impl<'a> Children<'a> {
             Some(_) => in_row && !is_above,
             None => in_row && !is_above,
         };
-        if is_here && may_be_entry && !self.strays.contains(&target) {
-            self.strays_len += 1;
-            if self.strays.len() < MOST_STRAYS {
-                self.strays.push(target);
-            }
+        if is_here && may_be_entry {
+            self.add_stray(target);
+        }
+    }
+
+    /// Notes a link that stands for an entry and is none.
+    pub(super) fn add_stray(&mut self, target: Url) {
+        let is_full = self.strays.len() >= MOST_STRAYS;
+        let key = self.hasher.hash_one(target.as_str());
+        if self.stray_keys.contains(&key) {
+            return;
+        }
+        self.strays_len += 1;
+        if !is_full {
+            self.stray_keys.insert(key);
+            self.strays.push(target);
         }
     }
 
@@ -153,28 +186,78 @@ impl<'a> Children<'a> {
         };
         let is_there = |url: &Url| url.query().is_none() && directory(url).as_ref() == Some(&first);
         let is_all = self.strays.len() == self.strays_len && self.strays.iter().all(is_there);
-        if !self.entries.is_empty() || !is_all {
+        if !self.entries.is_empty() || self.taken > 0 || !is_all {
             return;
         }
         self.strays_len = 0;
+        self.stray_keys.clear();
         for url in std::mem::take(&mut self.strays) {
-            if let Some((_, segment, slash)) = path::split_last(url.path()) {
-                let segment = path::normalise_segment(segment);
-                self.segment(Cow::Owned(segment), slash);
-            }
+            self.last_segment(&url);
         }
     }
 
-    /// The links that may be entries and were left out: the first ones, and the number of all.
-    pub(super) fn left_out(&self) -> (Vec<String>, usize) {
-        let is_known = |url: &&Url| {
+    /// The index of the entry whose name is the last segment of this URL, wherever the URL leads.
+    pub(super) fn last_segment(&mut self, url: &Url) -> Option<usize> {
+        let (_, segment, slash) = path::split_last(url.path())?;
+        self.segment(Cow::Owned(path::normalise_segment(segment)), slash)
+    }
+
+    /// The links that may be entries and were left out.
+    pub(super) fn left_out(&self) -> LeftOut {
+        let is_known = |url: &Url| {
             let entry = self.child_without_query(url);
-            entry.is_some_and(|name| self.entries.iter().any(|entry| entry.name == name))
+            entry.is_some_and(|name| self.has(&name))
         };
-        let known = self.strays.iter().filter(is_known).count();
-        let others = self.strays.iter().filter(|url| !is_known(url));
-        let named = others.take(NAMED).map(|url| url.as_str().to_owned());
-        (named.collect(), self.strays_len - known)
+        let mut left_out = LeftOut::default();
+        for url in self.strays.iter().filter(|url| !is_known(url)) {
+            left_out.add(url.as_str());
+        }
+        left_out.add_unnamed(self.strays_len - self.strays.len());
+        left_out
+    }
+
+    /// The entry with this index; `None` if it was taken away.
+    pub(super) fn entry(&mut self, at: usize) -> Option<&mut Entry> {
+        self.entries.get_mut(at.checked_sub(self.taken)?)
+    }
+
+    /// Takes away all entries but the last `kept`. Further links to them are dropped.
+    pub(super) fn take(&mut self, kept: usize) -> Vec<Entry> {
+        let count = self.entries.len().saturating_sub(kept);
+        let rest = self.entries.split_off(count);
+        let taken = std::mem::replace(&mut self.entries, rest);
+        for entry in &taken {
+            let key = self.key(&entry.name, entry.kind);
+            self.taken_names.insert(key);
+        }
+        self.taken += count;
+        self.by_hash.clear();
+        for (at, entry) in self.entries.iter().enumerate() {
+            let mut key = self.hasher.hash_one(entry.name.as_slice());
+            while self.by_hash.contains_key(&key) {
+                key = key.wrapping_add(1);
+            }
+            self.by_hash.insert(key, self.taken + at);
+        }
+        taken
+    }
+
+    /// The hash of a name, with the kind if the kinds are told.
+    fn key(&self, name: &[u8], kind: EntryKind) -> u64 {
+        let is_directory = self.tells_kinds && kind == EntryKind::Directory;
+        self.hasher.hash_one((name, is_directory))
+    }
+
+    /// Whether there is an entry with this name.
+    fn has(&self, name: &[u8]) -> bool {
+        let mut key = self.hasher.hash_one(name);
+        while let Some(&at) = self.by_hash.get(&key) {
+            if self.entries[at - self.taken].name == name {
+                return true;
+            }
+            key = key.wrapping_add(1);
+        }
+        false
     }
 
     /// The name of the entry that a link leads to but for its query: `x` for `x?dl=1`.
@@ -206,7 +289,7 @@ impl<'a> Children<'a> {
     }
 
     fn segment(&mut self, segment: Cow<'_, str>, slash: bool) -> Option<usize> {
-        if self.is_overlong(segment.len() + usize::from(slash)) {
+        if self.is_overlong(&segment, slash) {
             return None;
         }
         let kind = if slash {
@@ -230,12 +313,15 @@ impl<'a> Children<'a> {
         }
         // A server that decodes a name with a separator sees several segments: `..%2F..` would leave the directory.
         if name.is_empty() || memchr::memchr2(b'/', 0, &name).is_some() {
-            self.nameless += 1;
+            self.nameless.add(&segment);
+            return None;
+        }
+        if self.taken > 0 && self.taken_names.contains(self.key(&name, kind)) {
             return None;
         }
         let mut key = self.hasher.hash_one(name.as_slice());
         while let Some(&at) = self.by_hash.get(&key) {
-            let entry = &mut self.entries[at];
+            let entry = &mut self.entries[at - self.taken];
             let is_directory = |kind| kind == EntryKind::Directory;
             let is_same_kind = is_directory(entry.kind) == is_directory(kind);
             if entry.name == name && (is_same_kind || !self.tells_kinds) {
@@ -246,7 +332,7 @@ impl<'a> Children<'a> {
             }
             key = key.wrapping_add(1);
         }
-        let at = self.entries.len();
+        let at = self.taken + self.entries.len();
         self.by_hash.insert(key, at);
         self.entries.push(Entry {
             segment,
@@ -274,14 +360,11 @@ fn leads_on(query: &str) -> bool {
 }
 
 /// The largest number of links that are remembered in case that they are entries.
-const MOST_STRAYS: usize = 1000;
-
-/// The largest number of links of one page that are named.
-const NAMED: usize = 20;
+const MOST_STRAYS: usize = 100_000;
 
 /// A hasher for keys that are keyed hashes already.
-#[derive(Default)]
-struct AlreadyHashed(u64);
+#[derive(Debug, Default)]
+pub(super) struct AlreadyHashed(u64);
 
 impl Hasher for AlreadyHashed {
     fn finish(&self) -> u64 {

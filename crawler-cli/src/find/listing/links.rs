@@ -7,7 +7,7 @@ use std::hash::BuildHasher as _;
 use url::Url;
 
 use super::children::as_reference;
-use super::{PageError, PageLimits};
+use super::{LeftOut, PageError, PageLimits};
 use crate::markup::html::{self, Raw, Sink};
 use crate::markup::links::{Form, StartTag, candidates, refreshed};
 
@@ -18,8 +18,8 @@ pub struct Links {
     pub urls: Vec<Reference>,
     /// Whether the page asks robots not to follow its links: `<meta name="robots" content="nofollow">`, or `none`.
     pub is_nofollow: bool,
-    /// Number of links that were left out because their URL is longer than [`PageLimits::url_bytes`].
-    pub overlong: usize,
+    /// Links that were left out because their URL is longer than [`PageLimits::url_bytes`].
+    pub overlong: LeftOut,
 }
 
 /// One URL that a page refers to.
@@ -138,7 +138,7 @@ impl<'a, 'd> LinkCollector<'a, 'd> {
         }
         url.set_fragment(None);
         if url.as_str().len() > self.limits.url_bytes {
-            self.links.overlong += 1;
+            self.links.overlong.add(url.as_str());
             return;
         }
         let hashes = [&self.hashers[0], &self.hashers[1]].map(|state| state.hash_one(url.as_str()));
@@ -375,7 +375,7 @@ mod tests {
         };
         let two = links(b"<a href=x><a href=long-name>", &page, limits);
         let two = two.expect("two links");
-        assert_eq!((two.urls.len(), two.overlong), (1, 1));
+        assert_eq!((two.urls.len(), two.overlong.len()), (1, 1));
         let three = links(b"<a href=x><a href=x><img src=x>", &page, limits);
         assert_eq!(three, Err(PageError::TooManyLinks));
         let limits = PageLimits {

@@ -1,4 +1,5 @@
-//! Directory listings: the bytes of an index page in, the entries of the directory out. No I/O; no DOM is built.
+//! Directory listings: the bytes of an index page in, the entries of the directory out. No DOM is built. No
+//! I/O, but that the entries of a very large page wait in a file (`stream`, `spool`).
 //!
 //! The name of an entry comes from its href, never from the text of the link: servers shorten that text and declare a
 //! wrong character set for it (`children`). The server that wrote the page (`shape`) decides what the text beside a
@@ -18,47 +19,59 @@ use crate::markup;
 use children::Children;
 use rows::Rows;
 use serde::{Deserialize, Serialize};
+use time::DateOrder;
 
 mod bucket;
 mod children;
 mod header;
 mod json;
+mod left_out;
 mod links;
+mod names;
 mod rows;
 mod shape;
 mod sitemap;
 mod size;
+mod spool;
+mod stream;
 mod time;
 mod web_page;
 mod xml;
 
 pub use header::next_link;
+pub use left_out::LeftOut;
 pub use links::{Links, Reference, is_page_name, links};
 pub use shape::Shape;
 pub use sitemap::{Located, Sitemap, SitemapError, SitemapLimits, sitemap};
+pub use spool::Spool;
+pub use stream::{ListingStream, StreamError};
 pub use web_page::{WebPage, WebPageKind};
 
 /// What one page lists.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Listing {
     /// The server that wrote the page.
     pub shape: Shape,
     /// The entries in the order of the page. Each name occurs once.
     pub entries: Vec<Entry>,
+    /// The entries of a page that was read as a [stream](ListingStream); `entries` is empty then.
+    pub spool: Option<Spool>,
+    /// What the page as a whole says about its entries.
+    rules: Rules,
     /// Whether the page has the end that pages of this shape have. The known servers always write this end: a page
     /// without it was cut.
     pub ended: bool,
     /// Whether the page marks directories with a final `/`. If so, a name without it is a file.
     pub marks_directories: bool,
-    /// Number of links that were left out because their URL is longer than [`PageLimits::url_bytes`].
-    pub overlong: usize,
-    /// Number of entries that were left out because their name cannot be one segment of a URL: it holds a `/` or a NUL,
-    /// for example.
-    pub nameless: usize,
-    /// Links that stand where entries stand and lead elsewhere on the host, or to a part of the listing: the first ones.
-    pub left_out: Vec<String>,
-    /// The number of all such links.
-    pub left_out_len: usize,
+    /// Links that were left out because their URL is longer than [`PageLimits::url_bytes`].
+    pub overlong: LeftOut,
+    /// Entries that were left out because their name cannot be one segment of a URL: it holds a `/` or a NUL, for
+    /// example.
+    pub nameless: LeftOut,
+    /// Links that stand where entries stand and lead elsewhere, or to a part of the listing.
+    pub left_out: LeftOut,
+    /// Objects of a bucket outside the prefix that was asked for, if none is inside.
+    pub outside: LeftOut,
     /// The request target of the page with further entries of this directory, if this page names one. It is never the
     /// target of this page itself, but two pages can name each other.
     pub next: Option<String>,
@@ -94,38 +107,113 @@ impl Directories {
 }
 
 impl Listing {
+    /// The listing that was read earlier, and has not changed since.
+    pub fn unchanged(
+        shape: Shape,
+        entries: Vec<Entry>,
+        directories: Directories,
+        marks_directories: bool,
+    ) -> Self {
+        Self {
+            shape,
+            entries,
+            spool: None,
+            rules: Rules {
+                marks_directories,
+                sizes_mark_files: false,
+                order: None,
+            },
+            ended: true,
+            marks_directories,
+            overlong: LeftOut::default(),
+            nameless: LeftOut::default(),
+            left_out: LeftOut::default(),
+            outside: LeftOut::default(),
+            next: None,
+            directory: None,
+            directories,
+            doubt: None,
+        }
+    }
+
+    /// Whether the page has names that are not among its entries.
+    pub fn leaves_out(&self) -> bool {
+        let all = [
+            &self.overlong,
+            &self.nameless,
+            &self.left_out,
+            &self.outside,
+        ];
+        all.iter().any(|names| !names.is_empty())
+    }
+
     /// A listing of these entries, with `ended` not set.
-    fn of(mut children: Children<'_>, shape: Shape) -> Self {
+    fn of(mut children: Children, shape: Shape) -> Self {
         children.map();
-        let (left_out, left_out_len) = children.left_out();
+        let left_out = children.left_out();
         let mut entries = children.entries;
         let marks_directories = children.marks_directories || shape.marks_directories();
         // If only some entries have sizes, the entries with sizes are files.
         let sizes_mark_files =
             shape == Shape::Generic && entries.iter().any(|entry| entry.size.is_none());
+        let rules = Rules {
+            marks_directories,
+            sizes_mark_files,
+            order: None,
+        };
         for entry in &mut entries {
-            if entry.kind == EntryKind::Unknown
-                && (marks_directories || (sizes_mark_files && entry.size.is_some()))
-            {
-                entry.kind = EntryKind::File;
-            }
-            if entry.kind == EntryKind::Directory {
-                entry.size = None;
-            }
+            rules.apply(entry);
         }
         Self {
             shape,
             entries,
+            spool: None,
+            rules,
             ended: false,
             marks_directories,
             overlong: children.overlong,
             nameless: children.nameless,
             left_out,
-            left_out_len,
+            outside: LeftOut::default(),
             next: None,
             directory: None,
             directories: Directories::Path,
             doubt: None,
+        }
+    }
+}
+
+impl Listing {
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.entries.len() + self.spool.as_ref().map_or(0, Spool::len)
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What a page as a whole says about its entries.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    /// A name without a final `/` is a file.
+    marks_directories: bool,
+    /// Only files have sizes.
+    sizes_mark_files: bool,
+    /// The order of day and month in dates with slashes.
+    order: Option<DateOrder>,
+}
+
+impl Rules {
+    fn apply(&self, entry: &mut Entry) {
+        let is_file = self.marks_directories || (self.sizes_mark_files && entry.size.is_some());
+        if entry.kind == EntryKind::Unknown && is_file {
+            entry.kind = EntryKind::File;
+        }
+        if entry.kind == EntryKind::Directory {
+            entry.size = None;
         }
     }
 }
@@ -162,7 +250,11 @@ pub enum EntryKind {
 pub struct PageLimits {
     /// Highest number of links on a page; more links are an error. Default 1,000,000.
     pub links: usize,
-    /// Longest URL of an entry in bytes; longer ones are counted in [`Listing::overlong`]. Default 8192.
+    /// The same of a listing that is read as a [stream](ListingStream). Default 10,000,000.
+    pub streamed_links: usize,
+    /// Highest number of bytes of such a listing. Default 4 GiB.
+    pub streamed_bytes: u64,
+    /// Longest URL of an entry in bytes; longer ones are [`Listing::overlong`]. Default 8192.
     pub url_bytes: usize,
     /// Highest number of bytes of all URLs that a page links to; more bytes are an error. Default 64 MiB.
     pub all_urls_bytes: usize,
@@ -172,6 +264,8 @@ impl Default for PageLimits {
     fn default() -> Self {
         Self {
             links: 1_000_000,
+            streamed_links: 10_000_000,
+            streamed_bytes: 4 << 30,
             url_bytes: 8192,
             all_urls_bytes: 64 << 20,
         }
@@ -246,6 +340,20 @@ fn parse_html(body: &[u8], page: &Url, limits: PageLimits) -> Result<Listing, Pa
 /// A page of two-byte characters as UTF-8; another one as it is. Of other encodings only the references matter, whose
 /// bytes the server gets back.
 fn utf8<'d>(body: &'d [u8], content_type: Option<&[u8]>) -> Cow<'d, [u8]> {
+    match encoding(body, content_type).filter(|_| is_utf16(body, content_type)) {
+        Some(encoding) => Cow::Owned(encoding.decode(body).0.into_owned().into_bytes()),
+        None => Cow::Borrowed(body),
+    }
+}
+
+/// Whether a page has two-byte characters.
+fn is_utf16(body: &[u8], content_type: Option<&[u8]>) -> bool {
+    let encoding = encoding(body, content_type);
+    encoding.is_some_and(|it| it == UTF_16LE || it == UTF_16BE)
+}
+
+/// The encoding that a page or its type names.
+fn encoding(body: &[u8], content_type: Option<&[u8]>) -> Option<&'static Encoding> {
     let given = || {
         let parameters = content_type?.split(|&byte| byte == b';').skip(1);
         let mut pairs = parameters.filter_map(|pair| {
@@ -255,15 +363,9 @@ fn utf8<'d>(body: &'d [u8], content_type: Option<&[u8]>) -> Cow<'d, [u8]> {
         let (_, label) = pairs.find(|(name, _)| name.eq_ignore_ascii_case(b"charset"))?;
         Encoding::for_label(label.trim_ascii().strip_prefix(b"\"").unwrap_or(label))
     };
-    let encoding = match Encoding::for_bom(body) {
+    match Encoding::for_bom(body) {
         Some((encoding, _)) => Some(encoding),
         None => given(),
-    };
-    match encoding {
-        Some(encoding) if encoding == UTF_16LE || encoding == UTF_16BE => {
-            Cow::Owned(encoding.decode(body).0.into_owned().into_bytes())
-        }
-        _ => Cow::Borrowed(body),
     }
 }
 
@@ -335,23 +437,27 @@ fn html(
     if !rows.finish() {
         return Ok(None);
     }
+    Ok(Some(listing_of(rows, shape, page)))
+}
+
+/// The listing of a page whose rows have ended.
+fn listing_of(mut rows: Rows, shape: Shape, page: &Url) -> Listing {
     let next = rows.next.take();
     let next = next.and_then(|href| next_page(&rows.children.resolve(&href)?, page));
+    let total = rows.children.taken + rows.children.entries.len();
     let mut listing = Listing::of(rows.children, shape);
     listing.ended = rows.ended;
     if next.is_some() {
         // The pages after the next one are linked there.
         let is_part =
             |url: &String| Url::parse(url).is_ok_and(|url| next_page(&url, page).is_some());
-        let before = listing.left_out.len();
         listing.left_out.retain(|url| !is_part(url));
-        listing.left_out_len -= before - listing.left_out.len();
     }
     listing.next = next.or_else(|| match shape {
-        Shape::Caddy => next_offset(page, listing.entries.len()),
+        Shape::Caddy => next_offset(page, total),
         _ => None,
     });
-    Ok(Some(listing))
+    listing
 }
 
 /// The request target of `next`, if it is another part of the directory `page`: the same path with another query.

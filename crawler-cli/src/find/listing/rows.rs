@@ -4,22 +4,27 @@
 //! known. The text of other pages is searched for text that can only be a date and text that can only be a size; if a
 //! row has two dates, or two sizes, none is used.
 
+use std::collections::HashMap;
+use std::io;
+
 use memchr::{memchr, memmem};
 use url::Url;
 
 use super::children::Children;
 use super::shape::Shape;
 use super::size::Style;
+use super::spool::SpoolWriter;
 use super::time::{self, DateOrder, ParsedTime, SlashedDate};
 use super::{EntryKind, PageLimits};
 use crate::find::range::{ListedTime, SizeRange};
 use crate::markup::html::{Raw, Sink};
 
 /// Collects the rows of a page from its tags, attributes and texts.
-pub(super) struct Rows<'a> {
+#[derive(Debug)]
+pub(super) struct Rows {
     shape: Shape,
     limits: PageLimits,
-    pub(super) children: Children<'a>,
+    pub(super) children: Children,
     pub(super) links: usize,
     tag: Tag,
     /// The reference of this tag.
@@ -61,7 +66,7 @@ enum Tag {
 }
 
 /// The row being read.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Row {
     /// The text outside links, with [`BREAK`] between elements.
     text: Vec<u8>,
@@ -76,15 +81,15 @@ struct Row {
 }
 
 /// The link to an entry.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Anchor {
     entry: usize,
     /// Length of the row's text before the link, in bytes.
     at: usize,
 }
 
-impl<'a> Rows<'a> {
-    pub(super) fn new(shape: Shape, page: &'a Url, limits: PageLimits) -> Self {
+impl Rows {
+    pub(super) fn new(shape: Shape, page: &Url, limits: PageLimits) -> Self {
         let mut children = Children::new(page, limits);
         // Other pages may link to a directory with and without the final `/`.
         children.tells_kinds = shape.marks_directories();
@@ -114,12 +119,41 @@ impl<'a> Rows<'a> {
     /// Ends the page. Returns whether the rows fit the shape: at least one does, or there are no rows.
     pub(super) fn finish(&mut self) -> bool {
         self.end_row();
-        let order = self.order.filter(|_| !self.is_order_unsure);
+        let order = self.order();
         for (entry, slashed) in self.slashed.drain(..) {
-            let entry = &mut self.children.entries[entry];
-            entry.modified = entry.modified.or_else(|| slashed.time(order));
+            if let Some(entry) = self.children.entry(entry) {
+                entry.modified = entry.modified.or_else(|| slashed.time(order));
+            }
         }
         self.rows == 0 || self.fitting > 0
+    }
+
+    /// Ends the last row, but does not place dates.
+    pub(super) fn end(&mut self) {
+        self.end_row();
+    }
+
+    /// The order of day and month, as far as dates of the page have proved one.
+    pub(super) fn order(&self) -> Option<DateOrder> {
+        self.order.filter(|_| !self.is_order_unsure)
+    }
+
+    /// Writes all entries but the last `kept` to the spool.
+    pub(super) fn spill(&mut self, kept: usize, spool: &mut SpoolWriter) -> io::Result<()> {
+        let begin = self.children.taken;
+        let taken = self.children.take(kept);
+        let end = begin + taken.len();
+        let (dates, rest): (HashMap<_, _>, Vec<_>) = {
+            let all = std::mem::take(&mut self.slashed);
+            let (of_taken, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|(at, _)| *at < end);
+            // The first date of an entry counts.
+            (of_taken.into_iter().rev().collect(), rest)
+        };
+        self.slashed = rest;
+        for (at, entry) in (begin..).zip(&taken) {
+            spool.push(entry, dates.get(&at).copied())?;
+        }
+        Ok(())
     }
 
     fn link(&mut self, href: &[u8]) {
@@ -180,7 +214,9 @@ impl<'a> Rows<'a> {
         let has_no_text = || trim_start(before).is_empty() && trim_start(after).is_empty();
         self.fitting += usize::from(read.is_some() || has_no_text());
         let columns = read.get_or_insert_default();
-        let entry = &mut self.children.entries[anchor.entry];
+        let Some(entry) = self.children.entry(anchor.entry) else {
+            return;
+        };
         if entry.kind == EntryKind::Unknown && (self.row.is_directory || columns.is_directory) {
             entry.kind = EntryKind::Directory;
         }
@@ -214,7 +250,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-impl<'d> Sink<'d> for Rows<'_> {
+impl<'d> Sink<'d> for Rows {
     fn open(&mut self, name: &[u8]) {
         self.href.clear();
         self.is_next = false;
@@ -321,7 +357,7 @@ impl<'d> Sink<'d> for Rows<'_> {
     }
 }
 
-impl Rows<'_> {
+impl Rows {
     fn words(&mut self, mut text: &[u8]) {
         if self.in_pre {
             while let Some(end) = memchr(b'\n', text) {

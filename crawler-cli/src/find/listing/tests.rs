@@ -366,7 +366,8 @@ fn limits_are_errors_or_counted() {
     );
     let long = b"<a href=a><a href=twenty-one-bytes-long><a href=12345678901234>";
     let listing = parse(long, None, &page, limits).expect("few links");
-    assert_eq!((listing.entries.len(), listing.overlong), (1, 2));
+    assert_eq!((listing.entries.len(), listing.overlong.len()), (1, 2));
+    assert!(listing.leaves_out());
 }
 
 /// An entry: name, kind, range of the size, and time (seconds, span, UTC).
@@ -822,7 +823,11 @@ fn a_bucket_lists_one_directory_and_its_next_page() {
         ]
     );
     assert_eq!(listing.entries[0].segment, "a%20&%20b%25.txt");
-    assert_eq!(listing.nameless, 1, "a path cannot say what `p//` is");
+    assert_eq!(
+        listing.nameless.names(),
+        ["p//"],
+        "a path cannot say what `p//` is"
+    );
     assert_eq!(listing.directory.as_deref(), Some("/b/p/"));
     assert_eq!(
         listing.next.as_deref(),
@@ -897,6 +902,94 @@ fn azure_lists_blobs_and_their_prefixes() {
     );
     let last = body.replace("<NextMarker>m/1</NextMarker>", "<NextMarker />");
     assert_eq!(read(last.as_bytes(), page).next, None);
+}
+
+/// A server that ignores the prefix lists the same keys for each directory.
+#[test]
+fn a_bucket_that_ignores_the_prefix_is_listed_once() {
+    let object = |key: &str| format!("<Contents><Key>{key}</Key><Size>3</Size></Contents>");
+    let keys: String = ["a.txt", "p/b.txt", "p/q/c.txt", "z/d.txt"]
+        .map(object)
+        .concat();
+    let body = format!("{S3}<Prefix/>{keys}<IsTruncated>false</IsTruncated></ListBucketResult>");
+    let read = |prefix: &str| {
+        let page = format!("http://h/b/?list-type=2&delimiter=%2F&prefix={prefix}");
+        read(body.as_bytes(), &page)
+    };
+    for (prefix, directory, files, directories) in [
+        ("", "/b/", &["a.txt"][..], &["p", "z"][..]),
+        ("p%2F", "/b/p/", &["b.txt"], &["q"]),
+        ("p%2Fq%2F", "/b/p/q/", &["c.txt"], &[]),
+        ("z%2F", "/b/z/", &["d.txt"], &[]),
+    ] {
+        let listing = read(prefix);
+        assert_eq!(listing.directory.as_deref(), Some(directory));
+        assert_eq!(names(&listing, File), files, "{prefix}");
+        assert_eq!(names(&listing, Directory), directories, "{prefix}");
+        assert!(listing.nameless.is_empty() && listing.outside.is_empty());
+        assert!(!listing.leaves_out());
+    }
+    // Nothing is below the prefix: the server has another idea of its keys.
+    let listing = read("other%2F");
+    assert!(listing.entries.is_empty());
+    assert_eq!(
+        listing.outside.names(),
+        ["a.txt", "p/b.txt", "p/q/c.txt", "z/d.txt"]
+    );
+}
+
+/// The server behind a reverse proxy knows another path, or another host.
+#[test]
+fn a_multistatus_behind_a_proxy_lists_its_members() {
+    let response = |href: &str, kind: &str| {
+        format!(
+            "<D:response><D:href>{href}</D:href><D:propstat><D:prop><D:resourcetype>{kind}</D:resourcetype>\
+             </D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>"
+        )
+    };
+    let collection = "<D:collection/>";
+    let body = |responses: &[String]| {
+        let responses = responses.concat();
+        format!(
+            "<?xml version=\"1.0\"?><D:multistatus xmlns:D=\"DAV:\">{responses}</D:multistatus>"
+        )
+    };
+    for base in ["/inner/dav", "http://inner:8080/dav", "/"] {
+        let base = base.trim_end_matches('/');
+        let member = |name: &str, kind| response(&format!("{base}/{name}"), kind);
+        let own = member("", collection);
+        let (file, directory) = (member("a%20b.txt", ""), member("sub/", collection));
+        for responses in [
+            [own.clone(), file.clone(), directory.clone()],
+            [directory, file, own],
+        ] {
+            let listing = read(body(&responses).as_bytes(), "http://h/pub/");
+            assert_eq!(names(&listing, File), ["a b.txt"], "{base}");
+            assert_eq!(names(&listing, Directory), ["sub"], "{base}");
+            assert!(listing.left_out.is_empty());
+        }
+    }
+    // Members of two directories: which of them is shown is not known.
+    let [own, other] = ["/x/a/1", "/y/2"].map(|href| response(href, ""));
+    let listing = read(body(&[own, other]).as_bytes(), "http://h/pub/");
+    assert_eq!(listing.left_out.names(), ["http://h/x/a/1", "http://h/y/2"]);
+    // A member that the server does not show exists.
+    let refused = "<D:response><D:href>/pub/x</D:href><D:status>HTTP/1.1 403 Forbidden</D:status></D:response>";
+    let listing = read(body(&[refused.to_owned()]).as_bytes(), "http://h/pub/");
+    assert_eq!(names(&listing, File), ["x"]);
+}
+
+#[test]
+fn links_in_noscript_are_entries() {
+    for page in [
+        "<title>Files</title><script>show()</script><noscript><ul><li><a href=a>a</a></li><li><a href=d/>d/</a></li></ul></noscript>",
+        "<html><head><title>Index of /</title></head><noscript><table><tr><td><a href=a>a</a></td></tr><tr><td><a href=d/>d</a></td></tr></table></noscript></html>",
+    ] {
+        let listing = read(page.as_bytes(), "http://h/");
+        assert_eq!(names(&listing, File), ["a"]);
+        assert_eq!(names(&listing, Directory), ["d"]);
+        assert_eq!(listing.doubt, None);
+    }
 }
 
 #[test]
@@ -1017,7 +1110,7 @@ fn a_name_with_half_a_character_is_left_out_alone() {
         {"name":"\udc00\ud83d","type":"file"},{"name":"c\\ud800","type":"file"},{"name":"d\u00e9","type":"file"}]"#;
     let listing = read(json, "http://h.example/");
     assert_eq!(names(&listing, File), ["a\u{1f600}", "c\\ud800", "d\u{e9}"]);
-    assert_eq!((listing.nameless, listing.ended), (2, true));
+    assert_eq!((listing.nameless.len(), listing.ended), (2, true));
     assert!(read(br#"["\"#, "http://h.example/").entries.is_empty());
 }
 
@@ -1042,15 +1135,15 @@ fn nothing_is_left_out_of_a_row_in_silence() {
         index("<a href='../'>up</a>\n<a href='/real/f1'>f1</a>\n<a href='/real/d/'>d/</a>\n");
     let listing = read(mapped.as_bytes(), "http://h/pub/");
     assert_eq!(names(&listing), ["f1", "d"]);
-    assert_eq!(listing.left_out_len, 0);
+    assert_eq!(listing.left_out.len(), 0);
     // Not all links lead there.
     let listing = read(page.as_bytes(), "http://h/pub/");
     assert_eq!(names(&listing), [""; 0]);
-    assert_eq!(listing.left_out_len, 3);
+    assert_eq!(listing.left_out.len(), 3);
     let page = index("<a href='a'>a</a>\n<a href='/real/f1'>f1</a>\n");
     let listing = read(page.as_bytes(), "http://h/pub/");
     assert_eq!(names(&listing), ["a"]);
-    assert_eq!(listing.left_out, ["http://h/real/f1"]);
+    assert_eq!(listing.left_out.names(), ["http://h/real/f1"]);
     for (href, left_out) in [
         ("?page=2", true),
         ("?dir=sub", true),
@@ -1067,14 +1160,17 @@ fn nothing_is_left_out_of_a_row_in_silence() {
         let page = index(&format!("<a href='a'>a</a>\n<a href='{href}'>x</a>\n"));
         let listing = read(page.as_bytes(), "http://h/pub/");
         assert_eq!(names(&listing), ["a"], "{href}");
-        assert_eq!(listing.left_out_len, usize::from(left_out), "{href}");
+        assert_eq!(listing.left_out.len(), usize::from(left_out), "{href}");
     }
     let page = "<html><head><title>Index of /pub/</title></head><body><ul><li><a href='/about'>us</a></li></ul>\
         <table><tr><td><a href='a'>a</a></td></tr></table><p><a href='/legal'>x</a></p></body></html>";
-    assert_eq!(read(page.as_bytes(), "http://h/pub/").left_out_len, 0);
+    assert_eq!(read(page.as_bytes(), "http://h/pub/").left_out.len(), 0);
     let many: String = (0..50)
         .map(|n| format!("<a href='/r{n}/x'>x</a>\n"))
         .collect();
     let listing = read(index(&many).as_bytes(), "http://h/pub/");
-    assert_eq!((listing.left_out.len(), listing.left_out_len), (20, 50));
+    assert_eq!(
+        (listing.left_out.names().len(), listing.left_out.len()),
+        (50, 50)
+    );
 }

@@ -66,14 +66,14 @@ pub(super) fn doubt(body: &[u8], page: &Url, has_columns: bool) -> Option<WebPag
     }
     let mut signs = Signs::new(page);
     html::read(body, &mut signs);
-    signs.end_anchor();
-    signs.end_element();
+    let signs = signs.end();
     (!signs.is_listing()).then(|| signs.page(body))
 }
 
 /// What speaks for and against a listing.
-struct Signs<'p> {
-    page: &'p Url,
+#[derive(Debug)]
+pub(super) struct Signs {
+    page: Url,
     /// The path of the directory above the page.
     above: Option<String>,
     element: Element,
@@ -119,12 +119,12 @@ enum Tag {
     Other,
 }
 
-impl<'p> Signs<'p> {
-    fn new(page: &'p Url) -> Self {
+impl Signs {
+    pub(super) fn new(page: &Url) -> Self {
         let path = page.path().trim_end_matches('/');
         let above = path.rfind('/').map(|at| path[..=at].to_owned());
         Self {
-            page,
+            page: page.clone(),
             above,
             element: Element::Body,
             text: Vec::new(),
@@ -145,12 +145,20 @@ impl<'p> Signs<'p> {
         }
     }
 
-    fn is_listing(&self) -> bool {
+    /// The page has ended.
+    pub(super) fn end(mut self) -> Self {
+        self.end_anchor();
+        self.end_element();
+        self
+    }
+
+    pub(super) fn is_listing(&self) -> bool {
         let is_mostly_entries = self.named > 0 && self.named * 2 >= self.links;
         self.has_words || self.has_parent || is_mostly_entries
     }
 
-    fn page(self, body: &[u8]) -> WebPage {
+    /// What the page is. `body`: where scripts are searched for what leads elsewhere.
+    pub(super) fn page(self, body: &[u8]) -> WebPage {
         let leads_by_script = || {
             let words = [
                 "location.href",
@@ -241,7 +249,7 @@ fn is_name(text: &str, name: &str) -> bool {
     start.is_some_and(|start| start.chars().count() >= LEAST_START && name.starts_with(start))
 }
 
-impl<'d> Sink<'d> for Signs<'_> {
+impl<'d> Sink<'d> for Signs {
     fn open(&mut self, name: &[u8]) {
         self.is_refresh = false;
         self.content = None;

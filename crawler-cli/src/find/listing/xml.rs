@@ -11,7 +11,7 @@ use url::Url;
 use super::bucket::{Bucket, Object};
 use super::children::Children;
 use super::shape::Shape;
-use super::{EntryKind, Listing, PageError, PageLimits, time};
+use super::{Entry, EntryKind, Listing, PageError, PageLimits, time};
 use crate::find::range::{ListedTime, SizeRange};
 
 pub(super) fn read(body: &[u8], page: &Url, limits: PageLimits) -> Result<Listing, PageError> {
@@ -125,18 +125,15 @@ fn bucket(
     Ok(listing)
 }
 
-/// `multistatus` (RFC 4918 §14.16). The child test drops the response that is about the directory itself.
+/// `multistatus` (RFC 4918 §14.16). The child test drops the response that is about the directory itself. A server behind
+/// a reverse proxy may name all members below the path, and on the host, that only the proxy knows.
 fn multistatus(
     mut document: Document<'_>,
     page: &Url,
     limits: PageLimits,
 ) -> Result<Listing, PageError> {
-    #[derive(Default)]
-    struct Properties {
-        size: Option<SizeRange>,
-        modified: Option<ListedTime>,
-        is_collection: bool,
-    }
+    // Responses about something that is neither the directory nor a member of it.
+    let mut others: Vec<(Url, Properties)> = Vec::new();
     let mut children = Children::new(page, limits);
     let mut responses = 0;
     let mut href = Vec::new();
@@ -152,14 +149,17 @@ fn multistatus(
             b"getlastmodified" => properties.modified = time::exact(text),
             b"collection" => properties.is_collection = true,
             b"status" => {
-                let is_good = text.trim_ascii().get(9..10) == Some(b"2");
+                let code = text.trim_ascii().get(9..12).map(<[u8]>::to_vec);
+                let code = code.unwrap_or_default();
+                let is_good = code.starts_with(b"2");
                 if document.is_inside(&[b"propstat"]) {
                     if is_good {
                         proven = std::mem::take(&mut properties);
                     }
                     properties = Properties::default();
                 } else {
-                    is_gone = !is_good;
+                    // A member with another status, such as 403, exists.
+                    is_gone = matches!(code.as_slice(), b"404" | b"410");
                 }
             }
             b"response" => {
@@ -173,20 +173,82 @@ fn multistatus(
                     continue;
                 }
                 if let Some(at) = children.link(&href, false) {
-                    let entry = &mut children.entries[at];
-                    if properties.is_collection {
-                        entry.kind = EntryKind::Directory;
-                    }
-                    entry.size = properties.size;
-                    entry.modified = properties.modified;
+                    properties.give(&mut children.entries[at]);
+                } else if let Some(url) = children.resolve(&href)
+                    && !href.is_empty()
+                {
+                    others.push((url, properties));
                 }
             }
             _ => {}
         }
     }
+    mapped(others, &mut children);
     let mut listing = Listing::of(children, Shape::Webdav);
     listing.ended = document.is_whole;
     Ok(listing)
+}
+
+/// What a multistatus says about a member.
+#[derive(Default)]
+struct Properties {
+    size: Option<SizeRange>,
+    modified: Option<ListedTime>,
+    is_collection: bool,
+}
+
+impl Properties {
+    fn give(self, entry: &mut Entry) {
+        if self.is_collection {
+            entry.kind = EntryKind::Directory;
+        }
+        entry.size = self.size;
+        entry.modified = self.modified;
+    }
+}
+
+/// Takes responses about the members of one directory elsewhere for members of the page, if nothing else is: a proxy
+/// shows that directory here. Otherwise, they are left out, but for those about the page and the directories above.
+fn mapped(others: Vec<(Url, Properties)>, children: &mut Children) {
+    let own = match children.entries.is_empty() {
+        true => directory_of(&others),
+        false => None,
+    };
+    for (url, properties) in others {
+        match &own {
+            Some(own) if is_directory(own, &url) => {}
+            Some(_) => {
+                if let Some(at) = children.last_segment(&url) {
+                    properties.give(&mut children.entries[at]);
+                }
+            }
+            None if children.is_here(&url) => {}
+            None => children.add_stray(url),
+        }
+    }
+}
+
+/// The URL, with a final `/`, of the directory that all of these are members of, or the directory itself.
+fn directory_of(others: &[(Url, Properties)]) -> Option<String> {
+    let (shortest, properties) = others.iter().min_by_key(|(url, _)| url.as_str().len())?;
+    let shortest = shortest.as_str().trim_end_matches('/');
+    let parent = &shortest[..=shortest.rfind('/')?];
+    let itself = properties.is_collection.then(|| format!("{shortest}/"));
+    let is_below = |own: &str, url: &Url| {
+        let rest = url.as_str().strip_prefix(own);
+        let rest = rest.map(|rest| rest.strip_suffix('/').unwrap_or(rest));
+        rest.is_some_and(|rest| !rest.contains(['/', '?', '#']))
+    };
+    let is_of_all = |own: &String| {
+        let mut all = others.iter().map(|(url, _)| url);
+        all.all(|url| is_directory(own, url) || is_below(own, url))
+    };
+    let mut candidates = itself.into_iter().chain([parent.to_owned()]);
+    candidates.find(is_of_all)
+}
+
+fn is_directory(own: &str, url: &Url) -> bool {
+    url.as_str().trim_end_matches('/') == own.trim_end_matches('/')
 }
 
 fn bytes(text: &[u8]) -> Option<SizeRange> {

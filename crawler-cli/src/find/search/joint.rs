@@ -68,7 +68,7 @@ impl Search<'_, '_> {
         host.number = number;
         self.given.give(host);
         if saved.crawl.is_none() {
-            check_scheme(host, &mut self.shared.run);
+            check_scheme(host, &mut self.shared);
         }
         let restored = restore_host(host, saved, self.shared.files.as_ref());
         restored.or_else(|text| self.damaged(text))

@@ -132,25 +132,18 @@ impl Since {
     pub(super) fn stored(&self, url: &str) -> Option<Listing> {
         let (head, rows) = self.with(|store| store.listing(url)).flatten()?;
         let head: Head = serde_json::from_str(&head).ok()?;
-        Some(Listing {
-            shape: head.shape,
-            entries: rows.into_iter().map(Row::entry).collect(),
-            ended: true,
-            marks_directories: head.marks_directories,
-            overlong: 0,
-            nameless: 0,
-            left_out: Vec::new(),
-            left_out_len: 0,
-            next: None,
-            directory: None,
-            directories: head.directories,
-            doubt: None,
-        })
+        Some(Listing::unchanged(
+            head.shape,
+            rows.into_iter().map(Row::entry).collect(),
+            head.directories,
+            head.marks_directories,
+        ))
     }
 
-    /// Compares a page of a listing with the record. Calls `tell` for each entry that is gone.
+    /// Compares a page of a listing with the record, or a part of the page. At the end of the last page, calls `tell` for
+    /// each entry that is gone.
     pub(super) fn read(&self, page: &ReadPage<'_>, tell: &mut dyn FnMut(&Gone)) {
-        if !page.unchanged {
+        if !page.end.is_some_and(|end| end.unchanged) {
             self.with(|store| compare(store, page, tell));
         }
     }
@@ -205,6 +198,11 @@ impl Since {
         }
     }
 
+    /// Forgets what this run has noted as new or changed in a directory, because it was not found: the next run does.
+    pub(super) fn lose(&self, directory: &str) {
+        self.with(|store| store.lose(directory));
+    }
+
     fn with<T>(&self, run: impl FnOnce(&Store) -> rusqlite::Result<T>) -> Option<T> {
         let mut inner = self.lock();
         if inner.broken.is_some() {
@@ -230,29 +228,30 @@ fn compare(
     page: &ReadPage<'_>,
     tell: &mut dyn FnMut(&Gone),
 ) -> rusqlite::Result<()> {
-    let listing = page.listing;
     let directory = store.directory(page.directory)?;
-    for entry in &listing.entries {
+    for entry in page.entries {
         let row = Row::of(entry);
         store.note(directory, &row.name, &row.text())?;
     }
-    if listing.overlong > 0 || listing.nameless > 0 || listing.left_out_len > 0 {
+    let Some(end) = page.end else {
+        return Ok(());
+    };
+    if end.leaves_out {
         store.note_broken(directory)?;
     }
-    let is_last = listing.next.is_none();
-    let is_whole = is_last && !store.is_broken(directory)?;
+    let is_whole = !end.has_next && !store.is_broken(directory)?;
     // A listing of several pages has no validators of its own.
-    let kept = match is_whole && page.is_alone {
+    let kept = match is_whole && end.is_alone {
         true => {
-            let (etag, date) = validators(page.etag, page.last_modified);
+            let (etag, date) = validators(end.etag.as_deref(), end.last_modified.as_deref());
             Validators { etag, date }
         }
         false => Validators::default(),
     };
     let head = Head {
-        shape: listing.shape,
-        directories: listing.directories.clone(),
-        marks_directories: listing.marks_directories,
+        shape: end.shape,
+        directories: end.directories.clone(),
+        marks_directories: end.marks_directories,
     };
     // Serialisation cannot fail: there are no maps.
     let head = serde_json::to_string(&head).unwrap_or_default();
@@ -260,16 +259,14 @@ fn compare(
     if !is_whole {
         return Ok(());
     }
-    for (name, text) in store.missing(directory)? {
-        let Some(row) = Row::parse(&name, &text) else {
-            continue;
-        };
-        if !has_other_form(store, page.directory, &name)? {
+    store.each_missing(directory, &mut |row| {
+        if !has_other_form(store, page.directory, &row.name)? {
             let gone = Gone::of(page.directory, page.depth + 1, row);
             tell_below(store, &gone, tell)?;
             tell(&gone);
         }
-    }
+        Ok(())
+    })?;
     store.remove_missing(directory)
 }
 
@@ -295,11 +292,10 @@ fn tell_below(store: &Store, gone: &Gone, tell: &mut dyn FnMut(&Gone)) -> rusqli
     for (below, url) in store.below(&gone.url)? {
         let deeper = url[gone.url.len()..].matches('/').count();
         let depth = gone.depth + 1 + u32::try_from(deeper).unwrap_or(u32::MAX);
-        for (name, text) in store.missing(below)? {
-            if let Some(row) = Row::parse(&name, &text) {
-                tell(&Gone::of(&url, depth, row));
-            }
-        }
+        store.each_missing(below, &mut |row| {
+            tell(&Gone::of(&url, depth, row));
+            Ok(())
+        })?;
         store.remove_missing(below)?;
         store.remove_directory(below)?;
     }

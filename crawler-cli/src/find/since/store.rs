@@ -167,11 +167,34 @@ impl Store {
         }))
     }
 
-    /// The entries of a directory that this run has not noted.
-    pub(super) fn missing(&self, directory: i64) -> rusqlite::Result<Vec<(String, String)>> {
-        let query = "SELECT name, row FROM entry WHERE directory = ?1 AND run < ?2 ORDER BY name";
+    /// Calls `act` for each entry of a directory that this run has not noted, in the order of the names. A part of them
+    /// is in memory at a time.
+    pub(super) fn each_missing(
+        &self,
+        directory: i64,
+        act: &mut dyn FnMut(Row) -> rusqlite::Result<()>,
+    ) -> rusqlite::Result<()> {
+        let mut last = String::new();
+        loop {
+            let some = self.missing_after(directory, &last)?;
+            let Some((end, _)) = some.last() else {
+                return Ok(());
+            };
+            last.clone_from(end);
+            for (name, text) in some {
+                if let Some(row) = Row::parse(&name, &text) {
+                    act(row)?;
+                }
+            }
+        }
+    }
+
+    /// Some of these entries, after this name. No name is empty.
+    fn missing_after(&self, directory: i64, last: &str) -> rusqlite::Result<Vec<(String, String)>> {
+        let query = "SELECT name, row FROM entry WHERE directory = ?1 AND run < ?2 AND name > ?3 \
+             ORDER BY name LIMIT 1024";
         let mut statement = self.db.prepare_cached(query)?;
-        let rows = statement.query_map(params![directory, self.run], |row| {
+        let rows = statement.query_map(params![directory, self.run, last], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })?;
         rows.collect()
@@ -277,6 +300,20 @@ impl Store {
         };
         let delete = "DELETE FROM entry WHERE directory = ?1 AND name = ?2";
         self.db.prepare_cached(delete)?.execute(params![id, name])?;
+        self.keep(id, &Validators::default(), "")
+    }
+}
+
+impl Store {
+    /// Forgets the entries of a directory that this run has noted as new or changed, and its validators.
+    pub(super) fn lose(&self, directory: &str) -> rusqlite::Result<()> {
+        let Some(id) = self.id_of(directory)? else {
+            return Ok(());
+        };
+        let delete = "DELETE FROM entry WHERE directory = ?1 AND run = ?2 AND status <> 0";
+        self.db
+            .prepare_cached(delete)?
+            .execute(params![id, self.run])?;
         self.keep(id, &Validators::default(), "")
     }
 }

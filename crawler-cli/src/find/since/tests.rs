@@ -5,6 +5,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::find::listing::{Entry, EntryKind};
 use crate::find::range::SizeRange;
+use crate::find::visitor::PageFacts;
 
 const DIRECTORY: &str = "http://h/pub/";
 
@@ -25,35 +26,36 @@ fn entry(name: &str, size: u64) -> Entry {
 }
 
 fn listing(names: &[(&str, u64)]) -> Listing {
-    Listing {
-        shape: Shape::Nginx,
-        entries: names
-            .iter()
-            .map(|(name, size)| entry(name, *size))
-            .collect(),
-        ended: true,
-        marks_directories: true,
-        overlong: 0,
-        nameless: 0,
-        left_out: Vec::new(),
-        left_out_len: 0,
-        next: None,
-        directory: None,
-        directories: Directories::Path,
-        doubt: None,
+    let entries = names.iter().map(|(name, size)| entry(name, *size));
+    Listing::unchanged(Shape::Nginx, entries.collect(), Directories::Path, true)
+}
+
+/// A page of a listing, or a part of one.
+struct Page {
+    directory: String,
+    entries: Vec<Entry>,
+    end: Option<PageFacts>,
+}
+
+impl Page {
+    /// The page with these facts.
+    fn with(self, facts: impl FnOnce(PageFacts) -> PageFacts) -> Self {
+        Self {
+            end: self.end.map(facts),
+            ..self
+        }
     }
 }
 
-fn page<'a>(directory: &'a str, listing: &'a Listing) -> ReadPage<'a> {
-    ReadPage {
-        directory,
-        start: b"/pub/",
-        depth: 0,
-        listing,
-        is_alone: true,
-        etag: Some(b"\"v1\""),
-        last_modified: None,
-        unchanged: false,
+fn page(directory: &str, listing: &Listing) -> Page {
+    Page {
+        directory: directory.to_owned(),
+        entries: listing.entries.clone(),
+        end: Some(PageFacts {
+            is_alone: true,
+            etag: Some(b"\"v1\"".to_vec()),
+            ..PageFacts::of(listing)
+        }),
     }
 }
 
@@ -74,7 +76,7 @@ impl World {
     }
 
     /// Reads pages, and returns what is gone. Then the record is replaced.
-    fn run(&self, pages: &[ReadPage<'_>]) -> Vec<String> {
+    fn run(&self, pages: &[Page]) -> Vec<String> {
         let since = self.open();
         let gone = read(&since, pages);
         since.commit().expect("written");
@@ -82,10 +84,17 @@ impl World {
     }
 }
 
-fn read(since: &Since, pages: &[ReadPage<'_>]) -> Vec<String> {
+fn read(since: &Since, pages: &[Page]) -> Vec<String> {
     let mut gone = Vec::new();
     for page in pages {
-        since.read(page, &mut |entry| {
+        let part = ReadPage {
+            directory: &page.directory,
+            start: b"/pub/",
+            depth: 0,
+            entries: &page.entries,
+            end: page.end.as_ref(),
+        };
+        since.read(&part, &mut |entry| {
             let found = entry.found(b"/pub/");
             gone.push(format!("{} {}", found.depth, found.url));
         });
@@ -162,14 +171,17 @@ fn what_was_below_a_directory_that_is_gone_is_gone() {
 #[test]
 fn only_the_last_page_shows_what_is_gone() {
     let world = World::new();
-    let next = |names: &[(&str, u64)]| Listing {
-        next: Some("/pub/?page=2".to_owned()),
-        ..listing(names)
+    let next = |names: &[(&str, u64)]| {
+        let mut listing = listing(names);
+        listing.next = Some("/pub/?page=2".to_owned());
+        listing
     };
     let (one, two) = (next(&[("a", 1), ("b", 1)]), listing(&[("c", 1), ("d", 1)]));
-    let further = |listing| ReadPage {
-        is_alone: false,
-        ..page(DIRECTORY, listing)
+    let further = |listing: &Listing| {
+        page(DIRECTORY, listing).with(|facts| PageFacts {
+            is_alone: false,
+            ..facts
+        })
     };
     world.run(&[page(DIRECTORY, &one), further(&two)]);
     let (one, two) = (next(&[("b", 1), ("c", 1)]), listing(&[("d", 1)]));
@@ -188,23 +200,78 @@ fn a_listing_that_leaves_entries_out_shows_nothing_gone() {
     let world = World::new();
     let all = listing(&[("a", 1), ("b", 1)]);
     world.run(&[page(DIRECTORY, &all)]);
-    for part in [
-        Listing {
-            overlong: 1,
-            ..listing(&[("a", 1)])
-        },
-        Listing {
-            nameless: 1,
-            ..listing(&[("a", 1)])
-        },
-        Listing {
-            left_out_len: 1,
-            ..listing(&[("a", 1)])
-        },
+    let part = page(DIRECTORY, &listing(&[("a", 1)])).with(|facts| PageFacts {
+        leaves_out: true,
+        ..facts
+    });
+    assert_eq!(world.run(&[part]), [""; 0]);
+    assert_eq!(world.open().validators(DIRECTORY), Validators::default());
+}
+
+/// The entries of a very large listing come in parts: the last one shows what is gone.
+#[test]
+fn a_listing_in_parts_shows_what_is_gone_at_its_end() {
+    let world = World::new();
+    let part = |names: &[(&str, u64)]| Page {
+        end: None,
+        ..page(DIRECTORY, &listing(names))
+    };
+    let last = |names: &[(&str, u64)]| {
+        page(DIRECTORY, &listing(names)).with(|facts| PageFacts {
+            is_alone: false,
+            ..facts
+        })
+    };
+    world.run(&[part(&[("a", 1), ("b", 1)]), last(&[("c", 1), ("d", 1)])]);
+    assert_eq!(world.open().validators(DIRECTORY), Validators::default());
+    // The rest did not come.
+    assert_eq!(world.run(&[part(&[("b", 1)])]), [""; 0]);
+    let since = world.open();
+    let parts = [part(&[("b", 2), ("c", 1)]), last(&[("e", 1)])];
+    assert_eq!(
+        read(&since, &parts),
+        ["1 http://h/pub/a", "1 http://h/pub/d"]
+    );
+    for (name, expected) in [
+        ("b", Some(Change::Changed)),
+        ("c", None),
+        ("e", Some(Change::New)),
     ] {
-        assert_eq!(world.run(&[page(DIRECTORY, &part)]), [""; 0]);
-        assert_eq!(world.open().validators(DIRECTORY), Validators::default());
+        assert_eq!(change(&since, name), expected, "{name}");
     }
+    // What was told, but not found, is found by the next run.
+    since.lose(DIRECTORY);
+    since.commit().expect("written");
+    drop(since);
+    let since = world.open();
+    assert_eq!(read(&since, &parts), [""; 0]);
+    for (name, expected) in [
+        ("b", Some(Change::New)),
+        ("c", None),
+        ("e", Some(Change::New)),
+    ] {
+        assert_eq!(change(&since, name), expected, "{name}");
+    }
+}
+
+/// More entries are gone than are in memory at a time.
+#[test]
+fn all_of_a_large_directory_can_be_gone() {
+    let world = World::new();
+    let names: Vec<String> = (0..3000).map(|number| format!("f{number:04}")).collect();
+    let all: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 1)).collect();
+    let top = listing(&[("d/", 0)]);
+    let below = "http://h/pub/d/";
+    let pages = [page(DIRECTORY, &top), page(below, &listing(&all))];
+    world.run(&pages);
+    let expected: Vec<String> = names
+        .iter()
+        .map(|name| format!("1 {below}{name}"))
+        .collect();
+    assert_eq!(world.run(&[page(below, &listing(&[]))]), expected);
+    world.run(&pages);
+    let gone = world.run(&[page(DIRECTORY, &listing(&[]))]);
+    assert_eq!(gone.len(), 3001);
 }
 
 #[test]
@@ -217,10 +284,10 @@ fn an_unchanged_listing_comes_from_the_record() {
     assert_eq!(validators.etag.as_deref(), Some("\"v1\""));
     let stored = since.stored(DIRECTORY).expect("stored");
     assert_eq!(stored.entries, all.entries);
-    let unchanged = ReadPage {
+    let unchanged = page(DIRECTORY, &stored).with(|facts| PageFacts {
         unchanged: true,
-        ..page(DIRECTORY, &stored)
-    };
+        ..facts
+    });
     assert_eq!(read(&since, &[unchanged]), [""; 0]);
     assert_eq!(change(&since, "a%20b"), None);
     // What the crawl could not deal with is new for the next run, which reads the listing.

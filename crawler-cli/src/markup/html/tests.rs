@@ -253,3 +253,60 @@ proptest! {
         compare(pieces.concat().as_bytes());
     }
 }
+
+/// The stream of a page that arrives in pieces of this size.
+fn in_pieces(page: &[u8], size: usize) -> Stream {
+    let (mut stream, mut incoming) = (Stream::default(), Incoming::new());
+    for piece in page.chunks(size.max(1)) {
+        incoming
+            .feed(piece, &mut stream)
+            .expect("all markup is short");
+    }
+    incoming.finish(&mut stream);
+    stream
+}
+
+fn as_a_whole(page: &[u8]) -> Stream {
+    let mut stream = Stream::default();
+    read(page, &mut stream);
+    stream
+}
+
+#[test]
+fn a_page_in_pieces_gives_the_stream_of_the_whole_page() {
+    let page = b"<?xml version='1.0'?><!DOCTYPE html><title>a &amp; b</title><script>if (a<b) '<a>'</script>\
+        <!-- <a href=no> --><pre><a href=\"a&amp;b\">a\r\nb</a> x < y &lt; z <svg><![CDATA[<a>]]></svg><br/>\
+        <textarea><a></textarea><p class='x' id>1</p>&notit; <a href='cut";
+    for size in 1..page.len() {
+        assert_eq!(in_pieces(page, size), as_a_whole(page), "{size}");
+    }
+    // A text without an end is given in parts.
+    let long = [b"<p>", "word &amp; word\n".repeat(5000).as_bytes(), b"</p>"].concat();
+    assert_eq!(in_pieces(&long, 1000), as_a_whole(&long));
+}
+
+#[test]
+fn markup_without_an_end_is_not_kept_for_ever() {
+    let (mut stream, mut incoming) = (Stream::default(), Incoming::new());
+    let piece = vec![b'x'; 1 << 20];
+    incoming.feed(b"<!--", &mut stream).expect("short");
+    let fed = (0..64).map(|_| incoming.feed(&piece, &mut stream));
+    assert!(fed.into_iter().any(|fed| fed.is_err()));
+}
+
+proptest! {
+    #[test]
+    fn any_page_in_pieces_gives_its_stream(
+        words in prop::collection::vec(
+            prop::sample::select(vec![
+                "<", ">", "a", " ", "/", "=", "'", "\"", "!", "-", "--", "&", "amp;", "script", "svg",
+                "<a href=x>", "</a>", "<script>", "</script>", "<!--", "-->", "<title>", "</title>", "\r", "\n", "?",
+            ]),
+            0..40,
+        ),
+        size in 1..20usize,
+    ) {
+        let page = words.concat();
+        prop_assert_eq!(in_pieces(page.as_bytes(), size), as_a_whole(page.as_bytes()));
+    }
+}
