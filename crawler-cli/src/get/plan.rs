@@ -202,7 +202,7 @@ impl HiArgs {
     /// Whether progress is shown. As in curl, not beside an answer on a terminal.
     fn shows_progress(&self, to_stdout: bool) -> bool {
         let is_off = self.global.silent || self.global.meter.off;
-        !is_off && !(to_stdout && io::stdout().is_terminal())
+        !(is_off || to_stdout && io::stdout().is_terminal())
     }
 
     /// What shows the progress of a transfer that runs alone.
