@@ -1,8 +1,9 @@
 //! The errors of calls, grouped by cause: a mistake of the caller ([`Misuse`]), a fault of the peer ([`PeerFault`]), a
 //! limit of the client ([`LimitExceeded`]), an error of the system (`Io`), a time limit ([`TimeLimit`]), and others.
 //!
-//! An [`Error`] also has the [`Phase`] of the call, how much of the request was sent ([`Sent`]), and the remote
-//! address. `Display` shows the cause alone; `source()` returns the system's error behind the cause.
+//! An [`Error`] also has the [`Phase`] of the call, how much of the request was sent ([`Sent`]), its URL or its host, and
+//! the remote address. `Display` shows the URL or the host, and the cause; `source()` returns the system's error behind the
+//! cause.
 
 mod dns;
 mod limit;
@@ -41,7 +42,7 @@ use crate::address::Address;
 /// let error = client.call(&mut request, &mut Response::new()).unwrap_err();
 /// assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::Invalid { part: Part::HeaderValue, .. })));
 /// assert_eq!(error.sent(), Sent::Nothing);
-/// assert_eq!(error.to_string(), "invalid byte 0x0d at offset 3 of a header value");
+/// assert_eq!(error.to_string(), "127.0.0.1:1: invalid byte 0x0d at offset 3 of a header value");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Error(Box<Inner>);
@@ -51,6 +52,7 @@ struct Inner {
     phase: Phase,
     sent: Sent,
     remote: Option<Address>,
+    place: Option<Box<str>>,
 }
 
 impl Error {
@@ -60,7 +62,18 @@ impl Error {
             phase,
             sent,
             remote: None,
+            place: None,
         }))
+    }
+
+    /// The same error, of a call to this URL or host. The first place stays.
+    pub(crate) fn at(mut self, place: impl FnOnce() -> String) -> Self {
+        if self.0.place.is_none() {
+            self.0.place = Some(place())
+                .filter(|place| !place.is_empty())
+                .map(Into::into);
+        }
+        self
     }
 
     pub(crate) fn with_remote(mut self, remote: Option<Address>) -> Self {
@@ -94,9 +107,89 @@ impl Error {
         self.0.remote.as_ref()
     }
 
-    /// Whether a time limit was reached.
+    /// Where the call was going: its URL without user information, after redirects the last one; of a client of one upstream, the
+    /// upstream's host and port. `None` if the call was not begun, or the error is not one of a call.
+    pub fn place(&self) -> Option<&str> {
+        self.0.place.as_deref()
+    }
+
+    /// The host in [`place`](Self::place), without the port; an IPv6 address has its brackets.
+    ///
+    /// ```
+    /// use courser::{Client, Config, Response};
+    ///
+    /// let mut client = Client::new(Config::default())?;
+    /// let error = client.get("http://me:secret@127.0.0.1:1/a?b", &mut Response::new()).unwrap_err();
+    /// assert_eq!(error.place(), Some("http://127.0.0.1:1/a?b"));
+    /// assert_eq!(error.host(), Some("127.0.0.1"));
+    /// assert!(error.is_connect() && !error.is_timeout());
+    /// # Ok::<(), courser::Error>(())
+    /// ```
+    pub fn host(&self) -> Option<&str> {
+        let place = self.0.place.as_deref()?;
+        let authority = match place.split_once("://") {
+            Some((_, rest)) => rest.split(['/', '?', '#']).next().unwrap_or(rest),
+            None => place,
+        };
+        let port = authority
+            .rfind(':')
+            .filter(|&at| !authority[at..].contains(']'));
+        Some(&authority[..port.unwrap_or(authority.len())])
+    }
+
+    /// What went wrong, without [where](Self::place): for a caller who shows the URL, too.
+    ///
+    /// ```
+    /// use courser::{Client, Config, Response};
+    ///
+    /// let mut client = Client::new(Config::default())?;
+    /// let error = client.get("http://127.0.0.1:1/", &mut Response::new()).unwrap_err();
+    /// assert_eq!(error.what().to_string(), "connecting failed");
+    /// assert_eq!(error.to_string(), "http://127.0.0.1:1/: connecting failed");
+    /// # Ok::<(), courser::Error>(())
+    /// ```
+    pub fn what(&self) -> impl fmt::Display + '_ {
+        What(&self.0)
+    }
+
+    /// Whether no connection was made: the address could not be reached in time or at all, or a proxy did not connect to it.
+    /// Failed lookups and handshakes of TLS with the server are not among these.
+    pub fn is_connect(&self) -> bool {
+        let is_phase = matches!(self.0.phase, Phase::Connect | Phase::Proxy);
+        let is_cause = matches!(
+            self.0.kind,
+            ErrorKind::Io(_)
+                | ErrorKind::Timeout(_)
+                | ErrorKind::Proxy(_)
+                | ErrorKind::Peer(_)
+                | ErrorKind::Tls(_)
+        );
+        is_phase && is_cause || matches!(self.0.kind, ErrorKind::Proxy(_))
+    }
+
+    /// Whether the name of the host could not be looked up, in time or at all.
+    pub fn is_dns(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::Dns(_))
+            || self.is_timeout() && self.0.phase == Phase::Resolve
+    }
+
+    /// Whether TLS failed, with the server or with a proxy: a certificate, an alert, a broken handshake or record, or a handshake
+    /// that took too long.
+    pub fn is_tls(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::Tls(_)) || self.is_timeout() && self.0.phase == Phase::Tls
+    }
+
+    /// Whether a time limit was reached; also if it was a limit of a name lookup.
     pub fn is_timeout(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::Timeout(_))
+        matches!(
+            self.0.kind,
+            ErrorKind::Timeout(_) | ErrorKind::Dns(DnsError::Timeout)
+        )
+    }
+
+    /// Whether the head of the response had arrived, and its body could not be read to the end.
+    pub fn is_body(&self) -> bool {
+        self.0.phase == Phase::Body && self.0.sent == Sent::Partial
     }
 }
 
@@ -107,12 +200,26 @@ impl fmt::Debug for Error {
             .field("phase", &self.0.phase)
             .field("sent", &self.0.sent)
             .field("remote", &self.0.remote)
+            .field("place", &self.0.place)
             .finish()
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(place) = &self.0.place {
+            write!(f, "{place}: ")?;
+        }
+        What(&self.0).fmt(f)
+    }
+}
+
+/// The cause of an error.
+struct What<'a>(&'a Inner);
+
+impl fmt::Display for What<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let phase = self.0.phase;
         match &self.0.kind {
             ErrorKind::Misuse(misuse) => misuse.fmt(f),
             ErrorKind::Peer(fault) => fault.fmt(f),
@@ -121,8 +228,8 @@ impl fmt::Display for Error {
             }
             ErrorKind::Limit(limit) => limit.fmt(f),
             ErrorKind::Tls(fault) => fault.fmt(f),
-            ErrorKind::Io(_) => write!(f, "{} failed", self.0.phase),
-            ErrorKind::Timeout(limit) => write!(f, "{} timed out ({limit})", self.0.phase),
+            ErrorKind::Io(_) => write!(f, "{phase} failed"),
+            ErrorKind::Timeout(limit) => write!(f, "{phase} timed out ({limit})"),
             ErrorKind::Proxy(fault) => fault.fmt(f),
             ErrorKind::Dns(error) => error.fmt(f),
             ErrorKind::Denied(ip) => write!(f, "the address policy refuses {ip}"),

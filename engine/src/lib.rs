@@ -150,6 +150,9 @@
 //! | `hickory` (default) | the resolver that asks name servers; else the system's `getaddrinfo` looks names up |
 //! | `idna` (default) | host names with other characters than ASCII |
 //! | `cookies` | a cookie jar for [`Client`] |
+//! | `form` (default) | queries and forms from pairs of texts |
+//! | `json` | bodies of requests and responses as JSON, by serde |
+//! | `charset` | texts of responses in other encodings than UTF-8 |
 //! | `native-roots` | the certificate authorities of the system, for [`TlsRoots`] |
 //! | `http` | conversions from and to the types of the `http` crate |
 //! | `tower` | [`Shared`] as a `tower::Service` |
@@ -218,7 +221,7 @@ pub use policy::{
     RateLimiter, Redirects, Retry, RetryAccount, RetryBudget, RetryHook, RetryOn, RetryRule,
     RetryVia, ReuseOrder, Spread, Statuses, Timeouts, WaitPolicy, retry_after,
 };
-pub use proto::{Codings, Limits, Request, Response, Version};
+pub use proto::{Codings, Limits, Request, Response, StatusError, Version};
 pub use shared::{
     CompletionSender, Completions, Drive, Refused, Sending, Shared, SharedBatch, SharedBody,
     SharedConfig, Streaming, Ticket, completions,

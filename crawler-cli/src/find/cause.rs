@@ -194,8 +194,10 @@ impl Cause {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Transfer(error) => error.fmt(f),
-            Self::Proxy(proxy, error) => write!(f, "through {proxy}: {error}"),
+            Self::Transfer(error) => f.write_str(&what(&**error)),
+            Self::Proxy(proxy, error) => {
+                write!(f, "through {proxy}: {}", what(&**error))
+            },
             Self::Status(407) => f.write_str("the proxy asks for credentials (status 407)"),
             Self::Status(status) => write!(f, "the server answered {status}"),
             Self::LongWait {
@@ -335,6 +337,14 @@ pub struct Failure {
     pub cause: Cause,
     /// What the error says about further attempts.
     pub scope: FailureScope,
+}
+
+/// What went wrong: the URL is shown beside the cause.
+fn what(error: &(dyn Error + Send + Sync + 'static)) -> String {
+    match error.downcast_ref::<courser::Error>() {
+        Some(error) => error.what().to_string(),
+        None => error.to_string(),
+    }
 }
 
 impl Failure {

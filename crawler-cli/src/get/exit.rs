@@ -219,8 +219,8 @@ impl From<&courser::Error> for Failure {
             ErrorKind::Io(error) => error.to_string(),
             ErrorKind::Timeout(limit) => format!("timed out ({limit})"),
             _ => match error.source() {
-                Some(source) => format!("{error}: {source}"),
-                None => error.to_string(),
+                Some(source) => format!("{}: {source}", error.what()),
+                None => error.what().to_string(),
             },
         };
         let exit = exit_for(error.kind(), error.phase());

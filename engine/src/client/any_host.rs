@@ -307,6 +307,12 @@ impl Router for AnyHost {
         Ok(Reroute::To)
     }
 
+    #[cold]
+    fn place(&self, request: &Request, _: &Hosts) -> String {
+        // What is wrong with a URL that cannot be parsed is told with the URL.
+        Url::parse(request.url()).map_or_else(|_| String::new(), |url| url.to_string())
+    }
+
     fn forget(&mut self, name: &[u8]) {
         self.hosts.remove(name);
     }

@@ -312,6 +312,11 @@ impl Report {
         self.timestamps.hops()
     }
 
+    /// Where the followed redirects have led: the URL that the response came from. `None` if no redirect was followed.
+    pub fn final_url(&self) -> Option<&str> {
+        Some(&*self.redirects().last()?.url)
+    }
+
     /// Whether the last attempt ran on a connection that had been kept idle or had served before.
     pub fn reused(&self) -> bool {
         self.timestamps.reused

@@ -34,6 +34,9 @@ pub(crate) trait Router {
         own: Option<&Overrides>,
     ) -> Result<Reroute, ErrorKind>;
 
+    /// Where a request goes, for errors.
+    fn place(&self, request: &Request, hosts: &Hosts) -> String;
+
     /// A host has been dropped.
     fn forget(&mut self, name: &[u8]);
 }
@@ -114,6 +117,12 @@ impl<S: Sharing> Router for OneHost<S> {
         _: Option<&Overrides>,
     ) -> Result<Reroute, ErrorKind> {
         Ok(Reroute::Stay)
+    }
+
+    #[cold]
+    fn place(&self, _: &Request, hosts: &Hosts) -> String {
+        let host = hosts.get_ref(self.host).map(|host| host.defaults.host());
+        String::from_utf8_lossy(host.unwrap_or_default()).into_owned()
     }
 
     fn forget(&mut self, _: &[u8]) {}

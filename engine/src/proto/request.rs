@@ -5,6 +5,8 @@
 //! The headers that frame the message (`Content-Length`, `Transfer-Encoding`, `Trailer`, `Expect`) are computed here
 //! and nowhere else. A byte that could end a line early is refused before anything is sent.
 
+mod edit;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -967,7 +969,7 @@ impl fmt::Debug for Request {
 }
 
 /// A target for display, without its user information.
-fn without_userinfo(target: &str) -> Cow<'_, str> {
+pub(crate) fn without_userinfo(target: &str) -> Cow<'_, str> {
     match Url::parse(target) {
         Ok(url) => url.to_string().into(),
         Err(_) if target.starts_with('/') => target.into(),
@@ -1040,6 +1042,11 @@ impl Defaults {
         self
     }
 
+    /// The value of `Host`.
+    pub(crate) fn host(&self) -> &[u8] {
+        &self.host
+    }
+
     fn next_id() -> u64 {
         use std::sync::atomic::{AtomicU64, Ordering};
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -1076,12 +1083,14 @@ struct Redirected {
     other_origin: bool,
 }
 
+#[derive(Clone)]
 enum HostField {
     Default,
     Own(Vec<u8>),
     None,
 }
 
+#[derive(Clone)]
 enum UserAgent {
     Default,
     Own(Vec<u8>),

@@ -1,12 +1,15 @@
 //! A parsed response (RFC 9110 §3.4) in buffers that its owner reuses: one for heads and trailers, one for the body,
 //! one for the ranges of the header fields. [`Exchange`](super::Exchange) fills it.
 
+mod read;
+
 use std::fmt;
 use std::ops::Range;
 
 use bytes::Bytes;
 
 use super::coding::Decoder;
+pub use read::StatusError;
 
 /// A response, filled by a call and reused for the next one. Its buffers keep their capacity, up to a cap, so that in
 /// the steady state a call allocates nothing.

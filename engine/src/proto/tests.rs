@@ -51,6 +51,18 @@ fn outcome(request: &mut Request, pieces: &[&[u8]], eof: bool, limits: &Limits) 
     line
 }
 
+/// The response to a GET.
+pub(super) fn response_of(text: &str) -> Response {
+    let mut request = Request::get("/");
+    let mut response = Response::new();
+    let mut exchange = Exchange::new(&request, BodyMode::Buffer);
+    send_all(&mut exchange, &mut request);
+    let read = exchange.handle_read(text.as_bytes(), &mut response, &Limits::default());
+    read.expect("a valid response");
+    assert!(exchange.done().is_some(), "{text:?} is not complete");
+    response
+}
+
 fn send_all(exchange: &mut Exchange, request: &mut Request) {
     request
         .encode(&Defaults::new("example.com", None))

@@ -128,7 +128,7 @@ fn detail(error: &Error) -> String {
         ErrorKind::DeniedName(name) => {
             format!("only the proxy can look up {name}, so its address cannot be checked")
         }
-        _ => error.to_string(),
+        _ => error.what().to_string(),
     };
     let text = match error.kind() {
         ErrorKind::Tls(_) => text.strip_prefix("a ").unwrap_or(&text),

@@ -10,7 +10,7 @@ use crate::client::{CallId, Completion, ObserverEvent, Report};
 use crate::error::{Error, ErrorKind, Phase, Sent};
 use crate::net::Net;
 use crate::policy::later;
-use crate::proto::{BodyMode, Url};
+use crate::proto::{BodyMode, without_userinfo};
 use crate::reactor::{CallKey, CallState, HeadState, Hop};
 
 impl<R: Router, N: Net> Engine<R, N> {
@@ -229,7 +229,11 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return;
         };
-        call.end(outcome.map_err(|error| error.after(call.client.sent_before)));
+        let outcome = outcome.map_err(|error| {
+            let place = || self.router.place(&call.request, &self.hosts);
+            error.after(call.client.sent_before).at(place)
+        });
+        call.end(outcome);
         call.timestamps.ended = Some(now);
         let head = call.head;
         if self.telemetry.wants_ends() {
@@ -341,7 +345,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
 /// A URL without user information.
 fn shown(url: &str) -> String {
-    Url::parse(url).map_or_else(|_| url.to_owned(), |url| url.to_string())
+    without_userinfo(url).into_owned()
 }
 
 /// The most bytes of a redirect's body that are read to keep the connection.

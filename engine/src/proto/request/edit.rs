@@ -1,0 +1,283 @@
+//! Reads and edits a request before it is sent: its headers, its query, and bodies that are forms or JSON.
+
+use std::io;
+
+use super::{
+    Body, Codings, HostField, Inner, Outline, Request, Stream, StreamState, UserAgent, split_line,
+};
+
+impl Request {
+    /// The headers that were set here, in the order in which they are sent: `Host` and `User-Agent` come first. Those that the
+    /// client adds, and those that frame the message, are not among them.
+    ///
+    /// ```
+    /// use courser::Request;
+    ///
+    /// let mut request = Request::get("http://a.example/");
+    /// request.header("Accept", "text/html").header("Host", "b.example");
+    /// let headers: Vec<_> = request.headers().collect();
+    /// assert_eq!(headers, [("Host", &b"b.example"[..]), ("Accept", b"text/html")]);
+    /// ```
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        let host = match &self.0.host {
+            HostField::Own(value) => Some(("Host", value.as_slice())),
+            HostField::Default | HostField::None => None,
+        };
+        let user_agent = match &self.0.user_agent {
+            UserAgent::Own(value) => Some(("User-Agent", value.as_slice())),
+            UserAgent::Default | UserAgent::None => None,
+        };
+        let others = self.field_lines().map(split_line);
+        host.into_iter().chain(user_agent).chain(others)
+    }
+
+    /// The value of the first header with this name that was set here, ignoring case.
+    pub fn header_value(&self, name: &str) -> Option<&[u8]> {
+        let mut headers = self.headers();
+        headers.find_map(|(candidate, value)| candidate.eq_ignore_ascii_case(name).then_some(value))
+    }
+
+    /// Removes all headers with this name, and adds this one, as [`header`](Self::header) does.
+    ///
+    /// ```
+    /// use courser::Request;
+    ///
+    /// let mut request = Request::get("http://a.example/");
+    /// request.header("Accept", "a/a").header("accept", "b/b").set_header("Accept", "*/*");
+    /// assert_eq!(request.headers().count(), 1);
+    /// assert_eq!(request.header_value("accept"), Some(&b"*/*"[..]));
+    /// ```
+    pub fn set_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
+        self.remove_header(name).header(name, value)
+    }
+
+    /// Adds these pairs to the query of the target, percent-encoded as forms are (the URL standard,
+    /// application/x-www-form-urlencoded): a blank becomes `+`.
+    ///
+    /// ```
+    /// use courser::Request;
+    ///
+    /// let mut request = Request::get("http://a.example/find?page=1#top");
+    /// request.query([("q", "a b&c"), ("lang", "é")]);
+    /// assert_eq!(request.target(), "http://a.example/find?page=1&q=a+b%26c&lang=%C3%A9#top");
+    /// ```
+    #[cfg(feature = "form")]
+    pub fn query<K: AsRef<str>, V: AsRef<str>>(
+        &mut self,
+        pairs: impl IntoIterator<Item = (K, V)>,
+    ) -> &mut Self {
+        let pairs = encode_pairs(pairs);
+        if pairs.is_empty() {
+            return self;
+        }
+        let target = &mut self.invalidate().0.target;
+        let end = target.find('#').unwrap_or(target.len());
+        let separator = match &target[..end] {
+            before if before.ends_with(['?', '&']) => "",
+            before if before.contains('?') => "&",
+            _ => "?",
+        };
+        target.insert_str(end, &format!("{separator}{pairs}"));
+        self
+    }
+
+    /// Sets a body of these pairs, in the form application/x-www-form-urlencoded, and its `Content-Type`.
+    ///
+    /// ```
+    /// use courser::Request;
+    ///
+    /// let mut request = Request::post("http://a.example/", "");
+    /// request.form([("name", "a b"), ("x", "1")]);
+    /// assert_eq!(request.header_value("content-type"), Some(&b"application/x-www-form-urlencoded"[..]));
+    /// ```
+    #[cfg(feature = "form")]
+    pub fn form<K: AsRef<str>, V: AsRef<str>>(
+        &mut self,
+        pairs: impl IntoIterator<Item = (K, V)>,
+    ) -> &mut Self {
+        let body = encode_pairs(pairs);
+        self.set_header("Content-Type", "application/x-www-form-urlencoded")
+            .body(body)
+    }
+
+    /// Sets a body of JSON (RFC 8259), and its `Content-Type`.
+    ///
+    /// # Errors
+    /// The value cannot be JSON: its `Serialize` fails, or it has a map whose keys are not texts. The request does not change.
+    ///
+    /// ```
+    /// use courser::Request;
+    ///
+    /// let mut request = Request::post("http://a.example/", "");
+    /// request.json(&[1, 2, 3])?;
+    /// assert_eq!(request.header_value("content-type"), Some(&b"application/json"[..]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    #[cfg(feature = "json")]
+    pub fn json<T: serde::Serialize + ?Sized>(
+        &mut self,
+        value: &T,
+    ) -> Result<&mut Self, serde_json::Error> {
+        let body = serde_json::to_vec(value)?;
+        Ok(self
+            .set_header("Content-Type", "application/json")
+            .body(body))
+    }
+}
+
+/// A clone has everything that was set, and shares the memory of the body. A body stream cannot be cloned: a call of the clone
+/// fails with [`Misuse::BodyNotReplayable`](crate::Misuse::BodyNotReplayable) unless it gets another body first.
+///
+/// ```
+/// use courser::Request;
+///
+/// let mut base = Request::get("http://a.example/");
+/// base.header("Authorization", "Bearer x");
+/// let mut other = base.clone();
+/// other.set_target("http://a.example/b");
+/// assert_eq!(other.header_value("authorization"), Some(&b"Bearer x"[..]));
+/// assert_eq!(base.target(), "http://a.example/");
+/// ```
+impl Clone for Request {
+    fn clone(&self) -> Self {
+        let own = &*self.0;
+        Self(Box::new(Inner {
+            method: own.method.clone(),
+            target: own.target.clone(),
+            host: own.host.clone(),
+            user_agent: own.user_agent.clone(),
+            http10: own.http10,
+            fields: own.fields.clone(),
+            trailers: own.trailers.clone(),
+            trailer_names: own.trailer_names.clone(),
+            body: match &own.body {
+                Body::None => Body::None,
+                Body::Memory(body) => Body::Memory(body.clone()),
+                Body::Stream(stream) => Body::Stream(Box::new(stream.read_already())),
+            },
+            expect: own.expect,
+            close: own.close,
+            upgrade: own.upgrade,
+            authorization: own.authorization,
+            proxy_authorization: own.proxy_authorization,
+            sensitive: own.sensitive.clone(),
+            has_coding_header: own.has_coding_header,
+            codings: own.codings,
+            sent_target: own.sent_target.clone(),
+            reading: own.reading,
+            invalid: own.invalid,
+            // What calls have made of the request.
+            cookies: Vec::new(),
+            redirected: None,
+            encoded: Vec::new(),
+            head_len: 0,
+            outline: Outline::default(),
+            encoded_codings: Codings::none(),
+            encoded_for: 0,
+        }))
+    }
+}
+
+impl Stream {
+    /// A stream of the same length from which nothing can be read.
+    fn read_already(&self) -> Self {
+        Self {
+            source: Box::new(io::empty()),
+            length: self.length,
+            produced: 0,
+            buffer: Vec::new(),
+            state: StreamState::Ended,
+        }
+    }
+}
+
+#[cfg(feature = "form")]
+fn encode_pairs<K: AsRef<str>, V: AsRef<str>>(pairs: impl IntoIterator<Item = (K, V)>) -> String {
+    let mut encoded = form_urlencoded::Serializer::new(String::new());
+    encoded.extend_pairs(pairs);
+    encoded.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Misuse;
+    use crate::proto::Defaults;
+
+    fn head(request: &mut Request) -> String {
+        let defaults = Defaults::new("h", None);
+        request.encode(&defaults).expect("valid");
+        String::from_utf8_lossy(request.encoded()).into_owned()
+    }
+
+    #[test]
+    fn a_clone_is_sent_as_the_first_one_is() {
+        let mut request = Request::post("/a", "body");
+        request.header("X-A", "1").header("Connection", "close");
+        request.header("User-Agent", "me").header("Host", "other");
+        let sent = head(&mut request);
+        let mut clone = request.clone();
+        assert_eq!(head(&mut clone), sent);
+        assert!(clone.says_close());
+        clone.set_header("X-A", "2");
+        assert_eq!(
+            head(&mut clone),
+            sent.replace("X-A: 1\r\nConnection: close", "Connection: close\r\nX-A: 2")
+        );
+        assert_eq!(head(&mut request), sent);
+    }
+
+    #[test]
+    fn a_clone_keeps_what_is_wrong() {
+        let mut request = Request::get("/");
+        request.header("X", "a\nb");
+        let refused = request.clone().encode(&Defaults::new("h", None));
+        assert!(matches!(refused, Err(Misuse::Invalid { at: 1, .. })));
+    }
+
+    #[test]
+    fn a_stream_is_not_cloned() {
+        let mut request = Request::post("/", "");
+        request.body_stream(&b"abc"[..], Some(3));
+        let mut clone = request.clone();
+        let defaults = Defaults::new("h", None);
+        let refused = clone.encode(&defaults);
+        assert!(
+            matches!(refused, Err(Misuse::BodyNotReplayable)),
+            "{refused:?}"
+        );
+        clone.body("abc");
+        clone.encode(&defaults).expect("another body");
+        request.encode(&defaults).expect("not read yet");
+    }
+
+    #[test]
+    fn headers_are_those_that_were_set() {
+        let mut request = Request::get("/");
+        assert_eq!(request.headers().count(), 0);
+        request.header("B", "x: y").header("A", "").no_user_agent();
+        let all: Vec<_> = request.headers().collect();
+        assert_eq!(all, [("B", &b"x: y"[..]), ("A", b"")]);
+        assert_eq!(request.header_value("a"), Some(&b""[..]));
+        assert_eq!(request.header_value("user-agent"), None);
+    }
+
+    #[cfg(feature = "form")]
+    #[test]
+    fn pairs_go_where_the_query_is() {
+        for (target, expected) in [
+            ("", "?a=1"),
+            ("/", "/?a=1"),
+            ("/?", "/?a=1"),
+            ("/?x", "/?x&a=1"),
+            ("/?x&", "/?x&a=1"),
+            ("http://h/p#f?g", "http://h/p?a=1#f?g"),
+        ] {
+            let mut request = Request::get(target);
+            request.query([("a", "1")]);
+            assert_eq!(request.target(), expected);
+            request.query([("", ""); 0]);
+            assert_eq!(request.target(), expected);
+        }
+    }
+}

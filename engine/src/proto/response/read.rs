@@ -1,0 +1,205 @@
+//! What programs ask of a response: whether it is an error, how long its body is, and its body as a text or as JSON.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::Response;
+
+impl Response {
+    /// The value of `Content-Length`: how long the body is as it was sent, before [decoding](Self::decoded). `None` without the
+    /// header. Of the response to HEAD, the length of the body that GET would get (RFC 9110 §8.6).
+    pub fn content_length(&self) -> Option<u64> {
+        let value = std::str::from_utf8(self.header("content-length")?).ok()?;
+        // One value, or the same several times (RFC 9112 §6.3); the exchange has refused all others.
+        value.split(',').next()?.trim().parse().ok()
+    }
+
+    /// The response, unless its status is an error of the client or of the server (400 to 599).
+    ///
+    /// ```
+    /// # use courser::Response;
+    /// fn body(response: &Response) -> Result<&[u8], courser::StatusError> {
+    ///     Ok(response.error_for_status()?.body())
+    /// }
+    /// # assert_eq!(body(&Response::new()).unwrap(), b"");
+    /// ```
+    ///
+    /// # Errors
+    /// The status.
+    pub fn error_for_status(&self) -> Result<&Self, StatusError> {
+        match self.status() {
+            status @ 400..=599 => Err(StatusError {
+                status,
+                reason: String::from_utf8_lossy(self.reason()).into(),
+            }),
+            _ => Ok(self),
+        }
+    }
+
+    /// The body as a text. Bytes that are no text become U+FFFD. The encoding is that of a byte order mark, or of `charset` in
+    /// `Content-Type`, or UTF-8. Without the feature `charset`, it is always UTF-8.
+    ///
+    /// ```
+    /// # use courser::Response;
+    /// # let response = Response::new();
+    /// for line in response.text().lines() {
+    ///     println!("{line}");
+    /// }
+    /// ```
+    pub fn text(&self) -> Cow<'_, str> {
+        #[cfg(feature = "charset")]
+        {
+            let label = self.header("content-type").and_then(charset);
+            let encoding = label.and_then(encoding_rs::Encoding::for_label);
+            let (text, _, _) = encoding.unwrap_or(encoding_rs::UTF_8).decode(self.body());
+            text
+        }
+        #[cfg(not(feature = "charset"))]
+        {
+            let body = self.body();
+            String::from_utf8_lossy(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body))
+        }
+    }
+
+    /// The body as JSON (RFC 8259). `Content-Type` is not looked at.
+    ///
+    /// ```no_run
+    /// # use courser::{Client, Response};
+    /// # fn example(client: &mut Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut response = Response::new();
+    /// client.get("https://api.example/items", &mut response)?;
+    /// let names: Vec<String> = response.json()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The body is no JSON, or not of this type; the error has the line and the column.
+    #[cfg(feature = "json")]
+    pub fn json<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
+        let body = self.body();
+        serde_json::from_slice(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body))
+    }
+}
+
+/// The value of the parameter `charset` of a media type (RFC 9110 §8.3.2).
+#[cfg(feature = "charset")]
+fn charset(media_type: &[u8]) -> Option<&[u8]> {
+    let mut parameters = media_type.split(|byte| *byte == b';').skip(1);
+    parameters.find_map(|parameter| {
+        let at = parameter.iter().position(|byte| *byte == b'=')?;
+        let (name, value) = (
+            parameter[..at].trim_ascii(),
+            parameter[at + 1..].trim_ascii(),
+        );
+        let value = value.strip_prefix(b"\"").unwrap_or(value);
+        let value = value.strip_suffix(b"\"").unwrap_or(value);
+        name.eq_ignore_ascii_case(b"charset").then_some(value)
+    })
+}
+
+/// A response says that the request has failed: [`Response::error_for_status`].
+///
+/// ```
+/// fn retries(error: &courser::StatusError) -> bool {
+///     error.status() >= 500
+/// }
+/// # let _ = retries;
+/// ```
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct StatusError {
+    status: u16,
+    reason: Box<str>,
+}
+
+impl StatusError {
+    /// The status, 400 to 599.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+}
+
+impl fmt::Display for StatusError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the server answered with status {}", self.status)?;
+        match &*self.reason {
+            "" => Ok(()),
+            reason => write!(f, " ({})", reason.escape_debug()),
+        }
+    }
+}
+
+impl std::error::Error for StatusError {}
+
+#[cfg(test)]
+mod tests {
+    use crate::proto::tests::response_of;
+
+    #[test]
+    fn errors_are_the_statuses_from_400_on() {
+        for (status, is_error) in [
+            (200, false),
+            (304, false),
+            (399, false),
+            (400, true),
+            (599, true),
+            (600, false),
+        ] {
+            let response = response_of(&format!(
+                "HTTP/1.1 {status} So\r\nContent-Length: 0\r\n\r\n"
+            ));
+            assert_eq!(response.error_for_status().is_err(), is_error, "{status}");
+        }
+        let gone = response_of("HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n");
+        let error = gone.error_for_status().expect_err("an error");
+        assert_eq!(error.status(), 410);
+        assert_eq!(
+            error.to_string(),
+            "the server answered with status 410 (Gone)"
+        );
+        let bare = response_of("HTTP/1.1 500\r\nContent-Length: 0\r\n\r\n");
+        let error = bare.error_for_status().expect_err("an error");
+        assert_eq!(error.to_string(), "the server answered with status 500");
+    }
+
+    #[test]
+    fn lengths_are_those_of_the_header() {
+        let response = response_of("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
+        assert_eq!(response.content_length(), Some(2));
+        let chunked = response_of("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
+        assert_eq!(chunked.content_length(), None);
+        let twice = response_of("HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nhi");
+        assert_eq!(twice.content_length(), Some(2));
+    }
+
+    #[test]
+    fn texts_are_utf_8() {
+        let response = response_of("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n\u{feff}h\u{7f}");
+        assert_eq!(response.text(), "h\u{7f}");
+    }
+
+    #[cfg(feature = "charset")]
+    #[test]
+    fn texts_have_the_charset_of_the_header() {
+        for (media_type, expected) in [
+            ("text/plain", "\u{e9}"),
+            ("text/plain; charset=utf-8", "\u{e9}"),
+            ("text/plain; a=b; Charset=\"ISO-8859-1\"", "\u{c3}\u{a9}"),
+            ("text/plain; charset=", "\u{e9}"),
+            ("text/plain; charset=no-such", "\u{e9}"),
+        ] {
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\nContent-Length: 2\r\n\r\n\u{e9}"
+            );
+            assert_eq!(response_of(&head).text(), expected, "{media_type}");
+        }
+    }
+
+    #[cfg(feature = "json")]
+    #[test]
+    fn json_is_read_into_types() {
+        let response = response_of("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n[1,2,3]");
+        assert_eq!(response.json::<Vec<u8>>().expect("JSON"), [1, 2, 3]);
+        let error = response.json::<Vec<&str>>().expect_err("no texts");
+        assert!(error.to_string().contains("line 1 column 2"), "{error}");
+    }
+}
