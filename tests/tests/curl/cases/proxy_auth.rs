@@ -275,7 +275,7 @@ fn tunnels() -> Vec<Scenario> {
             ])
             .args(["-d", "abc", "-w", FORMAT, "http://some.example/x"]),
         Scenario::new("proxy-auth/tunnel/kept")
-            .play(vec![vec![Take, asks(DIGEST)], opened()].concat())
+            .play([vec![Take, asks(DIGEST)], opened()].concat())
             .args([
                 "-p",
                 "-x",
