@@ -1058,6 +1058,35 @@ fn redirects_to_other_hosts_are_followed_only_if_allowed() {
     }
 }
 
+/// What the user named for a host goes to that host alone, also when a download leads elsewhere.
+#[test]
+fn credentials_do_not_follow_a_redirect_to_another_host() {
+    let heads = Arc::new(Mutex::new(String::new()));
+    let seen = Arc::clone(&heads);
+    let inner = Files::start_at("127.0.0.2", move |asked, stream| {
+        let mut seen = seen.lock().expect("no panic");
+        for name in ["authorization", "cookie", "x-key"] {
+            let value = asked.fields.get(name).cloned().unwrap_or_default();
+            seen.push_str(&format!("{name}={value};"));
+        }
+        send(stream, &file(asked, BODY, "\"v1\""));
+    });
+    let to_inner = format!("Location: {}x\r\n", inner.url());
+    let server = one_file(move |_, stream| send(stream, &response(302, &to_inner, "")));
+    let secret = ["-u", "user:secret", "-b", "a=c", "-H", "X-Key: k"];
+    let origin = inner.url();
+    let for_inner = ["--for", origin.trim_end_matches('/'), "-H", "X-Key: other"];
+    for more in [&[][..], &for_inner] {
+        let to = directory();
+        let more = [&["--span-hosts", "--allow-private"][..], &secret, more].concat();
+        assert_done(&download(&server, to.path(), &more));
+        assert_eq!(files(to.path()), only("x.iso", BODY));
+    }
+    let heads = heads.lock().expect("no panic");
+    let none = "authorization=;cookie=;x-key=;";
+    assert_eq!(*heads, format!("{none}authorization=;cookie=;x-key=other;"));
+}
+
 #[test]
 fn excluded_files_are_not_requested() {
     let server = tree_server();

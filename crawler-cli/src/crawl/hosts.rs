@@ -1,10 +1,12 @@
 //! The hosts of a crawl, each with its work.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use url::{Position, Url};
 
 use super::identity::{Identities, Identity};
+use super::origin::root_of;
 
 /// The hosts of a crawl, each with the work to be done there.
 #[derive(Debug)]
@@ -84,6 +86,21 @@ impl<W> Hosts<W> {
         };
         self.by_root.insert(root, id);
         id
+    }
+
+    /// What a request of a host carries to this URL. A download may have been redirected to another host, which gets what the
+    /// user named for it, and nothing else.
+    pub(super) fn identity(&mut self, id: HostId, url: &str) -> Cow<'_, Identity> {
+        let host = self.host(id);
+        let is_own = url
+            .strip_prefix(host.base.as_str())
+            .is_some_and(|rest| rest.starts_with(['/', '?', '#']) || rest.is_empty());
+        if is_own {
+            return Cow::Borrowed(&self.host(id).identity);
+        }
+        let other = Url::parse(url).map(|url| self.identities.of(&root_of(&url)));
+        // A request with another target is refused.
+        Cow::Owned(other.unwrap_or_default())
     }
 
     /// Sets the largest number of requests in flight to a host. The limit for all hosts holds, too.

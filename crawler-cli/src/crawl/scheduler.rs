@@ -218,7 +218,7 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
                 return has_sent;
             };
             self.permits.handle_sent(host, submission.id, permit);
-            let identity = &self.hosts.host(host).identity;
+            let identity = self.hosts.identity(host, request.target());
             identity.write(&mut request);
             let mut call = Call::new(request, response)
                 .tag(tag(host, submission.id))

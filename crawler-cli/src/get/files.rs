@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use super::exit::{Exit, Failure};
 use super::output::{write_file, write_head};
@@ -79,7 +79,7 @@ pub(super) struct FileOptions {
     resume: Option<Resume>,
     heads: Option<OsString>,
     /// Whether a transfer has written to the file of `-D`: later transfers append.
-    heads_begun: AtomicBool,
+    heads_begun: Mutex<bool>,
     etag: Option<OsString>,
     pub(super) mode: Option<u32>,
 }
@@ -95,7 +95,7 @@ impl FileOptions {
             remote_time: args.remote_time,
             resume: args.resume,
             heads: args.heads,
-            heads_begun: AtomicBool::new(false),
+            heads_begun: Mutex::new(false),
             etag: args.etag,
             mode: args.mode,
         }
@@ -182,7 +182,12 @@ impl FileOptions {
         if name == "-" {
             return Ok(Some(Heads { file: None }));
         }
-        let again = self.heads_begun.swap(true, Ordering::Relaxed);
+        // Held until the file is open: another transfer must not truncate what this one writes.
+        let mut begun = self
+            .heads_begun
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let again = std::mem::replace(&mut *begun, true);
         let mut options = OpenOptions::new();
         options
             .create(true)

@@ -209,7 +209,11 @@ fn settle(
 fn verdict(args: &HiArgs, outcome: &Result<(), Failure>) -> (Exit, bool) {
     match outcome {
         Ok(()) => (Exit::Ok, false),
-        Err(failure) => (failure.exit, failure.reader_gone || args.global.fail_early),
+        // As in curl, nothing follows a file that cannot be sent.
+        Err(failure) => {
+            let ends = failure.reader_gone || args.global.fail_early || failure.exit == Exit::Read;
+            (failure.exit, ends)
+        }
     }
 }
 

@@ -130,6 +130,12 @@ impl HiArgs {
                     "showing headers and --remote-header-name cannot be combined",
                 ));
             }
+            // What the server names is never continued: it may be any file.
+            if group.files.named_by_header && group.files.resume.is_some() {
+                return Err(usage(
+                    "--continue-at and --remote-header-name cannot be combined",
+                ));
+            }
             let sends = uploads.len() > 0 || one_method[1] || one_method[2];
             if group.files.resume.is_some() && sends {
                 return Err(usage(

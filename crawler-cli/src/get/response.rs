@@ -115,7 +115,6 @@ impl Output<'_> {
         }
         self.write_head(response.head())?;
         self.sink.name(response.header_all("content-disposition"))?;
-        self.options.files.save_etag(response.header("etag"))?;
         let status = response.status();
         if self.resume_at > 0 && status == 416 {
             // The whole body is there already, or the file is longer than the body.

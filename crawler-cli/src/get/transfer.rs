@@ -413,6 +413,10 @@ impl Session {
                 if options.output.fail_with_body && next.is_none() && facts.status >= 400 {
                     outcome = outcome.and_then(|()| Err(http_error(facts.status)));
                 }
+                if outcome.is_ok() && next.is_none() {
+                    // Of a whole response: what is incomplete is to be fetched again.
+                    options.files.save_etag(self.response.header("etag"))?;
+                }
                 outcome.map(|()| next)
             }
             Err(error) => {

@@ -25,6 +25,8 @@ pub(super) struct Digest {
     stale: bool,
     /// Requests that were answered with this nonce.
     count: u32,
+    /// Nonces before this one that were too old.
+    renewals: u32,
 }
 
 /// What is answered for.
@@ -76,12 +78,16 @@ impl Digest {
             hides_user: is_true("userhash"),
             stale: is_true("stale"),
             count: 0,
+            renewals: 0,
         })
     }
 
-    /// Whether the credentials were right and only the nonce too old.
-    pub(super) fn is_stale(&self) -> bool {
-        self.stale
+    /// This challenge after `old` was answered; `None` if the credentials were refused. A server that calls each nonce too
+    /// old, or the same one again, is not answered for ever.
+    pub(super) fn after(mut self, old: &Self) -> Option<Self> {
+        self.renewals = old.renewals + 1;
+        let is_new = self.stale && self.nonce != old.nonce;
+        (is_new && self.renewals <= MOST_RENEWALS).then_some(self)
     }
 
     /// The value of `Authorization` or `Proxy-Authorization` for one request, with its parameters in curl's order.
@@ -230,6 +236,9 @@ fn hex(bytes: &[u8]) -> String {
     }
     digits
 }
+
+/// How often in a row a nonce may be too old.
+const MOST_RENEWALS: u32 = 8;
 
 #[cfg(test)]
 mod tests {
@@ -380,7 +389,7 @@ mod tests {
         ] {
             assert_eq!(digest(field), None, "{field}");
         }
-        assert!(digest("Digest nonce=n, stale=TRUE").unwrap().is_stale());
-        assert!(!digest("Digest nonce=n, stale=false").unwrap().is_stale());
+        assert!(digest("Digest nonce=n, stale=TRUE").unwrap().stale);
+        assert!(!digest("Digest nonce=n, stale=false").unwrap().stale);
     }
 }

@@ -166,7 +166,9 @@ impl Auth {
         if self.wanted.digest && proof.user.is_some() && asks("digest") {
             return match (digest, &self.state) {
                 (None, _) => State::Ended,
-                (Some(new), State::Digest(_)) if !new.is_stale() => State::Ended,
+                (Some(new), State::Digest(old)) => {
+                    new.after(old).map_or(State::Ended, State::Digest)
+                }
                 (Some(new), _) => State::Digest(new),
             };
         }
@@ -257,6 +259,21 @@ mod tests {
             "Digest realm=r, nonce=m, stale=true"
         ));
         assert!(!asked(&mut auth, USER, "Digest realm=r, nonce=o"));
+        for endless in ["nonce=same", "nonce=n"] {
+            let mut auth = Auth::new(wanted.for_server(false));
+            let times = (0..100).take_while(|number| {
+                let nonce = match endless {
+                    "nonce=n" => format!("nonce=n{number}"),
+                    same => same.to_owned(),
+                };
+                asked(
+                    &mut auth,
+                    USER,
+                    &format!("Digest realm=r, {nonce}, stale=true"),
+                )
+            });
+            assert!(times.count() < 10, "{endless}");
+        }
         let mut other = auth.anew();
         assert!(other.was_not_needed(USER));
         assert!(!asked(&mut other, USER, "Digest realm=r, nonce=n"));
