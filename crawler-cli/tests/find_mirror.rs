@@ -174,33 +174,94 @@ fn a_server_that_does_not_compare_is_compared_by_its_validators() {
 
 #[test]
 fn what_the_search_leaves_out_is_not_gone() {
-    let server = server_of_twenty();
+    for expression in [
+        &[
+            "(", "-name", "a", "-prune", ")", "-o", "-name", "[01]", "-print",
+        ][..],
+        &["--exclude", "*/a/*", "--include", "*/[01]"],
+    ] {
+        let server = server_of_twenty();
+        let to = folder();
+        // The user has more than the search finds.
+        fs::create_dir(to.path().join("a")).expect("made");
+        fs::write(to.path().join("a/1"), "a/1").expect("written");
+        fs::create_dir(to.path().join("b")).expect("made");
+        fs::write(to.path().join("b/2"), "b/2").expect("written");
+        assert_done(&mirror(&server, to.path(), expression));
+        for name in ["a/1", "b/1", "b/2"] {
+            server.tree().remove(name);
+        }
+        assert_done(&mirror(
+            &server,
+            to.path(),
+            &[expression, &["--max-delete", "50%"]].concat(),
+        ));
+        assert_eq!(names(to.path()), ["a/1", "b/0", "b/2"]);
+    }
+}
+
+/// What another search does not list is not gone: it is refused before it asks.
+#[test]
+fn a_mirror_belongs_to_one_search() {
+    let (server, other) = (server_of_twenty(), TreeServer::start(&["a/0"]));
     let to = folder();
     assert_done(&mirror(&server, to.path(), &[]));
-    {
-        let mut tree = server.tree();
-        tree.remove("a/1");
-        tree.remove("b/1");
-    }
-    for expression in [
-        // Does not match, but is listed. The gone one in `a` is not covered.
-        &[
-            "(", "-name", "a", "-prune", ")", "-o", "-name", "0", "-print",
-        ][..],
-        &["--exclude", "*/a/*"],
+    let all = files(to.path());
+    let (url, below, seen) = (server.url(), server.script.url("/b/"), server.seen());
+    let another = other.url();
+    for (args, why) in [
+        (
+            &[another.as_str()][..],
+            format!("its start is {url}, not {another};"),
+        ),
+        (&[&below], format!("its start is {url}, not {below};")),
+        (
+            &[&url, &below],
+            format!("its start is {url}, not {url} {below};"),
+        ),
+        (
+            &[&url, "-name", "0"],
+            "its expression is (none), not -name 0;".to_owned(),
+        ),
+        (
+            &[&url, "-name", "a b", "-maxdepth", "1"],
+            "its expression is (none), not -name 'a b' -maxdepth 1;".to_owned(),
+        ),
+        (
+            &[&url, "--exclude", "*/a/*"],
+            "not --exclude */a/*;".to_owned(),
+        ),
+        (
+            &[&url, "--dry-run", "--include", "*0"],
+            "not --include *0;".to_owned(),
+        ),
+        (
+            &[&another, "-name", "0"],
+            "; its expression is (none), not -name 0;".to_owned(),
+        ),
     ] {
-        assert_done(&mirror(&server, to.path(), expression));
-        let now = names(to.path());
-        assert_eq!(now.len(), 19, "{now:?}");
-        assert!(now.contains(&"a/1".to_owned()) && !now.contains(&"b/1".to_owned()));
+        let more = ["--mirror", text(to.path()), "--max-delete", "100%"];
+        let output = find(&[args, &more].concat());
+        let stderr = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{args:?} {stderr}");
+        for part in [
+            &why,
+            text(to.path()),
+            "/.courser-mirror: the mirror of another search",
+        ] {
+            assert!(stderr.contains(part), "{part} in {stderr}");
+        }
+        assert_eq!(files(to.path()), all);
     }
-    assert_done(&mirror(&server, to.path(), &["-maxdepth", "1"]));
-    assert_eq!(names(to.path()).len(), 19);
-    // Another start with the same folder: its files have other paths.
-    let url = server.script.url("/b/");
-    let both = [&server.url(), url.as_str(), "--mirror", text(to.path())];
-    assert_done(&find(&both));
-    assert!(names(to.path()).contains(&"a/1".to_owned()));
+    assert_eq!((server.seen(), other.seen()), (seen, 0));
+    // Without the record, the files are nobody's.
+    fs::remove_file(to.path().join(".courser-mirror")).expect("it is there");
+    let more = ["--mirror", text(to.path()), "--max-delete", "100%"];
+    assert_done(&find(&[&[another.as_str()], &more[..]].concat()));
+    other.tree().put("b", "new");
+    other.tree().remove("a/0");
+    find(&[&[another.as_str()], &more[..]].concat());
+    assert!(all.keys().all(|name| files(to.path()).contains_key(name)));
 }
 
 #[test]
@@ -353,14 +414,12 @@ fn the_limit_can_be_set() {
 fn quit_deletes_nothing() {
     let server = server_of_twenty();
     let to = folder();
-    assert_done(&mirror(&server, to.path(), &[]));
+    let ends = ["-print", "-name", "last", "-quit", "-j", "1"];
+    assert_done(&mirror(&server, to.path(), &ends));
     server.tree().remove("a/0");
+    server.tree().put("a/last", "last");
     // The files of `a` are found in any case before the search ends.
-    let output = mirror(
-        &server,
-        to.path(),
-        &["-print", "-name", "9", "-quit", "-j", "1"],
-    );
+    let output = mirror(&server, to.path(), &ends);
     assert!(files(to.path()).contains_key("a/0"), "{}", stderr(&output));
 }
 
@@ -480,7 +539,11 @@ fn a_file_with_another_checksum_is_kept_apart() {
         assert!((1..=2).contains(&of_list.count()), "{asked:?}");
         // A good file takes its place.
         server.tree().put("a/bad", "abc");
-        assert_done(&mirror(&server, to.path(), &["--checksums"]));
+        assert_done(&mirror(
+            &server,
+            to.path(),
+            &["--checksums", "-name", "[!Ss]*"],
+        ));
         assert_eq!(files(to.path())["a/bad"], "abc");
     }
 }
@@ -518,6 +581,9 @@ fn a_dry_run_tells_and_does_nothing() {
     assert_eq!(planned[0], format!("download {}a/0", server.url()));
     assert_done(&mirror(&server, &to, &[]));
     let before = files(&to);
+    // Nothing is made in the folder, not even for a moment.
+    let changed = || fs::metadata(&to).and_then(|meta| meta.modified()).ok();
+    let then = changed();
     server.tree().remove("a/0");
     server.tree().put("a/1", "longer than before");
     server.tree().put("c", "new");
@@ -538,7 +604,7 @@ fn a_dry_run_tells_and_does_nothing() {
         (&first["plan"], &first["url"]),
         (&"delete".into(), &serde_json::Value::Null)
     );
-    assert_eq!(files(&to), before);
+    assert_eq!((files(&to), changed()), (before, then));
     let output = mirror(&server, &to, &["--dry-run", "--max-delete", "0"]);
     assert_refused(&output, "1 of 20 known files");
 }
@@ -642,6 +708,10 @@ fn combinations_that_mean_nothing_are_refused() {
         (
             &["--mirror", dir, "--sitemap", "http://127.0.0.1:1/s.xml"],
             "not together with --sitemap",
+        ),
+        (
+            &["--mirror", dir, "--retry-unread", "/dev/null"],
+            "--mirror: not together with --retry-unread",
         ),
         (&["--mirror", "/dev/null/x"], "--mirror /dev/null/x: "),
     ] {

@@ -72,7 +72,7 @@ use crate::crawl::reporter::{Callback, Reporter, Reports};
 use crate::crawl::transfer::Transfer;
 pub use crate::crawl::transfer::USER_AGENT;
 pub use cause::{Cause, Failure};
-use download::{Base, Destination, FileRules, Store};
+use download::{About, Base, Destination, FileRules, Store};
 pub use download::{MirrorEvent, MostDeleted, Refusal};
 pub use event::Event;
 use expr::Actor;
@@ -104,8 +104,8 @@ pub struct Find {
     scope: Scope,
     download: Option<Destination>,
     rules: FileRules,
-    /// The most files that a mirror may delete.
-    mirror: Option<MostDeleted>,
+    /// The most files that a mirror may delete, and what the search is about beside its starts.
+    mirror: Option<(MostDeleted, String)>,
     since: Option<Since>,
 }
 
@@ -501,11 +501,26 @@ impl Find {
     /// Deletes files that earlier searches with this setting have downloaded into the directory, and that are gone on the
     /// server. Nothing is deleted if anything could not be read, or if there are more such files than `most`. Without a
     /// [directory](Self::download), this has no effect.
-    pub fn mirror(mut self, most: MostDeleted) -> Self {
-        self.mirror = Some(most);
+    ///
+    /// A mirror belongs to one search: to its starts, and to what else decides which files are found, which `about`
+    /// describes. Another search with the directory stops before it sends a request.
+    pub fn mirror(mut self, most: MostDeleted, about: &str) -> Self {
+        self.mirror = Some((most, about.to_owned()));
         // One HEAD about the time zone of the listings saves a request for each file that has not changed.
         self.policy.clock = true;
         self
+    }
+
+    /// Whether the directory is not the mirror of another search.
+    ///
+    /// # Errors
+    /// It is; the text names what differs.
+    pub(crate) fn check_mirror(&self) -> Result<(), String> {
+        let (Some(to), Some((_, about))) = (&self.download, &self.mirror) else {
+            return Ok(());
+        };
+        to.check_mirror(&About::new(&self.starts, about), self.rules.dry)
+            .map_err(|error| error.to_string())
     }
 
     /// The most bytes that are received in a second, by all transfers together. Default: no limit.
@@ -599,8 +614,8 @@ impl Find {
             .map(|to| Store::new(to, rules, base, scope.clone()));
         let mut run = run;
         run.since = self.since;
-        if let (Some(store), Some(most)) = (&mut store, self.mirror)
-            && let Err(error) = store.mirror(most)
+        if let (Some(store), Some((most, about))) = (&mut store, self.mirror)
+            && let Err(error) = store.mirror(&About::new(&self.starts, &about), most)
         {
             run.events
                 .failed(&ActError::Kept("--mirror", Box::new(error)));

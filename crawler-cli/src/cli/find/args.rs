@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::folder::Folder;
+use super::folder::{Folder, MIRROR};
 use super::{options, wfind};
 use crate::cli::crawl_options::{CrawlOptions, CrawlSetting, CrawlTexts, Crawls};
 use crate::cli::identity_options::CookieFile;
@@ -15,7 +15,7 @@ use crate::cli::option::{Section, Show};
 use crate::cli::parse::{CommandLine, Syntax, UsageError, parse, text};
 use crate::crawl::cookie_file;
 use crate::find::expr::{Expression, Parser};
-use crate::find::{Find, Follow, Sharing};
+use crate::find::{Find, Follow, MostDeleted, Sharing};
 use crate::report::{Format, Options, Progress};
 use crate::store::Place;
 
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Where downloads go.
     pub(super) folder: Folder,
     /// Whether there may be no start, because a file has none.
-    may_be_empty: bool,
+    pub(super) may_be_empty: bool,
     /// The output formats that were asked for.
     formats: Vec<Format>,
     /// What keeps the search.
@@ -43,6 +43,10 @@ pub(crate) struct Args {
     pub(super) lease: Option<Duration>,
     /// What is searched for and where, and where downloads go. The file of the search is for this alone.
     pub(super) identity: String,
+    /// The words of the identity that are no starts, quoted as for a shell.
+    about: String,
+    /// The most files that a mirror may delete.
+    pub(super) mirror: Option<MostDeleted>,
     /// What follows `--compat wfind`.
     pub(super) wfind_flags: Option<Vec<String>>,
 }
@@ -127,6 +131,12 @@ pub(super) fn read(
         let error = format!("{first} and {second}: only one output format at a time");
         return Err(UsageError(error));
     }
+    if let Some(most) = args.mirror {
+        let about = std::mem::take(&mut args.about);
+        args.find(|find| find.mirror(most, &about));
+        let checked = args.find.check_mirror();
+        checked.map_err(|error| UsageError(format!("{MIRROR} {error}")))?;
+    }
     Ok(Request::Search(Box::new(Search {
         find: args.find,
         output: args.output,
@@ -178,6 +188,22 @@ fn with_scheme(text: &str) -> Cow<'_, str> {
     match is_host && !host.starts_with('.') && !text.contains("://") {
         true => Cow::Owned(format!("http://{text}")),
         false => Cow::Borrowed(text),
+    }
+}
+
+fn add_word(words: &mut String, word: &str) {
+    if !words.is_empty() {
+        words.push(' ');
+    }
+    words.push_str(word);
+}
+
+/// A word that is distinct from its neighbours, as for a shell.
+fn quoted(word: &str) -> Cow<'_, str> {
+    let is_plain = !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || c == '\'');
+    match is_plain {
+        true => Cow::Borrowed(word),
+        false => Cow::Owned(format!("'{}'", word.replace('\'', "'\\''"))),
     }
 }
 
@@ -239,6 +265,8 @@ impl Args {
             state: None,
             lease: None,
             identity: String::new(),
+            about: String::new(),
+            mirror: None,
             wfind_flags: None,
         }
     }
@@ -259,7 +287,7 @@ impl Args {
         let url = with_scheme(url);
         // Whether it may have a query is known at the end.
         Find::new().follow(Follow::Pages).start(&url)?;
-        self.identify(&url);
+        add_word(&mut self.identity, &url);
         self.starts.push(url.into_owned());
         Ok(())
     }
@@ -303,10 +331,8 @@ impl Args {
     }
 
     pub(super) fn identify(&mut self, word: &str) {
-        if !self.identity.is_empty() {
-            self.identity.push(' ');
-        }
-        self.identity.push_str(word);
+        add_word(&mut self.identity, word);
+        add_word(&mut self.about, &quoted(word));
     }
 
     pub(super) fn identify_option(&mut self, name: &str, value: &str) {
@@ -333,7 +359,10 @@ impl CommandLine for Args {
         let is_taken = self.expression.take(word, &mut rest)?;
         if is_taken {
             for word in &taken {
-                self.identify(&word.to_string_lossy());
+                match word.to_str() {
+                    Some(word) => self.identify(word),
+                    None => self.identify(&word.as_encoded_bytes().escape_ascii().to_string()),
+                }
             }
         }
         Ok(is_taken)

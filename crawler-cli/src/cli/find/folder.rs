@@ -125,6 +125,12 @@ impl Args {
             return wrong("--dry-run: not as CSV or as a tree".to_owned());
         }
         if is_mirror {
+            if self.may_be_empty {
+                return wrong(
+                    "--mirror: not together with --retry-unread: a mirror needs the starts of the whole search"
+                        .to_owned(),
+                );
+            }
             let needs = if folder.follow == Follow::Pages {
                 "--links page"
             } else if folder.accepts_pages {
@@ -151,7 +157,7 @@ impl Args {
         let named = |error| UsageError(format!("{option} {}: {error}", path.display()));
         self.find = opened.map_err(named)?;
         if is_mirror {
-            self.find(|find| find.mirror(folder.most_deleted.unwrap_or_default()));
+            self.mirror = Some(folder.most_deleted.unwrap_or_default());
         }
         if folder.checksums {
             self.find(Find::checksums);

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use super::checks::Checks;
 use super::disk::{Claims, Existing, PartialFileError, Root};
-use super::mirror::{Mirror, MirrorEvent, MostDeleted, Outcome, RecordError, Sighting};
+use super::mirror::{About, Mirror, MirrorEvent, MostDeleted, Outcome, RecordError, Sighting};
 use super::names::{Base, Name};
 use super::{DownloadCounts, seconds};
 use crate::find::cause::Cause;
@@ -32,6 +32,18 @@ impl Destination {
         Ok(Self {
             root: Root::look_at(path)?,
         })
+    }
+
+    /// Whether the directory is not the mirror of another search.
+    ///
+    /// # Errors
+    /// It is.
+    pub(in crate::find) fn check_mirror(
+        &self,
+        about: &About,
+        dry: bool,
+    ) -> Result<(), RecordError> {
+        Mirror::check_search(self.root.path(), about, dry)
     }
 }
 
@@ -89,9 +101,14 @@ impl Store {
     /// Makes the directory a mirror, and opens its record.
     ///
     /// # Errors
-    /// The record cannot be opened.
-    pub(in crate::find) fn mirror(&mut self, most: MostDeleted) -> Result<(), RecordError> {
-        self.mirror = Some(Mirror::open(self.to.root.path(), most, self.rules.dry)?);
+    /// The record cannot be opened, or is that of another search.
+    pub(in crate::find) fn mirror(
+        &mut self,
+        about: &About,
+        most: MostDeleted,
+    ) -> Result<(), RecordError> {
+        let folder = self.to.root.path();
+        self.mirror = Some(Mirror::open(folder, about, most, self.rules.dry)?);
         Ok(())
     }
 

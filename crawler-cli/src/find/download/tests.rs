@@ -302,7 +302,9 @@ fn a_mirror_looks_again_before_it_replaces_a_file_by_one_of_another_size() {
     let mirror = |world: &mut World| {
         world.store.mirror = None;
         world.store.claims = Claims::default();
-        let opened = world.store.mirror(MostDeleted::default());
+        let opened = world
+            .store
+            .mirror(&About::new(&[], ""), MostDeleted::default());
         opened.expect("a record");
     };
     mirror(&mut world);

@@ -13,9 +13,11 @@ use guard::judge;
 use record::{Fate, Record, Seen};
 pub(super) use record::{Known, Put};
 
+mod about;
 mod guard;
 mod record;
 
+pub(in crate::find) use about::About;
 pub(in crate::find) use guard::Outcome;
 pub use guard::{MostDeleted, Refusal};
 pub(in crate::find) use record::RecordError;
@@ -77,14 +79,24 @@ pub(in crate::find) struct Mirror {
 
 impl Mirror {
     /// Opens the record of the folder.
-    pub(super) fn open(folder: &Path, most: MostDeleted, dry: bool) -> Result<Self, RecordError> {
+    pub(super) fn open(
+        folder: &Path,
+        about: &About,
+        most: MostDeleted,
+        dry: bool,
+    ) -> Result<Self, RecordError> {
         Ok(Self {
-            record: Record::open(folder, dry)?,
+            record: Record::open(folder, about, dry)?,
             most,
             broken: None,
             deletions: Deletions::default(),
             is_settled: false,
         })
+    }
+
+    /// Whether the folder is not the mirror of another search.
+    pub(super) fn check_search(folder: &Path, about: &About, dry: bool) -> Result<(), RecordError> {
+        Record::check(folder, about, dry)
     }
 
     pub(in crate::find) fn deletions(&self) -> Deletions {

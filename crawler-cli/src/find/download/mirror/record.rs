@@ -5,16 +5,18 @@
 //! Keys are paths below the folder; see [`Root::key`](super::super::disk::Root::key).
 
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
+use tempfile::TempDir;
 
+use super::about::{About, Other, REMEDY};
 use super::guard::Census;
 use crate::crawl::file_names::RECORD;
 use crate::find::download::disk::FileMetadata;
-use crate::store::file::{FileError, FileLock};
+use crate::store::file::{FileError, FileLock, beside};
 
 /// The open record.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub(super) struct Record {
     /// The number of this run.
     run: i64,
     _lock: Option<FileLock>,
+    /// Where the copy is that a dry run reads.
+    _copy: Option<TempDir>,
 }
 
 /// Why the record of a mirror cannot be used.
@@ -38,8 +42,16 @@ enum Kind {
     Sql(rusqlite::Error),
     /// A symbolic link, or no file at all.
     NoFile,
-    /// Of a later version, or no record.
+    /// Of another version, or no record.
     Foreign,
+    OtherSearch(Box<Other>),
+}
+
+impl RecordError {
+    /// Whether the record is usable, but belongs to another search.
+    pub(in crate::find) fn is_other_search(&self) -> bool {
+        matches!(self.kind, Kind::OtherSearch(_))
+    }
 }
 
 impl fmt::Display for RecordError {
@@ -49,7 +61,8 @@ impl fmt::Display for RecordError {
             Kind::File(error) => error.fmt(f),
             Kind::Sql(error) => error.fmt(f),
             Kind::NoFile => f.write_str("not a file"),
-            Kind::Foreign => f.write_str("not the record of a mirror of this version"),
+            Kind::Foreign => write!(f, "not the record of a mirror of this version; {REMEDY}"),
+            Kind::OtherSearch(other) => other.fmt(f),
         }
     }
 }
@@ -103,40 +116,64 @@ pub(super) enum Seen {
 }
 
 impl Record {
-    /// Opens the record in this folder, and creates it if there is none. With `dry`, it is not created.
-    pub(super) fn open(folder: &Path, dry: bool) -> Result<Self, RecordError> {
-        let name = String::from_utf8_lossy(RECORD).into_owned();
-        // SQLite is to refuse symbolic links in the folder, but not those that lead to the folder.
-        let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-        let path = folder.join(name);
+    /// Opens the record in this folder, and creates it for this search if there is none. With `dry`, nothing is written
+    /// into the folder: a copy of the record is read.
+    ///
+    /// # Errors
+    /// The record cannot be used, or is that of another search.
+    pub(super) fn open(folder: &Path, about: &About, dry: bool) -> Result<Self, RecordError> {
+        let (path, exists) = place(folder)?;
         let wrong = |kind| RecordError {
             path: path.clone(),
             kind,
         };
         let sql = |error| wrong(Kind::Sql(error));
-        let exists = match fs::symlink_metadata(&path) {
-            Ok(meta) if !meta.is_file() => return Err(wrong(Kind::NoFile)),
-            Ok(_) => true,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-            Err(error) => return Err(wrong(Kind::File(error.into()))),
-        };
-        let (db, lock) = match exists || !dry {
-            true => {
-                let lock = FileLock::take(&path).map_err(|error| wrong(Kind::File(error)))?;
-                let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-                let db = Connection::open_with_flags(&path, flags).map_err(sql)?;
-                (db, Some(lock))
+        let file = |error| wrong(Kind::File(error));
+        let write = OpenFlags::SQLITE_OPEN_READ_WRITE;
+        let (mut lock, mut copy) = (None, None);
+        let db = match (exists, dry) {
+            (_, false) => {
+                lock = Some(FileLock::take(&path).map_err(file)?);
+                Connection::open_with_flags(&path, write | OpenFlags::SQLITE_OPEN_NOFOLLOW)
             }
-            false => (Connection::open_in_memory().map_err(sql)?, None),
+            (true, true) => {
+                let (folder, path) = copied(&path).map_err(file)?;
+                copy = Some(folder);
+                Connection::open_with_flags(path, write)
+            }
+            (false, true) => Connection::open_in_memory(),
         };
-        let run = prepare(&db, dry)
+        let db = db.map_err(sql)?;
+        let run = prepare(&db, about, dry)
             .map_err(sql)?
             .ok_or_else(|| wrong(Kind::Foreign))?;
+        let recorded = recorded(&db).map_err(sql)?;
+        if recorded != *about {
+            let given = about.clone();
+            return Err(wrong(Kind::OtherSearch(Box::new(Other {
+                recorded,
+                given,
+            }))));
+        }
         Ok(Self {
             db,
             run,
             _lock: lock,
+            _copy: copy,
         })
+    }
+
+    /// Whether there is a record in this folder that is that of another search.
+    ///
+    /// # Errors
+    /// There is one.
+    pub(super) fn check(folder: &Path, about: &About, dry: bool) -> Result<(), RecordError> {
+        let exists = place(folder).is_ok_and(|(_, exists)| exists);
+        match Self::open(folder, about, dry || !exists) {
+            // The search itself tells the others.
+            Err(error) if error.is_other_search() => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// What is known about the file with this key.
@@ -312,8 +349,48 @@ impl Record {
     }
 }
 
+/// The path of the record in this folder, and whether it is there.
+fn place(folder: &Path) -> Result<(PathBuf, bool), RecordError> {
+    let name = String::from_utf8_lossy(RECORD).into_owned();
+    // SQLite is to refuse symbolic links in the folder, but not those that lead to the folder.
+    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let path = folder.join(name);
+    let kind = match fs::symlink_metadata(&path) {
+        Ok(meta) if meta.is_file() => return Ok((path, true)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((path, false)),
+        Ok(_) => Kind::NoFile,
+        Err(error) => Kind::File(error.into()),
+    };
+    Err(RecordError { path, kind })
+}
+
+/// Copies a record that no process uses. What a killed process has left beside it belongs to it.
+fn copied(record: &Path) -> Result<(TempDir, PathBuf), FileError> {
+    FileLock::check(record)?;
+    let folder = tempfile::tempdir()?;
+    let copy = folder.path().join("record");
+    for end in ["", "-wal"] {
+        let from = beside(record, end);
+        if fs::symlink_metadata(&from).is_ok_and(|meta| meta.is_file()) {
+            io::copy(
+                &mut File::open(from)?,
+                &mut File::create(beside(&copy, end))?,
+            )?;
+        }
+    }
+    Ok((folder, copy))
+}
+
+/// The search of the record.
+fn recorded(db: &Connection) -> rusqlite::Result<About> {
+    db.query_row("SELECT starts, words FROM mirror", [], |row| {
+        let (starts, words) = (row.get(0)?, row.get(1)?);
+        Ok(About { starts, words })
+    })
+}
+
 /// Makes the tables. Returns the number of this run; `None` if the database is something else.
-fn prepare(db: &Connection, dry: bool) -> rusqlite::Result<Option<i64>> {
+fn prepare(db: &Connection, about: &About, dry: bool) -> rusqlite::Result<Option<i64>> {
     db.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     let version: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -325,6 +402,11 @@ fn prepare(db: &Connection, dry: bool) -> rusqlite::Result<Option<i64>> {
         VERSION => {}
         _ => return Ok(None),
     }
+    // One transaction: a process that is killed leaves a record without a search, which the next run gives it.
+    db.execute(
+        "INSERT INTO mirror SELECT 0, ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM mirror)",
+        params![about.starts, about.words],
+    )?;
     // Files that get their names after a power failure are then found again, and compared with the server's.
     db.pragma_update(None, "synchronous", "NORMAL")?;
     db.execute_batch(SEEN)?;
@@ -338,16 +420,15 @@ fn prepare(db: &Connection, dry: bool) -> rusqlite::Result<Option<i64>> {
     }))
 }
 
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 const SCHEMA: &str = "
     BEGIN;
-    CREATE TABLE mirror (run INTEGER NOT NULL);
-    INSERT INTO mirror VALUES (0);
+    CREATE TABLE mirror (run INTEGER NOT NULL, starts TEXT NOT NULL, words TEXT NOT NULL);
     CREATE TABLE file (path BLOB PRIMARY KEY, url TEXT NOT NULL, length INTEGER NOT NULL, time INTEGER NOT NULL,
         nanos INTEGER NOT NULL, old_length INTEGER, old_time INTEGER, old_nanos INTEGER, etag TEXT, date TEXT,
         run INTEGER NOT NULL) WITHOUT ROWID;
-    PRAGMA user_version = 1;
+    PRAGMA user_version = 2;
     COMMIT;
 ";
 
@@ -378,7 +459,11 @@ mod tests {
     }
 
     fn record(folder: &Path) -> Record {
-        Record::open(folder, false).expect("a record")
+        Record::open(folder, &about("http://h/"), false).expect("a record")
+    }
+
+    fn about(start: &str) -> About {
+        About::new(&[start.parse().expect("a URL")], "-name x")
     }
 
     #[test]
@@ -466,20 +551,68 @@ mod tests {
         let name = String::from_utf8_lossy(RECORD).into_owned();
         let path = folder.path().join(&name);
         fs::write(&path, "no database").expect("written");
-        assert!(Record::open(folder.path(), false).is_err());
+        let open = |dry| Record::open(folder.path(), &about("http://h/"), dry);
+        assert!(open(false).is_err() && open(true).is_err());
         fs::remove_file(&path).expect("removed");
         let elsewhere = folder.path().join("elsewhere");
         std::os::unix::fs::symlink(&elsewhere, &path).expect("a link");
-        assert!(Record::open(folder.path(), false).is_err());
+        assert!(open(false).is_err() && open(true).is_err());
         assert!(!elsewhere.exists());
     }
 
     #[test]
     fn two_processes_do_not_share_a_record_and_a_dry_run_makes_none() {
         let folder = tempfile::tempdir().expect("a folder");
-        drop(Record::open(folder.path(), true).expect("in memory"));
+        let open = |dry| Record::open(folder.path(), &about("http://h/"), dry);
+        drop(open(true).expect("in memory"));
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
         let _first = record(folder.path());
-        assert!(Record::open(folder.path(), false).is_err());
+        assert!(open(false).is_err() && open(true).is_err());
+    }
+
+    #[test]
+    fn a_record_belongs_to_one_search() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let other = about("http://other/");
+        let check = |dry| Record::check(folder.path(), &other, dry);
+        assert!(check(false).is_ok() && check(true).is_ok());
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+        drop(record(folder.path()));
+        for dry in [false, true] {
+            let error = Record::open(folder.path(), &other, dry).expect_err("another search");
+            let text = error.to_string();
+            let differs = "its start is http://h/, not http://other/; give another folder";
+            assert!(text.contains(differs), "{text}");
+            assert!(check(dry).is_err());
+        }
+        drop(record(folder.path()));
+    }
+
+    /// What a killed process has left beside the record is read with it.
+    #[test]
+    fn a_dry_run_reads_all_of_a_record_and_changes_nothing() {
+        let (first, folder) = (tempfile::tempdir(), tempfile::tempdir());
+        let (first, folder) = (first.expect("a folder"), folder.expect("a folder"));
+        let killed = record(first.path());
+        killed.put(b"x", put("http://h/x")).expect("recorded");
+        let content = || {
+            let name = String::from_utf8_lossy(RECORD).into_owned();
+            ["", "-wal"].map(|end| fs::read(beside(&folder.path().join(&name), end)).ok())
+        };
+        for entry in fs::read_dir(first.path()).expect("a folder") {
+            let name = entry.expect("an entry").file_name();
+            let to = folder.path().join(&name);
+            fs::copy(first.path().join(&name), to).expect("copied");
+        }
+        let (before, names) = (
+            content(),
+            fs::read_dir(folder.path()).expect("read").count(),
+        );
+        assert!(before[1].as_ref().is_some_and(|wal| !wal.is_empty()));
+        let dry = Record::open(folder.path(), &about("http://h/"), true).expect("a copy");
+        assert!(dry.known(b"x").expect("read").is_some());
+        drop(dry);
+        assert_eq!(content(), before);
+        assert_eq!(fs::read_dir(folder.path()).expect("read").count(), names);
     }
 }
