@@ -329,6 +329,34 @@ fn a_file_becomes_a_directory_and_a_directory_a_file() {
     assert_eq!(now.len(), 22);
 }
 
+/// Only what is in the way goes before all files are there; the rest stays if one of them fails.
+#[test]
+fn nothing_else_is_deleted_if_the_file_that_needed_room_fails() {
+    let server = server_of_twenty();
+    server.tree().put("x", "file");
+    let to = folder();
+    assert_done(&mirror(&server, to.path(), &[]));
+    {
+        let mut tree = server.tree();
+        tree.remove("x");
+        tree.remove("a/9");
+        tree.put("x/below", "now below");
+        let fails = response(404, "", "");
+        tree.instead = BTreeMap::from([("x/below".to_owned(), fails)]);
+    }
+    let why = "--mirror: 1 file in the way of another was deleted, and nothing else: 1 URL could not be read or downloaded";
+    assert_refused(&mirror(&server, to.path(), &[]), why);
+    let now = files(to.path());
+    assert!(now.contains_key("a/9") && !now.contains_key("x"), "{now:?}");
+    assert_eq!(now.len(), 20);
+    server.tree().instead.clear();
+    assert_done(&mirror(&server, to.path(), &[]));
+    let now = files(to.path());
+    assert_eq!(now["x/below"], "now below");
+    assert_eq!(now.len(), 20);
+    assert!(!now.contains_key("a/9"));
+}
+
 // ---- guards
 
 /// The server loses everything, in several ways.

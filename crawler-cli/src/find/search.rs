@@ -1,7 +1,7 @@
 //! Searches all hosts concurrently: creates the hosts, lets the scheduler drive them, passes findings of one host to
 //! others, and saves the progress.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -311,36 +311,48 @@ impl Search<'_, '_> {
 
     /// Whether the search is done, also with what a mirror deletes at the end. Files that waited for that then go on.
     fn is_over(&mut self) -> bool {
-        if !self.is_done() {
-            return false;
+        while self.is_done() {
+            if !self.settle() {
+                return true;
+            }
         }
-        self.settle();
-        self.is_done()
+        false
     }
 
-    /// Deletes what is gone on the servers, if the downloads are a mirror.
-    fn settle(&mut self) {
+    /// Deletes what is gone on the servers, if the downloads are a mirror: first what is in the way of files, and the rest
+    /// after those. Returns whether something was left to decide.
+    fn settle(&mut self) -> bool {
         let run = &mut self.shared.run;
         let Some(files) = &mut self.shared.files else {
-            return;
+            return false;
         };
         if !files.store.is_unsettled() || run.ending() == Ending::Stopped {
-            return;
+            return false;
         }
         note(files, run);
         let hosts = self.scheduler.hosts();
         // What is in the way of files may be deleted now; a later run takes those that were given up for it.
-        let crowded: u64 = hosts.works().map(|host| host.downloads.crowded()).sum();
+        let blocked = hosts
+            .works()
+            .flat_map(|host| host.downloads.blocked(&files.store));
+        let waiting: BTreeSet<Vec<u8>> = blocked.collect();
+        let crowded: u64 = match waiting.is_empty() {
+            true => 0,
+            false => hosts.works().map(|host| host.downloads.crowded()).sum(),
+        };
         let unread = counts(hosts).unread.saturating_sub(crowded);
         let outcome = Outcome {
             ending: run.ending(),
             unread: unread + run.events.summary.failed,
             record: None,
         };
-        files.store.settle(outcome, &mut |event| run.tell(event));
+        files
+            .store
+            .settle(outcome, &waiting, &mut |event| run.tell(event));
         for (_, host) in hosts.works_mut() {
             host.downloads.unblock();
         }
+        true
     }
 
     /// After `-quit`, the downloads that were found before still complete.

@@ -83,7 +83,15 @@ impl Downloads {
         }
     }
 
-    /// It is decided what is deleted: the files that waited for it go on.
+    /// The keys of the files that wait for deletions.
+    pub(in crate::find) fn blocked(&self, store: &Store) -> impl Iterator<Item = Vec<u8>> {
+        let root = &store.to.root;
+        self.blocked
+            .iter()
+            .map(|task| root.key(task.name.segments()))
+    }
+
+    /// What was in the way of files is deleted, or stays: the files that waited for it go on.
     pub(in crate::find) fn unblock(&mut self) {
         for task in std::mem::take(&mut self.blocked) {
             self.queue.push_next(task);

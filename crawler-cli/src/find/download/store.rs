@@ -1,6 +1,7 @@
 //! What the downloads of all hosts share: the directory, its rules, the names that are taken, and what is known about the
 //! files of a mirror and about checksums.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::time::SystemTime;
@@ -134,14 +135,16 @@ impl Store {
             .is_some_and(|mirror| !mirror.is_settled())
     }
 
-    /// Deletes what is gone on the server, at the end of a run with this outcome.
+    /// Deletes what is gone on the server, at the end of a run with this outcome. While files wait, whose keys are given,
+    /// only what is in their way.
     pub(in crate::find) fn settle(
         &mut self,
         outcome: Outcome,
+        waiting: &BTreeSet<Vec<u8>>,
         tell: &mut dyn FnMut(MirrorEvent<'_>),
     ) {
         if let Some(mirror) = &mut self.mirror {
-            mirror.settle(&self.to.root, outcome, self.rules.dry, tell);
+            mirror.settle(&self.to.root, outcome, waiting, self.rules.dry, tell);
         }
     }
 

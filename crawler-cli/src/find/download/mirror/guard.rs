@@ -103,20 +103,43 @@ pub enum Refusal {
     },
     /// The record of the mirror could not be read or written.
     Record(String),
+    /// Before that became clear, so many files were deleted that were in the way of other ones, and nothing else.
+    Late(u64, Box<Refusal>),
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("nothing was deleted: ")?;
         match self {
-            Self::Unread(1) => f.write_str("1 URL could not be read or downloaded"),
-            Self::Unread(unread) => write!(f, "{unread} URLs could not be read or downloaded"),
-            Self::Interrupted => f.write_str("the search ended early"),
-            Self::TooMany { gone, known, most } => write!(
+            Self::Late(1, why) => write!(
+                f,
+                "1 file in the way of another was deleted, and nothing else: {}",
+                Why(why)
+            ),
+            Self::Late(files, why) => write!(
+                f,
+                "{files} files in the way of others were deleted, and nothing else: {}",
+                Why(why)
+            ),
+            why => write!(f, "nothing was deleted: {}", Why(why)),
+        }
+    }
+}
+
+/// The reason alone.
+struct Why<'a>(&'a Refusal);
+
+impl fmt::Display for Why<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Refusal::Unread(1) => f.write_str("1 URL could not be read or downloaded"),
+            Refusal::Unread(unread) => write!(f, "{unread} URLs could not be read or downloaded"),
+            Refusal::Interrupted => f.write_str("the search ended early"),
+            Refusal::TooMany { gone, known, most } => write!(
                 f,
                 "{gone} of {known} known files are gone on the server, more than --max-delete {most} allows"
             ),
-            Self::Record(error) => write!(f, "the record of the mirror cannot be used: {error}"),
+            Refusal::Record(error) => write!(f, "the record of the mirror cannot be used: {error}"),
+            Refusal::Late(_, why) => Why(why).fmt(f),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! A file is gone if the listing of its directory was read in this run and does not have it, or if its directory is gone.
 //! So nothing is deleted below a directory that was left out, or outside the starts of the search.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
@@ -73,8 +74,18 @@ pub(in crate::find) struct Mirror {
     /// Why the record could not be written or read.
     broken: Option<String>,
     deletions: Deletions,
-    /// Whether it is decided what is deleted.
-    is_settled: bool,
+    stage: Stage,
+}
+
+/// How far the deletions are.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Stage {
+    /// Nothing is deleted yet.
+    Open,
+    /// So many files were deleted that were in the way of other ones, which are downloaded now.
+    Cleared(u64),
+    /// It is decided what is deleted.
+    Settled,
 }
 
 impl Mirror {
@@ -90,7 +101,7 @@ impl Mirror {
             most,
             broken: None,
             deletions: Deletions::default(),
-            is_settled: false,
+            stage: Stage::Open,
         })
     }
 
@@ -104,7 +115,7 @@ impl Mirror {
     }
 
     pub(in crate::find) fn is_settled(&self) -> bool {
-        self.is_settled
+        self.stage == Stage::Settled
     }
 
     /// Notes what was seen of the server.
@@ -150,7 +161,7 @@ impl Mirror {
     /// Whether a file has to wait until it is decided what is deleted, because a file or directory of an earlier run is in
     /// its way: the server has one in place of the other now.
     pub(super) fn is_blocked(&mut self, root: &Root, name: &Name) -> bool {
-        if self.is_settled {
+        if self.stage != Stage::Open {
             return false;
         }
         let directory = root.key(name.segments());
@@ -165,34 +176,51 @@ impl Mirror {
         })
     }
 
-    /// Decides what is deleted, and deletes it; in a dry run, only tells.
+    /// Decides what is deleted, and deletes it; in a dry run, only tells. While files wait, whose keys are given, only what
+    /// is in their way is deleted, and the rest after them: then it is certain that the run is complete.
     pub(in crate::find) fn settle(
         &mut self,
         root: &Root,
         mut outcome: Outcome,
+        waiting: &BTreeSet<Vec<u8>>,
         dry: bool,
         tell: &mut dyn FnMut(MirrorEvent<'_>),
     ) {
-        self.is_settled = true;
+        let cleared = match self.stage {
+            Stage::Cleared(cleared) => cleared,
+            _ => 0,
+        };
+        self.stage = Stage::Settled;
         let counted = self.record.census();
-        let census = self.check(counted).unwrap_or_default();
+        let mut census = self.check(counted).unwrap_or_default();
+        let left = census.gone;
+        census.gone += cleared;
+        census.known += cleared;
         outcome.record = self.broken.clone();
         if let Err(refusal) = judge(&outcome, census, self.most) {
             // What is gone is not known if a listing was not read.
             let is_open = matches!(refusal, Refusal::Unread(_)) && self.has_files();
             let is_broken = outcome.record.is_some();
             if census.gone > 0 || is_open || is_broken {
-                self.deletions.refused = census.gone.max(u64::from(is_broken));
+                self.deletions.refused += left.max(u64::from(is_broken));
+                let refusal = match cleared {
+                    0 => refusal,
+                    _ => Refusal::Late(cleared, Box::new(refusal)),
+                };
                 tell(MirrorEvent::Refused(&refusal));
             }
             return;
         }
-        if census.gone > 0 {
-            let swept = self.sweep(root, dry, tell);
+        let before = self.deletions.deleted;
+        if left > 0 {
+            let swept = self.sweep(root, waiting, dry, tell);
             if let Err(error) = swept {
                 self.deletions.refused += 1;
                 tell(MirrorEvent::Refused(&Refusal::Record(error.to_string())));
             }
+        }
+        if !waiting.is_empty() {
+            self.stage = Stage::Cleared(self.deletions.deleted - before);
         }
     }
 
@@ -203,15 +231,17 @@ impl Mirror {
             .is_some_and(|some| some.iter().any(|(_, is_old)| *is_old))
     }
 
+    /// Deletes what is gone; if files wait, only what is in their way.
     fn sweep(
         &mut self,
         root: &Root,
+        waiting: &BTreeSet<Vec<u8>>,
         dry: bool,
         tell: &mut dyn FnMut(MirrorEvent<'_>),
     ) -> rusqlite::Result<()> {
         let (record, deletions) = (&self.record, &mut self.deletions);
         record.each(|key, fate, _| {
-            if fate != Fate::Gone {
+            if fate != Fate::Gone || !(waiting.is_empty() || is_in_way(key, waiting)) {
                 return Ok(());
             }
             let name = Name::of_key(key);
@@ -261,5 +291,41 @@ impl Mirror {
             self.broken.get_or_insert_with(|| error.to_string());
         }
         done.map_err(io::Error::other)
+    }
+}
+
+/// Whether a file is where a waiting one needs a directory, or below the place of a waiting one.
+fn is_in_way(key: &[u8], waiting: &BTreeSet<Vec<u8>>) -> bool {
+    let below = [key, b"/"].concat();
+    let first = waiting.range(below.clone()..).next();
+    let slashes = key.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+    first.is_some_and(|first| first.starts_with(&below))
+        || slashes
+            .into_iter()
+            .any(|(at, _)| waiting.contains(&key[..at]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_shares_the_path_is_in_the_way() {
+        let waiting = BTreeSet::from([b"a/x/new".to_vec(), b"b".to_vec()]);
+        for (key, expected) in [
+            ("a", true),
+            ("a/x", true),
+            ("a/x/new", false),
+            ("a/x/old", false),
+            ("a/", false),
+            ("a.", false),
+            ("b", false),
+            ("b/c", true),
+            ("b/c/d", true),
+            ("b.c", false),
+            ("bc/d", false),
+        ] {
+            assert_eq!(is_in_way(key.as_bytes(), &waiting), expected, "{key}");
+        }
     }
 }
