@@ -127,8 +127,10 @@ fn observe(spans: &mut HashMap<CallId, Span>, event: &ObserverEvent<'_>) {
         }
         ObserverEvent::Ended { call, error, .. } => {
             if let (Some(span), Some(error)) = (spans.remove(&call), error) {
-                span.record("error", display(error));
-                debug!(parent: &span, %error, phase = %error.phase(), "failed");
+                // The span has the URL.
+                let what = error.what();
+                span.record("error", display(&what));
+                debug!(parent: &span, error = %what, phase = %error.phase(), "failed");
             }
         }
     }

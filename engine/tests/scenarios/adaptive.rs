@@ -128,7 +128,7 @@ fn a_call_beyond_the_usual_latency_fails() {
     assert_eq!(took, 5_000 * MS);
     assert_eq!(
         error.to_string(),
-        "waiting for the first byte timed out (adaptive first-byte limit)"
+        "10.0.0.1: waiting for the first byte timed out (adaptive first-byte limit)"
     );
     learn(&mut client);
     let (error, took) = cut_off(&mut client, &net, &server);
