@@ -488,7 +488,7 @@ impl Find {
     }
 
     /// Only tells what a [download](Self::download) into this directory would do, in
-    /// [`MirrorEvent`](download::MirrorEvent)s. The directory may not exist.
+    /// [`MirrorEvent`]s. The directory may not exist.
     ///
     /// # Errors
     /// The directory cannot be opened.
