@@ -145,11 +145,11 @@ fn ended(run: &mut Run, done: &Completion, since: Instant, now: Instant) {
     }
 }
 
-/// The kind of the error, with the cause from the system.
+/// The kind of the error, with the cause from the system. Without the URL: a run may have many.
 fn kind(error: &courser::Error) -> String {
     match error.source() {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
+        Some(source) => format!("{}: {source}", error.what()),
+        None => error.what().to_string(),
     }
 }
 
