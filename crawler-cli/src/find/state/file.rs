@@ -43,20 +43,24 @@ pub(super) fn open(path: &Path, identity: &str) -> Result<(Connection, Kept), St
     db.busy_timeout(Duration::ZERO).map_err(sql)?;
     db.pragma_update(None, "locking_mode", "EXCLUSIVE")
         .map_err(sql)?;
+    let version: i64 = db
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(sql)?;
+    let query = "SELECT count(*), count(*) FILTER (WHERE name = 'search') FROM sqlite_schema";
+    let (tables, own): (i64, i64) = db
+        .query_row(query, [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .map_err(sql)?;
+    // Nothing is written into a file of somebody else.
+    let is_new = version == 0 && tables == 0;
+    if !is_new && (version != VERSION || own == 0) {
+        return Err(wrong(Kind::Foreign));
+    }
     db.pragma_update(None, "journal_mode", "WAL").map_err(sql)?;
     // A power failure may lose the last transactions; the work is then repeated, without harm.
     db.pragma_update(None, "synchronous", "NORMAL")
         .map_err(sql)?;
-    let version: i64 = db
-        .pragma_query_value(None, "user_version", |row| row.get(0))
-        .map_err(sql)?;
-    let tables: i64 = db
-        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-        .map_err(sql)?;
-    match version {
-        0 if tables == 0 => db.execute_batch(SCHEMA).map_err(sql)?,
-        VERSION => {}
-        _ => return Err(wrong(Kind::Foreign)),
+    if is_new {
+        db.execute_batch(SCHEMA).map_err(sql)?;
     }
     let stored: Option<String> = db
         .query_row("SELECT identity FROM search", [], |row| row.get(0))
