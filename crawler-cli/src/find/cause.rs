@@ -64,6 +64,8 @@ pub enum Cause {
     NoLocation,
     /// A redirect to the URL itself.
     RedirectLoop,
+    /// A redirect to this directory above the URL, which does not have what the URL should have.
+    RedirectUp(String),
     /// More redirects in a row than this.
     TooManyRedirects(u32),
     /// Deeper below the start than this.
@@ -164,6 +166,7 @@ impl Cause {
             Self::Elsewhere(_)
             | Self::NoLocation
             | Self::RedirectLoop
+            | Self::RedirectUp(_)
             | Self::TooManyRedirects(_) => Class::Redirect,
             Self::Nameless(_)
             | Self::LeftOut(_)
@@ -262,6 +265,7 @@ impl fmt::Display for Cause {
             }
             Self::NoLocation => f.write_str("redirects without a usable Location"),
             Self::RedirectLoop => f.write_str("redirects to itself"),
+            Self::RedirectUp(to) => write!(f, "redirects to {to}, a directory above it"),
             Self::TooManyRedirects(limit) => write!(f, "more than {limit} redirects in a row"),
             Self::TooDeep(limit) => write!(f, "not read: deeper than {limit} below the start"),
             Self::Loop(limit) => write!(

@@ -209,8 +209,12 @@ impl HostCrawl {
         if !target.ends_with('/') {
             return Err(Cause::Elsewhere(to.into()));
         }
-        if canonical == path::canonical(&task.target) {
+        let from = path::canonical(&task.target);
+        if canonical == from {
             return Err(Cause::RedirectLoop);
+        }
+        if task.kind == TaskKind::Directory && from.starts_with(&canonical) {
+            return Err(Cause::RedirectUp(to.into()));
         }
         Ok(target)
     }

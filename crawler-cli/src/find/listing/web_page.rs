@@ -1,8 +1,9 @@
 //! Whether a page of an unknown server lists a directory. A login form, the challenge of a bot filter, or an `index.html`
 //! that hides its directory have links, too, or none: to take one for a listing would be to lose the directory.
 //!
-//! A listing says so in its title or a heading, links to the directory above, shows times or sizes of entries, or most of
-//! its links are entries under their own names.
+//! A listing names its directory in its title or a heading, links to the directory above, shows times or sizes of entries,
+//! or most of its links are entries under their own names. A page that asks for a password, has frames or leads elsewhere
+//! is a listing only if it has entries, whatever its title says.
 
 use std::fmt;
 
@@ -74,6 +75,8 @@ pub(super) fn doubt(body: &[u8], page: &Url, has_columns: bool) -> Option<WebPag
 #[derive(Debug)]
 pub(super) struct Signs {
     page: Url,
+    /// The name of the directory in lower case; that of the root is `/`.
+    name: String,
     /// The path of the directory above the page.
     above: Option<String>,
     element: Element,
@@ -82,6 +85,8 @@ pub(super) struct Signs {
     title: Vec<u8>,
     /// The title or a heading has the words of a listing.
     has_words: bool,
+    /// It also has the name of the directory.
+    has_name: bool,
     has_parent: bool,
     /// The reference of the anchor that is being read.
     anchor: Option<Vec<u8>>,
@@ -98,6 +103,8 @@ pub(super) struct Signs {
     has_text: bool,
     /// Links to other places than the page itself and the directory above.
     links: usize,
+    /// Those of them that lead to entries.
+    children: usize,
     /// Those of them that are entries under their own names.
     named: usize,
 }
@@ -123,13 +130,22 @@ impl Signs {
     pub(super) fn new(page: &Url) -> Self {
         let path = page.path().trim_end_matches('/');
         let above = path.rfind('/').map(|at| path[..=at].to_owned());
+        let name = match path.rsplit('/').next() {
+            None | Some("") => "/".to_owned(),
+            Some(segment) => {
+                let name = percent_decode_str(segment).decode_utf8_lossy();
+                name.to_ascii_lowercase()
+            }
+        };
         Self {
             page: page.clone(),
+            name,
             above,
             element: Element::Body,
             text: Vec::new(),
             title: Vec::new(),
             has_words: false,
+            has_name: false,
             has_parent: false,
             anchor: None,
             tag: Tag::Other,
@@ -141,6 +157,7 @@ impl Signs {
             has_script: false,
             has_text: false,
             links: 0,
+            children: 0,
             named: 0,
         }
     }
@@ -154,7 +171,12 @@ impl Signs {
 
     pub(super) fn is_listing(&self) -> bool {
         let is_mostly_entries = self.named > 0 && self.named * 2 >= self.links;
-        self.has_words || self.has_parent || is_mostly_entries
+        let is_something_else = self.asks_password || self.has_frames || self.refresh.is_some();
+        let has_signs = match self.children {
+            0 => !is_something_else && (self.has_name || self.has_parent),
+            _ => self.has_words || self.has_parent,
+        };
+        has_signs || is_mostly_entries
     }
 
     /// What the page is. `body`: where scripts are searched for what leads elsewhere.
@@ -193,8 +215,14 @@ impl Signs {
         let text = std::mem::take(&mut self.text);
         if matches!(self.element, Element::Title | Element::Heading) {
             let lower = text.to_ascii_lowercase();
-            let has = |words: &&str| memmem::find(&lower, words.as_bytes()).is_some();
-            self.has_words |= WORDS.iter().any(has);
+            let after = |words: &&str| {
+                let at = memmem::find(&lower, words.as_bytes())?;
+                Some(&lower[at + words.len()..])
+            };
+            for rest in WORDS.iter().filter_map(after) {
+                self.has_words = true;
+                self.has_name |= memmem::find(rest, self.name.as_bytes()).is_some();
+            }
         }
         if self.element == Element::Title && self.title.is_empty() {
             self.title = text;
@@ -232,6 +260,7 @@ impl Signs {
         let is_child = target.host() == self.page.host()
             && path::canonical(parent) == path::canonical(self.page.path());
         if is_child && !segment.is_empty() {
+            self.children += 1;
             let name = percent_decode_str(segment).decode_utf8_lossy();
             self.named += usize::from(is_name(text, &name));
         }
@@ -385,6 +414,9 @@ mod tests {
             "<a href='/pub/dir/a%20b.txt'>a b.txt</a> <a href='?C=N;O=D'>Name</a> <a href='#top'>top</a>",
             "<a href='a-very-long-name.tar.gz'>a-very-long-na..&gt;</a>",
             "<a href='a'><img src=i.png>a</a><a href='https://other.example/'>Powered by</a>",
+            "<h1>Index of our mirror</h1><a href='a'>The first</a><a href=/>Home</a><a href=/x>X</a>",
+            "<title>Index of /PUB/Dir</title><form><input name=search></form>",
+            "<a href=../>..</a><a href=a>a</a><form><input type=password></form>",
         ] {
             assert_eq!(doubted(body), None, "{body}");
         }
@@ -420,6 +452,18 @@ mod tests {
             (
                 "<meta name=description content='a; b'><p>Hello",
                 "a web page",
+            ),
+            (
+                "<title>Index of /pub/dir/</title><a href='../'>..</a><form><input type=password></form>",
+                "a page that asks for a password, titled \"Index of /pub/dir/\"",
+            ),
+            (
+                "<h1>Index of /pub/dir/</h1><meta http-equiv=refresh content='1;url=/login'>",
+                "a page that leads to /login by meta refresh",
+            ),
+            (
+                "<title>Directory of services</title><p>Out of order",
+                "a web page, titled \"Directory of services\"",
             ),
             (link, "a web page"),
             (
