@@ -160,6 +160,55 @@ fn files_that_are_as_listed_are_not_asked_for() {
 }
 
 /// Also if the server ignores the validators, nothing is fetched twice.
+/// A server without validators: only its listing shows that a file was changed.
+#[test]
+fn a_file_that_the_listing_shows_as_newer_is_fetched_again() {
+    let listing = |year: u32| {
+        let row = format!("<a href=\"x\">x</a>     01-Mar-{year} 12:00     1\r\n");
+        let body = format!(
+            "<html><h1>Index of /</h1><hr><pre><a href=\"../\">../</a>\r\n{row}</pre><hr></body></html>\r\n"
+        );
+        response(200, "Content-Type: text/html\r\n", body)
+    };
+    let server = TreeServer::start(&[]);
+    let to = folder();
+    let instead = |year, content: &str| {
+        let file = response(200, "", content);
+        server.tree().instead =
+            BTreeMap::from([(String::new(), listing(year)), ("x".to_owned(), file)]);
+    };
+    instead(2020, "1");
+    assert_done(&mirror(&server, to.path(), &[]));
+    // The time of the existing file is that of its download.
+    instead(2021, "2");
+    assert_done(&mirror(&server, to.path(), &[]));
+    assert_eq!(files(to.path())["x"], "1");
+    instead(2098, "2");
+    assert_done(&mirror(&server, to.path(), &[]));
+    assert_eq!(files(to.path())["x"], "2");
+}
+
+/// A cache that has lost the change of a file answers 304.
+#[test]
+fn a_wrong_304_does_not_hide_that_the_listing_has_another_size() {
+    let server = TreeServer::start(&["x"]);
+    server.tree().sizes = true;
+    let to = folder();
+    assert_done(&mirror(&server, to.path(), &[]));
+    server.tree().put("x", "longer");
+    let script = &server.script;
+    let seen = server.seen();
+    server.tree().lies = true;
+    assert_done(&mirror(&server, to.path(), &[]));
+    assert_eq!(files(to.path())["x"], "longer");
+    let requests = script.requests().split_off(seen);
+    let of_file = requests.iter().filter(|line| line.ends_with(" /x"));
+    let methods: Vec<_> = of_file.map(|line| line.split(' ').next()).collect();
+    // The first shows the time zone of the listing.
+    let expected = ["HEAD", "GET", "HEAD", "GET"].map(Some);
+    assert_eq!(methods, expected);
+}
+
 #[test]
 fn a_server_that_does_not_compare_is_compared_by_its_validators() {
     let server = server_of_twenty();
@@ -388,6 +437,17 @@ fn a_server_that_suddenly_lists_less_empties_no_mirror() {
             html(login),
             "nothing was deleted: 1 URL could not be read",
         ),
+        // A title says what the writer of the page wants.
+        (
+            "b/",
+            html(&format!("<title>Index of /b/</title>{login}")),
+            "a page that asks for a password, titled \"Index of /b/\"",
+        ),
+        (
+            "b/",
+            response(302, "Location: /\r\n", ""),
+            "/, a directory above it",
+        ),
         ("b/", response(503, "", ""), "the server answered 503"),
         ("b/", response(404, "", ""), "the server answered 404"),
         ("b/", response(304, "", ""), "the server answered 304"),
@@ -398,9 +458,18 @@ fn a_server_that_suddenly_lists_less_empties_no_mirror() {
             fs::remove_file(to.path().join("b/0")).expect("it is there");
         }
         server.tree().instead = BTreeMap::from([(path.to_owned(), bytes)]);
+        // Pages that are no listings are not a question of numbers.
+        let most = match why.contains("known files") {
+            true => "10%",
+            false => "100%",
+        };
         // Something that is gone in any case.
         server.tree().remove("a/9");
-        let output = mirror(&server, to.path(), &["--patience", "1"]);
+        let output = mirror(
+            &server,
+            to.path(),
+            &["--patience", "1", "--max-delete", most],
+        );
         server.tree().put("a/9", "a/9");
         let stderr = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{path} {stderr}");
@@ -589,7 +658,7 @@ fn without_its_list_a_file_is_not_taken() {
             .instead
             .insert("a/SHA256SUMS".to_owned(), answer);
         let output = mirror(&server, to.path(), &["--checksums", "-name", "[xyz]"]);
-        assert_refused(&output, "its checksum in ");
+        assert_refused(&output, "its checksum could not be read in ");
         assert_eq!(names(to.path()), ["b/z"]);
     }
 }
@@ -740,6 +809,10 @@ fn combinations_that_mean_nothing_are_refused() {
         (
             &["--mirror", dir, "--retry-unread", "/dev/null"],
             "--mirror: not together with --retry-unread",
+        ),
+        (
+            &["--download", dir, "--retry-unread", "/dev/null"],
+            "--download: not together with --retry-unread",
         ),
         (&["--mirror", "/dev/null/x"], "--mirror /dev/null/x: "),
     ] {

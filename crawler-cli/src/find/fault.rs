@@ -86,7 +86,7 @@ impl fmt::Display for Fault {
             Self::Unchecked(list) => {
                 write!(
                     f,
-                    "not downloaded: its checksum in {list} could not be read"
+                    "not downloaded: its checksum could not be read in {list}"
                 )
             }
             Self::Outside(url, why) => write!(f, "redirects to {url}, which is {why}"),

@@ -124,13 +124,12 @@ impl Args {
         if folder.is_dry && matches!(self.output.format, Format::Csv | Format::Tree) {
             return wrong("--dry-run: not as CSV or as a tree".to_owned());
         }
+        if let (Some((option, _)), true) = (&folder.path, self.may_be_empty) {
+            return wrong(format!(
+                "{option}: not together with --retry-unread: the names of files depend on the starts of the whole search; the same command as before downloads what is missing"
+            ));
+        }
         if is_mirror {
-            if self.may_be_empty {
-                return wrong(
-                    "--mirror: not together with --retry-unread: a mirror needs the starts of the whole search"
-                        .to_owned(),
-                );
-            }
             let needs = if folder.follow == Follow::Pages {
                 "--links page"
             } else if folder.accepts_pages {

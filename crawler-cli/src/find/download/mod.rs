@@ -135,6 +135,12 @@ impl Wanted {
             modified: found.modified,
         }
     }
+
+    /// Whether the listing shows for certain that the server's file was changed after the existing one was written.
+    fn is_newer_than(&self, existing: FileMetadata) -> bool {
+        let modified = self.modified;
+        modified.is_some_and(|time| time.lo > existing.modified)
+    }
 }
 
 /// The download of one file.
@@ -192,6 +198,17 @@ impl Task {
     fn url(&self) -> &str {
         let location = self.location.as_ref();
         location.map_or(&self.wanted.url, Url::as_str)
+    }
+
+    /// What is known about the existing file, if that has not the size in the listing: then it has changed, or one of both
+    /// is wrong.
+    fn doubted(&mut self) -> Option<&mut Known> {
+        let Step::Compare(existing) = self.step else {
+            return None;
+        };
+        let size = self.wanted.size?;
+        let known = self.known.as_deref_mut();
+        known.filter(|_| !size.contains(existing.length))
     }
 
     /// Whether redirects led to another host.
@@ -540,6 +557,12 @@ impl Downloads {
             Answer::Body { length, .. } if flight.asked == Asked::Head => {
                 self.compare(flight.task, head, length, store, visitor);
             }
+            Answer::Same if let Some(known) = flight.task.doubted() => {
+                // The listing shows another size: the file is compared without validators.
+                (known.etag, known.date) = (None, None);
+                let step = flight.task.step;
+                self.again(step, flight.task);
+            }
             Answer::Same => self.unchanged(&flight.task, store, visitor),
             Answer::Body { length, .. } if place::is_known(&flight, head, length) => {
                 self.unchanged(&flight.task, store, visitor);
@@ -726,7 +749,10 @@ impl Downloads {
         };
         let modified = head.modified().and_then(seconds);
         let same_length = length.is_none_or(|length| length == metadata.length);
-        let same_time = modified.is_none_or(|modified| modified == metadata.modified);
+        let same_time = match modified {
+            Some(modified) => modified == metadata.modified,
+            None => !task.wanted.is_newer_than(metadata),
+        };
         // Without length and time, the files cannot be compared.
         let is_told = length.is_some() || modified.is_some();
         if same_length && same_time && is_told {
@@ -958,7 +984,10 @@ fn prepare(task: &mut Task, store: &mut Store) -> Result<Prepared, Cause> {
         match store.checks.look_up(&task.wanted.url) {
             Lookup::Known(sum) => task.sum = Some(sum),
             Lookup::Ask(list) => return Ok(Prepared::Needs(list)),
-            Lookup::Unread(list) => return Err(Cause::Download(Fault::Unchecked(list))),
+            Lookup::Unread(list) => {
+                let fault = Fault::Unchecked(format!("{list} (it has no SHA-256)"));
+                return Err(Cause::Download(fault));
+            }
         }
     }
     if asked == Asked::IfChanged || task.step == Step::FetchWhole {

@@ -41,6 +41,8 @@ pub(super) struct Sums {
     by_name: HashMap<Vec<u8>, Sum>,
     /// The only checksum of a list that names no file.
     bare: Option<Sum>,
+    /// The list has checksums of files in other directories.
+    has_others: bool,
 }
 
 /// Which files a list with some name is about.
@@ -74,13 +76,14 @@ impl Sums {
     /// comes twice keeps its first checksum.
     pub(super) fn parse(text: &[u8]) -> Self {
         let mut sums = Self::default();
+        let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
         for line in text.split(|&byte| byte == b'\n').take(MOST_LINES) {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             match named(line) {
                 Some((name, sum)) if is_here(&name) => {
                     sums.by_name.entry(name).or_insert(sum);
                 }
-                Some(_) => {}
+                Some(_) => sums.has_others = true,
                 None => {
                     if let Some(sum) = parse_sum(line.trim_ascii()) {
                         sums.bare.get_or_insert(sum);
@@ -101,8 +104,9 @@ impl Sums {
         named.or(bare)
     }
 
+    /// Whether the text has no checksum at all, and is no list.
     pub(super) fn is_empty(&self) -> bool {
-        self.by_name.is_empty() && self.bare.is_none()
+        self.by_name.is_empty() && self.bare.is_none() && !self.has_others
     }
 
     pub(super) fn len(&self) -> usize {
@@ -240,6 +244,8 @@ mod tests {
             assert_eq!(of(&line, name).as_deref(), Some(A), "{line}");
             let wrapped = format!("-----BEGIN PGP SIGNED MESSAGE-----\n# x\n\n{line}\n--\n");
             assert_eq!(of(&wrapped, name).as_deref(), Some(A), "{line}");
+            let marked = format!("\u{feff}{line}");
+            assert_eq!(of(&marked, name).as_deref(), Some(A), "{line}");
         }
     }
 
@@ -261,6 +267,8 @@ mod tests {
             assert_eq!(of(&line, "x"), None, "{line}");
         }
         assert_eq!(of(&format!("{A}  x\n{B}  x"), "x").as_deref(), Some(A));
+        let is_empty = |text: &str| Sums::parse(text.as_bytes()).is_empty();
+        assert!(is_empty("<html>not found</html>") && !is_empty(&format!("{A}  a/x")));
     }
 
     #[test]
