@@ -2,7 +2,7 @@
 //! exact bytes.
 
 use std::ffi::OsStr;
-use std::io::{Read, Write};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -1009,6 +1009,28 @@ fn temporary_failures_are_retried() {
     assert_eq!((done.code(), done.stdout()), (0, "hello".into()));
     assert!(done.stderr().starts_with("Warning: "), "{}", done.stderr());
     assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn an_endless_retry_after_is_not_waited_for() {
+    let busy = "HTTP/1.1 503 Busy\r\nRetry-After: 99999999\r\nContent-Length: 4\r\n\r\nbusy";
+    let once = || Server::start([vec![Take, Send(busy.into())]]);
+    let server = once();
+    let args = ["--retry", "2", "--retry-max-time", "5"];
+    let done = run(&args, &[&server.url("/")]);
+    assert_eq!((done.code(), done.stdout()), (0, "busy".into()));
+    let why = "no retry: the server asks for 99999999 s, which end after --retry-max-time";
+    assert!(done.stderr().contains(why), "{}", done.stderr());
+
+    let server = once();
+    let mut child = spawn(&["--retry", "2"], &[&server.url("/")]);
+    let mut warning = String::new();
+    let stderr = child.stderr.take().unwrap();
+    BufReader::new(stderr).read_line(&mut warning).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let why = "again in 21600 s, although the server asks for 99999999 s, 1 retries left";
+    assert!(warning.contains(why), "{warning}");
 }
 
 #[test]

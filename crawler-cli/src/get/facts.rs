@@ -7,7 +7,7 @@ use courser::proto::{ProxyFault, Scheme};
 use courser::{Address, Error, ErrorKind, Phase, Report, Response, Version};
 use url::Url;
 
-use super::exit::{Exit, verify_result};
+use super::exit::{Exit, Failure, verify_result};
 use super::link::Observed;
 use super::redirect::Hop;
 use super::target::without_credentials;
@@ -82,6 +82,12 @@ impl Facts {
         let mut headers = self.headers.iter();
         let (_, value) = headers.find(|(n, _)| n.eq_ignore_ascii_case(name))?;
         Some(value)
+    }
+
+    /// How the transfer failed.
+    pub(super) fn note_failure(&mut self, failure: &Failure) {
+        self.exit = failure.exit;
+        self.error = Some(failure.to_string());
     }
 
     /// Bytes per second over the whole transfer.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::args::SpeedArgs;
@@ -153,12 +154,7 @@ impl Progress {
             return Ok(());
         };
         self.next = Some((next + self.interval()).max(now));
-        if let View::Joint(stop) = &self.view
-            && stop.load(Ordering::Relaxed)
-        {
-            let cause = "aborted because another transfer failed";
-            return Err(Failure::new(Exit::Aborted, "transfer", cause));
-        }
+        self.check_stop()?;
         let last = self.past.back().map_or(now, |(at, _)| *at);
         if now.duration_since(last) >= SECOND {
             self.past.push_back((now, self.counts.moved()));
@@ -180,6 +176,31 @@ impl Progress {
         let outcome = self.tick(now);
         self.slow = rule;
         outcome
+    }
+
+    /// Waits before another attempt.
+    ///
+    /// # Errors
+    /// The transfer is to end because another one failed.
+    pub(super) fn pause(&self, time: Duration) -> Result<(), Failure> {
+        let mut left = time;
+        while !left.is_zero() {
+            self.check_stop()?;
+            let step = left.min(self.interval());
+            thread::sleep(step);
+            left -= step;
+        }
+        Ok(())
+    }
+
+    fn check_stop(&self) -> Result<(), Failure> {
+        match &self.view {
+            View::Joint(stop) if stop.load(Ordering::Relaxed) => {
+                let cause = "aborted because another transfer failed";
+                Err(Failure::new(Exit::Aborted, "transfer", cause))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The request and its response are over: shows the last state.
@@ -409,6 +430,8 @@ mod tests {
         assert_eq!(progress.tick(now + SECOND), Ok(()));
         stop.store(true, Ordering::Relaxed);
         let failure = progress.tick(now + SECOND * 2).unwrap_err();
+        assert_eq!(failure.exit, Exit::Aborted);
+        let failure = progress.pause(Duration::MAX).unwrap_err();
         assert_eq!(failure.exit, Exit::Aborted);
     }
 }

@@ -1,4 +1,6 @@
 //! `--retry`: which transfers are repeated, and after which delay. Waiting is left to [`transfer`](super::transfer).
+//!
+//! The delay that a server asks for with `Retry-After` counts more than that of `--retry-delay`, up to [`LONGEST_ASKED`].
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -23,6 +25,19 @@ pub(super) struct Retries<'a> {
     left: u32,
     /// The delay before the next retry if neither the user nor the server sets one; doubles with each retry.
     delay: Duration,
+}
+
+/// What follows an attempt.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Step {
+    /// Another attempt, after this delay. `asked`: the server asked for this one, which is too long.
+    Again {
+        delay: Duration,
+        asked: Option<Duration>,
+    },
+    /// Nothing: the server asked for this delay, and it ends after `--retry-max-time`.
+    TooLong(Duration),
+    End,
 }
 
 impl Retry {
@@ -56,28 +71,34 @@ impl Retry {
 }
 
 impl Retries<'_> {
-    /// The delay before the next retry; `None` if the transfer is not retried.
+    /// What follows an attempt with this outcome.
     pub(super) fn next(
         &mut self,
         now: Instant,
         facts: &Facts,
         outcome: &Result<(), Failure>,
-    ) -> Option<Duration> {
+    ) -> Step {
         if self.left == 0 || !self.rule.is_temporary(facts, outcome) {
-            return None;
+            return Step::End;
         }
-        let server_delay = server_delay(facts);
-        let delay = server_delay.or(self.rule.delay).unwrap_or(self.delay);
-        // As in curl: a delay that the server sets must end before `--retry-max-time`; other delays need not.
         let elapsed = now.duration_since(self.begun);
-        let after = elapsed.saturating_add(server_delay.unwrap_or_default());
-        let late = |limit| elapsed >= limit || after > limit;
-        if self.rule.max_time.is_some_and(late) {
-            return None;
+        let is_past = |time: Duration| self.rule.max_time.is_some_and(|limit| time > limit);
+        if self.rule.max_time.is_some_and(|limit| elapsed >= limit) {
+            return Step::End;
         }
+        let asked = asked_delay(facts);
+        // As in curl: a delay that the server asks for must end before `--retry-max-time`; other delays need not.
+        if let Some(asked) = asked.filter(|asked| is_past(elapsed.saturating_add(*asked))) {
+            return Step::TooLong(asked);
+        }
+        let delay = asked.map(|asked| asked.min(LONGEST_ASKED));
+        let delay = delay.or(self.rule.delay).unwrap_or(self.delay);
         self.left -= 1;
         self.delay = (self.delay * 2).min(LAST_DELAY);
-        Some(delay)
+        Step::Again {
+            delay,
+            asked: asked.filter(|asked| *asked > LONGEST_ASKED),
+        }
     }
 
     /// Retries that remain.
@@ -92,13 +113,16 @@ fn is_busy(status: u16) -> bool {
 }
 
 /// The delay of the response's `Retry-After`; `None` for a delay of zero.
-fn server_delay(facts: &Facts) -> Option<Duration> {
-    let server_delay = courser::retry_after(facts.header("retry-after")?, Some(SystemTime::now()))?;
-    (!server_delay.is_zero()).then_some(server_delay)
+fn asked_delay(facts: &Facts) -> Option<Duration> {
+    let asked = courser::retry_after(facts.header("retry-after")?, Some(SystemTime::now()))?;
+    (!asked.is_zero()).then_some(asked)
 }
 
 const FIRST_DELAY: Duration = Duration::from_secs(1);
 const LAST_DELAY: Duration = Duration::from_secs(600);
+
+/// The longest delay that a server can ask for: six hours, as in later versions of curl.
+const LONGEST_ASKED: Duration = Duration::from_secs(6 * 3600);
 
 #[cfg(test)]
 mod tests {
@@ -126,7 +150,10 @@ mod tests {
     #[test]
     fn delays_double_unless_user_or_server_sets_one() {
         let now = Instant::now();
-        let seconds = |n| Some(Duration::from_secs(n));
+        let seconds = |n| Step::Again {
+            delay: Duration::from_secs(n),
+            asked: None,
+        };
         let rule = rule();
         let mut retries = rule.begin(now);
         assert_eq!(retries.next(now, &facts(503, None), &Ok(())), seconds(1));
@@ -138,7 +165,7 @@ mod tests {
             retries.next(now, &facts(503, Some("0")), &Ok(())),
             seconds(4)
         );
-        assert_eq!(retries.next(now, &facts(503, None), &Ok(())), None);
+        assert_eq!(retries.next(now, &facts(503, None), &Ok(())), Step::End);
     }
 
     #[test]
@@ -186,12 +213,31 @@ mod tests {
         };
         let mut retries = rule.begin(now);
         let after = |s| now + Duration::from_secs(s);
-        assert!(retries.next(after(4), &facts(503, None), &Ok(())).is_some());
-        assert!(
-            retries
-                .next(after(4), &facts(503, Some("2")), &Ok(()))
-                .is_none()
-        );
-        assert!(retries.next(after(5), &facts(503, None), &Ok(())).is_none());
+        let mut next = |now, asked| retries.next(now, &facts(503, asked), &Ok(()));
+        assert!(matches!(next(after(4), None), Step::Again { .. }));
+        let two = Duration::from_secs(2);
+        assert_eq!(next(after(4), Some("2")), Step::TooLong(two));
+        assert_eq!(next(after(5), None), Step::End);
+        assert_eq!(next(after(5), Some("2")), Step::End);
+    }
+
+    #[test]
+    fn a_server_cannot_ask_for_an_endless_delay() {
+        let now = Instant::now();
+        let rule = rule();
+        for asked in ["21601", "18446744073709551615"] {
+            let step = rule.begin(now).next(now, &facts(503, Some(asked)), &Ok(()));
+            let Step::Again { delay, asked } = step else {
+                panic!("{step:?}");
+            };
+            assert_eq!(delay, LONGEST_ASKED);
+            assert!(asked.is_some_and(|asked| asked > delay));
+        }
+        let limited = Retry {
+            max_time: Some(LONGEST_ASKED * 2),
+            ..rule
+        };
+        let all = limited.begin(now).next(now, &facts(503, Some("86400")), &Ok(()));
+        assert_eq!(all, Step::TooLong(Duration::from_secs(86400)));
     }
 }

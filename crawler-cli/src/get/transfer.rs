@@ -5,7 +5,6 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Instant;
 
 use courser::proto::{ProxyFault, Scheme};
@@ -25,6 +24,7 @@ use super::progress::{Counter, Progress, View};
 use super::redirect::Hop;
 use super::request::Kind;
 use super::response::{IGNORED_IF_DROPPED, Output, announced_length, http_error};
+use super::retry::Step;
 use super::show::Trace;
 use super::target::{Target, has_user, without_credentials};
 use super::upload::{OpenUpload, Upload};
@@ -80,7 +80,9 @@ impl Session {
         loop {
             let (mut facts, outcome) = self.run_once(transfer, urlnum, &mut sink);
             facts.retries = transfer.options.retry.limit() - retries.left();
-            let Some(delay) = retries.next(Instant::now(), &facts, &outcome) else {
+            let step = retries.next(Instant::now(), &facts, &outcome);
+            self.tell(step, &facts, &outcome, retries.left());
+            let Step::Again { delay, .. } = step else {
                 let path = sink.path().map(|path| path.to_string_lossy().into_owned());
                 facts.filename = path.or(facts.filename);
                 if outcome.is_err() && transfer.options.files.remove_on_error {
@@ -88,21 +90,38 @@ impl Session {
                 }
                 return (facts, outcome);
             };
-            if let Err(failure) = sink.restart() {
+            let waited = sink.restart().and_then(|()| self.progress.pause(delay));
+            if let Err(failure) = waited {
+                facts.note_failure(&failure);
                 return (facts, Err(failure));
             }
-            if !self.silent {
-                let cause = match &outcome {
-                    Err(failure) => failure.to_string(),
-                    Ok(()) => format!("the server answered with status {}", facts.status),
-                };
-                let (seconds, left) = (delay.as_secs_f64(), retries.left());
-                say(&format!(
-                    "Warning: {cause}; again in {seconds} s, {left} retries left"
-                ));
-            }
-            thread::sleep(delay);
         }
+    }
+
+    /// Warns about an attempt that is repeated, or is not although the server asks for it.
+    fn tell(&self, step: Step, facts: &Facts, outcome: &Result<(), Failure>, left: u32) {
+        if self.silent {
+            return;
+        }
+        let plan = match step {
+            Step::End => return,
+            Step::Again { delay, asked } => {
+                let asked = asked.map_or(String::new(), |asked| {
+                    format!(", although the server asks for {} s", asked.as_secs())
+                });
+                let seconds = delay.as_secs_f64();
+                format!("again in {seconds} s{asked}, {left} retries left")
+            }
+            Step::TooLong(asked) => {
+                let seconds = asked.as_secs();
+                format!("no retry: the server asks for {seconds} s, which end after --retry-max-time")
+            }
+        };
+        let cause = match outcome {
+            Err(failure) => failure.to_string(),
+            Ok(()) => format!("the server answered with status {}", facts.status),
+        };
+        say(&format!("Warning: {cause}; {plan}"));
     }
 
     fn run_once(
@@ -128,8 +147,7 @@ impl Session {
         let outcome = self.fetch(transfer, start, sink, &mut facts);
         facts.times.total = start.elapsed();
         if let Err(failure) = &outcome {
-            facts.exit = failure.exit;
-            facts.error = Some(failure.to_string());
+            facts.note_failure(failure);
         }
         (facts, outcome)
     }

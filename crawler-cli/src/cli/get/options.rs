@@ -179,7 +179,10 @@ const REDIRECTS: &[Opt] = &[
         args.group.retry.times = count(&v)?;
         Ok(())
     })
-    .short("Retry so many times after problems that may pass"),
+    .short("Retry so many times after problems that may pass")
+    .long(
+        "Retry so many times after a time-out, a name that cannot be resolved, and the statuses 408, 429, 500, 502, 503 and 504. The delay that a server asks for with Retry-After counts more than others, up to 6 hours. If it ends after --retry-max-time, there is no retry.",
+    ),
     Opt::bytes(&["--retry-delay"], &[any("<seconds>")], |args, v| {
         duration(&mut args.group.retry.delay, &v)
     })
@@ -361,7 +364,10 @@ const LIMITS: &[Opt] = &[
     Opt::bytes(&["-m", "--max-time"], &[any("<seconds>")], |args, v| {
         duration(&mut args.group.result.max_time, &v)
     })
-    .short("The longest time for each URL"),
+    .short("The longest time for each URL")
+    .long(
+        "The longest time for each URL. With --retry, each attempt has this time, and the delays between them are not a part of it: --retry-max-time limits them.",
+    ),
     Opt::bytes(&["--connect-timeout"], &[any("<seconds>")], |args, v| {
         duration(&mut args.group.connect.timeout, &v)
     })
