@@ -1001,6 +1001,27 @@ fn cookies_last_from_url_to_url_and_go_to_a_file() {
     assert!(requests[2].contains("Cookie: a=1; c=d\r\n"));
 }
 
+/// A limit on the size of files stands for a full disk.
+#[test]
+fn a_cookie_file_stays_if_the_new_one_cannot_be_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let jar = dir.path().join("jar");
+    std::fs::write(&jar, "old").unwrap();
+    let set = "HTTP/1.1 200 OK\r\nSet-Cookie: a=1; Path=/\r\nContent-Length: 0\r\n\r\n";
+    let server = Server::start([vec![Take, Send(set.into())]]);
+    let script = "trap '' XFSZ; ulimit -f 0; exec \"$0\" get -q --no-progress-meter -c \"$1\" \"$2\"";
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", script, env!("CARGO_BIN_EXE_crawler-cli")])
+        .args([jar.as_os_str(), server.url("/").as_ref()]);
+    let done = Done(command.output().unwrap());
+    let warning = format!("Warning: write: {}: ", jar.display());
+    assert!(done.stderr().starts_with(&warning), "{}", done.stderr());
+    assert_eq!(done.code(), 0);
+    assert_eq!(std::fs::read_to_string(&jar).unwrap(), "old");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
 #[test]
 fn temporary_failures_are_retried() {
     let busy = "HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 4\r\n\r\nbusy";

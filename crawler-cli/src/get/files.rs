@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::exit::{Exit, Failure};
-use super::output::{write_file, write_head};
+use super::output::write_head;
+use super::replace::write_file;
 
 /// The options about files, as typed.
 #[derive(Debug, Default)]

@@ -56,6 +56,7 @@ mod progress;
 pub(crate) mod protocols;
 pub(crate) mod rate;
 mod redirect;
+mod replace;
 mod request;
 mod response;
 mod retry;
@@ -81,10 +82,11 @@ use args::LowArgs;
 use exit::{Exit, Failure};
 use facts::Facts;
 pub(crate) use output::say;
-use output::{write_file, write_stdout};
+use output::write_stdout;
 use plan::{HiArgs, Transfer};
 use progress::Progress;
 use rate::Pacer;
+use replace::write_file;
 use show::Trace;
 use transfer::{Session, SharedState};
 use write_out::WriteOut;
@@ -217,7 +219,7 @@ fn verdict(args: &HiArgs, outcome: &Result<(), Failure>) -> (Exit, bool) {
     }
 }
 
-/// `-c`: saved after each transfer, so that an interrupted command loses little.
+/// `-c`: saved after each transfer, so that an interrupted command loses little. If that fails, the old file stays.
 fn save_cookies(path: &Path, jar: &CookieJar) -> Result<(), Failure> {
     write_file(path, cookie_file::saved(jar).as_bytes())
 }

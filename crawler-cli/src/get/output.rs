@@ -212,14 +212,6 @@ pub(super) fn write_stdout(bytes: &[u8]) -> Result<(), Failure> {
     stdout::write(bytes).map_err(|error| Failure::stdout(&error))
 }
 
-/// Writes all of a file; `-` is stdout.
-pub(super) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    if path.as_os_str() == "-" {
-        return write_stdout(bytes);
-    }
-    std::fs::write(path, bytes).map_err(|error| Failure::write(path.display(), &error))
-}
-
 /// Writes one line to stderr. An error is ignored: there is no other place to report it.
 pub(crate) fn say(line: &str) {
     let mut line = neutralise_bytes(line.as_bytes(), Keep::Nothing);
