@@ -419,6 +419,28 @@ fn a_trace_has_all_but_secrets() {
 }
 
 #[test]
+fn a_trace_that_is_cut_short_is_exit_23_at_the_end() {
+    let server = Script::start(|_| response(200, "", "hello"));
+    let url = server.url("/");
+    for trace in ["--trace", "--trace-ascii"] {
+        let done = output(get(&["-sS", trace, "/dev/full", &url, &url]));
+        assert_eq!(stdout(&done), "hellohello");
+        assert_eq!(done.status.code(), Some(23));
+        let text = stderr(&done);
+        let told = "crawler-cli: (23) the trace is not complete: write: /dev/full: ";
+        assert!(text.starts_with(told), "{text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
+    // The failure of the transfer comes first.
+    let closed = TcpListener::bind("127.0.0.1:0")
+        .expect("a port")
+        .local_addr()
+        .expect("an address");
+    let failed = output(get(&["-s", "--trace", "/dev/full", &closed.to_string()]));
+    assert_eq!((failed.status.code(), stderr(&failed)), (Some(7), String::new()));
+}
+
+#[test]
 fn each_line_of_a_trace_can_have_its_time() {
     let server = Script::start(|_| response(200, "", "hello"));
     let text = stderr(&output(get(&["-sv", "--trace-time", &server.url("/")])));

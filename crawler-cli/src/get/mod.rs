@@ -137,11 +137,27 @@ fn transfer_all(args: &HiArgs) -> Exit {
             return failure.exit;
         }
     };
-    if global.parallel.on {
-        return parallel::transfer_all(args, &trace);
+    let exit = match global.parallel.on {
+        true => parallel::transfer_all(args, &trace),
+        false => transfer_in_turn(args, &trace),
+    };
+    match trace.failure() {
+        Some(failure) => {
+            if (!global.silent || global.show_error) && !failure.reader_gone {
+                let code = failure.exit.code();
+                say(&format!("crawler-cli: ({code}) the trace is not complete: {failure}"));
+            }
+            if exit == Exit::Ok { failure.exit } else { exit }
+        }
+        None => exit,
     }
+}
+
+/// Runs one transfer after the other. The exit code is that of the last one.
+fn transfer_in_turn(args: &HiArgs, trace: &Trace) -> Exit {
+    let global = &args.global;
     let shared = SharedState::default();
-    let mut session = Session::new(trace, global.silent, args.jar.clone(), shared);
+    let mut session = Session::new(trace.clone(), global.silent, args.jar.clone(), shared);
     let mut pacer = Pacer::default();
     let mut exit = Exit::Ok;
     for (urlnum, transfer) in args.transfers() {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Write};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use courser::{ObserverEvent, Response};
 use jiff::Zoned;
@@ -28,6 +28,8 @@ struct Shown {
     /// The engine reads the first bytes of a body before it sends the head. They are held until the head is shown;
     /// `None`: it was.
     held: Mutex<Option<Vec<u8>>>,
+    /// The first error of a trace that is not complete.
+    failure: OnceLock<Failure>,
 }
 
 enum Form {
@@ -39,7 +41,8 @@ enum Form {
 enum Place {
     Stdout,
     Stderr,
-    File(Mutex<File>),
+    /// With its name.
+    File(Mutex<File>, String),
 }
 
 impl Trace {
@@ -54,7 +57,9 @@ impl Trace {
                     b"-" => Place::Stdout,
                     b"%" => Place::Stderr,
                     _ => match File::create(name) {
-                        Ok(file) => Place::File(Mutex::new(file)),
+                        Ok(file) => {
+                            Place::File(Mutex::new(file), name.to_string_lossy().into_owned())
+                        }
                         Err(error) => {
                             return Err(Failure::write(name.to_string_lossy(), &error));
                         }
@@ -70,7 +75,13 @@ impl Trace {
             time,
             place,
             held,
+            failure: OnceLock::new(),
         }))))
+    }
+
+    /// Why a file or stdout does not have all that was shown there.
+    pub(super) fn failure(&self) -> Option<&Failure> {
+        self.0.as_ref()?.failure.get()
     }
 
     /// A request begins.
@@ -262,16 +273,28 @@ impl Shown {
         }
     }
 
-    /// An error is ignored: a transfer does not fail because nobody reads about it.
+    /// The first error is kept for the end: no transfer fails because nobody can read about it. An error on stderr cannot
+    /// be reported anywhere.
     fn write(&self, text: &str) {
-        let _ = match &self.place {
-            Place::Stdout => stdout::write(text.as_bytes()),
-            Place::Stderr => io::stderr().lock().write_all(text.as_bytes()),
-            Place::File(file) => {
+        let outcome = match &self.place {
+            Place::Stdout => {
+                let written = stdout::write(text.as_bytes());
+                written.map_err(|error| Failure::stdout(&error))
+            }
+            Place::Stderr => {
+                let _ = io::stderr().lock().write_all(text.as_bytes());
+                return;
+            }
+            Place::File(file, name) => {
                 let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-                file.write_all(text.as_bytes())
+                let written = file.write_all(text.as_bytes());
+                written.map_err(|error| Failure::write(name, &error))
             }
         };
+        if let Err(failure) = outcome {
+            // A later error changes nothing.
+            let _ = self.failure.set(failure);
+        }
     }
 }
 
