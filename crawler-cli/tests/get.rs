@@ -345,6 +345,73 @@ fn an_output_that_cannot_be_written_is_exit_23() {
 }
 
 #[test]
+fn a_file_is_not_copied_to_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let (file, link, other) = (path("file"), path("link"), path("file.1"));
+    std::fs::write(&file, "data").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let url = format!("file://{file}");
+    let to_stdout = || {
+        let stdout = std::fs::OpenOptions::new().append(true).open(&file);
+        command(&[&url], &[]).stdout(stdout.unwrap()).output()
+    };
+    let mut all = vec![Done(to_stdout().unwrap())];
+    for args in [["-T", &file], ["-T", &link], ["-o", &file], ["-o", &link]] {
+        all.push(run(&args, &[&url]));
+    }
+    all.push(run(&["-C", "1", "-o", &file], &[&url]));
+    for done in all {
+        assert_eq!(done.code(), 23, "{}", done.stderr());
+        let why = "it is the file that is read";
+        assert!(done.stderr().contains(why), "{}", done.stderr());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "data");
+    }
+    assert_eq!(run(&["--no-clobber", "-o", &file], &[&url]).code(), 0);
+    assert_eq!(run(&["-T", &other], &[&format!("file://{}", path("new"))]).code(), 0);
+    assert_eq!(std::fs::read_to_string(path("new")).unwrap(), "data");
+}
+
+#[test]
+fn pipes_are_waited_for_as_long_as_a_transfer_may_take() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("pipe");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    let fifo = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, fifo, mode, 0).unwrap();
+    let name = pipe.to_str().unwrap();
+    let local = format!("file://{name}");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    for (args, url, why) in [
+        (["-o", name], None, "nobody reads from the pipe"),
+        (["-D", name], None, "nobody reads from the pipe"),
+        (["-T", name], None, "nobody writes to the pipe"),
+        (["-o", "-"], Some(&local), "nobody writes to the pipe"),
+        (["-T", file], Some(&local), "nobody reads from the pipe"),
+    ] {
+        let server = Server::start([vec![Take, Send(OK.into())]]);
+        let url = url.cloned().unwrap_or_else(|| server.url("/"));
+        let begun = Instant::now();
+        let done = run(&args, &["-m", "0.3", &url]);
+        assert_eq!(done.code(), 28, "{args:?} {}", done.stderr());
+        assert!(done.stderr().contains(why), "{args:?} {}", done.stderr());
+        assert!(begun.elapsed() >= Duration::from_millis(300));
+    }
+
+    let server = Server::start([vec![Take, Send(OK.into()), Take, Send(OK.into())]]);
+    let url = server.url("/");
+    let args = ["-m", "60", "-T", name, "-o", name];
+    let mut child = spawn(&args, &[&url]);
+    thread::sleep(Duration::from_millis(100));
+    std::fs::write(&pipe, "sent").unwrap();
+    assert_eq!(std::fs::read_to_string(&pipe).unwrap(), "hello");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let request = server.requests().remove(0);
+    assert!(request.contains("\r\nTransfer-Encoding: chunked\r\n"), "{request}");
+    assert!(request.ends_with("\r\n000004\r\nsent\r\n0\r\n\r\n"), "{request}");
+}
+
+#[test]
 fn a_closed_output_is_a_quiet_exit_23_and_ends_the_run() {
     let (go, paused) = channel();
     let server = Server::start([vec![

@@ -3,13 +3,18 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use rustix::fs::{FileType, Stat};
 
 use super::exit::{Exit, Failure};
 use super::output::write_head;
+use super::pipe::{not_opened, open_to_write};
 use super::replace::write_file;
 
 /// The options about files, as typed.
@@ -66,6 +71,44 @@ pub(crate) enum Resume {
     At(u64),
     /// `-`: at the end of the output file.
     AtEnd,
+}
+
+/// A regular file, whatever its name.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    /// `None`: what is open there is no regular file.
+    pub(super) fn of(file: impl AsFd) -> Option<Self> {
+        Self::new(&rustix::fs::fstat(file).ok()?)
+    }
+
+    fn at(path: &Path) -> Option<Self> {
+        Self::new(&rustix::fs::stat(path).ok()?)
+    }
+
+    fn new(stat: &Stat) -> Option<Self> {
+        let is_file = FileType::from_raw_mode(stat.st_mode).is_file();
+        is_file.then_some(Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        })
+    }
+}
+
+/// An output file that is to be opened.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewFile<'a> {
+    pub(super) path: &'a Path,
+    /// The server chose the name.
+    pub(super) of_server: bool,
+    pub(super) append: bool,
+    /// The local file that is copied: it must not be written to.
+    pub(super) source: Option<FileId>,
+    pub(super) deadline: Option<Instant>,
 }
 
 /// The options about files of one group.
@@ -125,34 +168,35 @@ impl FileOptions {
     }
 
     /// Creates the output file, or opens it to append to it. Returns its path, which may have got a number.
-    /// `of_server`: the server chose the name.
-    pub(super) fn create(
-        &self,
-        path: &Path,
-        of_server: bool,
-        append: bool,
-    ) -> Result<(File, PathBuf), Failure> {
-        let failed = |error: io::Error| Failure::write(path.display(), &error);
+    pub(super) fn create(&self, new: NewFile<'_>) -> Result<(File, PathBuf), Failure> {
+        let path = new.path;
+        let failed = |error: io::Error| not_opened(Exit::Write, "write", path, &error);
+        let open = |options: &OpenOptions| {
+            if new.source.is_some() && FileId::at(path) == new.source {
+                return Err(same_file(path));
+            }
+            let file = open_to_write(path, options, new.deadline).map_err(failed)?;
+            Ok((file, path.to_owned()))
+        };
         if let Some(parent) = path.parent().filter(|_| self.create_directories) {
             // curl's mode.
             let made = DirBuilder::new().recursive(true).mode(0o750).create(parent);
             made.map_err(|error| Failure::write(parent.display(), &error))?;
         }
-        if append {
-            let file = OpenOptions::new().append(true).create(true).open(path);
-            return Ok((file.map_err(failed)?, path.to_owned()));
+        if new.append {
+            return open(OpenOptions::new().append(true).create(true));
         }
         // A server shall not replace files that programs read without being told to, such as `.bashrc`.
         let is_hidden = path
             .file_name()
             .is_some_and(|name| name.as_bytes().starts_with(b"."));
         let replaces = match self.clobber {
-            Clobber::Chosen => !of_server,
-            Clobber::Always => !(of_server && is_hidden),
+            Clobber::Chosen => !new.of_server,
+            Clobber::Always => !(new.of_server && is_hidden),
             Clobber::Never => false,
         };
         if replaces {
-            return Ok((File::create(path).map_err(failed)?, path.to_owned()));
+            return open(OpenOptions::new().write(true).create(true).truncate(true));
         }
         let numbers = match self.clobber {
             Clobber::Never => 0..=LAST_NUMBER,
@@ -176,7 +220,7 @@ impl FileOptions {
     }
 
     /// `-D`: where the heads of responses go; `None` without the option.
-    pub(super) fn open_heads(&self) -> Result<Option<Heads>, Failure> {
+    pub(super) fn open_heads(&self, deadline: Option<Instant>) -> Result<Option<Heads>, Failure> {
         let Some(name) = &self.heads else {
             return Ok(None);
         };
@@ -195,8 +239,8 @@ impl FileOptions {
             .append(again)
             .write(true)
             .truncate(!again);
-        let file = options.open(name);
-        let file = file.map_err(|error| Failure::write(name.display(), &error))?;
+        let file = open_to_write(Path::new(name), &options, deadline)
+            .map_err(|error| not_opened(Exit::Write, "write", Path::new(name), &error))?;
         Ok(Some(Heads {
             file: Some((file, name.into())),
         }))
@@ -246,6 +290,12 @@ impl Heads {
                 .map_err(|error| Failure::write(path.display(), &error)),
         }
     }
+}
+
+/// The failure of a file that would be lost, because it is read and written at the same time.
+pub(super) fn same_file(path: &Path) -> Failure {
+    let cause = format_args!("{}: it is the file that is read", path.display());
+    Failure::new(Exit::Write, "write", cause)
 }
 
 /// The file name for `-O`: the last segment of the URL's path as typed; empty without one.
@@ -350,7 +400,13 @@ mod tests {
         ] {
             let path = dir.path().join(name);
             fs::write(&path, "old").unwrap();
-            let created = options(clobber).create(&path, of_server, false);
+            let created = options(clobber).create(NewFile {
+                path: &path,
+                of_server,
+                append: false,
+                source: None,
+                deadline: None,
+            });
             let created = created.map(|(_, path)| path).map_err(|f| f.exit.code());
             let expected = left.map(|name| dir.path().join(name)).ok_or(23);
             assert_eq!(created, expected, "{clobber:?} {name} {of_server}");

@@ -1,16 +1,19 @@
 //! `file://` URLs: local files, read and written as curl does (RFC 8089).
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use percent_encoding::percent_decode;
 
 use super::exit::{Exit, Failure};
 use super::facts::Facts;
+use super::files::{FileId, same_file};
+use super::pipe::{not_opened, open_to_read, open_to_write};
 use super::plan::Transfer;
 use super::response::Output;
 use super::upload::OpenUpload;
@@ -60,15 +63,9 @@ pub(super) fn fetch(
     output: &mut Output<'_>,
     facts: &mut Facts,
 ) -> Result<bool, Failure> {
-    let failed = |error: io::Error| {
-        Failure::new(
-            Exit::FileNotRead,
-            "read",
-            format_args!("{}: {error}", path.display()),
-        )
-    };
+    let failed = |error: io::Error| not_opened(Exit::FileNotRead, "read", path, &error);
     let request = &transfer.options.request;
-    let mut file = File::open(path).map_err(failed)?;
+    let mut file = open_to_read(path, output.sink.deadline()).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     if metadata.is_dir() {
         return Err(failed(io::ErrorKind::IsADirectory.into()));
@@ -87,6 +84,7 @@ pub(super) fn fetch(
     if !request.head_only {
         text.extend_from_slice(b"\r\n");
     }
+    output.sink.copies(&file)?;
     output.write_head(&text)?;
     if request.head_only {
         return Ok(false);
@@ -162,6 +160,7 @@ pub(super) fn store(
     path: &Path,
     upload: OpenUpload,
     name: Option<&std::ffi::OsStr>,
+    deadline: Option<Instant>,
     facts: &mut Facts,
 ) -> Result<(), Failure> {
     let mut path = path.to_owned();
@@ -170,11 +169,17 @@ pub(super) fn store(
     {
         path.push(name);
     }
-    let failed = |error: io::Error| Failure::write(path.display(), &error);
+    let failed = |error: io::Error| not_opened(Exit::Write, "write", &path, &error);
     let mode = transfer.options.files.mode.unwrap_or(USUAL_MODE);
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(mode);
-    let mut file = options.open(&path).map_err(failed)?;
+    options.write(true).create(true).mode(mode);
+    let mut file = open_to_write(&path, &options, deadline).map_err(failed)?;
+    if let Some(place) = FileId::of(&file) {
+        if upload.id() == Some(place) {
+            return Err(same_file(&path));
+        }
+        file.set_len(0).map_err(failed)?;
+    }
     facts.upload_bytes = io::copy(&mut upload.reader(), &mut file).map_err(failed)?;
     Ok(())
 }

@@ -50,6 +50,7 @@ pub(crate) mod netrc;
 mod output;
 mod parallel;
 mod password;
+mod pipe;
 mod plan;
 mod pool;
 mod progress;

@@ -6,10 +6,10 @@ use std::io::{self, IsTerminal as _, Seek as _, Write};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use super::exit::{Exit, Failure};
-use super::files::{Heads, name_in_header};
+use super::files::{FileId, Heads, NewFile, name_in_header, same_file};
 use super::plan::{Options, Transfer};
 use crate::stdout;
 use crate::terminal::{Keep, neutralise_bytes};
@@ -30,6 +30,10 @@ pub(super) struct Sink {
     kept: u64,
     /// The first write appends.
     appends: bool,
+    /// The local file that is copied.
+    source: Option<FileId>,
+    /// Of the attempt.
+    deadline: Option<Instant>,
     /// `-D`
     heads: Option<Heads>,
     /// Bytes of a body may still mess up the terminal that stdout is.
@@ -51,6 +55,8 @@ impl Sink {
             of_server: false,
             kept: 0,
             appends: false,
+            source: None,
+            deadline: None,
             heads: None,
             written: 0,
         }
@@ -61,9 +67,28 @@ impl Sink {
         self.path.as_deref()
     }
 
+    /// Begins an attempt, which has until `deadline`.
+    pub(super) fn begin(&mut self, deadline: Option<Instant>) {
+        self.deadline = deadline;
+    }
+
+    /// Until when the attempt has to be complete.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
     /// `-D`: opens the file for the heads of one attempt.
     pub(super) fn open_heads(&mut self) -> Result<(), Failure> {
-        self.heads = self.options.files.open_heads()?;
+        self.heads = self.options.files.open_heads(self.deadline)?;
+        Ok(())
+    }
+
+    /// A local file is copied, and is no place for the copy.
+    pub(super) fn copies(&mut self, source: &File) -> Result<(), Failure> {
+        self.source = FileId::of(source);
+        if self.path.is_none() && self.source.is_some() && FileId::of(io::stdout()) == self.source {
+            return Err(same_file("stdout".as_ref()));
+        }
         Ok(())
     }
 
@@ -122,8 +147,13 @@ impl Sink {
                 if path.as_os_str().is_empty() {
                     return Err(Failure::new(Exit::Write, "write", NO_NAME));
                 }
-                let files = &self.options.files;
-                let (file, path) = files.create(path, self.of_server, self.appends)?;
+                let (file, path) = self.options.files.create(NewFile {
+                    path,
+                    of_server: self.of_server,
+                    append: self.appends,
+                    source: self.source,
+                    deadline: self.deadline,
+                })?;
                 if self.appends {
                     self.kept = file.metadata().map_or(0, |metadata| metadata.len());
                 }

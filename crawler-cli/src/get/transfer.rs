@@ -168,6 +168,8 @@ impl Session {
         if resume_at > 0 {
             sink.append();
         }
+        let deadline = options.max_time.and_then(|limit| start.checked_add(limit));
+        sink.begin(deadline);
         if let Some(path) = local::path_of(typed) {
             options.protocols.check("file", false)?;
             return self.fetch_file(transfer, &path?, resume_at, sink, facts);
@@ -179,7 +181,6 @@ impl Session {
         if let Some(query) = &options.request.query {
             first.push_query(query);
         }
-        let deadline = options.max_time.and_then(|limit| start.checked_add(limit));
         options.protocols.check(first.scheme.as_str(), false)?;
         sink.open_heads()?;
         options.files.check_etag()?;
@@ -260,9 +261,10 @@ impl Session {
         sink.open_heads()?;
         self.progress.begin(None, Instant::now());
         if let Some(upload) = &transfer.upload {
-            let open = self.open(upload)?;
+            let deadline = sink.deadline();
+            let open = self.open(upload, deadline)?;
             facts.method = "PUT".into();
-            return local::store(transfer, path, open, upload.file_name(), facts);
+            return local::store(transfer, path, open, upload.file_name(), deadline, facts);
         }
         let mut downloaded = 0;
         let mut output = Output {
@@ -306,7 +308,7 @@ impl Session {
         let withheld = has_body && keys.await_challenge(hop);
         let empty = Bytes::new();
         let upload = match &transfer.upload {
-            Some(upload) if hop.kind == Kind::Put && !withheld => Some(self.open(upload)?),
+            Some(upload) if hop.kind == Kind::Put && !withheld => Some(self.open(upload, deadline)?),
             _ => match &options.request.form {
                 Some(form) if hop.kind == Kind::Post && !withheld => {
                     Some(OpenUpload::Form(form.open()?))
@@ -458,13 +460,17 @@ impl Session {
         }
     }
 
-    fn open(&mut self, upload: &Upload) -> Result<OpenUpload, Failure> {
+    fn open(
+        &mut self,
+        upload: &Upload,
+        deadline: Option<Instant>,
+    ) -> Result<OpenUpload, Failure> {
         let used = || self.shared.stdin_used.swap(true, Ordering::Relaxed);
         if *upload == Upload::Stdin && used() {
             let cause = "stdin is used up and cannot be sent again";
             return Err(Failure::new(Exit::Rewind, "request", cause));
         }
-        upload.open()
+        upload.open(deadline)
     }
 }
 

@@ -4,11 +4,14 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use courser::Request;
 
 use super::exit::{Exit, Failure};
+use super::files::FileId;
 use super::multipart::OpenForm;
+use super::pipe::{not_opened, open_to_read};
 use super::progress::{Counted, Counter};
 use super::target::Target;
 
@@ -22,7 +25,8 @@ pub(super) enum Upload {
 /// An opened upload.
 pub(super) enum OpenUpload {
     Stdin,
-    File(File, u64),
+    /// With its length, if that is known: pipes and devices have none.
+    File(File, Option<u64>),
     /// `-F`
     Form(OpenForm),
 }
@@ -37,27 +41,22 @@ impl Upload {
         }
     }
 
-    /// Opens the upload for one request.
-    pub(super) fn open(&self) -> Result<OpenUpload, Failure> {
+    /// Opens the upload for one request, which has until `deadline`.
+    pub(super) fn open(&self, deadline: Option<Instant>) -> Result<OpenUpload, Failure> {
         let path = match self {
             Self::Stdin => return Ok(OpenUpload::Stdin),
             Self::File(path) => path,
         };
         let open = || {
-            let file = File::open(path)?;
+            let file = open_to_read(path, deadline)?;
             let metadata = file.metadata()?;
             if metadata.is_dir() {
                 return Err(io::ErrorKind::IsADirectory.into());
             }
-            Ok(OpenUpload::File(file, metadata.len()))
+            let length = metadata.is_file().then_some(metadata.len());
+            Ok(OpenUpload::File(file, length))
         };
-        open().map_err(|error: io::Error| {
-            Failure::new(
-                Exit::Read,
-                "read",
-                format_args!("{}: {error}", path.display()),
-            )
-        })
+        open().map_err(|error| not_opened(Exit::Read, "read", path, &error))
     }
 
     /// Appends the file name to a URL that ends in `/`, as in curl.
@@ -81,8 +80,17 @@ impl OpenUpload {
     pub(super) fn length(&self) -> Option<u64> {
         match self {
             Self::Stdin => None,
-            Self::File(_, length) => Some(*length),
+            Self::File(_, length) => *length,
             Self::Form(form) => form.length,
+        }
+    }
+
+    /// The file, if there is one.
+    pub(super) fn id(&self) -> Option<FileId> {
+        match self {
+            Self::Stdin => FileId::of(io::stdin()),
+            Self::File(file, _) => FileId::of(file),
+            Self::Form(_) => None,
         }
     }
 
@@ -100,7 +108,7 @@ impl OpenUpload {
         match self {
             Self::Stdin => request.body_stream(Counted::new(io::stdin(), counter), None),
             Self::File(file, length) => {
-                let length = (!chunked).then_some(length);
+                let length = length.filter(|_| !chunked);
                 request.body_stream(Counted::new(file, counter), length)
             }
             Self::Form(form) => {
