@@ -117,8 +117,7 @@ impl Output<'_> {
         self.sink.name(response.header_all("content-disposition"))?;
         let status = response.status();
         if self.resume_at > 0 && status == 416 {
-            // The whole body is there already, or the file is longer than the body.
-            return Ok(Wanted::Nothing);
+            return self.beyond_the_end(response);
         }
         if let Some(limit) = self.options.output.max_filesize
             && announced_length(response).is_some_and(|length| length > limit)
@@ -145,6 +144,21 @@ impl Output<'_> {
         } else {
             Wanted::Body
         })
+    }
+
+    /// `-C`: there is no byte at which to continue. The body is there already if it ends at that byte. A server that does
+    /// not say where it ends is believed, as in curl.
+    fn beyond_the_end(&self, response: &Response) -> Result<Wanted, Failure> {
+        let at = self.resume_at;
+        match complete_length(response) {
+            Some(length) if length != at => {
+                let cause = format_args!(
+                    "cannot continue at byte {at}: the server has a body of {length} bytes"
+                );
+                Err(Failure::new(Exit::Range, "response", cause))
+            }
+            _ => Ok(Wanted::Nothing),
+        }
     }
 
     /// Writes a head where heads go: to the file of `-D`, and with `-i` to the output.
@@ -290,6 +304,17 @@ pub(super) fn announced_length(response: &Response) -> Option<u64> {
     let value = std::str::from_utf8(response.header("content-length")?).ok()?;
     // A list of equal values is allowed (RFC 9110 §8.6).
     value.split(',').next()?.trim().parse().ok()
+}
+
+/// The length of the whole body in a 416 (RFC 9110 §15.5.17): `bytes */LENGTH`.
+fn complete_length(response: &Response) -> Option<u64> {
+    let value = std::str::from_utf8(response.header("content-range")?).ok()?;
+    let (unit, range) = value.trim().split_once(' ')?;
+    let length = range.trim_start().strip_prefix("*/")?;
+    length
+        .parse()
+        .ok()
+        .filter(|_| unit.eq_ignore_ascii_case("bytes"))
 }
 
 /// The most bytes of a redirect's body that are read to keep the connection.

@@ -365,6 +365,18 @@ pub(crate) const KNOWN: &[Known] = &[
         differ: &[(&[Output], &["cookie/jar-stdout"])],
     },
     Known {
+        why: "A 416 that names another length than that of the file is an error, 33: the file is not complete. curl says nothing.",
+        differ: &[(
+            &[Exit],
+            &[
+                "resume/past-end-other/end",
+                "resume/past-end-other/fail",
+                "resume/past-end-other/offset",
+                "resume/past-end-other/stdout",
+            ],
+        )],
+    },
+    Known {
         why: "`-b` is text for the server that the URL names: like all credentials, it is dropped for good once a redirect has left that origin. curl sends it to every server, and a `Cookie` header again to the first one.",
         differ: &[(
             &[Wire],

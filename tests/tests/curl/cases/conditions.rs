@@ -38,6 +38,11 @@ fn resumed() -> Vec<Scenario> {
             "past-end",
             sized("416 Too Far", &["Content-Range: bytes */5"], "too far"),
         ),
+        (
+            "past-end-other",
+            sized("416 Too Far", &["Content-Range: bytes */4"], "too far"),
+        ),
+        ("past-end-unknown", sized("416 Too Far", &[], "too far")),
         ("missing", sized("404 No", &[], "none")),
         ("error", sized("500 Oh", &[], "broken")),
         ("not-modified", reply("304 Not Modified", &[], "")),
