@@ -9,7 +9,7 @@
 //! Deliberate differences from curl:
 //! - Nothing is sent before the whole command line is checked and every file named in it is read. A file that cannot be
 //!   read is exit code 26, never an empty body.
-//! - Credentials appear in no message, no line of `-v` and `--trace`, and no `-w` variable.
+//! - Credentials appear in no message, no head that `-v` and `--trace` show, and no `-w` variable.
 //! - `--max-filesize` also limits bodies without an announced length: the transfer ends at the limit.
 //! - These are usage errors: a header line without a colon, bytes that would break the framing of the request, and more
 //!   `-o` than URLs.
@@ -34,6 +34,7 @@ mod condition;
 mod cookies;
 mod data;
 mod dump;
+mod encoder;
 mod exit;
 mod facts;
 mod field;
@@ -44,6 +45,7 @@ mod headers;
 mod interface;
 mod link;
 mod local;
+mod mask;
 mod meter;
 mod multipart;
 pub(crate) mod netrc;
@@ -146,7 +148,9 @@ fn transfer_all(args: &HiArgs) -> Exit {
         Some(failure) => {
             if (!global.silent || global.show_error) && !failure.reader_gone {
                 let code = failure.exit.code();
-                say(&format!("crawler-cli: ({code}) the trace is not complete: {failure}"));
+                say(&format!(
+                    "crawler-cli: ({code}) the trace is not complete: {failure}"
+                ));
             }
             if exit == Exit::Ok { failure.exit } else { exit }
         }

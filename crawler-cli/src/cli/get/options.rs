@@ -357,7 +357,10 @@ const RESULT: &[Opt] = &[
         args.low.global.verbose = on;
         args.low.global.trace = None;
     })
-    .short("Print heads and connection events on stderr"),
+    .short("Print heads and connection events on stderr")
+    .long(
+        "Print heads and connection events on standard error. Credentials are replaced by ***: those of Authorization and Proxy-Authorization, the values of cookies, users and passwords in the URLs of Location, Content-Location and Referer, and headers with names that end in api-key, apikey, token or secret.",
+    ),
 ];
 
 const LIMITS: &[Opt] = &[

@@ -93,7 +93,7 @@ pub(super) const TRACE: &[Opt] = &[
     })
     .short("Write all that is sent and received; - is stdout, % stderr")
     .long(
-        "Write heads, bodies and what -v tells to this file, bodies as they are printed; - is stdout, and % is stderr. Credentials are replaced by ***. The last of --trace, --trace-ascii and -v counts.",
+        "Write heads, bodies and what -v tells to this file, bodies as they are printed; - is stdout, and % is stderr. Credentials in heads are replaced by ***, as with -v. The last of --trace, --trace-ascii and -v counts.",
     ),
     Opt::bytes(&["--trace-ascii"], &[file("<file>")], |args, v| {
         args.low.global.trace = Some((TraceForm::Ascii, v));
