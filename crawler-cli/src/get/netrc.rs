@@ -29,11 +29,11 @@ pub(super) struct Netrc {
 }
 
 impl Netrc {
-    /// Reads the file. As in curl, a file that is missing counts as empty.
+    /// Reads the file. As in curl, a file that is missing counts as empty; for one that was named, there is a warning.
     ///
     /// # Errors
     /// [`Exit::Read`] if the file is not in the format.
-    pub(super) fn new(args: &NetrcArgs) -> Result<Self, Failure> {
+    pub(super) fn new(args: &NetrcArgs, warnings: &mut Vec<String>) -> Result<Self, Failure> {
         if !args.on && !args.optional && args.file.is_none() {
             return Ok(Self::default());
         }
@@ -42,11 +42,12 @@ impl Netrc {
             None => env::home_dir().map(|home| home.join(".netrc")),
         };
         let mut text = Vec::new();
-        if let Some(path) = &path
-            && let Ok(file) = File::open(path)
-        {
-            // A directory cannot be read, and counts as empty.
-            let _ = file.take(LONGEST + 1).read_to_end(&mut text);
+        let read = path.as_ref().map_or(Ok(0), |path| {
+            File::open(path)?.take(LONGEST + 1).read_to_end(&mut text)
+        });
+        if let (Err(error), Some(named)) = (read, &args.file) {
+            let named = named.display();
+            warnings.push(format!("--netrc-file {named}: {error}; it counts as empty"));
         }
         let name = path.unwrap_or_default();
         let failed = |why: &str| {
@@ -93,11 +94,10 @@ impl Netrc {
                 && user.is_none_or(|user| user == entry.login.as_bytes())
         };
         let found = self.entries.iter().find(fits);
+        // Without an entry that fits, what the URL has stays.
         if let Some(entry) = found {
             let user = user.unwrap_or(entry.login.as_bytes());
             hop.user = Some([user, b":", entry.password.as_bytes()].concat());
-        } else if let Some(user) = user.filter(|_| !self.optional) {
-            hop.user = Some([user, b":"].concat());
         }
     }
 }

@@ -357,7 +357,7 @@ impl Options {
             cookies: Cookies::new(&group.cookies, jar),
             follow: group.follow,
             retry: group.retry,
-            netrc: Netrc::new(&group.netrc)?,
+            netrc: Netrc::new(&group.netrc, warnings)?,
             protocols: group.protocols,
             slow: SlowRule::new(group.speed),
         })

@@ -50,6 +50,17 @@ fn entries() -> Vec<Scenario> {
         case("url-without-default", ONE, &["-n", "http://u:p@{A}/"]),
         case("url-name-without-default", ONE, &["-n", "http://u@{A}/"]),
         case(
+            "url-file-missing",
+            HOME,
+            &["-n", "--netrc-file", "none", "http://u:p@{A}/"],
+        ),
+        case(
+            "url-name-file-missing",
+            HOME,
+            &["-n", "--netrc-file", "none", "http://u@{A}/"],
+        ),
+        case("url-other-host", ONE, &["-n", "http://u:p@localhost:{Ap}/"]),
+        case(
             "url-optional",
             HOME,
             &["--netrc-optional", "http://u:p@{A}/"],
