@@ -368,7 +368,10 @@ fn a_file_is_not_copied_to_itself() {
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "data");
     }
     assert_eq!(run(&["--no-clobber", "-o", &file], &[&url]).code(), 0);
-    assert_eq!(run(&["-T", &other], &[&format!("file://{}", path("new"))]).code(), 0);
+    assert_eq!(
+        run(&["-T", &other], &[&format!("file://{}", path("new"))]).code(),
+        0
+    );
     assert_eq!(std::fs::read_to_string(path("new")).unwrap(), "data");
 }
 
@@ -407,8 +410,14 @@ fn pipes_are_waited_for_as_long_as_a_transfer_may_take() {
     assert_eq!(std::fs::read_to_string(&pipe).unwrap(), "hello");
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let request = server.requests().remove(0);
-    assert!(request.contains("\r\nTransfer-Encoding: chunked\r\n"), "{request}");
-    assert!(request.ends_with("\r\n000004\r\nsent\r\n0\r\n\r\n"), "{request}");
+    assert!(
+        request.contains("\r\nTransfer-Encoding: chunked\r\n"),
+        "{request}"
+    );
+    assert!(
+        request.ends_with("\r\n000004\r\nsent\r\n0\r\n\r\n"),
+        "{request}"
+    );
 }
 
 #[test]
@@ -1076,7 +1085,8 @@ fn a_cookie_file_stays_if_the_new_one_cannot_be_written() {
     std::fs::write(&jar, "old").unwrap();
     let set = "HTTP/1.1 200 OK\r\nSet-Cookie: a=1; Path=/\r\nContent-Length: 0\r\n\r\n";
     let server = Server::start([vec![Take, Send(set.into())]]);
-    let script = "trap '' XFSZ; ulimit -f 0; exec \"$0\" get -q --no-progress-meter -c \"$1\" \"$2\"";
+    let script =
+        "trap '' XFSZ; ulimit -f 0; exec \"$0\" get -q --no-progress-meter -c \"$1\" \"$2\"";
     let mut command = Command::new("sh");
     command
         .args(["-c", script, env!("CARGO_BIN_EXE_crawler-cli")])
@@ -1119,6 +1129,63 @@ fn an_endless_retry_after_is_not_waited_for() {
     child.wait().unwrap();
     let why = "again in 21600 s, although the server asks for 99999999 s, 1 retries left";
     assert!(warning.contains(why), "{warning}");
+}
+
+/// The server has no byte at which to continue: only a file that ends where the body does is complete.
+#[test]
+fn a_download_is_complete_only_if_its_length_is_that_of_the_body() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("part");
+    for (range, code, text) in [
+        ("Content-Range: bytes */5\r\n", 0, ""),
+        ("", 0, ""),
+        ("Content-Range: bytes */x\r\n", 0, ""),
+        (
+            "Content-Range: bytes */4\r\n",
+            33,
+            "response: cannot continue at byte 5: the server has a body of 4 bytes",
+        ),
+        ("Content-Range: BYTES */11\r\n", 33, "of 11 bytes"),
+    ] {
+        std::fs::write(&path, "hello").unwrap();
+        let head = format!("HTTP/1.1 416 Too Far\r\n{range}Content-Length: 3\r\n\r\nfar");
+        let server = Server::start([vec![Take, Send(head.into())]]);
+        let url = server.url("/");
+        let done = run(&["-C", "-", "-o", path.to_str().unwrap()], &[&url]);
+        assert_eq!(done.code(), code, "{range}");
+        assert_one_line(&done.stderr(), code, &url, text);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "hello");
+    }
+}
+
+/// Without an entry of its name, the password of the URL stays.
+#[test]
+fn a_netrc_file_leaves_other_passwords_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, missing) = (dir.path().join("netrc"), dir.path().join("none"));
+    std::fs::write(&file, "machine 127.0.0.1 login lu password lp\n").unwrap();
+    let (file, missing) = (file.to_str().unwrap(), missing.to_str().unwrap());
+    for (args, user, sent) in [
+        (["-n", "--netrc-file", file], "", Some("bHU6bHA=")),
+        (["-n", "--netrc-file", file], "lu:p@", Some("bHU6bHA=")),
+        (["-n", "--netrc-file", file], "u:p@", Some("dTpw")),
+        (["-n", "--netrc-file", file], "u@", Some("dTo=")),
+        (["-n", "--netrc-file", missing], "u:p@", Some("dTpw")),
+        (["-n", "--netrc-file", missing], "", None),
+    ] {
+        let server = Server::start([vec![Take, Send(OK.into())]]);
+        let url = format!("http://{user}{}/", server.authority);
+        let done = run(&args, &[&url]);
+        assert_eq!(done.code(), 0, "{}", done.stderr());
+        let warning = format!("Warning: --netrc-file {missing}: No such file");
+        let is_missing = args[2] == missing;
+        assert_eq!(done.stderr().starts_with(&warning), is_missing);
+        let request = server.requests().remove(0);
+        let found = request
+            .lines()
+            .find_map(|l| l.strip_prefix("Authorization: Basic "));
+        assert_eq!(found, sent, "{args:?} {user}");
+    }
 }
 
 #[test]
@@ -1288,6 +1355,26 @@ fn verbose_shows_both_heads_and_no_secret() {
         !shown.contains("secret") && !shown.contains("dXNlcjpzZWNyZXQ"),
         "{shown}"
     );
+}
+
+#[test]
+fn verbose_shows_neither_cookies_nor_keys() {
+    let found = "HTTP/1.1 302 Found\r\nSet-Cookie: a=secret; Path=/\r\n\
+                 Location: http://me:secret@h.example/p\r\nContent-Length: 0\r\n\r\n";
+    let server = Server::start([vec![Take, Send(found.into())]]);
+    let args = ["-v", "-b", "c=secret", "-H", "X-Api-Key: secret"];
+    let done = run(&args, &[&server.url("/")]);
+    let shown = done.stderr();
+    for line in [
+        "> Cookie: c=***",
+        "> X-Api-Key: ***",
+        "< Set-Cookie: a=***; Path=/",
+        "< Location: http://***@h.example/p",
+    ] {
+        assert!(shown.lines().any(|l| l == line), "{line}: {shown}");
+    }
+    assert!(!shown.contains("secret"), "{shown}");
+    assert!(server.requests()[0].contains("X-Api-Key: secret"));
 }
 
 /// The response of a proxy that refuses is shown, and its credentials are sent to no other server.

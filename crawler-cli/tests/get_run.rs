@@ -437,7 +437,10 @@ fn a_trace_that_is_cut_short_is_exit_23_at_the_end() {
         .local_addr()
         .expect("an address");
     let failed = output(get(&["-s", "--trace", "/dev/full", &closed.to_string()]));
-    assert_eq!((failed.status.code(), stderr(&failed)), (Some(7), String::new()));
+    assert_eq!(
+        (failed.status.code(), stderr(&failed)),
+        (Some(7), String::new())
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
 use super::data::read_file;
+use super::encoder::Encoder;
 use super::exit::{Exit, Failure};
 use super::form::{Content, Part};
 use super::plan::usage;
@@ -14,7 +15,7 @@ pub(super) struct Spec {
     pub(super) value: Vec<u8>,
     content_type: Option<Vec<u8>>,
     pub(super) filename: Option<Vec<u8>>,
-    encoder: Option<&'static str>,
+    encoder: Option<Encoder>,
     headers: Vec<Vec<u8>>,
 }
 
@@ -211,14 +212,14 @@ fn content_type(typed: &[u8]) -> Result<Vec<u8>, Failure> {
     Ok(typed.to_vec())
 }
 
-fn encoder(typed: &[u8]) -> Result<&'static str, Failure> {
-    let is = |name: &&str| typed.eq_ignore_ascii_case(name.as_bytes());
-    if let Some(name) = ["binary", "8bit", "7bit"].into_iter().find(is) {
-        return Ok(name);
-    }
-    let typed = typed.escape_ascii();
-    let cause = format!("--form: encoder {typed} is not supported; use binary, 8bit or 7bit");
-    Err(Failure::new(Exit::BadArgument, "options", cause))
+fn encoder(typed: &[u8]) -> Result<Encoder, Failure> {
+    Encoder::named(typed).ok_or_else(|| {
+        let typed = typed.escape_ascii();
+        let cause = format!(
+            "--form: no encoder {typed}; use binary, 8bit, 7bit, base64 or quoted-printable"
+        );
+        Failure::new(Exit::BadArgument, "options", cause)
+    })
 }
 
 /// The header lines of a file. Lines that begin with `#` are left out, and a line that begins with space goes on with
@@ -283,7 +284,7 @@ mod tests {
                 Spec {
                     filename: Some("f".into()),
                     headers: vec!["X-A: 1".into()],
-                    encoder: Some("8bit"),
+                    encoder: Some(Encoder::EightBit),
                     ..plain("a")
                 },
                 "",

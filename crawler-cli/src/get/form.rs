@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::encoder::Encoder;
 use super::exit::{Exit, Failure};
 use super::field::{MayHave, Spec};
 use super::plan::usage;
@@ -35,8 +36,8 @@ pub(super) struct Part {
     pub(super) filename: Option<Vec<u8>>,
     /// As typed with `;type=`.
     pub(super) content_type: Option<Vec<u8>>,
-    /// As typed with `;encoder=`.
-    pub(super) encoder: Option<&'static str>,
+    /// `;encoder=`
+    pub(super) encoder: Option<Encoder>,
     /// Further header lines, without their ends.
     pub(super) headers: Vec<Vec<u8>>,
     pub(super) content: Content,

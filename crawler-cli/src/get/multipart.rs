@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 
+use super::encoder::Encoder;
 use super::exit::{Exit, Failure};
 use super::form::{Content, FormArgs, Part, read_fields};
 
@@ -26,13 +27,13 @@ pub(super) struct Form {
 #[derive(Clone, Debug)]
 enum Segment {
     Bytes(Vec<u8>),
-    File(PathBuf),
-    Stdin(Arc<File>),
+    File(PathBuf, Encoder),
+    Stdin(Arc<File>, Encoder),
 }
 
 /// A form that is being sent.
 pub(super) struct OpenForm {
-    /// In bytes; `None` if one of the files is no regular file.
+    /// In bytes; `None` if one of the files is no regular file, or its encoding decides.
     pub(super) length: Option<u64>,
     pub(super) body: FormBody,
 }
@@ -84,23 +85,25 @@ impl Segment {
                 let size = bytes.len() as u64;
                 (Reader::Bytes(io::Cursor::new(bytes.clone())), Some(size))
             }
-            Self::File(path) => {
+            Self::File(path, encoder) => {
                 let metadata = fs::metadata(path).map_err(|error| {
                     let cause = format_args!("{}: {error}", path.display());
                     Failure::new(Exit::Read, "read", cause)
                 })?;
                 let size = metadata.is_file().then_some(metadata.len());
-                let reader = Reader::Closed(path.clone(), size.unwrap_or(u64::MAX));
-                (reader, size)
+                let most = size.unwrap_or(u64::MAX);
+                let reader = Reader::Closed(path.clone(), most, *encoder);
+                (reader, size.and_then(|size| encoder.length(size)))
             }
-            Self::Stdin(file) => {
+            Self::Stdin(file, encoder) => {
                 let metadata = file.metadata();
                 let size = metadata
                     .map_err(|error| {
                         Failure::new(Exit::Read, "read", format_args!("stdin: {error}"))
                     })?
                     .len();
-                (Reader::Stdin(file.clone(), 0), Some(size))
+                let reader = Reader::Open(Box::new(encoder.read(Spool(file.clone(), 0))));
+                (reader, encoder.length(size))
             }
         };
         Ok((reader, size))
@@ -115,10 +118,19 @@ pub(super) struct FormBody {
 enum Reader {
     Bytes(io::Cursor<Vec<u8>>),
     /// A file of which so many bytes will be read. Files are opened one after the other.
-    Closed(PathBuf, u64),
-    Open(io::Take<File>),
-    /// With the place from which the next bytes come.
-    Stdin(Arc<File>, u64),
+    Closed(PathBuf, u64, Encoder),
+    Open(Box<dyn Read + Send>),
+}
+
+/// What stdin had, and the place from which the next bytes come.
+struct Spool(Arc<File>, u64);
+
+impl Read for Spool {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.0.read_at(buffer, self.1)?;
+        self.1 += count as u64;
+        Ok(count)
+    }
 }
 
 impl Read for FormBody {
@@ -126,16 +138,12 @@ impl Read for FormBody {
         while let Some(reader) = self.readers.front_mut() {
             let count = match reader {
                 Reader::Bytes(bytes) => bytes.read(buffer)?,
-                Reader::Closed(path, most) => {
-                    *reader = Reader::Open(File::open(path)?.take(*most));
+                Reader::Closed(path, most, encoder) => {
+                    let file = File::open(path)?.take(*most);
+                    *reader = Reader::Open(Box::new(encoder.read(file)));
                     continue;
                 }
-                Reader::Open(file) => file.read(buffer)?,
-                Reader::Stdin(file, at) => {
-                    let count = file.read_at(buffer, *at)?;
-                    *at += count as u64;
-                    count
-                }
+                Reader::Open(source) => source.read(buffer)?,
             };
             if count > 0 || buffer.is_empty() {
                 return Ok(count);
@@ -203,16 +211,26 @@ impl Layout {
             self.push(&[b"Content-Type: ", &content_type[..], b"\r\n"].concat());
         }
         if let Some(encoder) = part.encoder.filter(|_| !has("Content-Transfer-Encoding")) {
-            self.push(format!("Content-Transfer-Encoding: {encoder}\r\n").as_bytes());
+            let name = encoder.name();
+            self.push(format!("Content-Transfer-Encoding: {name}\r\n").as_bytes());
         }
         for line in &part.headers {
             self.push(&[&line[..], b"\r\n"].concat());
         }
         self.push(b"\r\n");
+        let encoder = part.encoder.unwrap_or(Encoder::Binary);
         match &part.content {
-            Content::Text(text) => self.push(text),
-            Content::File(path) => self.segments.push(Segment::File(path.clone())),
-            Content::Stdin(file) => self.segments.push(Segment::Stdin(file.clone())),
+            Content::Text(text) => {
+                let mut encoded = Vec::new();
+                let read = encoder.read(&text[..]).read_to_end(&mut encoded);
+                read.map_err(|error| {
+                    let name = part.name.as_deref().unwrap_or_default().escape_ascii();
+                    Failure::new(Exit::Read, "read", format_args!("--form {name}: {error}"))
+                })?;
+                self.push(&encoded);
+            }
+            Content::File(path) => self.segments.push(Segment::File(path.clone(), encoder)),
+            Content::Stdin(file) => self.segments.push(Segment::Stdin(file.clone(), encoder)),
             Content::Parts(parts) => {
                 let form = content_type.is_some_and(|t| is_type(&t, FORM_DATA));
                 self.parts(parts, &inner, form)?;
@@ -338,6 +356,48 @@ mod tests {
              Content-Disposition: form-data; name=\"f\"; filename=\"page.HTML\"\r\n\
              Content-Type: text/html\r\n\r\n<p>\r\n--B--\r\n"
         );
+    }
+
+    #[test]
+    fn parts_are_encoded() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        fs::write(&path, "a\u{e9}").unwrap();
+        let sent = body(
+            &[
+                "a=b=;encoder=Quoted-Printable",
+                &format!("f=<{};encoder=base64", path.display()),
+            ],
+            None,
+        );
+        assert_eq!(
+            sent,
+            "--B\r\nContent-Disposition: form-data; name=\"a\"\r\n\
+             Content-Transfer-Encoding: quoted-printable\r\n\r\nb=3D\r\n\
+             --B\r\nContent-Disposition: form-data; name=\"f\"\r\n\
+             Content-Transfer-Encoding: base64\r\n\r\nYcOp\r\n--B--\r\n"
+        );
+        let args = |field: &str| FormArgs {
+            fields: vec![FieldArg::Field(field.into())],
+            backslashes: false,
+        };
+        let text = Form::new(&args("a=\u{e9};encoder=7bit"), None, &mut Vec::new());
+        let text = text.unwrap_err();
+        assert_eq!(text.exit.code(), 26);
+        assert_eq!(
+            text.to_string(),
+            "read: --form a: byte 0xc3 cannot be sent with encoder=7bit"
+        );
+        let file = args(&format!("a=@{};encoder=7bit", path.display()));
+        let file = Form::new(&file, None, &mut Vec::new()).unwrap().unwrap();
+        let mut open = file.open().unwrap();
+        assert!(open.body.read_to_end(&mut Vec::new()).is_err());
+        let lengths = ["7bit", "base64", "quoted-printable"].map(|encoder| {
+            let file = args(&format!("a=@{};encoder={encoder}", path.display()));
+            let file = Form::new(&file, None, &mut Vec::new()).unwrap().unwrap();
+            file.open().unwrap().length.is_some()
+        });
+        assert_eq!(lengths, [true, true, false]);
     }
 
     #[test]

@@ -11,7 +11,10 @@ use super::output::write_stdout;
 /// Writes all of a file; `-` is stdout.
 pub(super) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     // A second descriptor would cut off what stdout has already, if that is a file.
-    if ["-", "/dev/stdout"].iter().any(|name| path.as_os_str() == *name) {
+    if ["-", "/dev/stdout"]
+        .iter()
+        .any(|name| path.as_os_str() == *name)
+    {
         return write_stdout(bytes);
     }
     replace(path, bytes).map_err(|error| Failure::write(path.display(), &error))
@@ -67,9 +70,7 @@ fn replaceable(path: &Path) -> io::Result<Option<(PathBuf, Option<Metadata>)>> {
         Ok(_) => Ok(None),
         // A link to nothing makes the file that it names.
         Err(_) if fs::symlink_metadata(path).is_ok() => Ok(None),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Ok(Some((path.to_owned(), None)))
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Some((path.to_owned(), None))),
         Err(error) => Err(error),
     }
 }

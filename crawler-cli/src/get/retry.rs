@@ -237,7 +237,9 @@ mod tests {
             max_time: Some(LONGEST_ASKED * 2),
             ..rule
         };
-        let all = limited.begin(now).next(now, &facts(503, Some("86400")), &Ok(()));
+        let all = limited
+            .begin(now)
+            .next(now, &facts(503, Some("86400")), &Ok(()));
         assert_eq!(all, Step::TooLong(Duration::from_secs(86400)));
     }
 }

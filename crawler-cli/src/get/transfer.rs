@@ -114,7 +114,9 @@ impl Session {
             }
             Step::TooLong(asked) => {
                 let seconds = asked.as_secs();
-                format!("no retry: the server asks for {seconds} s, which end after --retry-max-time")
+                format!(
+                    "no retry: the server asks for {seconds} s, which end after --retry-max-time"
+                )
             }
         };
         let cause = match outcome {
@@ -308,7 +310,9 @@ impl Session {
         let withheld = has_body && keys.await_challenge(hop);
         let empty = Bytes::new();
         let upload = match &transfer.upload {
-            Some(upload) if hop.kind == Kind::Put && !withheld => Some(self.open(upload, deadline)?),
+            Some(upload) if hop.kind == Kind::Put && !withheld => {
+                Some(self.open(upload, deadline)?)
+            }
             _ => match &options.request.form {
                 Some(form) if hop.kind == Kind::Post && !withheld => {
                     Some(OpenUpload::Form(form.open()?))
@@ -460,11 +464,7 @@ impl Session {
         }
     }
 
-    fn open(
-        &mut self,
-        upload: &Upload,
-        deadline: Option<Instant>,
-    ) -> Result<OpenUpload, Failure> {
+    fn open(&mut self, upload: &Upload, deadline: Option<Instant>) -> Result<OpenUpload, Failure> {
         let used = || self.shared.stdin_used.swap(true, Ordering::Relaxed);
         if *upload == Upload::Stdin && used() {
             let cause = "stdin is used up and cannot be sent again";

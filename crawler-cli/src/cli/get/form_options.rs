@@ -14,7 +14,7 @@ pub(super) const FORMS: &[Opt] = &[
     .short("POST this field of a form: name=text, name=@file, name=<file")
     .long(
         "POST a form (multipart/form-data) with this field: name=text, name=@file to upload a file, or name=<file for the text in a file; - is stdin. Several files are name=@a,b.\n\
-         After a semicolon may stand type=TYPE, filename=NAME, headers=\"LINE\" or headers=@FILE, and encoder=8bit (or binary, 7bit). A text with a comma or a semicolon is in double quotes. name=( begins a part that has the following fields as its parts, and =) ends it.",
+         After a semicolon may stand type=TYPE, filename=NAME, headers=\"LINE\" or headers=@FILE, and encoder=8bit (or binary, 7bit, base64, quoted-printable). A text with a comma or a semicolon is in double quotes. name=( begins a part that has the following fields as its parts, and =) ends it.",
     ),
     Opt::bytes(&["--form-string"], &[any("<name=text>")], |args, v| {
         push(&mut args.group.form.fields, FieldArg::Text(v))

@@ -116,6 +116,16 @@ fn fields() -> Vec<Scenario> {
         ("encoder-8bit", &["a=b;encoder=8bit"]),
         ("encoder-binary", &["a=@bin;encoder=binary"]),
         ("encoder-7bit", &["a=b;encoder=7bit"]),
+        ("encoder-7bit-not", &["a=\u{e9};encoder=7bit"]),
+        ("encoder-7bit-file", &["a=@text.txt;encoder=7bit"]),
+        ("encoder-base64", &["a=b;encoder=base64"]),
+        ("encoder-base64-file", &["a=@bin;encoder=BASE64"]),
+        ("encoder-base64-stdin", &["a=@-;encoder=base64"]),
+        ("encoder-quoted", &["a=b=c ;encoder=quoted-printable"]),
+        (
+            "encoder-quoted-empty",
+            &["a=@empty;encoder=quoted-printable"],
+        ),
         ("encoder-unknown", &["a=b;encoder=foo"]),
         (
             "group",
