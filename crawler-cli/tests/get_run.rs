@@ -239,6 +239,36 @@ fn transfers_run_at_the_same_time_and_keep_their_files() {
 }
 
 #[test]
+fn the_file_of_heads_is_emptied_once_for_all_transfers() {
+    let all = Barrier::new(4);
+    let server = Script::start(move |request| {
+        all.wait();
+        response(200, &format!("X-Request: {request}\r\n"), "hello")
+    });
+    let directory = tempfile::tempdir().expect("a directory");
+    let heads = directory.path().join("heads");
+    std::fs::write(&heads, "old").expect("written");
+    let mut command = get(&["-sSZ", "-m", "60", "-o", "/dev/null"]);
+    command.arg("-D").arg(&heads);
+    let urls = (0..4).map(|number| server.url(&format!("/{number}")));
+    let outputs = ["-o", "/dev/null"].repeat(3);
+    let done = output({
+        command.args(outputs).args(urls);
+        command
+    });
+    assert_eq!(
+        (done.status.code(), stderr(&done)),
+        (Some(0), String::new())
+    );
+    let text = std::fs::read_to_string(&heads).expect("written");
+    assert!(!text.contains("old"), "{text}");
+    for number in 0..4 {
+        let line = format!("X-Request: GET /{number}");
+        assert_eq!(text.lines().filter(|l| *l == line).count(), 1, "{text}");
+    }
+}
+
+#[test]
 fn no_more_transfers_than_asked_for_run_at_the_same_time() {
     let pair = Barrier::new(2);
     let server = Script::start(move |_| {

@@ -233,14 +233,14 @@ impl FileOptions {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let again = std::mem::replace(&mut *begun, true);
-        let mut options = OpenOptions::new();
-        options
-            .create(true)
-            .append(again)
-            .write(true)
-            .truncate(!again);
-        let file = open_to_write(Path::new(name), &options, deadline)
-            .map_err(|error| not_opened(Exit::Write, "write", Path::new(name), &error))?;
+        let path = Path::new(name);
+        // Every transfer appends: those that run at the same time must not write over each other.
+        let options = OpenOptions::new().append(true).create(true).to_owned();
+        let failed = |error: io::Error| not_opened(Exit::Write, "write", path, &error);
+        let file = open_to_write(path, &options, deadline).map_err(failed)?;
+        if !again && FileId::of(&file).is_some() {
+            file.set_len(0).map_err(failed)?;
+        }
         Ok(Some(Heads {
             file: Some((file, name.into())),
         }))
