@@ -391,6 +391,7 @@ impl Session {
                 .authorize_tunnel(&settings, &hop.target, &value)?;
             next = Some(Next::Authenticate);
         }
+        self.tell_unanswered(hop);
         // As in curl, a server that asks counts as one that redirects; a proxy that opens no tunnel does not.
         if matches!(next, Some(Next::Authenticate)) && done.outcome.is_ok() {
             hop.asked += 1;
@@ -461,6 +462,16 @@ impl Session {
                     _ => Err(failure),
                 }
             }
+        }
+    }
+
+    /// Shows why Digest challenges were not answered.
+    fn tell_unanswered(&self, hop: &mut Hop) {
+        let mut all = hop.auth.take_unanswered();
+        all.extend(hop.proxy_auth.take_unanswered());
+        for why in all {
+            self.trace
+                .info(|| format!("A Digest challenge is not answered: {why}"));
         }
     }
 

@@ -10,8 +10,8 @@ pub(super) struct Challenge {
     pub(super) scheme: String,
     /// Names in lower case, values without their quotes. Each name stands once.
     parameters: Vec<(String, Vec<u8>)>,
-    /// The challenge is malformed or larger than the limits: it must not be answered.
-    invalid: bool,
+    /// Why the challenge must not be answered: it is malformed or larger than the limits.
+    fault: Option<&'static str>,
 }
 
 impl Challenge {
@@ -22,23 +22,24 @@ impl Challenge {
         Some(value)
     }
 
-    /// Whether the challenge can be answered at all.
-    pub(super) fn is_valid(&self) -> bool {
-        !self.invalid
+    /// Why the challenge cannot be answered at all.
+    pub(super) fn fault(&self) -> Option<&'static str> {
+        self.fault
     }
 
     fn add(&mut self, name: String, value: Option<Cow<'_, [u8]>>) {
-        let Some(value) = value.filter(|value| value.len() <= MOST_BYTES) else {
-            self.invalid = true;
-            return;
+        let fault = match &value {
+            None => "a quoted string has no end",
+            Some(value) if value.len() > MOST_BYTES => "a value is too long",
+            // A name stands at most once (RFC 9110 §11.2).
+            Some(_) if self.parameter(&name).is_some() => "a parameter is there twice",
+            Some(_) if self.parameters.len() == MOST_PARAMETERS => "it has too many parameters",
+            Some(value) => {
+                self.parameters.push((name, value.to_vec()));
+                return;
+            }
         };
-        // A name stands at most once (RFC 9110 §11.2).
-        let twice = self.parameter(&name).is_some();
-        if twice || self.parameters.len() == MOST_PARAMETERS {
-            self.invalid = true;
-            return;
-        }
-        self.parameters.push((name, value.into_owned()));
+        self.fault.get_or_insert(fault);
     }
 }
 
@@ -66,7 +67,7 @@ fn read_field(field: &[u8], challenges: &mut Vec<Challenge>) {
             // No list element begins so: up to the next comma, there is nothing to read.
             rest.skip(|b| b != b',');
             if let Some(last) = challenges.last_mut().filter(|_| open) {
-                last.invalid = true;
+                last.fault.get_or_insert("it is not a list of parameters");
             }
             continue;
         }
@@ -84,7 +85,7 @@ fn read_field(field: &[u8], challenges: &mut Vec<Challenge>) {
         challenges.push(Challenge {
             scheme: name,
             parameters: Vec::new(),
-            invalid: false,
+            fault: None,
         });
         open = true;
         if !spaces.is_empty() {
@@ -108,13 +109,14 @@ impl<'a> Reader<'a> {
         self.take(is_part);
     }
 
-    /// The value of a parameter: a token or a quoted string. `None` if it is neither.
+    /// The value of a parameter: a quoted string or a token, which may be empty, as in curl. `None` for a quoted string
+    /// without an end.
     fn value(&mut self) -> Option<Cow<'a, [u8]>> {
         if self.0.first() == Some(&b'"') {
             return self.quoted().map(Cow::Owned);
         }
         let token = self.take(|b| !is_space(b) && b != b',' && b != b'"');
-        (!token.is_empty()).then_some(Cow::Borrowed(token))
+        Some(Cow::Borrowed(token))
     }
 
     /// A quoted string (RFC 9110 §5.6.4), from its first quote on; `None` if it has no end.
@@ -176,8 +178,8 @@ mod tests {
             for (name, value) in &challenge.parameters {
                 text += &format!(" {name}={}", value.escape_ascii());
             }
-            if challenge.invalid {
-                text += " (invalid)";
+            if let Some(fault) = challenge.fault {
+                text += &format!(" ({fault})");
             }
             text
         };
@@ -217,13 +219,26 @@ mod tests {
                 ],
             ),
             ("realm=x, Basic realm=y", &["basic realm=y"]),
-            ("Digest nonce=\"never ends", &["digest (invalid)"]),
-            ("Digest nonce=\"ends\\", &["digest (invalid)"]),
+            (
+                "Digest nonce=\"never ends",
+                &["digest (a quoted string has no end)"],
+            ),
+            (
+                "Digest nonce=\"ends\\",
+                &["digest (a quoted string has no end)"],
+            ),
             ("Digest nonce=", &["digest"]),
-            ("Digest nonce=a, nonce=b", &["digest nonce=a (invalid)"]),
+            (
+                "Digest nonce=a, opaque=, qop=auth",
+                &["digest nonce=a opaque= qop=auth"],
+            ),
+            (
+                "Digest nonce=a, nonce=b",
+                &["digest nonce=a (a parameter is there twice)"],
+            ),
             (
                 "Digest nonce=a, \"x\", qop=auth",
-                &["digest nonce=a qop=auth (invalid)"],
+                &["digest nonce=a qop=auth (it is not a list of parameters)"],
             ),
             ("\u{e9}, Basic realm=y", &["basic realm=y"]),
             (
@@ -251,9 +266,10 @@ mod tests {
     #[test]
     fn what_is_too_large_is_not_answered() {
         let long = format!("Digest nonce={}", "x".repeat(MOST_BYTES + 1));
-        assert_eq!(shown(&[&long]), ["digest (invalid)"]);
+        assert_eq!(shown(&[&long]), ["digest (a value is too long)"]);
         let many: String = (0..40).map(|n| format!("p{n}=1,")).collect();
-        assert!(shown(&[&format!("Digest {many}")])[0].ends_with("(invalid)"));
+        let many = shown(&[&format!("Digest {many}")]).remove(0);
+        assert!(many.ends_with("(it has too many parameters)"), "{many}");
         let fields = vec!["Basic realm=x"; 1000];
         assert_eq!(shown(&fields).len(), MOST_CHALLENGES);
         assert_eq!(shown(&[&fields.join(",")]).len(), MOST_CHALLENGES);

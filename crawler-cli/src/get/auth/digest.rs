@@ -53,23 +53,29 @@ enum Hash {
 }
 
 impl Digest {
-    /// The challenge, if it can be answered: its algorithm is known, and it has a nonce.
-    pub(super) fn new(challenge: &Challenge) -> Option<Self> {
+    /// The challenge, if it can be answered: its algorithm is known, and it has a nonce, which may be empty, as in curl.
+    ///
+    /// # Errors
+    /// Why it is not answered.
+    pub(super) fn new(challenge: &Challenge) -> Result<Self, &'static str> {
+        if let Some(fault) = challenge.fault() {
+            return Err(fault);
+        }
         let given = |name| challenge.parameter(name);
         let algorithm = given("algorithm");
         let (hash, session) = match algorithm {
             None => (Hash::Md5, false),
-            Some(name) => known_algorithm(name)?,
+            Some(name) => known_algorithm(name).ok_or("its algorithm is not known")?,
         };
         // Others are not to be minded (RFC 7616 §3.3).
         let qop = given("qop").and_then(best_qop);
-        if session && qop.is_none() || !challenge.is_valid() {
-            return None;
+        if session && qop.is_none() {
+            return Err("its algorithm needs a qop, which it lacks");
         }
         let is_true = |name| given(name).is_some_and(|value| value.eq_ignore_ascii_case(b"true"));
-        Some(Self {
+        Ok(Self {
             realm: given("realm").unwrap_or_default().to_vec(),
-            nonce: given("nonce").filter(|nonce| !nonce.is_empty())?.to_vec(),
+            nonce: given("nonce").ok_or("it has no nonce")?.to_vec(),
             opaque: given("opaque").map(<[u8]>::to_vec),
             algorithm: algorithm.map(<[u8]>::to_vec),
             hash,
@@ -245,7 +251,7 @@ mod tests {
     use super::super::challenge::read;
     use super::*;
 
-    fn digest(field: &str) -> Option<Digest> {
+    fn digest(field: &str) -> Result<Digest, &'static str> {
         Digest::new(&read([field.as_bytes()].into_iter())[0])
     }
 
@@ -380,15 +386,30 @@ mod tests {
 
     #[test]
     fn challenges_without_an_answer() {
-        for field in [
-            "Digest realm=r",
-            "Digest realm=r, nonce=\"\"",
-            "Digest realm=r, nonce=n, algorithm=SHA-3",
-            "Digest realm=r, nonce=n, algorithm=MD5-sess",
-            "Digest realm=r, nonce=n, nonce=m",
+        for (field, why) in [
+            ("Digest realm=r", "it has no nonce"),
+            (
+                "Digest realm=r, nonce=n, algorithm=SHA-3",
+                "its algorithm is not known",
+            ),
+            (
+                "Digest realm=r, nonce=n, algorithm=MD5-sess",
+                "its algorithm needs a qop, which it lacks",
+            ),
+            (
+                "Digest realm=r, nonce=n, nonce=m",
+                "a parameter is there twice",
+            ),
         ] {
-            assert_eq!(digest(field), None, "{field}");
+            assert_eq!(digest(field), Err(why), "{field}");
         }
+        // As in curl, empty values are values.
+        let mut empty = digest("Digest realm=r, nonce=, opaque=, qop=auth").unwrap();
+        let value = answer(&mut empty, "u:p", None, "c");
+        assert!(
+            value.contains("nonce=\"\"") && value.ends_with("opaque=\"\""),
+            "{value}"
+        );
         assert!(digest("Digest nonce=n, stale=TRUE").unwrap().stale);
         assert!(!digest("Digest nonce=n, stale=false").unwrap().stale);
     }

@@ -80,6 +80,8 @@ impl Proof<'_> {
 pub(super) struct Auth {
     wanted: Schemes,
     state: State,
+    /// Why Digest challenges of the last response were not answered.
+    unanswered: Vec<&'static str>,
 }
 
 #[derive(Clone, Debug)]
@@ -103,7 +105,11 @@ impl Auth {
             (false, false, true) => State::Bearer,
             _ => State::Undecided,
         };
-        Self { wanted, state }
+        Self {
+            wanted,
+            state,
+            unanswered: Vec::new(),
+        }
     }
 
     /// The same wishes, for another server.
@@ -133,10 +139,26 @@ impl Auth {
             return false;
         }
         let challenges = challenge::read(fields);
-        let next = self.next_state(proof, &challenges);
+        let digests = challenges.iter().filter(|c| c.scheme == "digest");
+        let digests: Vec<_> = digests.map(Digest::new).collect();
+        if self.wanted.digest && proof.user.is_some() {
+            self.unanswered = digests
+                .iter()
+                .filter_map(|d| d.as_ref().err())
+                .copied()
+                .collect();
+        }
+        // The server's order is its preference (RFC 7616 §3.7).
+        let digest = digests.into_iter().find_map(Result::ok);
+        let next = self.next_state(proof, &challenges, digest);
         let again = !matches!(next, State::Ended);
         self.state = next;
         again
+    }
+
+    /// Why Digest challenges were not answered. Each is told once.
+    pub(super) fn take_unanswered(&mut self) -> Vec<&'static str> {
+        std::mem::take(&mut self.unanswered)
     }
 
     /// A request without its body was answered as if it needed no credentials. Returns whether it is to be sent again,
@@ -149,8 +171,13 @@ impl Auth {
         awaited
     }
 
-    /// The strongest scheme that is wanted, asked for and not refused yet.
-    fn next_state(&self, proof: Proof<'_>, challenges: &[Challenge]) -> State {
+    /// The strongest scheme that is wanted, asked for and not refused yet. `digest` is the challenge that can be answered.
+    fn next_state(
+        &self,
+        proof: Proof<'_>,
+        challenges: &[Challenge],
+        digest: Option<Digest>,
+    ) -> State {
         let asks = |scheme: &str| challenges.iter().any(|c| c.scheme == scheme);
         match self.state {
             State::Basic if asks("basic") => return State::Ended,
@@ -160,9 +187,6 @@ impl Auth {
         if self.wanted.bearer && proof.token.is_some() && asks("bearer") {
             return State::Bearer;
         }
-        let digests = challenges.iter().filter(|c| c.scheme == "digest");
-        // The server's order is its preference (RFC 7616 §3.7).
-        let digest = digests.filter_map(Digest::new).next();
         if self.wanted.digest && proof.user.is_some() && asks("digest") {
             return match (digest, &self.state) {
                 (None, _) => State::Ended,
