@@ -77,6 +77,9 @@ impl TlsSettings {
             alpn: !self.no_alpn,
             ..TlsConfig::default()
         };
+        if let Some(list) = self.crl.as_ref().filter(|_| self.insecure) {
+            files::check_list(list)?;
+        }
         if let Some(roots) = &self.roots {
             config.roots = TlsRoots::None;
             config.extra_roots = vec![file(roots)];

@@ -11,9 +11,12 @@ use base64::prelude::BASE64_STANDARD;
 use courser::{ClientCertificate, PemOrDer};
 use pkcs8::{EncryptedPrivateKeyInfoRef, SecretDocument};
 use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 use sha2::{Digest as _, Sha256};
+use x509_cert::certificate::Rfc5280;
+use x509_cert::crl::CertificateList;
+use x509_cert::der::Decode as _;
 
 use super::TlsSettings;
 use crate::get::exit::{Exit, Failure};
@@ -77,6 +80,28 @@ pub(super) fn authorities(folder: &Path) -> Result<Vec<PemOrDer>, Failure> {
         }
     }
     Ok(found)
+}
+
+/// `--crlfile`: checks that the file has lists. With `-k` the engine does not read it.
+pub(super) fn check_list(path: &Path) -> Result<(), Failure> {
+    let bad = |cause: String| {
+        let cause = format!("revocation list in {}: {cause}", path.display());
+        Failure::new(Exit::RevocationList, "TLS", cause)
+    };
+    let bytes = fs::read(path).map_err(|error| bad(error.to_string()))?;
+    let lists = match is_pem(&bytes) {
+        true => CertificateRevocationListDer::pem_slice_iter(&bytes)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| bad(error.to_string()))?,
+        false => vec![bytes.into()],
+    };
+    if lists.is_empty() {
+        return Err(bad("there is none".into()));
+    }
+    for list in lists {
+        CertificateList::<Rfc5280>::from_der(&list).map_err(|error| bad(error.to_string()))?;
+    }
+    Ok(())
 }
 
 /// `--pinnedpubkey`: hashes as `sha256//BASE64;sha256//BASE64`, or a file with the key in PEM or DER.
@@ -343,6 +368,42 @@ mod tests {
         assert!(read(old, "pw").unwrap_err().contains("openssl pkcs8"));
         let cut = &pem[..60];
         assert!(read(cut.as_bytes(), "pw").is_err());
+    }
+
+    #[test]
+    fn revocation_lists_are_checked_without_certificates_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("list");
+        let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        params.key_usages = vec![rcgen::KeyUsagePurpose::CrlSign];
+        let issuer = rcgen::Issuer::new(params, rcgen::KeyPair::generate().unwrap());
+        let list = rcgen::CertificateRevocationListParams {
+            this_update: rcgen::date_time_ymd(2020, 1, 1),
+            next_update: rcgen::date_time_ymd(2090, 1, 1),
+            crl_number: rcgen::SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: Vec::new(),
+            key_identifier_method: rcgen::KeyIdMethod::Sha256,
+        };
+        let list = list.signed_by(&issuer).unwrap();
+        let settings = TlsSettings {
+            insecure: true,
+            crl: Some(path.clone()),
+            ..TlsSettings::default()
+        };
+        let config = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            settings
+                .config()
+                .map(drop)
+                .map_err(|failure| failure.exit.code())
+        };
+        assert_eq!(config(list.der()), Ok(()));
+        assert_eq!(config(list.pem().unwrap().as_bytes()), Ok(()));
+        assert_eq!(config(b"garbage"), Err(82));
+        assert_eq!(config(b"-----BEGIN X-----\n"), Err(82));
+        fs::remove_file(&path).unwrap();
+        assert_eq!(settings.config().unwrap_err().exit.code(), 82);
     }
 
     #[test]
