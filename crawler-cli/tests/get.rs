@@ -685,6 +685,11 @@ fn urls_and_options_that_cannot_be_used() {
         ),
         (&["-C", "5", "-d", "x", "u"], 2, "--continue-at"),
         (&["-OJi", "u/x"], 2, "cannot be combined"),
+        (
+            &["-OJ", "-C", "-", "u/x"],
+            2,
+            "--continue-at and --remote-header-name cannot be combined",
+        ),
         (&["-F", "abc", "u"], 2, "--form needs name=value"),
         (&["file:///nonexistent"], 37, "/nonexistent"),
         (&["http://localhost/a b"], 3, "0x20"),
@@ -1158,6 +1163,44 @@ fn a_download_is_complete_only_if_its_length_is_that_of_the_body() {
     }
 }
 
+#[test]
+fn an_etag_is_saved_only_after_a_whole_response() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("etag");
+    let head = "HTTP/1.1 200 OK\r\nETag: \"new\"\r\nContent-Length: 5\r\n\r\n";
+    for (body, code, left) in [("hel", 18, "\"old\"\n"), ("hello", 0, "\"new\"\n")] {
+        std::fs::write(&file, "\"old\"\n").unwrap();
+        let server = Server::start([vec![Take, Send(format!("{head}{body}").into()), Close]]);
+        let done = run(
+            &["--etag-save", file.to_str().unwrap()],
+            &[&server.url("/")],
+        );
+        assert_eq!((done.code(), done.stdout()), (code, body.into()));
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), left);
+    }
+}
+
+/// As in curl, nothing follows a file that cannot be sent.
+#[test]
+fn a_missing_file_of_a_glob_ends_the_run() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["1", "3"] {
+        std::fs::write(dir.path().join(name), name).unwrap();
+    }
+    let answers = [(); 3].map(|()| [Take, Send(OK.into())]);
+    let server = Server::start([answers.into_iter().flatten().collect()]);
+    let files = format!("{}/[1-3]", dir.path().display());
+    let done = run(&["-T", &files], &[&server.url("/")]);
+    assert_eq!((done.code(), done.stdout()), (26, "hello".into()));
+    let missing = format!("read: {}/2: ", dir.path().display());
+    assert!(done.stderr().contains(&missing), "{}", done.stderr());
+    let requests = server.requests();
+    assert!(
+        requests[0].starts_with("PUT /1 ") && requests.len() == 1,
+        "{requests:?}"
+    );
+}
+
 /// Without an entry of its name, the password of the URL stays.
 #[test]
 fn a_netrc_file_leaves_other_passwords_alone() {
@@ -1355,6 +1398,27 @@ fn verbose_shows_both_heads_and_no_secret() {
         !shown.contains("secret") && !shown.contains("dXNlcjpzZWNyZXQ"),
         "{shown}"
     );
+}
+
+#[test]
+fn verbose_tells_why_a_challenge_is_not_answered() {
+    for (challenge, why) in [
+        ("realm=\"r\"", "it has no nonce"),
+        ("realm=r, realm=s, nonce=n", "a parameter is there twice"),
+        ("nonce=n, algorithm=NEW", "its algorithm is not known"),
+    ] {
+        let head = format!("HTTP/1.1 401 Who\r\nWWW-Authenticate: Digest {challenge}\r\n");
+        let asks = format!("{head}Content-Length: 0\r\n\r\n");
+        let server = Server::start([vec![Take, Send(asks.into())]]);
+        let done = run(&["-v", "--digest", "-u", "u:p"], &[&server.url("/")]);
+        let line = format!("* A Digest challenge is not answered: {why}");
+        assert!(
+            done.stderr().lines().any(|l| l == line),
+            "{}",
+            done.stderr()
+        );
+        assert_eq!(server.requests().len(), 1);
+    }
 }
 
 #[test]

@@ -193,6 +193,12 @@ impl Failure {
         }
     }
 
+    /// The same failure, with what it is about before its cause.
+    pub(super) fn about(mut self, what: &str) -> Self {
+        self.cause = format!("{what}: {}", self.cause);
+        self
+    }
+
     /// A failed write to `place`.
     pub(super) fn write(place: impl fmt::Display, error: &std::io::Error) -> Self {
         Self::new(Exit::Write, "write", format_args!("{place}: {error}"))

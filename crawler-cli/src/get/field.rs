@@ -100,7 +100,7 @@ impl Spec {
             .iter()
             .any(|line| line.contains(&b'\n') || line.contains(&b'\r'))
         {
-            return Err(usage("--form: a header of a part has a line end"));
+            return Err(usage("a header of a part has a line end"));
         }
         Ok((spec, reader.rest))
     }
@@ -207,7 +207,10 @@ fn content_type(typed: &[u8]) -> Result<Vec<u8>, Failure> {
         at > 0 && !typed[..at].contains(&b' ') && minor.is_some_and(|b| !b" ,;\n".contains(b))
     });
     if !is_type || typed.iter().any(|b| matches!(b, b'\r' | b'\n')) {
-        return Err(usage("--form: illegally formatted content type"));
+        let typed = typed.escape_ascii();
+        return Err(usage(format_args!(
+            "illegally formatted content type {typed}"
+        )));
     }
     Ok(typed.to_vec())
 }
@@ -215,9 +218,8 @@ fn content_type(typed: &[u8]) -> Result<Vec<u8>, Failure> {
 fn encoder(typed: &[u8]) -> Result<Encoder, Failure> {
     Encoder::named(typed).ok_or_else(|| {
         let typed = typed.escape_ascii();
-        let cause = format!(
-            "--form: no encoder {typed}; use binary, 8bit, 7bit, base64 or quoted-printable"
-        );
+        let cause =
+            format!("no encoder {typed}; use binary, 8bit, 7bit, base64 or quoted-printable");
         Failure::new(Exit::BadArgument, "options", cause)
     })
 }

@@ -119,9 +119,13 @@ fn read_field(typed: &FieldArg, warnings: &mut Vec<String>) -> Result<Field, Fai
         return Err(usage("--form needs name=value"));
     };
     let (name, value) = (&text[..equals], &text[equals + 1..]);
+    let shown = match name {
+        b"" => "--form".to_owned(),
+        name => format!("--form {}", name.escape_ascii()),
+    };
     let name = (!name.is_empty()).then(|| name.to_vec());
     let mut whole = |value: &[u8], may| {
-        let (spec, _) = Spec::read(value, None, warnings)?;
+        let (spec, _) = Spec::read(value, None, warnings).map_err(|f| f.about(&shown))?;
         Ok::<_, Failure>(spec.restricted(may, warnings))
     };
     let part = match value {
@@ -138,7 +142,7 @@ fn read_field(typed: &FieldArg, warnings: &mut Vec<String>) -> Result<Field, Fai
             return Ok(Field::Open(part));
         }
         [b')'] if name.is_none() => return Ok(Field::Close),
-        [b'@', rest @ ..] => files(rest, warnings)?,
+        [b'@', rest @ ..] => files(rest, &shown, warnings)?,
         [b'<', rest @ ..] => {
             let spec = whole(rest, MayHave::ENCODER)?;
             let content = content_of(&spec.value)?;
@@ -153,11 +157,11 @@ fn read_field(typed: &FieldArg, warnings: &mut Vec<String>) -> Result<Field, Fai
     Ok(Field::Part(Part { name, ..part }))
 }
 
-/// The files after `@`. Several become parts of one part.
-fn files(mut rest: &[u8], warnings: &mut Vec<String>) -> Result<Part, Failure> {
+/// The files after `@`. Several become parts of one part. `shown` names the field.
+fn files(mut rest: &[u8], shown: &str, warnings: &mut Vec<String>) -> Result<Part, Failure> {
     let mut parts = Vec::new();
     loop {
-        let (spec, after) = Spec::read(rest, Some(b','), warnings)?;
+        let (spec, after) = Spec::read(rest, Some(b','), warnings).map_err(|f| f.about(shown))?;
         let content = content_of(&spec.value)?;
         let mut part = spec.part(content);
         if part.filename.is_none() {

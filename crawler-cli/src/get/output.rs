@@ -251,7 +251,7 @@ pub(crate) fn say(line: &str) {
 
 const WATCHED: u64 = 2000;
 const BINARY: &str = "Binary output can mess up your terminal. Use \"--output -\" to output it to your terminal anyway, or \"--output <FILE>\" to save to a file.";
-const NO_NAME: &str = "the URL has no file name for -O";
+const NO_NAME: &str = "neither the URL nor the answer has a file name for -O";
 
 #[cfg(test)]
 mod tests {

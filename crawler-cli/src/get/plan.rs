@@ -258,7 +258,7 @@ impl Source {
     /// file.
     ///
     /// # Errors
-    /// [`Exit::Write`] if `-O` finds no file name in the URL.
+    /// [`Exit::Write`] if `-O` finds no file name in the URL, [`Exit::Usage`] if that of `-o` is empty.
     pub(super) fn transfer(&self, n: u64) -> Result<Transfer, Failure> {
         let urls = self.url.count();
         let url = self.url.nth(n % urls);
@@ -268,16 +268,22 @@ impl Source {
         let output = match &self.output {
             Output::Stdout => None,
             Output::Named(name) if name == "-" => Some(name.clone()),
-            Output::Named(name) if self.globs => {
-                let name = OsString::from_vec(url.fill(name.as_bytes()));
+            Output::Named(name) => {
+                let name = match self.globs {
+                    true => OsString::from_vec(url.fill(name.as_bytes())),
+                    false => name.clone(),
+                };
+                if name.is_empty() {
+                    return Err(usage("--output: the name of the file is empty"));
+                }
                 Some(files.place(&name).into())
             }
-            Output::Named(name) => Some(files.place(name).into()),
             Output::RemoteName => {
                 let name = OsStr::from_bytes(remote_name(&url.text));
                 named_by_header = files.named_by_header;
                 if name.is_empty() && !named_by_header {
-                    let cause = "the URL has no file name for -O";
+                    let url = without_credentials(&url.text);
+                    let cause = format_args!("{url} has no file name for -O");
                     return Err(Failure::new(Exit::Write, "write", cause));
                 }
                 let is_named = !name.is_empty();
@@ -407,8 +413,12 @@ pub(super) mod tests {
 
     #[test]
     fn a_url_without_a_file_name_is_refused_for_the_option_o() {
-        let failure = plan(&["-O", "http://h/"]).unwrap_err();
+        let failure = plan(&["-O", "http://h/a", "-O", "http://u:p@h/"]).unwrap_err();
         assert_eq!(failure.exit.code(), 23);
+        assert_eq!(
+            failure.to_string(),
+            "write: http://h/ has no file name for -O"
+        );
     }
 
     #[test]
@@ -457,6 +467,22 @@ pub(super) mod tests {
                 "options: a header needs a colon after its name",
             ),
             (&["-e", "u;auto", "u"], 2, "options: a Referer of redirects"),
+            (
+                &["-o", "", "u"],
+                2,
+                "options: --output: the name of the file is empty",
+            ),
+            (&["-o", "#1", "http://h/{,a}"], 2, "options: --output: "),
+            (
+                &["-F", "a=b", "-F", "c=d;type=bad", "u"],
+                2,
+                "options: --form c: illegally formatted content type bad",
+            ),
+            (
+                &["-F", "=@/dev/null;type=bad", "u"],
+                2,
+                "options: --form: illegally formatted content type bad",
+            ),
             (&["-d", "@/nonexistent", "u"], 26, "read: /nonexistent: "),
             (
                 &["--data-binary", "@/nonexistent", "u"],
