@@ -365,16 +365,33 @@ pub(crate) const KNOWN: &[Known] = &[
         differ: &[(&[Output], &["cookie/jar-stdout"])],
     },
     Known {
-        why: "A 416 that names another length than that of the file is an error, 33: the file is not complete. curl says nothing.",
-        differ: &[(
-            &[Exit],
-            &[
-                "resume/past-end-other/end",
-                "resume/past-end-other/fail",
-                "resume/past-end-other/offset",
-                "resume/past-end-other/stdout",
-            ],
-        )],
+        why: "A 416 that names another length than that of the file is an error, 33: the file is not complete. curl says nothing, and counts the body that it drops.",
+        differ: &[
+            (&[Exit], &["resume/past-end-other/fail"]),
+            (
+                &[Exit, Output],
+                &[
+                    "resume/past-end-other/end",
+                    "resume/past-end-other/offset",
+                    "resume/past-end-other/stdout",
+                ],
+            ),
+        ],
+    },
+    Known {
+        why: "Text that encoder=7bit cannot send is an error before the request. curl sends the head first.",
+        differ: &[(&[Wire], &["form/encoder-7bit-not"])],
+    },
+    Known {
+        why: "A field that is sent as quoted-printable is encoded first, so that its length is known. curl sends it in chunks.",
+        differ: &[(&[Wire], &["form/encoder-quoted"])],
+    },
+    Known {
+        why: "`--etag-save` stores the ETag of a whole response, after its body: what failed is to be fetched again. curl stores that of any head.",
+        differ: &[
+            (&[Files], &["etag/failed"]),
+            (&[Output], &["etag/save-dash"]),
+        ],
     },
     Known {
         why: "`-b` is text for the server that the URL names: like all credentials, it is dropped for good once a redirect has left that origin. curl sends it to every server, and a `Cookie` header again to the first one.",
@@ -846,6 +863,10 @@ pub(crate) const KNOWN: &[Known] = &[
                     "resume/past-end/end",
                     "resume/past-end/offset",
                     "resume/past-end/stdout",
+                    "resume/past-end-unknown/end",
+                    "resume/past-end-unknown/fail",
+                    "resume/past-end-unknown/offset",
+                    "resume/past-end-unknown/stdout",
                 ],
             ),
         ],
