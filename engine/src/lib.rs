@@ -221,7 +221,7 @@ pub use policy::{
     RateLimiter, Redirects, Retry, RetryAccount, RetryBudget, RetryHook, RetryOn, RetryRule,
     RetryVia, ReuseOrder, Spread, Statuses, Timeouts, WaitPolicy, retry_after,
 };
-pub use proto::{Codings, Limits, Request, Response, StatusError, Version};
+pub use proto::{Codings, FormPart, Limits, Multipart, Request, Response, StatusError, Version};
 pub use shared::{
     CompletionSender, Completions, Drive, Refused, Sending, Shared, SharedBatch, SharedBody,
     SharedConfig, Streaming, Ticket, completions,

@@ -945,6 +945,12 @@ impl Request {
         self
     }
 
+    /// Refuses a text that is no header value.
+    pub(super) fn check_value(&mut self, value: &[u8]) {
+        let checked = check_field("name", value, Part::HeaderName, Part::HeaderValue);
+        self.note_invalid(checked);
+    }
+
     fn note_invalid(&mut self, checked: Result<(), Invalid>) {
         if let Err(invalid) = checked {
             self.0.invalid.get_or_insert(invalid);
