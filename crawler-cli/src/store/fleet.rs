@@ -2,7 +2,7 @@
 //!
 //! A process that asks URLs is a *worker*. It joins the fleet, and then [`WatchStore::ready`](super::WatchStore::ready)
 //! hands out hosts that are this worker's alone, until it [gives them back](FleetStore::release). What a worker has is
-//! *leased*: each transaction of the worker makes the lease longer, and when the lease has ended, other workers take over
+//! *leased*: transactions of the worker make the lease longer, and when the lease has ended, other workers take over
 //! what it had. The number of the worker is the *fence*: a worker whose lease was taken over has to join again, under
 //! another number, and what it says about hosts of the old one is not stored.
 //!

@@ -24,6 +24,8 @@ pub(in crate::store) struct Member {
     sent: Option<(i64, Instant)>,
     /// The hosts that the worker has, and others that it may have had: the rows say which.
     hosts: HashSet<HostId>,
+    /// When the last sign of life was sent that is stored.
+    renewed: Option<Instant>,
     /// When it was last looked for workers whose lease has ended.
     reaped: Option<Instant>,
 }
@@ -36,6 +38,7 @@ impl Member {
             tenure: Tenure::ended(),
             sent: None,
             hosts: HashSet::new(),
+            renewed: None,
             reaped: None,
         }
     }
@@ -49,13 +52,29 @@ impl Member {
     }
 
     /// Gives a sign of life with the transaction that is open. A worker that was taken for dead joins again.
+    ///
+    /// The lease is renewed a dozen times in its length. Other transactions keep the worker's row from being removed
+    /// before they end, and leave it as it is: beside an old snapshot, each change of the row would stay, and everyone who
+    /// looks for the row would read all of them.
     pub(in crate::store) fn beat(&mut self, db: &Connection) -> Result<(), Failure> {
         let sent_at = Instant::now();
         let lease = millis(self.worker.lease);
-        let renew = "UPDATE worker SET seen_at = clock_timestamp(), lease_until = clock_timestamp() + CAST(?2 AS BIGINT) * interval '1 millisecond' \
-             WHERE worker = ?1";
-        let renewed = db.prepare_cached(renew)?.execute([self.number, lease])?;
-        if renewed == 0 {
+        let is_soon = {
+            let soon = self.worker.lease / 12;
+            move |at: Instant| sent_at.saturating_duration_since(at) < soon
+        };
+        let is_there = if self.renewed.is_some_and(is_soon) {
+            let hold = "SELECT worker FROM worker WHERE worker = ?1 FOR KEY SHARE";
+            let held = db.query_row(hold, [self.number], |row| row.get::<i64>(0));
+            held.optional()?.is_some()
+        } else {
+            let renew = "UPDATE worker SET seen_at = clock_timestamp(), lease_until = clock_timestamp() + CAST(?2 AS BIGINT) * interval '1 millisecond' \
+                 WHERE worker = ?1";
+            let renewed = db.prepare_cached(renew)?.execute([self.number, lease])?;
+            self.sent = Some((self.number, sent_at));
+            renewed > 0
+        };
+        if !is_there {
             let join = "INSERT INTO worker (name, process, version, lease_until) \
                  VALUES (?1, ?2, ?3, clock_timestamp() + CAST(?4 AS BIGINT) * interval '1 millisecond') \
                  RETURNING worker";
@@ -67,9 +86,8 @@ impl Member {
             ];
             self.number = db.query_row(join, row, |row| row.get(0))?;
             self.hosts.clear();
+            self.sent = Some((self.number, sent_at));
         }
-        self.sent = Some((self.number, sent_at));
-        let is_soon = |at: Instant| sent_at.saturating_duration_since(at) < self.worker.lease / 12;
         if !self.reaped.is_some_and(is_soon) {
             self.reaped = Some(sent_at);
             reap(db)?;
@@ -85,6 +103,7 @@ impl Member {
                 .lease
                 .saturating_sub(MARGIN.min(self.worker.lease / 6));
             self.tenure.renew(number, sent_at + lasts);
+            self.renewed = Some(sent_at);
         }
     }
 

@@ -335,6 +335,32 @@ fn a_claim_beside_an_old_snapshot_reads_few_pages() {
     backup.batch_execute("COMMIT").expect("ended");
 }
 
+/// An old snapshot keeps each change of a worker's row, and every claim reads them: so most transactions change nothing.
+#[test]
+#[ignore = "needs postgresql"]
+fn a_lease_is_renewed_a_dozen_times_in_its_length() {
+    let url = filled(1);
+    let database = url.rsplit('/').next().expect("a name");
+    let place = |name: &str| {
+        let row = format!("SELECT ctid FROM worker WHERE name = '{name}'");
+        Cluster::shared().psql(database, &row)
+    };
+    let lease = Duration::from_secs(3_600);
+    let (mut one, tenure) = join(&url, "one", lease);
+    let (number, first) = (tenure.number(), place("one"));
+    for _ in 0..20 {
+        one.beat().expect("written");
+        ready(&mut one, 10);
+    }
+    assert_eq!((tenure.number(), place("one")), (number, first));
+    let (mut two, _) = join(&url, "two", SHORT);
+    let first = place("two");
+    wait("the lease is renewed", || {
+        two.beat().expect("written");
+        place("two") != first
+    });
+}
+
 /// Adds 100,000 hosts with something due. Returns the name of the database.
 fn with_many_hosts(url: &str) -> &str {
     let database = url.rsplit('/').next().expect("a name");
