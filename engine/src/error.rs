@@ -253,7 +253,8 @@ impl fmt::Display for What<'_> {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.0.kind {
-            ErrorKind::Io(error) | ErrorKind::Misuse(Misuse::BodySource(error)) => Some(error),
+            ErrorKind::Io(error)
+            | ErrorKind::Misuse(Misuse::BodySource(error) | Misuse::SendHook(error)) => Some(error),
             _ => None,
         }
     }

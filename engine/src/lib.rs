@@ -131,6 +131,26 @@
 //! # Ok::<(), courser::Error>(())
 //! ```
 //!
+//! # Which client does what
+//! What a client does not do is an error when it is asked for: when the client is made, or as the outcome of the call
+//! ([`Misuse`]).
+//!
+//! | | [`Client`] | [`HostClient`] | [`PipelineClient`] |
+//! |---|---|---|---|
+//! | configured by | [`Config`] | [`HostConfig`], [`Upstream`] | [`PipelineConfig`], [`Upstream`] |
+//! | hosts | any `http` or `https` URL | one upstream | one upstream |
+//! | TLS, names, Unix sockets | yes | yes | yes |
+//! | TLS settings, address policy of a call | yes | – | – |
+//! | proxies ([`Config::proxies`]) | yes | – | – |
+//! | redirects, cookies | yes | – | – |
+//! | calls spread over addresses ([`HostConfig::balance`]) | – | yes | – |
+//! | idle connections kept open ([`HostConfig::min_idle`]) | – | yes | yes |
+//! | streamed bodies, `Expect`, upgrades, CONNECT | yes | yes | – |
+//! | several requests on a connection at a time | – | – | yes |
+//! | full pool: [`HostConfig::wait`] | yes | yes | [`PipelineConfig::overflow`] |
+//! | rates, retries, breaker, deadlines, codings | yes | yes | yes |
+//! | several threads ([`Shared::spawn`] with more than one) | yes | – | – |
+//!
 //! # In scope
 //! - HTTP/1.1 and 1.0 over TCP and Unix sockets; `http` and `https` URLs by name or address; optional redirects.
 //! - Pools with exact bounds, for each host and over all hosts; one deadline for the whole call, with time limits for
@@ -140,6 +160,8 @@
 //!   policy on allowed addresses ([`AddressPolicy`]).
 //! - Proxies: HTTP, HTTPS and SOCKS5 ([`Proxies`]).
 //! - Content codings ([`Codings`]), streamed bodies in both directions with back-pressure, upgrades and tunnels.
+//! - Hooks, by which a program takes part: before each send ([`SendHook`]), at redirects ([`RedirectHook`]), at retries
+//!   ([`RetryHook`]), at addresses ([`AddressHook`]), and where sockets are opened ([`SocketHook`]).
 //! - Timings of each call ([`Report`]), statistics ([`Stats`]), and events as they happen ([`Observer`]).
 //! - The protocol core without a client ([`proto`]), and custom networks ([`net::Net`]).
 //!
@@ -195,10 +217,10 @@ pub use bytes::Bytes;
 #[cfg(feature = "http")]
 pub use client::ConversionError;
 pub use client::{
-    AddressState, Batch, BatchConfig, BatchOrder, Body, Call, CallId, Client, Completion, Config,
-    ConnectTo, Engine, Failures, Histogram, Hop, HostClient, HostConfig, Observer, ObserverEvent,
-    PipelineClient, PipelineConfig, PipelineCounters, Read, Report, RetryCause, Stats, Timings,
-    UnixSocket, Upstream,
+    AddressState, Batch, BatchConfig, BatchOrder, Body, BodyClosed, BodySender, Call, CallId,
+    Client, Completion, Config, ConnectTo, Engine, Failures, Histogram, Hop, HostClient,
+    HostConfig, HttpClient, Observer, ObserverEvent, Outgoing, PipelineClient, PipelineConfig,
+    PipelineCounters, Read, Report, RetryCause, SendHook, Stats, Timings, UnixSocket, Upstream,
 };
 #[cfg(feature = "cookies")]
 pub use client::{Cookie, CookieJar, CookieLimits};
@@ -206,25 +228,32 @@ pub use error::{
     ContentlessRecords, DnsError, Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase,
     Sent, Shortage, Stopped, TimeLimit, TlsAlert, TlsConfigError, TlsFault, TlsPart,
 };
-pub use net::SocketOptions;
 #[cfg(feature = "hickory")]
 pub use net::resolve::{HickoryResolver, NameServers};
 pub use net::resolve::{Reply, Resolver, SystemResolver};
 #[cfg(feature = "tls")]
 pub use net::tls::{ClientCertificate, PemOrDer, TlsRoots, TlsVersion, tls_cipher_suites};
 pub use net::tls::{TlsConfig, TlsIdentity, TlsInfo};
+#[cfg(feature = "tokio")]
+pub use net::upgraded::AsyncUpgraded;
+pub use net::upgraded::Upgraded;
+pub use net::{SocketHook, SocketOptions};
 pub use policy::{
     AdaptiveTimeout, AddressHook, AddressPolicy, Aimd, AimdConfig, Backoff, BadNetwork,
-    BalanceConfig, Balancer, Breaker, BreakerConfig, BreakerPermit, BreakerState, Counters,
+    BalanceConfig, Balancer, Breaker, BreakerConfig, BreakerPermit, BreakerState, Caps, Counters,
     DnsConfig, DnsCounters, FailedAttempt, FailureClass, Family, Health, HealthCheck, LatePolicy,
     Latencies, LoadSignal, Network, Overflow, Override, Pipelined, Proxies, Proxy, ProxyKind, Rate,
-    RateLimiter, Redirects, Retry, RetryAccount, RetryBudget, RetryHook, RetryOn, RetryRule,
-    RetryVia, ReuseOrder, Spread, Statuses, Timeouts, WaitPolicy, retry_after,
+    RateLimiter, Redirect, RedirectHook, Redirects, Retry, RetryAccount, RetryBudget, RetryHook,
+    RetryOn, RetryRule, RetryVia, ReuseOrder, Spread, Statuses, Timeouts, WaitPolicy, retry_after,
 };
-pub use proto::{Codings, FormPart, Limits, Multipart, Request, Response, StatusError, Version};
+pub use proto::{
+    BodySource, Codings, FormPart, Limits, Multipart, Request, Response, StatusError, Version,
+};
+#[cfg(feature = "tls")]
+pub use rustls;
 pub use shared::{
-    CompletionSender, Completions, Drive, Refused, Sending, Shared, SharedBatch, SharedBody,
-    SharedConfig, Streaming, Ticket, completions,
+    Closing, CompletionSender, Completions, Drive, Driver, Refused, Sending, Shared, SharedBatch,
+    SharedBody, SharedConfig, Streaming, Ticket, Turn, completions,
 };
 #[cfg(feature = "tower")]
 pub use shared::{HttpService, ServiceError, ServiceFuture};

@@ -10,7 +10,7 @@ use super::ObserverEvent;
 use super::hosts::Hosts;
 use super::telemetry::Telemetry;
 use crate::address::Address;
-use crate::client::progress::{ActiveCall, CallProgress};
+use crate::client::progress::{ActiveCall, CallProgress, CheckedAddress};
 use crate::error::{Error, Sent};
 use crate::policy::{
     AttemptPermit, BalanceConfig, Balancer, Breaker, BreakerConfig, FailureClass, Health,
@@ -311,7 +311,8 @@ impl Admission {
             });
             return Ok(());
         };
-        if let Some(number) = call.client.health_check {
+        if let Some(checked) = call.client.health_check {
+            let number = checked.number();
             let host = balance.host(number);
             call.host = Some(
                 host.filter(|_| balance.balancer.is_present(number as usize))
@@ -523,7 +524,7 @@ impl Admission {
         hosts: &Hosts,
         telemetry: &Telemetry,
     ) -> Option<HostKey> {
-        let number = call.client.health_check? as usize;
+        let number = call.client.health_check?.number() as usize;
         let balance = self.balance.as_mut()?;
         let host = call.host.unwrap_or(balance.leader);
         let is_leaving = hosts.get_ref(host).is_none_or(|host| host.leaving);
@@ -583,7 +584,7 @@ fn check_call(now: Time, number: u32, check: &HealthCheck) -> ActiveCall {
     ActiveCall {
         no_adaptive_limit: true,
         client: CallProgress {
-            health_check: Some(number),
+            health_check: Some(CheckedAddress::new(number)),
             ..CallProgress::default()
         },
         deadline: Some(later(now, check.timeout)),

@@ -5,6 +5,7 @@ use std::net::SocketAddrV6;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::Config;
 #[cfg(feature = "cookies")]
 use super::CookieJar;
 use super::engine::{Engine, Parts};
@@ -13,14 +14,13 @@ use super::names::Names;
 use super::router::{Reroute, Router};
 use super::sharing::OneAtATime;
 use super::throttle::Throttling;
-use super::{Config, HostConfig};
-use crate::error::{Error, ErrorKind, Misuse, Phase, Sent, redacted};
+use crate::error::{Error, ErrorKind, Misuse, Phase, Sent, UrlError, redacted};
 use crate::net::os::OsNet;
 use crate::net::resolve::{Resolver, default_resolver};
 use crate::net::tls::TlsIdentity;
 use crate::net::{Address, Net};
 use crate::policy::{
-    AddressPolicy, Follow, Proxies, Proxy, ProxyKind, Redirects, ThrottleConfig, literal,
+    AddressPolicy, Follow, Proxies, Proxy, ProxyKind, Redirect, Redirects, ThrottleConfig, literal,
 };
 use crate::proto::{Codings, Defaults, Request, Response, Scheme, TargetForm, Url, resolve};
 use crate::reactor::{ByteRates, HostKey, Overrides, Step};
@@ -55,6 +55,7 @@ pub struct AnyHost {
     recent: Recent,
     user_agent: Option<String>,
     redirects: Redirects,
+    https_only: bool,
     tls: TlsIdentity,
     /// For proxies: without the client certificate and the server name, which are for servers.
     proxy_tls: TlsIdentity,
@@ -85,7 +86,8 @@ impl Client {
     /// [`SystemResolver`](crate::SystemResolver) in a build without the feature `hickory`.
     ///
     /// # Errors
-    /// An invalid TLS configuration; the system's error, when it has no descriptor left for a readiness queue.
+    /// An invalid TLS configuration; [`HostConfig::balance`](crate::HostConfig::balance) or
+    /// [`HostConfig::min_idle`](crate::HostConfig::min_idle), which this client does not support; the system's error, when it has no descriptor left for a readiness queue.
     pub fn new(config: Config) -> Result<Self, Error> {
         Self::with_resolver(config, default_resolver())
     }
@@ -104,13 +106,27 @@ impl<N: Net> Client<N> {
     /// A client on this network, with this resolver.
     ///
     /// # Errors
-    /// An invalid TLS configuration; the network's error, when it cannot make a waker.
+    /// An invalid TLS configuration; [`HostConfig::balance`](crate::HostConfig::balance) or
+    /// [`HostConfig::min_idle`](crate::HostConfig::min_idle), which this client does not support; the network's error, when it cannot make a waker.
     pub fn with_net(
         config: Config,
         net: N,
         resolver: impl Resolver + 'static,
     ) -> Result<Self, Error> {
         let unsent = |kind: ErrorKind| Error::new(kind, Phase::Queue, Sent::Nothing);
+        let unsupported = [
+            (
+                config.host.balance.is_some(),
+                "calls that are spread over addresses",
+            ),
+            (
+                config.host.min_idle > 0,
+                "idle connections that are kept open",
+            ),
+        ];
+        if let Some((_, what)) = unsupported.into_iter().find(|(is_set, _)| *is_set) {
+            return Err(unsent(Misuse::Unsupported(what).into()));
+        }
         let tls_failed = |error| unsent(Misuse::TlsConfig(error).into());
         let tls = config.host.tls.build().map_err(tls_failed)?;
         let proxy_tls = match config.proxy_tls.or_else(|| config.host.tls.for_proxies()) {
@@ -123,6 +139,7 @@ impl<N: Net> Client<N> {
             recent: Recent::default(),
             user_agent: config.host.user_agent.clone(),
             redirects: config.redirects,
+            https_only: config.https_only,
             tls,
             proxy_tls,
             proxies: config.proxies,
@@ -143,10 +160,7 @@ impl<N: Net> Client<N> {
             counts_bytes: config.host.bytes_in.or(config.host.bytes_out).is_some(),
             ..config.host.throttle()
         };
-        let host_config = HostConfig {
-            min_idle: 0,
-            ..config.host
-        };
+        let host_config = config.host;
         let mut hosts = Hosts::new(host_config.pool(), config.max_connections.get());
         let throttle = Throttling::new(each, &total, &mut hosts);
         let bytes = ByteRates {
@@ -199,6 +213,9 @@ impl Router for AnyHost {
         }
         let text = request.url();
         let url = Url::parse(text).map_err(|error| Misuse::url(text, error))?;
+        if self.https_only && url.scheme() != Scheme::Https {
+            return Err(Misuse::url(text, UrlError::NotHttps).into());
+        }
         #[cfg(feature = "cookies")]
         self.cookie.clear();
         #[cfg(feature = "cookies")]
@@ -274,8 +291,8 @@ impl Router for AnyHost {
         {
             jar.store(&url, response.header_all("set-cookie"));
         }
-        let redirects = own.and_then(|own| own.redirects);
-        let redirects = redirects.unwrap_or(self.redirects);
+        let redirects = own.and_then(|own| own.redirects.as_ref());
+        let redirects = redirects.unwrap_or(&self.redirects);
         if !(300..400).contains(&response.status()) {
             return Ok(Reroute::Stay);
         }
@@ -303,6 +320,17 @@ impl Router for AnyHost {
             (Ok(from), Ok(to)) => !from.same_origin(&to),
             _ => true,
         };
+        let redirect = Redirect {
+            response,
+            from,
+            to: &to,
+            method: method.unwrap_or(request.method_now()),
+            followed,
+            changes_origin: elsewhere,
+        };
+        if !redirects.allows(&redirect) {
+            return Ok(Reroute::Stay);
+        }
         request.redirect(to, method, elsewhere);
         Ok(Reroute::To)
     }

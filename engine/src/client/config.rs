@@ -5,7 +5,7 @@ use std::time::Duration;
 
 #[cfg(feature = "cookies")]
 use super::CookieJar;
-use super::{ConnectTo, Observer, Proxies, UnixSocket};
+use super::{ConnectTo, Observer, Proxies, SendHook, UnixSocket};
 use crate::net::SocketOptions;
 use crate::net::tls::TlsConfig;
 use crate::policy::{
@@ -17,6 +17,18 @@ use crate::proto::{Codings, Limits};
 use crate::reactor::ByteRates;
 
 /// The options of a [`HostClient`](crate::HostClient).
+///
+/// | group | options |
+/// |---|---|
+/// | pool | [`max_connections`](Self::max_connections), [`max_waiting`](Self::max_waiting), [`wait`](Self::wait), [`reuse`](Self::reuse), [`min_idle`](Self::min_idle) |
+/// | life of a connection | [`idle_timeout`](Self::idle_timeout), [`max_age`](Self::max_age), [`max_requests`](Self::max_requests) |
+/// | opening of a connection | [`dns`](Self::dns), [`addresses`](Self::addresses), [`attempt_delay`](Self::attempt_delay), [`random_start`](Self::random_start), [`avoid_failed`](Self::avoid_failed), [`socket`](Self::socket), [`tls`](Self::tls) |
+/// | time | [`timeouts`](Self::timeouts), [`adaptive`](Self::adaptive), [`late`](Self::late) |
+/// | memory | [`limits`](Self::limits), [`held_bytes`](Self::held_bytes), [`stream_buffer`](Self::stream_buffer) |
+/// | requests | [`user_agent`](Self::user_agent), [`codings`](Self::codings), [`send_hook`](Self::send_hook) |
+/// | failures | [`retry`](Self::retry), [`retry_budget`](Self::retry_budget), [`breaker`](Self::breaker), [`balance`](Self::balance) |
+/// | rates | [`rate`](Self::rate), [`min_delay`](Self::min_delay), [`bytes_in`](Self::bytes_in), [`bytes_out`](Self::bytes_out), [`concurrency`](Self::concurrency) |
+/// | observing | [`observer`](Self::observer), [`stats`](Self::stats) |
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -48,8 +60,8 @@ pub struct HostConfig {
     /// The most calls that a connection serves. Default: no limit.
     pub max_requests: Option<NonZeroU64>,
     /// The number of idle connections that are kept open, and opened again when the server closes them, while the
-    /// client is driven. Default 0. Only for [`HostClient`](crate::HostClient): a [`Client`](crate::Client) drops hosts
-    /// that it no longer uses.
+    /// client is driven. Default 0. Not for a [`Client`](crate::Client), which drops
+    /// hosts that it no longer uses.
     pub min_idle: usize,
     /// How long an address is tried before the next address is tried at the same time. The first connection that
     /// succeeds is used. The delay is shorter if [`Timeouts::connect`] would not leave time for all addresses. Default
@@ -81,6 +93,8 @@ pub struct HostConfig {
     /// The content codings that requests offer and that responses are decoded from, for requests that do not have their
     /// own (see [`Request::decode`](crate::Request::decode)). Default none.
     pub codings: Codings,
+    /// What the program does before each request is sent: sign it, for example. Default: nothing.
+    pub send_hook: Option<SendHook>,
     /// When a failed call is tried again.
     pub retry: Retry,
     /// How many retries are allowed in proportion to the requests of a host. Retries that are safe by themselves do not
@@ -175,6 +189,9 @@ pub struct Config {
     pub bytes_out: Option<Rate>,
     /// Whether redirects are followed. Default: no.
     pub redirects: Redirects,
+    /// Refuse every URL that is not `https`, of calls and of redirects, with
+    /// [`UrlError::NotHttps`](crate::proto::UrlError::NotHttps). Default: no.
+    pub https_only: bool,
     /// TLS for `https` proxies. Default: as [`HostConfig::tls`], without the client certificate and the server name,
     /// which are for servers.
     pub proxy_tls: Option<TlsConfig>,
@@ -200,6 +217,7 @@ impl Default for Config {
             bytes_in: None,
             bytes_out: None,
             redirects: Redirects::none(),
+            https_only: false,
             proxy_tls: None,
             proxy_addresses: AddressPolicy::allow_all(),
             connect_to: Vec::new(),
@@ -231,6 +249,7 @@ impl Default for HostConfig {
             held_bytes: Some(1 << 30),
             user_agent: Some(concat!("courser/", env!("CARGO_PKG_VERSION")).to_owned()),
             codings: Codings::none(),
+            send_hook: None,
             retry: Retry::default(),
             retry_budget: Some(RetryBudget::default()),
             breaker: None,

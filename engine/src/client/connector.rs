@@ -25,8 +25,12 @@ use crate::error::{
     DnsError, Error, ErrorKind, Phase, ProxyFault, Sent, Shortage, SocksReply, TimeLimit,
 };
 use crate::net::{Net, Waker};
-use crate::policy::{AddressPolicy, AfterShortage, Avoided, Found, Race, interleave, literal};
-use crate::reactor::{CallKey, ConnKey, HostKey, OpeningKey, PoolSlot, Slab, TimerOwner, of};
+use crate::policy::{
+    AddressPolicy, AfterShortage, Avoided, Found, Race, Timeouts, WaitId, interleave, literal,
+};
+use crate::reactor::{
+    CallKey, CallState, ConnKey, HostKey, OpeningKey, PoolSlot, Slab, TimerOwner, of,
+};
 use crate::time::Time;
 
 /// The openings of a client, its name lookups, and the addresses that failed lately.
@@ -40,8 +44,7 @@ pub(super) struct Connector {
     avoided: Avoided,
     attempt_delay: Duration,
     random_start: bool,
-    resolve_limit: Option<Duration>,
-    connect_limit: Option<Duration>,
+    timeouts: Timeouts,
     /// Whether calls that wait for a slow opening go to another host: another address of the same upstream.
     fails_over: bool,
 }
@@ -58,7 +61,8 @@ pub(super) struct Context<'a, N: Net> {
 pub(super) enum Opened {
     /// The connection is ready. It has the slot of the opening.
     Ready { slot: PoolSlot, conn: ConnKey },
-    /// There is no connection. `call`, which has waited longest, gets the error.
+    /// There is no connection. `call` gets the error: the call that the opening was for, if a time limit has passed, or else
+    /// the call that has waited longest.
     Failed { call: CallKey, error: Error },
     /// There is no connection, but these are the addresses of the name whose addresses are hosts of their own.
     Resolved(Vec<IpAddr>),
@@ -74,6 +78,9 @@ struct Opening {
     /// When the last lookup of a name began.
     lookup_began: Time,
     stage: Stage,
+    /// The call that the opening is for. The connection may serve another one.
+    call: Option<CallKey>,
+    limits: OpeningLimits,
     /// How long all lookups took; `None` if no lookup was needed, or before the first one has ended.
     resolve: Option<Duration>,
     /// The part of `resolve` that earlier lookups took.
@@ -87,6 +94,16 @@ struct Opening {
     error: Option<Error>,
     /// When calls that wait for this opening go to another address, if there is one. Set again after each time.
     fail_over_at: Option<Time>,
+}
+
+/// The time limits of an opening.
+#[derive(Debug)]
+struct OpeningLimits {
+    /// Whether these are limits of the call that the opening is for, and not the client's.
+    own: bool,
+    resolve: Option<Duration>,
+    connect: Option<Duration>,
+    handshake: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -118,8 +135,7 @@ impl Connector {
             avoided: Avoided::new(config.avoid_failed),
             attempt_delay: config.attempt_delay,
             random_start: config.random_start,
-            resolve_limit: config.timeouts.resolve,
-            connect_limit: config.timeouts.connect,
+            timeouts: config.timeouts.clone(),
             fails_over: false,
         }
     }
@@ -209,6 +225,15 @@ impl Connector {
         let now = cx.reactor.now();
         let keeps_room = cx.hosts.is_contended();
         let host = cx.hosts.get(host_key)?;
+        let call = host.pool.opens_for();
+        let own = call.and_then(|call| cx.reactor.call_ref(call)?.own_timeouts());
+        let timeouts = own.unwrap_or(&self.timeouts);
+        let limits = OpeningLimits {
+            own: own.is_some(),
+            resolve: timeouts.resolve,
+            connect: timeouts.connect,
+            handshake: timeouts.handshake,
+        };
         let slot = PoolSlot {
             host: host_key,
             id: host.pool.opened(),
@@ -219,6 +244,8 @@ impl Connector {
             began: now,
             lookup_began: now,
             stage: Stage::Begun,
+            call,
+            limits,
             resolve: None,
             resolve_before: Duration::ZERO,
             connect: Duration::ZERO,
@@ -327,16 +354,45 @@ impl Connector {
         let error = error
             .or(opening.error)
             .unwrap_or_else(|| Error::new(TimeLimit::Connect, Phase::Connect, Sent::Nothing));
-        if let ErrorKind::Shortage(shortage) = *error.kind() {
-            return self.refused(cx, opening.slot, shortage, error);
+        let (slot, own) = (opening.slot, opening.limits.own);
+        match error.kind() {
+            ErrorKind::Shortage(shortage) => {
+                let shortage = *shortage;
+                return self.refused(cx, slot, shortage, error);
+            }
+            ErrorKind::Timeout(_) => {
+                let waiting = opening
+                    .call
+                    .and_then(|call| waits(cx.reactor, slot.host, call));
+                if own || waiting.is_some() {
+                    return self.late(cx, slot, waiting, error);
+                }
+            }
+            _ => {}
         }
-        let host = opening.slot.host;
-        let call = cx
-            .hosts
-            .get(host)
-            .and_then(|host| host.pool.open_failed(now, opening.slot.id));
-        cx.hosts.touch(host);
+        let host = cx.hosts.get(slot.host);
+        let call = host.and_then(|host| host.pool.open_failed(now, slot.id));
+        cx.hosts.touch(slot.host);
         call.map(|call| Opened::Failed { call, error })
+    }
+
+    /// An opening has reached a time limit: the call that it was for gets the error, if it still waits.
+    fn late<N: Net>(
+        &mut self,
+        cx: &mut Context<'_, N>,
+        slot: PoolSlot,
+        waiting: Option<(CallKey, WaitId)>,
+        error: Error,
+    ) -> Option<Opened> {
+        let now = cx.reactor.now();
+        let host = cx.hosts.get(slot.host)?;
+        host.pool.open_refused(now, slot.id);
+        let needless = waiting.and_then(|(_, id)| host.pool.give_up(id));
+        cx.hosts.touch(slot.host);
+        if let Some(opening) = needless {
+            self.cancel(cx, opening);
+        }
+        waiting.map(|(call, _)| Opened::Failed { call, error })
     }
 
     /// This machine had no descriptor for an opening, which has ended. Its call waits like a call at the cap on
@@ -431,7 +487,7 @@ impl Connector {
         let lookups = self.names.as_mut()?;
         match lookups.lookup(now, name, port) {
             Found::Pending => {
-                let limit = self.resolve_limit;
+                let limit = opening.limits.resolve;
                 let until = limit.and_then(|limit| opening.lookup_began.checked_add(limit));
                 let name = lookups.wait(name, key, |waits| self.openings.get(waits).is_some());
                 if let Some(opening) = self.openings.get_mut(key) {
@@ -637,6 +693,15 @@ impl Connector {
             }
         }
         ended
+    }
+}
+
+/// A call, and its place in the wait queue of a host, if it waits there.
+fn waits<N: Net>(reactor: &Reactor<N>, host: HostKey, key: CallKey) -> Option<(CallKey, WaitId)> {
+    let call = reactor.call_ref(key)?;
+    match call.state {
+        CallState::Waiting { id, .. } if call.host == Some(host) => Some((key, id)),
+        _ => None,
     }
 }
 

@@ -1,27 +1,23 @@
-//! Results that the caller takes: completions, readable streamed bodies, and streams that switched protocols.
+//! Results that the caller takes: completions and readable streamed bodies.
 
 use std::collections::VecDeque;
 
-use super::CallId;
 use super::readable_bodies::ReadableBodies;
 use crate::reactor::CallKey;
 
-pub(super) struct Deliveries<S> {
+pub(super) struct Deliveries {
     /// Calls with a completion: the call has ended, or the head of its streamed response has arrived.
     done: VecDeque<CallKey>,
     /// Streamed bodies with new data or an end. Invariant: a call is in this list once if its `notified` is set, else
     /// it is not in the list.
     pub(super) readable: ReadableBodies,
-    /// Connections that switched to another protocol, with the calls that did so.
-    streams: Vec<(CallId, S)>,
 }
 
-impl<S> Deliveries<S> {
+impl Deliveries {
     pub(super) fn new() -> Self {
         Self {
             done: VecDeque::new(),
             readable: ReadableBodies::default(),
-            streams: Vec::new(),
         }
     }
 
@@ -71,20 +67,5 @@ impl<S> Deliveries<S> {
     /// Keeps only the first `len` completions.
     pub(super) fn truncate_done(&mut self, len: usize) {
         self.done.truncate(len);
-    }
-
-    // ---- streams
-
-    pub(super) fn push_stream(&mut self, call: CallId, stream: S) {
-        self.streams.push((call, stream));
-    }
-
-    pub(super) fn take_stream(&mut self, call: CallId) -> Option<S> {
-        let at = self.streams.iter().position(|(of, _)| *of == call)?;
-        Some(self.streams.swap_remove(at).1)
-    }
-
-    pub(super) fn drain_streams(&mut self) -> impl Iterator<Item = S> {
-        self.streams.drain(..).map(|(_, stream)| stream)
     }
 }

@@ -4,6 +4,9 @@ mod adaptive;
 mod admission;
 mod any_host;
 mod batch;
+#[cfg(any(feature = "futures", feature = "http-body"))]
+mod bodies;
+mod body_channel;
 mod call_queue;
 mod config;
 mod connector;
@@ -12,6 +15,7 @@ mod cookies;
 mod deliveries;
 mod engine;
 mod hosts;
+mod http_client;
 #[cfg(feature = "http")]
 mod interop;
 mod migration;
@@ -23,12 +27,15 @@ mod progress;
 mod readable_bodies;
 mod retries;
 mod router;
+mod send_hook;
 mod sharing;
 mod stats;
 mod telemetry;
 mod throttle;
 #[cfg(feature = "tracing")]
 mod trace;
+mod upgrade;
+mod uploads;
 mod upstream;
 
 use std::sync::Arc;
@@ -38,11 +45,13 @@ pub use admission::AddressState;
 pub use any_host::{Client, ConnectTo, UnixSocket};
 pub(crate) use batch::Lineup;
 pub use batch::{BatchConfig, BatchOrder};
+pub use body_channel::{BodyClosed, BodySender};
 pub use config::{Config, HostConfig};
 #[cfg(feature = "cookies")]
 pub use cookies::{Cookie, CookieJar, CookieLimits};
 pub(crate) use engine::memory_of;
 pub use engine::{Batch, Body, Engine};
+pub use http_client::HttpClient;
 #[cfg(feature = "http")]
 pub use interop::ConversionError;
 pub(crate) use migration::MigratingCall;
@@ -50,6 +59,7 @@ pub use observe::{Observer, ObserverEvent, RetryCause};
 pub use one_host::HostClient;
 pub use pipeline::{PipelineClient, PipelineConfig, PipelineCounters};
 pub(crate) use router::Router;
+pub use send_hook::{Outgoing, SendHook};
 pub(crate) use stats::Recorder;
 pub use stats::{Failures, Histogram, Stats};
 pub use upstream::Upstream;
@@ -136,8 +146,9 @@ impl Call {
     }
 
     /// Time limits for this call, instead of the client's. The totals count if the call has no [`timeout`](Self::timeout)
-    /// and no [`deadline`](Self::deadline). Name lookups, connecting and handshakes keep the client's limits, because
-    /// they do not belong to one call.
+    /// and no [`deadline`](Self::deadline). The limits of name lookups, connecting and handshakes count for a connection that
+    /// is opened for this call. While the call waits for a connection that is opened for another one,
+    /// [`Timeouts::queue`] and the totals count.
     pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
         self.own().timeouts = Some(timeouts);
         self

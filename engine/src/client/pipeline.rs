@@ -12,7 +12,7 @@ use crate::error::{Error, Misuse};
 use crate::net::Net;
 use crate::net::os::OsNet;
 use crate::net::resolve::{Resolver, default_resolver};
-use crate::policy::{Overflow, Pipelined, PoolConfig};
+use crate::policy::{Overflow, Pipelined, PoolConfig, WaitPolicy};
 
 /// A client of one upstream with few connections, and many requests on each at a time (RFC 9112 §9.3.2).
 ///
@@ -77,7 +77,7 @@ pub struct PipelineConfig {
     /// The settings of the host and of its calls. [`max_connections`](HostConfig::max_connections) is 4 by default here:
     /// while all connections are busy, another one is opened, up to this number; after that, calls share them.
     /// [`max_waiting`](HostConfig::max_waiting) limits the calls that have no place on a connection.
-    /// [`wait`](HostConfig::wait) has no effect: `overflow` decides instead. When the answer of a call that gave up is
+    /// [`wait`](HostConfig::wait) has to stay as it is: `overflow` decides instead. When the answer of a call that gave up is
     /// the next one on its connection, the client waits for it as long as
     /// [`LatePolicy::Drain`](crate::LatePolicy::Drain) allows, or 5 s without that policy.
     pub host: HostConfig,
@@ -172,8 +172,8 @@ impl<N: Net> PipelineClient<N> {
     /// A client on this network, with this resolver for the name of the upstream.
     ///
     /// # Errors
-    /// An upstream without addresses; an invalid TLS configuration of an `https` upstream; [`HostConfig::balance`],
-    /// which this client does not support; the network's error, when it cannot make a waker.
+    /// An upstream without addresses; an invalid TLS configuration of an `https` upstream; [`HostConfig::balance`] or
+    /// [`HostConfig::wait`], which this client does not support; the network's error, when it cannot make a waker.
     pub fn with_net_and_resolver(
         upstream: Upstream,
         config: PipelineConfig,
@@ -192,6 +192,10 @@ impl<N: Net> PipelineClient<N> {
         if config.host.balance.is_some() {
             let what = "calls that are spread over addresses";
             return Err(unsent(Misuse::NotPipelined(what)));
+        }
+        if config.host.wait != WaitPolicy::default() {
+            let what = "a policy on waiting other than PipelineConfig::overflow";
+            return Err(unsent(Misuse::Unsupported(what)));
         }
         let pool = PoolConfig {
             shared: true,

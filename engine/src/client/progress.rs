@@ -1,5 +1,7 @@
 //! The state of a call that the client keeps, in addition to the state that the reactor keeps.
 
+use std::num::NonZeroU32;
+
 use crate::error::Sent;
 use crate::policy::AttemptPermit;
 use crate::reactor;
@@ -17,12 +19,28 @@ pub(crate) struct CallProgress {
     pub(crate) has_own_deadline: bool,
     /// The head of a streamed response was delivered without the request, of which a part was still to be sent.
     pub(crate) keeps_request: bool,
+    /// The request was sent once more to the same URL because of status 401.
+    pub(crate) reauthorized: bool,
     /// The permit of the current attempt, if the breaker or the balancer counts attempts.
     pub(crate) permit: Option<AttemptPermit>,
     /// The addresses of the upstream where the call has failed: a bit for each.
     pub(crate) tried: u64,
-    /// If the call is a health check: the number of the address. No caller waits for a health check.
-    pub(crate) health_check: Option<u32>,
+    /// If the call is a health check: of which address. No caller waits for a health check.
+    pub(crate) health_check: Option<CheckedAddress>,
+}
+
+/// The number of an address, in a form that leaves room for `None`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CheckedAddress(NonZeroU32);
+
+impl CheckedAddress {
+    pub(crate) fn new(number: u32) -> Self {
+        Self(NonZeroU32::MIN.saturating_add(number))
+    }
+
+    pub(crate) fn number(self) -> u32 {
+        self.0.get() - 1
+    }
 }
 
 impl Default for CallProgress {
@@ -34,6 +52,7 @@ impl Default for CallProgress {
             sent_before: Sent::Nothing,
             has_own_deadline: false,
             keeps_request: false,
+            reauthorized: false,
             permit: None,
             tried: 0,
             health_check: None,

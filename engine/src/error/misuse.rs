@@ -25,6 +25,10 @@ pub enum Misuse {
     /// `Content-Length`, `Transfer-Encoding`, `Trailer` or `Expect` was given as a header; the engine computes them
     /// from the body.
     FramingHeader(&'static str),
+    /// A [`SendHook`](crate::SendHook) has set a header that cannot be set for one send.
+    FixedHeader(&'static str),
+    /// The [`SendHook`](crate::SendHook) of the client has refused the request.
+    SendHook(io::Error),
     /// The text is no upstream: neither a URL nor `host:port`, `[v6]:port` or `unix:PATH`.
     Upstream {
         /// The text, without user information.
@@ -75,6 +79,9 @@ pub enum Misuse {
     OneThread,
     /// A callback on a thread of a [`Shared`](crate::Shared) client tried to wait for the same client.
     OwnThread,
+    /// A [`Shared`](crate::Shared) client that a [`Driver`](crate::Driver) drives was asked to block. The thread that
+    /// blocks may be the one that must drive the client.
+    Blocking,
     /// A streamed call was given to a method of a [`Shared`](crate::Shared) client for whole responses, or to a
     /// [`Batch`](crate::Batch).
     Streamed,
@@ -114,6 +121,8 @@ impl fmt::Display for Misuse {
             Self::FramingHeader(name) => {
                 write!(f, "{name} is computed from the body and cannot be a header")
             }
+            Self::FixedHeader(name) => write!(f, "{name} cannot be set by a send hook"),
+            Self::SendHook(_) => f.write_str("the send hook refused the request"),
             Self::Upstream { text, error } => write!(f, "{text:?} is not an upstream: {error}"),
             Self::Url { text, error } => write!(f, "{text:?} is not a URL to fetch: {error}"),
             Self::Proxy { text, error } => write!(f, "{text:?} is not a proxy: {error}"),
@@ -131,6 +140,7 @@ impl fmt::Display for Misuse {
             ),
             Self::UnknownBody => f.write_str("no response body with this id"),
             Self::OwnThread => f.write_str("a shared client cannot wait for itself"),
+            Self::Blocking => f.write_str("a client that a task drives cannot block"),
             Self::Streamed => f.write_str("streamed calls are not accepted here"),
             Self::NotPipelined(what) => write!(f, "{what} cannot be pipelined"),
             Self::OneThread => {

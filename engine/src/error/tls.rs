@@ -325,6 +325,8 @@ pub enum TlsPart {
     ServerName,
     /// The file that the keys are written to.
     KeyLog,
+    /// The configuration of rustls that the caller has made.
+    Rustls,
 }
 
 impl fmt::Display for TlsPart {
@@ -339,6 +341,7 @@ impl fmt::Display for TlsPart {
             Self::KeyExchange => "key exchange groups",
             Self::ServerName => "server name",
             Self::KeyLog => "key log",
+            Self::Rustls => "configuration of rustls",
         })
     }
 }

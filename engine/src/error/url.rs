@@ -33,6 +33,8 @@ pub enum UrlError {
     ProxyPath,
     /// The URL of an upstream has user information, a path, a query or a fragment.
     NotOrigin,
+    /// The URL is not `https`, and the client allows nothing else ([`Config::https_only`](crate::Config::https_only)).
+    NotHttps,
     /// The path or the query contains a byte that must be percent-encoded.
     TargetByte {
         /// Offset in the URL.
@@ -63,6 +65,7 @@ impl fmt::Display for UrlError {
             Self::Port => f.write_str("the port is not a number from 1 to 65535"),
             Self::ProxyPath => f.write_str("it has a path"),
             Self::NotOrigin => f.write_str("it has more than a scheme, a host and a port"),
+            Self::NotHttps => f.write_str("only https is allowed"),
             Self::TargetByte { at, byte } => {
                 write!(f, "invalid byte {byte:#04x} at offset {at}")
             }

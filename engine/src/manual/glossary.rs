@@ -8,6 +8,9 @@
 //!
 //! - **Call**: what a caller submits: one request, until its completion. A call may need several attempts, and it may
 //!   follow redirects. See [`Call`](crate::Call).
+//! - **Source**: what gives the bytes of a request body while the request is sent. See [`BodySource`](crate::BodySource).
+//! - **Hook**: a function of the program that the engine calls at a certain point, on the thread that drives the client. See
+//!   [`SendHook`](crate::SendHook), [`SocketHook`](crate::SocketHook), [`RedirectHook`](crate::RedirectHook).
 //! - **Attempt**: one try of a call on one connection.
 //! - **Retry**: a further attempt of a call after one that failed. See [`Retry`](crate::Retry).
 //! - **Hop**: one redirect that was followed (RFC 9110 §15.4). See [`Redirects`](crate::Redirects).
@@ -82,5 +85,9 @@
 //!
 //! # Threads
 //!
-//! - **Worker**: a thread of a [`Shared`](crate::Shared) client. Each worker has a client of its own.
+//! - **Worker**: the part of a [`Shared`](crate::Shared) client that takes calls from a queue and drives a client of its
+//!   own: on a thread, or in a task of the caller.
+//! - **Driver**: drives the only worker of a client that has no thread of its own, in a task of the caller. See
+//!   [`Driver`](crate::Driver).
+//! - **Turn**: what a driver does at a time: an iteration that does not wait. See [`Turn`](crate::Turn).
 //! - **Migration**: the move of a call to another worker, after a redirect to a host that this other worker has.

@@ -7,21 +7,20 @@
 
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mio::event::Source;
+use mio::unix::SourceFd;
 use mio::{Interest, Poll};
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
-use socket2::{Domain, Protocol, SockAddr, Socket, TcpKeepalive, Type};
+use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 
 use super::shortage::{recognized, recognized_in_connect};
 use super::sleep::Sleep;
+use super::socket_hook::Kind;
 use super::{Address, Event, Net, SocketOptions, Token, Waker};
 
 /// The operating system's network.
@@ -41,6 +40,10 @@ pub struct OsNet {
     events: mio::Events,
     /// Created by the first call of `waker`.
     wake_state: Option<WakeState>,
+    /// The caller waits for the descriptor between two polls, which do not wait.
+    is_watched: bool,
+    /// How long a poll looks for events before it sleeps, as the options of the last connection say.
+    busy_poll: Option<Duration>,
     /// State of a xorshift generator; never zero.
     random: u64,
 }
@@ -55,6 +58,8 @@ impl OsNet {
             poll: Poll::new().map_err(recognized)?,
             events: mio::Events::with_capacity(EVENTS_PER_POLL),
             wake_state: None,
+            is_watched: false,
+            busy_poll: None,
             random: random_seed(),
         })
     }
@@ -73,54 +78,22 @@ impl Net for OsNet {
         to: &Address,
         options: &SocketOptions,
     ) -> io::Result<Stream> {
-        let mut stream = match to {
-            Address::Tcp(address) => {
-                let socket = Socket::new(
-                    Domain::for_address(*address),
-                    Type::STREAM.nonblocking(),
-                    Some(Protocol::TCP),
-                )
-                .map_err(recognized)?;
-                socket.set_tcp_nodelay(options.nodelay)?;
-                if let Some(idle) = options.keepalive {
-                    let time = idle.clamp(SHORTEST_KEEPALIVE, LONGEST_KEEPALIVE);
-                    let times = TcpKeepalive::new().with_time(time).with_interval(time);
-                    socket.set_tcp_keepalive(&times)?;
-                }
-                if let Some(device) = &options.device {
-                    bind_device(&socket, device)?;
-                }
-                if options.bind.is_some() || options.local_ports.is_some() {
-                    bind(&socket, *address, options)?;
-                }
-                match socket.connect(&SockAddr::from(*address)) {
-                    Ok(()) => {}
-                    Err(error) if connect_in_progress(&error) => {}
-                    Err(error) => return Err(recognized_in_connect(error, *address)),
-                }
-                Stream(StreamKind::Tcp(mio::net::TcpStream::from_std(
-                    socket.into(),
-                )))
-            }
-            Address::Unix(path) => {
-                let unix = connect_unix(path).map_err(recognized)?;
-                Stream(StreamKind::Unix(unix))
-            }
-        };
+        let stream = Stream(open(to, options)?);
+        self.busy_poll = options.busy_poll;
         let registry = self.poll.registry();
         let interest = Interest::READABLE | Interest::WRITABLE;
         registry
-            .register(stream.source(), mio::Token(token.0), interest)
+            .register(
+                &mut SourceFd(&stream.0.as_raw_fd()),
+                mio::Token(token.0),
+                interest,
+            )
             .map_err(recognized)?;
         Ok(stream)
     }
 
     fn connected(&mut self, stream: &Stream) -> io::Result<bool> {
-        let (failed, peer) = match &stream.0 {
-            StreamKind::Tcp(tcp) => (tcp.take_error()?, tcp.peer_addr().err()),
-            StreamKind::Unix(unix) => (unix.take_error()?, unix.peer_addr().err()),
-        };
-        match (failed, peer) {
+        match (stream.0.take_error()?, stream.0.peer_addr().err()) {
             (Some(error), _) => Err(error),
             (None, None) => Ok(true),
             (None, Some(error)) if error.kind() == io::ErrorKind::NotConnected => Ok(false),
@@ -130,12 +103,7 @@ impl Net for OsNet {
 
     #[inline]
     fn read(&mut self, stream: &mut Stream, buf: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match rustix::net::recv(&*stream, &mut *buf, RecvFlags::empty()) {
-                Err(Errno::INTR) => continue,
-                result => return Ok(result?.0),
-            }
-        }
+        receive(stream, buf)
     }
 
     fn read_append(&mut self, stream: &mut Stream, buf: &mut Vec<u8>) -> io::Result<usize> {
@@ -149,32 +117,26 @@ impl Net for OsNet {
 
     #[inline]
     fn write(&mut self, stream: &mut Stream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        loop {
-            let result = match parts {
-                [one] => rustix::net::send(&*stream, one, SendFlags::NOSIGNAL),
-                many => rustix::net::sendmsg(
-                    &*stream,
-                    many,
-                    &mut SendAncillaryBuffer::default(),
-                    SendFlags::NOSIGNAL,
-                ),
-            };
-            match result {
-                Err(Errno::INTR) => continue,
-                result => return Ok(result?),
-            }
-        }
+        send(stream, parts)
     }
 
     fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
-        let woken = self
-            .wake_state
-            .as_ref()
-            .is_some_and(|wake_state| wake_state.sleep.begin());
+        let sleep = self.wake_state.as_ref().map(|state| &state.sleep);
+        let woken = match sleep {
+            Some(sleep) if self.is_watched => {
+                sleep.stay_asleep();
+                false
+            }
+            Some(sleep) => sleep.begin(),
+            None => false,
+        };
         let timeout = if woken { Some(Duration::ZERO) } else { timeout };
-        let polled = self.poll.poll(&mut self.events, timeout);
-        if let Some(wake_state) = &self.wake_state {
-            wake_state.sleep.end();
+        let polled = match self.busy_poll.filter(|_| !self.is_watched) {
+            None => self.poll.poll(&mut self.events, timeout),
+            Some(limit) => poll_busily(&mut self.poll, &mut self.events, limit, timeout),
+        };
+        if let Some(sleep) = sleep.filter(|_| !self.is_watched) {
+            sleep.end();
         }
         match polled {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
@@ -200,6 +162,9 @@ impl Net for OsNet {
         let source = mio::Waker::new(self.poll.registry(), WAKER).map_err(recognized)?;
         let source = Arc::new(source);
         let sleep = Arc::new(Sleep::default());
+        if self.is_watched {
+            sleep.stay_asleep();
+        }
         let waker = Waker::new({
             let (source, sleep) = (Arc::downgrade(&source), Arc::clone(&sleep));
             move || {
@@ -219,16 +184,28 @@ impl Net for OsNet {
         Ok(wake_state.waker.clone())
     }
 
+    fn descriptor(&mut self) -> io::Result<OwnedFd> {
+        let descriptor = self.poll.registry().as_fd().try_clone_to_owned();
+        let descriptor = descriptor.map_err(recognized)?;
+        self.is_watched = true;
+        Ok(descriptor)
+    }
+
     fn close(&mut self, stream: Stream) {
         // Closing the only descriptor of the socket also removes it from the queue.
         drop(stream);
     }
 
+    fn release(&mut self, stream: Stream) -> Option<Stream> {
+        // Fails only for what is not registered, which is as good.
+        let mut source = SourceFd(&stream.0.as_raw_fd());
+        let _ = self.poll.registry().deregister(&mut source);
+        Some(stream)
+    }
+
     fn local_address(&self, stream: &Stream) -> Option<Address> {
-        match &stream.0 {
-            StreamKind::Tcp(tcp) => tcp.local_addr().ok().map(Address::Tcp),
-            StreamKind::Unix(_) => None,
-        }
+        let local = stream.0.local_addr().ok()?;
+        local.as_socket().map(Address::Tcp)
     }
 
     fn random(&mut self) -> u64 {
@@ -236,6 +213,58 @@ impl Net for OsNet {
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         self.random
+    }
+}
+
+/// Looks for events for this long, then sleeps for the rest of the timeout.
+#[cold]
+fn poll_busily(
+    poll: &mut Poll,
+    events: &mut mio::Events,
+    limit: Duration,
+    timeout: Option<Duration>,
+) -> io::Result<()> {
+    let began = Instant::now();
+    loop {
+        poll.poll(events, Some(Duration::ZERO))?;
+        let elapsed = began.elapsed();
+        let is_over = timeout.is_some_and(|timeout| timeout <= elapsed);
+        if !events.is_empty() || is_over {
+            return Ok(());
+        }
+        if elapsed >= limit {
+            return poll.poll(events, timeout.map(|timeout| timeout - elapsed));
+        }
+    }
+}
+
+#[inline]
+pub(super) fn receive(stream: &Stream, buf: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match rustix::net::recv(stream, &mut *buf, RecvFlags::empty()) {
+            Err(Errno::INTR) => continue,
+            result => return Ok(result?.0),
+        }
+    }
+}
+
+/// Writes the parts in order, with one system call.
+#[inline]
+pub(super) fn send(stream: &Stream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    loop {
+        let result = match parts {
+            [one] => rustix::net::send(stream, one, SendFlags::NOSIGNAL),
+            many => rustix::net::sendmsg(
+                stream,
+                many,
+                &mut SendAncillaryBuffer::default(),
+                SendFlags::NOSIGNAL,
+            ),
+        };
+        match result {
+            Err(Errno::INTR) => continue,
+            result => return Ok(result?),
+        }
     }
 }
 
@@ -248,42 +277,64 @@ struct WakeState {
     _source: Arc<mio::Waker>,
 }
 
-/// A TCP or Unix stream socket of [`OsNet`].
+/// A stream socket of [`OsNet`].
 #[derive(Debug)]
-pub struct Stream(StreamKind);
-
-#[derive(Debug)]
-enum StreamKind {
-    Tcp(mio::net::TcpStream),
-    Unix(mio::net::UnixStream),
-}
-
-impl Stream {
-    fn source(&mut self) -> &mut dyn Source {
-        match &mut self.0 {
-            StreamKind::Tcp(tcp) => tcp,
-            StreamKind::Unix(unix) => unix,
-        }
-    }
-}
+pub struct Stream(Socket);
 
 impl AsFd for Stream {
     #[inline]
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match &self.0 {
-            StreamKind::Tcp(tcp) => tcp.as_fd(),
-            StreamKind::Unix(unix) => unix.as_fd(),
-        }
+        self.0.as_fd()
     }
 }
 
 /// A stream that leaves the engine is an ordinary descriptor. It is still non-blocking.
 impl From<Stream> for OwnedFd {
     fn from(stream: Stream) -> Self {
-        match stream.0 {
-            StreamKind::Tcp(tcp) => tcp.into(),
-            StreamKind::Unix(unix) => unix.into(),
+        stream.0.into()
+    }
+}
+
+/// Opens a non-blocking socket, and begins to connect it.
+fn open(to: &Address, options: &SocketOptions) -> io::Result<Socket> {
+    let hook = options.hook.as_ref().map(|hook| &hook.0);
+    if let Some(Kind::Connect(connect)) = hook {
+        let socket = Socket::from(connect(to).map_err(recognized)?);
+        socket.set_nonblocking(true)?;
+        return Ok(socket);
+    }
+    let (domain, address) = match to {
+        Address::Tcp(address) => (Domain::for_address(*address), SockAddr::from(*address)),
+        Address::Unix(path) => (Domain::UNIX, SockAddr::unix(path)?),
+    };
+    let socket = Socket::new(domain, Type::STREAM.nonblocking(), None).map_err(recognized)?;
+    if let Address::Tcp(_) = to {
+        socket.set_tcp_nodelay(options.nodelay)?;
+        if let Some(idle) = options.keepalive {
+            let time = idle.clamp(SHORTEST_KEEPALIVE, LONGEST_KEEPALIVE);
+            let times = TcpKeepalive::new().with_time(time).with_interval(time);
+            socket.set_tcp_keepalive(&times)?;
         }
+        if let Some(device) = &options.device {
+            bind_device(&socket, device)?;
+        }
+        if let Some(time) = options.busy_poll {
+            busy_poll(&socket, time);
+        }
+    }
+    if let Some(Kind::Configure(configure)) = hook {
+        configure(socket.as_fd(), to)?;
+    }
+    if let Address::Tcp(address) = to
+        && (options.bind.is_some() || options.local_ports.is_some())
+    {
+        bind(&socket, *address, options)?;
+    }
+    match (socket.connect(&address), to) {
+        (Ok(()), _) => Ok(socket),
+        (Err(error), _) if connect_in_progress(&error) => Ok(socket),
+        (Err(error), Address::Tcp(address)) => Err(recognized_in_connect(error, *address)),
+        (Err(error), Address::Unix(_)) => Err(recognized(error)),
     }
 }
 
@@ -307,6 +358,17 @@ fn bind(socket: &Socket, to: SocketAddr, options: &SocketOptions) -> io::Result<
 }
 
 #[cfg(target_os = "linux")]
+fn busy_poll(socket: &Socket, time: Duration) {
+    let most = i32::MAX.unsigned_abs();
+    let micros = u32::try_from(time.as_micros()).map_or(most, |micros| micros.min(most));
+    // Without the privilege, the thread still looks for events itself.
+    let _ = socket.set_busy_poll(micros);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn busy_poll(_: &Socket, _: Duration) {}
+
+#[cfg(target_os = "linux")]
 fn bind_device(socket: &Socket, device: &str) -> io::Result<()> {
     socket.bind_device(Some(device.as_bytes()))
 }
@@ -314,18 +376,6 @@ fn bind_device(socket: &Socket, device: &str) -> io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 fn bind_device(_: &Socket, _: &str) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
-}
-
-fn connect_unix(path: &Path) -> io::Result<mio::net::UnixStream> {
-    match path.as_os_str().as_bytes() {
-        #[cfg(target_os = "linux")]
-        [0, name @ ..] => {
-            use std::os::linux::net::SocketAddrExt as _;
-            let address = std::os::unix::net::SocketAddr::from_abstract_name(name)?;
-            mio::net::UnixStream::connect_addr(&address)
-        }
-        _ => mio::net::UnixStream::connect(path),
-    }
 }
 
 fn connect_in_progress(error: &io::Error) -> bool {
@@ -353,6 +403,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+    use crate::net::SocketHook;
 
     #[test]
     fn a_wake_ends_the_next_poll_and_only_that() {
@@ -434,6 +485,88 @@ mod tests {
         assert!(connected.is_err());
     }
 
+    fn connect_with(hook: SocketHook, to: &Address) -> io::Result<(OsNet, Stream)> {
+        let options = SocketOptions {
+            hook: Some(hook),
+            ..SocketOptions::default()
+        };
+        let mut net = OsNet::new().unwrap();
+        let stream = net.connect(Token(7), to, &options)?;
+        Ok((net, stream))
+    }
+
+    #[test]
+    fn a_hook_opens_any_stream_socket() {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let to = Address::Tcp("192.0.2.1:80".parse().unwrap());
+        let ours = std::sync::Mutex::new(Some(ours));
+        let hook = SocketHook::connect({
+            let to = to.clone();
+            move |address| {
+                assert_eq!(address, &to);
+                Ok(ours.lock().unwrap().take().unwrap().into())
+            }
+        });
+        let (mut net, mut stream) = connect_with(hook, &to).unwrap();
+        assert!(net.connected(&stream).unwrap());
+        assert_eq!(net.local_address(&stream), None);
+        let nothing = net.read(&mut stream, &mut [0; 8]).unwrap_err();
+        assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock, "does not block");
+        drop(theirs);
+        let mut events = Vec::new();
+        while !events.iter().any(|event: &Event| event.closed) {
+            net.poll(&mut events, None).unwrap();
+        }
+        assert!(events.iter().all(|event| event.token == Token(7)));
+        assert_eq!(net.read(&mut stream, &mut [0; 8]).unwrap(), 0);
+        net.close(stream);
+    }
+
+    #[test]
+    fn a_hook_configures_a_socket_before_the_socket_is_bound() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let tcp = Address::Tcp(listener.local_addr().unwrap());
+        let path = std::env::temp_dir().join(format!("courser-hook-{}", std::process::id()));
+        let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        for to in [tcp, Address::Unix(path.clone().into())] {
+            let hook = SocketHook::configure({
+                let to = to.clone();
+                move |socket, address| {
+                    assert_eq!(address, &to);
+                    let socket = socket2::SockRef::from(&socket);
+                    assert!(socket.peer_addr().is_err(), "not connected yet");
+                    if let Ok(Some(local)) = socket.local_addr().map(|it| it.as_socket()) {
+                        assert_eq!(local.port(), 0, "not bound yet");
+                        assert!(socket.tcp_nodelay()?, "the other options are set");
+                    }
+                    socket.set_linger(Some(Duration::from_secs(3)))
+                }
+            });
+            let (_net, stream) = connect_with(hook, &to).unwrap();
+            let linger = socket2::SockRef::from(&stream).linger().unwrap();
+            assert_eq!(linger, Some(Duration::from_secs(3)), "{to}");
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn an_error_of_a_hook_is_an_error_of_the_attempt() {
+        let to = Address::Tcp("192.0.2.1:80".parse().unwrap());
+        let refuse = || io::Error::from(io::ErrorKind::PermissionDenied);
+        for hook in [
+            SocketHook::configure(move |_, _| Err(refuse())),
+            SocketHook::connect(move |_| Err(refuse())),
+        ] {
+            assert_eq!(hook, hook.clone());
+            let error = connect_with(hook, &to).map(drop).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        }
+        let none_left = SocketHook::connect(|_| Err(Errno::MFILE.into()));
+        let error = connect_with(none_left, &to).map(drop).unwrap_err();
+        let inner = error.get_ref().unwrap();
+        assert!(inner.is::<crate::error::Shortage>(), "{error:?}");
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
     fn a_path_that_begins_with_nul_is_an_abstract_name() {
@@ -441,7 +574,7 @@ mod tests {
         let name = format!("courser-test-{}", std::process::id());
         let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
         let listener = std::os::unix::net::UnixListener::bind_addr(&address).unwrap();
-        let to = Address::Unix(Path::new(&format!("\0{name}")).into());
+        let to = Address::Unix(std::path::Path::new(&format!("\0{name}")).into());
         assert_eq!(to.to_string(), format!("unix:@{name}"));
         let mut net = OsNet::new().unwrap();
         let stream = net
@@ -479,6 +612,35 @@ mod tests {
             }
         }
         thread.join().unwrap();
+        assert!(events.is_empty());
+    }
+
+    #[test]
+    fn a_wake_between_two_polls_makes_the_descriptor_readable() {
+        let mut net = OsNet::new().unwrap();
+        let before = net.waker().unwrap();
+        let descriptor = net.descriptor().unwrap();
+        let mut events = Vec::new();
+        let is_readable = || {
+            let mut polled = [rustix::event::PollFd::new(
+                &descriptor,
+                rustix::event::PollFlags::IN,
+            )];
+            let now = rustix::time::Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            };
+            rustix::event::poll(&mut polled, Some(&now)).unwrap() == 1
+        };
+        net.poll(&mut events, Some(Duration::ZERO)).unwrap();
+        for waker in [before, net.waker().unwrap()] {
+            assert!(!is_readable());
+            waker.wake();
+            assert!(is_readable());
+            waker.wake();
+            net.poll(&mut events, Some(Duration::ZERO)).unwrap();
+        }
+        assert!(!is_readable());
         assert!(events.is_empty());
     }
 

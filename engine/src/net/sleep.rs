@@ -26,6 +26,12 @@ impl Sleep {
             .is_err()
     }
 
+    /// Call before looking for events without waiting, if another thread or an executor waits in between: each wake
+    /// from now on sends an event.
+    pub(crate) fn stay_asleep(&self) {
+        self.0.swap(ASLEEP, Ordering::AcqRel);
+    }
+
     /// Call after waiting.
     pub(crate) fn end(&self) {
         self.0.swap(AWAKE, Ordering::AcqRel);

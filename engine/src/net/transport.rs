@@ -15,11 +15,64 @@ pub(crate) struct Transport<S> {
     sessions: Sessions,
 }
 
-enum Sessions {
+/// The TLS sessions over a stream.
+pub(super) enum Sessions {
     None,
     One(Box<Tls>),
     /// The outer session, with the proxy, and the inner session, with the server.
     Two(Box<[Tls; 2]>),
+}
+
+impl Sessions {
+    #[inline]
+    pub(super) fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+
+    pub(super) fn read(
+        &mut self,
+        lower: &mut impl LowerStream,
+        buf: &mut [u8],
+    ) -> io::Result<usize> {
+        match self {
+            Self::None => lower.read(buf),
+            Self::One(tls) => tls.read(lower, buf),
+            Self::Two(both) => {
+                let [outer, inner] = &mut **both;
+                inner.read(&mut OuterSession { outer, lower }, buf)
+            }
+        }
+    }
+
+    /// As [`Transport::write`]. There is a session.
+    pub(super) fn write(
+        &mut self,
+        lower: &mut impl LowerStream,
+        scratch: &mut [u8],
+        parts: &[IoSlice<'_>],
+    ) -> io::Result<usize> {
+        match self {
+            Self::None => Err(io::ErrorKind::Unsupported.into()),
+            Self::One(tls) => tls.write(lower, scratch, parts),
+            Self::Two(both) => {
+                let [outer, inner] = &mut **both;
+                inner.write(&mut OuterSession { outer, lower }, scratch, parts)
+            }
+        }
+    }
+
+    /// Ends the sessions with `close_notify`, if there is room for it.
+    pub(super) fn close_notify(&mut self, lower: &mut impl LowerStream) {
+        match self {
+            Self::None => {}
+            Self::One(tls) => tls.close_notify(lower),
+            Self::Two(both) => {
+                let [outer, inner] = &mut **both;
+                inner.close_notify(&mut OuterSession { outer, lower });
+                outer.close_notify(lower);
+            }
+        }
+    }
 }
 
 impl<S> Transport<S> {
@@ -33,7 +86,7 @@ impl<S> Transport<S> {
     /// Whether bytes pass unchanged, so that [`read_append`](Self::read_append) may be used.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        matches!(self.sessions, Sessions::None)
+        self.sessions.is_none()
     }
 
     #[inline]
@@ -41,9 +94,16 @@ impl<S> Transport<S> {
         &self.stream
     }
 
-    /// The stream alone. Its sessions end without `close_notify`.
-    pub(crate) fn into_stream(self) -> S {
-        self.stream
+    /// The same over what `change` makes of the stream; `None` if that is nothing.
+    pub(crate) fn map<T>(self, change: impl FnOnce(S) -> Option<T>) -> Option<Transport<T>> {
+        Some(Transport {
+            stream: change(self.stream)?,
+            sessions: self.sessions,
+        })
+    }
+
+    pub(super) fn into_parts(self) -> (S, Sessions) {
+        (self.stream, self.sessions)
     }
 
     /// Adds a session whose handshake is still to be done. At most two are kept.
@@ -97,15 +157,7 @@ impl<S> Transport<S> {
 
     fn read_tls<N: Net<Stream = S>>(&mut self, net: &mut N, buf: &mut [u8]) -> io::Result<usize> {
         let stream = &mut self.stream;
-        let lower = &mut Socket { net, stream };
-        match &mut self.sessions {
-            Sessions::None => lower.read(buf),
-            Sessions::One(tls) => tls.read(lower, buf),
-            Sessions::Two(both) => {
-                let [outer, inner] = &mut **both;
-                inner.read(&mut OuterSession { outer, lower }, buf)
-            }
-        }
+        self.sessions.read(&mut Socket { net, stream }, buf)
     }
 
     /// Like [`Net::read_append`]. Returns `Unsupported` if there is a session.
@@ -185,15 +237,8 @@ impl<S> Transport<S> {
         parts: &[IoSlice<'_>],
     ) -> io::Result<usize> {
         let stream = &mut self.stream;
-        match &mut self.sessions {
-            Sessions::None => net.write(stream, parts),
-            Sessions::One(tls) => tls.write(&mut Socket { net, stream }, scratch, parts),
-            Sessions::Two(both) => {
-                let [outer, inner] = &mut **both;
-                let lower = &mut Socket { net, stream };
-                inner.write(&mut OuterSession { outer, lower }, scratch, parts)
-            }
-        }
+        let lower = &mut Socket { net, stream };
+        self.sessions.write(lower, scratch, parts)
     }
 
     /// The number of bytes behind the counted ones that are encrypted already, so that the caller must repeat them.
@@ -209,16 +254,7 @@ impl<S> Transport<S> {
     /// Ends the sessions with `close_notify`, if there is room for it, and closes the connection.
     pub(crate) fn close<N: Net<Stream = S>>(mut self, net: &mut N) {
         let stream = &mut self.stream;
-        let lower = &mut Socket { net, stream };
-        match &mut self.sessions {
-            Sessions::None => {}
-            Sessions::One(tls) => tls.close_notify(lower),
-            Sessions::Two(both) => {
-                let [outer, inner] = &mut **both;
-                inner.close_notify(&mut OuterSession { outer, lower });
-                outer.close_notify(lower);
-            }
-        }
+        self.sessions.close_notify(&mut Socket { net, stream });
         net.close(self.stream);
     }
 }

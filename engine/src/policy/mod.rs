@@ -32,10 +32,11 @@ pub use breaker::{Breaker, BreakerConfig, BreakerPermit, BreakerState, Health, S
 pub use budget::{RetryAccount, RetryBudget};
 pub use dns::{DnsConfig, DnsCounters, Family, Override};
 pub use pipelining::{Overflow, Pipelined};
+pub use pool::Caps;
 pub use pool::{Counters, ReuseOrder, WaitPolicy};
 pub use proxy::{Proxies, Proxy, ProxyKind};
 pub use rate::{Rate, RateLimiter};
-pub use redirect::Redirects;
+pub use redirect::{Redirect, RedirectHook, Redirects};
 pub use retry::{FailedAttempt, FailureClass, Retry, RetryHook, RetryOn, RetryRule, RetryVia};
 pub use timeouts::{LatePolicy, Timeouts};
 

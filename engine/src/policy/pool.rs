@@ -73,6 +73,37 @@ impl std::ops::AddAssign for Counters {
     }
 }
 
+/// Limits of a client that can be changed while the client runs: see [`Engine::set_caps`](crate::Engine::set_caps). What is
+/// `None` stays as it is.
+///
+/// ```
+/// use std::num::NonZeroUsize;
+/// use courser::Caps;
+///
+/// let fewer = Caps { max_connections: NonZeroUsize::new(2), ..Caps::default() };
+/// ```
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Caps {
+    /// The most connections to a host: [`HostConfig::max_connections`](crate::HostConfig::max_connections).
+    pub max_connections: Option<NonZeroUsize>,
+    /// The most calls of a host that wait: [`HostConfig::max_waiting`](crate::HostConfig::max_waiting).
+    pub max_waiting: Option<usize>,
+    /// The most connections of all hosts together: [`Config::max_connections`](crate::Config::max_connections). Only for
+    /// [`Client`](crate::Client).
+    pub total_connections: Option<NonZeroUsize>,
+}
+
+impl Caps {
+    /// The limits after a further change.
+    pub(crate) fn then(&self, later: &Self) -> Self {
+        Self {
+            max_connections: later.max_connections.or(self.max_connections),
+            max_waiting: later.max_waiting.or(self.max_waiting),
+            total_connections: later.total_connections.or(self.total_connections),
+        }
+    }
+}
+
 /// The rules of one pool; the fields are those of `HostConfig`.
 #[derive(Clone, Debug)]
 pub(crate) struct PoolConfig {
@@ -268,7 +299,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
     fn enqueue(&mut self, waiter: W) -> Checkout<C> {
         let cap = self.config.max_connections.get();
         // Connections that are coming or could be opened, compared with the calls that wait already.
-        let supply = cap - self.slots_in_use() + self.connecting.len();
+        let supply = cap.saturating_sub(self.slots_in_use()) + self.connecting.len();
         if self.waiting() >= supply
             && self.config.wait == WaitPolicy::FailFast
             && !self.config.shared
@@ -289,7 +320,8 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
     /// Puts a call at the end of the wait queue, if the queue has room; `room` calls may begin now.
     pub(crate) fn enqueue_throttled(&mut self, waiter: W, room: usize) -> Checkout<C> {
         let cap = self.config.max_connections.get();
-        let conns = cap - self.slots_in_use() + self.connecting.len() + self.idle.len();
+        let free = cap.saturating_sub(self.slots_in_use());
+        let conns = free + self.connecting.len() + self.idle.len();
         let most = conns.min(room).saturating_add(self.config.max_waiting);
         if self.waiting() >= most {
             return Checkout::Full(LimitExceeded::Waiting(self.config.max_waiting));
@@ -464,7 +496,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         let slot = &mut self.slots[at as usize];
         slot.requests += 1;
         self.warm_after = None;
-        self.is_worn(now, at)
+        self.is_worn(now, at) || self.is_exceeded()
     }
 
     /// Whether a busy connection has as many calls, served and pending, as it may ever have.
@@ -499,13 +531,26 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         !self.is_full() && self.connecting.len() < self.demand() + warm
     }
 
+    /// The call that the next connection to be opened is for: the first one for which no connection is coming.
+    pub(crate) fn opens_for(&self) -> Option<W> {
+        let coming = self.connecting.len();
+        match coming.checked_sub(self.waiting_fresh.len()) {
+            None => self.waiting_fresh.nth(coming),
+            Some(n) => self.waiting.nth(n),
+        }
+    }
+
     /// Whether the next connection to be opened would serve no waiter now.
     pub(crate) fn only_warms(&self) -> bool {
         self.connecting.len() >= self.demand() || self.config.throttled && self.room == 0
     }
 
-    /// An idle connection that must be closed, because the cap is reached and a waiter needs a new connection.
+    /// An idle connection that must be closed: there are more connections than may be, or the cap is reached and a waiter
+    /// needs a new one.
     pub(crate) fn in_the_way(&self) -> Option<C> {
+        if self.is_exceeded() {
+            return self.any_idle();
+        }
         if !(self.needs_fresh() && self.is_full()) {
             return None;
         }
@@ -523,6 +568,20 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
             is_idle && slot.requests > 0 && !self.is_new_enough(*at)
         });
         used.and_then(|(slot, _)| slot.conn)
+    }
+
+    /// Changes the limits. Connections above the new limit end: idle ones as [`in_the_way`](Self::in_the_way), others
+    /// after their next answer.
+    pub(crate) fn set_caps(&mut self, caps: &Caps) {
+        let config = &mut self.config;
+        config.max_waiting = caps.max_waiting.unwrap_or(config.max_waiting);
+        config.max_connections = caps.max_connections.unwrap_or(config.max_connections);
+    }
+
+    /// Whether there are more connections than may be, because the limit was lowered.
+    #[inline]
+    fn is_exceeded(&self) -> bool {
+        self.slots_in_use() > self.config.max_connections.get()
     }
 
     /// Changes the number of idle connections that are kept.
@@ -594,7 +653,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         self.oldest_waiter()
     }
 
-    /// Records an opening that this machine had no descriptor for. Its waiter still waits.
+    /// Records an opening that ended without a connection, and not by a failure of the host. Its waiter still waits.
     pub(crate) fn open_refused(&mut self, now: Time, SlotId(at): SlotId) {
         self.closed(SlotId(at));
         self.warm_after = Some(now + WARM_PAUSE);
@@ -637,7 +696,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         slot.requests += 1;
         slot.keep_alive = keep_alive;
         self.warm_after = None; // the server works
-        if self.is_worn(now, at) {
+        if self.is_worn(now, at) || self.is_exceeded() {
             self.free_slot(at);
             return Next::Close;
         }

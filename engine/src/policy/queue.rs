@@ -44,6 +44,15 @@ impl<T: Copy> Queue<T> {
         self.nodes.get(self.front as usize)?.value
     }
 
+    /// The element with this number from the front. Takes as many steps.
+    pub(crate) fn nth(&self, n: usize) -> Option<T> {
+        let mut at = self.front;
+        for _ in 0..n {
+            at = self.nodes.get(at as usize)?.next;
+        }
+        self.nodes.get(at as usize)?.value
+    }
+
     #[inline]
     pub(crate) fn push_back(&mut self, value: T) -> Ticket {
         let at = self.node(value);
@@ -161,6 +170,9 @@ mod tests {
                 }
                 prop_assert_eq!(queue.len(), model.len());
                 prop_assert_eq!(queue.front(), model.front().map(|e| e.0));
+                for n in 0..=model.len() {
+                    prop_assert_eq!(queue.nth(n), model.get(n).map(|e| e.0));
+                }
             }
         }
     }

@@ -2,9 +2,13 @@
 //!
 //! [`resolve`](crate::proto::resolve) resolves `Location`. A response without `Location` is delivered as it is.
 
-use crate::error::LimitExceeded;
+use std::fmt;
+use std::sync::Arc;
 
-/// Whether redirects are followed, and how many.
+use crate::error::LimitExceeded;
+use crate::proto::Response;
+
+/// Whether redirects are followed, how many, and which.
 ///
 /// ```
 /// use courser::Redirects;
@@ -12,37 +16,114 @@ use crate::error::LimitExceeded;
 /// assert_eq!(Redirects::default(), Redirects::none());
 /// let as_browsers = Redirects::limit(20);
 /// ```
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Redirects(Option<u32>);
+#[derive(Clone, Default)]
+pub struct Redirects {
+    /// `None`: redirects are not followed.
+    limit: Option<u32>,
+    hook: Option<RedirectHook>,
+}
+
+/// Decides about a redirect that would be followed: true follows it; false makes the response that redirects the result
+/// of the call.
+pub type RedirectHook = Arc<dyn Fn(&Redirect<'_>) -> bool + Send + Sync>;
+
+/// A redirect, as passed to a [`RedirectHook`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Redirect<'a> {
+    /// The response that redirects. A part of its body may not have come yet.
+    pub response: &'a Response,
+    /// The URL that was asked for.
+    pub from: &'a str,
+    /// The URL that `Location` leads to.
+    pub to: &'a str,
+    /// The method of the next request.
+    pub method: &'a str,
+    /// How many redirects the call has followed before.
+    pub followed: u32,
+    /// The schemes, the hosts or the ports of the two URLs differ.
+    pub changes_origin: bool,
+}
 
 impl Redirects {
     /// Redirects are not followed: callers get them as responses. The default.
     pub const fn none() -> Self {
-        Self(None)
+        Self {
+            limit: None,
+            hook: None,
+        }
     }
 
     /// At most so many redirects are followed in one call; one more is an error.
     pub const fn limit(count: u32) -> Self {
-        Self(Some(count))
+        Self {
+            limit: Some(count),
+            hook: None,
+        }
+    }
+
+    /// Asks `hook` about each redirect within the limit.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use courser::{Config, Redirect, Redirects};
+    ///
+    /// let stays = |redirect: &Redirect<'_>| !redirect.changes_origin;
+    /// let config = Config {
+    ///     redirects: Redirects::limit(10).hook(Arc::new(stays)),
+    ///     ..Config::default()
+    /// };
+    /// ```
+    pub fn hook(mut self, hook: RedirectHook) -> Self {
+        self.hook = Some(hook);
+        self
+    }
+
+    /// Whether the hook allows a redirect.
+    pub(crate) fn allows(&self, redirect: &Redirect<'_>) -> bool {
+        self.hook.as_ref().is_none_or(|hook| hook(redirect))
     }
 
     /// What to do with a response, after `followed` redirects. `replayable`: the request has no body, or a body that
     /// can be sent again.
     pub(crate) fn decide(
-        self,
+        &self,
         status: u16,
         method: &str,
         replayable: bool,
         followed: u32,
     ) -> Result<Follow, LimitExceeded> {
         let follow = follow(status, method, replayable);
-        match self.0 {
+        match self.limit {
             None => Ok(Follow::No),
             Some(limit) if follow != Follow::No && followed >= limit => {
                 Err(LimitExceeded::Redirects(limit))
             }
             Some(_) => Ok(follow),
         }
+    }
+}
+
+/// Hooks are equal if they are clones of the same.
+impl PartialEq for Redirects {
+    fn eq(&self, other: &Self) -> bool {
+        let same_hook = match (&self.hook, &other.hook) {
+            (None, None) => true,
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            _ => false,
+        };
+        self.limit == other.limit && same_hook
+    }
+}
+
+impl Eq for Redirects {}
+
+impl fmt::Debug for Redirects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redirects")
+            .field("limit", &self.limit)
+            .field("hook", &self.hook.as_ref().map(|_| "..."))
+            .finish()
     }
 }
 

@@ -6,14 +6,21 @@
 //! and nowhere else. A byte that could end a line early is refused before anything is sent.
 
 mod edit;
+mod hop;
+mod stream;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::Read;
+use std::task::Waker;
 use std::time::Duration;
 
 use bytes::Bytes;
 
+pub(crate) use self::hop::HopFields;
+pub use self::stream::BodySource;
+pub(super) use self::stream::Fill;
+use self::stream::{Source, Stream};
 use super::coding::Codings;
 use super::head::list;
 use super::{Url, push_basic};
@@ -343,20 +350,23 @@ impl Request {
     /// `None`, all bytes to its end, in the chunked coding.
     ///
     /// The source runs on the thread that drives the client, so it must not block. It may return
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock); the call continues after `resume`. It is read once: a call that has
+    /// [`WouldBlock`](std::io::ErrorKind::WouldBlock); the call continues after `resume`. It is read once: a call that has
     /// begun to read its stream is never sent again.
     pub fn body_stream(
         &mut self,
         source: impl Read + Send + 'static,
         length: Option<u64>,
     ) -> &mut Self {
-        self.invalidate().0.body = Body::Stream(Box::new(Stream {
-            source: Box::new(source),
-            length,
-            produced: 0,
-            buffer: Vec::new(),
-            state: StreamState::Fresh,
-        }));
+        let source = Source::Read(Box::new(source));
+        self.invalidate().0.body = Body::Stream(Box::new(Stream::new(source, length)));
+        self
+    }
+
+    /// As [`body_stream`](Self::body_stream), for a source that gives piece after piece and wakes the call when it has
+    /// the next one. With a length, all that the source gives after so many bytes is dropped.
+    pub fn body_source(&mut self, source: impl BodySource, length: Option<u64>) -> &mut Self {
+        let source = Source::pieces(source);
+        self.invalidate().0.body = Body::Stream(Box::new(Stream::new(source, length)));
         self
     }
 
@@ -456,6 +466,20 @@ impl Request {
         self.encode_anew(defaults)
     }
 
+    /// Encodes the request with header lines that hold for this send only. They take the place of those that the caller
+    /// has set. Only for defaults with which the request is always encoded in this way.
+    pub(crate) fn encode_with(
+        &mut self,
+        defaults: &Defaults,
+        fields: &HopFields,
+    ) -> Result<(), Misuse> {
+        fields.check()?;
+        match self.is_replayable() {
+            true => self.write(defaults, fields),
+            false => Err(Misuse::BodyNotReplayable),
+        }
+    }
+
     /// The [id](Defaults::id) of the defaults that the request was encoded with; 0 if it was changed since, or never
     /// encoded.
     #[inline]
@@ -470,6 +494,10 @@ impl Request {
         if self.0.encoded_for == defaults.id {
             return Ok(());
         }
+        self.write(defaults, &HopFields::default())
+    }
+
+    fn write(&mut self, defaults: &Defaults, hop: &HopFields) -> Result<(), Misuse> {
         self.check(defaults.form)?;
         self.0.encoded_codings = self.0.codings.unwrap_or(defaults.codings);
         let mut out = std::mem::take(&mut self.0.encoded);
@@ -477,7 +505,7 @@ impl Request {
         // Invalid until the encoding succeeds; `encoded` may be that of another client.
         self.0.encoded_for = 0;
         self.0.head_len = 0;
-        if let Err(misuse) = self.write_head(&mut out, defaults) {
+        if let Err(misuse) = self.write_head(&mut out, defaults, hop) {
             out.clear();
             self.0.encoded = out;
             return Err(misuse);
@@ -522,13 +550,8 @@ impl Request {
     }
 
     fn check(&self, form: TargetForm) -> Result<(), Misuse> {
-        match self.0.invalid {
-            Some(Invalid::Byte { part, at, byte }) => {
-                return Err(Misuse::Invalid { part, at, byte });
-            }
-            Some(Invalid::Empty(part)) => return Err(Misuse::Empty(part)),
-            Some(Invalid::Framing(name)) => return Err(Misuse::FramingHeader(name)),
-            None => {}
+        if let Some(invalid) = self.0.invalid {
+            return Err(invalid.into());
         }
         check_token(self.0.method.as_bytes(), Part::Method)?;
         if let Some(target) = &self.0.sent_target {
@@ -569,7 +592,12 @@ impl Request {
         }
     }
 
-    fn write_head(&self, out: &mut Vec<u8>, defaults: &Defaults) -> Result<(), Misuse> {
+    fn write_head(
+        &self,
+        out: &mut Vec<u8>,
+        defaults: &Defaults,
+        hop: &HopFields,
+    ) -> Result<(), Misuse> {
         let host = match &self.0.host {
             HostField::Own(own) if !self.is_other_origin() => Some(own.as_slice()),
             HostField::None if !self.is_other_origin() => None,
@@ -627,17 +655,19 @@ impl Request {
         out.extend_from_slice(&defaults.lines);
         let withheld = own_proxy && defaults.omits_proxy_authorization;
         let has_cookies = !self.0.cookies.is_empty();
-        if self.0.redirected.is_none() && !withheld && !has_cookies {
+        if self.0.redirected.is_none() && !withheld && !has_cookies && hop.is_empty() {
             out.extend_from_slice(&self.0.fields);
         } else {
-            self.write_some_fields(withheld, out);
+            self.write_some_fields(withheld, hop, out);
         }
         if let Some(url) = url
             && !self.0.authorization
             && !self.is_other_origin()
+            && hop.get("authorization").is_none()
         {
             self.write_authorization(&url, out);
         }
+        out.extend_from_slice(hop.lines());
         if has_cookies {
             self.write_cookies(out);
         }
@@ -659,18 +689,36 @@ impl Request {
         }
     }
 
-    /// Writes the headers that still hold after redirects; without `Proxy-Authorization` if `withheld`, and without
-    /// `Cookie` if [`write_cookies`](Self::write_cookies) writes that header.
-    fn write_some_fields(&self, withheld: bool, out: &mut Vec<u8>) {
+    /// Writes the headers that still hold after redirects, except those in `hop`; without `Proxy-Authorization` if
+    /// `withheld`, and without `Cookie` if [`write_cookies`](Self::write_cookies) writes that header.
+    fn write_some_fields(&self, withheld: bool, hop: &HopFields, out: &mut Vec<u8>) {
         for line in self.field_lines() {
             let (name, _) = split_line(line);
-            let private = self.is_private(name)
+            let replaced = hop.get(name).is_some()
                 || withheld && name.eq_ignore_ascii_case(PROXY_AUTHORIZATION)
                 || !self.0.cookies.is_empty() && name.eq_ignore_ascii_case("cookie");
-            if private || self.lost_body() && describes_body(name) {
-                continue;
+            if self.still_holds(name) && !replaced {
+                out.extend_from_slice(line);
             }
-            out.extend_from_slice(line);
+        }
+    }
+
+    /// Whether a header of the caller with this name still holds where redirects have led.
+    fn still_holds(&self, name: &str) -> bool {
+        !(self.is_private(name) || self.lost_body() && describes_body(name))
+    }
+
+    /// The first header with this name that the caller has set, if it still holds.
+    pub(crate) fn header_now(&self, name: &str) -> Option<&[u8]> {
+        self.header_value(name).filter(|_| self.still_holds(name))
+    }
+
+    /// The body of this send if it is in memory; empty if there is none.
+    pub(crate) fn body_in_memory(&self) -> Option<&[u8]> {
+        match self.body_now() {
+            Body::None => Some(&[]),
+            Body::Memory(body) => Some(body),
+            Body::Stream(_) => None,
         }
     }
 
@@ -818,6 +866,19 @@ impl Request {
         }
     }
 
+    /// Whether the source of the body must know whom it wakes when it has its next piece.
+    #[inline]
+    pub(crate) fn has_waking_source(&self) -> bool {
+        matches!(&self.0.body, Body::Stream(stream) if stream.wakes())
+    }
+
+    /// Sets whom the source of the body wakes.
+    pub(crate) fn set_source_waker(&mut self, waker: Waker) {
+        if let Body::Stream(stream) = &mut self.0.body {
+            stream.set_waker(waker);
+        }
+    }
+
     pub(super) fn has_stream(&self) -> bool {
         matches!(self.body_now(), Body::Stream(_))
     }
@@ -838,7 +899,7 @@ impl Request {
     /// Whether the whole request can be sent again: it has no stream, or its stream was not read yet.
     pub(crate) fn is_replayable(&self) -> bool {
         match self.body_now() {
-            Body::Stream(stream) => stream.state == StreamState::Fresh,
+            Body::Stream(stream) => stream.is_fresh(),
             Body::None | Body::Memory(_) => true,
         }
     }
@@ -933,7 +994,7 @@ impl Request {
     }
 
     /// Whether a redirect has led to another origin.
-    fn is_other_origin(&self) -> bool {
+    pub(crate) fn is_other_origin(&self) -> bool {
         self.0
             .redirected
             .as_ref()
@@ -1111,9 +1172,15 @@ enum Body {
 
 #[derive(Clone, Copy)]
 enum Invalid {
-    Byte { part: Part, at: usize, byte: u8 },
+    Byte {
+        part: Part,
+        at: usize,
+        byte: u8,
+    },
     Empty(Part),
     Framing(&'static str),
+    /// A header that cannot be set for one send.
+    Fixed(&'static str),
 }
 
 impl From<Invalid> for Misuse {
@@ -1122,104 +1189,8 @@ impl From<Invalid> for Misuse {
             Invalid::Byte { part, at, byte } => Self::Invalid { part, at, byte },
             Invalid::Empty(part) => Self::Empty(part),
             Invalid::Framing(name) => Self::FramingHeader(name),
+            Invalid::Fixed(name) => Self::FixedHeader(name),
         }
-    }
-}
-
-/// A body that is read while it is sent.
-struct Stream {
-    source: Box<dyn Read + Send>,
-    length: Option<u64>,
-    produced: u64,
-    /// The current piece, framed; sent in part.
-    buffer: Vec<u8>,
-    state: StreamState,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum StreamState {
-    /// Not read yet: the request can still be sent again.
-    Fresh,
-    Reading,
-    Ended,
-}
-
-/// The result of [`Stream::fill`].
-pub(super) enum Fill {
-    /// The buffer holds the next piece.
-    Filled,
-    /// The source has no data at the moment.
-    Pending,
-    /// The whole stream was framed before.
-    Ended,
-}
-
-impl Stream {
-    /// Reads the next piece of the source and frames it in the buffer, whose content was sent.
-    fn fill(&mut self, trailers: &[u8]) -> Result<Fill, Misuse> {
-        if self.state == StreamState::Ended {
-            return Ok(Fill::Ended);
-        }
-        self.state = StreamState::Reading;
-        self.buffer.clear();
-        self.buffer.resize(CHUNK_SIZE_LINE + STREAM_PIECE, 0);
-        let room = match self.length {
-            Some(declared) => usize::try_from(declared - self.produced).unwrap_or(usize::MAX),
-            None => STREAM_PIECE,
-        };
-        let piece = &mut self.buffer[CHUNK_SIZE_LINE..][..room.min(STREAM_PIECE)];
-        let read = loop {
-            match self.source.read(piece) {
-                Ok(n) => break n.min(piece.len()),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.buffer.clear();
-                    return Ok(Fill::Pending);
-                }
-                Err(error) => return Err(Misuse::BodySource(error)),
-            }
-        };
-        self.produced += read as u64;
-        self.buffer.truncate(CHUNK_SIZE_LINE + read);
-        match self.length {
-            Some(declared) => self.frame_known(declared, read)?,
-            None => self.frame_chunk(read, trailers),
-        }
-        if self.buffer.is_empty() {
-            return Ok(Fill::Ended);
-        }
-        Ok(Fill::Filled)
-    }
-
-    fn frame_known(&mut self, declared: u64, read: usize) -> Result<(), Misuse> {
-        self.buffer.drain(..CHUNK_SIZE_LINE);
-        let produced = self.produced;
-        if read == 0 && produced < declared {
-            return Err(Misuse::BodyLength { declared, produced });
-        }
-        if produced == declared {
-            self.state = StreamState::Ended;
-        }
-        Ok(())
-    }
-
-    fn frame_chunk(&mut self, read: usize, trailers: &[u8]) {
-        if read == 0 {
-            self.state = StreamState::Ended;
-            self.buffer.clear();
-            self.buffer.extend_from_slice(b"0\r\n");
-            self.buffer.extend_from_slice(trailers);
-            self.buffer.extend_from_slice(b"\r\n");
-            return;
-        }
-        // The size line ends just before the data. Leading zeros fill its place (RFC 9112 §7.1 allows them).
-        let mut line = &mut self.buffer[..CHUNK_SIZE_LINE];
-        let written = write!(line, "{read:06x}\r\n");
-        debug_assert!(
-            written.is_ok() && line.is_empty(),
-            "six digits and CRLF fill the room"
-        );
-        self.buffer.extend_from_slice(b"\r\n");
     }
 }
 
@@ -1331,12 +1302,6 @@ const OF_BODY: &[&str] = &["digest", "last-modified", "repr-digest"];
 /// Bytes. Bodies up to this size are copied after the head and sent in the same buffer. Larger bodies are a second
 /// slice of the same write, without a copy.
 const INLINE_BODY: usize = 4 * 1024;
-
-/// Bytes that are read from a body stream at a time.
-const STREAM_PIECE: usize = 16 * 1024;
-
-/// Bytes of six hexadecimal digits and CRLF.
-const CHUNK_SIZE_LINE: usize = 8;
 
 #[cfg(test)]
 mod tests {

@@ -3,6 +3,7 @@
 
 mod read;
 
+use std::any::Any;
 use std::fmt;
 use std::ops::Range;
 
@@ -51,6 +52,8 @@ pub(super) struct Inner {
     /// Kept for the next coded body. While an exchange decodes, the exchange has it.
     pub(super) decoder: Option<Box<Decoder>>,
     pub(super) retained: usize,
+    /// The connection, if it has switched to another protocol: a type of a layer above this one.
+    switched: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl Response {
@@ -66,6 +69,7 @@ impl Response {
             decoded: false,
             decoder: None,
             retained: DEFAULT_RETAINED,
+            switched: None,
         }))
     }
 
@@ -144,6 +148,7 @@ impl Response {
 
     /// Empties the response. Keeps its buffers, except for the memory above [the cap](Self::set_retained).
     pub fn clear(&mut self) {
+        self.0.switched = None;
         self.0.fields.clear();
         self.0.interim.clear();
         self.0.head = HeadParts::default();
@@ -159,6 +164,15 @@ impl Response {
             buffer.clear();
             buffer.shrink_to(inner.retained);
         }
+    }
+
+    /// Keeps the connection, which has switched to another protocol.
+    pub(crate) fn set_switched(&mut self, connection: Box<dyn Any + Send + Sync>) {
+        self.0.switched = Some(connection);
+    }
+
+    pub(crate) fn take_switched(&mut self) -> Option<Box<dyn Any + Send + Sync>> {
+        self.0.switched.take()
     }
 
     /// Copies heads and trailers of `other`, whose body is still coming. The trailers move.

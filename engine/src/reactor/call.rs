@@ -36,8 +36,7 @@ pub(crate) struct ActiveCall<C> {
     /// What the client keeps of the call. The reactor does not look at this.
     pub(crate) client: C,
     pub(crate) head: HeadState,
-    /// The response that is being received is a redirect, which the client will follow.
-    pub(crate) rerouted: bool,
+    pub(crate) redirect: RedirectState,
     /// How much of a streamed body, as the response holds it, the consumer has taken.
     pub(crate) taken: usize,
     /// The part of the body that counts in the memory of all bodies.
@@ -67,7 +66,7 @@ impl<C: Default> ActiveCall<C> {
             no_adaptive_limit: false,
             client: C::default(),
             head: HeadState::Awaited,
-            rerouted: false,
+            redirect: RedirectState::Undecided,
             taken: 0,
             held: 0,
             notified: false,
@@ -136,6 +135,23 @@ pub(crate) enum HeadState {
     /// The head has come, and the caller has not taken it.
     Ready,
     Given,
+}
+
+/// What the client has decided about the response that is being received.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum RedirectState {
+    Undecided,
+    /// The response redirects, and the client will follow.
+    Followed,
+    /// The response redirects, and is the result of the call all the same.
+    Delivered,
+}
+
+impl RedirectState {
+    #[inline]
+    pub(crate) fn is_followed(self) -> bool {
+        self == Self::Followed
+    }
 }
 
 /// When each phase of a call began and ended, and on which connection.

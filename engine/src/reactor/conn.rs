@@ -12,6 +12,7 @@ use super::{Armed, CallKey, ConnKey, HostKey, OpeningKey, Reactor, ReactorEvent,
 use crate::error::{Error, ErrorKind, LimitExceeded, PeerFault, Phase, Sent};
 use crate::net::tls::TlsInfo;
 use crate::net::transport::Transport;
+use crate::net::upgraded::Upgraded;
 use crate::net::{Address, Net};
 use crate::policy::SlotId;
 use crate::policy::queue::Ticket;
@@ -248,19 +249,15 @@ impl<N: Net, C> Reactor<N, C> {
         Some(conn.slot)
     }
 
-    /// Takes a connection out of the engine, for another protocol. A connection with TLS is closed instead: its session
-    /// cannot be passed on.
-    pub(crate) fn hand_over(&mut self, key: ConnKey) -> Option<N::Stream> {
-        let conn = self.remove_conn(key)?;
-        if !conn.stream.is_plain() {
-            conn.stream.close(&mut self.net);
-            return None;
+    /// Takes a connection out of the engine, for another protocol, and gives it to the caller in the response.
+    pub(crate) fn hand_over(&mut self, key: ConnKey, call: CallKey) {
+        let conn = self.remove_conn(key);
+        let transport = conn.and_then(|conn| conn.stream.map(|stream| self.net.release(stream)));
+        if let (Some(transport), Some(call)) = (transport, self.call(call)) {
+            let early = std::mem::take(call.response.body_buffer());
+            let upgraded = Upgraded::new(transport, early);
+            call.response.set_switched(Box::new(upgraded));
         }
-        Some(self.net.release(conn.stream.into_stream()))
-    }
-
-    pub(crate) fn close_stream(&mut self, stream: N::Stream) {
-        self.net.inner().close(stream);
     }
 
     /// Closes a connection because of an error, and reports what that means for its calls.

@@ -25,9 +25,9 @@ impl<N: Net, C> Reactor<N, C> {
             ConnState::Connecting { due, .. } => due.map(|at| (at, None)),
             ConnState::Handshaking(_) if held => None,
             ConnState::Handshaking(handshakes) => {
-                let timeouts = &self.settings.timeouts;
-                let due = timeouts.due(handshakes.phase(), after(handshakes.since), None);
-                due.map(|(at, limit)| (at, Some(limit)))
+                let limit = handshakes.limit?;
+                let at = after(handshakes.since).checked_add(limit)?;
+                Some((at, Some(TimeLimit::Handshake)))
             }
             ConnState::AwaitingDecision => None,
             ConnState::Busy(exchange, call) => {

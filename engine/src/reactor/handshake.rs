@@ -72,6 +72,8 @@ pub(crate) struct Handshakes {
     machine: Machine,
     /// When the present step began.
     pub(super) since: Time,
+    /// How long each step may take.
+    pub(super) limit: Option<Duration>,
     proxy: Duration,
     tls: Option<Duration>,
     proxy_answer: Option<(u16, Box<[u8]>)>,
@@ -89,13 +91,19 @@ enum Machine {
 }
 
 impl Handshakes {
-    pub(super) fn new(opening: OpeningKey, steps: Arc<[Step]>, now: Time) -> Self {
+    pub(super) fn new(
+        opening: OpeningKey,
+        steps: Arc<[Step]>,
+        limit: Option<Duration>,
+        now: Time,
+    ) -> Self {
         Self {
             opening,
             steps,
             at: 0,
             machine: Machine::Done,
             since: now,
+            limit,
             proxy: Duration::ZERO,
             tls: None,
             proxy_answer: None,
@@ -209,11 +217,12 @@ impl<N: Net, C> Reactor<N, C> {
         key: ConnKey,
         opening: OpeningKey,
         steps: Arc<[Step]>,
+        limit: Option<Duration>,
     ) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
-        let mut handshakes = Box::new(Handshakes::new(opening, steps, self.now));
+        let mut handshakes = Box::new(Handshakes::new(opening, steps, limit, self.now));
         let begun = handshakes.begin(&mut conn.stream);
         conn.state = ConnState::Handshaking(handshakes);
         match begun {

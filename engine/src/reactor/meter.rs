@@ -10,10 +10,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::io::{self, IoSlice};
 use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use super::key::{HostKey, Key, of};
 use super::slab::Slab;
+use crate::net::os::Stream;
 use crate::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use crate::policy::{Rate, RateLimiter};
 use crate::time::Time;
@@ -204,13 +206,8 @@ impl<N: Net> Metered<N> {
         }
     }
 
-    /// The network without the rates.
-    pub(crate) fn inner(&mut self) -> &mut N {
-        &mut self.net
-    }
-
-    /// Takes a stream out of this network. No rate holds the stream back any more.
-    pub(crate) fn release(&mut self, stream: MeteredStream<N::Stream>) -> N::Stream {
+    /// The stream without its meters: no rate holds it back any more.
+    fn unmetered(&mut self, stream: MeteredStream<N::Stream>) -> N::Stream {
         if let (Some(meters), Some(key)) = (&mut self.meters, stream.key) {
             meters.streams.remove(key);
         }
@@ -266,18 +263,23 @@ impl<N: Net> Metered<N> {
         written
     }
 
+    /// When a stream that a rate holds back may go on.
+    pub(crate) fn next_grant(&mut self) -> Option<Instant> {
+        let now = self.net.now();
+        let meters = self.meters.as_mut()?;
+        meters.schedule(now);
+        let Reverse((at, _)) = meters.grants_due.peek()?;
+        Some(*at)
+    }
+
     #[cold]
     fn poll_metered(
         &mut self,
         events: &mut Vec<Event>,
         timeout: Option<Duration>,
     ) -> io::Result<()> {
-        let now = self.net.now();
-        let due = self.meters.as_mut().and_then(|meters| {
-            meters.schedule(now);
-            meters.grants_due.peek()
-        });
-        let wait = due.map(|Reverse((at, _))| at.saturating_duration_since(now));
+        let due = self.next_grant();
+        let wait = due.map(|at| at.saturating_duration_since(self.net.now()));
         let timeout = timeout.into_iter().chain(wait).min();
         let polled = self.net.poll(events, timeout);
         if let Some(meters) = &mut self.meters {
@@ -351,9 +353,18 @@ impl<N: Net> Net for Metered<N> {
         self.net.waker()
     }
 
+    fn descriptor(&mut self) -> io::Result<OwnedFd> {
+        self.net.descriptor()
+    }
+
     fn close(&mut self, stream: Self::Stream) {
-        let stream = self.release(stream);
+        let stream = self.unmetered(stream);
         self.net.close(stream);
+    }
+
+    fn release(&mut self, stream: Self::Stream) -> Option<Stream> {
+        let stream = self.unmetered(stream);
+        self.net.release(stream)
     }
 
     fn local_address(&self, stream: &Self::Stream) -> Option<Address> {

@@ -29,11 +29,12 @@ mod token;
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use body_memory::BodyMemory;
 pub use call::Hop;
-pub(crate) use call::{ActiveCall, CallState, HeadState, Timestamps};
+pub(crate) use call::{ActiveCall, CallState, HeadState, RedirectState, Timestamps};
 use conn::{Conn, ConnState};
 pub(crate) use conn::{Endpoints, Opened, PoolSlot};
 pub(crate) use event::ReactorEvent;
@@ -222,13 +223,7 @@ impl<N: Net, C> Reactor<N, C> {
     /// timers.
     pub(crate) fn poll(&mut self, until: Option<Time>) -> io::Result<()> {
         self.flush();
-        let mut until = [until, self.timers.next()].into_iter().flatten().min();
-        if !self.unflushed.is_empty() {
-            until = until.into_iter().chain(self.flush_due()).min();
-        }
-        if !self.deferred_reads.is_empty() || !self.deferred_sends.is_empty() {
-            until = Some(self.now);
-        }
+        let until = until.into_iter().chain(self.next_due()).min();
         let timeout = until.map(|at| at.saturating_duration_since(self.now));
         let mut events = std::mem::take(&mut self.events);
         events.clear();
@@ -252,6 +247,32 @@ impl<N: Net, C> Reactor<N, C> {
         self.deferred_sends.end(unsent);
         self.handle_timers();
         polled
+    }
+
+    /// When a poll ends, even if the network has no event.
+    fn next_due(&self) -> Option<Time> {
+        if !self.deferred_reads.is_empty() || !self.deferred_sends.is_empty() {
+            return Some(self.now);
+        }
+        let flush = match self.unflushed.is_empty() {
+            true => None,
+            false => self.flush_due(),
+        };
+        self.timers.next().into_iter().chain(flush).min()
+    }
+
+    /// When the next poll should begin, even if the network's [descriptor](Net::descriptor) does not become readable.
+    pub(crate) fn next_poll(&mut self) -> Option<Time> {
+        if self.events.len() >= FULL_POLL {
+            // There may be more events, which the descriptor does not announce again.
+            return Some(self.now);
+        }
+        let grant = self.net.next_grant().map(Time::of);
+        self.next_due().into_iter().chain(grant).min()
+    }
+
+    pub(crate) fn descriptor(&mut self) -> io::Result<OwnedFd> {
+        self.net.descriptor()
     }
 
     fn handle_event(&mut self, event: &Event) {
@@ -318,3 +339,5 @@ const READ_BUFFER: usize = crate::net::tls::GOOD_BUFFER;
 
 /// After so long without a poll, idle connections are checked before one is used.
 const STALE_AFTER: Duration = Duration::from_millis(1);
+/// A poll that returns fewer events has returned all.
+const FULL_POLL: usize = 1_000;

@@ -10,7 +10,7 @@ use super::completions::{Delivered, Recipient};
 use super::slot::Slot;
 use super::{Drive, Refused, Shared, Ticket, buffered, unbegun_error};
 use crate::client::{BatchConfig, Call, Completion, Lineup};
-use crate::error::{ErrorKind, LimitExceeded, Misuse};
+use crate::error::{ErrorKind, LimitExceeded};
 
 impl<C: Drive> Shared<C> {
     /// Runs calls, and gives a result for each call: its number among `calls`, from 0 on, and its completion. Some
@@ -105,8 +105,8 @@ impl<I: Iterator<Item = Call>, C: Drive> SharedBatch<I, C> {
     }
 
     fn begin(&mut self, call: Call) -> Result<(), Refused> {
-        if self.client.inner.workers.is_own_thread() {
-            let error = unbegun_error(Misuse::OwnThread);
+        if let Err(misuse) = self.client.inner.workers.may_block() {
+            let error = unbegun_error(misuse);
             return Err(Refused { error, call });
         }
         let (call, slot) = (buffered(call)?, Arc::new(Slot::new()));

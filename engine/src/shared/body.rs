@@ -55,7 +55,8 @@ impl Future for Streaming {
 /// the body before its end closes the connection.
 ///
 /// There are three ways to read: blocking, as [`std::io::Read`]; awaited, by [`chunk`](Self::chunk); and polled, by
-/// [`poll_read`](Self::poll_read).
+/// [`poll_read`](Self::poll_read). With features, the body is also a `Stream` and an `AsyncRead` of the `futures` crates
+/// (`futures`), an `AsyncRead` of tokio (`tokio`), and a `Body` of the `http_body` crate (`http-body`).
 ///
 /// ```
 /// # fn example(client: &courser::Shared<courser::HostClient>) -> Result<(), Box<dyn std::error::Error>> {
@@ -75,6 +76,9 @@ pub struct SharedBody {
     /// A clone of the chunk that the reader took as a whole. When the reader has dropped it, its memory is used again.
     last: Bytes,
     state: State,
+    /// The trailers were given as a frame of the `http_body` crate.
+    #[cfg(feature = "http-body")]
+    gave_trailers: bool,
 }
 
 #[derive(Debug)]
@@ -92,6 +96,8 @@ impl SharedBody {
             taken: 0,
             last: Bytes::new(),
             state: State::Open,
+            #[cfg(feature = "http-body")]
+            gave_trailers: false,
         }
     }
 
@@ -101,9 +107,7 @@ impl SharedBody {
     /// Why the body ended early; [`Misuse::OwnThread`] in a callback on one of the client's own threads.
     pub fn read_some(&mut self, buf: &mut [u8]) -> Result<usize, Error> {
         while !buf.is_empty() && self.wants_more()? {
-            if self.ticket.workers.is_own_thread() {
-                return Err(body_error(Misuse::OwnThread));
-            }
+            self.ticket.workers.may_block().map_err(body_error)?;
             let part = self.ticket.slot.wait_chunk(&mut self.chunk);
             self.take(part)?;
         }
@@ -182,6 +186,18 @@ impl SharedBody {
             State::Open | State::Failed => None,
         };
         end.into_iter().flat_map(|response| response.trailers())
+    }
+
+    /// Whether reading has failed.
+    #[cfg(any(feature = "futures", feature = "http-body"))]
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(self.state, State::Failed)
+    }
+
+    /// Notes that the trailers were given as a frame. Returns whether they were given before.
+    #[cfg(feature = "http-body")]
+    pub(super) fn note_trailers_given(&mut self) -> bool {
+        std::mem::replace(&mut self.gave_trailers, true)
     }
 
     /// Whether no byte of the chunk is left, and more of the body may come.

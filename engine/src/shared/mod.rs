@@ -1,12 +1,16 @@
-//! A client for many threads and for async programs: clients that run on threads of their own, the workers.
+//! A client for many threads and for async programs: clients that run on threads of their own, the workers, or one
+//! client that a task of the caller drives.
 //!
 //! A call goes to a worker through a queue, and its completion comes back through a slot. The slot is the only thing
 //! that is allocated for a call. The event loop of a worker is woken only when it sleeps. Only the host of a call
 //! decides which worker gets the call, so that the limits of a host hold over all threads.
 
+mod async_body;
 mod batch;
 mod body;
+mod closing;
 mod completions;
+mod driver;
 #[cfg(all(test, feature = "models"))]
 mod models;
 mod pending_calls;
@@ -21,13 +25,16 @@ use std::fmt;
 use std::io;
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub use batch::SharedBatch;
 pub use body::{SharedBody, Streaming};
+pub use closing::Closing;
 pub use completions::{CompletionSender, Completions, completions};
+pub use driver::{Driver, Turn};
 pub use sending::{Sending, Ticket};
 #[cfg(feature = "tower")]
 pub use service::{HttpService, ServiceError, ServiceFuture};
@@ -39,7 +46,7 @@ use crate::client::{
 };
 use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Phase, Sent, Stopped};
 use crate::net::{Net, Waker};
-use crate::policy::host_hash;
+use crate::policy::{Caps, host_hash};
 use crate::proto::{Request, Response};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -50,10 +57,10 @@ use thread::{Command, QueuedCall, Worker, Workers};
 /// A client that many threads and tasks use at the same time. It runs on threads of its own. Clones are handles on the
 /// same client.
 ///
-/// There are three ways to call: blocking ([`get`](Self::get), [`call`](Self::call)), with completions on a channel
-/// ([`submit`](Self::submit)), and as a future on any executor ([`send`](Self::send)). Bodies are streamed by
-/// [`open`](Self::open) and [`send_streaming`](Self::send_streaming). Connections that switch protocols (101, CONNECT)
-/// are closed.
+/// There are three ways to call: blocking ([`get`](Self::get), [`call`](Self::call), and with settings for the call
+/// [`perform`](Self::perform)), with completions on a channel ([`submit`](Self::submit)), and as a future on any executor
+/// ([`send`](Self::send)). Bodies are streamed by [`open`](Self::open) and [`send_streaming`](Self::send_streaming).
+/// [`driven`](Self::driven) is for tasks of one thread: a client without a thread of its own.
 ///
 /// With [`Client`](crate::Client)s, the hosts can be spread over several threads:
 ///
@@ -107,8 +114,9 @@ use thread::{Command, QueuedCall, Worker, Workers};
 ///
 /// # Its end
 /// [`shutdown`](Self::shutdown) lets the calls in flight end. [`shutdown_now`](Self::shutdown_now) cancels them, and
-/// dropping the last clone cancels them, too. All three join the threads and close all connections. Each caller that
-/// waits for a call gets its completion. After the end, calls fail with [`Stopped::ShutDown`].
+/// dropping the last clone cancels them, too. All three join the threads and close all connections.
+/// [`close`](Self::close) is for tasks: it is awaited. Each caller that waits for a call gets its completion. After the
+/// end, calls fail with [`Stopped::ShutDown`].
 ///
 /// # Panics in callbacks
 /// Body sources, retry hooks and wakers of tasks run on a thread of the client. If one of them panics, all calls of
@@ -217,30 +225,51 @@ impl<C: Drive> Shared<C> {
         } = cache.unwrap_or_default();
         std::mem::swap(request, &mut own_request);
         std::mem::swap(response, &mut own_response);
-        let call = Call::new(own_request, own_response);
-        let refused = if self.inner.workers.is_own_thread() {
-            Some(Refused {
-                error: unbegun_error(Misuse::OwnThread),
-                call,
-            })
-        } else {
-            self.begin(call, Arc::clone(&slot), None, None).err()
-        };
-        let (done_request, done_response, outcome) = match refused {
-            Some(Refused { error, call }) => (call.request, call.response, Err(error)),
-            None => {
-                let done = slot.wait();
-                let outcome = done.outcome.map(|()| done.report);
-                (done.request, done.response, outcome)
-            }
-        };
+        let done = self.perform_in(Call::new(own_request, own_response), &slot);
         let cache = CallerCache {
             slot,
-            request: std::mem::replace(request, done_request),
-            response: std::mem::replace(response, done_response),
+            request: std::mem::replace(request, done.request),
+            response: std::mem::replace(response, done.response),
         };
         let _ = CALLER_CACHE.try_with(|kept| kept.set(Some(cache)));
-        outcome
+        done.outcome.map(|()| done.report)
+    }
+
+    /// Sends a call with its own deadline, limits and other settings, and waits for its completion.
+    ///
+    /// ```
+    /// # fn example(client: &courser::Shared<courser::HostClient>) -> Result<(), courser::Error> {
+    /// use std::time::Duration;
+    /// use courser::{Call, Request, Response};
+    ///
+    /// let call = Call::new(Request::get("/"), Response::new()).timeout(Duration::from_secs(5));
+    /// let done = client.perform(call);
+    /// done.outcome?;
+    /// println!("{} bytes", done.response.body().len());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The outcome of the completion has what [`call`](Self::call) returns, and [`Misuse::Streamed`] for a streaming call.
+    pub fn perform(&self, call: Call) -> Completion {
+        match buffered(call) {
+            Ok(call) => self.perform_in(call, &Arc::new(Slot::new())),
+            Err(refused) => refused.into_completion(),
+        }
+    }
+
+    fn perform_in(&self, call: Call, slot: &Arc<Slot>) -> Completion {
+        let refused = match self.inner.workers.may_block() {
+            Ok(()) => self.begin(call, Arc::clone(slot), None, None).err(),
+            Err(misuse) => Some(Refused {
+                error: unbegun_error(misuse),
+                call,
+            }),
+        };
+        match refused {
+            Some(refused) => refused.into_completion(),
+            None => slot.wait(),
+        }
     }
 
     // ---- many in flight
@@ -307,9 +336,7 @@ impl<C: Drive> Shared<C> {
         request: &mut Request,
         response: &mut Response,
     ) -> Result<SharedBody, Error> {
-        if self.inner.workers.is_own_thread() {
-            return Err(unbegun_error(Misuse::OwnThread));
-        }
+        self.inner.workers.may_block().map_err(unbegun_error)?;
         let call = Call::new(std::mem::take(request), std::mem::take(response));
         let (done_request, done_response, outcome) = match self.send_any(call.streaming(true), None)
         {
@@ -392,6 +419,21 @@ impl<C: Drive> Shared<C> {
         Ok(())
     }
 
+    /// Changes limits of the clients of all threads, as [`Engine::set_caps`] does. The threads share the total.
+    ///
+    /// # Errors
+    /// [`Misuse::Unsupported`] for a total of a client of one upstream.
+    pub fn set_caps(&self, caps: &Caps) -> Result<(), Error> {
+        if caps.total_connections.is_some() && !C::SPREADS {
+            return Err(unbegun_error(Misuse::Unsupported("total_connections")));
+        }
+        let workers = &self.inner.workers;
+        for to in 0..workers.len() {
+            workers.send(to, Command::SetCaps(*caps));
+        }
+        Ok(())
+    }
+
     // ---- the end
 
     /// Refuses new calls, waits for the calls in flight for `limit` at most, cancels the rest, and ends the threads.
@@ -406,6 +448,19 @@ impl<C: Drive> Shared<C> {
     pub fn shutdown_now(&self) -> usize {
         self.inner.end(Some(Instant::now()))
     }
+
+    /// As [`shutdown`](Self::shutdown), without blocking: new calls are refused from now on, and the future is ready
+    /// when the calls in flight have ended, or were cancelled after `limit`.
+    ///
+    /// ```
+    /// # async fn example(client: courser::Shared<courser::HostClient>) {
+    /// let cancelled = client.close(std::time::Duration::from_secs(5)).await;
+    /// # }
+    /// ```
+    pub fn close(&self, limit: Duration) -> Closing {
+        self.inner.begin_end(Instant::now().checked_add(limit));
+        Closing(Arc::clone(&self.inner.workers))
+    }
 }
 
 /// Starts a thread and waits until it has its client.
@@ -416,7 +471,7 @@ fn start<C: Drive>(
     build: impl Fn() -> Result<C, Error> + Send + 'static,
 ) -> Result<JoinHandle<usize>, Error> {
     let (report, reported) = mpsc::sync_channel(1);
-    let workers = Arc::clone(workers);
+    let (workers, ended) = (Arc::clone(workers), Arc::clone(workers));
     let thread = std::thread::Builder::new().name(format!("courser-{index}"));
     let thread = thread.spawn(move || {
         let worker = Worker::new(index, workers, queue);
@@ -427,7 +482,9 @@ fn start<C: Drive>(
         match made {
             Ok(client) => {
                 let _ = report.send(Ok(()));
-                worker.run(client, build)
+                let cut_off = worker.run(client, build);
+                ended.ends().note(cut_off);
+                cut_off
             }
             Err(error) => {
                 let _ = report.send(Err(error));
@@ -462,9 +519,13 @@ fn unbegun_error(kind: impl Into<ErrorKind>) -> Error {
 }
 
 impl Inner {
-    fn end(&self, until: Option<Instant>) -> usize {
+    fn begin_end(&self, until: Option<Instant>) {
         self.closed.store(true, Ordering::Release);
         self.workers.finish(until);
+    }
+
+    fn end(&self, until: Option<Instant>) -> usize {
+        self.begin_end(until);
         if self.workers.is_own_thread() {
             return 0;
         }
@@ -537,11 +598,11 @@ impl std::error::Error for Refused {
 }
 
 /// A client that [`Shared`] can drive. All clients of this library implement this trait.
-pub trait Drive: driver::Driver {}
+pub trait Drive: sealed::Driven {}
 
 impl<R: Router + 'static, N: Net + 'static> Drive for Engine<R, N> {}
 
-impl<R: Router + 'static, N: Net + 'static> driver::Driver for Engine<R, N> {
+impl<R: Router + 'static, N: Net + 'static> sealed::Driven for Engine<R, N> {
     const SPREADS: bool = !R::KEEPS_HOSTS;
 
     fn waker(&mut self) -> io::Result<Waker> {
@@ -554,6 +615,11 @@ impl<R: Router + 'static, N: Net + 'static> driver::Driver for Engine<R, N> {
 
     fn set_share(&mut self, index: usize, count: usize) {
         self.set_share(index, count);
+    }
+
+    fn set_caps(&mut self, caps: &Caps) {
+        // A total that this client does not have was refused when it was set.
+        let _ = self.set_caps(caps);
     }
 
     fn take_shortage(&mut self) -> bool {
@@ -572,8 +638,16 @@ impl<R: Router + 'static, N: Net + 'static> driver::Driver for Engine<R, N> {
         self.adopt(call)
     }
 
-    fn step(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+    fn step(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         self.step(timeout)
+    }
+
+    fn next_step(&mut self) -> Option<Instant> {
+        self.next_step()
+    }
+
+    fn descriptor(&mut self) -> io::Result<OwnedFd> {
+        self.descriptor()
     }
 
     fn next_done(&mut self) -> Option<Completion> {
@@ -607,24 +681,22 @@ impl<R: Router + 'static, N: Net + 'static> driver::Driver for Engine<R, N> {
     fn resume(&mut self, id: CallId) {
         self.resume(id);
     }
-
-    fn discard_stream(&mut self, id: CallId) {
-        self.discard_stream(id);
-    }
 }
 
 /// The methods that `Drive` needs. The module is private, so that the trait is sealed.
-mod driver {
+mod sealed {
     use std::io;
+    use std::os::fd::OwnedFd;
     use std::sync::Arc;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use crate::client::{Call, CallId, Completion, MigratingCall, Read, Recorder};
     use crate::error::Error;
     use crate::net::Waker;
+    use crate::policy::Caps;
     use crate::proto::Response;
 
-    pub trait Driver: 'static {
+    pub trait Driven: 'static {
         /// Whether several clients can share the calls, so that each host is served by one of the clients.
         const SPREADS: bool;
 
@@ -638,6 +710,8 @@ mod driver {
         /// of the cap on connections.
         fn set_share(&mut self, index: usize, count: usize);
 
+        fn set_caps(&mut self, caps: &Caps);
+
         /// Whether this client lacked a descriptor since the last call of this method.
         fn take_shortage(&mut self) -> bool;
 
@@ -649,8 +723,15 @@ mod driver {
         /// Takes over a call that migrates from another client.
         fn adopt(&mut self, call: MigratingCall) -> CallId;
 
-        /// Waits for events once and handles them. Does not wait if there is something for the caller already.
-        fn step(&mut self, timeout: Option<Duration>) -> io::Result<()>;
+        /// Waits for events once and handles them. Does not wait if there is something for the caller already; then
+        /// it returns false, and there may be events that it has not handled.
+        fn step(&mut self, timeout: Option<Duration>) -> io::Result<bool>;
+
+        /// When the next `step` should begin, even if the descriptor does not become readable.
+        fn next_step(&mut self) -> Option<Instant>;
+
+        /// A descriptor that becomes readable when there is something for `step`, which then never waits.
+        fn descriptor(&mut self) -> io::Result<OwnedFd>;
 
         fn next_done(&mut self) -> Option<Completion>;
 
@@ -671,9 +752,6 @@ mod driver {
         fn cancel(&mut self, id: CallId) -> bool;
 
         fn resume(&mut self, id: CallId);
-
-        /// Closes the connection of a call if the call switched protocols.
-        fn discard_stream(&mut self, id: CallId);
     }
 }
 

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ use super::*;
 use crate::client::Recorder;
 use crate::net::Waker;
 use crate::net::sleep::Sleep;
+use crate::policy::Caps;
 use crate::reactor::{CallKey, Timestamps};
 use crate::time::Time;
 
@@ -58,6 +60,33 @@ fn an_awaiting_caller_is_woken() {
         assert_eq!(future::block_on(client.send(call(2))).tag, 2);
         assert_eq!(other.join().expect("no panic"), 1);
         finish(client, thread);
+    });
+}
+
+/// While the driver's task sleeps, each command must wake it.
+#[test]
+fn a_driver_is_woken() {
+    check(|| {
+        let prompt = Prompt::default();
+        let (client, mut driver) =
+            Shared::driven(SharedConfig::default(), prompt).expect("it can be driven");
+        let driver = thread::spawn(move || {
+            future::block_on(async {
+                loop {
+                    match driver.turn().expect("no failure") {
+                        Turn::Again => {}
+                        Turn::Wait(_) => poll_fn(|context| driver.poll_given(context)).await,
+                        Turn::Ended => return,
+                    }
+                }
+            });
+        });
+        let other = client.clone();
+        let other = thread::spawn(move || future::block_on(other.send(call(1))).tag);
+        assert_eq!(future::block_on(client.send(call(2))).tag, 2);
+        assert_eq!(other.join().expect("no panic"), 1);
+        drop(client);
+        join(driver);
     });
 }
 
@@ -262,7 +291,7 @@ impl Prompt {
 
 impl Drive for Prompt {}
 
-impl driver::Driver for Prompt {
+impl sealed::Driven for Prompt {
     const SPREADS: bool = false;
 
     fn waker(&mut self) -> io::Result<Waker> {
@@ -278,6 +307,8 @@ impl driver::Driver for Prompt {
 
     fn set_share(&mut self, _: usize, _: usize) {}
 
+    fn set_caps(&mut self, _: &Caps) {}
+
     fn submit(&mut self, call: Call) -> CallId {
         // Indexes are used again.
         let index = self.begun % 2;
@@ -291,9 +322,19 @@ impl driver::Driver for Prompt {
         unreachable!("there is one thread")
     }
 
-    fn step(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+    fn next_step(&mut self) -> Option<Instant> {
+        let is_receiving = self.bodies.iter().any(|body| body.received < BODY.len());
+        (is_receiving || !self.calls.is_empty()).then(Instant::now)
+    }
+
+    fn descriptor(&mut self) -> io::Result<OwnedFd> {
+        // A model waits for commands only.
+        Ok(std::fs::File::open("/dev/null")?.into())
+    }
+
+    fn step(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         if !self.done.is_empty() || !self.readable.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let is_receiving = self.bodies.iter().any(|body| body.received < BODY.len());
         // While bytes of a body are still to come, the client does not sleep.
@@ -311,7 +352,7 @@ impl driver::Driver for Prompt {
                 self.readable.push(body.id);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn next_done(&mut self) -> Option<Completion> {
@@ -372,6 +413,4 @@ impl driver::Driver for Prompt {
     }
 
     fn yield_descriptor(&mut self) {}
-
-    fn discard_stream(&mut self, _: CallId) {}
 }

@@ -3,16 +3,19 @@
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::Drive;
+use super::closing::Ends;
+use super::driver::Turn;
 use super::pending_calls::{Pending, PendingCalls};
 use super::slot::{Delivery, Slot};
 use crate::client::{Call, CallId, MigratingCall, Read, Recorder};
-use crate::error::{Error, ErrorKind, Stopped};
+use crate::error::{Error, ErrorKind, Misuse, Stopped};
 use crate::net::Waker;
+use crate::policy::Caps;
 use crate::proto::{Request, Response};
 use crate::sync::RwLock;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,6 +30,9 @@ pub(super) struct Workers {
     open: AtomicUsize,
     /// The workers must end.
     ending: AtomicBool,
+    /// The only worker has no thread of its own.
+    is_driven: bool,
+    ends: Ends,
 }
 
 /// What callers need to reach a worker.
@@ -52,6 +58,8 @@ pub(super) enum Command {
     Resume(Arc<Slot>),
     /// The reader of a streamed body has taken a chunk.
     ChunkTaken(Arc<Slot>),
+    /// Change the limits of the client.
+    SetCaps(Caps),
     /// End when no call is in flight any more, at that time at the latest.
     Finish(Option<Instant>),
 }
@@ -63,6 +71,15 @@ pub(super) struct QueuedCall<T: Owner>(Option<(T, Delivery)>);
 impl Workers {
     /// The workers, and the queue of each worker.
     pub(super) fn new(count: usize) -> (Arc<Self>, Vec<Receiver<Command>>) {
+        Self::with(count, false)
+    }
+
+    /// One worker that has no thread of its own, and its queue.
+    pub(super) fn driven() -> (Arc<Self>, Vec<Receiver<Command>>) {
+        Self::with(1, true)
+    }
+
+    fn with(count: usize, is_driven: bool) -> (Arc<Self>, Vec<Receiver<Command>>) {
         let (handles, queues) = (0..count)
             .map(|_| WorkerHandle::new())
             .unzip::<_, _, Vec<_>, _>();
@@ -70,6 +87,8 @@ impl Workers {
             handles: handles.into(),
             open: AtomicUsize::new(0),
             ending: AtomicBool::new(false),
+            is_driven,
+            ends: Ends::new(count),
         };
         (Arc::new(workers), queues)
     }
@@ -88,6 +107,19 @@ impl Workers {
         self.handles
             .iter()
             .any(|handle| handle.thread.get() == Some(&current))
+    }
+
+    pub(super) fn ends(&self) -> &Ends {
+        &self.ends
+    }
+
+    /// Whether the current thread may wait for a call.
+    pub(super) fn may_block(&self) -> Result<(), Misuse> {
+        match self.is_driven {
+            true => Err(Misuse::Blocking),
+            false if self.is_own_thread() => Err(Misuse::OwnThread),
+            false => Ok(()),
+        }
     }
 
     /// Gives a command to a worker, and wakes the worker if it sleeps (the network's waker knows). The command is in
@@ -141,7 +173,7 @@ impl Workers {
 
     /// Sets the waker of a worker's new client. If a command woke the old client, the worker still finds the command:
     /// it checks its queue before the new client sleeps for the first time.
-    fn set_waker(&self, of: usize, waker: Waker) {
+    pub(super) fn set_waker(&self, of: usize, waker: Waker) {
         let place = &self.handles[of].waker;
         *place.write().unwrap_or_else(PoisonError::into_inner) = waker;
     }
@@ -230,6 +262,8 @@ pub(super) struct Worker {
     commands: Receiver<Command>,
     /// Calls that the client has.
     pending: PendingCalls,
+    /// Limits that were changed, for the next client after a panic.
+    caps: Caps,
     /// Set once the worker must end.
     finish: Option<Finish>,
 }
@@ -242,12 +276,15 @@ struct Finish {
 impl Worker {
     /// The worker of the current thread.
     pub(super) fn new(index: usize, workers: Arc<Workers>, commands: Receiver<Command>) -> Self {
-        let _ = workers.handles[index].thread.set(thread::current().id());
+        if !workers.is_driven {
+            let _ = workers.handles[index].thread.set(thread::current().id());
+        }
         Self {
             index,
             workers,
             commands,
             pending: PendingCalls::default(),
+            caps: Caps::default(),
             finish: None,
         }
     }
@@ -256,6 +293,7 @@ impl Worker {
     pub(super) fn prepare<C: Drive>(&self, client: &mut C) -> io::Result<()> {
         client.record_to(Arc::clone(self.recorder()));
         client.set_share(self.index, self.workers.len());
+        client.set_caps(&self.caps);
         self.workers.set_waker(self.index, client.waker()?);
         Ok(())
     }
@@ -296,19 +334,61 @@ impl Worker {
     fn serve<C: Drive>(&mut self, client: &mut C) -> io::Result<usize> {
         loop {
             self.take_commands(client);
-            let mut timeout = None;
-            if let Some(Finish { until }) = self.finish {
-                let now = Instant::now();
-                let is_done = self.pending.is_empty() && !self.workers.has_open_calls();
-                if is_done || until.is_some_and(|until| until <= now) {
-                    return Ok(self.cut_off(client));
-                }
-                timeout = until.map(|until| until - now);
-            }
+            let timeout = match self.is_over() {
+                true => return Ok(self.cut_off(client)),
+                false => self.ends_by().map(|end| end - Instant::now()),
+            };
             client.step(timeout)?;
             self.deliver(client);
             self.share_descriptors(client);
         }
+    }
+
+    /// As one iteration of [`serve`](Self::serve), without waiting.
+    pub(super) fn turn<C: Drive>(&mut self, client: &mut C) -> io::Result<Turn> {
+        self.take_commands(client);
+        if self.is_over() {
+            self.end(client);
+            return Ok(Turn::Ended);
+        }
+        let polled = client.step(Some(Duration::ZERO))?;
+        self.deliver(client);
+        // There is no other worker to share descriptors with.
+        client.take_shortage();
+        if !polled || self.is_over() {
+            return Ok(Turn::Again);
+        }
+        let next = client.next_step().into_iter().chain(self.ends_by()).min();
+        Ok(match next {
+            Some(at) if at <= Instant::now() => Turn::Again,
+            next => Turn::Wait(next),
+        })
+    }
+
+    /// Ends a worker without a thread.
+    pub(super) fn end<C: Drive>(&mut self, client: &mut C) {
+        let cut_off = self.cut_off(client);
+        self.workers.ends.note(cut_off);
+    }
+
+    /// As [`end`](Self::end), after a failure of the client.
+    pub(super) fn end_failed(&mut self, cause: &Cause) {
+        self.fail_all(cause);
+        self.workers.ends.note(0);
+    }
+
+    /// Whether the worker must end now.
+    fn is_over(&self) -> bool {
+        let Some(Finish { until }) = self.finish else {
+            return false;
+        };
+        let is_done = self.pending.is_empty() && !self.workers.has_open_calls();
+        is_done || until.is_some_and(|until| until <= Instant::now())
+    }
+
+    /// When the worker must end, with or without calls in flight.
+    fn ends_by(&self) -> Option<Instant> {
+        self.finish?.until
     }
 
     /// Asks the other workers for descriptors if the client lacks one, and gives back one if another worker has asked.
@@ -345,6 +425,10 @@ impl Worker {
                     if let Some(id) = self.find(&slot) {
                         self.deliver_chunk(client, id);
                     }
+                }
+                Ok(Command::SetCaps(caps)) => {
+                    self.caps = self.caps.then(&caps);
+                    client.set_caps(&caps);
                 }
                 Ok(Command::Finish(until)) => self.finish_by(until),
                 Err(_) => return,
@@ -396,8 +480,6 @@ impl Worker {
                 }
                 continue;
             }
-            // A connection cannot be handed over to another thread.
-            client.discard_stream(done.id);
             if let Some(pending) = self.pending.remove(done.id) {
                 pending.delivery.complete(done);
             }
@@ -451,7 +533,6 @@ impl Worker {
         match end {
             None => slot.put_chunk(chunk),
             Some(end) => {
-                client.discard_stream(id);
                 if let Some(pending) = self.pending.remove(id) {
                     pending.delivery.give_end(chunk, end);
                 }
@@ -497,7 +578,12 @@ impl Worker {
                     self.finish_by(until);
                     Ok(())
                 }
-                Ok(Command::Cancel(_) | Command::Resume(_) | Command::ChunkTaken(_)) => Ok(()),
+                Ok(
+                    Command::Cancel(_)
+                    | Command::Resume(_)
+                    | Command::ChunkTaken(_)
+                    | Command::SetCaps(_),
+                ) => Ok(()),
                 Err(_) => break,
             };
             // If the waker of a task has panicked, the call has completed before.
@@ -511,8 +597,16 @@ impl Worker {
     }
 }
 
-/// Why a worker must replace its client.
-enum Cause {
+/// The same error of the system, once more.
+pub(super) fn again(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => error.kind().into(),
+    }
+}
+
+/// Why a worker must replace its client, or end.
+pub(super) enum Cause {
     Panic,
     /// The client cannot wait for events.
     Io(io::Error),
@@ -522,10 +616,7 @@ impl Cause {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Panic => Stopped::Panicked.into(),
-            Self::Io(error) => match error.raw_os_error() {
-                Some(code) => io::Error::from_raw_os_error(code).into(),
-                None => io::Error::from(error.kind()).into(),
-            },
+            Self::Io(error) => again(error).into(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use courser::net::sim::{
@@ -14,8 +14,8 @@ use courser::net::sim::{
 };
 use courser::net::{Address, Net as _};
 use courser::{
-    AddressPolicy, Answer, Call, Client, Config, DnsConfig, DnsError, ErrorKind, HostConfig, Phase,
-    Redirects, Request, Response, Sent, TimeLimit, Timeouts,
+    AddressPolicy, Answer, Call, Caps, Client, Config, DnsConfig, DnsError, ErrorKind, HostConfig,
+    Phase, Redirects, Request, Response, Sent, TimeLimit, Timeouts,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -236,6 +236,51 @@ fn without_a_delay_addresses_race_or_take_short_turns() {
     }
 }
 
+/// The trap: connections above a lowered total stay open as long as their hosts have calls.
+#[test]
+fn connections_above_a_lowered_total_end() {
+    let net = SimNet::new(1);
+    for n in 1..=4 {
+        net.listen(place(n), Link::default(), Script(ok));
+    }
+    let resolver = numbered(&net);
+    let mut client = Client::with_net(caps(4, 8), net.clone(), resolver).unwrap();
+    let get = |client: &mut Client<SimNet>, n: u8| {
+        let url = format!("http://{n}.sim/");
+        client.submit(Call::new(Request::get(url), Response::new()));
+    };
+    let finish = |client: &mut Client<SimNet>| {
+        while let Some(done) = client.wait(None).unwrap() {
+            done.outcome.unwrap();
+        }
+    };
+    for n in [1, 1, 2, 3] {
+        get(&mut client, n);
+    }
+    finish(&mut client);
+    assert_eq!((net.open_streams(), client.counters().idle), (4, 4));
+    let total = |n| Caps {
+        total_connections: NonZeroUsize::new(n),
+        ..Caps::default()
+    };
+    client.set_caps(&total(3)).unwrap();
+    assert_eq!((net.open_streams(), client.counters().idle), (3, 3));
+    // Busy ones end after their answers.
+    for n in [1, 2, 3] {
+        get(&mut client, n);
+    }
+    assert!(client.wait(Some(Duration::ZERO)).unwrap().is_none());
+    client.set_caps(&total(1)).unwrap();
+    finish(&mut client);
+    assert_eq!((net.open_streams(), client.counters().open), (1, 1));
+    client.set_caps(&total(4)).unwrap();
+    for n in [1, 2, 3, 4] {
+        get(&mut client, n);
+    }
+    finish(&mut client);
+    assert_eq!((net.open_streams(), client.counters().idle), (4, 4));
+}
+
 #[test]
 fn with_only_black_holes_the_connect_limit_ends_the_call() {
     let net = SimNet::new(1);
@@ -261,6 +306,33 @@ fn with_only_black_holes_the_connect_limit_ends_the_call() {
     // All three were tried at the same time, and all are closed.
     assert_eq!((net.peak_streams(), net.open_streams()), (3, 0));
     assert_eq!((client.counters().open, client.in_flight()), (0, 0));
+}
+
+#[test]
+fn a_lookup_has_the_limit_of_its_call() {
+    let net = SimNet::new(1);
+    net.listen(place(1), Link::default(), Script(ok));
+    for (own, expected) in [(50, Err(TimeLimit::Resolve)), (300, Ok(()))] {
+        let (resolver, _) = asked_of(&net, |_, _| found(150, &[1], 60_000));
+        let config = with_timeouts(100, 1000);
+        let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
+        let began = net.now();
+        let own = Timeouts {
+            resolve: Some(own * MS),
+            ..Timeouts::none()
+        };
+        let request = Request::get("http://late.sim/");
+        client.submit(Call::new(request, Response::new()).timeouts(own.clone()));
+        let done = client.wait(None).unwrap().unwrap();
+        match (done.outcome, expected) {
+            (Ok(()), Ok(())) => {}
+            (Err(error), Err(limit)) => {
+                assert!(matches!(error.kind(), ErrorKind::Timeout(it) if *it == limit));
+                assert_eq!(net.now() - began, own.resolve.unwrap());
+            }
+            (outcome, _) => panic!("{own:?}: {outcome:?}"),
+        }
+    }
 }
 
 #[test]
@@ -464,9 +536,8 @@ fn unused_hosts_are_forgotten() {
     let (resolver, _) = asked_of(&net, |_, _| found(0, &[1], 0));
     let mut config = caps(4, 4);
     config.host.dns.max_entries = NonZeroUsize::new(100).unwrap();
-    // Only for a while, and not for every host that was ever used.
-    config.host.min_idle = 2;
     let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
+    // Only for a while are hosts kept, and not each one that was ever used.
     let mut most = 0;
     for n in 0..2000 {
         client
@@ -559,6 +630,78 @@ fn a_server_that_redirects_in_circles_meets_the_limit() {
         (0..8).map(|n| format!("/x/{n}")).collect::<Vec<_>>()
     );
     assert!(server.journal().iter().all(|heard| heard.id == 5));
+}
+
+#[test]
+fn a_hook_decides_which_redirects_are_followed() {
+    let net = SimNet::new(1);
+    let server = HttpServer::new(Behaviour {
+        redirect: Probability::ALWAYS,
+        redirect_to: vec!["http://2.sim".into()],
+        last_hop: u64::MAX,
+        ..Behaviour::default()
+    });
+    net.listen(place(1), Link::default(), server.clone());
+    net.listen(place(2), Link::default(), server);
+    let resolver = numbered(&net);
+    let mut config = caps(2, 2);
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let hook = {
+        let asked = asked.clone();
+        move |redirect: &courser::Redirect<'_>| {
+            let status = redirect.response.status();
+            assert!(redirect.method == "GET" && status / 100 == 3);
+            asked.lock().unwrap().push((
+                redirect.from.to_owned(),
+                redirect.to.to_owned(),
+                redirect.followed,
+            ));
+            redirect.changes_origin
+        }
+    };
+    config.redirects = Redirects::limit(7).hook(Arc::new(hook));
+    let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
+    let mut request = Request::get("http://1.sim/x/0");
+    request.header("X-Id", "5");
+    let mut response = Response::new();
+    let report = client.call(&mut request, &mut response).unwrap();
+    // The response that leads to the same host is the result.
+    assert_eq!((response.status() / 100, report.redirects().len()), (3, 1));
+    let asked = asked.lock().unwrap();
+    let to = |n: u32, from: &str, to: &str| (from.to_owned(), to.to_owned(), n);
+    let expected = [
+        to(0, "http://1.sim/x/0", "http://2.sim/x/1"),
+        to(1, "http://2.sim/x/1", "http://2.sim/x/2"),
+    ];
+    assert_eq!(*asked, expected);
+    // A call may have redirects of its own, without the hook.
+    let call = Call::new(request, response).redirects(Redirects::none());
+    client.submit(call);
+    let done = client.wait(None).unwrap().unwrap();
+    assert_eq!((done.response.status() / 100, asked.len()), (3, 2));
+}
+
+#[test]
+fn only_https_if_the_client_allows_nothing_else() {
+    let net = SimNet::new(1);
+    let resolver = numbered(&net);
+    let mut config = caps(2, 2);
+    config.https_only = true;
+    let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
+    let error = client
+        .get("http://u:secret@1.sim/x", &mut Response::new())
+        .unwrap_err();
+    let shown = error.to_string();
+    assert!(
+        shown.contains("only https is allowed") && !shown.contains("secret"),
+        "{shown}"
+    );
+    assert_eq!(net.peak_streams(), 0);
+    // Without a server, the call fails as it would without the option.
+    let error = client
+        .get("https://1.sim/x", &mut Response::new())
+        .unwrap_err();
+    assert!(error.is_connect(), "{error}");
 }
 
 #[test]

@@ -7,9 +7,9 @@ use std::time::Duration;
 use courser::net::sim::{Faults, HttpServer, Link, Peer, Probability, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
-    BreakerConfig, Call, ErrorKind, HostClient, HostConfig, PeerFault, Phase, PipelineClient,
-    PipelineConfig, Read, Request, Response, Retry, Sent, Shortage, TimeLimit, Timeouts, Upstream,
-    WaitPolicy,
+    BreakerConfig, Call, Caps, ErrorKind, HostClient, HostConfig, LimitExceeded, Misuse, PeerFault,
+    Phase, PipelineClient, PipelineConfig, Read, Request, Response, Retry, Sent, Shortage,
+    TimeLimit, Timeouts, Upstream, WaitPolicy,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -462,6 +462,175 @@ fn each_stall_ends_by_the_limit_of_its_phase() {
         );
         assert_eq!(net.open_streams(), 0, "{silent}");
     }
+}
+
+fn at_most(max_connections: usize) -> Caps {
+    Caps {
+        max_connections: NonZeroUsize::new(max_connections),
+        ..Caps::default()
+    }
+}
+
+/// Answers after 100 ms.
+struct Slow;
+
+impl SimServer for Slow {
+    fn on_data(&mut self, peer: &mut Peer<'_>, _: &[u8]) {
+        peer.timer(100 * MS, 0);
+    }
+
+    fn on_timer(&mut self, peer: &mut Peer<'_>, _: u64) {
+        peer.send(answer("1", 5));
+    }
+}
+
+fn slow() -> (HostClient<SimNet>, SimNet) {
+    let net = SimNet::new(1);
+    let config = HostConfig {
+        max_connections: NonZeroUsize::new(4).unwrap(),
+        ..HostConfig::default()
+    };
+    net.listen(place(1), Link::default(), Slow);
+    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
+    let client = HostClient::with_net(upstream, config, net.clone()).unwrap();
+    (client, net)
+}
+
+fn submit(client: &mut HostClient<SimNet>, count: usize) {
+    for _ in 0..count {
+        client.submit(Call::new(Request::get("/"), Response::new()));
+    }
+}
+
+#[test]
+fn a_raised_limit_serves_calls_that_wait() {
+    let (mut client, net) = slow();
+    client.set_caps(&at_most(1)).unwrap();
+    submit(&mut client, 3);
+    assert!(client.wait(Some(10 * MS)).unwrap().is_none());
+    assert_eq!((client.counters().open, client.counters().waiting), (1, 2));
+    client.set_caps(&at_most(3)).unwrap();
+    let began = net.now();
+    while let Some(done) = client.wait(None).unwrap() {
+        done.outcome.unwrap();
+    }
+    assert!(net.now() - began < 110 * MS, "{:?}", net.now() - began);
+    assert_eq!(net.peak_streams(), 3);
+}
+
+#[test]
+fn connections_above_a_lowered_limit_end() {
+    let (mut client, net) = slow();
+    submit(&mut client, 4);
+    assert!(client.wait(Some(10 * MS)).unwrap().is_none());
+    assert_eq!((net.open_streams(), client.counters().busy), (4, 4));
+    // Busy ones serve their calls, and no other ones.
+    client.set_caps(&at_most(1)).unwrap();
+    submit(&mut client, 3);
+    let mut ended = 0;
+    while let Some(done) = client.wait(None).unwrap() {
+        done.outcome.unwrap();
+        ended += 1;
+    }
+    assert_eq!((ended, net.open_streams()), (7, 1));
+    assert_eq!(client.counters().opened, 4);
+    // Idle ones end at once.
+    client.set_caps(&at_most(4)).unwrap();
+    submit(&mut client, 4);
+    while client.wait(None).unwrap().is_some() {}
+    assert_eq!((net.open_streams(), client.counters().idle), (4, 4));
+    client.set_caps(&at_most(2)).unwrap();
+    assert_eq!((net.open_streams(), client.counters().idle), (2, 2));
+}
+
+#[test]
+fn the_number_of_waiting_calls_can_be_changed() {
+    let (mut client, _) = slow();
+    let none = Caps {
+        max_waiting: Some(0),
+        ..at_most(1)
+    };
+    client.set_caps(&none).unwrap();
+    submit(&mut client, 2);
+    let refused = client.wait(None).unwrap().unwrap().outcome.unwrap_err();
+    assert!(matches!(
+        refused.kind(),
+        ErrorKind::Limit(LimitExceeded::Waiting(0))
+    ));
+    client.wait(None).unwrap().unwrap().outcome.unwrap();
+    let total = Caps {
+        total_connections: NonZeroUsize::new(1),
+        ..Caps::default()
+    };
+    let error = client.set_caps(&total).unwrap_err();
+    assert!(matches!(
+        error.kind(),
+        ErrorKind::Misuse(Misuse::Unsupported("total_connections"))
+    ));
+}
+
+fn connecting_within(connect: Option<Duration>) -> Timeouts {
+    Timeouts {
+        connect,
+        ..Timeouts::none()
+    }
+}
+
+/// The trap: the error of one call's limit goes to another call, or to all.
+#[test]
+fn a_limit_of_a_call_ends_the_connection_that_is_opened_for_it_and_no_other() {
+    let mut link = Link::default();
+    link.faults.black_hole = Probability::ALWAYS;
+    let config = HostConfig {
+        timeouts: connecting_within(Some(500 * MS)),
+        ..HostConfig::default()
+    };
+    let (mut client, net) = client_with(config, SimNet::new(1), link, |_, _| {});
+    let call = |tag| Call::new(Request::get("/"), Response::new()).tag(tag);
+    let within = |tag, ms: u32| call(tag).timeouts(connecting_within(Some(ms * MS)));
+    client.submit(call(500));
+    client.submit(within(100, 100));
+    client.submit(within(900, 900));
+    client.submit(call(501));
+    client.submit(within(300, 300));
+    let began = net.now();
+    let mut ended = Vec::new();
+    while let Some(done) = client.wait(None).unwrap() {
+        let error = done.outcome.unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Connect)),
+            "{error:?}"
+        );
+        assert_eq!(error.phase(), Phase::Connect);
+        ended.push((done.tag, (net.now() - began).as_millis()));
+    }
+    let expected = [(100, 100), (300, 300), (500, 500), (501, 500), (900, 900)];
+    assert_eq!(ended, expected);
+    assert_eq!((net.open_streams(), client.counters().open), (0, 0));
+}
+
+/// A connection that was opened for a call that is gone serves others, but not beyond the limit of that call.
+#[test]
+fn a_limit_of_a_call_that_is_gone_ends_no_other_call() {
+    let mut link = Link::default();
+    link.faults.black_hole = Probability::ALWAYS;
+    let config = HostConfig {
+        timeouts: connecting_within(Some(500 * MS)),
+        ..one()
+    };
+    let (mut client, net) = client_with(config, SimNet::new(1), link, |_, _| {});
+    let call = || Call::new(Request::get("/"), Response::new());
+    let gone = client.submit(call().timeouts(connecting_within(Some(100 * MS))));
+    client.submit(call());
+    let began = net.now();
+    assert!(client.wait(Some(10 * MS)).unwrap().is_none());
+    assert!(client.cancel(gone));
+    let cancelled = client.wait(None).unwrap().unwrap();
+    assert_eq!(cancelled.id, gone);
+    let done = client.wait(None).unwrap().unwrap();
+    assert!(done.outcome.unwrap_err().is_timeout());
+    assert_eq!(net.now() - began, 600 * MS);
+    assert_eq!((net.open_streams(), client.counters().open), (0, 0));
 }
 
 #[test]

@@ -1046,6 +1046,7 @@ fn run_any(seed: u64) {
     let mut client: Box<dyn Drive> = match kind {
         0 | 3 => Box::new(HostClient::with_net(upstream, config, net.clone()).unwrap()),
         1 => {
+            config.min_idle = 0;
             let config = Config {
                 host: config,
                 max_connections: cap(random.within(1..=12)),

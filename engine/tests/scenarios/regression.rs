@@ -15,9 +15,9 @@ use courser::net::sim::{
 };
 use courser::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use courser::{
-    Answer, Backoff, BalanceConfig, BreakerConfig, Call, Client, Config, ErrorKind, HostClient,
-    HostConfig, Rate, Redirects, Request, Response, Retry, RetryOn, RetryRule, RetryVia, Statuses,
-    Upstream,
+    Answer, Backoff, BalanceConfig, BreakerConfig, Call, Client, Config, Error, ErrorKind,
+    HostClient, HostConfig, PipelineClient, PipelineConfig, Rate, Redirects, Request, Response,
+    Retry, RetryOn, RetryRule, RetryVia, Statuses, Upstream, WaitPolicy,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -371,27 +371,47 @@ fn flushed_names_come_with_all_their_addresses_anew() {
     }
 }
 
-/// The minimum of idle connections is for clients of one host: a client of many would never forget a host.
+/// What a client cannot honour is an error, and never ignored.
 #[test]
-fn a_client_of_many_hosts_opens_nothing_ahead_and_forgets_them() {
+fn settings_that_a_client_cannot_honour_make_no_client() {
     let net = SimNet::new(1);
-    let closing = |peer: &mut Peer<'_>, _: &[u8]| {
-        peer.send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    let refused = |what: &str, outcome: Option<Error>| {
+        let error = outcome.expect(what);
+        let ErrorKind::Misuse(misuse) = error.kind() else {
+            panic!("{error}");
+        };
+        assert!(misuse.to_string().contains(what), "{misuse}");
     };
-    net.listen(place(1), Link::default(), Script(closing));
-    let mut config = Config::default();
-    config.host.min_idle = 2;
-    let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
-    client.get("http://1.sim/", &mut Response::new()).unwrap();
-    client
-        .get("http://2.sim/", &mut Response::new())
-        .unwrap_err();
-    for _ in 0..30 {
-        client.maintain(1000 * MS).unwrap();
-        assert_eq!(client.counters().open, 0);
-    }
-    client.get("http://1.sim/", &mut Response::new()).unwrap();
-    assert_eq!((client.hosts(), net.open_streams()), (1, 0));
+    let of_many = |edit: fn(&mut HostConfig)| {
+        let mut config = Config::default();
+        edit(&mut config.host);
+        Client::with_net(config, net.clone(), numbered(&net)).err()
+    };
+    refused(
+        "spread over addresses",
+        of_many(|it| it.balance = Some(BalanceConfig::default())),
+    );
+    refused("idle connections", of_many(|it| it.min_idle = 2));
+    assert!(of_many(|_| ()).is_none());
+    let pipelined = |edit: fn(&mut HostConfig)| {
+        let mut config = PipelineConfig::default();
+        edit(&mut config.host);
+        PipelineClient::with_net(
+            Upstream::tcp([([10, 0, 0, 1], 80).into()]),
+            config,
+            net.clone(),
+        )
+        .err()
+    };
+    refused(
+        "spread over addresses",
+        pipelined(|it| it.balance = Some(BalanceConfig::default())),
+    );
+    refused(
+        "policy on waiting",
+        pipelined(|it| it.wait = WaitPolicy::FailFast),
+    );
+    assert!(pipelined(|_| ()).is_none());
 }
 
 /// One poll reports the head of a streamed answer and the end of its connection: the answer is tried again, and the end
@@ -609,4 +629,18 @@ fn a_new_connection_is_not_in_the_way_of_calls_that_a_rate_keeps_back() {
         assert_eq!(done.response.status(), 200);
     }
     assert!(client.counters().opened <= 6, "{:?}", client.counters());
+}
+
+#[test]
+fn a_pipelined_client_keeps_idle_connections_open_too() {
+    let net = SimNet::new(1);
+    let answering = |peer: &mut Peer<'_>, _: &[u8]| peer.send(OK);
+    net.listen(place(1), Link::default(), Script(answering));
+    let mut config = PipelineConfig::default();
+    config.host.min_idle = 2;
+    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
+    let mut client = PipelineClient::with_net(upstream, config, net.clone()).unwrap();
+    client.get("/", &mut Response::new()).unwrap();
+    client.maintain(60_000 * MS).unwrap();
+    assert_eq!((client.counters().idle, client.counters().open), (2, 2));
 }

@@ -3,8 +3,10 @@
 
 mod batch;
 mod bodies;
+mod driven;
 mod many;
 mod server;
+mod uploads;
 mod wakes;
 
 use std::future::Future;
@@ -17,8 +19,8 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use courser::{
-    Call, ErrorKind, HostClient, HostConfig, LimitExceeded, Misuse, Request, Response, Retry, Sent,
-    Shared, SharedConfig, Stopped, Upstream,
+    Call, Caps, ErrorKind, HostClient, HostConfig, LimitExceeded, Misuse, Request, Response, Retry,
+    Sent, Shared, SharedConfig, Stopped, Upstream,
 };
 use server::Server;
 
@@ -259,6 +261,26 @@ fn a_shutdown_cuts_off_after_its_limit() {
 }
 
 #[test]
+fn a_close_is_awaited() {
+    let server = Server::start();
+    let client = default_client(&server);
+    let held = client.send(call("/held"));
+    let done = client.send(call("/done"));
+    let closing = client.close(Duration::from_millis(20));
+    let refused = block_on(client.send(call("/refused"))).outcome.unwrap_err();
+    assert!(matches!(
+        refused.kind(),
+        ErrorKind::Stopped(Stopped::ShutDown)
+    ));
+    assert_eq!(block_on(closing), 1);
+    block_on(done).outcome.unwrap();
+    block_on(held).outcome.unwrap_err();
+    // The end is the end, also for those who ask later.
+    assert_eq!(block_on(client.close(Duration::ZERO)), 1);
+    assert_eq!(client.shutdown(Duration::ZERO), 1);
+}
+
+#[test]
 fn a_shorter_shutdown_limit_replaces_a_longer_one() {
     let server = Server::start();
     let client = default_client(&server);
@@ -356,6 +378,48 @@ fn a_panic_in_a_body_source_fails_the_calls_and_not_the_client() {
     client.get("/after", &mut response).unwrap();
     assert_eq!(response.body(), b"/after");
     assert_eq!(client.in_flight(), 0);
+}
+
+#[test]
+fn limits_can_be_changed_and_outlive_a_panic() {
+    quiet_panics();
+    let server = Server::start();
+    let client = default_client(&server);
+    let caps = |n| Caps {
+        max_connections: NonZeroUsize::new(n),
+        ..Caps::default()
+    };
+    let full = Caps {
+        max_waiting: Some(0),
+        ..caps(1)
+    };
+    client.set_caps(&full).unwrap();
+    let mut request = Request::post("/", "");
+    request.body_stream(Explosive, None);
+    client.call(&mut request, &mut Response::new()).unwrap_err();
+    let first = client.send(call("/held/1"));
+    server.wait_held(1);
+    let refused = client.get("/", &mut Response::new()).unwrap_err();
+    assert!(matches!(
+        refused.kind(),
+        ErrorKind::Limit(LimitExceeded::Waiting(0))
+    ));
+    client.set_caps(&caps(2)).unwrap();
+    let second = client.send(call("/held/2"));
+    server.wait_held(2);
+    server.release();
+    for future in [first, second] {
+        block_on(future).outcome.unwrap();
+    }
+    let total = Caps {
+        total_connections: NonZeroUsize::new(1),
+        ..Caps::default()
+    };
+    let error = client.set_caps(&total).unwrap_err();
+    assert!(matches!(
+        error.kind(),
+        ErrorKind::Misuse(Misuse::Unsupported(_))
+    ));
 }
 
 #[test]

@@ -263,6 +263,7 @@ impl Plan {
         forgo_steady_work(&mut plan.config, &plan.acts);
         plan.config.max_connections = nonzero(random.within(1..=3));
         plan.config.balance = None;
+        plan.config.wait = WaitPolicy::default();
         if fair {
             // A connection may end at any answer, together with the calls after it: repeatedly, until each call has its
             // own.
@@ -323,6 +324,7 @@ impl Plan {
         let config = &mut plan.config;
         config.max_connections = nonzero(random.within(1..=4));
         config.balance = None;
+        config.min_idle = 0;
         config.attempt_delay = random.duration(&span(1, 400));
         config.avoid_failed = random.duration(&span(0, 3000));
         if plan.mood == Mood::Foul {

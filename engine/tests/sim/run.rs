@@ -12,8 +12,8 @@ use courser::net::{Address, Net as _};
 use courser::{
     Call, CallId, Client, Completion, Config, Counters, Error, ErrorKind, HostClient, HostConfig,
     LatePolicy, LimitExceeded, Misuse, Overflow, PipelineClient, PipelineConfig, Pipelined,
-    Proxies, Proxy, Read, Redirects, Report, Request, Response, Sent, TimeLimit, Upstream,
-    WaitPolicy,
+    Proxies, Proxy, Read, Redirects, Report, Request, Response, Sent, TimeLimit, Timeouts,
+    Upstream, WaitPolicy,
 };
 
 use crate::plan::{Act, Consumer, Mood, NOT_IDEMPOTENT, Name, Plan, Spec, Upload, Web};
@@ -831,7 +831,6 @@ impl Run<'_> {
                 assert!(over_at >= deadline, "{:?} too early", deadline - over_at);
             }
             ErrorKind::Timeout(limit) => {
-                // An opening belongs to no call.
                 let timeouts = self.plan.timeouts(spec);
                 let least = match limit {
                     TimeLimit::Resolve | TimeLimit::Connect | TimeLimit::Handshake => None,
@@ -1014,15 +1013,16 @@ impl Run<'_> {
 
     /// Without such limits, an opening for which no call waits may go on without end.
     fn limits_openings(&self) -> bool {
-        let timeouts = &self.plan.config.timeouts;
-        let proxied = self
-            .plan
-            .web
-            .as_ref()
-            .is_some_and(|web| web.proxy.is_some());
-        timeouts.connect.is_some()
-            && (self.plan.web.is_none() || timeouts.resolve.is_some())
-            && (!proxied || timeouts.handshake.is_some())
+        let web = self.plan.web.as_ref();
+        let proxied = web.is_some_and(|web| web.proxy.is_some());
+        let are_limited = |timeouts: &Timeouts| {
+            timeouts.connect.is_some()
+                && (web.is_none() || timeouts.resolve.is_some())
+                && (!proxied || timeouts.handshake.is_some())
+        };
+        let of_calls = self.calls.iter().filter_map(|call| call.spec.own.as_ref());
+        let mut own = of_calls.filter_map(|own| own.timeouts.as_ref());
+        are_limited(&self.plan.config.timeouts) && own.all(are_limited)
     }
 
     /// No hosts are left, and no names except those that the cache may hold.

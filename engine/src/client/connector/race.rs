@@ -20,7 +20,7 @@ impl Connector {
         order: Vec<Address>,
     ) -> Option<Opened> {
         let now = cx.reactor.now();
-        let limit = self.connect_limit;
+        let limit = self.openings.get(key)?.limits.connect;
         // A short limit is divided among the addresses, so that the first address does not use up all of it.
         let share = limit.map(|limit| limit / order.len().max(1) as u32);
         let delay = share.into_iter().chain([self.attempt_delay]).min();
@@ -208,7 +208,8 @@ impl Connector {
         match steps {
             Some(steps) if !steps.is_empty() => {
                 opening.stage = Stage::Handshaking(conn);
-                cx.reactor.begin_handshakes(conn, key, steps);
+                let limit = opening.limits.handshake;
+                cx.reactor.begin_handshakes(conn, key, steps, limit);
                 None
             }
             _ => self.ready(cx, key, conn),

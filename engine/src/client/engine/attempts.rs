@@ -11,7 +11,7 @@ use crate::error::{Error, Phase, Sent, TimeLimit};
 use crate::net::Net;
 use crate::policy::{LatePolicy, RetryVia, Verdict, later};
 use crate::proto::BodyMode;
-use crate::reactor::{CallKey, CallState, ConnKey, HeadState, HostKey};
+use crate::reactor::{CallKey, CallState, ConnKey, HeadState, HostKey, RedirectState};
 
 impl<R: Router, N: Net> Engine<R, N> {
     /// An attempt has failed: the call is tried again, or ends.
@@ -27,10 +27,11 @@ impl<R: Router, N: Net> Engine<R, N> {
             return; // the head of the same response has ended the call, or made it pause
         }
         let late = call.is_late(now);
-        if call.rerouted && !late {
+        if call.redirect.is_followed() && !late {
             return self.follow(key); // only the body of a redirect was missing
         }
         call.client.failures += 1;
+        call.redirect = RedirectState::Undecided;
         if late || call.head != HeadState::Awaited {
             return self.end_call(key, Err(error));
         }
@@ -84,6 +85,36 @@ impl<R: Router, N: Net> Engine<R, N> {
             .withdraw(self.hosts.get(leader), self.reactor.now())
     }
 
+    /// Sends a call once more because of status 401, if the send hook says so; true if the call will be sent again.
+    pub(super) fn hook_repeats_answer(&mut self, key: CallKey) -> bool {
+        let Some(call) = self.reactor.call(key) else {
+            return false;
+        };
+        let is_news = call.head == HeadState::Awaited
+            && !matches!(call.state, CallState::Ended)
+            && !call.redirect.is_followed()
+            && !call.client.reauthorized;
+        let hooked = self.hooked.as_deref();
+        if !is_news || !hooked.is_some_and(|it| it.repeats(&call.request, &call.response)) {
+            return false;
+        }
+        call.client.reauthorized = true;
+        call.client.sent_before = call.client.sent_before.max(Sent::Partial);
+        call.redirect = RedirectState::Undecided;
+        let conn = incomplete(call);
+        let status = call.response.status();
+        self.note_health(key, None);
+        if let Some(call) = self.reactor.call(key) {
+            call.response.clear();
+        }
+        self.notify_retry(key, RetryCause::Status(status), Duration::ZERO);
+        if let Some(conn) = conn {
+            self.close(conn);
+        }
+        self.send_again(key);
+        true
+    }
+
     /// Retries a call because of the answer's status, if the rules say so; true if the call will be tried again.
     #[cold]
     pub(super) fn repeats_answer(&mut self, key: CallKey) -> bool {
@@ -92,7 +123,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return false;
         };
         if matches!(call.state, CallState::Ended)
-            || call.rerouted
+            || call.redirect.is_followed()
             || call.head != HeadState::Awaited
         {
             return false;
@@ -101,12 +132,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             return false;
         };
         call.client.failures += 1;
+        call.redirect = RedirectState::Undecided;
         let status = RetryCause::Status(call.response.status());
-        // A streamed answer may be incomplete, and the rest is not worth the wait. Any other answer is complete.
-        let conn = match call.state {
-            CallState::OnConn(conn) if call.mode == BodyMode::Stream => Some(conn),
-            _ => None,
-        };
+        let conn = incomplete(call);
         let again = self.pause(key, status, pause, via);
         if let Some(conn) = conn.filter(|_| again) {
             self.close(conn);
@@ -205,7 +233,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// A call on a connection has reached a time limit.
     pub(super) fn late(&mut self, conn: ConnKey, key: CallKey, limit: TimeLimit) {
         let now = self.reactor.now();
-        let in_time = |call: &ActiveCall| !call.is_late(now) && !call.rerouted;
+        let in_time = |call: &ActiveCall| !call.is_late(now) && !call.redirect.is_followed();
         if limit == TimeLimit::Total && self.reactor.call_ref(key).is_some_and(in_time) {
             return; // the head of a streamed response came in time, and another deadline counts from then on
         }
@@ -267,5 +295,13 @@ impl<R: Router, N: Net> Engine<R, N> {
         {
             self.adaptive.attempt_ended(call, host, now);
         }
+    }
+}
+
+/// The connection of a call whose answer may be incomplete, because it is streamed. The rest is not worth the wait.
+fn incomplete(call: &ActiveCall) -> Option<ConnKey> {
+    match call.state {
+        CallState::OnConn(conn) if call.mode == BodyMode::Stream => Some(conn),
+        _ => None,
     }
 }

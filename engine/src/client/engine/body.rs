@@ -106,7 +106,7 @@ impl<R: Router, N: Net> Body<'_, R, N> {
         self.request.take()
     }
 
-    /// The call, for [`take_stream`](Engine::take_stream).
+    /// The call.
     pub fn id(&self) -> CallId {
         self.id
     }

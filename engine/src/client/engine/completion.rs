@@ -5,19 +5,27 @@ use std::time::Duration;
 use super::Engine;
 use crate::client::progress::ActiveCall;
 use crate::client::router::{Reroute, Router};
+use crate::client::send_hook::HookedEncoder;
 use crate::client::telemetry::Telemetry;
 use crate::client::{CallId, Completion, ObserverEvent, Report};
 use crate::error::{Error, ErrorKind, Phase, Sent};
 use crate::net::Net;
 use crate::policy::later;
 use crate::proto::{BodyMode, without_userinfo};
-use crate::reactor::{CallKey, CallState, HeadState, Hop};
+use crate::reactor::{CallKey, CallState, HeadState, Hop, RedirectState};
 
 impl<R: Router, N: Net> Engine<R, N> {
-    /// Whether the engine examines an answer before the call ends: for a retry, or for the limit of calls in flight.
+    /// Whether the engine examines an answer before the call ends: for a retry, for the limit of calls in flight, or for
+    /// the send hook.
     #[inline]
     pub(super) fn looks_at_answers(&self) -> bool {
-        self.retries.repeats_answers() || self.throttle.follows_load()
+        self.retries.repeats_answers() || self.throttle.follows_load() || self.hook_looks()
+    }
+
+    #[inline]
+    fn hook_looks(&self) -> bool {
+        let hooked = self.hooked.as_deref();
+        hooked.is_some_and(HookedEncoder::looks_at_answers)
     }
 
     /// A response is complete: the call ends, or follows a redirect.
@@ -26,7 +34,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             && self
                 .reactor
                 .call_ref(key)
-                .is_some_and(|call| call.mode == BodyMode::Buffer && !call.rerouted)
+                .is_some_and(|call| call.mode == BodyMode::Buffer && !call.redirect.is_followed())
         {
             self.notify(key, Telemetry::head);
         }
@@ -42,10 +50,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         if matches!(call.state, CallState::Ended) {
             return; // the head of the same response has ended the call
         }
-        if call.rerouted {
+        if call.redirect.is_followed() {
             return self.follow(key);
         }
-        if call.head != HeadState::Awaited {
+        if call.head != HeadState::Awaited || call.redirect == RedirectState::Delivered {
             return self.end_call_as(key, Ok(()));
         }
         match self.reroute(key) {
@@ -61,7 +69,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         // A connection that fails reports the head a second time.
         let is_news = self.reactor.call_ref(key).is_some_and(|call| {
             call.head == HeadState::Awaited
-                && !call.rerouted
+                && call.redirect == RedirectState::Undecided
                 && !matches!(call.state, CallState::Ended | CallState::Pausing { .. })
         });
         if !is_news {
@@ -106,6 +114,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         let rerouted = self.reroute(key);
         if matches!(rerouted, Ok(Reroute::Stay)) {
+            if let Some(call) = self.reactor.call(key) {
+                call.redirect = RedirectState::Delivered;
+            }
             return;
         }
         if self.telemetry.observes() {
@@ -131,7 +142,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.detach(key);
             self.follow(key);
         } else if let Some(call) = self.reactor.call(key) {
-            call.rerouted = true;
+            call.redirect = RedirectState::Followed;
         }
     }
 
@@ -175,8 +186,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             });
         }
         call.state = CallState::New;
-        call.rerouted = false;
+        call.redirect = RedirectState::Undecided;
         call.client.stale_before = false;
+        call.client.reauthorized = false;
         call.client.failures = 0;
         call.client.sent_before = Sent::Nothing;
         call.response.clear();

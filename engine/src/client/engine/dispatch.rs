@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::Engine;
-use crate::client::CallId;
 use crate::client::progress::ActiveCall;
 use crate::client::router::Router;
 use crate::client::sharing::Sharing;
@@ -40,7 +39,11 @@ impl<R: Router, N: Net> Engine<R, N> {
             return;
         };
         call.host = Some(host_key);
-        if let Err(misuse) = call.request.encode(&host.defaults) {
+        let encoded = match &mut self.hooked {
+            None => call.request.encode(&host.defaults),
+            Some(hooked) => hooked.encode(&mut call.request, &host.defaults, call.attempts),
+        };
+        if let Err(misuse) = encoded {
             return self.end_call(key, Err(Error::new(misuse, Phase::Queue, Sent::Nothing)));
         }
         self.retries.note_request(host, call);
@@ -250,9 +253,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                     host.pool.closed(slot.id);
                     self.hosts.touch(slot.host);
                 }
-                if let Some(stream) = self.reactor.hand_over(conn) {
-                    self.deliveries.push_stream(CallId(call), stream);
-                }
+                self.reactor.hand_over(conn, call);
             }
             (Reuse::Close(_), _) => self.close(conn),
         }
@@ -312,6 +313,13 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         // The host may have become unused while the call paused.
         self.hosts.use_host(host_key);
+        if let Some(hooked) = &mut self.hooked
+            && let Some(host) = self.hosts.get(host_key)
+            && let Some(call) = self.reactor.call(key)
+            && let Err(misuse) = hooked.encode(&mut call.request, &host.defaults, call.attempts)
+        {
+            return self.end_call(key, Err(Error::new(misuse, Phase::Queue, Sent::Nothing)));
+        }
         if let Some(host) = self.hosts.get(host_key) {
             let waiting = host.pool.requeue(key);
             let held = host.throttle.is_on() && !host.pool.has_room();

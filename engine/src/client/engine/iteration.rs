@@ -19,12 +19,13 @@ use crate::reactor::{
 use crate::time::Time;
 
 impl<R: Router, N: Net> Engine<R, N> {
-    /// Begins the submitted calls. Then, unless `over` is true, waits for events and processes them.
+    /// Begins the submitted calls. Then, unless `over` is true, waits for events and processes them. Returns whether it
+    /// did so.
     pub(super) fn iterate(
         &mut self,
         limit: Option<WaitLimit>,
         over: impl Fn(&Self) -> bool,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         let stale = self.reactor.begin_iteration();
         self.iteration.began = self.reactor.now();
         let mut until = match limit {
@@ -37,6 +38,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             // starve the calls that are already in flight.
             self.reactor.poll(Some(self.reactor.now()))?;
             self.take_answers();
+            if self.uploads.are_used() {
+                self.resume_woken();
+            }
             self.process_events();
             if self.iteration.is_driven {
                 // That poll may have consumed the wake-up for commands that are still in the queue.
@@ -46,16 +50,19 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.begin_incoming();
         self.process_events();
         if over(self) {
-            return Ok(());
+            return Ok(false);
         }
         let polled = self.reactor.poll(until);
         self.take_answers();
+        if self.uploads.are_used() {
+            self.resume_woken();
+        }
         self.process_events();
         if R::Sharing::IS_ON {
             self.reactor.flush();
             self.process_events();
         }
-        polled
+        polled.map(|()| true)
     }
 
     pub(super) fn begin_incoming(&mut self) {
@@ -79,6 +86,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if !call.is_new() {
             return; // cancelled before the call began
         }
+        let wakes = call.request.has_waking_source();
         if !matches!(time, CallTime::Running) {
             call.timestamps.begun = now;
             let timeouts = call.own_timeouts().unwrap_or(&self.rules.timeouts);
@@ -97,7 +105,37 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.telemetry.observes() {
             self.notify(key, Telemetry::call_begun);
         }
+        if wakes && !self.set_source_waker(key) {
+            return;
+        }
         self.send(key);
+    }
+
+    /// Tells the source of a body whom it wakes. If that is not possible, the call ends, and this returns false.
+    #[cold]
+    fn set_source_waker(&mut self, key: CallKey) -> bool {
+        let reactor = &mut self.reactor;
+        match self.uploads.waker(key, || reactor.waker()) {
+            Ok(waker) => {
+                if let Some(call) = self.reactor.call(key) {
+                    call.request.set_source_waker(waker);
+                }
+                true
+            }
+            Err(error) => {
+                let error = Error::new(error, Phase::Queue, Sent::Nothing);
+                self.end_call(key, Err(error));
+                false
+            }
+        }
+    }
+
+    /// Goes on with the calls whose sources have their next pieces.
+    #[cold]
+    fn resume_woken(&mut self) {
+        for call in self.uploads.take_woken() {
+            self.reactor.resume_send(call);
+        }
     }
 
     /// Processes events, queued calls and touched hosts until none is left.

@@ -13,6 +13,7 @@ mod spread;
 mod throttled;
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,16 +32,18 @@ use super::migration::{MigratingCall, Migration};
 use super::names::Names;
 use super::retries::Retries;
 use super::router::Router;
+use super::send_hook::HookedEncoder;
 use super::sharing::{Pipelines, Sharing};
 use super::stats::{Recorder, Stats};
 use super::telemetry::Telemetry;
 use super::throttle::Throttling;
+use super::uploads::Uploads;
 use super::{Call, CallId, CallTime, Completion, HostConfig, Read, Report};
 use crate::client::progress::{ActiveCall, Reactor};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Net, Waker};
-use crate::policy::{AddressPolicy, Counters, DnsCounters, LatePolicy, Timeouts};
+use crate::policy::{AddressPolicy, Caps, Counters, DnsCounters, LatePolicy, Timeouts};
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{Armed, ByteRates, CallState, HeadState, Settings};
 use crate::time::Time;
@@ -60,12 +63,14 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     throttle: Throttling,
     connector: Connector,
     retries: Retries,
+    hooked: Option<Box<HookedEncoder>>,
     admission: Admission,
     adaptive: AdaptiveLimits,
     rules: CallRules,
     telemetry: Telemetry,
     queue: CallQueue,
-    deliveries: Deliveries<N::Stream>,
+    uploads: Uploads,
+    deliveries: Deliveries,
     migration: Migration,
     spare: SpareBuffers,
     iteration: Iteration,
@@ -129,6 +134,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             admission: Admission::new(config.breaker),
             adaptive: AdaptiveLimits::new(config.adaptive),
             retries: Retries::new(config.retry, config.retry_budget),
+            hooked: config
+                .send_hook
+                .map(|hook| Box::new(HookedEncoder::new(hook))),
             telemetry: Telemetry::new(config.observer, config.stats),
             migration: Migration::default(),
             spare: SpareBuffers::default(),
@@ -149,6 +157,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             throttle,
             sharing,
             queue: CallQueue::default(),
+            uploads: Uploads::default(),
             deliveries: Deliveries::new(),
         }
     }
@@ -195,14 +204,23 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     // ---- driven by `Shared`
 
-    /// One iteration, which a wake ends early.
-    pub(crate) fn step(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+    /// One iteration, which a wake ends early. Returns whether it looked for events to its end.
+    pub(crate) fn step(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         self.iteration.is_driven = true;
         self.iterate(timeout.map(WaitLimit::For), |client| {
             !client.deliveries.is_empty()
                 || !client.migration.is_empty()
                 || client.hosts.has_shortage()
         })
+    }
+
+    /// When the next iteration should begin, even if the network's descriptor does not become readable.
+    pub(crate) fn next_step(&mut self) -> Option<Instant> {
+        self.reactor.next_poll().map(Time::instant)
+    }
+
+    pub(crate) fn descriptor(&mut self) -> io::Result<OwnedFd> {
+        self.reactor.descriptor()
     }
 
     pub(crate) fn record_to(&mut self, recorder: Arc<Recorder>) {
@@ -257,13 +275,6 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.reactor.call_ref(id.0).is_some_and(|call| {
             call.taken == call.response.body().len() && matches!(call.state, CallState::Ended)
         })
-    }
-
-    /// Closes the connection of a call, if the call switched protocols.
-    pub(crate) fn discard_stream(&mut self, id: CallId) {
-        if let Some(stream) = self.take_stream(id) {
-            self.reactor.close_stream(stream);
-        }
     }
 
     // ---- blocking
@@ -324,16 +335,37 @@ impl<R: Router, N: Net> Engine<R, N> {
         let (mut own_request, mut own_response) = self.spare.placeholder.take().unwrap_or_default();
         std::mem::swap(request, &mut own_request);
         std::mem::swap(response, &mut own_response);
-        let id = self.submit(Call::new(own_request, own_response).streaming(streaming));
+        let done = self.perform(Call::new(own_request, own_response).streaming(streaming));
+        self.spare.placeholder = Some((
+            std::mem::replace(request, done.request),
+            std::mem::replace(response, done.response),
+        ));
+        done.outcome.map(|()| (done.id, done.report))
+    }
+
+    /// Sends a call with its own deadline, limits and other settings, and waits for its completion. Other calls in
+    /// flight go on meanwhile; their completions are kept for [`wait`](Self::wait). Of a streaming call, the body is then
+    /// read by [`read_body`](Self::read_body).
+    ///
+    /// ```
+    /// # fn example(client: &mut courser::HostClient) -> Result<(), courser::Error> {
+    /// use std::time::Duration;
+    /// use courser::{Call, Request, Response};
+    ///
+    /// let call = Call::new(Request::get("/"), Response::new()).timeout(Duration::from_secs(5));
+    /// let done = client.perform(call);
+    /// done.outcome?;
+    /// println!("{} bytes", done.response.body().len());
+    /// # Ok(()) }
+    /// ```
+    #[inline]
+    pub fn perform(&mut self, call: Call) -> Completion {
+        let id = self.submit(call);
         loop {
             if self.deliveries.take_done(id.0)
                 && let Some(done) = self.complete(id.0)
             {
-                self.spare.placeholder = Some((
-                    std::mem::replace(request, done.request),
-                    std::mem::replace(response, done.response),
-                ));
-                return done.outcome.map(|()| (id, done.report));
+                return done;
             }
             if let Err(error) = self.iterate(None, |client| client.deliveries.is_done(id.0)) {
                 self.detach(id.0);
@@ -591,6 +623,32 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.admission.addresses(&self.hosts)
     }
 
+    /// Changes limits while the client runs. Calls that wait get connections at once when a limit is raised. Connections
+    /// above a limit that is lowered end: idle ones at once, the others after their next answer. Calls that wait already
+    /// go on waiting.
+    ///
+    /// # Errors
+    /// [`Misuse::Unsupported`] for a total of a client of one upstream.
+    pub fn set_caps(&mut self, caps: &Caps) -> Result<(), Error> {
+        let mut caps = *caps;
+        if R::KEEPS_HOSTS {
+            if caps.total_connections.is_some() {
+                let misuse = Misuse::Unsupported("total_connections");
+                return Err(Error::new(misuse, Phase::Queue, Sent::Nothing));
+            }
+            // The addresses of an upstream share the limit of its host.
+            caps.total_connections = caps.max_connections;
+        }
+        self.hosts.set_caps(&caps);
+        while self.hosts.is_exceeded()
+            && let Some(idle) = self.oldest_idle()
+        {
+            self.close(idle);
+        }
+        self.process_events();
+        Ok(())
+    }
+
     /// Closes all idle connections and returns their number.
     pub fn close_idle(&mut self) -> usize {
         let idle = self.reactor.idle_conns();
@@ -702,24 +760,6 @@ impl<R: Router, N: Net> Engine<R, N> {
             call.notified = false;
         }
         Some(id)
-    }
-
-    /// The connection of a call that switched protocols (101) or opened a tunnel (2xx to CONNECT). Bytes that the
-    /// server has already sent in the new protocol are in the body of the response.
-    ///
-    /// `None` if the call did neither, if the stream has been taken, and for every connection with TLS (an `https` URL
-    /// or proxy). The client cannot give a TLS session away, so it closes such a connection when the protocol is
-    /// switched. For other protocols under TLS, open a connection outside the client.
-    pub fn take_stream(&mut self, id: CallId) -> Option<N::Stream> {
-        self.deliveries.take_stream(id)
-    }
-}
-
-impl<R: Router, N: Net> Drop for Engine<R, N> {
-    fn drop(&mut self) {
-        for stream in self.deliveries.drain_streams() {
-            self.reactor.close_stream(stream);
-        }
     }
 }
 

@@ -282,7 +282,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         // Each attempt counts once. An answer that is a redirect, or whose head was delivered, has been counted.
         let counts = call.head == HeadState::Awaited
-            && !call.rerouted
+            && !call.redirect.is_followed()
             && matches!(call.state, CallState::OnConn(_));
         let (Some(began), Some(host_key), true) = (call.timestamps.assigned, call.host, counts)
         else {
@@ -323,6 +323,6 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.throttle.follows_load() {
             self.note_load(key, None);
         }
-        self.retries.repeats_answers() && self.repeats_answer(key)
+        self.hook_repeats_answer(key) || self.retries.repeats_answers() && self.repeats_answer(key)
     }
 }

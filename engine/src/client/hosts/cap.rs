@@ -18,7 +18,12 @@ pub(super) struct ConnectionCap {
     open: usize,
     /// Openings of all hosts whose names are being looked up.
     lookups: usize,
+    /// The share of this client in `whole`.
     max_open: usize,
+    /// The most connections of all clients that share the cap.
+    whole: usize,
+    /// The number of this client, and how many share the cap.
+    share: (usize, usize),
     scarcity: Scarcity,
     /// The lower one of `max_open` and the limit of `scarcity`.
     limit: usize,
@@ -55,6 +60,8 @@ impl ConnectionCap {
             open: 0,
             lookups: 0,
             max_open,
+            whole: max_open,
+            share: (0, 1),
             scarcity: Scarcity::default(),
             limit: max_open,
             has_news: false,
@@ -81,7 +88,8 @@ impl ConnectionCap {
         !(self.without_connection.is_empty() && self.wanting_more.is_empty())
     }
 
-    /// Whether there are more connections than may be: names of openings have been found while there was no room.
+    /// Whether there are more connections than may be: names of openings have been found while there was no room, or the
+    /// cap was lowered.
     pub(super) fn is_exceeded(&self) -> bool {
         self.open > self.limit
     }
@@ -133,11 +141,19 @@ impl ConnectionCap {
 
     /// Takes the share of one of several clients in the cap. Each client may have at least one connection.
     pub(super) fn set_share(&mut self, index: usize, count: usize) {
-        if self.is_limited() {
-            let share = self.max_open / count + usize::from(index < self.max_open % count);
-            self.max_open = share.max(1);
-            self.limit = self.max_open.min(self.scarcity.limit());
-        }
+        self.share = (index, count);
+        self.set_whole(self.whole);
+    }
+
+    /// Changes the cap of all clients that share it.
+    pub(super) fn set_whole(&mut self, whole: usize) {
+        self.whole = whole;
+        let (index, count) = self.share;
+        self.max_open = match whole {
+            usize::MAX => usize::MAX,
+            _ => (whole / count + usize::from(index < whole % count)).max(1),
+        };
+        self.limit = self.max_open.min(self.scarcity.limit());
     }
 
     /// Whether openings are tried again at that time.
@@ -201,15 +217,15 @@ impl ConnectionCap {
         next_wanting(&mut self.wanting_more, Want::More, hosts)
     }
 
-    /// Whether a host must give back a connection that it could use, because another host has no connection at all, or
-    /// another client no descriptor. Calls `satisfied` for each host that no longer waits for its first connection.
+    /// Whether a host must give back a connection that it could use, because there are more than may be, another host has
+    /// no connection at all, or another client no descriptor. Calls `satisfied` for each host that no longer waits for its first connection.
     #[inline]
     pub(super) fn must_yield(
         &mut self,
         hosts: &mut HostSlab,
         mut satisfied: impl FnMut(HostKey, &mut Host),
     ) -> bool {
-        if self.owes_descriptor {
+        if self.owes_descriptor || self.open > self.max_open {
             self.owes_descriptor = false;
             return true;
         }

@@ -15,7 +15,7 @@ use crate::address::Address;
 use crate::error::{ErrorKind, Shortage};
 use crate::policy::queue::{Queue, Ticket};
 use crate::policy::{
-    AddressPolicy, AfterShortage, Breaker, Counters, Latencies, Pool, PoolConfig, Proxy,
+    AddressPolicy, AfterShortage, Breaker, Caps, Counters, Latencies, Pool, PoolConfig, Proxy,
     RetryAccount, ThrottleConfig, later,
 };
 use crate::proto::Defaults;
@@ -252,7 +252,8 @@ impl Hosts {
         self.cap.is_contended()
     }
 
-    /// Whether there are more connections than may be: names of openings have been found while there was no room.
+    /// Whether there are more connections than may be: names of openings have been found while there was no room, or the
+    /// cap was lowered.
     pub(crate) fn is_exceeded(&self) -> bool {
         self.cap.is_exceeded()
     }
@@ -303,6 +304,22 @@ impl Hosts {
     /// The next connection that becomes idle must be closed: another client needs its descriptor.
     pub(crate) fn owe_descriptor(&mut self) {
         self.cap.owe_descriptor();
+    }
+
+    /// Changes the caps of each host, now and later, and of all hosts together.
+    #[cold]
+    pub(crate) fn set_caps(&mut self, caps: &Caps) {
+        self.pool.max_connections = caps.max_connections.unwrap_or(self.pool.max_connections);
+        self.pool.max_waiting = caps.max_waiting.unwrap_or(self.pool.max_waiting);
+        if let Some(total) = caps.total_connections {
+            self.cap.set_whole(total.get());
+        }
+        for key in self.hosts.keys_of(|_| true) {
+            if let Some(host) = self.hosts.get_mut(key) {
+                host.pool.set_caps(caps);
+            }
+            self.touch(key);
+        }
     }
 
     /// Takes the share of one of several clients in the cap.

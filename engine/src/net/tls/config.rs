@@ -1,6 +1,6 @@
 //! The TLS options that a user sets, and the identity that is built from them once for many connections.
 
-mod pins;
+pub(super) mod pins;
 #[cfg(test)]
 mod tests;
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
+use rustls::client::{ResolvesClientCert, Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{
     CryptoProvider, SupportedKxGroup, ring, verify_tls12_signature, verify_tls13_signature,
 };
@@ -20,6 +20,7 @@ use rustls::pki_types::{
     CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime,
 };
 use rustls::server::ParsedCertificate;
+use rustls::sign::CertifiedKey;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, KeyLogFile, RootCertStore,
     SignatureScheme, SupportedCipherSuite, SupportedProtocolVersion, version,
@@ -86,6 +87,25 @@ pub struct TlsConfig {
     /// Write the keys of all sessions to the file that the environment variable `SSLKEYLOGFILE` names, if it is set.
     /// Default: no.
     pub key_log: bool,
+    /// A configuration of rustls in place of all the options above but `server_name`, which must have their defaults:
+    /// with a verifier, a cryptography provider or a session store of the caller. It may not offer HTTP/2 (ALPN). The
+    /// type is that of [`rustls`](crate::rustls) in this crate. Default: none.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use courser::{TlsConfig, rustls};
+    ///
+    /// let roots = rustls::RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    /// let provider = Arc::new(rustls::crypto::ring::default_provider());
+    /// let own = rustls::ClientConfig::builder_with_provider(provider)
+    ///     .with_protocol_versions(&[&rustls::version::TLS13])?
+    ///     .with_root_certificates(roots)
+    ///     .with_no_client_auth();
+    /// let config = TlsConfig { rustls: Some(Arc::new(own)), ..TlsConfig::default() };
+    /// let identity = config.build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub rustls: Option<Arc<ClientConfig>>,
 }
 
 impl Default for TlsConfig {
@@ -106,6 +126,7 @@ impl Default for TlsConfig {
             max_version: TlsVersion::V1_3,
             resumption: 1024,
             key_log: false,
+            rustls: None,
         }
     }
 }
@@ -114,9 +135,17 @@ impl TlsConfig {
     /// The same without the client's certificate and the server's name, which are for servers; `None` if there is
     /// nothing to leave out.
     pub(crate) fn for_proxies(&self) -> Option<Self> {
-        (self.client.is_some() || self.server_name.is_some()).then(|| Self {
+        let gives_certificates =
+            |own: &Arc<ClientConfig>| own.client_auth_cert_resolver.has_certs();
+        let rustls = self.rustls.as_ref().filter(|own| gives_certificates(own));
+        let has_own = self.client.is_some() || self.server_name.is_some() || rustls.is_some();
+        has_own.then(|| Self {
             client: None,
             server_name: None,
+            rustls: rustls.map_or_else(
+                || self.rustls.clone(),
+                |own| Some(without_certificates(own)),
+            ),
             ..self.clone()
         })
     }
@@ -127,6 +156,81 @@ impl TlsConfig {
     /// The first file that cannot be read or has other content than expected, or versions and names that are not valid.
     /// The error has the part of the configuration and the file.
     pub fn build(&self) -> Result<TlsIdentity, TlsConfigError> {
+        let client = match &self.rustls {
+            Some(own) => {
+                self.check_own(own)?;
+                Arc::clone(own)
+            }
+            None => Arc::new(self.client_config()?),
+        };
+        let server_name = match &self.server_name {
+            None => None,
+            Some(name) => Some(parse_name(name).map_err(|fault| {
+                TlsConfigError::new(
+                    TlsPart::ServerName,
+                    None,
+                    TlsConfigCause::Invalid(fault.to_string()),
+                )
+            })?),
+        };
+        Ok(TlsIdentity(Arc::new(Identity {
+            client,
+            server_name,
+        })))
+    }
+
+    /// Checks a configuration of the caller.
+    fn check_own(&self, own: &ClientConfig) -> Result<(), TlsConfigError> {
+        let invalid = |what| Err(TlsConfigError::invalid(TlsPart::Rustls, None, what));
+        let is_http1 = |protocol: &Vec<u8>| protocol == ALPN || protocol == b"http/1.0";
+        if !own.alpn_protocols.iter().all(is_http1) {
+            return invalid("it offers another protocol than HTTP/1.1");
+        }
+        match self.has_defaults() {
+            true => Ok(()),
+            false => invalid("other options are set, too"),
+        }
+    }
+
+    /// Whether the options for which a configuration of the caller stands have their defaults.
+    fn has_defaults(&self) -> bool {
+        let Self {
+            roots,
+            extra_roots,
+            client,
+            crls,
+            allow_unknown_revocation,
+            server_name: _,
+            insecure,
+            pinned_keys,
+            cipher_suites,
+            key_exchange,
+            alpn,
+            min_version,
+            max_version,
+            resumption,
+            key_log,
+            rustls: _,
+        } = self;
+        let default = Self::default();
+        let is_set = *allow_unknown_revocation || *insecure || *key_log || client.is_some();
+        let has_any = !extra_roots.is_empty()
+            || !crls.is_empty()
+            || !pinned_keys.is_empty()
+            || !cipher_suites.is_empty()
+            || !key_exchange.is_empty();
+        let values = (*roots, *alpn, *min_version, *max_version, *resumption);
+        let defaults = (
+            default.roots,
+            default.alpn,
+            default.min_version,
+            default.max_version,
+            default.resumption,
+        );
+        !is_set && !has_any && values == defaults
+    }
+
+    fn client_config(&self) -> Result<ClientConfig, TlsConfigError> {
         let provider = Arc::new(self.provider()?);
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(self.versions()?)
@@ -161,20 +265,7 @@ impl TlsConfig {
         if self.key_log {
             client.key_log = open_key_log()?;
         }
-        let server_name = match &self.server_name {
-            None => None,
-            Some(name) => Some(parse_name(name).map_err(|fault| {
-                TlsConfigError::new(
-                    TlsPart::ServerName,
-                    None,
-                    TlsConfigCause::Invalid(fault.to_string()),
-                )
-            })?),
-        };
-        Ok(TlsIdentity(Arc::new(Identity {
-            client: Arc::new(client),
-            server_name,
-        })))
+        Ok(client)
     }
 
     /// The cryptography with the chosen suites and groups.
@@ -273,6 +364,26 @@ impl TlsConfig {
                 .map_err(|error| TlsConfigError::invalid(TlsPart::Roots, *path, error))?;
         }
         Ok(store)
+    }
+}
+
+/// The same configuration, which gives no certificate of the client.
+fn without_certificates(own: &ClientConfig) -> Arc<ClientConfig> {
+    let mut own = own.clone();
+    own.client_auth_cert_resolver = Arc::new(NoCertificate);
+    Arc::new(own)
+}
+
+#[derive(Debug)]
+struct NoCertificate;
+
+impl ResolvesClientCert for NoCertificate {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        None
+    }
+
+    fn has_certs(&self) -> bool {
+        false
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use rustls::pki_types::UnixTime;
 use rustls::{AlertDescription, CertificateError, Error, OtherError, PeerMisbehaved};
 
+use super::config::pins::NotPinned;
 use crate::error::{ContentlessRecords, TlsAlert, TlsFault};
 
 /// `record_accepted`: a record of the peer was accepted before. `handshaking`: the handshake was not complete.
@@ -83,8 +84,9 @@ fn from_certificate(error: CertificateError) -> TlsFault {
             presented: presented.iter().map(|name| plain_name(name)).collect(),
         },
         CertificateError::UnknownIssuer => TlsFault::UnknownIssuer,
-        // Only the check of pinned keys returns this error.
-        CertificateError::ApplicationVerificationFailure => TlsFault::PinnedKey,
+        CertificateError::Other(OtherError(error)) if error.is::<NotPinned>() => {
+            TlsFault::PinnedKey
+        }
         CertificateError::Revoked => TlsFault::Revoked,
         CertificateError::UnknownRevocationStatus => TlsFault::RevocationUnknown,
         CertificateError::ExpiredRevocationList => TlsFault::CrlExpired {

@@ -12,10 +12,13 @@ use rcgen::{
     ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams,
     SerialNumber, date_time_ymd,
 };
-use rustls::crypto::ring;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig, ServerConnection, version};
+use rustls::{
+    CertificateError, ClientConfig, RootCertStore, ServerConfig, ServerConnection, version,
+};
 
 use super::*;
 use crate::error::{ContentlessRecords, TlsAlert, TlsPart};
@@ -434,6 +437,78 @@ fn each_bad_certificate_has_its_own_fault() {
 }
 
 /// A certificate like those of `openssl req -x509`: its own authority.
+/// A verifier that trusts one key, whatever the certificate says.
+#[derive(Debug)]
+struct OneKey(Vec<u8>, Arc<CryptoProvider>);
+
+impl ServerCertVerifier for OneKey {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match end_entity.as_ref() == self.0 {
+            true => Ok(ServerCertVerified::assertion()),
+            false => Err(CertificateError::ApplicationVerificationFailure.into()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &rustls::DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.1.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &rustls::DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.1.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+        self.1.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[test]
+fn a_verifier_of_the_caller_decides() {
+    let authority = Authority::new("nobody trusts");
+    let leaf = authority.leaf(&["other.example"], |_| ());
+    let provider = Arc::new(ring::default_provider());
+    let trusting = |certificate: &[u8]| {
+        let verifier = OneKey(certificate.to_vec(), provider.clone());
+        let own = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier))
+            .with_no_client_auth();
+        let config = TlsConfig {
+            rustls: Some(Arc::new(own)),
+            ..TlsConfig::default()
+        };
+        config.build().unwrap()
+    };
+    let identity = trusting(&leaf.chain[0]);
+    let mut pair = Pair::new(&identity, leaf.server(), "a.example");
+    pair.handshake().unwrap();
+    let identity = trusting(b"another");
+    let mut pair = Pair::new(&identity, leaf.server(), "a.example");
+    let fault = fault_of(pair.handshake().unwrap_err());
+    assert!(matches!(fault, TlsFault::BadCertificate(_)), "{fault:?}");
+}
+
 #[test]
 fn a_self_signed_certificate_is_trusted_if_configured() {
     let self_signed = |last_year| {

@@ -314,5 +314,5 @@ fn read_append_needs_a_plain_stream() {
         .read_append(&mut peers.net, &mut body)
         .unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::Unsupported);
-    let () = transport.into_stream();
+    let ((), _) = transport.into_parts();
 }

@@ -1,10 +1,6 @@
 //! Reads and edits a request before it is sent: its headers, its query, and bodies that are forms or JSON.
 
-use std::io;
-
-use super::{
-    Body, Codings, HostField, Inner, Outline, Request, Stream, StreamState, UserAgent, split_line,
-};
+use super::{Body, Codings, HostField, Inner, Outline, Request, UserAgent, split_line};
 
 impl Request {
     /// The headers that were set here, in the order in which they are sent: `Host` and `User-Agent` come first. Those that the
@@ -175,19 +171,6 @@ impl Clone for Request {
             encoded_codings: Codings::none(),
             encoded_for: 0,
         }))
-    }
-}
-
-impl Stream {
-    /// A stream of the same length from which nothing can be read.
-    fn read_already(&self) -> Self {
-        Self {
-            source: Box::new(io::empty()),
-            length: self.length,
-            produced: 0,
-            buffer: Vec::new(),
-            state: StreamState::Ended,
-        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Pinned keys: the public key of the server's certificate must have one of the given hashes.
 
+use std::fmt;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -8,7 +9,8 @@ use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
-    CertificateError, DigitallySignedStruct, Error, SignatureScheme, SupportedCipherSuite,
+    CertificateError, DigitallySignedStruct, Error, OtherError, SignatureScheme,
+    SupportedCipherSuite,
 };
 
 /// Checks what `verifier` checks, and then the key; only the former if no key is pinned.
@@ -24,6 +26,18 @@ pub(super) fn pinned(
         }),
     }
 }
+
+/// The error of the check, which tells it from the errors of a verifier of the caller.
+#[derive(Debug)]
+pub(in crate::net::tls) struct NotPinned;
+
+impl fmt::Display for NotPinned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the key is not pinned")
+    }
+}
+
+impl std::error::Error for NotPinned {}
 
 #[derive(Debug)]
 struct Pinned {
@@ -52,7 +66,7 @@ impl ServerCertVerifier for Pinned {
         let is_pinned = |hash: &[u8]| self.keys.iter().any(|key| key[..] == *hash);
         match hash.is_some_and(|hash| is_pinned(hash.as_ref())) {
             true => Ok(verified),
-            false => Err(CertificateError::ApplicationVerificationFailure.into()),
+            false => Err(CertificateError::Other(OtherError(Arc::new(NotPinned))).into()),
         }
     }
 

@@ -161,6 +161,78 @@ fn invalid_versions_and_names() {
 }
 
 /// Neither errors nor `Debug` show a key.
+fn own(edit: impl FnOnce(&mut ClientConfig)) -> Arc<ClientConfig> {
+    let mut own = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth();
+    edit(&mut own);
+    Arc::new(own)
+}
+
+#[test]
+fn a_configuration_of_the_caller_stands_for_all_other_options() {
+    let with = |protocols: &[&[u8]]| {
+        let protocols = protocols.iter().map(|protocol| protocol.to_vec());
+        let own = own(|own| own.alpn_protocols = protocols.collect());
+        TlsConfig {
+            rustls: Some(own),
+            server_name: Some("b.example".to_owned()),
+            ..TlsConfig::default()
+        }
+    };
+    with(&[]).build().unwrap();
+    with(&[b"http/1.1"]).build().unwrap();
+    let error = with(&[b"h2", b"http/1.1"]).build().unwrap_err();
+    assert_error(&error, TlsPart::Rustls, "another protocol");
+    let edits: [fn(&mut TlsConfig); 8] = [
+        |config| config.roots = TlsRoots::None,
+        |config| config.insecure = true,
+        |config| config.key_log = true,
+        |config| config.pinned_keys = vec![[0; 32]],
+        |config| config.crls = vec![bytes("")],
+        |config| config.min_version = TlsVersion::V1_3,
+        |config| config.resumption = 0,
+        |config| config.alpn = false,
+    ];
+    for edit in edits {
+        let mut config = with(&[]);
+        edit(&mut config);
+        assert_error(
+            &config.build().unwrap_err(),
+            TlsPart::Rustls,
+            "other options",
+        );
+    }
+}
+
+/// Proxies do not get the certificate that is for servers.
+#[test]
+fn a_proxy_gets_no_certificate_of_the_callers_configuration() {
+    let plain = TlsConfig {
+        rustls: Some(own(|_| ())),
+        ..TlsConfig::default()
+    };
+    assert!(plain.for_proxies().is_none());
+    #[derive(Debug)]
+    struct Gives;
+    impl ResolvesClientCert for Gives {
+        fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+            None
+        }
+        fn has_certs(&self) -> bool {
+            true
+        }
+    }
+    let giving = TlsConfig {
+        rustls: Some(own(|own| own.client_auth_cert_resolver = Arc::new(Gives))),
+        ..TlsConfig::default()
+    };
+    let for_proxies = giving.for_proxies().unwrap().rustls.unwrap();
+    assert!(!for_proxies.client_auth_cert_resolver.has_certs());
+}
+
 #[test]
 fn keys_are_not_shown() {
     let (chain, key) = self_signed();

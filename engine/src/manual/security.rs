@@ -1,0 +1,80 @@
+//! Security: who may send what, which limit or rule answers it, and which test shows that.
+//!
+//! Every byte that a server, a proxy or a name server sends is untrusted. So are URLs and field values that a program has
+//! from somewhere else. What the program configures is trusted: limits, authorities, proxies, hooks. The names in the last
+//! column are those of tests; a test of the repository checks that each of them is there.
+//!
+//! # Framing: one message taken for another
+//! The classes of faults are those for which other clients have had advisories (CVE).
+//!
+//! | what a peer sends | the answer | shown by |
+//! |---|---|---|
+//! | two lengths, a length that is none, a length beside chunks (Node, h11, pingora) | an error; the connection is closed | `fault_19_lengths_that_lie_or_make_no_sense` |
+//! | chunks with a bare LF, spaces, signs or overflow (Go CVE-2025-22871, h11 CVE-2025-43859) | an error | `fault_19c_broken_chunks` |
+//! | long chunk extensions, padded sizes (Go CVE-2023-39326) | the overhead has a limit | `fault_18_chunked_overhead_is_bounded`, `one_byte_chunks_pass_and_padded_chunks_are_refused` |
+//! | bytes on an idle connection, as an answer to the next request (undici CVE-2026-6733) | the connection is dropped | `fault_20_unsolicited_bytes_on_an_idle_connection_answer_nobody` |
+//! | a body after HEAD, 204 or 304 | the connection is not used again | `h01_a_head_answered_with_a_body_costs_the_connection_not_the_next_call` |
+//! | a 101 that nobody has asked for (Envoy CVE-2024-23326) | an error | `a_101_without_having_asked_is_an_error_and_never_pooled` |
+//! | a final answer to `Expect: 100-continue` (Go CVE-2024-24791) | the body is not sent, and the connection not used again | `a_body_that_was_refused_before_it_was_asked_for_is_not_sent` |
+//! | an end in the middle | an error, at every byte | `fault_06b_an_end_at_every_byte_is_truncation` |
+//!
+//! # Requests that say more than was meant
+//!
+//! | what a program passes on | the answer | shown by |
+//! |---|---|---|
+//! | CR, LF or NUL in a method, target, name or value (undici CVE-2026-1527) | an error; nothing is sent | `w08_bytes_that_would_end_a_line_are_refused_in_every_part` |
+//! | URLs that parsers read differently: dots, brackets, zones, user information (curl CVE-2022-27780) | one parser for the check and for the connection | `invalid_urls_are_refused` |
+//!
+//! # Secrets that go to the wrong place
+//!
+//! | what a server does | the answer | shown by |
+//! |---|---|---|
+//! | redirects to another scheme, host or port (curl CVE-2022-27774, Go CVE-2024-45336) | credentials and cookies stay behind, also on the way back | `credentials_stay_with_their_origin_over_tls_too`, `cookies_of_one_host_do_not_follow_to_another` |
+//! | redirects a call whose program adds credentials by a hook | the hook is asked for each hop, and what it adds is not carried on | `a_redirect_carries_no_header_of_the_hook_on` |
+//! | answers 401 without end | the hook is asked once for each URL | `status_401_is_asked_about_once` |
+//! | redirects past a proxy (requests CVE-2023-32681) | `Proxy-Authorization` reaches no server | `proxy_authorization_reaches_no_server_by_any_way` |
+//! | asks for a certificate at the proxy | a proxy sees neither the server's name nor the certificate | `a_proxy_is_shown_neither_the_servers_name_nor_our_certificate` |
+//! | fails, so that the error is logged | no password in messages and `Debug` | `debug_shows_neither_user_nor_password`, `no_password_is_shown` |
+//! | a cookie for other hosts, or very many cookies | the rules of RFC 6265, and limits | `which_cookie_goes_where`, `nothing_grows_without_end` |
+//! | a kept connection with other settings (curl CVE-2022-27782) | origin, TLS identity, proxy and address policy together are the key of a pool | `calls_with_an_address_policy_of_their_own_share_no_connection_with_others` |
+//!
+//! # Addresses that are nobody's business
+//!
+//! | what a server or a name server does | the answer | shown by |
+//! |---|---|---|
+//! | redirects to an address of the own network, or gives a name such an address | [`AddressPolicy`](crate::AddressPolicy) checks the address that is connected to, on each hop | `redirects_lead_nowhere_private` |
+//! | a name server that does not answer | other names go on | `a_silent_zone_does_not_hold_other_names` |
+//! | redirects in circles | a limit | `a_server_that_redirects_in_circles_meets_the_limit` |
+//!
+//! # Time, memory and work without end
+//!
+//! | what a peer sends | the answer | shown by |
+//! |---|---|---|
+//! | one byte now and then | one deadline over all, whatever comes | `fault_11_a_drip_does_not_outlive_the_deadline`, `deadlines_fire_during_a_flood` |
+//! | a promise of a large body | memory grows with what has come | `a_promised_length_costs_no_memory` |
+//! | interim responses or header lines without end (curl CVE-2023-38039) | limits over all heads | `fault_16_endless_interim_responses_are_cut` |
+//! | a body that decodes to very much, many codings (curl CVE-2022-32206, urllib3 CVE-2025-66418) | limits on bytes, ratio, windows and codings | `a_bomb_inside_a_stack_stops_at_the_limits`, `five_codings_and_no_more`, `a_zstd_window_above_the_limit_is_refused` |
+//! | answers faster than the program reads | the connection is read no further | `a_slow_reader_slows_the_server_down` |
+//! | a request that was executed, and a closed connection | POST is never sent twice by itself | `fault_24c_a_post_is_never_sent_twice` |
+//!
+//! # TLS
+//!
+//! | what a peer does | the answer | shown by |
+//! |---|---|---|
+//! | a certificate that is expired, for another name, revoked, or of an unknown authority | an error of its own for each | `each_bad_certificate_has_its_own_fault`, `revocation_lists_are_applied` |
+//! | ends a body without `close_notify` | truncation, if nothing else frames the body | `the_end_is_clean_only_with_close_notify` |
+//! | renegotiates, or updates keys without end | refused; limited | `renegotiation_is_refused`, `records_without_content_are_limited` |
+//! | changes a record | the session ends | `a_tampered_record_ends_the_session_after_the_data_before_it` |
+//! | speaks another protocol (ALPN) | an error | `a_server_may_ignore_alpn_but_not_choose_another_protocol` |
+//!
+//! Cryptography, and the state machine of TLS, are rustls's. The engine has no `unsafe` code.
+//!
+//! # What is not defended
+//! - A program that turns a check off: `insecure`, an own verifier, no limits.
+//! - The list of public suffixes is not built in: without one, a cookie jar refuses cookies for single labels only.
+//! - Names that only a proxy looks up: an address policy can refuse them, and cannot check them.
+//! - A connection that was [given away](crate::Upgraded) has no limits but those of its new owner.
+//!
+//! # Reporting
+//! There is no public tracker yet. Tell whoever gave you the source, in private, with a peer that shows the fault: a
+//! script, or the bytes. A fault that is mended comes with its test and with a row on this page.

@@ -1,0 +1,70 @@
+//! Header lines that hold for one send of a request.
+
+use super::{FRAMING, Invalid, Part, check_field, lines, push_line, remove_lines, split_line};
+use crate::error::Misuse;
+
+/// Header lines for one send. They are kept apart from those of the caller, which hold for all sends of a call.
+#[derive(Default)]
+pub(crate) struct HopFields {
+    /// Header lines, each with its CRLF.
+    lines: Vec<u8>,
+    /// The first fault.
+    invalid: Option<Invalid>,
+}
+
+impl HopFields {
+    pub(crate) fn clear(&mut self) {
+        self.lines.clear();
+        self.invalid = None;
+    }
+
+    /// Adds a line in place of an earlier one with its name.
+    pub(crate) fn set(&mut self, name: &str, value: &[u8]) {
+        let fixed = FRAMING.iter().chain(FIXED);
+        if let Some(fixed) = fixed.into_iter().find(|it| it.eq_ignore_ascii_case(name)) {
+            self.invalid.get_or_insert(Invalid::Fixed(fixed));
+            return;
+        }
+        match check_field(name, value, Part::HeaderName, Part::HeaderValue) {
+            Err(invalid) => {
+                self.invalid.get_or_insert(invalid);
+            }
+            Ok(()) => {
+                remove_lines(&mut self.lines, name);
+                push_line(&mut self.lines, name, value);
+            }
+        }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&[u8]> {
+        lines(&self.lines)
+            .map(split_line)
+            .find(|(own, _)| own.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// The lines, each with its CRLF.
+    pub(super) fn lines(&self) -> &[u8] {
+        &self.lines
+    }
+
+    pub(super) fn check(&self) -> Result<(), Misuse> {
+        self.invalid.map_or(Ok(()), |invalid| Err(invalid.into()))
+    }
+}
+
+/// Headers that belong to the whole request or to its connection, in addition to [`FRAMING`].
+const FIXED: &[&str] = &[
+    "Host",
+    "User-Agent",
+    "Connection",
+    "Upgrade",
+    "Accept-Encoding",
+    "Range",
+    "Cookie",
+    "Proxy-Authorization",
+];

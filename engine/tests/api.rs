@@ -1,0 +1,395 @@
+//! The public interface of the engine, as the file `api.txt` has it: a change of either without the other fails.
+//!
+//! `UPDATE_API=1 cargo test -p courser --test api` writes the file. A line that is removed or changed there is a breaking
+//! change (see the README's promises); a new line is none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use quote::ToTokens as _;
+use syn::{
+    Attribute, Block, Fields, File, FnArg, ImplItem, Item, ItemImpl, ItemMod, Meta, Pat, Signature,
+    TraitItem, Type, UseTree, Visibility, parse_quote,
+};
+
+#[test]
+fn the_interface_is_the_one_on_record() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let now = Crate::read(&root.join("src")).listing();
+    let record = root.join("api.txt");
+    if env::var_os("UPDATE_API").is_some() {
+        fs::write(&record, &now).expect("api.txt can be written");
+    }
+    let before = fs::read_to_string(&record).unwrap_or_default();
+    let (old, new): (BTreeSet<_>, BTreeSet<_>) = (before.lines().collect(), now.lines().collect());
+    let gone: Vec<_> = old
+        .difference(&new)
+        .map(|line| format!("- {line}"))
+        .collect();
+    let added: Vec<_> = new
+        .difference(&old)
+        .map(|line| format!("+ {line}"))
+        .collect();
+    assert!(
+        before == now,
+        "api.txt is not what the source has; UPDATE_API=1 writes it anew\n{}\n{}",
+        gone.join("\n"),
+        added.join("\n")
+    );
+}
+
+/// The parsed files of a crate, each with its path below `src`.
+struct Crate {
+    root: PathBuf,
+    files: BTreeMap<PathBuf, File>,
+}
+
+/// Where an exported name is defined: below this folder or file of `src`.
+type Exports = BTreeMap<String, (String, String)>;
+
+impl Crate {
+    fn read(root: &Path) -> Self {
+        let mut files = BTreeMap::new();
+        let mut folders = vec![root.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).expect("a folder of sources") {
+                let path = entry.expect("a source").path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|it| it == "rs")
+                    && !path.ends_with("tests.rs")
+                    && !path.ends_with("no_tls.rs")
+                {
+                    let text = fs::read_to_string(&path).expect("a source");
+                    let file = syn::parse_file(&text).expect("Rust");
+                    let name = path.strip_prefix(root).expect("below").to_owned();
+                    files.insert(name, file);
+                }
+            }
+        }
+        let root = root.to_owned();
+        Self { root, files }
+    }
+
+    fn listing(&self) -> String {
+        let mut exports = Exports::new();
+        let mut foreign = BTreeSet::new();
+        self.export(
+            "courser",
+            Path::new("lib.rs"),
+            "",
+            &mut exports,
+            &mut foreign,
+        );
+        let mut text = String::new();
+        for name in foreign {
+            text.push_str(&format!("pub use {name};\n"));
+        }
+        for (path, (name, top)) in &exports {
+            let items = self.items(name, top);
+            assert!(
+                !items.is_empty(),
+                "{path} is exported, and not found in {top:?}"
+            );
+            let file = File {
+                shebang: None,
+                attrs: Vec::new(),
+                items,
+            };
+            text.push_str(&format!("\n// {path}\n{}", prettyplease::unparse(&file)));
+        }
+        text
+    }
+
+    /// What a module exports.
+    fn export(
+        &self,
+        path: &str,
+        file: &Path,
+        folder: &str,
+        exports: &mut Exports,
+        foreign: &mut BTreeSet<String>,
+    ) {
+        let Some(parsed) = self.files.get(file) else {
+            panic!("no source {}", self.root.join(file).display());
+        };
+        for item in &parsed.items {
+            match item {
+                Item::Use(it) if is_public(&it.vis) => {
+                    for (segments, name) in leaves(&it.tree) {
+                        let first = segments.first().map_or("", String::as_str);
+                        let inner = match first {
+                            "self" | "crate" => segments.get(1).map_or("", String::as_str),
+                            other => other,
+                        };
+                        let top = match (folder, first) {
+                            (_, "crate") | ("", _) => inner.to_owned(),
+                            (folder, _) => folder.to_owned(),
+                        };
+                        match self.files.keys().any(|file| is_below(file, &top)) {
+                            true => {
+                                exports.insert(format!("{path}::{name}"), (name, top));
+                            }
+                            false => _ = foreign.insert(segments.join("::")),
+                        }
+                    }
+                }
+                Item::Mod(ItemMod { vis, ident, .. }) if is_public(vis) => {
+                    let name = ident.to_string();
+                    if name == "manual" {
+                        continue;
+                    }
+                    let inside = Path::new(folder).join(&name);
+                    let candidates = [inside.with_extension("rs"), inside.join("mod.rs")];
+                    let file = candidates.iter().find(|it| self.files.contains_key(*it));
+                    let file = file.expect("the file of a module");
+                    let folder = inside.to_str().expect("UTF-8");
+                    self.export(&format!("{path}::{name}"), file, folder, exports, foreign);
+                }
+                other => {
+                    if let Some(name) = public_name(other)
+                        && !folder.is_empty()
+                    {
+                        exports.insert(format!("{path}::{name}"), (name, folder.to_owned()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The definition with this name below this place, and what is implemented for it.
+    fn items(&self, name: &str, top: &str) -> Vec<Item> {
+        let defined = |file: &Path| {
+            let items = self.files.get(file).map_or(&[][..], |file| &file.items);
+            items
+                .iter()
+                .any(|item| type_name(item) == Some(name.to_owned()))
+        };
+        let is_unique = self.files.keys().filter(|file| defined(file)).count() < 2;
+        let has_name = |item: &Item| public_name(item).as_deref() == Some(name);
+        let has_definition = |(path, file): (&PathBuf, &File)| {
+            is_below(path, top) && file.items.iter().any(has_name)
+        };
+        // A layer may pass on what a layer below it defines.
+        let top = match self.files.iter().any(has_definition) {
+            true => top,
+            false => "",
+        };
+        let mut items = Vec::new();
+        let mut implemented = Vec::new();
+        for (path, file) in &self.files {
+            let is_here = is_below(path, top);
+            for item in file
+                .items
+                .iter()
+                .filter(|item| !is_for_tests(attributes(item)))
+            {
+                match item {
+                    Item::Impl(it) if is_here || is_unique => {
+                        if is_for(it, name)
+                            && let Some(it) = outline(it)
+                        {
+                            implemented.push(Item::Impl(it));
+                        }
+                    }
+                    item if is_here && has_name(item) => {
+                        items.push(stripped(item));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        implemented.sort_by_key(|item| item.to_token_stream().to_string());
+        items.extend(implemented);
+        items
+    }
+}
+
+/// Whether a file of `src` is this module or below it. The crate itself has no name.
+fn is_below(file: &Path, module: &str) -> bool {
+    module.is_empty() || file.starts_with(module) || file == Path::new(module).with_extension("rs")
+}
+
+/// The names that a `use` brings, each with its path.
+fn leaves(tree: &UseTree) -> Vec<(Vec<String>, String)> {
+    match tree {
+        UseTree::Path(it) => {
+            let inner = leaves(&it.tree).into_iter();
+            let before = |(mut segments, name): (Vec<String>, String)| {
+                segments.insert(0, it.ident.to_string());
+                (segments, name)
+            };
+            inner.map(before).collect()
+        }
+        UseTree::Name(it) => vec![(vec![it.ident.to_string()], it.ident.to_string())],
+        UseTree::Rename(it) => vec![(vec![it.ident.to_string()], it.rename.to_string())],
+        UseTree::Group(it) => it.items.iter().flat_map(leaves).collect(),
+        UseTree::Glob(_) => panic!("a glob exports names that nobody has written down"),
+    }
+}
+
+fn is_public(vis: &Visibility) -> bool {
+    matches!(vis, Visibility::Public(_))
+}
+
+fn public_name(item: &Item) -> Option<String> {
+    let (vis, ident) = match item {
+        Item::Const(it) => (&it.vis, &it.ident),
+        Item::Enum(it) => (&it.vis, &it.ident),
+        Item::Fn(it) => (&it.vis, &it.sig.ident),
+        Item::Struct(it) => (&it.vis, &it.ident),
+        Item::Trait(it) => (&it.vis, &it.ident),
+        Item::Type(it) => (&it.vis, &it.ident),
+        _ => return None,
+    };
+    is_public(vis).then(|| ident.to_string())
+}
+
+fn type_name(item: &Item) -> Option<String> {
+    match item {
+        Item::Enum(it) => Some(it.ident.to_string()),
+        Item::Struct(it) => Some(it.ident.to_string()),
+        Item::Type(it) => Some(it.ident.to_string()),
+        _ => None,
+    }
+}
+
+fn is_for(it: &ItemImpl, name: &str) -> bool {
+    matches!(&*it.self_ty, Type::Path(path) if path.path.segments.last().is_some_and(|it| it.ident == name))
+}
+
+fn attributes(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Const(it) => &it.attrs,
+        Item::Enum(it) => &it.attrs,
+        Item::Fn(it) => &it.attrs,
+        Item::Impl(it) => &it.attrs,
+        Item::Struct(it) => &it.attrs,
+        Item::Trait(it) => &it.attrs,
+        Item::Type(it) => &it.attrs,
+        _ => &[],
+    }
+}
+
+fn is_for_tests(attributes: &[Attribute]) -> bool {
+    let test: Meta = parse_quote!(cfg(test));
+    attributes.iter().any(|it| it.meta == test)
+}
+
+/// The attributes that users notice.
+fn keep(attributes: &mut Vec<Attribute>) {
+    let kept = ["cfg", "deprecated", "derive", "must_use", "non_exhaustive"];
+    attributes.retain(|it| kept.iter().any(|name| it.path().is_ident(name)));
+}
+
+/// A definition without its documentation and without what is private.
+fn stripped(item: &Item) -> Item {
+    let nothing: Block = parse_quote!({});
+    let mut item = item.clone();
+    match &mut item {
+        Item::Const(it) => {
+            keep(&mut it.attrs);
+            *it.expr = parse_quote!(_);
+        }
+        Item::Enum(it) => {
+            keep(&mut it.attrs);
+            for variant in &mut it.variants {
+                keep(&mut variant.attrs);
+                variant.fields.iter_mut().for_each(|it| keep(&mut it.attrs));
+            }
+        }
+        Item::Fn(it) => {
+            keep(&mut it.attrs);
+            *it.block = nothing;
+            hide_mut(&mut it.sig);
+        }
+        Item::Struct(it) => {
+            keep(&mut it.attrs);
+            let private: Visibility = parse_quote!(pub(self));
+            match &mut it.fields {
+                Fields::Named(fields) => {
+                    let all = std::mem::take(&mut fields.named);
+                    fields.named = all.into_iter().filter(|it| is_public(&it.vis)).collect();
+                }
+                Fields::Unnamed(fields) => {
+                    for field in fields.unnamed.iter_mut().filter(|it| !is_public(&it.vis)) {
+                        field.vis = private.clone();
+                        field.ty = parse_quote!(_);
+                    }
+                }
+                Fields::Unit => {}
+            }
+            it.fields.iter_mut().for_each(|it| keep(&mut it.attrs));
+        }
+        Item::Trait(it) => {
+            keep(&mut it.attrs);
+            for item in &mut it.items {
+                match item {
+                    TraitItem::Fn(it) => {
+                        keep(&mut it.attrs);
+                        if it.default.is_some() {
+                            it.default = Some(nothing.clone());
+                        }
+                    }
+                    TraitItem::Type(it) => keep(&mut it.attrs),
+                    TraitItem::Const(it) => keep(&mut it.attrs),
+                    _ => {}
+                }
+            }
+        }
+        Item::Type(it) => keep(&mut it.attrs),
+        _ => {}
+    }
+    item
+}
+
+/// Whether a function changes an argument that it owns is nobody else's business.
+fn hide_mut(signature: &mut Signature) {
+    for input in &mut signature.inputs {
+        match input {
+            FnArg::Receiver(it) if it.reference.is_none() => it.mutability = None,
+            FnArg::Typed(it) => {
+                if let Pat::Ident(name) = &mut *it.pat {
+                    name.mutability = None;
+                }
+            }
+            FnArg::Receiver(_) => {}
+        }
+    }
+}
+
+/// The public functions of an `impl`, or that a trait is implemented; `None` if users see nothing of it.
+fn outline(it: &ItemImpl) -> Option<ItemImpl> {
+    let mut it = it.clone();
+    keep(&mut it.attrs);
+    if let Some((_, path, _)) = &it.trait_ {
+        let is_sealed = path
+            .segments
+            .iter()
+            .any(|segment| segment.ident == "sealed");
+        it.items.retain(|item| matches!(item, ImplItem::Type(_)));
+        return (!is_sealed).then_some(it);
+    }
+    it.items.retain(|item| match item {
+        ImplItem::Fn(it) => is_public(&it.vis) && !is_for_tests(&it.attrs),
+        ImplItem::Const(it) => is_public(&it.vis),
+        _ => false,
+    });
+    for item in &mut it.items {
+        match item {
+            ImplItem::Fn(it) => {
+                keep(&mut it.attrs);
+                it.block = parse_quote!({});
+                hide_mut(&mut it.sig);
+            }
+            ImplItem::Const(it) => {
+                keep(&mut it.attrs);
+                it.expr = parse_quote!(_);
+            }
+            _ => {}
+        }
+    }
+    (!it.items.is_empty()).then_some(it)
+}

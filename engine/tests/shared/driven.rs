@@ -1,0 +1,332 @@
+//! `Shared::driven`: the caller's executor drives the client, and no wake-up is lost.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::num::NonZeroUsize;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use courser::{
+    BatchConfig, Call, Client, Config, Drive, Driver, ErrorKind, HostClient, HostConfig, Misuse,
+    Request, Response, Shared, SharedConfig, Stopped, Timeouts, Turn, Upstream,
+};
+use tokio::task::{JoinSet, LocalSet, spawn_local};
+
+use crate::server::{Server, pattern};
+use crate::{Explosive, block_on, call, quiet_panics};
+
+/// Runs `test` with a client for `server`, which a task of the same thread drives. The driver must end at the end.
+fn with_driver<C: Drive, T>(
+    built: (Shared<C>, Driver<C>),
+    test: impl AsyncFnOnce(Shared<C>) -> T,
+) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let (client, driver) = built;
+    runtime.block_on(LocalSet::new().run_until(async {
+        let driver = spawn_local(driver.run_on_tokio());
+        let result = test(client).await;
+        driver.await.unwrap().unwrap();
+        result
+    }))
+}
+
+fn driven(server: &Server, config: HostConfig) -> (Shared<HostClient>, Driver<HostClient>) {
+    let client = HostClient::new(server.upstream(), config).unwrap();
+    Shared::driven(SharedConfig::default(), client).unwrap()
+}
+
+#[test]
+fn tasks_of_one_thread_await_their_calls() {
+    let server = Server::start();
+    with_driver(
+        driven(&server, HostConfig::default()),
+        async |client: Shared<HostClient>| {
+            let mut tasks = JoinSet::new();
+            for task in 0..50 {
+                let client = client.clone();
+                tasks.spawn_local(async move {
+                    for number in 0..20 {
+                        let target = format!("/{task}/{number}");
+                        let done = client.send(call(&target)).await;
+                        done.outcome.unwrap();
+                        assert_eq!(done.response.body(), target.as_bytes());
+                    }
+                });
+            }
+            while let Some(joined) = tasks.join_next().await {
+                joined.unwrap();
+            }
+            assert_eq!((client.in_flight(), client.stats().calls), (0, 1_000));
+        },
+    );
+}
+
+/// While the driver sleeps, only the wake of the command can reach it.
+#[test]
+fn calls_of_other_threads_reach_a_sleeping_driver() {
+    let server = Server::start();
+    let config = HostConfig {
+        timeouts: Timeouts::none(),
+        idle_timeout: Duration::MAX,
+        ..HostConfig::default()
+    };
+    with_driver(
+        driven(&server, config),
+        async |client: Shared<HostClient>| {
+            let caller = std::thread::spawn(move || {
+                for number in 0..200 {
+                    let target = format!("/{number}");
+                    let done = block_on(client.send(call(&target)));
+                    assert_eq!(done.response.body(), target.as_bytes());
+                }
+            });
+            while !caller.is_finished() {
+                tokio::task::yield_now().await;
+            }
+            caller.join().unwrap();
+        },
+    );
+}
+
+/// The answer of the resolver comes from a thread, whose wake must reach the driver.
+#[test]
+fn a_lookup_of_a_name_wakes_the_driver() {
+    let server = Server::start();
+    let client = Client::new(Config::default()).unwrap();
+    let built = Shared::driven(SharedConfig::default(), client).unwrap();
+    with_driver(built, async |client: Shared<Client>| {
+        for _ in 0..3 {
+            let url = format!("http://localhost:{}/named", server.address().port());
+            let done = client.send(call(&url)).await;
+            done.outcome.unwrap();
+            assert_eq!(done.response.body(), b"/named");
+        }
+    });
+}
+
+#[test]
+fn a_time_limit_ends_a_call_without_any_event() {
+    let server = Server::start();
+    with_driver(
+        driven(&server, HostConfig::default()),
+        async |client: Shared<HostClient>| {
+            // The first limit sets the timer of the executor; the second is earlier, the third later.
+            let limits = [60, 30, 90].map(Duration::from_millis);
+            let calls = limits.map(|limit| {
+                let began = Instant::now();
+                let sending = client.send(call("/held").timeout(limit));
+                (began, limit, sending)
+            });
+            for (began, limit, sending) in calls {
+                let done = sending.await;
+                assert!(done.outcome.unwrap_err().is_timeout());
+                assert!(began.elapsed() >= limit);
+            }
+        },
+    );
+}
+
+#[test]
+fn a_body_is_awaited_as_it_comes() {
+    let server = Server::start();
+    with_driver(
+        driven(&server, HostConfig::default()),
+        async |client: Shared<HostClient>| {
+            let (head, body) = client.send_streaming(call("/bytes/1000000")).await;
+            head.outcome.unwrap();
+            let (mut body, mut all) = (body.unwrap(), Vec::new());
+            while let Some(chunk) = body.chunk().await.unwrap() {
+                all.extend_from_slice(&chunk);
+            }
+            assert!(all == pattern(0..1_000_000), "the bytes differ");
+            assert_eq!(body.trailers().next(), Some(("X-Sum", &b"7"[..])));
+        },
+    );
+}
+
+#[test]
+fn a_dropped_future_cancels_its_call() {
+    let server = Server::start();
+    with_driver(
+        driven(&server, HostConfig::default()),
+        async |client: Shared<HostClient>| {
+            let held = client.send(call("/held"));
+            assert_eq!(client.in_flight(), 1);
+            drop(held);
+            while client.in_flight() > 0 {
+                tokio::task::yield_now().await;
+            }
+        },
+    );
+}
+
+#[test]
+fn what_would_block_is_refused() {
+    let server = Server::start();
+    with_driver(
+        driven(&server, HostConfig::default()),
+        async |client: Shared<HostClient>| {
+            let is_blocking = |error: &courser::Error| {
+                matches!(error.kind(), ErrorKind::Misuse(Misuse::Blocking))
+            };
+            let (mut request, mut response) = (Request::get("/"), Response::new());
+            assert!(is_blocking(&client.get("/", &mut response).unwrap_err()));
+            let called = client.call(&mut request, &mut response);
+            assert!(is_blocking(&called.unwrap_err()));
+            assert_eq!(request.target(), "/");
+            let opened = client.open(&mut request, &mut response);
+            assert!(is_blocking(&opened.unwrap_err()));
+            let mut batch = client.call_many([call("/")], BatchConfig::default());
+            let (_, done) = batch.next().unwrap();
+            assert!(is_blocking(&done.outcome.unwrap_err()));
+            let (_, body) = client.send_streaming(call("/drip")).await;
+            assert!(is_blocking(&body.unwrap().finish().unwrap_err()));
+        },
+    );
+    let threads = NonZeroUsize::new(2).unwrap();
+    let config = SharedConfig {
+        threads,
+        ..SharedConfig::default()
+    };
+    let client = HostClient::new(server.upstream(), HostConfig::default()).unwrap();
+    let error = Shared::driven(config, client).unwrap_err();
+    assert!(matches!(
+        error.kind(),
+        ErrorKind::Misuse(Misuse::Unsupported(_))
+    ));
+}
+
+#[test]
+fn a_dropped_driver_fails_its_calls_and_gives_their_buffers_back() {
+    let server = Server::start();
+    let (client, mut driver) = driven(&server, HostConfig::default());
+    let running = client.send(call("/held"));
+    assert_ne!(driver.turn().unwrap(), Turn::Ended);
+    let queued = client.send(call("/queued"));
+    drop(driver);
+    let (running, queued) = (block_on(running), block_on(queued));
+    assert!(matches!(
+        running.outcome.unwrap_err().kind(),
+        ErrorKind::Cancelled
+    ));
+    for (done, target) in [
+        (queued, "/queued"),
+        (block_on(client.send(call("/late"))), "/late"),
+    ] {
+        let error = done.outcome.unwrap_err();
+        assert!(matches!(
+            error.kind(),
+            ErrorKind::Stopped(Stopped::ShutDown)
+        ));
+        assert_eq!(done.request.target(), target);
+    }
+    assert_eq!(client.in_flight(), 0);
+}
+
+#[test]
+fn a_shutdown_lets_calls_end_and_then_the_driver() {
+    let server = Server::start();
+    with_driver(
+        driven(&server, HostConfig::default()),
+        async |client: Shared<HostClient>| {
+            let running = client.send(call("/a"));
+            assert_eq!(client.shutdown(Duration::from_secs(60)), 0);
+            running.await.outcome.unwrap();
+            let cut_off = client.send(call("/b")).await;
+            assert!(matches!(
+                cut_off.outcome.unwrap_err().kind(),
+                ErrorKind::Stopped(Stopped::ShutDown)
+            ));
+        },
+    );
+    with_driver(
+        driven(&server, HostConfig::default()),
+        async |client: Shared<HostClient>| {
+            let held = client.send(call("/held"));
+            assert_eq!(client.close(Duration::from_millis(20)).await, 1);
+            assert!(matches!(
+                held.await.outcome.unwrap_err().kind(),
+                ErrorKind::Cancelled
+            ));
+        },
+    );
+}
+
+#[test]
+fn a_panic_of_a_callback_fails_the_calls_and_ends_the_driver() {
+    quiet_panics();
+    let server = Server::start();
+    let (client, mut driver) = driven(&server, HostConfig::default());
+    let mut request = Request::post("/", "");
+    request.body_stream(Explosive, None);
+    let failed = client.send(Call::new(request, Response::new()));
+    let held = client.send(call("/held"));
+    let turned = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+        loop {
+            driver.turn().unwrap();
+        }
+    }));
+    turned.unwrap_err();
+    for done in [block_on(failed), block_on(held)] {
+        assert!(matches!(
+            done.outcome.unwrap_err().kind(),
+            ErrorKind::Stopped(Stopped::Panicked)
+        ));
+    }
+}
+
+/// One poll reports 1,024 events at most, and the descriptor does not announce the others again.
+#[test]
+fn more_events_than_one_poll_reports_are_handled() {
+    const CONNECTIONS: usize = 2_200;
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let raised = rustix::process::Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = Upstream::tcp([listener.local_addr().unwrap()]);
+    let (ready, all_asked) = channel();
+    let (go_on, answer) = channel::<()>();
+    let server = std::thread::spawn(move || {
+        let mut streams = Vec::new();
+        for _ in 0..CONNECTIONS {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut head = [0; 1_000];
+            assert!(stream.read(&mut head).unwrap() > 0);
+            streams.push(stream);
+        }
+        ready.send(()).unwrap();
+        answer.recv().unwrap();
+        let respond = |stream: &mut TcpStream| {
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+        };
+        streams
+            .iter_mut()
+            .for_each(|stream| respond(stream).unwrap());
+        streams
+    });
+    let config = HostConfig {
+        max_connections: NonZeroUsize::new(CONNECTIONS).unwrap(),
+        timeouts: Timeouts::none(),
+        ..HostConfig::default()
+    };
+    let client = HostClient::new(upstream, config).unwrap();
+    let (client, mut driver) = Shared::driven(SharedConfig::default(), client).unwrap();
+    let calls: Vec<_> = (0..CONNECTIONS).map(|_| client.send(call("/"))).collect();
+    while all_asked.try_recv().is_err() {
+        driver.turn().unwrap();
+    }
+    while driver.turn().unwrap() == Turn::Again {}
+    go_on.send(()).unwrap();
+    let _open = server.join().unwrap();
+    while driver.turn().unwrap() == Turn::Again {}
+    assert_eq!(client.in_flight(), 0);
+    for sending in calls {
+        assert_eq!(block_on(sending).response.body(), b"hi");
+    }
+}

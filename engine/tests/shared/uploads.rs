@@ -1,0 +1,363 @@
+//! Request bodies that come in pieces, and bodies as the types of other crates.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::task::{Context, Poll};
+
+use courser::{BodyClosed, BodySource, Bytes};
+use futures_lite::{AsyncReadExt, StreamExt as _};
+use http_body_util::BodyExt;
+
+use super::server::pattern;
+use super::*;
+
+/// Starts a server that answers each request with the request's body, and a client of this server.
+fn echo() -> Shared<HostClient> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = Upstream::tcp([listener.local_addr().unwrap()]);
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let stream = stream.unwrap();
+            thread::spawn(move || while answer(&stream).is_ok() {});
+        }
+    });
+    let build = move |_| HostClient::new(upstream.clone(), HostConfig::default());
+    Shared::spawn(SharedConfig::default(), build).unwrap()
+}
+
+fn answer(mut stream: &TcpStream) -> io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    let (mut length, mut line) = (None, String::new());
+    while line != "\r\n" {
+        line.clear();
+        if reader.read_line(&mut line)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if let Some(value) = line.strip_prefix("Content-Length: ") {
+            length = value.trim().parse().ok();
+        }
+    }
+    let (mut body, is_chunked) = (Vec::new(), length.is_none());
+    loop {
+        let size = length.take().map_or_else(
+            || {
+                line.clear();
+                reader.read_line(&mut line)?;
+                u64::from_str_radix(line.trim(), 16).map_err(io::Error::other)
+            },
+            Ok,
+        )?;
+        let before = body.len() as u64;
+        (&mut reader).take(size).read_to_end(&mut body)?;
+        if body.len() as u64 - before < size {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if is_chunked {
+            reader.read_line(&mut line)?;
+        }
+        if size == 0 || !is_chunked {
+            break;
+        }
+    }
+    let kind = if is_chunked { "chunked" } else { "length" };
+    let length = body.len();
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\nX-Came: {kind}\r\nContent-Length: {length}\r\n\r\n"
+    )?;
+    stream.write_all(&body)
+}
+
+/// What the server got, and how it was framed.
+fn echoed(client: &Shared<HostClient>, request: Request) -> (Vec<u8>, String) {
+    let done = block_on(client.send(Call::new(request, Response::new())));
+    done.outcome.unwrap();
+    let came = done.response.header("X-Came").unwrap_or_default();
+    let came = String::from_utf8_lossy(came).into_owned();
+    (done.response.body().to_vec(), came)
+}
+
+#[test]
+fn a_channel_carries_a_body_from_another_thread() {
+    let client = echo();
+    let all = pattern(0..300_000);
+    for length in [None, Some(300_000)] {
+        let mut request = Request::new("PUT", "/");
+        let sender = request.body_channel(length, 10_000);
+        let pieces: Vec<Bytes> = all.chunks(7_001).map(Bytes::copy_from_slice).collect();
+        let writer = thread::spawn(move || {
+            for piece in pieces {
+                sender.send(piece).unwrap();
+            }
+            sender.finish();
+        });
+        let (body, came) = echoed(&client, request);
+        assert!(body == all, "{} bytes came", body.len());
+        let expected = if length.is_none() {
+            "chunked"
+        } else {
+            "length"
+        };
+        assert_eq!(came, expected);
+        writer.join().unwrap();
+    }
+}
+
+/// Both ends on one thread: each piece wakes the call, and the room that the call makes wakes the sender.
+#[test]
+fn a_channel_is_awaited_in_a_task() {
+    let client = echo();
+    block_on(async {
+        let mut request = Request::new("PUT", "/");
+        let mut sender = request.body_channel(None, 100);
+        let sending = client.send(Call::new(request, Response::new()));
+        for number in 0..500 {
+            sender.send_async(format!("{number:03} ")).await.unwrap();
+        }
+        sender.finish();
+        let done = sending.await;
+        done.outcome.unwrap();
+        assert_eq!(done.response.body().len(), 2_000);
+        assert!(done.response.body().ends_with(b"498 499 "));
+    });
+}
+
+#[test]
+fn a_sender_that_is_dropped_fails_the_call() {
+    let client = echo();
+    for abort in [false, true] {
+        let mut request = Request::new("PUT", "/");
+        let sender = request.body_channel(None, 100);
+        sender.send("half").unwrap();
+        match abort {
+            true => sender.abort(io::Error::other("no more")),
+            false => drop(sender),
+        }
+        let done = block_on(client.send(Call::new(request, Response::new())));
+        let error = done.outcome.unwrap_err();
+        let ErrorKind::Misuse(Misuse::BodySource(cause)) = error.kind() else {
+            panic!("{error}");
+        };
+        let expected = if abort {
+            "no more"
+        } else {
+            "dropped before its end"
+        };
+        assert!(cause.to_string().contains(expected), "{cause}");
+    }
+}
+
+#[test]
+fn a_call_that_ends_closes_the_channel() {
+    let server = Server::start();
+    let client = default_client(&server);
+    let mut request = Request::new("PUT", "/held");
+    let sender = request.body_channel(None, 10);
+    let sending = client.send(Call::new(request, Response::new()));
+    sender.send("first").unwrap();
+    // Waits for room until the call is gone.
+    let writer = thread::spawn(move || {
+        loop {
+            if sender.send("more than the room") == Err(BodyClosed) {
+                return;
+            }
+        }
+    });
+    let ticket = sending.ticket().unwrap();
+    ticket.cancel();
+    // The request with its body is in the completion.
+    drop(block_on(sending));
+    writer.join().unwrap();
+}
+
+/// A source whose waker is woken by another thread, twice for each piece.
+struct Late(u32);
+
+impl BodySource for Late {
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
+        self.0 -= 1;
+        if self.0 == 0 {
+            return Poll::Ready(Ok(None));
+        }
+        if self.0.is_multiple_of(2) {
+            let waker = context.waker().clone();
+            thread::spawn(move || {
+                waker.wake_by_ref();
+                waker.wake();
+            });
+            return Poll::Pending;
+        }
+        // Pieces without bytes are no end.
+        let piece = if self.0.is_multiple_of(3) {
+            ""
+        } else {
+            "piece "
+        };
+        Poll::Ready(Ok(Some(Bytes::from_static(piece.as_bytes()))))
+    }
+}
+
+#[test]
+fn a_source_wakes_its_call() {
+    let client = echo();
+    let mut request = Request::new("PUT", "/");
+    request.body_source(Late(100), None);
+    let (body, _) = echoed(&client, request);
+    let pieces = (1..100).filter(|number| number % 2 == 1 && number % 3 != 0);
+    assert_eq!(body, "piece ".repeat(pieces.count()).as_bytes());
+}
+
+#[test]
+fn only_empty_pieces_do_not_hold_the_thread() {
+    struct Empty;
+    impl BodySource for Empty {
+        fn poll_piece(&mut self, _: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
+            Poll::Ready(Ok(Some(Bytes::new())))
+        }
+    }
+    let client = echo();
+    let mut request = Request::new("PUT", "/");
+    request.body_source(Empty, None);
+    let endless = client.send(Call::new(request, Response::new()));
+    let mut response = Response::new();
+    let call = client.call(Request::post("/", "x").header("X", "1"), &mut response);
+    call.unwrap();
+    assert_eq!(response.body(), b"x");
+    drop(endless);
+}
+
+/// A source may not pretend that it would block: the call would wait for ever.
+#[test]
+fn a_source_that_fails_with_would_block_fails_the_call() {
+    struct Blocked;
+    impl BodySource for Blocked {
+        fn poll_piece(&mut self, _: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
+            Poll::Ready(Err(io::ErrorKind::WouldBlock.into()))
+        }
+    }
+    let client = echo();
+    let mut request = Request::new("PUT", "/");
+    request.body_source(Blocked, None);
+    let error = client.call(&mut request, &mut Response::new()).unwrap_err();
+    assert!(matches!(
+        error.kind(),
+        ErrorKind::Misuse(Misuse::BodySource(_))
+    ));
+}
+
+/// Without a client of threads, the waker ends the wait of the caller.
+#[test]
+fn a_source_wakes_a_client_that_the_caller_drives() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = Upstream::tcp([listener.local_addr().unwrap()]);
+    thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        while answer(&stream).is_ok() {}
+    });
+    let mut client = HostClient::new(upstream, HostConfig::default()).unwrap();
+    let mut request = Request::new("PUT", "/");
+    request.body_source(Late(20), None);
+    let mut response = Response::new();
+    client.call(&mut request, &mut response).unwrap();
+    assert_eq!(response.body(), "piece ".repeat(7).as_bytes());
+}
+
+#[test]
+fn streams_and_bodies_of_other_crates_are_sent() {
+    let client = echo();
+    let mut request = Request::new("PUT", "/");
+    let items = ["a", "b", "c"].map(|item| Ok::<_, io::Error>(item.as_bytes().to_vec()));
+    request.body_of_stream(futures_lite::stream::iter(items), None);
+    assert_eq!(
+        echoed(&client, request),
+        (b"abc".to_vec(), "chunked".to_owned())
+    );
+
+    let mut request = Request::new("PUT", "/");
+    request.body_of(http_body_util::Full::new(Bytes::from("whole")));
+    assert_eq!(
+        echoed(&client, request),
+        (b"whole".to_vec(), "length".to_owned())
+    );
+
+    let mut trailers = http::HeaderMap::new();
+    trailers.insert("x-sum", http::HeaderValue::from_static("7"));
+    let frames = [
+        http_body::Frame::data(Bytes::from("x")),
+        http_body::Frame::trailers(trailers),
+    ];
+    let frames = futures_lite::stream::iter(frames.map(Ok::<_, io::Error>));
+    let mut request = Request::new("PUT", "/");
+    request.body_of(http_body_util::StreamBody::new(frames));
+    let error = client.call(&mut request, &mut Response::new()).unwrap_err();
+    assert!(
+        format!("{error:?}").contains("trailers of its own"),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn a_body_can_be_sent_on_as_it_comes() {
+    let server = Server::start();
+    let (from, to) = (default_client(&server), echo());
+    block_on(async {
+        let (head, body) = from.send_streaming(call("/bytes/500000")).await;
+        head.outcome.unwrap();
+        let mut request = Request::new("PUT", "/");
+        request.body_of_stream(body.unwrap(), None);
+        let done = to.send(Call::new(request, Response::new())).await;
+        done.outcome.unwrap();
+        assert!(done.response.body() == pattern(0..500_000));
+    });
+}
+
+#[test]
+fn a_body_is_a_stream_a_reader_and_a_body() {
+    let server = Server::start();
+    let client = default_client(&server);
+    let body = async |target: &str| {
+        let (head, body) = client.send_streaming(call(target)).await;
+        head.outcome.unwrap();
+        body.unwrap()
+    };
+    let all = pattern(0..200_000);
+    block_on(async {
+        let mut stream = body("/bytes/200000").await;
+        let mut bytes = Vec::new();
+        while let Some(chunk) = stream.next().await {
+            bytes.extend_from_slice(&chunk.unwrap());
+        }
+        assert!(bytes == all);
+
+        let mut bytes = Vec::new();
+        let mut reader = body("/bytes/200000").await;
+        AsyncReadExt::read_to_end(&mut reader, &mut bytes)
+            .await
+            .unwrap();
+        assert!(bytes == all);
+
+        let mut bytes = Vec::new();
+        let mut reader = body("/bytes/200000").await;
+        tokio::io::AsyncReadExt::read_to_end(&mut reader, &mut bytes)
+            .await
+            .unwrap();
+        assert!(bytes == all);
+
+        let collected = BodyExt::collect(body("/bytes/200000").await).await.unwrap();
+        let trailers = collected.trailers().cloned();
+        assert_eq!(trailers.unwrap()["x-sum"], "7");
+        assert!(collected.to_bytes() == all);
+
+        // A body that fails gives its error once, and then ends.
+        let mut cut = body("/cut").await;
+        let (mut failed, mut bytes) = (0, 0);
+        while let Some(chunk) = cut.next().await {
+            match chunk {
+                Ok(chunk) => bytes += chunk.len(),
+                Err(_) => failed += 1,
+            }
+        }
+        assert_eq!((bytes, failed), (5, 1));
+        assert!(cut.frame().await.is_none());
+    });
+}
