@@ -216,6 +216,10 @@ fn wrong_usage_exits_with_2() {
         );
         assert_eq!(output.stdout, b"");
     }
+    // The message names the URL, without what is secret in it.
+    let output = find(&["http://u:secret@127.0.0.1:99999/"]);
+    let error = "crawler-cli find: http://***@127.0.0.1:99999/: not an absolute URL";
+    assert!(stderr(&output).starts_with(error), "{}", stderr(&output));
     for args in [&[][..], &["fnid"]] {
         assert_eq!(crawler(args).output().expect("runs").status.code(), Some(2));
     }

@@ -42,6 +42,30 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// The trap: files whose size nobody says are left out, and the search looks complete.
+#[test]
+fn files_that_stay_undecided_are_named() {
+    let names: Vec<String> = (0..25).map(|n| format!("f{n:02}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let listing = page(&names);
+    let server = Script::start(move |request| match request {
+        "GET /pub/" => listing.clone(),
+        "HEAD /pub/f24" => file(9000, "Fri, 01 Mar 2024 10:00:00 GMT"),
+        _ => b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec(),
+    });
+    for (words, named, status) in [
+        (&["-type", "f", "-size", "+1k"][..], 24, 1),
+        (&["-name", "f24", "-size", "+1k"], 0, 0),
+        // The directory has no time, as on many servers.
+        (&["-type", "d", "-mtime", "-1"], 0, 0),
+    ] {
+        let output = run(&server, words);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(status), "{words:?}: {said}");
+        assert_eq!(said.matches(": UNDECIDED").count(), named, "{said}");
+    }
+}
+
 #[test]
 fn only_undecided_tests_cause_requests() {
     for (words, asked, found) in [

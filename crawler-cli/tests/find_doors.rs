@@ -214,7 +214,7 @@ fn cookies_of_servers_are_written_to_a_file_and_read_again() {
     let last = heads.last().expect("a request");
     assert!(last.contains("\r\nCookie: c=3\r\n"), "{heads:?}");
     let output = find(&[&start, "-c", "/no/such/file"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(
         stderr(&output).contains("--cookie-jar /no/such/file: "),
         "{}",

@@ -346,6 +346,88 @@ fn all_transfers_together_keep_to_the_limit() {
     }
 }
 
+/// A peer that sends a byte now and then keeps each pause short, and would hold the search for ever.
+#[test]
+fn a_download_that_drips_ends_the_search() {
+    let server = one_file(|_, stream| {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nContent-Length: {}\r\n\r\n",
+            1 << 30
+        );
+        let mut written = stream.write_all(head.as_bytes());
+        while written.is_ok() {
+            thread::sleep(Duration::from_millis(20));
+            written = stream.write_all(b"x");
+        }
+    });
+    let to = directory();
+    let output = download(&server, to.path(), &["--timeout", "0.4", "--retries", "1"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    let why = "x.iso: the answer came too slowly: less than 30 KiB in 0.4 s";
+    assert!(said.contains(why), "{said}");
+    let asked = server.requests();
+    assert_eq!(asked.len(), 3, "{asked:?}");
+    assert!(asked[2].starts_with("GET /x.iso bytes="), "{asked:?}");
+}
+
+/// What is no body does not come in parts, and takes as little time.
+#[test]
+fn a_head_and_chunk_sizes_that_drip_end_the_search() {
+    for (begin, drop) in [
+        ("HTTP/1.1 200 OK\r\nX: ", "x"),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "0"),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;",
+            "x",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX: ",
+            "x",
+        ),
+    ] {
+        let drip = move |stream: &mut TcpStream| {
+            let mut written = stream.write_all(begin.as_bytes());
+            while written.is_ok() {
+                thread::sleep(Duration::from_millis(20));
+                written = stream.write_all(drop.as_bytes());
+            }
+        };
+        let to = directory();
+        let limits = ["--timeout", "0.5", "--retries", "1"];
+        let server = one_file(move |_, stream| drip(stream));
+        let output = download(&server, to.path(), &limits);
+        assert_eq!(output.status.code(), Some(1), "{begin}");
+        assert_eq!(server.requests().len(), 3, "{begin}");
+        // The same for a listing.
+        let server = Files::start(move |_, stream| drip(stream));
+        let output = find(&[&[&*server.url(), "--robots", "off"], &limits[..]].concat());
+        assert_eq!(output.status.code(), Some(1), "{begin}");
+        let asked = server.requests().len();
+        assert!((2..=3).contains(&asked), "{begin}: {asked}");
+    }
+}
+
+/// A download takes as long as it takes, however short the time of one request is.
+#[test]
+fn a_download_may_take_longer_than_a_request() {
+    static PART: [u8; 40 << 10] = [7; 40 << 10];
+    let server = one_file(|_, stream| {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n",
+            5 * PART.len()
+        );
+        let _ = stream.write_all(head.as_bytes());
+        for _ in 0..5 {
+            thread::sleep(Duration::from_millis(600));
+            let _ = stream.write_all(&PART);
+        }
+    });
+    let to = directory();
+    assert_done(&download(&server, to.path(), &["--timeout", "1.5"]));
+    assert_eq!(server.requests(), ["GET /", "GET /x.iso"]);
+}
+
 // ---- complete downloads
 
 /// Files of many sizes in directories. Their names have to be decoded exactly once.

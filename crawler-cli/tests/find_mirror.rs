@@ -448,6 +448,42 @@ fn a_server_that_suddenly_lists_less_empties_no_mirror() {
             response(302, "Location: /\r\n", ""),
             "/, a directory above it",
         ),
+        (
+            "b/",
+            page(&["http://127.0.0.2/b/0", "http://127.0.0.3/b/1"]),
+            "nothing was deleted: 1 URL could not be read",
+        ),
+        (
+            "b/",
+            html("<title>Shop</title><a href='../'>Up</a>"),
+            "not a directory listing: a web page, titled \"Shop\"",
+        ),
+        (
+            "b/",
+            response(200, "Content-Type: text/xml\r\n", "Access denied"),
+            "not a directory listing: its content type is text/xml",
+        ),
+        (
+            "b/",
+            response(
+                200,
+                "Content-Type: text/xml\r\n",
+                "<ListBucketResult><Delimiter>/</Delimiter><IsTruncated>true</IsTruncated></ListBucketResult>",
+            ),
+            "the listing is incomplete",
+        ),
+        (
+            "b/",
+            html(
+                "<html><h1>Index of /b/</h1><hr><pre><a href=\"../\">../</a>\r\n<a href=\"0\">0</a> 0",
+            ),
+            "the listing was cut short: a page of nginx without </html>",
+        ),
+        (
+            "b/",
+            page(&["0#1"]),
+            "links left out, which lead elsewhere: ",
+        ),
         ("b/", response(503, "", ""), "the server answered 503"),
         ("b/", response(404, "", ""), "the server answered 404"),
         ("b/", response(304, "", ""), "the server answered 304"),

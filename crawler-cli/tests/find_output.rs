@@ -3,7 +3,8 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
 use std::process::{Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -146,6 +147,13 @@ fn json_and_csv_have_the_values_of_listings_and_responses() {
     let newer = ["-newermt", "2024-02-29T21:00:00Z"];
     let objects = json_lines(&search(&[&newer[..], &["--json"]].concat()));
     check(&objects, &expected);
+
+    // A directory waits for the time zone that the HEAD of a file before it tells.
+    let all = find(&[&url, "--sort", "-j", "1", "--json"]);
+    let objects = json_lines(&all.stdout);
+    let directory = objects.iter().find(|object| object["name"] == "sub");
+    let directory = directory.expect("a directory");
+    assert_eq!(directory["mtime"], "2024-02-29T21:59:00Z", "{directory}");
 
     let csv = search(&[&newer[..], &["--csv"]].concat());
     let csv = String::from_utf8(csv).expect("UTF-8");
@@ -360,12 +368,26 @@ fn the_summary_has_a_form_for_programs() {
 
     let nowhere = format!("json:{}/no/such", folder.path().display());
     let output = find(&[&server.url("/fine/"), "--summary", &nowhere]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(
         stderr(&output).contains("/no/such: "),
         "{}",
         stderr(&output)
     );
+
+    // The file that has the results already.
+    let results = folder.path().join("results");
+    std::fs::write(&results, "kept\n").expect("written");
+    let out = std::fs::OpenOptions::new().append(true).open(&results);
+    let output = crawler(&["find", &server.url("/"), "--summary", "json:/dev/stdout"])
+        .stdout(out.expect("opened"))
+        .output()
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    let said =
+        "crawler-cli find: --summary json:/dev/stdout: the program's output goes there already\n";
+    assert_eq!(stderr(&output), said);
+    assert_eq!(std::fs::read(&results).expect("kept"), b"kept\n");
 
     let output = find(&[&server.url("/"), "--summary", "none"]);
     assert_eq!(stderr(&output).lines().count(), 1, "only what is unread");
@@ -415,7 +437,7 @@ fn the_page_with_charts_is_written_whatever_the_outcome() {
     let before = server.requests().len();
     let output = find(&[&server.url("/"), "--report", "html", "/no/such/file"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).starts_with("crawler-cli find: /no/such/file: "));
+    assert!(stderr(&output).starts_with("crawler-cli find: --report html /no/such/file: "));
     assert_eq!(server.requests().len(), before);
 }
 
@@ -589,6 +611,34 @@ fn the_live_view_is_redrawn_in_place_and_gone_at_the_end() {
             "{path} in {left:?}"
         );
     }
+}
+
+/// The file of an action may be a terminal, too: the names of a server do not control it. In a plain file they are as they
+/// are.
+#[test]
+fn a_file_of_an_action_that_is_a_terminal_is_not_controlled_by_names() {
+    let server = Script::start(|request| match request {
+        "GET /" => page(&["a%1b[31mb"]),
+        _ => response(404, "", ""),
+    });
+    let url = server.url("/");
+    let (master, terminal) = pseudo_terminal();
+    let name = format!("/proc/self/fd/{}", terminal.as_raw_fd());
+    let name = std::fs::read_link(name).expect("a terminal has a name");
+    let name = name.to_str().expect("an ASCII name");
+    let plain = tempfile::NamedTempFile::new().expect("a file");
+    for file in [name, plain.path().to_str().expect("UTF-8")] {
+        let output = find(&[&url, "-type", "f", "-fprintf", file, "%f\\n"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+    assert_eq!(
+        std::fs::read(plain.path()).expect("written"),
+        b"a\x1b[31mb\n"
+    );
+    let mut line = String::new();
+    let mut master = BufReader::new(master);
+    master.read_line(&mut line).expect("a line");
+    assert_eq!(line, "a\\u{1b}[31mb\r\n");
 }
 
 #[test]

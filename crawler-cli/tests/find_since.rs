@@ -226,6 +226,8 @@ fn what_could_not_be_read_is_not_gone() {
         response(304, "", ""),
         response(200, "Content-Type: text/html\r\n", login),
         cut,
+        // The files are on two other servers.
+        page(&["http://127.0.0.2/a/x", "http://127.0.0.3/a/y"]),
     ] {
         server.tree().instead.insert("a/".to_owned(), bytes);
         // Something else is still found.
@@ -304,6 +306,41 @@ fn a_file_that_could_not_be_downloaded_is_new_again() {
     assert_eq!(record.lines(&server, &download), ["new /a/x"]);
     assert!(Path::new(to).join("a/x").exists());
     assert_eq!(record.lines(&server, &download), NOTHING);
+}
+
+/// The trap: a file whose size nobody says is told once, and never looked at again.
+#[test]
+fn a_file_that_nobody_describes_is_new_again() {
+    let described = Arc::new(AtomicBool::new(false));
+    let is_known = Arc::clone(&described);
+    let server = Script::start(move |request| match request {
+        "GET /pub/" => page(&["x"]),
+        _ if is_known.load(Ordering::Relaxed) => {
+            b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n".to_vec()
+        }
+        _ => b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec(),
+    });
+    let record = Record::new();
+    let (url, path) = (server.url("/pub/"), record.path());
+    let unread = record.folder.path().join("unread");
+    let run = || {
+        let path = path.to_str().expect("UTF-8");
+        let unread = unread.to_str().expect("UTF-8");
+        let words = ["-type", "f", "-size", "+0c", "--robots=off"];
+        let output = find(&[&[&*url, "--since", path, "--unread", unread][..], &words].concat());
+        (output.status.code(), lines(&output.stdout))
+    };
+    for _ in 0..2 {
+        assert_eq!(run(), (Some(1), Vec::new()));
+        let unread = std::fs::read_to_string(&unread).expect("a list");
+        assert!(
+            unread.contains("/pub/x") && unread.contains("UNDECIDED"),
+            "{unread}"
+        );
+    }
+    described.store(true, Ordering::Relaxed);
+    assert_eq!(run(), (Some(0), vec![format!("new {url}x")]));
+    assert_eq!(run(), (Some(0), Vec::new()));
 }
 
 #[test]

@@ -240,7 +240,7 @@ impl<A: Crawls> CrawlRows<A> {
             set(args, CrawlSetting::Timeout(seconds(value)?))
         })
         .short("longest time for one request")
-        .long("The longest time for one request, from its start to the end of the answer. The times of --connect-timeout and --handshake-timeout are part of it.")
+        .long("The longest time for one request, from its start to the end of the answer. The times of --connect-timeout and --handshake-timeout are part of it. The body of a download may take any time, as long as 30 KiB of it arrive in each such time, and something without longer pauses; otherwise it is continued later, as after a lost connection.")
         .default(A::TEXTS.timeout),
         Opt::text(&["--connect-timeout"], &[any("TIME")], |args: &mut A, value| {
             set(args, CrawlSetting::ConnectTimeout(seconds(value)?))

@@ -15,6 +15,7 @@ use super::parse::UsageError;
 use crate::crawl::cookie_file;
 use crate::crawl::identity::{HostPattern, Identities, Identity, IdentityHosts};
 use crate::crawl::netrc;
+use crate::report::check_writable;
 use crate::stdout;
 
 /// What the options say, one entry for each `--for`, and one for what stands before.
@@ -63,6 +64,12 @@ impl Group {
     fn authorize(&mut self, value: &str) -> Result<(), String> {
         let added = self.identity.header("Authorization", value.as_bytes());
         added.map_err(|error| error.to_string())
+    }
+
+    /// Whether no option belongs to the group.
+    fn is_empty(&self) -> bool {
+        let has_pair = self.certificate.is_some() || self.key.is_some();
+        self.identity.is_empty() && self.cookies.is_empty() && !has_pair
     }
 
     fn build(mut self, tls: &TlsConfig) -> Result<(IdentityHosts, Identity), UsageError> {
@@ -125,10 +132,12 @@ impl IdentityOptions {
             identities.add(hosts, identity);
         }
         for group in self.groups {
-            let (hosts, identity) = group.build(tls)?;
-            if !identity.is_empty() {
-                identities.add(hosts, identity);
+            if group.is_empty() {
+                let text = "--for: nothing after it is for its hosts alone, as -H and -u are";
+                return Err(UsageError(text.to_owned()));
             }
+            let (hosts, identity) = group.build(tls)?;
+            identities.add(hosts, identity);
         }
         Ok((identities, self.jar))
     }
@@ -209,6 +218,22 @@ pub(crate) struct CookieFile {
 }
 
 impl CookieFile {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes the file, unless it is there: an error is better now than after a long run.
+    ///
+    /// # Errors
+    /// The file cannot be written. The text names it.
+    pub(crate) fn check(&self) -> Result<(), UsageError> {
+        if self.path.as_os_str() == "-" {
+            return Ok(());
+        }
+        let named = |error| format!("--cookie-jar {}: {error}", self.path.display());
+        check_writable(&self.path).map_err(|error| UsageError(named(error)))
+    }
+
     /// Writes the cookies. `-` is standard output.
     ///
     /// # Errors

@@ -23,6 +23,7 @@ mod parse;
 mod signals;
 pub mod watch;
 
+use crate::watch::log::mask;
 use crate::{stdout, terminal, values};
 use manual::Manual;
 use option::Show;
@@ -105,7 +106,8 @@ fn print(text: &str, failed: u8) -> ExitCode {
 
 /// Reports wrong usage of a command.
 fn wrong_usage(command: &str, error: &UsageError) -> ExitCode {
-    let lines: Vec<_> = error.0.split('\n').map(terminal::neutralise).collect();
+    let error = mask(&error.0);
+    let lines: Vec<_> = error.split('\n').map(terminal::neutralise).collect();
     let message = lines.join("\n");
     terminal::say(format_args!(
         "crawler-cli {command}: {message}\nTry 'crawler-cli {command} --help'."

@@ -19,6 +19,11 @@ pub(crate) trait CommandLine: Sized + 'static {
         None
     }
 
+    /// Notes that an option was typed, by the last of its names in the table.
+    fn note(&mut self, option: &'static str) {
+        let _ = option;
+    }
+
     /// Takes an argument that is no option.
     ///
     /// # Errors
@@ -46,6 +51,8 @@ pub(crate) struct Syntax {
     /// After one dash stand options of one letter, the last perhaps with its value: `-sSo file`, `-XPOST`. Without
     /// this, one dash is as good as two (`-name`), and only a number may follow its letter at once (`-j8`).
     pub(crate) bundles: bool,
+    /// `-` alone is an operand.
+    pub(crate) dash: bool,
     /// `--name=value`
     pub(crate) equals: Equals,
     /// `--no-name` switches `--name` off.
@@ -65,17 +72,20 @@ pub(crate) enum Equals {
 impl Syntax {
     pub(crate) const CURL: Self = Self {
         bundles: true,
+        dash: false,
         equals: Equals::Nothing,
         negation: true,
     };
     pub(crate) const FIND: Self = Self {
         bundles: false,
+        dash: true,
         equals: Equals::Options,
         negation: false,
     };
     /// That of Go's pflag package, which wfind has.
     pub(crate) const PFLAG: Self = Self {
         bundles: true,
+        dash: true,
         equals: Equals::All,
         negation: false,
     };
@@ -183,6 +193,7 @@ impl<A: CommandLine> Parser<'_, A> {
             return Ok(None);
         }
         match word.as_bytes() {
+            b"-" if !A::SYNTAX.dash => Err(unknown::<A>(b"-")),
             [b'-', letters @ ..] if A::SYNTAX.bundles && !letters.starts_with(b"-") => {
                 match letters.is_empty() {
                     true => self.args.operand(word).map(|()| None),
@@ -247,6 +258,9 @@ impl<A: CommandLine> Parser<'_, A> {
 
     fn apply(&mut self, option: &Opt<A>, typed: &str, attached: Option<&[u8]>, on: bool) -> Step {
         let attached = attached.map(OsStr::from_bytes);
+        if let Some(name) = option.row.names.last() {
+            self.args.note(name);
+        }
         match option.set {
             Set::Flag(set) => set(self.args),
             Set::Switch(set) => {
@@ -263,12 +277,13 @@ impl<A: CommandLine> Parser<'_, A> {
             }
             Set::Bytes(set) => {
                 let value = self.value(typed, attached)?;
-                let typed = format!("{typed} {}", value.to_string_lossy());
+                let typed = with_value(option, typed, &value.to_string_lossy());
                 set(self.args, value).map_err(|why| wrong(&typed, &why))?;
             }
             Set::Text(set) => {
                 let value = text(self.value(typed, attached)?)?;
-                set(self.args, &value).map_err(|why| wrong(&format!("{typed} {value}"), &why))?;
+                set(self.args, &value)
+                    .map_err(|why| wrong(&with_value(option, typed, &value), &why))?;
             }
             Set::Texts(set) => {
                 let value = text(self.value(typed, attached)?)?;
@@ -314,6 +329,30 @@ fn unknown<A: CommandLine>(word: &[u8]) -> UsageError {
     let about = A::about_unknown(&word).unwrap_or_else(|| "is unknown".to_owned());
     UsageError(format!("option {word}: {about}"))
 }
+
+/// An option with its value, which is left out if it may be a credential.
+fn with_value<A: CommandLine>(option: &Opt<A>, typed: &str, value: &str) -> String {
+    let is = |name: &[u8]| option.is_named(name);
+    let is_secret = match value.as_bytes() {
+        [b'@', ..] => false,
+        value if is(b"--cookie") => value.contains(&b'='),
+        _ => SECRET.iter().any(|name| is(name)),
+    };
+    match is_secret {
+        true => typed.to_owned(),
+        false => format!("{typed} {value}"),
+    }
+}
+
+/// Options whose values hold credentials, or may.
+const SECRET: [&[u8]; 6] = [
+    b"--user",
+    b"--header",
+    b"--proxy-user",
+    b"--proxy-header",
+    b"--oauth2-bearer",
+    b"--pass",
+];
 
 fn wrong(typed: &str, why: &str) -> UsageError {
     UsageError(format!("{typed}: {why}"))

@@ -32,6 +32,8 @@ pub struct Scheduler<W: HostWork, N: Net = OsNet> {
     streams: Streams,
     permits: Permits,
     limits: Limits,
+    /// When the bodies were looked at of which nothing comes.
+    looked_at: Instant,
 }
 
 /// Limits on the calls in the client.
@@ -64,11 +66,13 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
         for host in hosts.ids() {
             agenda.wake(host);
         }
+        let calls = Calls::new(client);
         Self {
+            looked_at: calls.now(),
             hosts,
             groups: AddressGroups::new(limits.host, policy),
             agenda,
-            calls: Calls::new(client),
+            calls,
             streams: Streams::new(),
             permits: Permits::new(transfer.ceilings.clone()),
             limits,
@@ -350,11 +354,28 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
 
     /// Reads from the readable bodies, at most a few buffers from each. Hosts whose bodies ended send what they may.
     pub fn read_bodies(&mut self, shared: &mut W::Shared<'_>) {
+        self.end_quiet(shared);
         for _ in 0..self.streams.poll(&mut self.calls) {
             let Some(call) = self.streams.next() else {
                 return;
             };
             if let Some(host) = self.read_body(call, shared) {
+                self.submit_near(host, shared);
+            }
+        }
+    }
+
+    /// Ends the bodies that are not wanted any more, because nothing of them comes.
+    fn end_quiet(&mut self, shared: &mut W::Shared<'_>) {
+        let now = self.calls.now();
+        if now.saturating_duration_since(self.looked_at) < LOOKS {
+            return;
+        }
+        self.looked_at = now;
+        for (call, host, id) in self.streams.wanted() {
+            if self.hosts.work(host).handle_quiet(now, id, shared) == Body::Unwanted {
+                self.calls.cancel(call);
+                self.end_body(call, now, shared);
                 self.submit_near(host, shared);
             }
         }
@@ -366,9 +387,8 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
             let (stream, received, progress) = self.streams.read(call, &mut self.calls)?;
             let (now, host, id) = (self.calls.now(), stream.host, stream.id);
             let Host { work, stats, .. } = self.hosts.host(host);
-            let index = *stats;
             if received > 0 {
-                W::stats(shared).handle_bytes(now, index, received);
+                W::stats(shared).handle_bytes(now, *stats, received);
             }
             let is_wanted = stream.wanted == Body::Wanted;
             match progress {
@@ -384,17 +404,28 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
                 }
                 Progress::End | Progress::Failed(_) => {}
             }
-            let stream = self.streams.remove(call)?;
-            let (stats, rest) = (W::stats(shared), stream.rest());
-            match stream.failure {
-                Some(class) => stats.handle_failure(now, index, class, &rest),
-                None => stats.handle_answer(now, index, stream.status, &rest),
-            }
-            self.handle_over(host, id, now);
-            return Some(host);
+            return self.end_body(call, now, shared);
         }
         self.streams.put_back(call);
         None
+    }
+
+    /// Counts a body that has ended. Returns its host.
+    fn end_body(
+        &mut self,
+        call: CallId,
+        now: Instant,
+        shared: &mut W::Shared<'_>,
+    ) -> Option<HostId> {
+        let stream = self.streams.remove(call)?;
+        let index = self.hosts.host(stream.host).stats;
+        let (stats, rest) = (W::stats(shared), stream.rest());
+        match stream.failure {
+            Some(class) => stats.handle_failure(now, index, class, &rest),
+            None => stats.handle_answer(now, index, stream.status, &rest),
+        }
+        self.handle_over(stream.host, stream.id, now);
+        Some(stream.host)
     }
 
     fn handle_over(&mut self, host: HostId, id: RequestId, now: Instant) {
@@ -419,6 +450,9 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
         }
     }
 }
+
+/// The time between two looks at the bodies of which nothing comes.
+const LOOKS: Duration = Duration::from_millis(200);
 
 /// The tag of a call: host and request in one number. Neither overflows in practice.
 fn tag(host: HostId, id: RequestId) -> u64 {

@@ -100,6 +100,12 @@ impl Streams {
         self.readable.push_back(call);
     }
 
+    /// The bodies that are wanted.
+    pub(super) fn wanted(&self) -> Vec<(CallId, HostId, RequestId)> {
+        let wanted = self.all.iter().filter(|(_, it)| it.wanted == Body::Wanted);
+        wanted.map(|(call, it)| (*call, it.host, it.id)).collect()
+    }
+
     /// Asks the client for readable bodies. Returns their number.
     pub(super) fn poll<N: Net>(&mut self, calls: &mut Calls<N>) -> usize {
         while let Some(call) = calls.readable_body() {

@@ -75,6 +75,17 @@ pub trait HostWork {
         shared: &mut Self::Shared<'_>,
     ) -> Body;
 
+    /// Asked now and then about each body that is wanted, because a peer can send what is no body for a long time.
+    /// Returns whether the rest is still wanted. If not, the request has failed, and the connection is closed.
+    fn handle_quiet(
+        &mut self,
+        _now: Instant,
+        _id: RequestId,
+        _shared: &mut Self::Shared<'_>,
+    ) -> Body {
+        Body::Wanted
+    }
+
     /// A wanted body has ended.
     fn handle_end(&mut self, now: Instant, id: RequestId, shared: &mut Self::Shared<'_>);
 

@@ -52,8 +52,8 @@ pub enum Cause {
     TooManyLinks(usize),
     /// The page is too large to be read at once, and cannot be read while it arrives.
     Stream(StreamError),
-    /// The answer takes longer than this, even for its size.
-    Slow(Duration),
+    /// Of the answer, fewer bytes came within this time.
+    Slow { least: u64, limit: Duration },
     /// The URLs in the page have more than this number of bytes together.
     TooLongLinks(usize),
     /// Entries of the page were left out because their URLs are longer than the limit in bytes.
@@ -84,6 +84,8 @@ pub enum Cause {
     LeftOut(LeftOut),
     /// Objects of a bucket that are not below the prefix that was asked for.
     Outside(LeftOut),
+    /// The listing says that it goes on, and no further page has more.
+    NoProgress,
     /// More further pages of directories on one host than this.
     TooManyPages(usize),
     /// Links lead to more pages of one host than this.
@@ -102,6 +104,8 @@ pub enum Cause {
     SitemapElsewhere(String),
     /// This many locations of the sitemap are not usable URLs.
     BadLocations(usize),
+    /// Neither the listing nor the server says the size or the time that the expression needs.
+    Undecided,
     /// None of the locations in the sitemap belongs to the search.
     NothingBelow,
     /// Links lead to more hosts than this.
@@ -159,7 +163,7 @@ impl Cause {
             Self::Status(status)
             | Self::LongWait { status, .. }
             | Self::OnlyRefusals { status, .. } => Class::Status(*status),
-            Self::CutShort(_) | Self::Slow(_) => Class::CutShort,
+            Self::CutShort(_) | Self::Slow { .. } | Self::NoProgress => Class::CutShort,
             Self::NotHtml(_) | Self::WebPage(_) | Self::Encoded(_) | Self::Sitemap(_) => {
                 Class::NotListing
             }
@@ -189,7 +193,7 @@ impl Cause {
             | Self::TooManyDirectories(_) => Class::Limit,
             Self::Robots | Self::RobotsUnread(_) => Class::Robots,
             Self::Download(_) => Class::Download,
-            Self::Scheme(_) => Class::Other,
+            Self::Scheme(_) | Self::Undecided => Class::Other,
         }
     }
 }
@@ -241,11 +245,15 @@ impl fmt::Display for Cause {
                 )
             }
             Self::WebPage(page) => write!(f, "not a directory listing: {page}"),
+            Self::NoProgress => f.write_str(
+                "the listing is incomplete: it says that it goes on, and no further page has more",
+            ),
             Self::Encoded(coding) => write!(f, "content coding {coding} was not requested"),
             Self::Stream(error) => write!(f, "a listing that is read while it arrives: {error}"),
-            Self::Slow(limit) => write!(
+            Self::Slow { least, limit } => write!(
                 f,
-                "the answer came too slowly: less than 1 MiB in {} s",
+                "the answer came too slowly: less than {} KiB in {} s",
+                least >> 10,
                 limit.as_secs_f64()
             ),
             Self::TooManyLinks(limit) => write!(f, "the page has more than {limit} links"),
@@ -316,6 +324,9 @@ impl fmt::Display for Cause {
             Self::BadLocations(count) => {
                 write!(f, "{count} locations left out: they are not usable URLs")
             }
+            Self::Undecided => f.write_str(
+                "UNDECIDED: neither its listing nor the server says its size or its time exactly enough",
+            ),
             Self::NothingBelow => f.write_str("none of its locations is part of the search"),
             Self::TooManyHosts(limit) => write!(f, "not read: links to more than {limit} hosts"),
             Self::Download(fault) => fault.fmt(f),

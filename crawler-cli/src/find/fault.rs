@@ -42,6 +42,8 @@ pub enum Fault {
     Outside(String, Outside),
     /// A redirect from `https` to this URL with another scheme.
     Unsafe(String),
+    /// A redirect to this URL, which is an HTML page, and not of the size that the listing gives: a login form, for example.
+    Page(String),
 }
 
 impl fmt::Display for Fault {
@@ -91,6 +93,10 @@ impl fmt::Display for Fault {
             }
             Self::Outside(url, why) => write!(f, "redirects to {url}, which is {why}"),
             Self::Unsafe(url) => write!(f, "redirects from https to {url}"),
+            Self::Page(url) => write!(
+                f,
+                "redirects to {url}, an HTML page that no size in the listing speaks for"
+            ),
         }
     }
 }

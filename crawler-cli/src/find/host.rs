@@ -32,7 +32,7 @@ pub(super) struct Host {
     proxy: Option<String>,
     /// The largest number of requests in flight.
     connections: usize,
-    /// Listings that are read while they arrive: when each began, and how many bytes have come.
+    /// Listings that are read while they arrive, and downloads: since when bytes are counted, and how many have come.
     arriving: HashMap<RequestId, (Instant, u64)>,
     /// Whether a page is tried before a file. Alternates, so that pages and files share a rate limit equally.
     pages_first: bool,
@@ -224,6 +224,8 @@ impl Host {
         let submission = Submission {
             id: RequestId(get.id.0 | DOWNLOAD),
             timeouts: (!is_listing).then(|| Timeouts {
+                // Until the head; see `slowness` for the body.
+                total: patience,
                 write: patience,
                 first_byte: patience,
                 between_bytes: patience,
@@ -243,12 +245,52 @@ impl Host {
         !self.is_leaving && !self.downloads.is_full() && self.crawl.can_go_on()
     }
 
-    /// Whether a listing that arrives takes too long.
-    fn is_slow(&mut self, now: Instant, id: RequestId, bytes: usize, shared: &Shared<'_>) -> bool {
+    /// Why a body that arrives takes too long, if it does. For a listing, the whole body counts. A download may take any
+    /// time, but each part of it has to come in time.
+    fn slowness(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        bytes: usize,
+        shared: &Shared<'_>,
+    ) -> Option<Cause> {
         let (began, received) = self.arriving.entry(id).or_insert((now, 0));
         *received += bytes as u64;
-        let allowed = time_for(*received, shared.timeout, shared.bytes_in);
-        now.saturating_duration_since(*began) > allowed
+        let took = now.saturating_duration_since(*began);
+        let files = shared.files.as_ref().filter(|_| id.0 & DOWNLOAD != 0);
+        let (limit, least) = match files {
+            Some(files) => (files.patience, LEAST_PART),
+            None => (shared.timeout, LEAST_OF_LISTING),
+        };
+        let is_slow = took > time_for(*received, limit, least, shared.bytes_in);
+        if files.is_some() && *received >= least {
+            (*began, *received) = (now, 0);
+        }
+        is_slow.then_some(Cause::Slow { least, limit })
+    }
+
+    /// Ends a request whose body takes too long.
+    fn end_slow(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        cause: Cause,
+        shared: &mut Shared<'_>,
+    ) -> Body {
+        self.arriving.remove(&id);
+        let scope = FailureScope::Request;
+        let failure = Failure { cause, scope };
+        if id.0 & DOWNLOAD == 0 {
+            let visitor = &mut shared.run.visitor(None);
+            self.crawl
+                .handle_failure(now, FetchId(id.0), failure, visitor);
+            return Body::Unwanted;
+        }
+        self.download(shared, |downloads, politeness, _, run| {
+            let visitor = &mut run.visitor(None);
+            downloads.handle_failure(now, download_id(id), failure, politeness, visitor);
+        });
+        Body::Unwanted
     }
 
     /// Runs `act` on the downloads, and counts the files that ended.
@@ -382,28 +424,36 @@ impl HostWork for Host {
         bytes: &[u8],
         shared: &mut Shared<'_>,
     ) -> Body {
-        if id.0 & DOWNLOAD == 0 {
-            let limit = shared.timeout;
-            let is_slow = self.is_slow(now, id, bytes.len(), shared);
-            let (id, visitor) = (FetchId(id.0), &mut shared.run.visitor(None));
-            if is_slow {
-                let (cause, scope) = (Cause::Slow(limit), FailureScope::Request);
-                self.arriving.remove(&RequestId(id.0));
-                self.crawl
-                    .handle_failure(now, id, Failure { cause, scope }, visitor);
-                return Body::Unwanted;
+        let slowness = self.slowness(now, id, bytes.len(), shared);
+        let body = if id.0 & DOWNLOAD != 0 {
+            // The bytes of a slow part are kept all the same.
+            let body = self.download(shared, |downloads, politeness, store, run| {
+                let visitor = &mut run.visitor(None);
+                downloads.handle_data(download_id(id), bytes, politeness, store, visitor)
+            });
+            body.unwrap_or(Body::Unwanted)
+        } else if slowness.is_none() {
+            let visitor = &mut shared.run.visitor(None);
+            let is_wanted = self.crawl.handle_data(now, FetchId(id.0), bytes, visitor);
+            wanted(is_wanted)
+        } else {
+            Body::Wanted
+        };
+        match slowness {
+            Some(cause) if body == Body::Wanted => self.end_slow(now, id, cause, shared),
+            _ if body == Body::Unwanted => {
+                self.arriving.remove(&id);
+                body
             }
-            let is_wanted = self.crawl.handle_data(now, id, bytes, visitor);
-            if !is_wanted {
-                self.arriving.remove(&RequestId(id.0));
-            }
-            return wanted(is_wanted);
+            _ => body,
         }
-        let wanted = self.download(shared, |downloads, politeness, store, run| {
-            let visitor = &mut run.visitor(None);
-            downloads.handle_data(download_id(id), bytes, politeness, store, visitor)
-        });
-        wanted.unwrap_or(Body::Unwanted)
+    }
+
+    fn handle_quiet(&mut self, now: Instant, id: RequestId, shared: &mut Shared<'_>) -> Body {
+        match self.slowness(now, id, 0, shared) {
+            Some(cause) => self.end_slow(now, id, cause, shared),
+            None => Body::Wanted,
+        }
     }
 
     fn handle_end(&mut self, now: Instant, id: RequestId, shared: &mut Shared<'_>) {
@@ -452,11 +502,11 @@ fn write_head(request: &mut Request, kind: FetchKind) {
     });
 }
 
-/// The longest time for so many bytes of a listing: the limit, and one more limit for each MiB. Where the rate is limited,
+/// The longest time for so many bytes: the limit, and one more limit for each `least` bytes. Where the rate is limited,
 /// also the time that the bytes take beside as many downloads as there can be.
-fn time_for(received: u64, limit: Duration, rate: Option<Rate>) -> Duration {
+fn time_for(received: u64, limit: Duration, least: u64, rate: Option<Rate>) -> Duration {
     let times = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-    let own = limit.saturating_mul(times((received >> 20) + 1));
+    let own = limit.saturating_mul(times(received / least + 1));
     let held = rate.map_or(Duration::ZERO, |rate| {
         let shares = MOST_FILES as u64 + 1;
         let periods = received.saturating_mul(shares) / rate.count;
@@ -475,6 +525,13 @@ fn wanted(is_wanted: bool) -> Body {
 fn download_id(id: RequestId) -> FetchId {
     FetchId(id.0 & !DOWNLOAD)
 }
+
+/// A listing that is read while it arrives needs so many bytes in the time of one request.
+const LEAST_OF_LISTING: u64 = 1 << 20;
+
+/// A download needs so many bytes in the time of one request: 1 KiB a second, if the time is the default one. Otherwise a
+/// server that sends a byte from time to time could hold a search for ever.
+const LEAST_PART: u64 = 30 << 10;
 
 /// Distinguishes the requests of downloads from those of the crawl.
 const DOWNLOAD: u64 = 1 << 39;
@@ -500,6 +557,7 @@ mod tests {
     fn the_time_for_a_listing_grows_with_its_bytes_and_with_a_limit_of_the_rate() {
         let limit = Duration::from_secs(30);
         let rate = NonZeroU64::new(10_000).map(Rate::per_second);
+        let time_for = |received, limit, rate| time_for(received, limit, LEAST_OF_LISTING, rate);
         assert_eq!(time_for(5, limit, None), limit);
         assert_eq!(time_for(3 << 20, limit, None), limit * 4);
         assert_eq!(time_for(5, limit, rate), limit);

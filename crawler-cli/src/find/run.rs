@@ -156,7 +156,12 @@ impl<'r> Run<'r> {
                 state.stage_quit();
             }
         }
-        evaluation.verdict
+        // A file that could not be asked about is unread by this. A directory has no size, and often no time.
+        let was_asked = found.kind == Kind::File && found.status.is_some();
+        match evaluation.verdict {
+            Verdict::Go if evaluation.undecided && was_asked => Verdict::Undecided,
+            verdict => verdict,
+        }
     }
 
     fn sight(&mut self, sighting: Sighting, url: &str) {

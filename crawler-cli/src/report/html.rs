@@ -3,14 +3,13 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use maud::{Markup, html};
 
 use super::charts::{self, BARS};
-use super::describe;
 use super::page::{self, chart, hosts_table, link, rows_table, section};
 use super::sizes::Sizes;
 use super::statistics::{
@@ -18,6 +17,7 @@ use super::statistics::{
     thousands,
 };
 use super::treemap::treemap;
+use super::{check_writable, describe};
 use crate::crawl::stats::HostStats;
 use crate::find::download::DownloadCounts;
 use crate::find::{Ending, Follow, Found, Summary, Unread};
@@ -39,7 +39,7 @@ pub(super) struct Page {
 impl Page {
     /// A page for this file. The file is created now, so that an error is reported at the start of the search.
     pub(super) fn new(path: PathBuf) -> io::Result<Self> {
-        OpenOptions::new().create(true).append(true).open(&path)?;
+        check_writable(&path)?;
         Ok(Self {
             path,
             sizes: Sizes::new(MOST_APART),

@@ -3,6 +3,7 @@
 //! Of a search, standard output has the results; standard error has unread URLs, a live view (on a terminal) and a
 //! summary. The files of this folder format; [`Report`] decides what is written when.
 
+use std::fs::OpenOptions;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -152,8 +153,12 @@ impl Report {
     pub(crate) fn new(options: Options, state: Option<&State>) -> Result<Self, String> {
         let page = options.html_report.clone().map(|path| {
             let name = shown(&path);
-            Page::new(path).map_err(|error| format!("{name}: {error}"))
+            Page::new(path).map_err(|error| format!("--report html {name}: {error}"))
         });
+        if let SummaryFormat::JsonFile(path) = &options.summary {
+            let named = |error| format!("--summary json:{}: {error}", shown(path));
+            check_writable(path).map_err(named)?;
+        }
         let unread = options.unread.as_deref().map(UnreadFile::new);
         let live = Live::new(options.progress);
         let resumed = state.is_some_and(State::is_resumed);
@@ -500,6 +505,26 @@ fn named(written: io::Result<()>, path: &Path) -> io::Result<()> {
     written.inspect_err(|error| {
         terminal::say(format_args!("crawler-cli find: {}: {error}", shown(path)))
     })
+}
+
+/// Makes a file for what is known at the end, unless the file is there: an error is better now than after a long run. A
+/// pipe is not opened: that would wait for its reader.
+///
+/// # Errors
+/// The file cannot be written, or is the one that standard output or standard error writes to: it would be written over.
+pub(crate) fn check_writable(path: &Path) -> io::Result<()> {
+    let is_special = |path: &Path| path.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir());
+    if is_special(path) {
+        return Ok(());
+    }
+    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    let own = fs::fstat(&file)?;
+    let outputs = [fs::fstat(io::stdout()), fs::fstat(io::stderr())];
+    let is_same = |other: &fs::Stat| (other.st_dev, other.st_ino) == (own.st_dev, own.st_ino);
+    match outputs.iter().flatten().any(is_same) {
+        true => Err(io::Error::other("the program's output goes there already")),
+        false => Ok(()),
+    }
 }
 
 fn shown(path: &Path) -> String {

@@ -23,7 +23,8 @@ impl UnreadFile {
     /// # Errors
     /// The file cannot be made. The message names it.
     pub(super) fn new(path: &Path) -> Result<Self, String> {
-        let file = File::create(path).map_err(|error| format!("{}: {error}", shown(path)))?;
+        let file =
+            File::create(path).map_err(|error| format!("--unread {}: {error}", shown(path)))?;
         Ok(Self {
             path: path.to_owned(),
             out: BufWriter::new(file),

@@ -143,7 +143,10 @@ impl Cluster {
 
     /// Stops the server: its connections end.
     pub(crate) fn stop(&self) {
+        let first = self.first_process();
         assert!(self.pg_ctl(&["-w", "-m", "fast", "stop"]), "{}", self.log());
+        // `pg_ctl` waits for the end of the file that names the process, which ends a moment later.
+        wait_for_end(&[first]);
     }
 
     pub(crate) fn restart(&self) {
@@ -158,11 +161,7 @@ impl Cluster {
         for process in &processes {
             signal(*process, Signal::KILL);
         }
-        let began = Instant::now();
-        while processes.iter().any(|process| runs(*process)) {
-            assert!(began.elapsed() < PATIENCE, "{processes:?} do not end");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_for_end(&processes);
         // The next server could take a process that is dead, but not yet collected, for one that runs.
         for name in [
             "data/postmaster.pid".to_owned(),
@@ -295,6 +294,14 @@ fn pid(text: Option<&str>) -> Pid {
 /// A process that has ended meanwhile needs no signal.
 fn signal(process: Pid, signal: Signal) {
     let _ = rustix::process::kill_process(process, signal);
+}
+
+fn wait_for_end(processes: &[Pid]) {
+    let began = Instant::now();
+    while processes.iter().any(|process| runs(*process)) {
+        assert!(began.elapsed() < PATIENCE, "{processes:?} do not end");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Whether a process has not ended.

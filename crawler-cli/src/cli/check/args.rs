@@ -72,6 +72,7 @@ pub(super) fn read(
     let settings = crawl.settings(true, var)?;
     args.checker(|checker| settings.into_iter().fold(checker, with));
     let check = args.finish()?;
+    cookies.as_ref().map_or(Ok(()), CookieFile::check)?;
     Ok(Request::Check(Box::new(Check { cookies, ..check })))
 }
 

@@ -1,7 +1,7 @@
 //! The arguments of `crawler-cli find`, from the command line to a [`Find`].
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::cli::parse::{CommandLine, Syntax, UsageError, parse, text};
 use crate::crawl::cookie_file;
 use crate::find::expr::{Expression, Parser};
 use crate::find::{Find, Follow, MostDeleted, Sharing};
-use crate::report::{Format, Options, Progress};
+use crate::report::{Format, Options, Progress, SummaryFormat};
 use crate::store::Place;
 
 /// What was typed.
@@ -26,6 +26,8 @@ pub(crate) struct Args {
     /// The words of the expression.
     expression: Parser,
     crawl: CrawlOptions,
+    /// The options that were typed.
+    typed: HashSet<&'static str>,
     starts: Vec<String>,
     pub(super) sitemaps: usize,
     has_secure_sitemap: bool,
@@ -96,6 +98,10 @@ pub(super) fn read(
     if args.state.is_some() {
         check_state(&args.output, &expression)?;
     }
+    args.check_needs()?;
+    args.check_format(&expression)?;
+    args.check_files(&expression, cookies.as_ref())?;
+    cookies.as_ref().map_or(Ok(()), CookieFile::check)?;
     args.check_since()?;
     args.open_folder()?;
     let state = kept(args.state.take(), args.lease, &args.output)?;
@@ -171,6 +177,7 @@ pub fn read_for_job(find: Find, words: &[String]) -> Result<Find, String> {
         let text = "the arguments of a find job are its expression and how it crawls, without starts, output or --state";
         return Err(text.to_owned());
     }
+    args.check_needs().map_err(|error| error.0)?;
     args.open_folder().map_err(|error| error.0)?;
     let crawl = std::mem::take(&mut args.crawl);
     let settings = crawl.settings_on_network().map_err(|error| error.0)?;
@@ -227,10 +234,6 @@ fn kept(
     lease: Option<Duration>,
     output: &Options,
 ) -> Result<Option<Kept>, UsageError> {
-    let only = |option: &str| {
-        let text = format!("{option}: only for a search that is shared: --state postgres://...");
-        Err(UsageError(text))
-    };
     match place {
         Some(Place::Server(_)) if output.text_report || output.html_report.is_some() => {
             let text = "--report: one process of a search that is shared knows only its own requests; --summary json has the numbers of all";
@@ -241,8 +244,6 @@ fn kept(
             let lease = lease.unwrap_or(sharing.lease);
             Ok(Some(Kept::Shared(Box::new(Sharing { lease, ..sharing }))))
         }
-        _ if output.whole => only("--results"),
-        _ if lease.is_some() => only("--lease"),
         Some(Place::File(path)) => Ok(Some(Kept::File(path))),
         None => Ok(None),
     }
@@ -255,6 +256,7 @@ impl Args {
             output: Options::default(),
             expression: Parser::new(SystemTime::now()),
             crawl: CrawlOptions::default(),
+            typed: HashSet::new(),
             starts: Vec::new(),
             sitemaps: 0,
             has_secure_sitemap: false,
@@ -320,6 +322,54 @@ impl Args {
         Ok(())
     }
 
+    /// Each file is for one purpose, or one would destroy what the other has written. Actions share their files.
+    fn check_files(
+        &self,
+        expression: &Expression,
+        cookies: Option<&CookieFile>,
+    ) -> Result<(), UsageError> {
+        let state = match &self.state {
+            Some(Place::File(path)) => Some(path.as_path()),
+            _ => None,
+        };
+        let summary = match &self.output.summary {
+            SummaryFormat::JsonFile(path) => Some(path.as_path()),
+            _ => None,
+        };
+        let one = [
+            ("--state", state),
+            ("--since", self.since.as_deref()),
+            ("--unread", self.output.unread.as_deref()),
+            ("--summary json:FILE", summary),
+            ("--report html", self.output.html_report.as_deref()),
+            ("--cookie-jar", cookies.map(CookieFile::path)),
+        ];
+        let one = one
+            .into_iter()
+            .filter_map(|(name, path)| Some((name, path?)));
+        let actions = expression.files().iter().map(|path| ("an action", &**path));
+        let mut known: HashMap<PathBuf, &str> = HashMap::new();
+        for (name, path) in one.chain(actions) {
+            if path.as_os_str() == "-" || path.starts_with("/dev") {
+                continue;
+            }
+            let place = fs::canonicalize(path).or_else(|_| std::path::absolute(path));
+            let first = known.insert(place.unwrap_or_else(|_| path.to_owned()), name);
+            if let Some(first) = first.filter(|first| *first != name) {
+                let path = path.display();
+                return Err(UsageError(format!(
+                    "{path}: one file for {first} and {name}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an option was typed. The name is the last one in its row of the table.
+    pub(super) fn is_typed(&self, option: &str) -> bool {
+        self.typed.contains(option)
+    }
+
     /// Whether a start uses TLS. Redirects and links may, too, but that is not known now.
     fn is_secure(&self) -> bool {
         let is_secure = |url: &String| url.to_ascii_lowercase().starts_with("https:");
@@ -344,6 +394,10 @@ impl Args {
 impl CommandLine for Args {
     const SYNTAX: Syntax = Syntax::FIND;
     const TABLE: &'static [Section<Self>] = options::TABLE;
+
+    fn note(&mut self, option: &'static str) {
+        self.typed.insert(option);
+    }
 
     fn operand(&mut self, operand: OsString) -> Result<(), UsageError> {
         self.start(&text(operand)?)
@@ -511,6 +565,82 @@ mod tests {
                 "--tree and -0: only one output format at a time",
             ),
             (
+                &["http://h/", "--unread", "x", "--report", "html", "./x"],
+                "./x: one file for --unread and --report html",
+            ),
+            (
+                &["http://h/", "--state", "x", "--unread", "x"],
+                "x: one file for --state and --unread",
+            ),
+            (
+                &["http://h/", "--since", "x", "--summary", "json:x"],
+                "x: one file for --since and --summary json:FILE",
+            ),
+            (
+                &["http://h/", "--unread", "x", "-fprint", "x"],
+                "x: one file for --unread and an action",
+            ),
+            (
+                &["http://h/", "--overwrite"],
+                "--overwrite: only with --download DIR or --mirror DIR",
+            ),
+            (
+                &["http://h/", "--strict-sizes"],
+                "--strict-sizes: only with --download DIR or --mirror DIR",
+            ),
+            (
+                &["http://h/", "--max-pages", "5"],
+                "--max-pages: only with --links page",
+            ),
+            (
+                &["http://h/", "--max-link-depth=5"],
+                "--max-link-depth: only with --links page",
+            ),
+            (
+                &["http://h/", "--nofollow", "off"],
+                "--nofollow: only with --links page",
+            ),
+            (
+                &["http://h/", "--links", "page", "--dav"],
+                "--dav: only with --links listing",
+            ),
+            (
+                &["http://h/", "--download", "x", "--download", "y"],
+                "--download y: the folder is x already",
+            ),
+            (
+                &["http://h/", "--download", "x", "--mirror", "x"],
+                "--mirror x: not together with --download: give one of them",
+            ),
+            (
+                &["http://h/", "--json", "-printf", "%p"],
+                "--json: only for what -print prints; the actions of the expression do something else",
+            ),
+            (
+                &["http://h/", "--csv", "-exec", "ls", ";"],
+                "--csv: only for what -print prints; the actions of the expression do something else",
+            ),
+            (
+                &["http://h/", "--domains", ","],
+                "--domains ,: no name of a host",
+            ),
+            (
+                &["http://h/", "-H", "A: b", "--for", "h"],
+                "--for: nothing after it is for its hosts alone, as -H and -u are",
+            ),
+            (
+                &["http://h/", "--since", "postgres://h/db"],
+                "--since postgres://h/db: needs a file",
+            ),
+            (
+                &["http://h/", "-u", "secret"],
+                "-u: no colon between user and password",
+            ),
+            (
+                &["http://h/", "-H", "Authorization secret"],
+                "-H: a header needs a colon after its name",
+            ),
+            (
                 &["http://h/", "--rate", "1/d"],
                 "--rate 1/d: not a rate such as 20, 0.5 or 30/m",
             ),
@@ -590,6 +720,15 @@ mod tests {
             &["127.0.0.1:80/x", "--rate", "0.25", "--json", "--json"],
             &["localhost:80", "--rate", "30/m"],
             &["[::1]:80", "--rate", "0"],
+            &["http://h/", "--json", "-fprint", "/dev/stderr", "-print"],
+            &[
+                "http://h/",
+                "--max-pages",
+                "5",
+                "--nofollow=on",
+                "--links",
+                "page",
+            ],
             &["http://h/?dir=x", "--links", "page"],
         ] {
             assert!(matches!(outcome(args), Ok(Request::Search(_))), "{args:?}");

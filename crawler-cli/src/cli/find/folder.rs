@@ -34,11 +34,16 @@ impl Folder {
             Some((other, _)) if *other != option => {
                 Err(format!("not together with {other}: give one of them"))
             }
-            _ => {
+            Some((_, first)) => Err(format!("the folder is {} already", first.display())),
+            None => {
                 self.path = Some((option, path.into()));
                 Ok(())
             }
         }
+    }
+
+    pub(super) fn is_given(&self) -> bool {
+        self.path.is_some()
     }
 
     pub(super) fn is_mirror(&self) -> bool {
@@ -54,7 +59,7 @@ impl Folder {
             && self.limit_rate.is_none()
     }
 
-    /// The options that are about more than a plain download, or need one.
+    /// An option that is about more than a plain download.
     fn given(&self) -> Option<&'static str> {
         let given = [
             (self.is_dry, "--dry-run"),
@@ -105,21 +110,10 @@ impl Args {
         let wrong = |text: String| Err(UsageError(text));
         let is_mirror = folder.is_mirror();
         let given = folder.given();
-        if let (Some(option), None) = (given, &folder.path) {
-            return wrong(format!(
-                "{option}: only with --download DIR or --mirror DIR"
-            ));
-        }
         if let (Some(option), true) = (given, self.state.is_some()) {
             return wrong(format!(
                 "{option}: not together with --state: a run that was interrupted is completed by the same command without it"
             ));
-        }
-        if folder.most_deleted.is_some() && !is_mirror {
-            return wrong("--max-delete: only with --mirror DIR".to_owned());
-        }
-        if folder.limit_rate.is_some() && folder.path.is_none() {
-            return wrong("--limit-rate: only with --download DIR or --mirror DIR".to_owned());
         }
         if folder.is_dry && matches!(self.output.format, Format::Csv | Format::Tree) {
             return wrong("--dry-run: not as CSV or as a tree".to_owned());

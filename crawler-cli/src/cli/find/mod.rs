@@ -20,6 +20,7 @@ mod args;
 mod expression_words;
 mod folder;
 mod manual;
+mod needs;
 mod options;
 mod wfind;
 
@@ -109,7 +110,7 @@ fn run(search: Search) -> ExitCode {
         written = Err(());
     }
     if let Some(state) = state
-        && let Err(error) = leave(state, written.is_ok(), &summary, says_more)
+        && let Err(error) = leave(state, written.is_ok() && !is_unread, &summary, says_more)
     {
         terminal::say(format_args!("crawler-cli find: --state {error}"));
         return ExitCode::from(UNREAD);
@@ -177,22 +178,26 @@ fn leave(
     summary: &Summary,
     says_more: bool,
 ) -> Result<(), StateError> {
-    let is_over = summary.ending == Ending::Quit || !state.has_failed()?;
     if state.is_shared() {
-        state.leave(is_written)
-    } else if !is_written || summary.ending == Ending::Stopped {
-        Ok(())
-    } else if is_over {
-        state.remove()
-    } else if says_more {
+        return state.leave(is_written);
+    }
+    if !is_written {
+        return Ok(());
+    }
+    let is_stopped = summary.ending == Ending::Stopped;
+    let is_over = summary.ending == Ending::Quit || !state.has_failed()?;
+    if is_over && !is_stopped {
+        return state.remove();
+    }
+    // The next run does not write the last results again.
+    state.note_written(report::place_in_file())?;
+    if says_more && !is_stopped {
         let place = state.place();
         terminal::say(format_args!(
             "crawler-cli find: --state {place}: kept; the same command asks again for what could not be read"
         ));
-        Ok(())
-    } else {
-        Ok(())
     }
+    Ok(())
 }
 
 /// A report that ends the search between two turns, when nobody reads the results any more or a signal came: what is kept

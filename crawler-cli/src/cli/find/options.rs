@@ -86,6 +86,9 @@ const SCOPE: &[Opt<Args>] = &[
     .short("keep the search in a file, or share it in a database")
     .long("Keep the search in this file, an SQLite database, so that the same command continues it after Ctrl-C or a crash. Nothing is searched twice. If the results go to a file (with >>), no result is lost or written twice. Through a pipe, the results of the last moment may come twice; so may the results and commands of a directory that was being processed when -exec was interrupted. Beyond 100,000 waiting directories, the rest waits in the file only. The file is removed when the search is complete. It belongs to one search: the starts, the expression, --download and all options that decide what is found must stay the same. Results that are sorted at the end, and files of -fprint and similar actions, cannot be continued.\nWith the address of a database of PostgreSQL, such as postgres://USER@HOST/DATABASE, several processes share the search, on any number of machines: each is started with the same command, at any time. Each host is searched by one process at a time, so that its rate and its delay hold; links to other hosts, and hosts that a process has too many of, go to the others. Each process prints what it finds, or all of it at the end: see --results. It ends when all processes are done, with the numbers of all. A process may be killed: after the time of --lease, the others take over its hosts, and print the results that it may not have printed, so that those of its last moment may come twice; with --results, each comes once. Files are downloaded by the process that has their host. The tables are in a schema of their own, courser_find, which stays after the search, so that a process that comes too late prints the numbers and ends; DROP SCHEMA courser_find CASCADE makes room for the next search."),
     Opt::text(&["--since"], &[file("FILE")], |args: &mut Args, value| {
+        if value.contains("://") {
+            return Err("needs a file".into());
+        }
         args.since = Some(value.into());
         Ok(())
     })
@@ -239,7 +242,9 @@ const HOSTS: &[Opt<Args>] = &[
         .short("follow links and redirects to other hosts")
         .long("Follow links of pages (--links page), locations of sitemaps, and redirects to other hosts: redirects of directories and, as mirror networks have them, of files to download. The hosts are all, or those of --domains. The robots.txt of each host is read, and -maxdepth counts from its root. A redirect of a file to download is followed under the limits of the host that redirects, whatever the robots.txt of the other host says. Without this option, the search stays below the starts; https instead of http on the same host, at the usual ports, counts as the same host. At most 10,000 hosts are searched."),
     Opt::text(&["--domains"], &[any("LIST")], |args: &mut Args, value| {
-        for domain in value.split(',').filter(|domain| !domain.is_empty()) {
+        let mut domains = value.split(',').filter(|domain| !domain.is_empty()).peekable();
+        domains.peek().ok_or("no name of a host")?;
+        for domain in domains {
             let find = args.find.clone().domain(domain);
             args.find = find.map_err(|error| format!("{domain}: {error}"))?;
         }

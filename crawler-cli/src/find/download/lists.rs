@@ -1,9 +1,7 @@
 //! Lists of checksums among the requests of a host's downloads: a list is read once for the files that wait for it.
 
-use super::{
-    Body, Downloads, FetchId, Head, Name, Politeness, Purpose, Step, Store, Task, Wanted,
-    is_own_coding,
-};
+use super::receive::is_own_coding;
+use super::{Body, Downloads, FetchId, Head, Name, Politeness, Purpose, Step, Store, Task, Wanted};
 use crate::find::cause::Cause;
 use crate::find::fault::Fault;
 use crate::find::visitor::Visitor;

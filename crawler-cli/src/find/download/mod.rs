@@ -8,53 +8,54 @@
 //! and replaced only on demand.
 
 use std::collections::HashMap;
-use std::ops::Add;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use serde::{Deserialize, Serialize};
-use url::Url;
-
 use super::cause::{Cause, Failure};
 use super::fault::Fault;
-use super::found::{Found, How, Saved};
-use super::host_crawl::{Counts, FetchId};
-use super::path;
+use super::found::{How, Saved};
+use super::host_crawl::FetchId;
 use super::policy::Policy;
-use super::range::{Precision, SizeRange, TimeRange};
+use super::range::SizeRange;
 use super::visitor::Visitor;
 use crate::crawl::failure::FailureScope;
 use crate::crawl::politeness::Politeness;
 use crate::crawl::retry::{Decision, Failed, Others, decide, is_stuck};
-use crate::crawl::retry_queue::{Attempts, RetryQueue};
+use crate::crawl::retry_queue::RetryQueue;
 use crate::crawl::work::Body;
 
 mod answer;
 mod checks;
+mod counts;
 mod disk;
 mod lists;
 mod look;
 mod mirror;
 mod names;
 mod place;
+mod prepare;
+mod receive;
 mod store;
 mod sums;
+mod task;
 #[cfg(test)]
 mod tests;
 
 use answer::{Answer, Asked};
 pub(super) use answer::{Head, validators};
-use checks::Lookup;
-use disk::{Claim, FileMetadata, Partial};
-use mirror::Known;
+pub use counts::DownloadCounts;
+pub(super) use counts::Tally;
 pub(super) use mirror::{About, Outcome, Sighting};
 pub use mirror::{MirrorEvent, MostDeleted, Refusal};
 pub(super) use names::Base;
 use names::Name;
 use place::Placed;
+use prepare::{Prepared, prepare};
+use receive::{append, begin, redirect_target, wrong_length};
 pub(super) use store::{Destination, FileRules, Store};
 pub(super) use sums::is_list;
-use sums::{Sum, Summing};
+pub(super) use task::Wanted;
+use task::{ActiveDownload, Purpose, Step, Task};
 
 /// The downloads of one host.
 #[derive(Debug)]
@@ -78,36 +79,6 @@ pub(super) struct Downloads {
     journal: Option<Vec<Change>>,
 }
 
-/// The progress that the next run continues.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
-pub(super) struct Tally {
-    counts: DownloadCounts,
-    requests: u64,
-    retries: u64,
-}
-
-impl Tally {
-    /// Takes back that files have failed: they are asked for again. Returns whether there were any.
-    pub(super) fn retry(&mut self) -> bool {
-        std::mem::take(&mut self.counts.failed) > 0
-    }
-
-    /// Files and bytes.
-    pub(super) fn counts(&self) -> DownloadCounts {
-        self.counts
-    }
-
-    /// The requests for them.
-    pub(super) fn requests(&self) -> Counts {
-        Counts {
-            requests: self.requests,
-            retries: self.retries,
-            unread: self.counts.failed,
-            ..Counts::default()
-        }
-    }
-}
-
 /// A change to save for the next run.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Change {
@@ -117,145 +88,6 @@ pub(super) enum Change {
     Over(String),
     /// The file of this URL was given up. A later run may ask for it again.
     Failed(String),
-}
-
-/// A file to download.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Wanted {
-    pub(super) url: String,
-    pub(super) size: Option<SizeRange>,
-    pub(super) modified: Option<TimeRange>,
-}
-
-impl Wanted {
-    pub(super) fn of(found: &Found<'_>) -> Self {
-        Self {
-            url: found.url.to_owned(),
-            size: found.size,
-            modified: found.modified,
-        }
-    }
-
-    /// Whether the listing shows for certain that the server's file was changed after the existing one was written.
-    fn is_newer_than(&self, existing: FileMetadata) -> bool {
-        let modified = self.modified;
-        modified.is_some_and(|time| time.lo > existing.modified)
-    }
-}
-
-/// The download of one file.
-#[derive(Debug)]
-struct Task {
-    wanted: Wanted,
-    purpose: Purpose,
-    name: Name,
-    step: Step,
-    /// What the mirror knows about the existing file, if an earlier run has put it there.
-    known: Option<Box<Known>>,
-    /// The checksum that the file has to have, once that is known.
-    sum: Option<Option<Sum>>,
-    /// Bytes to come, if known; included in the sum of the counts.
-    left: Option<u64>,
-    /// The URL to which redirects led; replaces the URL of the file.
-    location: Option<Url>,
-    attempts: Attempts,
-    redirects: u32,
-    /// The listing was looked at again.
-    has_looked: bool,
-}
-
-/// What a request is for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Purpose {
-    /// A file that goes to disk.
-    File,
-    /// A list of checksums, which is needed for files.
-    List,
-}
-
-impl Task {
-    fn new(wanted: Wanted, purpose: Purpose, name: Name, step: Step) -> Self {
-        let left = match purpose {
-            Purpose::File => wanted.size.map(SizeRange::middle),
-            Purpose::List => None,
-        };
-        Self {
-            wanted,
-            purpose,
-            name,
-            step,
-            known: None,
-            sum: None,
-            left,
-            location: None,
-            attempts: Attempts::default(),
-            redirects: 0,
-            has_looked: false,
-        }
-    }
-
-    /// The URL to request.
-    fn url(&self) -> &str {
-        let location = self.location.as_ref();
-        location.map_or(&self.wanted.url, Url::as_str)
-    }
-
-    /// What is known about the existing file, if that has not the size in the listing: then it has changed, or one of both
-    /// is wrong.
-    fn doubted(&mut self) -> Option<&mut Known> {
-        let Step::Compare(existing) = self.step else {
-            return None;
-        };
-        let size = self.wanted.size?;
-        let known = self.known.as_deref_mut();
-        known.filter(|_| !size.contains(existing.length))
-    }
-
-    /// Whether redirects led to another host.
-    fn is_elsewhere(&self) -> bool {
-        let location = self.location.as_ref();
-        location.is_some_and(|to| {
-            let from = Url::parse(&self.wanted.url);
-            from.is_ok_and(|from| from.origin() != to.origin())
-        })
-    }
-}
-
-/// The next step for a file.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Step {
-    /// Take the name.
-    Begin,
-    /// Look at what exists on disk.
-    Look,
-    /// Ask whether the server's file is the existing one.
-    Compare(FileMetadata),
-    /// Fetch the missing part.
-    Fetch,
-    /// Fetch the whole file.
-    FetchWhole,
-    /// Look at the listing again, because the file has another size; then fetch the whole file, or what is missing.
-    LookAgain { whole: bool },
-}
-
-/// A request in flight.
-#[derive(Debug)]
-struct ActiveDownload {
-    task: Task,
-    asked: Asked,
-    partial: Option<Box<Partial>>,
-    /// The length of the partial file at the time of the request.
-    begun_at: u64,
-    /// The length of the whole file, from the head of the response.
-    length: Option<u64>,
-    modified: Option<SystemTime>,
-    /// The validators in the head of the response.
-    etag: Option<String>,
-    date: Option<String>,
-    /// The checksum of what has arrived, if it is needed.
-    sum: Option<Summing>,
-    /// What has arrived of a list of checksums.
-    text: Vec<u8>,
 }
 
 /// A request to send.
@@ -272,76 +104,6 @@ pub(super) struct Get<'a> {
     pub(super) none_match: Option<&'a str>,
     /// The value of `If-Modified-Since`.
     pub(super) modified_since: Option<&'a str>,
-}
-
-/// The progress of downloads.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct DownloadCounts {
-    /// Files to download.
-    pub wanted: u64,
-    /// Files downloaded, in one piece or resumed.
-    pub saved: u64,
-    /// Downloaded files that were resumed after an interruption, in this run or an earlier one.
-    pub resumed: u64,
-    /// Files that existed already.
-    pub kept: u64,
-    /// Files given up, each reported as unread.
-    pub failed: u64,
-    /// Files being downloaded.
-    pub under_way: u64,
-    /// Bytes written.
-    pub bytes: u64,
-    /// Bytes to come, as far as the listing or the head of a response shows them; may be an estimate.
-    pub left: u64,
-    /// Files to come whose size is not known yet.
-    pub unsized_left: u64,
-    /// Files of a mirror that were deleted, because they are gone on the server.
-    #[serde(default)]
-    pub deleted: u64,
-    /// Files of a mirror that are gone on the server and were not deleted.
-    #[serde(default)]
-    pub not_deleted: u64,
-}
-
-impl DownloadCounts {
-    /// Files that are complete on disk or given up.
-    pub fn over(&self) -> u64 {
-        self.saved + self.kept + self.failed
-    }
-
-    fn add_left(&mut self, left: Option<u64>) {
-        match left {
-            Some(bytes) => self.left = self.left.saturating_add(bytes),
-            None => self.unsized_left += 1,
-        }
-    }
-
-    fn take_left(&mut self, left: Option<u64>) {
-        match left {
-            Some(bytes) => self.left = self.left.saturating_sub(bytes),
-            None => self.unsized_left = self.unsized_left.saturating_sub(1),
-        }
-    }
-}
-
-impl Add for DownloadCounts {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            wanted: self.wanted + other.wanted,
-            saved: self.saved + other.saved,
-            resumed: self.resumed + other.resumed,
-            kept: self.kept + other.kept,
-            failed: self.failed + other.failed,
-            under_way: self.under_way + other.under_way,
-            bytes: self.bytes + other.bytes,
-            left: self.left.saturating_add(other.left),
-            unsized_left: self.unsized_left + other.unsized_left,
-            deleted: self.deleted + other.deleted,
-            not_deleted: self.not_deleted + other.not_deleted,
-        }
-    }
 }
 
 impl Downloads {
@@ -924,200 +686,6 @@ impl Downloads {
             all_stuck: self.queue.ready().len() == 0 && left.all(|task| is_stuck(&task.attempts)),
         }
     }
-}
-
-/// The result of preparing a file.
-enum Prepared {
-    Ask(Asked, Option<Box<Partial>>),
-    /// The file exists, with this length in bytes.
-    Kept(u64),
-    /// The file was added before.
-    Repeated,
-    /// This list of checksums has to be read first.
-    Needs(String),
-    /// Something is in the way that may be deleted.
-    Blocked,
-    /// In a dry run: the file would be fetched.
-    Planned,
-}
-
-fn prepare(task: &mut Task, store: &mut Store) -> Result<Prepared, Cause> {
-    if let Some(kind) = store.broken {
-        return Err(store.failed(&task.name, kind.into()));
-    }
-    if task.purpose == Purpose::List {
-        return Ok(Prepared::Ask(Asked::Whole, None));
-    }
-    if task.step == Step::Begin {
-        match store
-            .claims
-            .claim(&store.to.root, &task.name, &task.wanted.url)
-        {
-            Claim::Granted => task.step = Step::Look,
-            Claim::Repeated => return Ok(Prepared::Repeated),
-            Claim::Taken => {
-                let path = store.to.root.path_of(&task.name);
-                return Err(Cause::Download(Fault::NameTaken(path)));
-            }
-        }
-    }
-    if task.step == Step::Look {
-        match place::look(task, store)? {
-            place::Looked::Go(step) => task.step = step,
-            place::Looked::Kept(length) => return Ok(Prepared::Kept(length)),
-            // What is in the way would be deleted.
-            place::Looked::Blocked if store.rules.dry => return Ok(Prepared::Planned),
-            place::Looked::Blocked => return Ok(Prepared::Blocked),
-        }
-    }
-    let asked = match task.step {
-        Step::Compare(found) if !store.rules.dry && place::has_validators(task, found) => {
-            Asked::IfChanged
-        }
-        Step::Compare(_) => return Ok(Prepared::Ask(Asked::Head, None)),
-        _ => Asked::Whole,
-    };
-    if store.rules.dry {
-        return Ok(Prepared::Planned);
-    }
-    if store.rules.checksums && task.sum.is_none() {
-        match store.checks.look_up(&task.wanted.url) {
-            Lookup::Known(sum) => task.sum = Some(sum),
-            Lookup::Ask(list) => return Ok(Prepared::Needs(list)),
-            Lookup::Unread(list) => {
-                let fault = Fault::Unchecked(format!("{list} (it has no SHA-256)"));
-                return Err(Cause::Download(fault));
-            }
-        }
-    }
-    if asked == Asked::IfChanged || task.step == Step::FetchWhole {
-        return Ok(Prepared::Ask(asked, None));
-    }
-    let partial = store.to.root.find_partial(&task.name, &task.wanted.url);
-    let partial = partial.map_err(|error| store.not_opened(&task.name, error))?;
-    let rest = partial.as_ref().and_then(|partial| partial.rest());
-    let asked = match rest {
-        Some((at, note)) => Asked::Rest(at, note.clone()),
-        None => Asked::Whole,
-    };
-    Ok(Prepared::Ask(asked, partial.map(Box::new)))
-}
-
-/// Whether the file agrees with the listing: the size exactly, and the time at least to the minute.
-fn is_as_listed(wanted: &Wanted, metadata: FileMetadata) -> bool {
-    let same_size = wanted.size.and_then(SizeRange::known) == Some(metadata.length);
-    same_size
-        && wanted.modified.is_some_and(|time| {
-            time.precision() <= Precision::Minute
-                && (time.lo..=time.hi).contains(&metadata.modified)
-        })
-}
-
-/// Prepares the file for a body that starts at offset `at`.
-fn begin(
-    flight: &mut ActiveDownload,
-    head: &Head<'_>,
-    at: u64,
-    length: Option<u64>,
-    store: &mut Store,
-) -> Result<(), Cause> {
-    let task = &flight.task;
-    if let Some(coding) = head.coding
-        && !is_own_coding(coding, task.name.file())
-    {
-        return Err(Cause::Encoded(coding.escape_ascii().to_string()));
-    }
-    if let (true, Some(size), Some(length)) = (store.rules.strict_sizes, task.wanted.size, length)
-        && !(size.lo..=size.hi).contains(&length)
-    {
-        return Err(wrong_length(size, length));
-    }
-    if at == 0 {
-        flight.begun_at = 0;
-        let note = head.note(&task.wanted.url);
-        match &mut flight.partial {
-            Some(partial) => {
-                let begun = partial.start_over(note);
-                begun.map_err(|error| store.failed(&task.name, error))?;
-            }
-            None => {
-                let partial = store.to.root.create(&task.name, note);
-                let partial = partial.map_err(|error| store.not_opened(&task.name, error))?;
-                flight.partial = Some(Box::new(partial));
-            }
-        }
-    }
-    flight.length = length;
-    flight.modified = head.modified();
-    flight.etag = head.tag();
-    flight.date = head.date_text();
-    place::begin_sum(flight).map_err(|error| store.failed(&flight.task.name, error))
-}
-
-/// Appends bytes to the partial file. Returns why the download cannot continue, if it cannot.
-fn append(flight: &mut ActiveDownload, bytes: &[u8], store: &mut Store) -> Option<Cause> {
-    let partial = flight.partial.as_mut()?;
-    let came = partial.length() + bytes.len() as u64;
-    // Without a length of its own, an answer could go on for ever.
-    let needs_size = store.rules.strict_sizes || flight.length.is_none();
-    if needs_size && let Some(size) = flight.task.wanted.size.filter(|size| came > size.hi) {
-        return Some(wrong_length(size, came));
-    }
-    let written = partial.write(bytes);
-    if let Some(sum) = &mut flight.sum {
-        sum.update(bytes);
-    }
-    written
-        .err()
-        .map(|error| store.failed(&flight.task.name, error))
-}
-
-fn redirect_target(task: &Task, location: Option<&[u8]>, store: &Store) -> Result<Url, Cause> {
-    let reference = location.and_then(|location| str::from_utf8(location).ok());
-    let from = match &task.location {
-        Some(location) => Ok(location.clone()),
-        None => Url::parse(&task.wanted.url),
-    };
-    let from = from.map_err(|_| Cause::NoLocation)?;
-    let to = reference.and_then(|reference| from.join(reference).ok());
-    let mut to = to.ok_or(Cause::NoLocation)?;
-    to.set_fragment(None);
-    path::forget_credentials(&mut to);
-    if let Err(why) = store.scope.judge_redirect(&to) {
-        return Err(Cause::Download(Fault::Outside(to.into(), why)));
-    }
-    if store.rules.refuses_tls && to.scheme() == "https" {
-        let text = "the file redirects to https, and the authorities for TLS cannot be read";
-        return Err(Cause::Transfer(text.into()));
-    }
-    if from.scheme() == "https" && to.scheme() != "https" {
-        return Err(Cause::Download(Fault::Unsafe(to.into())));
-    }
-    Ok(to)
-}
-
-/// Whether a content coding is that of the file itself: some servers send `gzip` for `x.tar.gz`. A coding that was
-/// applied only for the transfer would yield another file.
-fn is_own_coding(coding: &[u8], name: &[u8]) -> bool {
-    let suffixes: &[&[u8]] = match coding.to_ascii_lowercase().as_slice() {
-        b"identity" | b"" => return true,
-        b"gzip" | b"x-gzip" => &[b"gz", b"tgz", b"svgz", b"taz"],
-        b"compress" | b"x-compress" => &[b"Z", b"taZ"],
-        b"br" => &[b"br"],
-        b"zstd" => &[b"zst", b"tzst"],
-        b"x-bzip2" | b"bzip2" => &[b"bz2", b"tbz2", b"tbz"],
-        b"x-xz" | b"xz" => &[b"xz", b"txz"],
-        _ => &[],
-    };
-    let extension = name.rsplit(|&byte| byte == b'.').next();
-    extension.is_some_and(|extension| suffixes.contains(&extension))
-}
-
-fn wrong_length(announced: SizeRange, received: u64) -> Cause {
-    Cause::Download(Fault::Length {
-        announced,
-        received,
-    })
 }
 
 fn seconds(time: SystemTime) -> Option<i64> {

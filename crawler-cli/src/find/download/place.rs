@@ -7,7 +7,7 @@ use super::answer::{Head, Validator};
 use super::disk::{Existing, FileMetadata};
 use super::mirror::{Known, Put};
 use super::sums::{Sum, Summing, text_of};
-use super::{ActiveDownload, Step, Store, Task, is_as_listed};
+use super::{ActiveDownload, Step, Store, Task};
 use crate::find::cause::Cause;
 use crate::find::fault::Fault;
 use crate::find::found::How;
@@ -30,7 +30,7 @@ pub(super) fn look(task: &mut Task, store: &mut Store) -> Result<Looked, Cause> 
     };
     match store.to.root.existing(&task.name) {
         Ok(Existing::Nothing) => Ok(Looked::Go(Step::Fetch)),
-        Ok(Existing::File(found)) if is_as_listed(&task.wanted, found) => {
+        Ok(Existing::File(found)) if task.wanted.is_as_listed(found) => {
             Ok(Looked::Kept(found.length))
         }
         Ok(Existing::File(found)) => {

@@ -5,15 +5,18 @@ use std::io;
 use std::time::Duration;
 
 use tempfile::TempDir;
+use url::Url;
 
 use super::super::policy::Follow;
 use super::disk::Claims;
+use super::receive::is_own_coding;
 use super::*;
 use crate::crawl::policy::RetryPolicy;
 use crate::find::expr::{Memo, Verdict};
-use crate::find::found::Unread;
+use crate::find::found::{Found, Unread};
 use crate::find::host_crawl::Reply;
 use crate::find::link::Link;
+use crate::find::range::TimeRange;
 use crate::find::scope::Scope;
 use crate::find::visitor::LinkVerdict;
 
@@ -292,6 +295,58 @@ fn a_file_of_another_size_needs_a_second_look_at_its_listing() {
     world.listing(id, "no listing");
     let id = world.expect("GET http://h/pub/x");
     assert_eq!(world.head(id, &ok(Some(1))), Body::Wanted);
+}
+
+/// The trap: a session has ended, and the login page to which the server redirects takes the place of the file.
+#[test]
+fn a_page_that_a_redirect_leads_to_is_no_file() {
+    let listed = Some(SizeRange::exact(9));
+    let rounded = Some(SizeRange { lo: 0, hi: 2048 });
+    for (name, listed, content_type, length, told) in [
+        (
+            "x.iso",
+            listed,
+            &b"text/html; charset=utf-8"[..],
+            Some(4),
+            false,
+        ),
+        ("x.iso", listed, b"Text/HTML", Some(4), false),
+        ("x.iso", listed, b"application/xhtml+xml", Some(4), false),
+        ("x.iso", listed, b"application/octet-stream", Some(4), true),
+        ("x.iso", listed, b"text/html", Some(9), true),
+        ("x.html", listed, b"text/html", Some(4), true),
+        // No size says that the page is the file.
+        ("x.iso", None, b"text/html", Some(4), false),
+        ("x.iso", rounded, b"text/html", Some(4), false),
+        ("x.iso", listed, b"text/html", None, false),
+        ("x.html", None, b"text/html", None, true),
+    ] {
+        let mut world = World::new();
+        world.want_listed(name, listed, None);
+        let page = Head {
+            content_type: Some(content_type),
+            ..ok(length)
+        };
+        let moved = Head {
+            status: 302,
+            location: Some(b"/login"),
+            ..Head::default()
+        };
+        let mut taken = false;
+        while let Some((id, request)) = world.poll() {
+            match request.as_str() {
+                "GET http://h/login" => taken = world.head(id, &page) == Body::Wanted,
+                "GET http://h/pub/" => world.listing(id, "no listing"),
+                _ => drop(world.head(id, &moved)),
+            }
+        }
+        assert_eq!(taken, told, "{name} {length:?}");
+        let page =
+            "redirects to http://h/login, an HTML page that no size in the listing speaks for";
+        if !told {
+            assert_eq!(world.told(), [format!("{name}: {page}")]);
+        }
+    }
 }
 
 /// A file of a mirror has changed, and its listing was older: the answer to the conditional request is not taken before the

@@ -99,6 +99,7 @@ struct OutputFile {
     path: PathBuf,
     /// Two paths of one file share the file that was opened first.
     target: Target,
+    is_terminal: bool,
 }
 
 #[derive(Debug)]
@@ -165,6 +166,7 @@ impl Actor {
                 .open(path)
                 .map_err(failed)?;
             let metadata = file.metadata().map_err(failed)?;
+            let is_terminal = file.is_terminal();
             let identity = (metadata.dev(), metadata.ino());
             let target = match identities.iter().position(|known| *known == identity) {
                 Some(first) => Target::SameAs(first),
@@ -179,6 +181,7 @@ impl Actor {
             files.push(OutputFile {
                 path: path.clone(),
                 target,
+                is_terminal,
             });
         }
         let batches = expression.batches.iter().map(|command| Batch {
@@ -221,7 +224,7 @@ impl Actor {
         let terminal = match output {
             Output::Results => self.terminals[0],
             Output::Errors => self.terminals[1],
-            Output::File(_) => false,
+            Output::File(index) => self.files.get(index).is_some_and(|file| file.is_terminal),
         };
         let mut out = mem::take(&mut self.text);
         out.clear();

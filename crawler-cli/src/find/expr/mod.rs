@@ -94,9 +94,22 @@ impl Expression {
         }
     }
 
+    /// Whether entries that match are printed as results: by `-print`, or because there is no action.
+    pub fn prints(&self) -> bool {
+        let is_print = &mut |node: &Node| {
+            matches!(node, Node::Act(Action::Write(Text::Line, Output::Results)))
+        };
+        !self.acts || self.root.holds_for_any(is_print)
+    }
+
     /// Whether the expression has `-exec … {} +`.
     pub fn gathers(&self) -> bool {
         !self.batches.is_empty()
+    }
+
+    /// The files of `-fprint` and similar actions.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
     }
 
     /// Whether the expression writes files: `-fprint` and similar actions.
@@ -249,6 +262,8 @@ pub enum Verdict {
     List,
     /// `-quit`: the search ends.
     Quit,
+    /// As [`Go`](Self::Go), and the server has said too little about the file: a test counted as false.
+    Undecided,
 }
 
 /// The outcomes of the tests and actions that were evaluated for one entry, in order. The next evaluation replays them,

@@ -99,13 +99,19 @@ impl HostCrawl {
         mut listing: Listing,
     ) -> Result<Listing, Cause> {
         let page = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
-        listing.next = listing.next.or_else(|| {
-            let next = std::str::from_utf8(reply.next?).ok()?;
-            listing::next_page(&page.join(next).ok()?, &page)
-        });
-        // Known servers end every page with a marker. For an unknown server, only the framing shows the end.
-        let whole =
-            listing.ended || (listing.shape == Shape::Generic && reply.end == BodyEnd::Framed);
+        let linked = reply.next.and_then(|next| str::from_utf8(next).ok());
+        if listing.next.is_none()
+            && let Some(next) = linked.and_then(|next| page.join(next).ok())
+        {
+            listing.next = listing::next_page(&next, &page);
+            if listing.next.is_none() {
+                listing.leave_out_next(&next, &page);
+            }
+        }
+        // Known servers end every page with a marker. For an unknown server that does not, the framing shows the end.
+        let needs_no_end =
+            listing.shape == Shape::Generic && (!listing.promises_end || self.policy.accept_pages);
+        let whole = listing.ended || (needs_no_end && reply.end == BodyEnd::Framed);
         if !whole {
             return Err(Cause::CutShort(listing.shape));
         }
@@ -149,6 +155,19 @@ impl HostCrawl {
         if self.policy.max_depth.is_some_and(|max| task.depth >= max) {
             return self.counts.directories_done += 1;
         }
+        let own = (!is_empty).then(|| match &listing.spool {
+            Some(spool) => spool.fingerprint(),
+            None => self.seen.listing(&listing.entries),
+        });
+        let has_parts = task.kind == TaskKind::Page || listing.next.is_some();
+        if has_parts
+            && task.skip.is_none()
+            && let Some(own) = own
+            && !self.seen.insert_part(task.directory(), own)
+        {
+            // The server knows nothing of further pages, or goes round in a circle.
+            return self.unread(&task.target, &Cause::NoProgress, visitor);
+        }
         let facts = visitor.wants_listings().then(|| PageFacts {
             etag: reply.etag.map(<[u8]>::to_vec),
             last_modified: reply.last_modified.map(<[u8]>::to_vec),
@@ -168,6 +187,13 @@ impl HostCrawl {
                 self.unread(&task.target, &cause, visitor);
             }
         }
+        if listing.stops {
+            self.unread(&task.target, &Cause::NoProgress, visitor);
+        }
+        task.empty_pages = match is_empty {
+            true => task.empty_pages + 1,
+            false => 0,
+        };
         if let Some(path) = &listing.directory {
             // The listing names its directory, which may differ from the requested path.
             task.path = Some(path.clone());
@@ -186,16 +212,13 @@ impl HostCrawl {
                     self.tell(&task, &listing.entries, Some(&facts), visitor);
                 }
                 if let Some(next) = next {
-                    self.next_page(&task, &next, visitor);
+                    let must_go_on = matches!(listing.shape, Shape::S3 | Shape::Azure);
+                    self.next_page(&task, &next, must_go_on, visitor);
                 }
             }
         }
         let mut repeats = None;
-        if !is_empty {
-            let own = match &listing.spool {
-                Some(spool) => spool.fingerprint(),
-                None => self.seen.listing(&listing.entries),
-            };
+        if let Some(own) = own {
             let same = Ancestors::listings(task.above.as_ref()).filter(|above| *above == own);
             // Listings that have only names may be equal by chance.
             let dated = |entry: &Entry| entry.kind == EntryKind::File && entry.modified.is_some();
@@ -274,18 +297,31 @@ impl HostCrawl {
         }
     }
 
-    /// Queues a further page of the same directory, named by a page.
-    pub(super) fn next_page(&mut self, task: &Task, target: &str, visitor: &mut dyn Visitor) {
+    /// Queues a further page of the same directory, named by a page. `must_go_on`: the page says that more entries follow;
+    /// the last page of others may name an earlier one.
+    pub(super) fn next_page(
+        &mut self,
+        task: &Task,
+        target: &str,
+        must_go_on: bool,
+        visitor: &mut dyn Visitor,
+    ) {
         let cause = if !self.is_allowed(target) {
             Cause::Robots
         } else if !self.seen.insert_page(target) {
-            return; // two pages that name each other
+            if !must_go_on {
+                return;
+            }
+            Cause::NoProgress
+        } else if task.empty_pages > MOST_EMPTY_PAGES {
+            Cause::NoProgress
         } else if self.seen.pages() > self.policy.limits.pages {
             Cause::TooManyPages(self.policy.limits.pages)
         } else {
             return self.queue(Task {
                 path: Some(task.directory().to_owned()),
                 above: task.above.clone(),
+                empty_pages: task.empty_pages,
                 ..Task::new(target.to_owned(), TaskKind::Page, task.start, task.depth)
             });
         };
@@ -321,7 +357,7 @@ impl HostCrawl {
                 self.know(&canonical);
                 return;
             }
-            Verdict::Go => {}
+            Verdict::Go | Verdict::Undecided => {}
             // Reading a directory costs the server no more than a HEAD, and answers all questions.
             Verdict::Head | Verdict::List => task.open = Some(Box::new(open)),
         }
@@ -383,3 +419,6 @@ impl HostCrawl {
         }
     }
 }
+
+/// So many pages in a row of one directory may have no entries: a bucket skips what it has deleted.
+const MOST_EMPTY_PAGES: u32 = 100;

@@ -81,7 +81,7 @@ impl HostCrawl {
         }
         let facts = FetchFacts::of(now, &held.task);
         if let Some((entry, memo)) = held.first.take()
-            && let Some(waiting) = self.file(now, &held, entry, memo, facts, visitor)
+            && let Some(waiting) = self.entry(now, &held, entry, memo, facts, visitor)
         {
             held.first = Some(waiting);
             return self.hold(held);
@@ -101,43 +101,58 @@ impl HostCrawl {
                 self.counts.directories_done += u64::from(held.task.kind != TaskKind::Page);
                 return;
             };
-            match entry.kind {
-                EntryKind::Directory => {
-                    let mut task = held.task.below(&entry.segment, TaskKind::Directory);
-                    task.target.push('/');
-                    if let Some(query) = held.directories.query_of(&entry) {
-                        task.path = Some(std::mem::replace(&mut task.target, query));
-                    }
-                    let open = UndecidedEntry::of(&entry, Memo::new(), held.shape);
-                    self.directory(now, task, open, facts, visitor);
-                }
-                EntryKind::Unknown => {
-                    let task = held
-                        .task
-                        .below(&entry.segment, TaskKind::Unknown(held.shape));
-                    let limit = self.policy.limits.directories;
-                    if !visitor.named(&self.url(&task.target)) {
-                        continue;
-                    }
-                    if self.queue.ready().len() >= limit {
-                        self.unread(&task.target, &Cause::TooManyDirectories(limit), visitor);
-                    } else if !self.is_allowed(&task.target) {
-                        self.unread(&task.target, &Cause::Robots, visitor);
-                    } else {
-                        self.queue(task);
-                    }
-                }
-                EntryKind::File => {
-                    self.counts.files += 1;
-                    if let Some(waiting) = self.file(now, &held, entry, Memo::new(), facts, visitor)
-                    {
-                        held.first = Some(waiting);
-                        break;
-                    }
-                }
+            self.counts.files += u64::from(entry.kind == EntryKind::File);
+            if let Some(waiting) = self.entry(now, &held, entry, Memo::new(), facts, visitor) {
+                held.first = Some(waiting);
+                break;
             }
         }
         self.hold(held);
+    }
+
+    /// Handles an entry. Returns the entry if it has to wait until the time zone of the listings is known.
+    fn entry(
+        &mut self,
+        now: Instant,
+        held: &PartialListing,
+        entry: Entry,
+        memo: Memo,
+        facts: FetchFacts,
+        visitor: &mut dyn Visitor,
+    ) -> Option<(Entry, Memo)> {
+        match entry.kind {
+            EntryKind::Directory => {
+                let local = entry.modified.is_some_and(|time| !time.utc);
+                if local && self.policy.clock && self.probes.is_zone_asked() {
+                    return Some((entry, memo));
+                }
+                let mut task = held.task.below(&entry.segment, TaskKind::Directory);
+                task.target.push('/');
+                if let Some(query) = held.directories.query_of(&entry) {
+                    task.path = Some(std::mem::replace(&mut task.target, query));
+                }
+                let open = UndecidedEntry::of(&entry, memo, held.shape);
+                self.directory(now, task, open, facts, visitor);
+            }
+            EntryKind::Unknown => {
+                let task = held
+                    .task
+                    .below(&entry.segment, TaskKind::Unknown(held.shape));
+                let limit = self.policy.limits.directories;
+                if !visitor.named(&self.url(&task.target)) {
+                    return None;
+                }
+                if self.queue.ready().len() >= limit {
+                    self.unread(&task.target, &Cause::TooManyDirectories(limit), visitor);
+                } else if !self.is_allowed(&task.target) {
+                    self.unread(&task.target, &Cause::Robots, visitor);
+                } else {
+                    self.queue(task);
+                }
+            }
+            EntryKind::File => return self.file(now, held, entry, memo, facts, visitor),
+        }
+        None
     }
 
     /// Tells the visitor some more entries of a listing in a file. When all are told, they are found from the first one
@@ -157,7 +172,7 @@ impl HostCrawl {
         let facts = end.as_ref().map(|end| &end.facts);
         self.tell(&held.task, &entries, facts, visitor);
         if let Some(next) = end.and_then(|end| end.next) {
-            self.next_page(&held.task, &next, visitor);
+            self.next_page(&held.task, &next, false, visitor);
         }
         self.hold(held);
     }
@@ -289,7 +304,11 @@ impl HostCrawl {
             facts,
             ..Finding::of(&task.target, kind, task.start)
         };
-        self.look(item, &mut memo, visitor)
+        let verdict = self.look(item, &mut memo, visitor);
+        if verdict == Verdict::Undecided {
+            self.unread(&task.target, &Cause::Undecided, visitor);
+        }
+        verdict
     }
 
     /// Continues the listings that waited, if possible.

@@ -13,6 +13,8 @@ pub(super) struct Seen {
     known: HashSet<u128>,
     /// Further pages of directories.
     pages: HashSet<u128>,
+    /// Directories of several pages, each with the fingerprint of a page.
+    parts: HashSet<u128>,
     /// Redirects of pages and their targets. At most one for each page.
     moves: HashMap<u128, u128>,
     /// Keys of the fingerprints.
@@ -25,6 +27,7 @@ impl Seen {
         Self {
             known: HashSet::new(),
             pages: HashSet::new(),
+            parts: HashSet::new(),
             moves: HashMap::new(),
             // Random in the same way as the keys of the standard library's maps.
             seeds: [0; 2].map(|_: u64| RandomState::new().hash_one(0)),
@@ -63,6 +66,12 @@ impl Seen {
     pub(super) fn insert_page(&mut self, target: &str) -> bool {
         let fingerprint = self.fingerprint(target);
         self.pages.insert(fingerprint)
+    }
+
+    /// Adds a page of a directory with several pages. Returns whether no earlier one lists the same.
+    pub(super) fn insert_part(&mut self, directory: &str, listing: u64) -> bool {
+        let fingerprint = self.fingerprint(&format!("{listing:x} {directory}"));
+        self.parts.insert(fingerprint)
     }
 
     pub(super) fn pages(&self) -> usize {

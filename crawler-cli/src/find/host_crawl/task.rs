@@ -30,6 +30,8 @@ pub(super) struct Task {
     pub(super) distance: u32,
     pub(super) attempts: Attempts,
     pub(super) redirects: u32,
+    /// For a further page of a directory: how many pages in a row before it have no entries.
+    pub(super) empty_pages: u32,
     /// The URL of the page that has the link to it.
     pub(super) from: Option<Arc<str>>,
     /// Whether `HEAD` failed; see [`FetchKind::First`].
@@ -66,6 +68,7 @@ impl Task {
             distance: 0,
             attempts: Attempts::default(),
             redirects: 0,
+            empty_pages: 0,
             from: None,
             by_get: false,
             gate: None,

@@ -32,6 +32,8 @@ enum Answer {
     Fail(FailureScope),
     /// A page with this next page in `Link`, and this href.
     Linked(&'static str, &'static str),
+    /// A page of a bucket with these elements.
+    Bucket(String),
     /// Status 200 with this content type.
     Typed(&'static str),
 }
@@ -257,6 +259,12 @@ fn give(crawl: &mut HostCrawl, now: Instant, id: FetchId, answer: Answer, outcom
         }
         Answer::Text(text) => {
             body = text;
+            reply.body = body.as_bytes();
+        }
+        Answer::Bucket(elements) => {
+            body =
+                format!("<ListBucketResult><Delimiter>/</Delimiter>{elements}</ListBucketResult>");
+            reply.content_type = Some(b"application/xml");
             reply.body = body.as_bytes();
         }
         Answer::Status(status) => reply.status = status,
@@ -734,7 +742,7 @@ fn a_crawl_never_leaves_its_start() {
     );
 }
 
-/// A `Link` to another place is not part of the listing.
+/// A `Link` to another place is not followed, and is named.
 #[test]
 fn further_pages_are_read_by_their_link() {
     let outcome = Crawl::of(&["/"]).run(|_, _, target| match target {
@@ -745,7 +753,72 @@ fn further_pages_are_read_by_their_link() {
         other => panic!("{other} was asked for"),
     });
     assert_eq!(outcome.urls().len(), 5);
-    assert_eq!(outcome.unread, []);
+    let named = "1 links left out, which lead elsewhere: http://h:8080/e/?page=2";
+    assert_eq!(outcome.unread.len(), 1);
+    let (url, cause) = &outcome.unread[0];
+    assert_eq!((&**url, &*cause.to_string()), ("http://h:8080/d/", named));
+}
+
+/// What a server repeats is not found again, and what it goes on to without an end is not asked for without an end.
+#[test]
+fn a_listing_that_goes_on_and_brings_nothing_is_incomplete() {
+    let cut = "<IsTruncated> TRUE </IsTruncated>";
+    let key = "<Contents><Key>a</Key></Contents>";
+    let token = |token: usize| format!("<NextContinuationToken>{token}</NextContinuationToken>");
+    type Answers<'a> = Box<dyn Fn(usize) -> Answer + 'a>;
+    let answers: [(&str, Answers<'_>, usize, usize); 5] = [
+        (
+            "no token",
+            Box::new(|_| Answer::Bucket(cut.to_owned())),
+            1,
+            1,
+        ),
+        (
+            "the same token",
+            Box::new(|_| Answer::Bucket(format!("{cut}{key}{}", token(7)))),
+            2,
+            2,
+        ),
+        (
+            "the last key is the marker",
+            Box::new(|_| Answer::Bucket(format!("{cut}{key}"))),
+            2,
+            2,
+        ),
+        (
+            "empty pages",
+            Box::new(|number| Answer::Bucket(format!("{cut}{}", token(number)))),
+            1,
+            101,
+        ),
+        (
+            "the same page under other names",
+            Box::new(|number| {
+                let link = format!("<a rel=next href='?page={number}'>next</a>");
+                Answer::Text(format!("<h1>Index of /</h1><a href=a>a</a>{link}"))
+            }),
+            2,
+            2,
+        ),
+    ];
+    for (name, answer, found, requests) in answers {
+        let mut number = 0;
+        let outcome = Crawl::of(&["/"]).run(|_, kind, target| {
+            if kind != FetchKind::List {
+                return Answer::Status(200);
+            }
+            assert!(target.starts_with("/?") || target == "/", "{target}");
+            number += 1;
+            answer(number)
+        });
+        assert_eq!((outcome.urls().len(), number), (found, requests), "{name}");
+        assert_eq!(outcome.unread.len(), 1, "{name}");
+        let cause = outcome.unread[0].1.to_string();
+        assert!(
+            cause.starts_with("the listing is incomplete"),
+            "{name}: {cause}"
+        );
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use url::Url;
 
 use super::children::Children;
 use super::shape::Shape;
-use super::{Directories, EntryKind, LeftOut, Listing, PageLimits};
+use super::{Directories, EntryKind, LeftOut, Listing, PageError, PageLimits};
 use crate::find::path;
 use crate::find::range::{ListedTime, SizeRange};
 
@@ -23,6 +23,8 @@ pub(super) struct Bucket<'a> {
     /// Keys and prefixes are `application/x-www-form-urlencoded`.
     pub(super) is_encoded: bool,
     pub(super) is_truncated: bool,
+    /// How many keys and prefixes the page has, as the server says.
+    pub(super) count: Option<u64>,
     /// Where the next page begins, in version 2 of the S3 protocol.
     pub(super) token: Option<Vec<u8>>,
     /// Where the next page begins, in version 1 and in Azure.
@@ -58,14 +60,20 @@ impl<'a> Bucket<'a> {
             is_delimited: false,
             is_encoded: false,
             is_truncated: false,
+            count: None,
             token: None,
             marker: None,
             objects: Vec::new(),
         }
     }
 
-    pub(super) fn finish(self, limits: PageLimits) -> Listing {
+    /// # Errors
+    /// The server lists another prefix than that asked for.
+    pub(super) fn finish(self, limits: PageLimits) -> Result<Listing, PageError> {
         let asked = self.asked();
+        if self.lists_another(asked.as_deref()) {
+            return Err(PageError::NotAListing);
+        }
         let prefix = match &asked {
             Some(asked) => asked.clone(),
             None => self.decoded(&self.prefix).into_owned(),
@@ -101,9 +109,33 @@ impl<'a> Bucket<'a> {
         if !is_elsewhere {
             listing.outside = outside;
         }
+        let has_less = self
+            .count
+            .is_some_and(|count| count > self.objects.len() as u64);
+        listing.stops = (has_less || self.is_truncated) && listing.next.is_none();
         listing.directory = Some(format!("{}{}", self.page.path(), encoded_path(directory)));
         listing.directories = Directories::Query(self.target(directory));
-        listing
+        Ok(listing)
+    }
+
+    /// Whether the page is about another prefix, and has nothing below the one that was asked for: what that has stays
+    /// unknown. A server that ignores prefixes names none.
+    fn lists_another(&self, asked: Option<&[u8]>) -> bool {
+        let Some(asked) = asked else {
+            return false;
+        };
+        let bare = |prefix: &[u8]| {
+            let decoded: Vec<u8> = percent_decode(prefix.trim_ascii()).collect();
+            let start = decoded.strip_prefix(b"/").unwrap_or(&decoded);
+            start.strip_suffix(b"/").unwrap_or(start).to_vec()
+        };
+        let prefix = bare(&self.prefix);
+        let has_some = || {
+            self.objects
+                .iter()
+                .any(|it| self.key(it).starts_with(asked))
+        };
+        !prefix.is_empty() && prefix != bare(asked) && !has_some()
     }
 
     /// The prefix that the request asks for, if any.
@@ -129,6 +161,10 @@ impl<'a> Bucket<'a> {
 
     /// Adds one object. Returns false if the object is not directly in the directory.
     fn object(object: &Object, key: &[u8], directory: &[u8], children: &mut Children) -> bool {
+        if key.is_empty() {
+            children.nameless.add("an object without a key");
+            return true;
+        }
         let Some(name) = key.strip_prefix(directory) else {
             children.nameless.add(&String::from_utf8_lossy(key));
             return true;

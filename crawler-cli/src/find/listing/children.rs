@@ -42,10 +42,27 @@ pub(super) struct Children {
     pub(super) marks_directories: bool,
     pub(super) overlong: LeftOut,
     pub(super) nameless: LeftOut,
+    /// References in rows of entries that lead to nothing.
+    pub(super) useless: LeftOut,
     /// Links of rows to elsewhere, which may be entries: their URLs, the hashes of these, and the number of all.
     strays: Vec<Url>,
     stray_keys: HashSet<u64>,
     strays_len: usize,
+    /// Links to other servers that are entries only if the page has none of its own.
+    foreign: Vec<Url>,
+}
+
+/// Where a link leads.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) enum Link {
+    /// To the entry with this index.
+    Entry(usize),
+    /// To a name on another server: another host, port or scheme.
+    Foreign(Url),
+    /// To nothing that can be an entry of any directory, as with `javascript:`, or to the page itself by a part of it.
+    Useless(String),
+    /// Anywhere else.
+    Other,
 }
 
 impl Children {
@@ -69,9 +86,11 @@ impl Children {
             marks_directories: false,
             overlong: LeftOut::default(),
             nameless: LeftOut::default(),
+            useless: LeftOut::default(),
             strays: Vec::new(),
             stray_keys: HashSet::new(),
             strays_len: 0,
+            foreign: Vec::new(),
         }
     }
 
@@ -89,14 +108,13 @@ impl Children {
         base.join(&as_reference(href)).ok()
     }
 
-    /// The index of the entry that a link leads to; `None` if the link is not an entry. `in_row`: the link stands where
-    /// entries stand.
-    pub(super) fn link(&mut self, href: &[u8], in_row: bool) -> Option<usize> {
+    /// Where a link leads. `in_row`: the link stands where entries stand.
+    pub(super) fn link(&mut self, href: &[u8], in_row: bool) -> Link {
         if href.len() > self.limits.url_bytes {
             if !has_other_scheme(href) {
                 self.overlong.add(&as_reference(href));
             }
-            return None;
+            return Link::Other;
         }
         if self.base.is_none()
             && let Some((segment, slash, is_normalised)) = plain_child(href, self.page.path())
@@ -106,17 +124,58 @@ impl Children {
             } else {
                 Cow::Owned(path::normalise_segment(segment))
             };
-            return self.segment(segment, slash);
+            return self.segment(segment, slash).into();
         }
-        let target = self.resolve(href)?;
+        let useless = || Link::Useless(as_reference(href).into_owned());
+        let Some(target) = self.resolve(href) else {
+            return useless();
+        };
+        let is_part = matches!(href.trim_ascii(), [] | [b'#', ..]);
+        if is_part || !matches!(target.scheme(), "http" | "https") {
+            return useless();
+        }
         let Some((segment, slash)) = self.child(&target) else {
             // What climbs by `../` says itself that the target is elsewhere.
-            let may_be_mapped = in_row && !href.trim_ascii_start().starts_with(b".");
-            self.stray(target, may_be_mapped);
-            return None;
+            let climbs = href.trim_ascii_start().starts_with(b".");
+            if self.is_foreign(&target) && !climbs {
+                return Link::Foreign(target);
+            }
+            if climbs && !self.is_here(&target) {
+                return useless();
+            }
+            self.stray(target, in_row && !climbs);
+            return Link::Other;
         };
         let segment = Cow::Owned(path::normalise_segment(segment));
-        self.segment(segment, slash)
+        self.segment(segment, slash).into()
+    }
+
+    /// Whether a URL is a name on another server.
+    fn is_foreign(&self, target: &Url) -> bool {
+        let name = path::split_last(target.path());
+        target.origin() != self.page.origin()
+            && matches!(target.scheme(), "http" | "https")
+            && target.query().is_none()
+            && target.fragment().is_none()
+            && name.is_some_and(|(_, segment, _)| !segment.is_empty())
+    }
+
+    /// Notes a link to another server that does not stand in the row of an entry.
+    pub(super) fn add_foreign(&mut self, target: Url) {
+        let has_room = self.foreign.len() < MOST_STRAYS;
+        if has_room && (self.base.is_some() || self.is_of_this_path(&target)) {
+            self.foreign.push(target);
+        }
+    }
+
+    /// Whether the directory of a URL has the path of the page, or what the path of the page ends with: a proxy in front
+    /// of a server adds a prefix.
+    fn is_of_this_path(&self, target: &Url) -> bool {
+        let parent = path::split_last(target.path()).map(|(parent, ..)| path::canonical(parent));
+        parent.is_some_and(|parent| match parent.as_str() {
+            "/" => self.directory == "/",
+            parent => self.directory.ends_with(parent),
+        })
     }
 
     /// The index of the entry with this name. The name is not escaped, as in structured listings.
@@ -147,16 +206,15 @@ impl Children {
 
     /// Notes a link that is no entry, but could stand for one.
     fn stray(&mut self, target: Url, in_row: bool) {
-        let is_here = target.origin() == self.page.origin() && target.fragment().is_none();
+        let is_here = target.origin() == self.page.origin();
         let path = path::canonical(target.path());
         let is_above = self.directory.starts_with(&path) || format!("{path}/") == self.directory;
         let may_be_entry = match target.query() {
             Some(query) if super::is_sort_query(query) => false,
             // A part of the listing, or another directory, by a query.
             Some(query) if path == self.directory => leads_on(query),
-            // `name?dl=1`
-            Some(_) => in_row && !is_above,
-            None => in_row && !is_above,
+            // `name?dl=1`, and `a#b` of a server that does not escape names.
+            _ => in_row && !is_above,
         };
         if is_here && may_be_entry {
             self.add_stray(target);
@@ -177,22 +235,48 @@ impl Children {
         }
     }
 
-    /// Takes links that all lead to one other directory of the host for entries: a proxy shows a server's directory under
-    /// another path, and the links have the path that the server knows. Only if nothing else is an entry.
-    pub(super) fn map(&mut self) {
-        let directory = |url: &Url| Some(path::split_last(url.path())?.0.to_owned());
-        let Some(first) = self.strays.first().and_then(directory) else {
+    /// Takes links that all lead to one other directory for entries, if nothing else is an entry: a proxy shows a server's
+    /// directory under another path or name, and the links have those that the server knows. `is_known`: a known server
+    /// wrote the page. In pages of others, links to another server are entries only if the paths agree.
+    pub(super) fn map(&mut self, is_known: bool) {
+        if !self.entries.is_empty() || self.taken > 0 {
+            return;
+        }
+        if self.strays_len == 0 {
+            for url in std::mem::take(&mut self.foreign) {
+                self.add_stray(url);
+            }
+        }
+        let parent = |url: &Url| Some(path::split_last(url.path())?.0.to_owned());
+        let deepest = self
+            .strays
+            .iter()
+            .max_by_key(|url| parent(url).map(|it| it.len()));
+        let Some((first, directory)) = deepest.and_then(|url| Some((url.clone(), parent(url)?)))
+        else {
             return;
         };
-        let is_there = |url: &Url| url.query().is_none() && directory(url).as_ref() == Some(&first);
-        let is_all = self.strays.len() == self.strays_len && self.strays.iter().all(is_there);
-        if !self.entries.is_empty() || self.taken > 0 || !is_all {
+        let is_of = |url: &Url| {
+            url.origin() == first.origin() && url.query().is_none() && url.fragment().is_none()
+        };
+        // The page may link to the directories above, too.
+        let is_above = |url: &Url| {
+            let path = url.path();
+            is_of(url) && path.ends_with('/') && directory.starts_with(path)
+        };
+        let is_entry = |url: &Url| is_of(url) && parent(url).as_ref() == Some(&directory);
+        let is_whole = self.strays.len() == self.strays_len;
+        let agree = self.strays.iter().all(|url| is_entry(url) || is_above(url));
+        let is_here = first.origin() == self.page.origin();
+        if !is_whole || !agree || !(is_here || is_known || self.is_of_this_path(&first)) {
             return;
         }
         self.strays_len = 0;
         self.stray_keys.clear();
         for url in std::mem::take(&mut self.strays) {
-            self.last_segment(&url);
+            if is_entry(&url) && !is_above(&url) {
+                self.last_segment(&url);
+            }
         }
     }
 
@@ -205,10 +289,13 @@ impl Children {
     /// The links that may be entries and were left out.
     pub(super) fn left_out(&self) -> LeftOut {
         let is_known = |url: &Url| {
-            let entry = self.child_without_query(url);
+            let entry = match self.is_foreign(url) {
+                true => path::split_last(url.path()).map(|(_, name, _)| path::decode(name)),
+                false => self.child_without_query(url),
+            };
             entry.is_some_and(|name| self.has(&name))
         };
-        let mut left_out = LeftOut::default();
+        let mut left_out = self.useless.clone();
         for url in self.strays.iter().filter(|url| !is_known(url)) {
             left_out.add(url.as_str());
         }
@@ -260,10 +347,11 @@ impl Children {
         false
     }
 
-    /// The name of the entry that a link leads to but for its query: `x` for `x?dl=1`.
+    /// The name of the entry that a link leads to but for what follows the path: `x` for `x?dl=1` and `x#part`.
     fn child_without_query(&self, url: &Url) -> Option<Vec<u8>> {
         let mut url = url.clone();
         url.set_query(None);
+        url.set_fragment(None);
         let (segment, _) = self.child(&url)?;
         Some(path::decode(segment))
     }
@@ -342,6 +430,12 @@ impl Children {
             modified: None,
         });
         Some(at)
+    }
+}
+
+impl From<Option<usize>> for Link {
+    fn from(entry: Option<usize>) -> Self {
+        entry.map_or(Self::Other, Self::Entry)
     }
 }
 

@@ -35,14 +35,23 @@ pub struct Reference {
 
 /// Whether the name in a request target is typical of an HTML page: no extension, or one of the usual ones.
 pub fn is_page_name(target: &str) -> bool {
+    extension(target).is_none_or(is_page_extension)
+}
+
+/// Whether the name in a request target has one of the usual extensions of HTML pages.
+pub fn has_page_extension(target: &str) -> bool {
+    extension(target).is_some_and(is_page_extension)
+}
+
+fn extension(target: &str) -> Option<&str> {
     let path = target.split('?').next().unwrap_or(target);
     let name = path.rsplit('/').next().unwrap_or(path);
-    match name.rsplit_once('.') {
-        Some((_, extension)) => PAGES
-            .iter()
-            .any(|page| page.eq_ignore_ascii_case(extension)),
-        None => true,
-    }
+    Some(name.rsplit_once('.')?.1)
+}
+
+fn is_page_extension(extension: &str) -> bool {
+    let mut pages = PAGES.iter();
+    pages.any(|page| page.eq_ignore_ascii_case(extension))
 }
 
 /// Extensions of HTML pages.

@@ -14,6 +14,7 @@ use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use url::Url;
 
+use super::path;
 use super::range::{ListedTime, SizeRange};
 use crate::markup;
 use children::Children;
@@ -40,7 +41,7 @@ mod xml;
 
 pub use header::next_link;
 pub use left_out::LeftOut;
-pub use links::{Links, Reference, is_page_name, links};
+pub use links::{Links, Reference, has_page_extension, is_page_name, links};
 pub use shape::Shape;
 pub use sitemap::{Located, Sitemap, SitemapError, SitemapLimits, sitemap};
 pub use spool::Spool;
@@ -61,6 +62,8 @@ pub struct Listing {
     /// Whether the page has the end that pages of this shape have. The known servers always write this end: a page
     /// without it was cut.
     pub ended: bool,
+    /// The page has `<html>`. An unknown server that writes this start tag writes the end tag, too.
+    pub promises_end: bool,
     /// Whether the page marks directories with a final `/`. If so, a name without it is a file.
     pub marks_directories: bool,
     /// Links that were left out because their URL is longer than [`PageLimits::url_bytes`].
@@ -75,6 +78,8 @@ pub struct Listing {
     /// The request target of the page with further entries of this directory, if this page names one. It is never the
     /// target of this page itself, but two pages can name each other.
     pub next: Option<String>,
+    /// More entries follow, and the page does not say where.
+    pub stops: bool,
     /// The path of the listed directory, if it differs from the path of the page: every listing of a bucket is
     /// requested at the root of the bucket. Ends in `/`.
     pub directory: Option<String>,
@@ -124,12 +129,14 @@ impl Listing {
                 order: None,
             },
             ended: true,
+            promises_end: false,
             marks_directories,
             overlong: LeftOut::default(),
             nameless: LeftOut::default(),
             left_out: LeftOut::default(),
             outside: LeftOut::default(),
             next: None,
+            stops: false,
             directory: None,
             directories,
             doubt: None,
@@ -149,7 +156,7 @@ impl Listing {
 
     /// A listing of these entries, with `ended` not set.
     fn of(mut children: Children, shape: Shape) -> Self {
-        children.map();
+        children.map(shape != Shape::Generic);
         let left_out = children.left_out();
         let mut entries = children.entries;
         let marks_directories = children.marks_directories || shape.marks_directories();
@@ -170,12 +177,14 @@ impl Listing {
             spool: None,
             rules,
             ended: false,
+            promises_end: false,
             marks_directories,
             overlong: children.overlong,
             nameless: children.nameless,
             left_out,
             outside: LeftOut::default(),
             next: None,
+            stops: false,
             directory: None,
             directories: Directories::Path,
             doubt: None,
@@ -232,6 +241,15 @@ pub struct Entry {
     pub size: Option<SizeRange>,
     /// The time of the last change, if the page shows one.
     pub modified: Option<ListedTime>,
+}
+
+impl Entry {
+    /// The page shows that the entry is a directory.
+    fn mark_directory(&mut self) {
+        if self.kind == EntryKind::Unknown {
+            self.kind = EntryKind::Directory;
+        }
+    }
 }
 
 /// The type of an entry, as far as the page shows it.
@@ -295,6 +313,11 @@ impl fmt::Display for PageError {
 
 impl Error for PageError {}
 
+/// Whether a body of this type is an HTML page.
+pub fn is_html(content_type: &[u8]) -> bool {
+    matches!(Format::of_type(content_type), Some(Format::Html))
+}
+
 /// Reads the page `body` that was received from `page`. `page` is the URL after redirects; its path ends in `/`, and it
 /// has a query if the request had one. Without a known `content_type`, the start of the body decides the format.
 ///
@@ -325,14 +348,20 @@ fn parse_html(body: &[u8], page: &Url, limits: PageLimits) -> Result<Listing, Pa
     let shape = Shape::of_html(body);
     let mut listing = html(body, shape, page, limits)?;
     if listing.is_none() {
-        // The page only resembles a page of that server. Any row fits the generic shape.
+        // The page only resembles a page of that server, or was cut in its first row. Any row fits the generic shape.
         listing = html(body, Shape::Generic, page, limits)?;
     }
     let mut listing = listing.ok_or(PageError::NotAListing)?;
+    if !listing.ended && shape != Shape::Generic {
+        listing.shape = shape;
+    }
     if listing.shape == Shape::Generic {
         let entries = &mut listing.entries.iter();
         let has_columns = entries.any(|entry| entry.size.is_some() || entry.modified.is_some());
         listing.doubt = web_page::doubt(body, page, has_columns);
+    } else if listing.entries.is_empty() {
+        // The marks of the server may stand where no reader of HTML looks, as in the text for readers without frames.
+        listing.doubt = web_page::hides(body, page);
     }
     Ok(listing)
 }
@@ -442,11 +471,16 @@ fn html(
 
 /// The listing of a page whose rows have ended.
 fn listing_of(mut rows: Rows, shape: Shape, page: &Url) -> Listing {
-    let next = rows.next.take();
-    let next = next.and_then(|href| next_page(&rows.children.resolve(&href)?, page));
+    let linked = rows.next.take();
+    let linked = linked.and_then(|href| rows.children.resolve(&href));
+    let next = linked.as_ref().and_then(|next| next_page(next, page));
     let total = rows.children.taken + rows.children.entries.len();
     let mut listing = Listing::of(rows.children, shape);
     listing.ended = rows.ended;
+    listing.promises_end = rows.opened;
+    if let Some(linked) = linked.filter(|_| next.is_none()) {
+        listing.leave_out_next(&linked, page);
+    }
     if next.is_some() {
         // The pages after the next one are linked there.
         let is_part =
@@ -458,6 +492,18 @@ fn listing_of(mut rows: Rows, shape: Shape, page: &Url) -> Listing {
         _ => None,
     });
     listing
+}
+
+impl Listing {
+    /// Names a next page that cannot be taken for another part of the directory `page`.
+    pub(in crate::find) fn leave_out_next(&mut self, next: &Url, page: &Url) {
+        let is_here = next.origin() == page.origin() && next.path() == page.path();
+        let name = path::split_last(next.path()).map(|(_, name, _)| name);
+        let is_entry = |entry: &Entry| Some(&*entry.segment) == name;
+        if !is_here && !self.entries.iter().any(is_entry) {
+            self.left_out.add(next.as_str());
+        }
+    }
 }
 
 /// The request target of `next`, if it is another part of the directory `page`: the same path with another query.

@@ -10,12 +10,12 @@ use std::io;
 use memchr::{memchr, memmem};
 use url::Url;
 
-use super::children::Children;
+use super::PageLimits;
+use super::children::{Children, Link};
 use super::shape::Shape;
 use super::size::Style;
 use super::spool::SpoolWriter;
 use super::time::{self, DateOrder, ParsedTime, SlashedDate};
-use super::{EntryKind, PageLimits};
 use crate::find::range::{ListedTime, SizeRange};
 use crate::markup::html::{Raw, Sink};
 
@@ -37,6 +37,8 @@ pub(super) struct Rows {
     /// Inside a cell of the body of a table.
     in_cell: bool,
     in_anchor: bool,
+    /// The link that is being read, on pages of unknown servers.
+    reading: Reading,
     /// Inside an element whose text is not displayed.
     hidden: bool,
     row: Row,
@@ -51,6 +53,8 @@ pub(super) struct Rows {
     /// Two dates of the page proved different orders.
     is_order_unsure: bool,
     pub(super) ended: bool,
+    /// The page has a start tag to the end tag that it should have.
+    pub(super) opened: bool,
 }
 
 /// The start tag whose attributes are read.
@@ -71,6 +75,8 @@ struct Row {
     /// The text outside links, with [`BREAK`] between elements.
     text: Vec<u8>,
     anchor: Option<Anchor>,
+    /// A link to no entry, and the length of the row's text before the link, in bytes.
+    other: Option<(Other, usize)>,
     /// The row has an earlier entry.
     is_shared: bool,
     /// The exact size in an attribute of Caddy.
@@ -78,6 +84,25 @@ struct Row {
     /// The time in `<time datetime>`.
     modified: Option<ListedTime>,
     is_directory: bool,
+}
+
+/// A link from its start tag to its end.
+#[derive(Debug, Default)]
+struct Reading {
+    /// What may be a name in which `?` and `#` are not escaped.
+    name: Vec<u8>,
+    text: Vec<u8>,
+    /// The entry that it leads to.
+    entry: Option<usize>,
+}
+
+/// A link that is no entry, but may stand for one.
+#[derive(Debug)]
+enum Other {
+    /// To another server.
+    Foreign(Url),
+    /// A reference that leads nowhere.
+    Useless(String),
 }
 
 /// The link to an entry.
@@ -105,6 +130,7 @@ impl Rows {
             in_pre: false,
             in_cell: false,
             in_anchor: false,
+            reading: Reading::default(),
             hidden: false,
             row: Row::default(),
             rows: 0,
@@ -113,6 +139,7 @@ impl Rows {
             order: None,
             is_order_unsure: false,
             ended: false,
+            opened: false,
         }
     }
 
@@ -161,9 +188,33 @@ impl Rows {
         if self.is_full() {
             return;
         }
-        let Some(entry) = self.children.link(href, self.in_pre || self.in_cell) else {
-            return;
+        if self.shape == Shape::Generic {
+            self.reading.name.extend_from_slice(raw_name(href));
+        }
+        let in_row = self.in_pre || self.in_cell;
+        let entry = match self.children.link(href, in_row) {
+            Link::Entry(entry) => entry,
+            Link::Foreign(url) if !in_row || self.row.other.is_some() => {
+                return self.children.add_foreign(url);
+            }
+            Link::Foreign(url) => {
+                let at = self.row.text.len();
+                self.row.other = Some((Other::Foreign(url), at));
+                return;
+            }
+            Link::Useless(href) => {
+                let at = self.row.text.len();
+                let is_first = in_row && self.row.other.is_none();
+                self.row.other = self
+                    .row
+                    .other
+                    .take()
+                    .or(is_first.then_some((Other::Useless(href), at)));
+                return;
+            }
+            Link::Other => return,
         };
+        self.reading.entry = Some(entry);
         if let Some(anchor) = self.row.anchor {
             // The icon of an entry can be a link to the same entry.
             if anchor.entry == entry || self.shape != Shape::Generic {
@@ -178,7 +229,31 @@ impl Rows {
         self.row.anchor = Some(Anchor { entry, at });
     }
 
+    /// Ends a link: its text may show what it leads to.
+    fn end_anchor(&mut self) {
+        self.in_anchor = false;
+        if self.shape != Shape::Generic {
+            return;
+        }
+        let text = self.reading.text.trim_ascii();
+        if !text.is_empty() && text == self.reading.name {
+            let name = String::from_utf8_lossy(text);
+            self.children.useless.add(&name);
+        }
+        if let Some(at) = self.reading.entry
+            && let Some(name) = text.strip_suffix(b"/")
+            && let Some(entry) = self.children.entry(at)
+            && entry.name == name.trim_ascii_end()
+        {
+            entry.mark_directory();
+        }
+        self.reading.name.clear();
+        self.reading.text.clear();
+        self.reading.entry = None;
+    }
+
     fn end_row(&mut self) {
+        self.end_anchor();
         self.end_entry();
         self.row.clear();
         self.row.is_shared = false;
@@ -187,14 +262,61 @@ impl Rows {
     /// Reads the text of the row into its entry.
     fn end_entry(&mut self) {
         let Some(anchor) = self.row.anchor.take() else {
-            return;
+            return self.end_other();
         };
         self.rows += 1;
         let (mut before, after) = self.row.text.split_at(anchor.at);
         if self.row.is_shared {
             before = b"";
         }
-        let mut read = match self.shape {
+        let mut read = self.columns(before, after);
+        // A row without text contradicts no shape.
+        let has_no_text = || trim_start(before).is_empty() && trim_start(after).is_empty();
+        self.fitting += usize::from(read.is_some() || has_no_text());
+        let columns = read.get_or_insert_default();
+        let Some(entry) = self.children.entry(anchor.entry) else {
+            return;
+        };
+        if self.row.is_directory || columns.is_directory {
+            entry.mark_directory();
+        }
+        entry.size = entry.size.or(self.row.size).or(columns.size);
+        entry.modified = entry.modified.or(self.row.modified);
+        match columns.modified {
+            Some(ParsedTime::Time(time)) => entry.modified = entry.modified.or(Some(time)),
+            Some(ParsedTime::Slashed(slashed)) => {
+                let order = slashed.order();
+                self.is_order_unsure |=
+                    order.is_some() && self.order.is_some() && order != self.order;
+                self.order = self.order.or(order);
+                self.slashed.push((anchor.entry, slashed));
+            }
+            None => {}
+        }
+    }
+
+    /// Ends a row whose only link leads to no entry. With the columns of an entry, the row stands for one.
+    fn end_other(&mut self) {
+        let Some((other, at)) = self.row.other.take() else {
+            return;
+        };
+        let (before, after) = self.row.text.split_at(at);
+        let columns = self.columns(before, after).unwrap_or_default();
+        let is_row = columns.modified.is_some()
+            || columns.size.is_some()
+            || self.row.modified.is_some()
+            || self.row.size.is_some();
+        match other {
+            Other::Foreign(url) if is_row => self.children.add_stray(url),
+            Other::Foreign(url) => self.children.add_foreign(url),
+            Other::Useless(href) if is_row => self.children.useless.add(&href),
+            Other::Useless(_) => {}
+        }
+    }
+
+    /// The columns of the text before and after a link. `None`: the text has not those of the shape.
+    fn columns(&self, before: &[u8], after: &[u8]) -> Option<Columns> {
+        match self.shape {
             Shape::Apache => time_then_size(after, Style::Apache).or(Some(Columns::default())),
             Shape::Nginx => time_then_size(after, Style::Nginx),
             Shape::Lighttpd => {
@@ -209,29 +331,6 @@ impl Rows {
             Shape::Caddy => self.row.modified.map(|_| Columns::default()),
             Shape::Python => Some(Columns::default()),
             _ => Some(search(before, after)),
-        };
-        // A row without text contradicts no shape.
-        let has_no_text = || trim_start(before).is_empty() && trim_start(after).is_empty();
-        self.fitting += usize::from(read.is_some() || has_no_text());
-        let columns = read.get_or_insert_default();
-        let Some(entry) = self.children.entry(anchor.entry) else {
-            return;
-        };
-        if entry.kind == EntryKind::Unknown && (self.row.is_directory || columns.is_directory) {
-            entry.kind = EntryKind::Directory;
-        }
-        entry.size = entry.size.or(self.row.size).or(columns.size);
-        entry.modified = entry.modified.or(self.row.modified);
-        match columns.modified {
-            Some(ParsedTime::Time(time)) => entry.modified = entry.modified.or(Some(time)),
-            Some(ParsedTime::Slashed(slashed)) => {
-                let order = slashed.order();
-                self.is_order_unsure |=
-                    order.is_some() && self.order.is_some() && order != self.order;
-                self.order = self.order.or(order);
-                self.slashed.push((anchor.entry, slashed));
-            }
-            None => {}
         }
     }
 
@@ -254,8 +353,10 @@ impl<'d> Sink<'d> for Rows {
     fn open(&mut self, name: &[u8]) {
         self.href.clear();
         self.is_next = false;
+        self.opened |= name == b"html";
         self.tag = match name {
             b"a" => {
+                self.end_anchor();
                 self.in_anchor = true;
                 self.tag = Tag::Anchor;
                 return;
@@ -271,13 +372,9 @@ impl<'d> Sink<'d> for Rows {
             _ => Tag::Other,
         };
         match name {
-            b"tr" | b"li" | b"br" | b"hr" | b"p" | b"ul" | b"ol" | b"table" => {
-                self.in_anchor = false;
-                self.end_row();
-            }
+            b"tr" | b"li" | b"br" | b"hr" | b"p" | b"ul" | b"ol" | b"table" => self.end_row(),
             b"pre" => {
                 self.end_row();
-                self.in_anchor = false;
                 self.in_pre = true;
             }
             b"script" | b"style" | b"title" => self.hidden = true,
@@ -286,7 +383,8 @@ impl<'d> Sink<'d> for Rows {
     }
 
     fn attribute(&mut self, name: &[u8], value: Raw<'d>) {
-        if self.tag == Tag::Other || value.bytes.is_empty() {
+        let is_link = (self.tag, name) == (Tag::Anchor, &b"href"[..]);
+        if self.tag == Tag::Other || (value.bytes.is_empty() && !is_link) {
             return;
         }
         let value = &*value.decode();
@@ -303,6 +401,15 @@ impl<'d> Sink<'d> for Rows {
                 self.is_next = words.any(|word| word.eq_ignore_ascii_case(b"next"));
                 if self.is_next && !self.href.is_empty() && self.next.is_none() {
                     self.next = Some(self.href.clone());
+                }
+            }
+            (Tag::Link, b"class") if self.in_anchor => {
+                let mut words = value.split(u8::is_ascii_whitespace);
+                if words.any(|word| word == b"icon-directory")
+                    && let Some(at) = self.reading.entry
+                    && let Some(entry) = self.children.entry(at)
+                {
+                    entry.mark_directory();
                 }
             }
             (Tag::Base, b"href") => self.children.rebase(value),
@@ -326,12 +433,11 @@ impl<'d> Sink<'d> for Rows {
     fn close(&mut self, name: &[u8]) {
         match name {
             b"a" => {
-                self.in_anchor = false;
+                self.end_anchor();
                 return;
             }
             b"tr" | b"li" | b"ul" | b"ol" | b"table" => {
                 self.in_cell = false;
-                self.in_anchor = false;
                 self.end_row();
             }
             b"pre" => {
@@ -345,11 +451,17 @@ impl<'d> Sink<'d> for Rows {
     }
 
     fn wants_text(&self) -> bool {
-        !self.hidden && !self.in_anchor
+        !self.hidden && (!self.in_anchor || self.shape == Shape::Generic)
     }
 
     fn text(&mut self, text: Raw<'d>) {
-        self.words(&text.decode());
+        let text = text.decode();
+        if self.in_anchor {
+            let room = ROW_BYTES.saturating_sub(self.reading.text.len());
+            let text = &text[..text.len().min(room)];
+            return self.reading.text.extend_from_slice(text);
+        }
+        self.words(&text);
     }
 
     fn is_done(&self) -> bool {
@@ -361,7 +473,7 @@ impl Rows {
     fn words(&mut self, mut text: &[u8]) {
         if self.in_pre {
             while let Some(end) = memchr(b'\n', text) {
-                if self.row.anchor.is_some() {
+                if self.row.anchor.is_some() || self.row.other.is_some() {
                     self.push_text(&text[..end]);
                 }
                 self.end_row();
@@ -389,9 +501,21 @@ impl Row {
     fn clear(&mut self) {
         self.text.clear();
         self.anchor = None;
+        self.other = None;
         self.size = None;
         self.modified = None;
         self.is_directory = false;
+    }
+}
+
+/// The end of a reference that has `?` or `#`, if this is more than a sign.
+fn raw_name(href: &[u8]) -> &[u8] {
+    let name = href.rsplit(|&byte| byte == b'/').next().unwrap_or(href);
+    let name = name.trim_ascii();
+    let is_raw = name.iter().any(|byte| b"?#".contains(byte));
+    match is_raw && name.iter().any(u8::is_ascii_alphanumeric) {
+        true => name,
+        false => b"",
     }
 }
 

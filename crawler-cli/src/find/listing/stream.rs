@@ -216,7 +216,7 @@ impl HtmlStream {
             return Err(PageError::TooManyLinks.into());
         }
         rows.end();
-        rows.children.map();
+        rows.children.map(self.shape != Shape::Generic);
         rows.spill(0, &mut self.spool)?;
         let order = rows.order();
         let mut listing = super::listing_of(rows, self.shape, page);

@@ -2,8 +2,10 @@
 //! that hides its directory have links, too, or none: to take one for a listing would be to lose the directory.
 //!
 //! A listing names its directory in its title or a heading, links to the directory above, shows times or sizes of entries,
-//! or most of its links are entries under their own names. A page that asks for a password, has frames or leads elsewhere
-//! is a listing only if it has entries, whatever its title says.
+//! or most of its links are entries under their own names. One without entries says nothing else, and has no script that
+//! could add some. A page that asks for a password, or has the title of a gate,
+//! is a listing only if it also says so: a name that a link has for a text is not enough. A page that has frames, or leads
+//! elsewhere, is none.
 
 use std::fmt;
 
@@ -71,6 +73,19 @@ pub(super) fn doubt(body: &[u8], page: &Url, has_columns: bool) -> Option<WebPag
     (!signs.is_listing()).then(|| signs.page(body))
 }
 
+/// What a page is that looks like the empty listing of a known server, and shows something else instead.
+pub(super) fn hides(body: &[u8], page: &Url) -> Option<WebPage> {
+    let mut signs = Signs::new(page);
+    html::read(body, &mut signs);
+    let signs = signs.end();
+    // A proxy may show the root of a server as another directory.
+    let has_name = signs.has_name || signs.has_root;
+    let names_another = signs.has_words && !has_name && signs.name.is_ascii();
+    let is_other =
+        signs.leads_away() || signs.asks_password || names_another || signs.says_trouble();
+    is_other.then(|| signs.page(body))
+}
+
 /// What speaks for and against a listing.
 #[derive(Debug)]
 pub(super) struct Signs {
@@ -87,6 +102,8 @@ pub(super) struct Signs {
     has_words: bool,
     /// It also has the name of the directory.
     has_name: bool,
+    /// It has `/` as the name.
+    has_root: bool,
     has_parent: bool,
     /// The reference of the anchor that is being read.
     anchor: Option<Vec<u8>>,
@@ -101,6 +118,10 @@ pub(super) struct Signs {
     has_script: bool,
     /// The page shows something.
     has_text: bool,
+    /// Characters outside links, titles and headings that are no words of a table's head.
+    other_text: usize,
+    /// The beginning of the text outside links and titles, in lower case.
+    words: Vec<u8>,
     /// Links to other places than the page itself and the directory above.
     links: usize,
     /// Those of them that lead to entries.
@@ -146,6 +167,7 @@ impl Signs {
             title: Vec::new(),
             has_words: false,
             has_name: false,
+            has_root: false,
             has_parent: false,
             anchor: None,
             tag: Tag::Other,
@@ -156,6 +178,8 @@ impl Signs {
             asks_password: false,
             has_script: false,
             has_text: false,
+            other_text: 0,
+            words: Vec::new(),
             links: 0,
             children: 0,
             named: 0,
@@ -170,13 +194,44 @@ impl Signs {
     }
 
     pub(super) fn is_listing(&self) -> bool {
-        let is_mostly_entries = self.named > 0 && self.named * 2 >= self.links;
-        let is_something_else = self.asks_password || self.has_frames || self.refresh.is_some();
+        if self.leads_away() {
+            return false;
+        }
+        // A directory may have such a name: "Index of /login/".
+        let is_gate = self.asks_password || (self.has_title_of_gate() && !self.has_words);
+        let is_wordy = self.named < FEW && self.other_text > self.named * MOST_TEXT;
+        let is_mostly_entries = self.named > 0 && self.named * 2 >= self.links && !is_wordy;
         let has_signs = match self.children {
-            0 => !is_something_else && (self.has_name || self.has_parent),
+            0 => !is_gate && self.is_empty_listing(),
             _ => self.has_words || self.has_parent,
         };
-        has_signs || is_mostly_entries
+        has_signs || (is_mostly_entries && !is_gate)
+    }
+
+    /// Whether a page without entries says what a listing says, and nothing else.
+    fn is_empty_listing(&self) -> bool {
+        let names_another = !self.title.trim_ascii().is_empty() && !self.has_words;
+        let is_bare = self.links == 0 && self.other_text == 0 && !names_another;
+        let says_so = self.has_name || (self.has_parent && is_bare);
+        // A page with a title alone has lost its content.
+        let shows_something = self.has_parent || !self.words.trim_ascii().is_empty();
+        !self.has_script && !self.says_trouble() && says_so && shows_something
+    }
+
+    /// Whether the text of a page without entries is about something that went wrong, or asks for patience.
+    fn says_trouble(&self) -> bool {
+        let has = |words: &&str| memmem::find(&self.words, words.as_bytes()).is_some();
+        TROUBLE.iter().any(has)
+    }
+
+    fn leads_away(&self) -> bool {
+        self.has_frames || self.refresh.is_some()
+    }
+
+    fn has_title_of_gate(&self) -> bool {
+        let title = self.title.to_ascii_lowercase();
+        let has = |words: &&str| memmem::find(&title, words.as_bytes()).is_some();
+        GATES.iter().any(has)
     }
 
     /// What the page is. `body`: where scripts are searched for what leads elsewhere.
@@ -221,7 +276,8 @@ impl Signs {
             };
             for rest in WORDS.iter().filter_map(after) {
                 self.has_words = true;
-                self.has_name |= memmem::find(rest, self.name.as_bytes()).is_some();
+                self.has_name |= has_path(rest, self.name.as_bytes());
+                self.has_root |= has_path(rest, b"/");
             }
         }
         if self.element == Element::Title && self.title.is_empty() {
@@ -265,6 +321,34 @@ impl Signs {
             self.named += usize::from(is_name(text, &name));
         }
     }
+}
+
+/// Whether a text ends with a path whose last segment is this name, or is the name. `/` is the root's.
+fn has_path(text: &[u8], name: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    if name == b"/" {
+        let last = text.rsplit(u8::is_ascii_whitespace).next();
+        let is_url = |word: &[u8]| memmem::find(word, b"://").is_some() && word.ends_with(b"/");
+        return last.is_some_and(|word| word == name || is_url(word));
+    }
+    let text = text.strip_suffix(b"/").unwrap_or(text);
+    let before = text.strip_suffix(name);
+    before.is_some_and(|before| before.is_empty() || before.ends_with(b"/"))
+}
+
+/// Whether a word stands in the head of a table of files.
+fn is_of_table(word: &[u8]) -> bool {
+    let words: [&[u8]; 8] = [
+        b"name",
+        b"size",
+        b"date",
+        b"type",
+        b"last",
+        b"modified",
+        b"description",
+        b"time",
+    ];
+    words.iter().any(|it| word.eq_ignore_ascii_case(it))
 }
 
 /// Whether the text of a link is the name of an entry, which servers may shorten.
@@ -324,7 +408,8 @@ impl<'d> Sink<'d> for Signs {
 
     fn opened(&mut self) {
         if self.is_refresh && self.refresh.is_none() {
-            self.refresh = self.content.take();
+            let leads_on = |to: &String| self.page.join(to).is_ok_and(|to| to != self.page);
+            self.refresh = self.content.take().filter(leads_on);
         }
     }
 
@@ -343,6 +428,16 @@ impl<'d> Sink<'d> for Signs {
     fn text(&mut self, text: Raw<'d>) {
         let text = text.decode();
         self.has_text |= !text.trim_ascii().is_empty();
+        if matches!(self.element, Element::Body | Element::Heading) && self.anchor.is_none() {
+            let room = LONGEST_TEXT.saturating_sub(self.words.len());
+            let part = &text[..text.len().min(room)];
+            self.words.extend(part.iter().map(u8::to_ascii_lowercase));
+        }
+        if self.element == Element::Body && self.anchor.is_none() {
+            let words = text.split(|byte| !byte.is_ascii_alphanumeric() && byte.is_ascii());
+            let is_other = |word: &&[u8]| !word.is_empty() && !is_of_table(word);
+            self.other_text += words.filter(is_other).map(<[u8]>::len).sum::<usize>();
+        }
         let is_kept = self.element != Element::Body || self.anchor.is_some();
         if is_kept {
             let room = LONGEST_TEXT.saturating_sub(self.text.len());
@@ -385,6 +480,51 @@ const WORDS: [&str; 9] = [
     "folder listing",
 ];
 
+/// What titles say of pages that stand in front of others, in lower case.
+const GATES: [&str; 16] = [
+    "just a moment",
+    "attention required",
+    "checking your browser",
+    "access denied",
+    "captcha",
+    "are you a robot",
+    "you are human",
+    "not a robot",
+    "security check",
+    "ddos protection",
+    "please wait",
+    "sign in",
+    "log in",
+    "login",
+    "under maintenance",
+    "account suspended",
+];
+
+/// What a page says that should list a directory and cannot. No server writes these words under an empty listing.
+const TROUBLE: [&str; 15] = [
+    "please wait",
+    "checking your browser",
+    "check your browser",
+    "maintenance",
+    "unavailable",
+    "error:",
+    "warning:",
+    "failed",
+    "too many",
+    "not available",
+    "try again",
+    "forbidden",
+    "access denied",
+    "permission denied",
+    "you must",
+];
+
+/// So many links under their own names are no accident.
+const FEW: usize = 3;
+
+/// With fewer, so many characters of text for each of them speak against a listing.
+const MOST_TEXT: usize = 12;
+
 /// A name that is shortened to fewer characters says nothing.
 const LEAST_START: usize = 3;
 
@@ -406,17 +546,22 @@ mod tests {
     #[test]
     fn listings_are_recognised() {
         for body in [
-            "<title>Index of /pub/dir/</title>",
+            "<title>Index of /pub/dir/</title><p>Nothing here",
             "<h2>Directory listing for /pub/dir</h2>",
             "<a href='../'>x</a>",
+            "<title>Index of x</title><a href='../'>x</a><th>Name</th><th>Last modified</th><th>Size</th>",
+            "<h1>Index of http://h.example/pub/dir</h1><p>Powered by nothing",
             "<a href='/pub/'>Parent Directory</a>",
             "<a href='a.txt'>a.txt</a> <a href='sub/'>sub/</a>",
             "<a href='/pub/dir/a%20b.txt'>a b.txt</a> <a href='?C=N;O=D'>Name</a> <a href='#top'>top</a>",
             "<a href='a-very-long-name.tar.gz'>a-very-long-na..&gt;</a>",
             "<a href='a'><img src=i.png>a</a><a href='https://other.example/'>Powered by</a>",
             "<h1>Index of our mirror</h1><a href='a'>The first</a><a href=/>Home</a><a href=/x>X</a>",
-            "<title>Index of /PUB/Dir</title><form><input name=search></form>",
+            "<title>Index of /PUB/Dir</title><form>Search <input name=search></form>",
             "<a href=../>..</a><a href=a>a</a><form><input type=password></form>",
+            "<title>Index of /login/</title><h1>Index of /pub/dir/</h1>",
+            "<meta http-equiv=refresh content='60'><a href=a>a</a>",
+            "<meta http-equiv=refresh content='60; url=.'><a href=a>a</a>",
         ] {
             assert_eq!(doubted(body), None, "{body}");
         }
@@ -428,6 +573,10 @@ mod tests {
         for (body, name) in [
             ("", "an empty page"),
             ("<html><body></body></html>", "an empty page"),
+            (
+                "<title>Index of /pub/dir/</title><body></body>",
+                "a web page, titled \"Index of /pub/dir/\"",
+            ),
             (
                 "<title>Just a\n moment...</title><script>x()</script>",
                 "a web page, titled \"Just a moment...\"",
@@ -466,6 +615,44 @@ mod tests {
                 "a web page, titled \"Directory of services\"",
             ),
             (link, "a web page"),
+            // What lists nothing says nothing else, and adds nothing by a script.
+            (
+                "<title>Shop</title><a href='../'>Up</a>",
+                "a web page, titled \"Shop\"",
+            ),
+            (
+                "<p>No members. Please log in. <a href='../'>Parent</a>",
+                "a web page",
+            ),
+            (
+                "<h1>Index of /pub/dir/</h1><a href='../'>../</a><script>fetch('list.json')</script>",
+                "a web page",
+            ),
+            (
+                "<title>Index of subdirs</title><p>Nothing found",
+                "a web page, titled \"Index of subdirs\"",
+            ),
+            (
+                "<title>Index of dir results found</title>",
+                "a web page, titled \"Index of dir results found\"",
+            ),
+            // One link under its own name makes no listing of a gate.
+            (
+                "<title>Sign in</title><a href=forgot>forgot</a><form><input type=password></form>",
+                "a page that asks for a password, titled \"Sign in\"",
+            ),
+            (
+                "<title>Just a moment...</title><a href=help>help</a>",
+                "a web page, titled \"Just a moment...\"",
+            ),
+            (
+                "<meta http-equiv=refresh content='0;url=/login'><a href=here>here</a>",
+                "a page that leads to /login by meta refresh",
+            ),
+            (
+                "<title>Index of /pub/dir/</title><meta http-equiv=refresh content='0;url=/x'><a href=a>a</a>",
+                "a page that leads to /x by meta refresh, titled \"Index of /pub/dir/\"",
+            ),
             (
                 "<a href=news.html>news.html</a><a href=/>Home</a><a href=/shop/>Shop</a>",
                 "a web page",

@@ -9,19 +9,22 @@ use quick_xml::events::{BytesStart, Event};
 use url::Url;
 
 use super::bucket::{Bucket, Object};
-use super::children::Children;
+use super::children::{Children, Link};
 use super::shape::Shape;
 use super::{Entry, EntryKind, Listing, PageError, PageLimits, time};
+use crate::find::path;
 use crate::find::range::{ListedTime, SizeRange};
 
 pub(super) fn read(body: &[u8], page: &Url, limits: PageLimits) -> Result<Listing, PageError> {
-    if body.trim_ascii().is_empty() {
-        return Err(PageError::NotAListing);
-    }
     let mut document = Document::new(body);
     let Some(root) = document.root() else {
+        if !body.trim_ascii_start().starts_with(b"<") {
+            return Err(PageError::NotAListing);
+        }
         // The document was cut before its root element.
-        return Ok(Listing::of(Children::new(page, limits), Shape::Generic));
+        let mut listing = Listing::of(Children::new(page, limits), Shape::Generic);
+        listing.promises_end = true;
+        return Ok(listing);
     };
     match root.as_slice() {
         b"list" => autoindex(document, page, limits),
@@ -111,7 +114,12 @@ fn bucket(
             b"Prefix" => bucket.prefix = text,
             b"Delimiter" => bucket.is_delimited = !text.is_empty(),
             b"EncodingType" => bucket.is_encoded = text == b"url",
-            b"IsTruncated" => bucket.is_truncated = text == b"true",
+            b"IsTruncated" => bucket.is_truncated = is_true(&text),
+            b"KeyCount" => {
+                bucket.count = std::str::from_utf8(&text)
+                    .ok()
+                    .and_then(|text| text.trim().parse().ok())
+            }
             b"NextContinuationToken" => bucket.token = Some(text),
             b"NextMarker" if !text.is_empty() => bucket.marker = Some(text),
             _ => {}
@@ -120,7 +128,7 @@ fn bucket(
             return Err(PageError::TooManyLinks);
         }
     }
-    let mut listing = bucket.finish(limits);
+    let mut listing = bucket.finish(limits)?;
     listing.ended = document.is_whole;
     Ok(listing)
 }
@@ -136,62 +144,99 @@ fn multistatus(
     let mut others: Vec<(Url, Properties)> = Vec::new();
     let mut children = Children::new(page, limits);
     let mut responses = 0;
-    let mut href = Vec::new();
-    let mut is_gone = false;
+    let (mut is_own_seen, mut stops) = (false, false);
+    // Members that the server does not describe.
+    let mut unknown = Vec::new();
+    let mut hrefs: Vec<Vec<u8>> = Vec::new();
+    let mut code = Vec::new();
     let (mut properties, mut proven) = (Properties::default(), Properties::default());
     while let Some(event) = document.next() {
         let ElementEvent::End(element, text) = event else {
             continue;
         };
         match element {
-            b"href" if href.is_empty() => href = text.trim_ascii().to_vec(),
+            b"href" => {
+                let href = text.trim_ascii().to_vec();
+                if document.is_inside(&[b"response"]) && !href.is_empty() {
+                    hrefs.push(href);
+                }
+            }
             b"getcontentlength" => properties.size = bytes(text),
             b"getlastmodified" => properties.modified = time::exact(text),
             b"collection" => properties.is_collection = true,
             b"status" => {
-                let code = text.trim_ascii().get(9..12).map(<[u8]>::to_vec);
-                let code = code.unwrap_or_default();
-                let is_good = code.starts_with(b"2");
+                let status = text.trim_ascii().get(9..12).unwrap_or_default().to_vec();
                 if document.is_inside(&[b"propstat"]) {
-                    if is_good {
+                    if status.starts_with(b"2") {
                         proven = std::mem::take(&mut properties);
+                        proven.is_known = true;
                     }
                     properties = Properties::default();
                 } else {
-                    // A member with another status, such as 403, exists.
-                    is_gone = matches!(code.as_slice(), b"404" | b"410");
+                    code = status;
                 }
             }
             b"response" => {
-                responses += 1;
+                responses += hrefs.len();
                 if responses > limits.links {
                     return Err(PageError::TooManyLinks);
                 }
                 let properties = std::mem::take(&mut proven);
-                let href = std::mem::take(&mut href);
-                if std::mem::take(&mut is_gone) {
-                    continue;
-                }
-                if let Some(at) = children.link(&href, false) {
-                    properties.give(&mut children.entries[at]);
-                } else if let Some(url) = children.resolve(&href)
-                    && !href.is_empty()
-                {
-                    others.push((url, properties));
+                let code = std::mem::take(&mut code);
+                // A member with another status, such as 403, exists.
+                let is_gone = matches!(code.as_slice(), b"404" | b"410");
+                // The server had no room for all members.
+                stops |= code == b"507";
+                for href in hrefs.drain(..).filter(|_| !is_gone) {
+                    if let Link::Entry(at) = children.link(&href, false) {
+                        let entry = &mut children.entries[at];
+                        properties.give(entry);
+                        if !properties.is_known && entry.kind == EntryKind::Unknown {
+                            unknown.push(at);
+                        }
+                    } else if let Some(url) = children.resolve(&href) {
+                        let is_own = is_directory(page.as_str(), &url);
+                        is_own_seen |= is_own && (code.is_empty() || code.starts_with(b"2"));
+                        if !is_own {
+                            others.push((url, properties));
+                        }
+                    }
                 }
             }
             _ => {}
         }
     }
+    // A proxy may show an empty directory under another path.
+    is_own_seen |= matches!(others.as_slice(), [(url, _)] if is_shown_as(url, page));
     mapped(others, &mut children);
+    let says_nothing = children.entries.is_empty() && children.left_out().is_empty();
+    if says_nothing && !is_own_seen && document.is_whole {
+        return Err(PageError::NotAListing);
+    }
     let mut listing = Listing::of(children, Shape::Webdav);
     listing.ended = document.is_whole;
+    listing.stops = stops;
+    for at in unknown {
+        listing.entries[at].kind = EntryKind::Unknown;
+        listing.marks_directories = false;
+    }
     Ok(listing)
 }
 
+/// Whether a proxy can show the directory of this URL as the page: their names agree.
+fn is_shown_as(url: &Url, page: &Url) -> bool {
+    let name = |url: &Url| {
+        let path = url.path().trim_end_matches('/');
+        path.rsplit('/').next().map(path::decode)
+    };
+    name(url) == name(page)
+}
+
 /// What a multistatus says about a member.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Properties {
+    /// The server has described the member.
+    is_known: bool,
     size: Option<SizeRange>,
     modified: Option<ListedTime>,
     is_collection: bool,
@@ -249,6 +294,12 @@ fn directory_of(others: &[(Url, Properties)]) -> Option<String> {
 
 fn is_directory(own: &str, url: &Url) -> bool {
     url.as_str().trim_end_matches('/') == own.trim_end_matches('/')
+}
+
+/// The boolean of XML Schema, and what servers write for it.
+fn is_true(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    text.eq_ignore_ascii_case(b"true") || text == b"1"
 }
 
 fn bytes(text: &[u8]) -> Option<SizeRange> {

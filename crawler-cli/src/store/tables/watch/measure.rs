@@ -21,7 +21,7 @@ use crate::store::{
 #[test]
 #[ignore = "takes minutes with many URLs; prints what they cost"]
 fn what_many_urls_cost() {
-    let urls: u64 = number("COURSER_URLS", 100_000);
+    let urls: u64 = number("COURSER_URLS", 10_000);
     let hosts = number("COURSER_HOSTS", 1_000).min(urls);
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("watch.db");

@@ -1,0 +1,82 @@
+//! Options that mean nothing without another one. Such an option is wrong usage: what the user wants is not what would
+//! happen.
+
+use super::args::Args;
+use crate::cli::parse::UsageError;
+use crate::find::Follow;
+use crate::find::expr::Expression;
+use crate::report::Format;
+use crate::store::Place;
+
+/// Some options and what they need.
+struct Need {
+    options: &'static [&'static str],
+    is_met: fn(&Args) -> bool,
+    /// The rest of the message, after "only".
+    only: &'static str,
+}
+
+const NEEDS: &[Need] = &[
+    Need {
+        options: &[
+            "--dry-run",
+            "--checksums",
+            "--limit-rate",
+            "--max-delete",
+            "--overwrite",
+            "--strict-sizes",
+        ],
+        is_met: |args| args.folder.is_given(),
+        only: "with --download DIR or --mirror DIR",
+    },
+    Need {
+        options: &["--max-delete"],
+        is_met: |args| args.folder.is_mirror(),
+        only: "with --mirror DIR",
+    },
+    Need {
+        options: &["--max-pages", "--max-link-depth", "--nofollow"],
+        is_met: |args| args.folder.follow == Follow::Pages,
+        only: "with --links page",
+    },
+    Need {
+        options: &["--dav"],
+        is_met: |args| args.folder.follow == Follow::Listings,
+        only: "with --links listing",
+    },
+    Need {
+        options: &["--results", "--lease"],
+        is_met: |args| matches!(args.state, Some(Place::Server(_))),
+        only: "for a search that is shared: --state postgres://...",
+    },
+];
+
+impl Args {
+    /// Checks that each option that was typed has what it needs.
+    ///
+    /// # Errors
+    /// The first one that has not.
+    pub(super) fn check_needs(&self) -> Result<(), UsageError> {
+        for need in NEEDS.iter().filter(|need| !(need.is_met)(self)) {
+            if let Some(option) = need.options.iter().find(|option| self.is_typed(option)) {
+                return Err(UsageError(format!("{option}: only {}", need.only)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that some entry is printed in the output format that was asked for.
+    ///
+    /// # Errors
+    /// All actions of the expression print in a format of their own, or print nothing.
+    pub(super) fn check_format(&self, expression: &Expression) -> Result<(), UsageError> {
+        let format = self.output.format;
+        if format == Format::Lines || expression.prints() || self.folder.is_dry {
+            return Ok(());
+        }
+        Err(UsageError(format!(
+            "{}: only for what -print prints; the actions of the expression do something else",
+            format.option()
+        )))
+    }
+}
