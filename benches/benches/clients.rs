@@ -1,17 +1,32 @@
-//! One blocking GET over a kept connection on the loopback, with each client.
+//! GETs on kept connections of the loopback, with each client: plain and over TLS, one and 64 in flight, four bodies.
 //!
-//! Client and server share one core: to wake another core costs more than the exchange itself, and the cost varies.
+//! Client and server share one core: to wake another core costs more than the exchange itself, and the cost varies. The
+//! time is that of both, so it is the difference between two clients that counts.
 
-use std::hint::black_box;
+mod common;
+
+use std::fs;
+use std::future::Future;
+use std::num::NonZeroUsize;
+use std::path::Path;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use benches::measure::Target;
 use benches::peers;
 use benches::process::{cores, stay_on};
 use benches::serve::Server;
-use courser::{HostClient, HostConfig, Response, Upstream};
-use criterion::{Criterion, criterion_group, criterion_main};
-use tokio::runtime::{Builder, Runtime};
+use benches::tls;
+use common::{measure_client, measure_rounds, runtime};
+use courser::{
+    Call, Client, Config, HostClient, HostConfig, PemOrDer, PipelineClient, PipelineConfig,
+    Request, Response, Shared, SharedConfig, TlsConfig, TlsRoots, Upstream,
+};
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
+use tempfile::NamedTempFile;
+use tokio::runtime::Runtime;
+use tokio::task::{LocalSet, spawn_local};
 
 criterion_group!(benches, get);
 criterion_main!(benches);
@@ -19,56 +34,193 @@ criterion_main!(benches);
 fn get(criterion: &mut Criterion) {
     let cores = cores().expect("a list of cores");
     stay_on(cores[0]).expect("a core");
-    for path in ["/13", "/16k", "/headers"] {
-        let target = target(path);
-        let mut group = criterion.benchmark_group(format!("GET {path}"));
-        group.bench_function("courser", |bencher| {
-            let upstream = Upstream::tcp([target.address]);
-            let mut client = HostClient::new(upstream, HostConfig::default()).expect("a client");
-            let mut response = Response::new();
-            bencher.iter(|| {
-                client.get(&target.path, &mut response).expect("an answer");
-                black_box(response.status())
-            });
-        });
-        group.bench_function("hyper", |bencher| {
-            let runtime = runtime();
-            let exchange = peers::hyper::Exchange::new(&target, None).expect("a plain URL");
-            let mut connection = None;
-            bencher.iter(|| {
-                let exchange = exchange.run(&mut connection);
-                black_box(runtime.block_on(exchange).expect("an answer"))
-            });
-        });
-        group.bench_function("reqwest", |bencher| {
-            let runtime = runtime();
-            let client = peers::reqwest::client(None).expect("a client");
-            let asked = peers::reqwest::Asked::get(&target.url).expect("a plain URL");
-            bencher.iter(|| {
-                let exchange = peers::reqwest::exchange(&client, &asked);
-                black_box(runtime.block_on(exchange).expect("an answer"))
-            });
-        });
-        group.bench_function("ureq", |bencher| {
-            let agent = peers::ureq::agent(None).expect("a client");
-            let request = peers::ureq::request("GET", &target.url, None).expect("a plain URL");
-            bencher.iter(|| black_box(peers::ureq::exchange(&agent, &request).expect("an answer")));
-        });
-        group.finish();
+    for site in [Site::plain(), Site::with_tls()] {
+        for path in ["/13", "/16k", "/1m", "/chunked"] {
+            for in_flight in [1, 64] {
+                let target = site.target(path);
+                let name = format!("{}{path} x{in_flight}", target.scheme());
+                let mut group = criterion.benchmark_group(name);
+                group.throughput(Throughput::Elements(in_flight as u64));
+                group.sample_size(10);
+                group.warm_up_time(Duration::from_millis(200));
+                group.measurement_time(Duration::from_millis(800));
+                measure(&mut group, &site, &target, in_flight);
+                group.finish();
+            }
+        }
     }
 }
 
-/// The URL of a path on a new server, which runs until the program ends.
-fn target(path: &str) -> Target {
-    let server = Server::bind(0).expect("a loopback port");
-    let url = format!("http://{}{path}", server.address());
-    thread::spawn(move || server.run(None));
-    url.parse().expect("a plain URL")
+/// An iteration is as many exchanges as are in flight.
+fn measure(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    site: &Site,
+    target: &Target,
+    in_flight: usize,
+) {
+    let host = site.host_config(in_flight);
+    let config = Config {
+        host: host.clone(),
+        ..Config::default()
+    };
+    group.bench_function("HostClient", |bencher| {
+        let mut client = HostClient::new(site.upstream(target), host.clone()).expect("a client");
+        measure_client(bencher, &mut client, &target.path, in_flight);
+    });
+    group.bench_function("Client", |bencher| {
+        let mut client = Client::new(config.clone()).expect("a client");
+        measure_client(bencher, &mut client, &target.url, in_flight);
+    });
+    group.bench_function("PipelineClient", |bencher| {
+        let config = PipelineConfig {
+            host: HostConfig {
+                max_connections: NonZeroUsize::MIN,
+                ..host.clone()
+            },
+            ..PipelineConfig::default()
+        };
+        let mut client = PipelineClient::new(site.upstream(target), config).expect("a client");
+        measure_client(bencher, &mut client, &target.path, in_flight);
+    });
+    group.bench_function("Shared", |bencher| {
+        let runtime = runtime();
+        let client = Client::new(config.clone()).expect("a client");
+        let shared = Shared::driven(SharedConfig::default(), client);
+        let (shared, driver) = shared.expect("a shared client");
+        runtime.spawn(driver.run_on_tokio());
+        let mut idle: Vec<_> = (0..in_flight)
+            .map(|_| (Request::get(&*target.url), Response::new()))
+            .collect();
+        measure_rounds(bencher, |rounds| {
+            let tasks = idle.drain(..).map(|(mut request, mut response)| {
+                let shared = shared.clone();
+                async move {
+                    for _ in 0..rounds {
+                        let done = shared.send(Call::new(request, response)).await;
+                        done.outcome.expect("an answer");
+                        (request, response) = (done.request, done.response);
+                    }
+                    (request, response)
+                }
+            });
+            let (took, states) = run_all(&runtime, tasks);
+            idle = states;
+            took
+        });
+    });
+    group.bench_function("hyper", |bencher| {
+        let runtime = runtime();
+        let exchange = peers::hyper::Exchange::new(target, site.root()).expect("a URL");
+        let mut idle: Vec<_> = (0..in_flight).map(|_| None).collect();
+        measure_rounds(bencher, |rounds| {
+            let tasks = idle.drain(..).map(|mut connection| {
+                let exchange = exchange.clone();
+                async move {
+                    for _ in 0..rounds {
+                        exchange.run(&mut connection).await.expect("an answer");
+                    }
+                    connection
+                }
+            });
+            let (took, states) = run_all(&runtime, tasks);
+            idle = states;
+            took
+        });
+    });
+    group.bench_function("reqwest", |bencher| {
+        let runtime = runtime();
+        let client = peers::reqwest::client(site.root()).expect("a client");
+        let asked = peers::reqwest::Asked::get(&target.url).expect("a URL");
+        measure_rounds(bencher, |rounds| {
+            let tasks = (0..in_flight).map(|_| {
+                let (client, asked) = (client.clone(), asked.clone());
+                async move {
+                    for _ in 0..rounds {
+                        let answer = peers::reqwest::exchange(&client, &asked).await;
+                        answer.expect("an answer");
+                    }
+                }
+            });
+            run_all(&runtime, tasks).0
+        });
+    });
 }
 
-fn runtime() -> Runtime {
-    Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime")
+/// Runs tasks until all have ended. Returns how long that took, and what they return.
+fn run_all<T: Future<Output: 'static> + 'static>(
+    runtime: &Runtime,
+    tasks: impl Iterator<Item = T>,
+) -> (Duration, Vec<T::Output>) {
+    let began = Instant::now();
+    let outputs = LocalSet::new().block_on(runtime, async {
+        let tasks: Vec<_> = tasks.map(spawn_local).collect();
+        let mut outputs = Vec::new();
+        for task in tasks {
+            outputs.push(task.await.expect("the task has ended"));
+        }
+        outputs
+    });
+    (began.elapsed(), outputs)
+}
+
+/// A server, which runs until the program ends.
+struct Site {
+    origin: String,
+    /// The certificate, if the server speaks TLS.
+    certificate: Option<NamedTempFile>,
+}
+
+impl Site {
+    fn plain() -> Self {
+        Self::start("http", None, Server::bind(0).expect("a loopback port"))
+    }
+
+    fn with_tls() -> Self {
+        let (config, certificate) = tls::server().expect("a certificate");
+        let file = NamedTempFile::new().expect("a file");
+        fs::write(file.path(), certificate).expect("a written file");
+        let server = Server::bind(0).expect("a loopback port");
+        Self::start("https", Some(file), server.with_tls(config))
+    }
+
+    fn start(scheme: &str, certificate: Option<NamedTempFile>, server: Server) -> Self {
+        let origin = format!("{scheme}://{}", server.address());
+        thread::spawn(move || server.run(None));
+        Self {
+            origin,
+            certificate,
+        }
+    }
+
+    fn root(&self) -> Option<&Path> {
+        self.certificate.as_ref().map(NamedTempFile::path)
+    }
+
+    fn target(&self, path: &str) -> Target {
+        format!("{}{path}", self.origin).parse().expect("a URL")
+    }
+
+    fn upstream(&self, target: &Target) -> Upstream {
+        let upstream = Upstream::tcp([target.address]).with_host(&target.authority);
+        match self.certificate {
+            Some(_) => upstream.with_tls(target.host()),
+            None => upstream,
+        }
+    }
+
+    fn host_config(&self, connections: usize) -> HostConfig {
+        let root = self.root().map(|path| PemOrDer::File(path.to_owned()));
+        HostConfig {
+            max_connections: NonZeroUsize::new(connections).expect("a connection"),
+            tls: TlsConfig {
+                roots: match root {
+                    Some(_) => TlsRoots::None,
+                    None => TlsRoots::default(),
+                },
+                extra_roots: root.into_iter().collect(),
+                ..TlsConfig::default()
+            },
+            ..HostConfig::default()
+        }
+    }
 }

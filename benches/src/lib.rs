@@ -10,10 +10,13 @@ pub mod check;
 pub mod compare;
 pub mod counts;
 pub mod find;
+#[cfg(feature = "crawler")]
 pub mod fleet;
 pub mod interrupt;
+#[cfg(feature = "crawler")]
 pub mod jobs;
 pub mod limit;
+#[cfg(feature = "crawler")]
 pub mod links;
 pub mod load;
 pub mod measure;

@@ -73,10 +73,14 @@ pub enum Client {
     Pipeline,
     /// courser's `HostClient`, one for each connection, with blocking calls on a thread of its own
     Call,
+    /// As `call`, and a thread looks for events for 50 µs before it sleeps
+    Busy,
     /// courser's `Shared`, with a thread that makes blocking calls for each connection
     Blocking,
     /// courser's `Shared`, with a task that awaits calls for each connection, on a current-thread tokio runtime
     Send,
+    /// courser's `Shared` without a thread of its own, driven and awaited by tasks of a current-thread tokio runtime
+    Driven,
     /// hyper's `client::conn::http1`, one connection for each task of a current-thread tokio runtime
     Hyper,
     /// reqwest's async client, one task for each connection on a current-thread tokio runtime
@@ -153,9 +157,11 @@ impl Args {
             Client::Host => own::host(&plan, &self.asking),
             Client::Client => own::client(&plan, &self.asking),
             Client::Pipeline => own::pipeline(&plan, &self.asking),
-            Client::Call => own::call(&plan),
+            Client::Call => own::call(&plan, "call", None),
+            Client::Busy => own::call(&plan, "busy", Some(own::BUSY_POLL)),
             Client::Blocking => own::blocking(&plan),
             Client::Send => own::send(&plan),
+            Client::Driven => own::driven(&plan),
             Client::Hyper => peers::hyper::measure(&plan),
             Client::Reqwest => peers::reqwest::measure(&plan),
             Client::Ureq => peers::ureq::measure(&plan),

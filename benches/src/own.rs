@@ -1,13 +1,15 @@
 //! Measures courser, in each of the ways in which it can be used.
 
+use std::cell::Cell;
 use std::error::Error;
 use std::num::NonZeroUsize;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use courser::{
     Bytes, Call, Client, Config, HostClient, HostConfig, PemOrDer, PipelineClient, PipelineConfig,
-    Request, Response, Shared, SharedConfig, Timeouts, TlsConfig, TlsRoots, Upstream,
+    Request, Response, Shared, SharedConfig, SocketOptions, Timeouts, TlsConfig, TlsRoots,
+    Upstream,
 };
 
 use crate::load::asking::Asking;
@@ -50,14 +52,25 @@ pub fn pipeline(plan: &Plan, asking: &Asking) -> Result<Record, Box<dyn Error>> 
     drive(plan, asking, true, client, "pipeline")
 }
 
+/// How long a busy client looks for events before it sleeps: longer than an answer takes on one machine.
+pub const BUSY_POLL: Duration = Duration::from_micros(50);
+
 /// Measures blocking calls of `HostClient`s. Each has one connection and its own thread.
 ///
 /// # Errors
 /// Nothing could be measured.
-pub fn call(plan: &Plan) -> Result<Record, Box<dyn Error>> {
+pub fn call(
+    plan: &Plan,
+    name: &str,
+    busy_poll: Option<Duration>,
+) -> Result<Record, Box<dyn Error>> {
     let upstream = upstream(plan);
     let config = HostConfig {
         tls: tls(plan),
+        socket: SocketOptions {
+            busy_poll,
+            ..SocketOptions::default()
+        },
         ..HostConfig::default()
     };
     let client = |_| HostClient::new(upstream.clone(), config.clone());
@@ -67,7 +80,7 @@ pub fn call(plan: &Plan) -> Result<Record, Box<dyn Error>> {
                 request: &mut Request,
                 response: &mut Response|
      -> Result<(), _> { client.call(request, response).map(drop) };
-    threads(plan, "call", &plan.url.path, clients, call)
+    threads(plan, name, &plan.url.path, clients, call)
 }
 
 /// Measures blocking calls through `Shared`: one thread with the client, and one calling thread for each connection.
@@ -125,6 +138,24 @@ pub fn send(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let shared = shared(plan)?;
     let body = plan.body()?;
     on_tokio(plan, "send", |run| {
+        let request = request(plan, &plan.url.url, body.clone());
+        await_answers(shared.clone(), request, run)
+    })
+}
+
+/// Measures `Shared::driven`: a current-thread tokio runtime with a task that drives the client, and tasks that await
+/// it.
+///
+/// # Errors
+/// Nothing could be measured.
+pub fn driven(plan: &Plan) -> Result<Record, Box<dyn Error>> {
+    let client = Client::new(config(plan, &Asking::default()))?;
+    let (shared, driver) = Shared::driven(SharedConfig::default(), client)?;
+    let (body, driver) = (plan.body()?, Cell::new(Some(driver)));
+    on_tokio(plan, "driven", |run| {
+        if let Some(driver) = driver.take() {
+            tokio::spawn(driver.run_on_tokio());
+        }
         let request = request(plan, &plan.url.url, body.clone());
         await_answers(shared.clone(), request, run)
     })

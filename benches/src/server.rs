@@ -7,10 +7,12 @@ use std::time::Duration;
 #[path = "../../crawler-cli/tests/common/cluster.rs"]
 mod cluster;
 
+#[cfg(feature = "crawler")]
 #[path = "../../crawler-cli/tests/common/proxy.rs"]
 mod proxy;
 
 pub(crate) use cluster::Cluster;
+#[cfg(feature = "crawler")]
 pub(crate) use proxy::Proxy;
 
 /// The processor time of a server, with all its processes.
@@ -40,6 +42,7 @@ pub(crate) fn server_time(cluster: &Cluster) -> Result<Duration, Box<dyn Error>>
 }
 
 /// The numbers in the first row that a query prints.
+#[cfg(feature = "crawler")]
 pub(crate) fn numbers(
     cluster: &Cluster,
     url: &str,

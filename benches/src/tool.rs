@@ -7,10 +7,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::{
-    check, compare, counts, find, fleet, jobs, limit, links, load, memory, scale, serve, soak,
-    watch,
-};
+use crate::{check, compare, counts, find, limit, load, memory, scale, serve, soak, watch};
+#[cfg(feature = "crawler")]
+use crate::{fleet, jobs, links};
 
 /// Runs the tool `name` with the arguments of the program, or the tool that the first argument names.
 ///
@@ -45,11 +44,17 @@ fn run(name: &str, args: Vec<OsString>) -> Result<ExitCode, Box<dyn Error>> {
         "find" => return find::run(&find::Args::parse_from(args)),
         "find-peak" => return find::peak(&find::PeakArgs::parse_from(args)),
         "find-together" => return find::together(&find::TogetherArgs::parse_from(args)),
+        #[cfg(feature = "crawler")]
         "fleet" => return fleet::run(&fleet::Args::parse_from(args)),
+        #[cfg(feature = "crawler")]
         "fleet-cut" => return fleet::cut::run(&fleet::cut::Args::parse_from(args)),
+        #[cfg(feature = "crawler")]
         "fleet-kills" => return fleet::kills::run(&fleet::kills::Args::parse_from(args)),
+        #[cfg(feature = "crawler")]
         "jobs" => return jobs::run(&jobs::Args::parse_from(args)),
+        #[cfg(feature = "crawler")]
         "links" => return links::run(&links::Args::parse_from(args)),
+        #[cfg(feature = "crawler")]
         "links-dump" => links::dump(&links::DumpArgs::parse_from(args))?,
         "memory" => return memory::run(&memory::Args::parse_from(args)),
         "counts" => return counts::run(&counts::Args::parse_from(args)),

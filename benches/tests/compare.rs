@@ -7,12 +7,12 @@ use benches::process::installed;
 
 #[test]
 fn every_workload_is_measured() {
-    let clients = "limit,limit-whole,host,call,pipeline,blocking,send";
+    let clients = "limit,limit-whole,host,call,busy,pipeline,blocking,send,driven";
     let output = compare(&["--connections", "2", "--clients", clients]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{output:?}");
     for (name, rows) in [
-        ("get-1", "limit host call"),
+        ("get-1", "limit host call busy"),
         ("get-20000", "limit host"),
         ("body-1m", "limit limit-whole host"),
         ("close", "limit host"),
@@ -23,7 +23,7 @@ fn every_workload_is_measured() {
         ("tls-pipelining-16", "host pipeline"),
         ("handshakes", "host"),
         ("shared", "blocking"),
-        ("async", "send"),
+        ("async", "driven send host"),
         ("open-75", "limit host"),
     ] {
         let rows: Vec<_> = rows.split(' ').collect();
@@ -33,7 +33,7 @@ fn every_workload_is_measured() {
     let (_, end) = text.split_once("divided by").expect("ratios");
     let (ratios, bars) = end.split_once("### Bars").expect("bars");
     assert_eq!(rows(ratios).count(), 23, "{text}");
-    assert_eq!(rows(bars).count(), 8, "{text}");
+    assert_eq!(rows(bars).count(), 9, "{text}");
     assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
 }
 

@@ -126,7 +126,7 @@ fn methods_headers_and_bodies() {
     assert!(received < 10_000, "{received} bytes");
     // If the body were missing, the server would wait for it and not respond.
     for client in [
-        "client", "call", "blocking", "send", "hyper", "reqwest", "ureq",
+        "client", "call", "blocking", "send", "driven", "hyper", "reqwest", "ureq",
     ] {
         for options in [["--data", "body"], ["-X", "HEAD"]] {
             let few = ["-n", "10", "-c", "2", "--json", "--client", client];
@@ -270,7 +270,9 @@ fn all_clients_of_courser_speak_tls() {
     let root = tempfile::NamedTempFile::new().expect("a file");
     fs::write(root.path(), certificate).expect("a certificate");
     let root = root.path().to_str().expect("a plain name");
-    for client in ["host", "client", "pipeline", "call", "blocking", "send"] {
+    for client in [
+        "host", "client", "pipeline", "call", "blocking", "send", "driven",
+    ] {
         let number = ["-n", "100", "-c", "2", "--json"];
         let output = load(&[&number[..], &["--client", client, "--root", root, &url]].concat());
         assert!(output.status.success(), "{client}: {output:?}");
@@ -288,7 +290,9 @@ fn options_that_a_client_does_not_take() {
         assert_eq!(output.status.code(), Some(1));
         String::from_utf8(output.stderr).expect("text")
     };
-    for client in ["call", "blocking", "send", "hyper", "reqwest", "ureq"] {
+    for client in [
+        "call", "blocking", "send", "driven", "hyper", "reqwest", "ureq",
+    ] {
         let error = refused(&["--client", client, "--ramp", "1"]);
         let expected = format!("load: --client {client} does not take --ramp: only host");
         assert!(error.starts_with(&expected), "{error}");

@@ -261,10 +261,13 @@ const BARS: &[Bar] = &[
     user("host", Some(("get-64", "reqwest")), 1.0 / 12.0),
     user("host", Some(("get-64", "hyper")), 1.0 / 7.0),
     rate("get-1", "call", "limit", 0.97),
+    rate("get-1", "busy", "wrk", 2.0),
     rate("chunked", "host", "limit", 0.9),
     rate("body-1m", "host", "limit", 0.97),
     rate("pipelining-16", "pipeline", "host", 10.0),
     rate("pipelining-16", "pipeline", "wrk", 1.2),
+    rate("async", "driven", "host", 0.85),
+    rate("async", "driven", "reqwest", 2.2),
     Bar {
         figure: Figure::Rate,
         of: ("pipelining-64", "pipeline"),

@@ -57,7 +57,7 @@ impl Workload {
         }
         title += match self.courser {
             "blocking" => ", blocking calls of as many threads",
-            "send" => ", awaited calls of as many tasks",
+            "driven" => ", awaited calls of as many tasks",
             _ => "",
         };
         if let Some(rate) = self.rate {
@@ -155,7 +155,7 @@ const ALL: &[Workload] = &[
         name: "get-1",
         connections: 1,
         clients: &[
-            "limit", "wrk", "host", "client", "call", "hyper", "reqwest", "ureq",
+            "limit", "wrk", "host", "client", "call", "busy", "hyper", "reqwest", "ureq",
         ],
         courser: "call",
         ..GET
@@ -277,8 +277,8 @@ const ALL: &[Workload] = &[
     },
     Workload {
         name: "async",
-        clients: &["send", "reqwest"],
-        courser: "send",
+        clients: &["driven", "send", "host", "reqwest"],
+        courser: "driven",
         ..GET
     },
     Workload {
