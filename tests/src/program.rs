@@ -5,8 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-/// The program under test, built like this test: in the same target directory and profile.
+/// The program under test: the one that `CRAWLER_CLI` names, or else it is built like this test, in the same target
+/// directory and profile.
 pub static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
+    if let Some(program) = env::var_os("CRAWLER_CLI") {
+        return program.into();
+    }
     let test = env::current_exe().expect("the path of this test");
     let profile = test.ancestors().nth(2).expect("TARGET/PROFILE/deps/TEST");
     let target = profile.parent().expect("TARGET/PROFILE");

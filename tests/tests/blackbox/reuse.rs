@@ -4,7 +4,6 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::num::NonZeroUsize;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -369,22 +368,15 @@ fn a_connection_that_switched_protocols_can_be_taken_over() {
         request
             .header("Connection", "Upgrade")
             .header("Upgrade", "x");
-        let id = client.submit(Call::new(request, Response::new()));
-        let completion = drive_all(&mut client).remove(0);
+        client.submit(Call::new(request, Response::new()));
+        let mut completion = drive_all(&mut client).remove(0);
         completion.outcome.unwrap();
-        assert_eq!(
-            completion.response.body(),
-            b"hello",
-            "what came with the head"
-        );
-        let stream = client.take_stream(id).expect("the connection");
-        assert!(client.take_stream(id).is_none(), "twice");
-        let mut stream = TcpStream::from(OwnedFd::from(stream));
-        stream.set_nonblocking(false).unwrap();
+        let mut stream = completion.response.take_upgraded().expect("the connection");
+        assert!(completion.response.take_upgraded().is_none(), "twice");
         stream.write_all(b"ping").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
-        assert_eq!(answer, "pong");
+        assert_eq!(answer, "hellopong", "with what came along with the head");
         drop(stream);
         assert_nothing_left(client, &server);
     }

@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use courser::{
-    Call, ErrorKind, FailedAttempt, HostClient, HostConfig, PeerFault, Phase, Request, Response,
-    Retry, Sent, TimeLimit, Timeouts, Upstream,
+    Call, Completion, ErrorKind, FailedAttempt, HostClient, HostConfig, HttpClient, Misuse,
+    PeerFault, Phase, PipelineClient, PipelineConfig, Request, Response, Retry, Sent, Shared,
+    SharedConfig, TimeLimit, Timeouts, Upstream,
 };
 use tests::clients::{
-    assert_nothing_left, client, client_with, config, drive_all, drive_until, run,
+    any_client, any_config, assert_nothing_left, client, client_with, config, drive_all,
+    drive_until, run,
 };
 use tests::script::{BlackHole, Gate, Server, connection, refused};
 
@@ -623,3 +625,46 @@ fn assert_on_time(started: Instant, limit: Duration) {
 }
 
 const SLACK: Duration = Duration::from_secs(1);
+
+/// A call that blocks has its own deadline and its own settings, whatever the client, through the trait of all.
+#[test]
+fn a_blocking_call_has_a_deadline_of_its_own() {
+    let server = Server::every(connection().request());
+    let limit = Duration::from_millis(30);
+    let call = |target: String| {
+        let request = Request::get(target);
+        Call::new(request, Response::new()).timeout(limit).tag(7)
+    };
+    let assert_late = |done: Completion| {
+        let error = done.outcome.unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)),
+            "{error}"
+        );
+        assert_eq!(done.tag, 7);
+        assert!(done.report.timings().total >= limit);
+    };
+    let any = format!("http://{}/", server.address());
+    let upstream = Upstream::tcp([server.address()]);
+    let mut one_host = client(&server);
+    let mut any_host = any_client(any_config());
+    let mut pipelined = PipelineClient::new(upstream.clone(), PipelineConfig::default()).unwrap();
+    let clients: [(&mut dyn HttpClient, &str); 3] = [
+        (&mut one_host, "/"),
+        (&mut any_host, &any),
+        (&mut pipelined, "/"),
+    ];
+    for (client, target) in clients {
+        assert_late(client.perform(call(target.to_owned())));
+        assert_eq!(client.in_flight(), 0);
+    }
+    let build = move |_| HostClient::new(upstream.clone(), HostConfig::default());
+    let shared = Shared::spawn(SharedConfig::default(), build).unwrap();
+    assert_late(shared.perform(call("/".to_owned())));
+    let streaming = shared.perform(call("/".to_owned()).streaming(true));
+    let error = streaming.outcome.unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::Misuse(Misuse::Streamed)),
+        "{error}"
+    );
+}

@@ -436,15 +436,23 @@ fn silence_and_a_trickle_end_by_the_limit_and_by_the_deadline() {
         connection().trickle(&hello),
     ] {
         for (timeouts, limit) in short() {
-            let server = Server::play([script.clone()]);
-            let mut client = limited(authority.trusted(), timeouts);
-            let error = client.get(&url(&server), &mut Response::new()).unwrap_err();
-            assert!(
-                matches!(error.kind(), ErrorKind::Timeout(by) if *by == limit),
-                "{error:?}"
-            );
-            assert_eq!((error.phase(), error.sent()), (Phase::Tls, Sent::Nothing));
-            assert_none_left(client, [&server]);
+            let of_client = (timeouts.clone(), None);
+            let of_call = (Timeouts::default(), Some(timeouts));
+            for (timeouts, own) in [of_client, of_call] {
+                let server = Server::play([script.clone()]);
+                let mut client = limited(authority.trusted(), timeouts);
+                let mut call = Call::new(Request::get(url(&server)), Response::new());
+                if let Some(own) = own {
+                    call = call.timeouts(own);
+                }
+                let error = run_any(&mut client, [call]).remove(0).outcome.unwrap_err();
+                assert!(
+                    matches!(error.kind(), ErrorKind::Timeout(by) if *by == limit),
+                    "{error:?}"
+                );
+                assert_eq!((error.phase(), error.sent()), (Phase::Tls, Sent::Nothing));
+                assert_none_left(client, [&server]);
+            }
         }
     }
 }

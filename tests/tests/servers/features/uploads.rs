@@ -35,12 +35,17 @@ pub(crate) fn early_answer(bench: &Bench<'_>) -> Option<Outcome> {
         .unwrap();
     present(&response)?;
     let body = body(LARGE);
+    let mut answered = 0;
     for _ in 0..ROUNDS {
         let mut request = Request::post("/reject", body.clone());
         client.call(&mut request, &mut response).unwrap();
-        assert_eq!(response.status(), 413, "{response:?}");
+        // The server behind a gateway may end the gateway's upload before the gateway has read the answer.
+        let is_lost = response.status() == 502 && response.header("X-Squid-Error").is_some();
+        assert!(is_lost || response.status() == 413, "{response:?}");
+        answered += usize::from(!is_lost);
         next_is_right(bench, &mut client);
     }
+    assert!(answered > 0, "{response:?}");
     Some(Outcome::Works)
 }
 
