@@ -272,6 +272,7 @@ fn read_socket(connect: &ConnectArgs) -> Result<SocketOptions, Failure> {
         bind,
         local_ports: connect.local_ports.clone(),
         device,
+        ..SocketOptions::default()
     })
 }
 
