@@ -81,8 +81,6 @@ faults! {
     CrossedHosts,
     /// Calls go on although the rate of their host is used up.
     IgnoredRate,
-    /// Calls go on although as many are in flight as the host handles.
-    IgnoredConcurrency,
     /// A connection is read as long as the peer sends, and the others wait.
     EndlessReads,
     /// Calls go to addresses that are ejected.

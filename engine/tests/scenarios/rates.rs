@@ -12,7 +12,7 @@ use courser::net::sim::{
 };
 use courser::net::{Address, Net as _};
 use courser::{
-    AimdConfig, Answer, Backoff, BalanceConfig, Call, CallId, Client, Completion, Config, Counters,
+    Answer, Backoff, BalanceConfig, Call, CallId, Client, Completion, Config, Counters,
     ErrorKind, FailureClass, HealthCheck, HostClient, HostConfig, LimitExceeded, Observer,
     ObserverEvent, Phase, PipelineClient, PipelineConfig, Rate, Redirects, Request, Response,
     Retry, RetryOn, RetryRule, RetryVia, Sent, Statuses, TimeLimit, Upstream, WaitPolicy,
@@ -533,91 +533,6 @@ fn a_connection_that_died_costs_its_request_and_no_other() {
     assert_eq!(times.last(), Some(&3000), "{times:?}");
 }
 
-// ---- how many requests at a time
-
-#[test]
-fn concurrency_follows_the_answers_of_the_host() {
-    let net = SimNet::new(1);
-    let limits = Arc::new(Mutex::new(Vec::new()));
-    let config = HostConfig {
-        concurrency: Some(AimdConfig {
-            initial: cap(2),
-            max: cap(6),
-            ..AimdConfig::default()
-        }),
-        observer: Some(Observer::new({
-            let limits = Arc::clone(&limits);
-            move |event| {
-                if let ObserverEvent::Concurrency { limit, .. } = event {
-                    limits.lock().unwrap().push(*limit);
-                }
-            }
-        })),
-        ..HostConfig::default()
-    };
-    let log = Log::new(&net);
-    let server = Server {
-        takes: 100 * MS,
-        ..Server::new(&log, 1)
-    };
-    net.listen(place(1), near(), server);
-    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
-    let mut client = HostClient::with_net(upstream, config, net.clone()).unwrap();
-    for _ in 0..20 {
-        client.submit(get("/"));
-    }
-    finish!(client);
-    // Two, three, four requests at a time, and so on.
-    let times = log.times();
-    let rounds = [(0, 2), (100, 3), (200, 4), (300, 5), (400, 6)];
-    for (at, count) in rounds {
-        let at_a_time = times.iter().filter(|time| **time == at).count();
-        assert_eq!(at_a_time, count, "{times:?}");
-    }
-    assert_eq!((*limits.lock().unwrap()).clone(), [3, 4, 5, 6]);
-    assert_eq!(client.counters().limit, 6);
-    // The server is overloaded: half as many calls, once for all that were under way.
-    for _ in 0..6 {
-        client.submit(get("/status/429"));
-    }
-    finish!(client);
-    assert_eq!(client.counters().limit, 3);
-    assert_eq!((*limits.lock().unwrap()).clone(), [3, 4, 5, 6, 3]);
-}
-
-#[test]
-fn slow_and_missing_answers_count_as_overload() {
-    for (takes, timeout, expected) in [(100, 500, 9), (300, 500, 4), (1000, 500, 4), (300, 150, 8)]
-    {
-        let net = SimNet::new(1);
-        let config = HostConfig {
-            concurrency: Some(AimdConfig {
-                initial: cap(8),
-                latency: Some(200 * MS),
-                ..AimdConfig::default()
-            }),
-            ..HostConfig::default()
-        };
-        let log = Log::new(&net);
-        let server = Server {
-            takes: takes * MS,
-            ..Server::new(&log, 1)
-        };
-        net.listen(place(1), near(), server);
-        let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
-        let mut client = HostClient::with_net(upstream, config, net.clone()).unwrap();
-        for _ in 0..8 {
-            client.submit(get("/").timeout(timeout * MS));
-        }
-        while client.wait(None).unwrap().is_some() {}
-        assert_eq!(
-            client.counters().limit,
-            expected,
-            "{takes} ms, {timeout} ms"
-        );
-    }
-}
-
 // ---- bytes
 
 /// Answers a GET of `/n` with n bytes, and a complete POST with an empty body.
@@ -1000,12 +915,6 @@ fn run_any(seed: u64) {
         min_delay: random.roll(Probability::per_mille(300)).then_some(delay),
         max_connections: cap(random.within(1..=6)),
         idle_timeout: *random.pick(&[Duration::ZERO, 100 * MS, 4000 * MS]),
-        concurrency: random
-            .roll(Probability::per_mille(300))
-            .then(|| AimdConfig {
-                initial: cap(random.within(1..=5)),
-                ..AimdConfig::default()
-            }),
         min_idle: *random.pick(&[0, 0, 1, 3]),
         ..HostConfig::default()
     };

@@ -11,7 +11,7 @@ use std::time::Duration;
 use courser::net::Address;
 use courser::net::sim::{Behaviour, Faults, Link, Probability, Random, ScriptedAnswer};
 use courser::{
-    AdaptiveTimeout, AimdConfig, Answer, Backoff, BalanceConfig, BreakerConfig, DnsConfig,
+    AdaptiveTimeout, Answer, Backoff, BalanceConfig, BreakerConfig, DnsConfig,
     DnsError, FailureClass, HealthCheck, HostConfig, LatePolicy, Limits, Overflow, PipelineConfig,
     Pipelined, Rate, Retry, RetryBudget, RetryHook, RetryOn, RetryRule, RetryVia, ReuseOrder,
     Spread, Statuses, Timeouts, WaitPolicy,
@@ -372,8 +372,7 @@ impl Plan {
     pub(crate) fn holds_back(&self) -> bool {
         let config = &self.config;
         let all = self.web.as_ref().and_then(|web| web.rate);
-        let rate = config.rate.or(all).is_some() || config.min_delay.is_some();
-        rate || config.concurrency.is_some()
+        config.rate.or(all).is_some() || config.min_delay.is_some()
     }
 
     /// Whether calls may wait because no socket can be made.
@@ -668,7 +667,6 @@ fn draw_config(random: &mut Random, mood: Mood) -> HostConfig {
         limits: draw_limits(random, mood),
         rate: draw_rate(random),
         min_delay: random.roll(RARELY).then(|| random.duration(&span(0, 300))),
-        concurrency: (random.within(0..=5) == 0).then(|| draw_concurrency(random)),
         ..HostConfig::default()
     }
 }
@@ -763,15 +761,6 @@ fn draw_rate(random: &mut Random) -> Option<Rate> {
         per: random.duration(&span(100, 2000)),
         burst: NonZeroU64::MIN.saturating_add(random.within(0..=4) as u64),
     })
-}
-
-fn draw_concurrency(random: &mut Random) -> AimdConfig {
-    AimdConfig {
-        initial: nonzero(random.within(1..=3)),
-        max: nonzero(random.within(3..=6)),
-        latency: maybe(random, 1, 500),
-        ..AimdConfig::default()
-    }
 }
 
 fn draw_adaptive(random: &mut Random, mood: Mood) -> AdaptiveTimeout {

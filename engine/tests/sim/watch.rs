@@ -49,11 +49,6 @@ pub(crate) fn begin(plan: &Plan, net: &SimNet) {
             .collect(),
         rate_of_all: plan.web.as_ref().and_then(|web| web.rate),
         sends: Vec::new(),
-        concurrency: plan
-            .config
-            .concurrency
-            .as_ref()
-            .map(|aimd| aimd.initial.get()),
         rules: rules.collect(),
         breaker: plan.config.breaker.clone(),
         budget: plan.config.retry_budget,
@@ -122,8 +117,6 @@ struct Watch {
     rate_of_all: Option<Rate>,
     /// When requests were sent.
     sends: Vec<Instant>,
-    /// The first limit on the requests in flight.
-    concurrency: Option<usize>,
     /// For each call: when it is tried again, and whether it may be repeated.
     rules: BTreeMap<u64, (Retry, bool)>,
     breaker: Option<BreakerConfig>,
@@ -153,8 +146,6 @@ struct Host {
     failures_in_a_row: u32,
     /// When requests were sent.
     sends: Vec<Instant>,
-    /// The limit on the requests in flight, if it has changed.
-    limit: Option<usize>,
     /// When the host was used last.
     used: Option<Instant>,
     /// The client may have forgotten the host and begun anew.
@@ -176,8 +167,6 @@ struct Call {
     over: bool,
     /// The breaker has admitted it, unless it fails at once.
     under_way: bool,
-    /// The call has a connection.
-    in_flight: bool,
     /// The earliest time at which the breaker was asked.
     since: Instant,
     /// What the breaker knew at that time; `None` if this is unknown.
@@ -227,10 +216,6 @@ impl Watch {
                 if known.is_none_or(|(_, until)| until.is_some()) {
                     self.ejected.insert(remote.clone(), (now, until));
                 }
-            }
-            ObserverEvent::Concurrency { call, limit, .. } => {
-                assert!(self.concurrency.is_some());
-                self.host_of(call).limit = Some(limit);
             }
             ObserverEvent::Readmitted { remote } => {
                 let now = self.now();
@@ -309,7 +294,6 @@ impl Watch {
             retried: false,
             over: false,
             under_way: true,
-            in_flight: false,
             since: now,
             asked: Some(order),
             reused: false,
@@ -358,7 +342,6 @@ impl Watch {
         self.check_rates(key);
         let call = self.calls.get_mut(&key).expect("it has begun");
         call.sent = true;
-        call.in_flight = true;
         call.attempts = attempts;
         call.under_way = true;
         call.reused = reused;
@@ -374,7 +357,7 @@ impl Watch {
         }
     }
 
-    /// In no window do more requests begin than their rates allow, and never are more in flight than the limit allows.
+    /// In no window do more requests begin than their rates allow.
     fn check_rates(&mut self, key: CallId) {
         // Rates are kept by the clock, even where the rest uses the time at which the iteration began.
         let now = self.net.now();
@@ -389,22 +372,6 @@ impl Watch {
         if let Some(rate) = rate_of_all {
             check_rate(sends, &rate);
         }
-        let limit = match (self.concurrency, host.limit) {
-            (Some(initial), Some(limit)) if host.forgotten > 0 => limit.max(initial),
-            (Some(initial), limit) => limit.unwrap_or(initial),
-            (None, _) => return,
-        };
-        let others = self
-            .calls
-            .iter()
-            .filter(|(other, call)| call.in_flight && call.host == name && **other != key);
-        let in_flight = others.count() + 1;
-        // Calls that share a connection may have lost it again, and of several addresses, each has its own limit.
-        let exact = !self.piped && self.balance.is_none();
-        assert!(
-            !exact || in_flight <= limit,
-            "{in_flight} in flight, of {limit} at most"
-        );
     }
 
     /// A call that came while an address was out does not go to it, as long as enough others are left.
@@ -502,7 +469,6 @@ impl Watch {
         let call = self.calls.get_mut(&key).expect("it has begun");
         call.retried = true;
         call.under_way = false;
-        call.in_flight = false;
         call.since = now + pause;
         call.asked = None;
     }
@@ -610,7 +576,6 @@ impl Watch {
         assert!(!call.over, "a call ends twice");
         call.over = true;
         call.under_way = false;
-        call.in_flight = false;
     }
 
     /// A connection that the peer had closed, or on which it had sent unrequested bytes, is not used again.
