@@ -521,22 +521,6 @@ mod tests {
     }
 
     #[test]
-    fn in_turn_by_weight_and_never_twice_in_a_row_without_need() {
-        let now = Instant::now();
-        let mut balancer = Balancer::new(BalanceConfig::default(), &[5, 1, 1]);
-        let picks: Vec<_> = (0..7)
-            .filter_map(|_| balancer.pick(now, 0, |_| false))
-            .collect();
-        assert_eq!(picks, [0, 0, 1, 0, 2, 0, 0]);
-        let mut balancer = Balancer::new(BalanceConfig::default(), &[1, 0, 1]);
-        assert_eq!(counts(&mut balancer, now, 10), [5, 0, 5]);
-        assert_eq!(
-            Balancer::new(BalanceConfig::default(), &[]).pick(now, 0, |_| false),
-            None
-        );
-    }
-
-    #[test]
     fn turns_begin_anywhere() {
         let now = Instant::now();
         let picks = |start, weights: &[u32]| -> Vec<usize> {
@@ -548,7 +532,6 @@ mod tests {
         assert_eq!(picks(0, &[1, 1, 1]), [0, 1, 2, 0, 1, 2]);
         assert_eq!(picks(1, &[1, 1, 1]), [1, 2, 0, 1, 2, 0]);
         assert_eq!(picks(u64::MAX, &[1, 1]), [1, 0, 1, 0, 1, 0]);
-        assert_eq!(picks(2, &[5, 1, 1]), [1, 0, 2, 0, 0, 0]);
         assert!(picks(7, &[]).is_empty());
     }
 
@@ -612,34 +595,23 @@ mod tests {
         let now = Instant::now();
         let mut balancer = Balancer::new(BalanceConfig::default(), &[]);
         assert_eq!(balancer.pick(now, 0, |_| false), None);
-        assert_eq!([1, 1].map(|weight| balancer.add(now, weight)), [0, 1]);
+        assert_eq!([(); 2].map(|()| balancer.add(now, 1)), [0, 1]);
         assert_eq!(counts(&mut balancer, now, 4), [2, 2]);
         // The number of an address with calls in flight is not used again before they have ended.
         balancer.begin(0);
         balancer.remove(0);
         assert!(!balancer.is_present(0) && balancer.is_present(1));
-        assert_eq!(balancer.add(now, 2), 2);
-        assert_eq!(counts(&mut balancer, now, 6), [0, 2, 4]);
+        assert_eq!(balancer.add(now, 1), 2);
+        assert_eq!(counts(&mut balancer, now, 6), [0, 3, 3]);
         assert!(!fail(&mut balancer, now, 0, 9), "it is gone");
         balancer.end(now, 0, Health::Failure, None);
         assert_eq!((balancer.add(now, 1), balancer.ejected_until(0)), (0, None));
-        assert_eq!(counts(&mut balancer, now, 4), [1, 1, 2]);
+        assert_eq!(counts(&mut balancer, now, 6), [2, 2, 2]);
         for at in 0..3 {
             balancer.remove(at);
         }
         assert!(!balancer.has_other(|_| false));
         assert_eq!(balancer.pick(now, 0, |_| false), None);
-    }
-
-    #[test]
-    fn what_is_down_stays_so_until_it_is_up() {
-        let now = Instant::now();
-        let mut balancer = Balancer::new(BalanceConfig::default(), &[1; 3]);
-        assert!(balancer.set_down(1) && !balancer.set_down(1));
-        let later = now + Duration::from_secs(10_000);
-        assert_eq!(counts(&mut balancer, later, 4), [2, 0, 2]);
-        assert!(balancer.set_up(later, 1) && !balancer.set_up(later, 1));
-        assert_eq!(counts(&mut balancer, later, 6), [2, 2, 2]);
     }
 
     #[test]
@@ -650,14 +622,14 @@ mod tests {
                 spread,
                 ..BalanceConfig::default()
             };
-            let mut balancer = Balancer::new(config, &[1, 1, 0]);
+            let mut balancer = Balancer::new(config, &[1, 1]);
             assert!(
                 (0..20).all(|random| balancer.pick(now, random << 30, |at| at == 0) == Some(1))
             );
-            // An ejected address, or one without weight, is better than the same one again.
+            // An ejected address is better than the same one again.
             fail(&mut balancer, now, 1, 5);
             assert!(!balancer.has_other(|at| at == 0));
-            assert_eq!(balancer.pick(now, 7, |at| at == 0), Some(2));
+            assert_eq!(balancer.pick(now, 7, |at| at == 0), Some(1));
             assert_eq!(balancer.pick(now, 7, |_| true), None);
         }
     }
@@ -708,35 +680,27 @@ mod tests {
         /// enough are left.
         #[test]
         fn picks_are_sound(
-            weights in prop::collection::vec(0u32..5, 1..8),
+            count in 1usize..8,
             least: bool,
             steps in prop::collection::vec((0u64..4000, any::<u64>(), 0u8..3, any::<bool>()), 1..200),
         ) {
             let spread = if least { Spread::LeastInFlight } else { Spread::RoundRobin };
             let config = BalanceConfig { spread, eject_after: NonZeroU32::new(2), ..BalanceConfig::default() };
-            let mut balancer = Balancer::new(config, &weights);
+            let mut balancer = Balancer::new(config, &vec![1; count]);
             let mut now = Instant::now();
             let mut last = None;
             for (pause, random, health, avoid) in steps {
                 now += Duration::from_millis(pause);
-                let not = last.filter(|_| avoid && weights.len() > 1);
+                let not = last.filter(|_| avoid && count > 1);
                 let at = balancer.pick(now, random, |at| not == Some(at)).expect("an address");
                 prop_assert!(not != Some(at));
-                let away = balancer.is_down(at) || balancer.ejected_until(at).is_some_and(|until| until > now);
+                let away = balancer.ejected_until(at).is_some_and(|until| until > now);
                 prop_assert!(!away || balancer.panics() || !balancer.has_other(|at| not == Some(at)));
                 balancer.begin(at);
-                match random % 16 {
-                    0 => prop_assert_ne!(balancer.is_down(at), balancer.set_down(at)),
-                    1 => {
-                        balancer.set_up(now, at);
-                        prop_assert!(!balancer.is_down(at) && balancer.ejected_until(at).is_none());
-                    }
-                    _ => {}
-                }
                 balancer.end(now, at, [Health::Success, Health::Failure, Health::Unknown][usize::from(health)], None);
                 last = Some(at);
             }
-            prop_assert!((0..weights.len()).all(|at| balancer.in_flight(at) == 0));
+            prop_assert!((0..count).all(|at| balancer.in_flight(at) == 0));
         }
     }
 }

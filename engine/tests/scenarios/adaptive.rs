@@ -8,33 +8,29 @@ use courser::net::sim::{Link, Peer, ScriptedAnswer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
     AdaptiveTimeout, Answer, BalanceConfig, Call, Client, Config, Error, ErrorKind, FailureClass,
-    HealthCheck, HostClient, HostConfig, Phase, PipelineClient, PipelineConfig, Request, Response,
-    Retry, RetryOn, RetryRule, Sent, TimeLimit, Timeouts, Upstream,
+    HostClient, HostConfig, Phase, PipelineClient, PipelineConfig, Request, Response, Retry,
+    RetryOn, RetryRule, Sent, TimeLimit, Timeouts, Upstream,
 };
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Answers after a pause, with a further pause between head and body; answers health checks at once.
+/// Answers after a pause, with a further pause between head and body.
 #[derive(Clone, Default)]
 struct Slow {
     before: Rc<Cell<Duration>>,
     within: Rc<Cell<Duration>>,
     /// How long the next answer takes instead.
     once: Rc<Cell<Option<Duration>>>,
-    /// Answers only health checks.
+    /// Answers nothing.
     stuck: Rc<Cell<bool>>,
 }
 
 impl SimServer for Slow {
     fn on_data(&mut self, peer: &mut Peer<'_>, data: &[u8]) {
-        for (head, _) in String::from_utf8_lossy(data).match_indices(" HTTP/1.1\r\n") {
-            if data[..head].ends_with(b"/check") {
-                peer.send("HTTP/1.1 204 No Content\r\n\r\n");
-                continue;
-            }
-            if self.stuck.get() {
-                continue;
-            }
+        if self.stuck.get() {
+            return;
+        }
+        for _ in String::from_utf8_lossy(data).matches(" HTTP/1.1\r\n") {
             peer.wait(self.once.take().unwrap_or(self.before.get()));
             peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n");
             peer.wait(self.within.get());
@@ -370,17 +366,8 @@ fn each_address_has_its_own_limit_and_a_stuck_call_fails_over() {
     let net = SimNet::new(1);
     let servers = [served(1, &net), served(2, &net)];
     servers[1].before.set(500 * MS);
-    // Checks are quick and are not recorded.
-    let check = HealthCheck {
-        interval: 10 * MS,
-        timeout: 60_000 * MS,
-        ..HealthCheck::new("/check")
-    };
     let config = HostConfig {
-        balance: Some(BalanceConfig {
-            health_check: Some(check),
-            ..BalanceConfig::default()
-        }),
+        balance: Some(BalanceConfig::default()),
         ..config()
     };
     let upstream = Upstream::tcp([1, 2].map(|n| ([10, 0, 0, n], 80).into()));

@@ -8,9 +8,8 @@ use courser::net::sim::{Faults, Link, Peer, Probability, ScriptedAnswer, SimNet,
 use courser::net::{Address, Net as _};
 use courser::{
     Answer, Backoff, BalanceConfig, BreakerConfig, Call, Completion, DnsError, ErrorKind, Family,
-    HealthCheck, HostClient, HostConfig, Misuse, Observer, ObserverEvent, PipelineClient,
-    PipelineConfig, Rate, Request, Response, Retry, RetryBudget, RetryOn, RetryRule, RetryVia,
-    Sent, Spread, Statuses, Upstream,
+    HostClient, HostConfig, Observer, ObserverEvent, PipelineClient, PipelineConfig, Rate, Request,
+    Response, Retry, RetryBudget, RetryOn, RetryRule, RetryVia, Sent, Spread, Statuses, Upstream,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -23,7 +22,6 @@ enum BackendAction {
     After(Duration),
     Status(u16),
     Reset,
-    Nothing,
 }
 
 /// A server whose behaviour can be changed, and that counts its requests.
@@ -58,7 +56,6 @@ impl SimServer for Backend {
                 peer.send("HTTP/1.1 200 X\r\nContent-Length: 2\r\n\r\nhi");
             }
             BackendAction::Reset => peer.reset(),
-            BackendAction::Nothing => {}
         }
     }
 }
@@ -115,32 +112,18 @@ impl World {
     }
 
     fn client(&self, balance: BalanceConfig, config: HostConfig) -> HostClient<SimNet> {
-        self.client_of(self.upstream(), balance, config)
-    }
-
-    fn client_of(
-        &self,
-        upstream: Upstream,
-        balance: BalanceConfig,
-        config: HostConfig,
-    ) -> HostClient<SimNet> {
         let events = Arc::clone(&self.events);
         let config = HostConfig {
             balance: Some(balance),
             random_start: false,
             observer: Some(Observer::new(move |event| {
-                let told = match event {
-                    ObserverEvent::Ejected { remote, until } => {
-                        format!("{remote} out, {}", until.is_some())
-                    }
-                    ObserverEvent::Readmitted { remote } => format!("{remote} back"),
-                    _ => return,
-                };
-                events.lock().unwrap().push(told);
+                if let ObserverEvent::Ejected { remote, .. } = event {
+                    events.lock().unwrap().push(format!("{remote} out"));
+                }
             })),
             ..config
         };
-        HostClient::with_net(upstream, config, self.net.clone()).unwrap()
+        HostClient::with_net(self.upstream(), config, self.net.clone()).unwrap()
     }
 
     fn requests(&self) -> Vec<usize> {
@@ -185,14 +168,13 @@ fn together(client: &mut HostClient<SimNet>, calls: u64) -> Vec<Completion> {
 }
 
 #[test]
-fn calls_are_spread_by_weight_and_connections_kept_for_each_address() {
+fn calls_are_spread_and_connections_kept_for_each_address() {
     let world = World::new(3);
-    let upstream = world.upstream().with_weights([1, 2]);
-    let mut client = world.client_of(upstream, BalanceConfig::default(), HostConfig::default());
-    for _ in 0..40 {
+    let mut client = world.client(BalanceConfig::default(), HostConfig::default());
+    for _ in 0..30 {
         assert_eq!(get(&mut client), 200);
     }
-    assert_eq!(world.requests(), [10, 20, 10]);
+    assert_eq!(world.requests(), [10; 3]);
     let counters = client.counters();
     assert_eq!((counters.opened, counters.idle), (3, 3));
     let addresses: Vec<_> = client.addresses().collect();
@@ -252,7 +234,7 @@ fn unsent_calls_fail_over_at_once_with_any_method() {
     assert_eq!(world.requests()[1], 0);
     // Five round trips for nothing, one for each call, and two connects.
     assert_eq!(world.net.now() - began, (5 + 60 + 2) * 2 * MS);
-    assert_eq!(world.events(), ["10.0.0.1:80 out, true"]);
+    assert_eq!(world.events(), ["10.0.0.1:80 out"]);
     let out: Vec<_> = client.addresses().map(|a| a.is_out()).collect();
     assert_eq!(out, [false, true, false]);
     // After its time, the address gets its share again.
@@ -336,7 +318,7 @@ fn a_call_that_waits_for_an_unreachable_address_fails_over() {
         assert!(took <= 254 * MS, "{took:?}");
     }
     assert_eq!(world.requests(), [0, 20]);
-    assert_eq!(world.events(), ["10.0.0.0:80 out, true"]);
+    assert_eq!(world.events(), ["10.0.0.0:80 out"]);
     // A call waits for the only address.
     let world = World::new(2);
     world.set_faults(0, black_hole());
@@ -399,71 +381,6 @@ fn each_address_has_a_breaker() {
     world.revive(0);
     world.net.advance(5 * SECOND);
     assert_eq!(get(&mut client), 200);
-}
-
-#[test]
-fn health_checks_take_an_address_out_and_bring_it_back() {
-    let world = World::new(3);
-    let check = HealthCheck {
-        interval: SECOND,
-        ..HealthCheck::new("/healthz")
-    };
-    let balance = BalanceConfig {
-        health_check: Some(check),
-        ..BalanceConfig::default()
-    };
-    let mut client = world.client(balance, HostConfig::default());
-    client.maintain(3500 * MS).unwrap();
-    assert_eq!(world.requests(), [4; 3], "at once, and every second");
-    assert_eq!(client.wait(None).unwrap().map(|done| done.tag), None);
-    assert_eq!(client.in_flight(), 0);
-    // Whatever the failure: after two failed checks in a row the address is out until a check succeeds.
-    for (does, faults) in [
-        (BackendAction::Status(500), Faults::default()),
-        (BackendAction::Nothing, Faults::default()),
-        (BackendAction::Reset, Faults::default()),
-        (BackendAction::Reset, refused()),
-        (BackendAction::Nothing, black_hole()),
-    ] {
-        world.backends[1].set(does);
-        world.set_faults(1, faults);
-        client.close_idle();
-        client.maintain(6000 * MS).unwrap();
-        let told = world.events();
-        assert_eq!(told.last().unwrap(), "10.0.0.1:80 out, false", "{does:?}");
-        let _ = world.requests();
-        for _ in 0..8 {
-            assert_eq!(get(&mut client), 200);
-        }
-        let requests = world.requests();
-        assert!(requests[0] >= 4 && requests[2] >= 4 && requests[1] <= 1);
-        assert!(client.addresses().any(|address| address.down));
-        world.revive(1);
-        client.maintain(3000 * MS).unwrap();
-        assert_eq!(world.events(), ["10.0.0.1:80 back"], "{does:?}");
-    }
-    assert_eq!(client.counters().waiting + client.in_flight(), 0);
-}
-
-#[test]
-fn a_busy_address_without_time_for_checks_stays_in_use() {
-    let world = World::new(1);
-    let balance = BalanceConfig {
-        health_check: Some(HealthCheck {
-            interval: Duration::ZERO,
-            ..HealthCheck::new("/healthz")
-        }),
-        ..BalanceConfig::default()
-    };
-    let config = HostConfig {
-        max_connections: 1.try_into().unwrap(),
-        ..HostConfig::default()
-    };
-    let mut client = world.client(balance, config);
-    get(&mut client);
-    world.backends[0].set(BackendAction::After(8 * SECOND));
-    assert_eq!(get(&mut client), 200);
-    assert_eq!(world.events(), [""; 0]);
 }
 
 #[test]
@@ -727,59 +644,18 @@ fn a_name_without_an_answer_fails_its_calls() {
 }
 
 #[test]
-fn warm_connections_and_health_checks_need_no_call() {
+fn warm_connections_need_no_call() {
     let world = World::new(2);
-    let balance = BalanceConfig {
-        health_check: Some(HealthCheck {
-            interval: SECOND,
-            ..HealthCheck::new("/")
-        }),
-        ..BalanceConfig::default()
-    };
     let config = HostConfig {
         min_idle: 4,
         ..HostConfig::default()
     };
-    let (mut client, zone) = world.named_client(&[0, 1], balance, config);
+    let (mut client, _) = world.named_client(&[0, 1], BalanceConfig::default(), config);
     client.maintain(3 * SECOND).unwrap();
     assert_eq!(addresses(&client), ["10.0.0.0:80", "10.0.0.1:80"]);
-    // A check finds no idle connection at first, and opens one more.
-    assert!((4..=6).contains(&client.counters().idle));
-    let requests = world.requests();
-    assert!(
-        requests.iter().all(|checks| (2..=4).contains(checks)),
-        "{requests:?}"
-    );
-    *zone.lock().unwrap() = vec![0];
-    client.maintain(10 * SECOND).unwrap();
-    assert_eq!(addresses(&client), ["10.0.0.0:80"]);
-    let _ = world.requests();
-    client.maintain(3 * SECOND).unwrap();
-    assert_eq!(world.requests()[1], 0);
-    assert!((4..=6).contains(&client.counters().idle));
-    assert_eq!(client.in_flight(), 0);
-}
-
-#[test]
-fn the_addresses_of_a_name_have_no_weights() {
-    let world = World::new(1);
-    let config = HostConfig {
-        balance: Some(BalanceConfig::default()),
-        ..HostConfig::default()
-    };
-    let upstream: Upstream = "http://api.sim".parse().unwrap();
-    let resolver = world.net.resolver(|_, _| ScriptedAnswer::Never);
-    let made = HostClient::with_net_and_resolver(
-        upstream.with_weights([2]),
-        config,
-        world.net.clone(),
-        resolver,
-    );
-    let error = made.err().unwrap();
-    assert!(
-        matches!(error.kind(), ErrorKind::Misuse(Misuse::Unsupported(_))),
-        "{error:?}"
-    );
+    let counters = client.counters();
+    assert_eq!((counters.idle, client.in_flight()), (4, 0));
+    assert_eq!(world.requests(), [0, 0]);
 }
 
 /// Many programs with the same upstream do not all begin with its first address, with balance and without.

@@ -12,10 +12,10 @@ use courser::net::sim::{
 };
 use courser::net::{Address, Net as _};
 use courser::{
-    Answer, Backoff, BalanceConfig, Call, CallId, Client, Completion, Config, Counters,
-    ErrorKind, FailureClass, HealthCheck, HostClient, HostConfig, LimitExceeded, Observer,
-    ObserverEvent, Phase, PipelineClient, PipelineConfig, Rate, Redirects, Request, Response,
-    Retry, RetryOn, RetryRule, RetryVia, Sent, Statuses, TimeLimit, Upstream, WaitPolicy,
+    Answer, Backoff, BalanceConfig, Call, CallId, Client, Completion, Config, Counters, ErrorKind,
+    FailureClass, HostClient, HostConfig, LimitExceeded, Observer, ObserverEvent, Phase,
+    PipelineClient, PipelineConfig, Rate, Redirects, Request, Response, Retry, RetryOn, RetryRule,
+    RetryVia, Sent, Statuses, TimeLimit, Upstream, WaitPolicy,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -1029,53 +1029,4 @@ fn run_any(seed: u64) {
         let order = order.lock().unwrap();
         assert!(order.is_sorted(), "{order:?}");
     }
-}
-
-#[test]
-fn a_rate_is_for_all_addresses_together() {
-    let net = SimNet::new(1);
-    let log = Log::new(&net);
-    let mut all = Vec::new();
-    for n in 1..=3 {
-        net.listen(place(n), near(), Server::new(&log, n));
-        all.push(([10, 0, 0, n], 80).into());
-    }
-    let config = HostConfig {
-        rate: Some(rate(10, 1000 * MS, 2)),
-        balance: Some(BalanceConfig::default()),
-        ..HostConfig::default()
-    };
-    let mut client = HostClient::with_net(Upstream::tcp(all), config, net.clone()).unwrap();
-    for _ in 0..9 {
-        client.submit(get("/"));
-    }
-    finish!(client);
-    assert_eq!(log.times(), [0, 0, 100, 200, 300, 400, 500, 600, 700]);
-    assert_eq!((1..=3).filter(|n| log.hosts().contains(n)).count(), 3);
-}
-
-#[test]
-fn a_health_check_that_waits_for_a_rate_does_not_fail() {
-    let net = SimNet::new(1);
-    let log = Log::new(&net);
-    for n in 1..=2 {
-        net.listen(place(n), near(), Server::new(&log, n));
-    }
-    let check = HealthCheck {
-        interval: 1000 * MS,
-        ..HealthCheck::new("/")
-    };
-    let config = HostConfig {
-        min_delay: Some(60_000 * MS),
-        balance: Some(BalanceConfig {
-            health_check: Some(check),
-            ..BalanceConfig::default()
-        }),
-        ..HostConfig::default()
-    };
-    let all = (1..=2).map(|n| ([10, 0, 0, n], 80).into());
-    let mut client = HostClient::with_net(Upstream::tcp(all), config, net.clone()).unwrap();
-    client.maintain(30_000 * MS).unwrap();
-    assert_eq!(log.times(), [0]);
-    assert!(client.addresses().all(|address| !address.is_out()));
 }

@@ -11,10 +11,10 @@ use std::time::Duration;
 use courser::net::Address;
 use courser::net::sim::{Behaviour, Faults, Link, Probability, Random, ScriptedAnswer};
 use courser::{
-    AdaptiveTimeout, Answer, Backoff, BalanceConfig, BreakerConfig, DnsConfig,
-    DnsError, FailureClass, HealthCheck, HostConfig, LatePolicy, Limits, Overflow, PipelineConfig,
-    Pipelined, Rate, Retry, RetryBudget, RetryHook, RetryOn, RetryRule, RetryVia, ReuseOrder,
-    Spread, Statuses, Timeouts, WaitPolicy,
+    AdaptiveTimeout, Answer, Backoff, BalanceConfig, BreakerConfig, DnsConfig, DnsError,
+    FailureClass, HostConfig, LatePolicy, Limits, Overflow, PipelineConfig, Pipelined, Rate, Retry,
+    RetryBudget, RetryHook, RetryOn, RetryRule, RetryVia, ReuseOrder, Spread, Statuses, Timeouts,
+    WaitPolicy,
 };
 
 #[derive(Debug)]
@@ -385,12 +385,6 @@ impl Plan {
             })
     }
 
-    /// Whether the events between the calls are unknown.
-    pub(crate) fn checks_health(&self) -> bool {
-        let balance = self.config.balance.as_ref();
-        balance.is_some_and(|balance| balance.health_check.is_some())
-    }
-
     /// The target of a call.
     pub(crate) fn target(&self, spec: &Spec) -> String {
         match &self.web {
@@ -415,9 +409,6 @@ fn draw_descriptors(seed: u64, foul: bool) -> usize {
 fn forgo_steady_work(config: &mut HostConfig, acts: &[(Duration, Act)]) {
     if acts.last().is_some_and(|(at, _)| at.as_secs() > 600) {
         config.min_idle = 0;
-        if let Some(balance) = &mut config.balance {
-            balance.health_check = None;
-        }
     }
 }
 
@@ -788,12 +779,6 @@ fn draw_balance(random: &mut Random) -> BalanceConfig {
         panic_below: *random.pick(&[0.0, 0.3, 0.6]),
         slow_start: random.duration(&span(0, 3000)),
         fail_over: !random.roll(RARELY),
-        health_check: random.roll(RARELY).then(|| HealthCheck {
-            interval: random.duration(&span(100, 5000)),
-            timeout: random.duration(&span(1, 1000)),
-            failures: some(random, 1, 3),
-            ..HealthCheck::new("/health")
-        }),
         ..BalanceConfig::default()
     }
 }

@@ -911,9 +911,6 @@ impl Run<'_> {
             }
         }
         self.sweep();
-        if self.plan.checks_health() {
-            return self.outcome();
-        }
         let counters = self.client.counters();
         let left = (
             counters.busy,
@@ -946,8 +943,7 @@ impl Run<'_> {
         // With redirects, each request of a call has its own target.
         let mut times: BTreeMap<(u64, String), usize> = BTreeMap::new();
         for server in &self.servers {
-            // A health check is not a call, and has no number.
-            for heard in server.journal().iter().filter(|heard| heard.id > 0) {
+            for heard in server.journal().iter() {
                 let spec = &self.calls[heard.id as usize - 1].spec;
                 let redirected = self.plan.web.is_some() && !heard.target.ends_with("/0");
                 assert!(
@@ -986,10 +982,7 @@ impl Run<'_> {
 
     /// A client of many hosts keeps no minimum of idle connections.
     fn keeps_idle(&self) -> bool {
-        // A health check leaves its connection idle at any time.
-        let balance = self.plan.config.balance.as_ref();
-        let checks = balance.is_some_and(|balance| balance.health_check.is_some());
-        self.plan.web.is_none() && (self.plan.config.min_idle > 0 || checks)
+        self.plan.web.is_none() && self.plan.config.min_idle > 0
     }
 
     /// Every server received only requests for it.
@@ -1091,7 +1084,7 @@ impl Run<'_> {
         let open = 3 * (connect + resolve + 2 * handshake);
         let pause = drain.max(open) + config.idle_timeout;
         self.client.maintain(pause).expect("poll never fails here");
-        if !self.keeps_idle() && self.limits_openings() && !self.plan.checks_health() {
+        if !self.keeps_idle() && self.limits_openings() {
             assert_eq!(self.client.counters().idle, 0, "idle for too long");
         }
         self.client.close_idle();

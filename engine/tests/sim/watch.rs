@@ -192,13 +192,6 @@ impl Watch {
             self.told = Some(told + news.len());
             println!("             {event:?}");
         }
-        // A health check belongs to no call.
-        if let ObserverEvent::Retrying { call, .. } | ObserverEvent::Concurrency { call, .. } =
-            event
-            && !self.calls.contains_key(call)
-        {
-            return;
-        }
         match *event {
             ObserverEvent::Begun { call, target, .. } => self.begun(call, target),
             ObserverEvent::Sending {
@@ -211,17 +204,7 @@ impl Watch {
                 self.sending(call, reused);
             }
             ObserverEvent::Ejected { remote, until } => {
-                let (now, known) = (self.now(), self.ejected.get(remote));
-                // Until its check succeeds, if it waits for that, too.
-                if known.is_none_or(|(_, until)| until.is_some()) {
-                    self.ejected.insert(remote.clone(), (now, until));
-                }
-            }
-            ObserverEvent::Readmitted { remote } => {
-                let now = self.now();
-                if let Some((_, until)) = self.ejected.get_mut(remote) {
-                    *until = Some(now);
-                }
+                self.ejected.insert(remote.clone(), (self.now(), until));
             }
             ObserverEvent::Head { call, response, .. } => {
                 let patience = response.header("X-Patience");
