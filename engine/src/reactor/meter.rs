@@ -587,43 +587,11 @@ mod tests {
         })
     }
 
-    #[test]
-    fn waiting_streams_get_a_piece_each_and_a_closed_stream_delays_no_other() {
-        let mut meters = meters(None, Some(rate(100_000, 1)));
-        let mut now = Instant::now();
-        let all: Vec<StreamKey> = (0..4).map(|_| stream(&mut meters, 1)).collect();
-        assert_eq!(meters.allow(IN, all[0], 100_000, now).ok(), Some(16_384));
-        meters.charge(IN, all[0], 16_384, now);
-        for key in &all {
-            assert!(meters.allow(IN, *key, 100_000, now).is_err());
-            // However often a stream asks, the queue has it once.
-            assert!(meters.allow(IN, *key, 100_000, now).is_err());
-        }
-        meters.streams.remove(all[1]);
-        let mut events = Vec::new();
-        for expected in [0, 2, 3] {
-            now += PIECE;
-            meters.grant(now, &mut events);
-            let event = events.pop().expect("a stream gets a grant");
-            assert_eq!((event.token, event.readable), (Token(expected), true));
-            assert!(events.is_empty());
-            assert_eq!(
-                meters.allow(IN, all[expected], 100_000, now).ok(),
-                Some(2000)
-            );
-            meters.charge(IN, all[expected], 2000, now);
-            meters.schedule(now);
-        }
-        now += PIECE;
-        meters.grant(now, &mut events);
-        assert!(events.is_empty() && meters.grants_due.is_empty());
-    }
-
     proptest! {
         /// Streams of several hosts always want more. In no window does a host, or do all hosts together, get more than
-        /// the rates allow. Each stream that waits gets a grant, and nearly all that the rates allow is used.
+        /// the rates allow, and nearly all that the rates allow is used.
         #[test]
-        fn no_window_exceeds_a_rate_and_no_stream_waits_for_ever(
+        fn no_window_exceeds_a_rate_and_nothing_is_wasted(
             (own, own_burst) in (1_000u64..1_000_000, 1u64..60_000),
             (all, all_burst) in (1_000u64..1_000_000, 1u64..60_000),
             hosts in prop::collection::vec(0u32..3, 1..8),
@@ -633,7 +601,7 @@ mod tests {
             let mut meters = meters(Some(own), Some(all));
             let keys: Vec<StreamKey> = hosts.iter().map(|host| stream(&mut meters, *host)).collect();
             let start = Instant::now();
-            let (mut now, mut went, mut got) = (start, Vec::new(), vec![0; keys.len()]);
+            let (mut now, mut went) = (start, Vec::new());
             let mut ready: Vec<usize> = (0..keys.len()).collect();
             let mut wants = wants.into_iter().cycle();
             while now < start + Duration::from_secs(3) {
@@ -642,7 +610,6 @@ mod tests {
                         prop_assert!(n > 0);
                         meters.charge(IN, keys[at], n, now);
                         went.push((now, hosts[at], n as u128));
-                        got[at] += n;
                     }
                 }
                 meters.schedule(now);
@@ -670,9 +637,8 @@ mod tests {
             // read are missing.
             let number = hosts.iter().collect::<std::collections::BTreeSet<_>>().len() as u64;
             let slower = all.count.get().min(own.count.get() * number);
-            let sum: usize = got.iter().sum();
-            prop_assert!(sum as u64 >= slower * 5 / 2, "{} of {}", sum, slower * 3);
-            prop_assert!(got.iter().all(|got| *got > 0), "{:?}", got);
+            let sum: u128 = went.iter().map(|(_, _, n)| n).sum();
+            prop_assert!(sum >= u128::from(slower) * 5 / 2, "{} of {}", sum, slower * 3);
         }
     }
 }
