@@ -262,36 +262,3 @@ fn a_thousand_threads_share_clients_of_many_hosts() {
     });
     assert_caps(&server, 16);
 }
-
-#[test]
-fn a_service_takes_absolute_uris() {
-    use std::future::poll_fn;
-    use tower_service::Service as _;
-
-    let server = Server::start();
-    let client = spawn(2, config(&server, 4));
-    let mut service = client.service();
-    for host in 0..HOSTS {
-        let uri = url(host, 0, "/over/redirect/host-5.example/at/the/end");
-        let response = block_on(async {
-            poll_fn(|context| service.poll_ready(context)).await?;
-            let request = http::Request::get(uri).header("x-a", "1");
-            service
-                .call(request.body(bytes::Bytes::new()).unwrap())
-                .await
-        });
-        let response = response.unwrap();
-        assert_eq!(&response.body()[..], b"/at/the/end");
-        let report = response.extensions().get::<courser::Report>().unwrap();
-        assert_eq!(report.redirects().len(), 1);
-    }
-    assert_caps(&server, 4);
-    let relative = http::Request::get("/path")
-        .body(bytes::Bytes::new())
-        .unwrap();
-    let error = block_on(client.service().call(relative)).unwrap_err();
-    assert!(matches!(
-        error.kind(),
-        Some(ErrorKind::Misuse(Misuse::Url { .. }))
-    ));
-}
