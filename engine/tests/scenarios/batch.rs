@@ -6,12 +6,11 @@ use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use courser::net::sim::{Link, Peer, ScriptedAnswer, SimNet, SimServer, SimStream};
+use courser::net::sim::{Link, Peer, SimNet, SimServer, SimStream};
 use courser::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use courser::{
-    Answer, BatchConfig, BatchOrder, Call, Client, Completion, Config, ErrorKind, HostClient,
-    HostConfig, Misuse, PeerFault, PipelineClient, PipelineConfig, Request, Response, TimeLimit,
-    Upstream,
+    BatchConfig, BatchOrder, Call, Completion, ErrorKind, HostClient, HostConfig, Misuse,
+    PeerFault, Request, Response, TimeLimit, Upstream,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -165,28 +164,6 @@ fn no_more_than_allowed_are_in_flight_and_calls_are_taken_as_there_is_room() {
 }
 
 #[test]
-fn results_that_wait_for_an_earlier_one_are_limited() {
-    let (net, server) = served();
-    let mut client = host_client(&net);
-    let taken = Cell::new(0);
-    // The first call delays an endless row of results.
-    let calls = (0..).map(|number| {
-        taken.set(taken.get() + 1);
-        call(if number == 0 { "/1000" } else { "/1" })
-    });
-    let config = BatchConfig {
-        max_ahead: NonZeroUsize::new(10).unwrap(),
-        ..config(4, BatchOrder::Input)
-    };
-    let mut batch = client.call_many(calls, config);
-    let (number, done) = batch.next().unwrap();
-    assert_eq!((number, done.response.body()), (0, &b"/1000"[..]));
-    assert_eq!(taken.get(), 10);
-    assert_eq!(server.heard.borrow().len(), 10);
-    assert_eq!(numbers(batch.take(100)), Vec::from_iter(1..=100));
-}
-
-#[test]
 fn a_batch_that_is_dropped_leaves_nothing() {
     let (net, server) = served();
     let mut client = host_client(&net);
@@ -260,38 +237,6 @@ fn other_calls_of_the_client_are_left_alone() {
     assert!(client.cancel(streamed));
     assert_eq!(client.wait(None).unwrap().unwrap().tag, 7);
     assert_eq!(client.in_flight(), 0);
-}
-
-#[test]
-fn every_client_has_batches() {
-    let input = config(20, BatchOrder::Input);
-    let calls = |before: &'static str| (0..50).map(move |n| call(&format!("{before}/{n}")));
-    let check = |results: &mut dyn Iterator<Item = (usize, Completion)>| {
-        for expected in 0..50 {
-            let (number, done) = results.next().unwrap();
-            done.outcome.unwrap();
-            assert_eq!(number, expected);
-            assert_eq!(done.response.body(), format!("/{number}").as_bytes());
-        }
-        assert!(results.next().is_none() && results.next().is_none());
-    };
-    let (net, server) = served();
-    check(&mut host_client(&net).call_many(calls(""), input));
-    assert_eq!(server.most.get(), 20);
-
-    let resolver = net.resolver(|_, _| {
-        let found = Answer::found([[10, 0, 0, 1].into()], 3_600_000 * MS);
-        ScriptedAnswer::After(Duration::ZERO, found)
-    });
-    let mut client = Client::with_net(Config::default(), net.clone(), resolver).unwrap();
-    check(&mut client.call_many(calls("http://one.sim"), input));
-
-    let mut client =
-        PipelineClient::with_net(upstream(), PipelineConfig::default(), net.clone()).unwrap();
-    server.most.set(0);
-    // Answers of this server overtake one another, which pipelining does not allow: one call on each connection.
-    check(&mut client.call_many(calls(""), config(4, BatchOrder::Input)));
-    assert_eq!(server.most.get(), 4);
 }
 
 /// A network that stops reporting events on command.

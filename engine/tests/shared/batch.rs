@@ -13,43 +13,6 @@ fn batch(max_in_flight: usize, order: BatchOrder) -> BatchConfig {
 }
 
 #[test]
-fn a_batch_gives_a_result_for_each_call() {
-    let server = Server::start();
-    let client = default_client(&server);
-    let calls = |count: usize| {
-        (0..count).map(|n| match n % 10 {
-            3 => call("/cut").tag(3),
-            7 => call("/streamed").streaming(true).tag(7),
-            tag => call(&format!("/{n}")).tag(tag as u64),
-        })
-    };
-    for order in [BatchOrder::Completion, BatchOrder::Input] {
-        let mut numbers = Vec::new();
-        let mut results = client.call_many(calls(500), batch(16, order));
-        while let Some((number, done)) = results.next() {
-            assert!(results.in_flight() <= 16 && client.in_flight() <= 16);
-            assert_eq!(done.tag, number as u64 % 10);
-            match (number % 10, done.outcome) {
-                (3, Err(error)) => assert_eq!(error.sent(), Sent::Partial),
-                (7, Err(error)) => {
-                    assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::Streamed)));
-                }
-                (_, outcome) => {
-                    outcome.unwrap();
-                    assert_eq!(done.response.body(), format!("/{number}").as_bytes());
-                }
-            }
-            numbers.push(number);
-        }
-        if order == BatchOrder::Completion {
-            numbers.sort_unstable();
-        }
-        assert_eq!(numbers, Vec::from_iter(0..500));
-        assert_eq!(client.in_flight(), 0);
-    }
-}
-
-#[test]
 fn a_batch_makes_do_with_the_permits_that_there_are() {
     let server = Server::start();
     let config = SharedConfig {
