@@ -1236,7 +1236,7 @@ fn alerts_after_the_handshake() {
     }
 }
 
-/// Too many records without content end the session; the other tests of this kind are in `tests/floods`.
+/// Too many records without content end the session; the other tests of this kind are in `tests/all/floods`.
 #[test]
 fn records_without_content_are_limited() {
     let fault_after = |content_type, plain: &[u8], version| {

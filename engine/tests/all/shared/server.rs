@@ -1,8 +1,4 @@
 //! A server that answers each request with its target. Some targets have other answers.
-#![allow(
-    dead_code,
-    reason = "each test program that includes this file uses a part of it"
-)]
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};

@@ -11,7 +11,7 @@ use courser::{
     Response, TimeLimit, TlsConfig, TlsFault,
 };
 
-use crate::server::{
+use super::server::{
     DATA, Flooder, HANDSHAKE, Identity, OK, healthy, listen, pour, read_head, tickets,
 };
 

@@ -11,8 +11,8 @@ use courser::net::os::{OsNet, Stream};
 use courser::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use courser::{HostClient, HostConfig, Shared, SharedConfig, Timeouts};
 
-use crate::call;
-use crate::server::Server;
+use super::call;
+use super::server::Server;
 
 /// An iteration polls twice if its last poll was long ago. The first poll takes the wake of a command that was not read
 /// yet, and the second poll must not sleep then.

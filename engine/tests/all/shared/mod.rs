@@ -5,7 +5,7 @@ mod batch;
 mod bodies;
 mod driven;
 mod many;
-mod server;
+pub(crate) mod server;
 mod uploads;
 mod wakes;
 

@@ -12,8 +12,8 @@ use courser::{
 };
 use tokio::task::{JoinSet, LocalSet, spawn_local};
 
-use crate::server::{Server, pattern};
-use crate::{Explosive, block_on, call, quiet_panics};
+use super::server::{Server, pattern};
+use super::{Explosive, block_on, call, quiet_panics};
 
 /// Runs `test` with a client for `server`, which a task of the same thread drives. The driver must end at the end.
 fn with_driver<C: Drive, T>(

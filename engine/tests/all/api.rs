@@ -1,7 +1,7 @@
 //! The public interface of the engine, as the file `api.txt` has it: a change of either without the other fails.
 //!
-//! `UPDATE_API=1 cargo test -p courser --test api` writes the file. A line that is removed or changed there is a breaking
-//! change (see the README's promises); a new line is none.
+//! `UPDATE_API=1 cargo test --workspace --test all -- api::` writes the file. A line that is removed or changed there is a
+//! breaking change (see the README's promises); a new line is none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;

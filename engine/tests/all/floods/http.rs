@@ -8,7 +8,7 @@ use courser::{
     Proxies, Request, Response,
 };
 
-use crate::server::{OK, healthy, listen, pour, read_head};
+use super::server::{OK, healthy, listen, pour, read_head};
 
 /// A server that reads a request, sends `first`, and then `piece` without end.
 fn flooding(first: &'static [u8], piece: &'static [u8]) -> u16 {

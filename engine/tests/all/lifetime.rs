@@ -1,23 +1,26 @@
-//! A client that has ended leaves nothing behind: no thread, no descriptor, no call. One test in a process of its own,
-//! because it counts the threads and descriptors of the process.
+//! A client that has ended leaves nothing behind: no thread, no descriptor, no call. The test runs in a process of its
+//! own, because it counts the threads and descriptors of the process.
 
-#[path = "shared/server.rs"]
-mod server;
-
+use std::env;
 use std::io::Read;
 use std::net::UdpSocket;
+use std::process::Command;
 use std::time::Duration;
 
 use courser::{
     Call, Completions, Config, ErrorKind, HickoryResolver, HostConfig, NameServers, Request,
     Response, Sending, Shared, SharedConfig,
 };
-use server::Server;
+
+use super::shared::server::Server;
 
 type Client = Shared<courser::HostClient>;
 
 #[test]
 fn nothing_is_left_behind() {
+    if !is_alone("lifetime::nothing_is_left_behind") {
+        return;
+    }
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let before = counts();
     names_under_way(&silent);
@@ -81,6 +84,23 @@ fn nothing_is_left_behind() {
         client.get("/", &mut Response::new()).unwrap();
     });
     settles_at(before);
+}
+
+/// Runs this test again in a process of its own. True in that process.
+fn is_alone(test: &str) -> bool {
+    const ALONE: &str = "COURSER_TEST_ALONE";
+    if env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let output = Command::new(env::current_exe().unwrap())
+        .args(["--exact", test])
+        .env(ALONE, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("1 passed"), "no test is named {test}");
+    false
 }
 
 /// Runs a server and a client; both have ended when it returns.
