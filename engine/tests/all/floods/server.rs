@@ -4,9 +4,9 @@ use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use courser::{TlsConfig, TlsRoots};
+use courser::{HostConfig, Timeouts, TlsConfig, TlsRoots};
 use rcgen::{CertificateParams, KeyPair};
 use rustls::crypto::cipher::{AeadKey, Iv, MessageEncrypter, OutboundChunks, OutboundPlainMessage};
 use rustls::crypto::ring::cipher_suite::TLS13_CHACHA20_POLY1305_SHA256;
@@ -148,26 +148,25 @@ impl<S: Write> Flooder<S> {
         record
     }
 
-    /// Writes what `make` makes, at full speed, until the client has gone.
-    pub(crate) fn flood(&mut self, mut make: impl FnMut(&mut Self) -> Vec<u8>) {
-        until_gone(|| {
+    /// Writes what `make` makes, at full speed. True if the client has ended it.
+    pub(crate) fn flood(&mut self, mut make: impl FnMut(&mut Self) -> Vec<u8>) -> bool {
+        is_cut_off(MOST_RECORDS, || {
             let bytes = make(self);
             self.stream.write_all(&bytes)
-        });
+        })
     }
 }
 
-/// Repeats `piece` at full speed until the client has gone.
-pub(crate) fn pour(mut stream: TcpStream, piece: &[u8]) {
+/// Repeats `piece` at full speed. True if the client has ended it.
+pub(crate) fn pour(mut stream: &TcpStream, piece: &[u8]) -> bool {
     let pieces = piece.repeat(64 * 1024 / piece.len());
-    until_gone(|| stream.write_all(&pieces));
+    is_cut_off(MOST_PIECES, || stream.write_all(&pieces))
 }
 
-/// Repeats `write` until the client has gone. There is an end, so that a client that never goes fails a test and does not
-/// hang it.
-fn until_gone(mut write: impl FnMut() -> io::Result<()>) {
-    let began = Instant::now();
-    while began.elapsed() < LONGEST_FLOOD && write().is_ok() {}
+/// Writes so many times, or until the client has gone; true if the client has gone. With an end of its own, a flood that
+/// the client does not end fails a test and does not hang it.
+fn is_cut_off(most: usize, mut write: impl FnMut() -> io::Result<()>) -> bool {
+    (0..most).any(|_| write().is_err())
 }
 
 /// A record of as many tickets as it can hold.
@@ -199,6 +198,15 @@ fn suite() -> &'static Tls13CipherSuite {
     match TLS13_CHACHA20_POLY1305_SHA256 {
         SupportedCipherSuite::Tls13(suite) => suite,
         SupportedCipherSuite::Tls12(_) => unreachable!("a suite of TLS 1.3"),
+    }
+}
+
+/// A configuration without limits of time: what ends a call is never that the machine is busy.
+pub(crate) fn patient() -> HostConfig {
+    HostConfig {
+        timeouts: Timeouts::none(),
+        idle_timeout: Duration::MAX,
+        ..HostConfig::default()
     }
 }
 
@@ -244,5 +252,7 @@ pub(crate) const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 pub(crate) const HANDSHAKE: u8 = 22;
 pub(crate) const DATA: u8 = 23;
 
-/// Longer than any call of a test may take.
-const LONGEST_FLOOD: Duration = Duration::from_secs(20);
+/// Far more than a client reads before one of its limits ends the connection; and the keys of so many records take
+/// longer than the deadlines of the tests.
+const MOST_RECORDS: usize = 1_000_000;
+const MOST_PIECES: usize = 20_000;

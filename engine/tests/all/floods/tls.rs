@@ -1,9 +1,8 @@
 //! Floods of TLS records without content: session tickets, empty records, key updates.
 
 use std::io::Write;
-use std::net::TcpStream;
-use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use courser::{
@@ -12,7 +11,7 @@ use courser::{
 };
 
 use super::server::{
-    DATA, Flooder, HANDSHAKE, Identity, OK, healthy, listen, pour, read_head, tickets,
+    DATA, Flooder, HANDSHAKE, Identity, OK, healthy, listen, patient, pour, read_head, tickets,
 };
 
 /// What a server sends without end.
@@ -28,7 +27,8 @@ enum Flood {
 }
 
 impl Flood {
-    fn run<S: Write>(self, flooder: &mut Flooder<S>) {
+    /// True if the client has ended it.
+    fn run<S: Write>(self, flooder: &mut Flooder<S>) -> bool {
         let tickets = tickets();
         flooder.flood(|flooder| match self {
             Self::Tickets => flooder.record(HANDSHAKE, &tickets),
@@ -39,7 +39,7 @@ impl Flood {
                 let without = (0..30).flat_map(|_| flooder.key_update()).collect();
                 [without, flooder.record(DATA, b"x")].concat()
             }
-        });
+        })
     }
 
     /// The fault that ends the connection.
@@ -76,27 +76,20 @@ fn client(tls: TlsConfig) -> Client {
 }
 
 fn client_with(tls: TlsConfig, config: Config) -> Client {
-    let host = HostConfig {
-        tls,
-        ..HostConfig::default()
-    };
+    let host = HostConfig { tls, ..patient() };
     Client::new(Config { host, ..config }).unwrap()
 }
 
-fn submit(client: &mut Client, tag: u64, url: &str, limit: u64) {
-    let call = Call::new(Request::get(url), Response::new()).tag(tag);
-    client.submit(call.timeout(Duration::from_secs(limit)));
+fn call(tag: u64, url: &str) -> Call {
+    Call::new(Request::get(url), Response::new()).tag(tag)
 }
 
 /// The outcomes of so many calls, by their tags.
 fn outcomes<const N: usize>(client: &mut Client) -> [Result<(), Error>; N] {
     let mut outcomes = [const { None }; N];
-    let began = Instant::now();
-    while outcomes.iter().any(Option::is_none) {
-        assert!(began.elapsed() < LONG, "{outcomes:?}");
-        if let Some(done) = client.wait(Some(Duration::from_secs(1))).unwrap() {
-            outcomes[done.tag as usize] = Some(done.outcome);
-        }
+    for _ in 0..N {
+        let done = client.wait(None).unwrap().expect("a completion");
+        outcomes[done.tag as usize] = Some(done.outcome);
     }
     outcomes.map(Option::unwrap)
 }
@@ -119,9 +112,9 @@ fn assert_late(outcome: &Result<(), Error>) {
 /// Two calls to a server that floods instead of an answer, and one to a healthy server.
 fn assert_calls_end(client: &mut Client, url: &str, fault: &TlsFault) {
     let good = format!("http://127.0.0.1:{}/", healthy());
-    submit(client, 0, url, 30);
-    submit(client, 1, url, 30);
-    submit(client, 2, &good, 30);
+    client.submit(call(0, url));
+    client.submit(call(1, url));
+    client.submit(call(2, &good));
     let outcomes = outcomes::<3>(client);
     assert_fault(&outcomes[0], fault);
     assert_fault(&outcomes[1], fault);
@@ -155,21 +148,31 @@ fn without_resumption() {
 fn deadlines_fire_during_a_flood() {
     const BODY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 60000000\r\n\r\n";
     let identity = Arc::new(Identity::new());
-    let url = format!(
-        "https://127.0.0.1:{}/",
-        flooding(&identity, BODY, Flood::Sparse)
-    );
+    let is_over = Arc::new(AtomicBool::new(false));
+    let url = format!("https://127.0.0.1:{}/", {
+        let (identity, is_over) = (Arc::clone(&identity), Arc::clone(&is_over));
+        listen(move |stream| {
+            let mut session = identity.session(stream);
+            if read_head(&mut session) && session.write_all(BODY).is_ok() {
+                let mut flooder = session.flooder();
+                if !Flood::Sparse.run(&mut flooder) {
+                    is_over.store(true, Ordering::SeqCst);
+                }
+            }
+        })
+    });
     let good = format!("http://127.0.0.1:{}/", healthy());
     let mut client = client(identity.trusted());
     let began = Instant::now();
-    submit(&mut client, 0, &url, 1);
-    submit(&mut client, 1, &url, 2);
-    submit(&mut client, 2, &good, 30);
+    client.submit(call(0, &url).timeout(Duration::from_secs(1)));
+    client.submit(call(1, &url).timeout(Duration::from_secs(2)));
+    client.submit(call(2, &good));
     let outcomes = outcomes::<3>(&mut client);
     assert_late(&outcomes[0]);
     assert_late(&outcomes[1]);
     assert!(outcomes[2].is_ok(), "{:?}", outcomes[2]);
-    assert!(began.elapsed() < LONG);
+    assert!(began.elapsed() >= Duration::from_secs(2));
+    assert!(!is_over.load(Ordering::SeqCst), "the flood ended before");
 }
 
 #[test]
@@ -199,11 +202,21 @@ fn on_an_idle_connection() {
     for (flood, later) in Flood::ALL.into_iter().flat_map(|f| [(f, false), (f, true)]) {
         let identity = Arc::new(Identity::new());
         let (begin, signal) = mpsc::channel();
+        let is_over = Arc::new(AtomicBool::new(false));
         let url = format!("https://127.0.0.1:{}/", {
-            let identity = Arc::clone(&identity);
-            let signal = std::sync::Mutex::new(signal);
+            let (identity, is_over) = (Arc::clone(&identity), Arc::clone(&is_over));
+            let signal = Mutex::new(signal);
             listen(move |stream| {
-                answer_and_flood(&identity, stream, flood, &signal.lock().unwrap())
+                let mut session = identity.session(stream);
+                if read_head(&mut session)
+                    && session.write_all(OK).is_ok()
+                    && signal.lock().unwrap().recv().is_ok()
+                {
+                    let mut flooder = session.flooder();
+                    if !flood.run(&mut flooder) {
+                        is_over.store(true, Ordering::SeqCst);
+                    }
+                }
             })
         });
         let good = format!("http://127.0.0.1:{}/", healthy());
@@ -211,29 +224,19 @@ fn on_an_idle_connection() {
         if !later {
             begin.send(()).unwrap();
         }
-        submit(&mut client, 0, &url, 30);
-        outcomes::<1>(&mut client)[0].as_ref().unwrap();
+        let mut response = Response::new();
+        client.get(&url, &mut response).unwrap();
         if later {
             begin.send(()).unwrap();
         }
         // The client goes on serving calls, and after a while only the connection to the healthy server is left.
-        let began = Instant::now();
-        loop {
-            assert!(began.elapsed() < LONG, "{flood:?}: the connection stays");
-            submit(&mut client, 0, &good, 30);
-            outcomes::<1>(&mut client)[0].as_ref().unwrap();
+        client.get(&good, &mut response).unwrap();
+        while client.counters().open > 1 {
+            client.get(&good, &mut response).unwrap();
             client.maintain(Duration::from_millis(1)).unwrap();
-            if client.counters().open == 1 {
-                break;
-            }
         }
-    }
-}
-
-fn answer_and_flood(identity: &Identity, stream: TcpStream, flood: Flood, begin: &Receiver<()>) {
-    let mut session = identity.session(stream);
-    if read_head(&mut session) && session.write_all(OK).is_ok() && begin.recv().is_ok() {
-        flood.run(&mut session.flooder());
+        let is_over = is_over.load(Ordering::SeqCst);
+        assert!(!is_over, "{flood:?}: the server has ended the connection");
     }
 }
 
@@ -256,7 +259,7 @@ fn through_a_proxy_with_tls() {
                 match by_proxy {
                     true => flood.run(&mut session.into_lower().flooder()),
                     false => flood.run(&mut session.flooder()),
-                }
+                };
             }
         });
         let proxy = format!("https://127.0.0.1:{port}").parse().unwrap();
@@ -302,11 +305,11 @@ fn instead_of_a_handshake() {
         b"\x16\x03\x03\0\x01\x02\x16\x03\x03\0\x01\0\x16\x03\x03\0\x01\xff\x16\x03\x03\0\x01\xff";
     const EMPTY: &[u8] = b"\x16\x03\x03\0\0";
     for records in [ONE_BYTE, EMPTY] {
-        let port = listen(move |stream| pour(stream, records));
+        let port = listen(move |stream| _ = pour(&stream, records));
         let good = format!("http://127.0.0.1:{}/", healthy());
         let mut client = client(TlsConfig::default());
-        submit(&mut client, 0, &format!("https://127.0.0.1:{port}/"), 30);
-        submit(&mut client, 1, &good, 30);
+        client.submit(call(0, &format!("https://127.0.0.1:{port}/")));
+        client.submit(call(1, &good));
         let outcomes = outcomes::<2>(&mut client);
         let kind = outcomes[0].as_ref().map_err(Error::kind);
         assert!(matches!(kind, Err(ErrorKind::Tls(_))), "{kind:?}");
@@ -315,6 +318,3 @@ fn instead_of_a_handshake() {
 }
 
 const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
-
-/// Longer than any call of a test may take.
-const LONG: Duration = Duration::from_secs(30);
