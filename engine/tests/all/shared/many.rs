@@ -254,11 +254,30 @@ fn names_localhost_and_invalid_urls() {
     }
 }
 
+/// What only real threads show: nothing is lost when very many of them hand calls over at the same time.
 #[test]
-fn a_thousand_threads_share_clients_of_many_hosts() {
+fn a_thousand_threads_share_one_client() {
+    const THREADS: usize = 1_000;
+    const CALLS: usize = 10;
     let server = Server::start();
-    load(spawn(2, config(&server, 16)), |thread, turn| {
-        url((thread + turn) % HOSTS, 0, &format!("/{thread}/{turn}"))
+    let client = spawn(2, config(&server, 16));
+    thread::scope(|scope| {
+        for caller in 0..THREADS {
+            let client = &client;
+            let builder = thread::Builder::new().stack_size(64 * 1024);
+            let spawned = builder.spawn_scoped(scope, move || {
+                let mut response = Response::new();
+                for turn in 0..CALLS {
+                    let path = format!("/{caller}/{turn}");
+                    let url = url((caller + turn) % HOSTS, 0, &path);
+                    client.get(&url, &mut response).unwrap();
+                    assert_eq!(response.body(), path.as_bytes());
+                }
+            });
+            spawned.unwrap();
+        }
     });
     assert_caps(&server, 16);
+    assert_eq!(client.stats().statuses[2], (THREADS * CALLS) as u64);
+    assert_eq!((client.in_flight(), client.shutdown(LONG)), (0, 0));
 }
