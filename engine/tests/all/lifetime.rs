@@ -132,13 +132,13 @@ fn held() -> Call {
     Call::new(Request::get("/held"), Response::new())
 }
 
-/// The system may list a thread for a moment after it was joined. So a count that is too high is checked again for a
-/// limited time.
+/// Threads of servers end in their own time, and the system may list a thread for a moment after it was joined. So a count
+/// that is too high is looked at again, far more often than a busy machine needs.
 fn settles_at(expected: (usize, usize)) {
     let mut looks = 0;
     while counts() != expected {
         looks += 1;
-        assert!(looks < 10_000, "{:?} instead of {expected:?}", counts());
+        assert!(looks < 100_000, "{:?} instead of {expected:?}", counts());
         std::thread::sleep(Duration::from_millis(1));
     }
 }

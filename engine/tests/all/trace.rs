@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use courser::{Client, Config, HostConfig, Observer, Redirects, Response};
 use tracing::field::{Field, Visit};
@@ -34,6 +35,7 @@ fn a_call_has_a_span_with_events_and_a_connection_has_its_own_events() {
         let config = Config {
             host: HostConfig {
                 observer: Some(Observer::tracing()),
+                idle_timeout: Duration::MAX,
                 ..HostConfig::default()
             },
             redirects: Redirects::limit(1),
