@@ -1322,49 +1322,6 @@ fn data_sent_with_the_handshake_is_kept() {
     assert_eq!(pair.tls.early_plaintext.capacity(), 0);
 }
 
-/// Measures and prints the memory of an idle session. Run alone:
-/// `cargo test -p courser --lib -- --ignored --nocapture an_idle_session_is_small`.
-#[test]
-#[ignore = "measures the memory of the whole process"]
-fn an_idle_session_is_small() {
-    const SESSIONS: usize = 2000;
-    let resident = || {
-        let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
-        let pages: usize = pages.split(' ').nth(1).unwrap().parse().unwrap();
-        pages * 4096
-    };
-    let authority = Authority::new("authority");
-    let intermediates: Vec<_> = (0..2)
-        .map(|_| authority.leaf(&["intermediate"], |_| ()).chain.remove(0))
-        .collect();
-    let mut kept = Vec::new();
-    for version in [&version::TLS12, &version::TLS13] {
-        let mut leaf = authority.leaf(&["a.example"], |_| ());
-        leaf.chain.extend(intermediates.iter().cloned());
-        let server = Arc::new(leaf.server_with(&[version], None));
-        let identity = trusting(&authority).build().unwrap();
-        let open = || {
-            let mut pair = Pair::shared(&identity, &server, "a.example");
-            pair.handshake().unwrap();
-            pair.write(&[b"GET / HTTP/1.1\r\n\r\n"]).unwrap();
-            pair.received();
-            pair.send(&pattern(20_000));
-            while pair.read().is_ok() {}
-            Box::new(pair.tls)
-        };
-        for _ in 0..100 {
-            open();
-        }
-        let before = resident();
-        let sessions: Vec<_> = (0..SESSIONS).map(|_| open()).collect();
-        let each = (resident() - before) / SESSIONS;
-        let fixed = size_of::<Tls>();
-        println!("{version:?}: {each} bytes, {fixed} of them the session's own structure");
-        assert!(each <= 24 * 1024);
-        kept.push(sessions); // freed memory would hide the memory of the next sessions
-    }
-}
-
 /// Encrypts records that no rustls server would send, with the keys of such a server.
 struct Forger {
     seal: Box<dyn rustls::crypto::cipher::MessageEncrypter>,
