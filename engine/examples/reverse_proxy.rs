@@ -66,7 +66,10 @@ fn forwarder(
         }),
         // What fails at one goes on at another, if it can be repeated without harm. One that hangs is given up on earlier
         // than after the usual minute.
-        adaptive: Some(AdaptiveTimeout::default()),
+        adaptive: Some(AdaptiveTimeout {
+            min: Duration::from_secs(5),
+            ..AdaptiveTimeout::default()
+        }),
         observer: Some(Observer::new(|event| {
             if let ObserverEvent::Ejected { remote, .. } = event {
                 println!("  {remote} gets nothing for now");
