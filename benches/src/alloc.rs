@@ -28,23 +28,7 @@ pub fn on_this_thread() -> u64 {
 /// difference. Negative if the thread has freed more, for example memory of other threads.
 #[must_use]
 pub fn held_by_this_thread() -> i64 {
-    HELD.get() - APART.get()
-}
-
-/// Runs `work` without changing the number of bytes [held by this thread](held_by_this_thread).
-pub fn apart<T>(work: impl FnOnce() -> T) -> T {
-    let before = HELD.get();
-    let result = work();
-    APART.set(APART.get() + HELD.get() - before);
-    result
-}
-
-/// Runs `work` inside [`apart`], but counts its bytes.
-pub fn not_apart<T>(work: impl FnOnce() -> T) -> T {
-    let before = HELD.get();
-    let result = work();
-    APART.set(APART.get() - (HELD.get() - before));
-    result
+    HELD.get()
 }
 
 static PROCESS: AtomicU64 = AtomicU64::new(0);
@@ -53,7 +37,6 @@ thread_local! {
     // Const and without a destructor: an access never allocates and never fails, also while the thread starts or ends.
     static THREAD: Cell<u64> = const { Cell::new(0) };
     static HELD: Cell<i64> = const { Cell::new(0) };
-    static APART: Cell<i64> = const { Cell::new(0) };
 }
 
 fn count(bytes: i64) {
@@ -96,20 +79,7 @@ unsafe impl GlobalAlloc for Counting {
 
 #[cfg(test)]
 mod tests {
-    use super::{apart, held_by_this_thread, in_process, not_apart, on_this_thread};
-
-    #[test]
-    fn what_is_apart_is_not_held() {
-        let before = held_by_this_thread();
-        let (mine, others) = apart(|| {
-            let others = vec![0_u8; 1000];
-            (not_apart(|| vec![0_u8; 10]), others)
-        });
-        assert_eq!(held_by_this_thread() - before, 10);
-        apart(|| drop(others));
-        drop(mine);
-        assert_eq!(held_by_this_thread(), before);
-    }
+    use super::{held_by_this_thread, in_process, on_this_thread};
 
     #[test]
     fn counts_each_way_to_allocate() {

@@ -5,17 +5,14 @@
 //! Every run compares the results with the URLs that exist, and counts the requests at the server.
 
 use std::error::Error;
-use std::fmt;
 use std::fs;
 use std::path::Path;
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::ValueEnum as _;
-
-use crate::compare::sample::median;
 use crate::find::{Finder, Server, Tree};
-use crate::process::{cores, installed, spawn_on};
+use crate::process::cores;
+use crate::table::{Row, heading};
 
 /// Measures crawler-cli check in cases with a bar each, and compares it with wrk and other installed programs.
 #[derive(clap::Parser, Debug)]
@@ -56,24 +53,6 @@ enum Case {
     Millions,
 }
 
-/// One line of the table.
-#[derive(Default)]
-struct Row {
-    name: String,
-    seconds: Vec<f64>,
-    bound: Vec<f64>,
-    /// Highest ratio of the time to the bound.
-    bar: Option<f64>,
-    /// Requests for each URL.
-    requests: Option<f64>,
-    /// The time within which 95 % of the answers came, in milliseconds.
-    p95: Option<f64>,
-    /// KiB
-    memory: Option<u64>,
-    /// The bars that were missed.
-    faults: Vec<String>,
-}
-
 /// Runs the cases. The exit code is 1 if a bar was missed that does not depend on the machine.
 ///
 /// # Errors
@@ -85,7 +64,6 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let bench = Bench {
         args,
         finder: Finder::new(client_core)?,
-        client_core,
         server_core,
         place: tempfile::tempdir()?,
     };
@@ -97,7 +75,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         "{} connections; medians of {} rounds, most memory of all",
         args.connections, args.rounds
     );
-    println!("{HEADING}");
+    println!("{}", heading(["requests", "P95 ms"]));
     let mut missed = false;
     for &case in cases {
         for row in bench.measure(case)? {
@@ -114,7 +92,6 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
 struct Bench<'a> {
     args: &'a Args,
     finder: Finder,
-    client_core: usize,
     server_core: usize,
     place: tempfile::TempDir,
 }
@@ -148,6 +125,10 @@ impl Bench<'_> {
             Case::Urls => 1.2,
             _ => 1.6,
         });
+        let most = match case {
+            Case::Millions => MEMORY_OF_MILLIONS,
+            _ => MEMORY,
+        };
         let rounds = match case {
             Case::Urls | Case::State | Case::Again => self.args.rounds,
             Case::Million | Case::Millions => 1,
@@ -170,14 +151,20 @@ impl Bench<'_> {
             if run.lines != urls {
                 return Err(format!("{case:?}: {} lines for {urls} URLs", run.lines).into());
             }
-            own.seconds.push(run.seconds);
-            own.memory = own.memory.max(Some(run.memory));
-            own.p95 = Some(run.p95);
+            own.note(run.seconds, run.memory);
             let requests = server.log()?.requests;
-            own.requests = Some(requests as f64 / urls as f64);
-            own.note_bars(case, requests, urls, run.memory);
+            own.counts = [
+                Some(format!("{:.4}", requests as f64 / urls as f64)),
+                Some(format!("{:.1}", run.p95)),
+            ];
+            if requests != urls {
+                own.faults.push(format!("{requests} requests"));
+            }
+            if run.memory > most {
+                own.faults.push("too much memory".to_owned());
+            }
             if case == Case::Urls && !self.args.no_peers {
-                self.measure_peers(&server.url, &list, &own, &mut others)?;
+                self.peers(&server.url, &list, &own, &mut others)?;
             }
         }
         others.insert(0, own);
@@ -217,95 +204,31 @@ impl Bench<'_> {
         })
     }
 
-    fn measure_peers(
+    fn peers(
         &self,
         url: &str,
         list: &Path,
         own: &Row,
         rows: &mut Vec<Row>,
     ) -> Result<(), Box<dyn Error>> {
-        for peer in PEERS {
-            let Some((seconds, memory)) = self.peer(peer, url, list)? else {
-                continue;
-            };
-            let name = format!("  {peer}");
-            let at = match rows.iter().position(|row| row.name == name) {
-                Some(at) => at,
-                None => {
-                    rows.push(Row {
-                        name,
-                        ..Row::default()
-                    });
-                    rows.len() - 1
-                }
-            };
-            let row = &mut rows[at];
-            row.seconds.push(seconds);
-            row.memory = row.memory.max(Some(memory));
-            row.bound.clone_from(&own.bound);
+        let page = list.with_extension("html");
+        let text = fs::read_to_string(list)?;
+        let link = |url: &str| format!("<a href=\"{url}\">\n");
+        write_lines(&page, text.lines().map(link))?;
+        let at_once = self.args.connections.to_string();
+        let (list, page) = (list.display().to_string(), page.display().to_string());
+        let words = |words: &str| -> Vec<String> {
+            let words = words.replace("@N", &at_once).replace("@LIST", &list);
+            let words = words.replace("@PAGE", &page).replace("@URL", url);
+            words.split(' ').map(str::to_owned).collect()
+        };
+        for (peer, line) in PEERS {
+            let words = words(line);
+            let words = words.iter().map(String::as_str).collect();
+            self.finder
+                .peers(&[(peer, words)], self.place.path(), own, rows)?;
         }
         Ok(())
-    }
-
-    /// The seconds and the memory in KiB that another program needs; `None` if it is not installed.
-    fn peer(
-        &self,
-        name: &str,
-        url: &str,
-        list: &Path,
-    ) -> Result<Option<(f64, u64)>, Box<dyn Error>> {
-        if !installed(name) {
-            return Ok(None);
-        }
-        let connections = self.args.connections.to_string();
-        let list_name = list.display().to_string();
-        let page = list.with_extension("html");
-        if !page.exists() {
-            let text = fs::read_to_string(list)?;
-            write_lines(
-                &page,
-                text.lines().map(|url| format!("<a href=\"{url}\">\n")),
-            )?;
-        }
-        let page = page.display().to_string();
-        let words: &[&str] = match name {
-            "lychee" => &[
-                "--no-progress",
-                "--max-concurrency",
-                &connections,
-                "--host-concurrency",
-                &connections,
-                "--host-request-interval",
-                "0ms",
-                "--method",
-                "head",
-                &list_name,
-            ],
-            "wget2" => &[
-                "--spider",
-                "-q",
-                "--max-threads",
-                &connections,
-                "-i",
-                &list_name,
-            ],
-            "rclone" => &[
-                "lsl",
-                "--checkers",
-                &connections,
-                "--http-url",
-                url,
-                ":http:",
-            ],
-            _ => &["--concurrency", &connections, "--silent", &page],
-        };
-        let mut command = self.finder.measured(Path::new(name))?;
-        command.args(words).current_dir(self.place.path());
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        command.stderr(Stdio::null());
-        let began = Instant::now();
-        spawn_on(self.client_core, &mut command)?.wait()?;
-        Ok(Some((began.elapsed().as_secs_f64(), self.finder.peak()?)))
     }
 }
 
@@ -319,52 +242,6 @@ struct Run {
     p95: f64,
 }
 
-impl Row {
-    fn of(case: Case) -> Self {
-        let name = case.to_possible_value();
-        Self {
-            name: name.map_or_else(String::new, |name| name.get_name().to_owned()),
-            ..Self::default()
-        }
-    }
-
-    fn note_bars(&mut self, case: Case, requests: usize, urls: usize, memory: u64) {
-        if requests != urls {
-            self.faults.push(format!("{requests} requests"));
-        }
-        let most = match case {
-            Case::Millions => MEMORY_OF_MILLIONS,
-            _ => MEMORY,
-        };
-        if memory > most {
-            self.faults.push("too much memory".to_owned());
-        }
-    }
-}
-
-impl fmt::Display for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let or_dash = |value: Option<String>| value.unwrap_or_else(|| "–".to_owned());
-        let seconds = median(self.seconds.iter().copied());
-        let bound = (!self.bound.is_empty()).then(|| median(self.bound.iter().copied()));
-        let ratio = bound.map(|bound| seconds / bound);
-        let slow = ratio.zip(self.bar).is_some_and(|(ratio, bar)| ratio > bar);
-        write!(
-            f,
-            "{:<18} {:>9} {seconds:>9.3} {:>8} {:>5} {:>9} {:>8} {:>8}  {}{}",
-            self.name,
-            or_dash(bound.map(|bound| format!("{bound:.3}"))),
-            or_dash(ratio.map(|ratio| format!("{ratio:.2}"))),
-            or_dash(self.bar.map(|bar| format!("{bar:.1}"))),
-            or_dash(self.requests.map(|share| format!("{share:.4}"))),
-            or_dash(self.p95.map(|p95| format!("{p95:.1}"))),
-            or_dash(self.memory.map(|kib| format!("{:.1}", kib as f64 / 1024.0))),
-            self.faults.join(", "),
-            if slow { "slower than the bar" } else { "" },
-        )
-    }
-}
-
 fn write_lines(path: &Path, lines: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
     use std::io::Write as _;
     let mut file = std::io::BufWriter::new(fs::File::create(path)?);
@@ -375,11 +252,17 @@ fn write_lines(path: &Path, lines: impl Iterator<Item = String>) -> Result<(), B
     Ok(())
 }
 
-const HEADING: &str =
-    "case                 bound s         s  × bound   bar  requests   P95 ms      MiB";
-
-/// Programs that a check is compared with, if they are installed.
-const PEERS: [&str; 4] = ["lychee", "wget2", "rclone", "linkinator"];
+/// Programs that a check is compared with, if they are installed, and their words: connections, the list, the same list as
+/// a page, and the URL of the server.
+const PEERS: [(&str, &str); 4] = [
+    (
+        "lychee",
+        "--no-progress --max-concurrency @N --host-concurrency @N --host-request-interval 0ms --method head @LIST",
+    ),
+    ("wget2", "--spider -q --max-threads @N -i @LIST"),
+    ("rclone", "lsl --checkers @N --http-url @URL :http:"),
+    ("linkinator", "--concurrency @N --silent @PAGE"),
+];
 
 /// Highest memory in KiB: of a check of up to a million URLs, and of ten million.
 const MEMORY: u64 = 64 * 1024;

@@ -12,11 +12,11 @@ mod table;
 mod workload;
 
 use std::error::Error;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use self::sample::{Place, Sample};
 use self::workload::Workload;
-use crate::interrupt;
 use crate::measure::duration;
 use crate::memory::raise_descriptors;
 use crate::process::{cores, installed};
@@ -24,7 +24,7 @@ use crate::process::{cores, installed};
 /// Compares clients with each other and with the limit of the machine.
 ///
 /// Without options it measures everything, which takes about a quarter of an hour, and prints one set of tables. With
-/// `--seconds 0.3 --rounds 1` it takes two minutes. Ctrl-C prints the tables of the measurements so far.
+/// `--seconds 0.3 --rounds 1` it takes two minutes.
 #[derive(clap::Parser, Debug)]
 #[command(after_help = workload::help())]
 pub struct Args {
@@ -66,7 +66,7 @@ pub struct Args {
 ///
 /// # Errors
 /// A name is not that of a workload, or the server or a client failed.
-pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let mut contests = args.contests()?;
     let cores = cores()?;
     let server_core = *cores.first().ok_or("no core")?;
@@ -79,7 +79,6 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         client_core,
         duration: args.seconds,
     };
-    interrupt::watch()?;
     set_rates(&mut contests, &place)?;
     for round in 1..=args.rounds {
         for contest in &mut contests {
@@ -89,7 +88,7 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     table::print(args, &contests);
     let failures = contests.iter().flat_map(|contest| &contest.entrants);
     match failures.filter(|entrant| entrant.failure.is_some()).count() {
-        0 => Ok(()),
+        0 => Ok(ExitCode::SUCCESS),
         failures => Err(format!("{failures} measurements failed").into()),
     }
 }
@@ -147,7 +146,7 @@ impl Contest {
     fn take_round(&mut self, round: u32, place: &Place) {
         let name = self.workload.name;
         for entrant in &mut self.entrants {
-            if entrant.failure.is_some() || interrupt::noticed() {
+            if entrant.failure.is_some() {
                 continue;
             }
             let client = entrant.client;
@@ -156,8 +155,6 @@ impl Contest {
                     eprintln!("round {round}: {name}: {client}: {}", sample.line());
                     entrant.samples.push(sample);
                 }
-                // The signal has also ended the client.
-                Err(_) if interrupt::noticed() => {}
                 Err(error) => {
                     eprintln!("round {round}: {name}: {client} failed: {error}");
                     entrant.failure = Some(error.to_string());

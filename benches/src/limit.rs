@@ -7,6 +7,7 @@ use std::error::Error;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
@@ -15,7 +16,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
-use crate::load::schedule::{self, Pace, Schedule};
+use crate::load::schedule::{self, Pace};
 use crate::measure::{LOOK, Plan, Record, Run};
 
 /// Measures the highest rate that a client could reach on this machine.
@@ -23,10 +24,6 @@ use crate::measure::{LOOK, Plan, Record, Run};
 pub struct Args {
     #[command(flatten)]
     plan: Plan,
-
-    /// Read each response into its own memory, as a client does that returns it whole
-    #[arg(long)]
-    whole: bool,
 
     /// Print the record as JSON
     #[arg(long)]
@@ -37,33 +34,24 @@ pub struct Args {
 ///
 /// # Errors
 /// The server cannot be reached, or closed a connection too early.
-pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
-    measure(args)?.print(args.json);
-    Ok(())
+pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
+    measure(&args.plan)?.print(args.json);
+    Ok(ExitCode::SUCCESS)
 }
 
-fn measure(args: &Args) -> Result<Record, Box<dyn Error>> {
-    let plan = &args.plan;
+fn measure(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     if plan.url.scheme() != "http" {
         return Err("the limit has no TLS".into());
     }
-    if args.whole && plan.depth > 1 {
-        return Err("--whole is for one request on a connection at a time".into());
-    }
     let request = request(plan)?;
     let run = Run::new(plan)?;
-    let schedule = plan.rate.map(|rate| Schedule {
-        rate,
-        ramp: Duration::ZERO,
-    });
     let answer = Answer::to(plan, &request)?;
     let limit = Limit {
-        whole: if args.whole { answer.length } else { 0 },
         answer,
         address: plan.url.address,
         request: request.len(),
         requests: request.repeat(plan.depth as usize),
-        pace: schedule.map(|schedule| Pace::new(plan, schedule, run.began())),
+        pace: plan.rate.map(|rate| Pace::new(plan, rate, run.began())),
         run,
         epoll: epoll::create(CreateFlags::CLOEXEC)?,
         connections: Vec::new(),
@@ -83,8 +71,6 @@ struct Limit {
     run: Run,
     /// The schedule of an open loop.
     pace: Option<Pace>,
-    /// Bytes of memory for the response of each connection.
-    whole: usize,
     epoll: OwnedFd,
     connections: Vec<Connection>,
     /// Connections that wait until a request is due. A connection occurs once for each request that it may have.
@@ -97,7 +83,7 @@ impl Limit {
     fn measure(mut self, plan: &Plan) -> Result<Record, Box<dyn Error>> {
         for at in 0..plan.connections as usize {
             let stream = self.connect(at)?;
-            let mut connection = Connection::new(stream, plan.depth as usize, self.whole);
+            let mut connection = Connection::new(stream, plan.depth as usize);
             if self.pace.is_some() {
                 self.free.extend((0..plan.depth).map(|_| at));
             } else {
@@ -218,12 +204,10 @@ struct Connection {
     left: usize,
     /// Received bytes of the first of these responses.
     received: usize,
-    /// Memory for a response; empty if responses are not kept.
-    whole: Box<[u8]>,
 }
 
 impl Connection {
-    fn new(stream: TcpStream, depth: usize, whole: usize) -> Self {
+    fn new(stream: TcpStream, depth: usize) -> Self {
         Self {
             stream,
             since: vec![Instant::now(); depth].into(),
@@ -232,7 +216,6 @@ impl Connection {
             unsent: 0,
             left: 0,
             received: 0,
-            whole: vec![0; whole].into(),
         }
     }
 
@@ -277,10 +260,6 @@ impl Connection {
     fn receive(&mut self, buffer: &mut [u8]) -> Result<(), Box<dyn Error>> {
         while self.left > 0 {
             let flags = RecvFlags::DONTWAIT;
-            let buffer = match &mut self.whole[..] {
-                [] => &mut *buffer,
-                whole => &mut whole[self.received..],
-            };
             let read = match rustix::net::recv(&self.stream, &mut *buffer, flags) {
                 Ok((0, _)) => return Err("the server closed a connection".into()),
                 Ok((read, _)) => read,

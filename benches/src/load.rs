@@ -1,22 +1,18 @@
 //! The load generator: one process that requests one or many URLs over a number of connections with courser or with a
 //! peer, and prints one [`Record`].
 //!
-//! Clients of courser also take a file of URLs, header fields and a rising rate ([`asking`]); [`drive`] keeps them
-//! busy.
+//! Clients of courser also take a file of URLs and header fields ([`asking`]); [`drive`] keeps them busy.
 
 pub mod asking;
 pub mod drive;
 pub mod schedule;
 
 use std::error::Error;
-use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal as _, Write as _};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use self::asking::Asking;
 use crate::measure::{Plan, Record, takes_body};
-use crate::{interrupt, own, peers, report};
+use crate::{own, peers, report};
 
 /// Sends requests to an HTTP/1.1 server, as fast as possible or at a fixed rate, and prints the results.
 ///
@@ -24,8 +20,7 @@ use crate::{interrupt, own, peers, report};
 /// this measures throughput. With --rate, requests are sent when they are due, and latencies count from that time (an
 /// open loop): this measures latency, and a server that stalls cannot look fast because it got fewer requests.
 ///
-/// The exit code is 1 if requests failed and --allow-errors does not allow it. A status of 400 or above is a failure.
-/// Ctrl-C ends the run early and prints the measurements so far.
+/// The exit code is 1 if requests failed. A status of 400 or above is a failure.
 #[derive(clap::Parser, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -39,23 +34,6 @@ pub struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-
-    /// Write the distribution of latencies in milliseconds to this file, in the format of HdrHistogram's plotters
-    /// (.hgrm)
-    #[arg(long, value_name = "FILE")]
-    hdr: Option<PathBuf>,
-
-    /// Let this number of requests fail (without a number: all), and do not end the run because of failures
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        num_args = 0..=1,
-        require_equals = true,
-        default_value = "0",
-        default_missing_value = ALL_ERRORS,
-        hide_default_value = true
-    )]
-    allow_errors: u64,
 
     // Last, because its heading applies to all options after it.
     #[command(flatten)]
@@ -89,19 +67,12 @@ pub enum Client {
     Ureq,
 }
 
-/// Runs the tool. The exit code is 1 if more requests failed than allowed.
+/// Runs the tool. The exit code is 1 if requests failed.
 ///
 /// # Errors
 /// Nothing could be measured.
 pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     args.check()?;
-    // A file that cannot be written is an error before the measurement.
-    let hdr = args
-        .hdr
-        .as_ref()
-        .map(|path| File::create(path).map_err(|error| format!("{}: {error}", path.display())));
-    let hdr = hdr.transpose()?;
-    interrupt::watch()?;
     let record = args.measure()?;
     record.print(args.json);
     if args.json {
@@ -110,17 +81,10 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
             eprintln!("load: {count} errors: {}", report::printable(kind));
         }
     }
-    if let Some(latency) = &record.details.latency
-        && let Some(file) = hdr
-    {
-        let mut file = BufWriter::new(file);
-        report::write_hdr(latency, &mut file)?;
-        file.flush()?;
-    }
     if record.requests == 0 && record.errors == 0 {
         return Err("no request was measured".into());
     }
-    Ok(if record.errors > args.allow_errors {
+    Ok(if record.errors > 0 {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
@@ -150,21 +114,19 @@ impl Args {
     }
 
     fn measure(&self) -> Result<Record, Box<dyn Error>> {
-        let mut plan = self.plan.clone();
-        plan.progress = io::stderr().is_terminal();
-        plan.persistent = self.allow_errors > 0;
+        let plan = &self.plan;
         match self.client {
-            Client::Host => own::host(&plan, &self.asking),
-            Client::Client => own::client(&plan, &self.asking),
-            Client::Pipeline => own::pipeline(&plan, &self.asking),
-            Client::Call => own::call(&plan, "call", None),
-            Client::Busy => own::call(&plan, "busy", Some(own::BUSY_POLL)),
-            Client::Blocking => own::blocking(&plan),
-            Client::Send => own::send(&plan),
-            Client::Driven => own::driven(&plan),
-            Client::Hyper => peers::hyper::measure(&plan),
-            Client::Reqwest => peers::reqwest::measure(&plan),
-            Client::Ureq => peers::ureq::measure(&plan),
+            Client::Host => own::host(plan, &self.asking),
+            Client::Client => own::client(plan, &self.asking),
+            Client::Pipeline => own::pipeline(plan, &self.asking),
+            Client::Call => own::call(plan, "call", None),
+            Client::Busy => own::call(plan, "busy", Some(own::BUSY_POLL)),
+            Client::Blocking => own::blocking(plan),
+            Client::Send => own::send(plan),
+            Client::Driven => own::driven(plan),
+            Client::Hyper => peers::hyper::measure(plan),
+            Client::Reqwest => peers::reqwest::measure(plan),
+            Client::Ureq => peers::ureq::measure(plan),
         }
     }
 }
@@ -181,12 +143,10 @@ impl Client {
     }
 }
 
-const ALL_ERRORS: &str = "18446744073709551615";
-
 const EXAMPLES: &str = "\
 Examples:
   load -c 64 -d 10s http://127.0.0.1:8080/
-  load --rate 5000 --ramp 5s -d 1m --hdr latency.hgrm http://127.0.0.1:8080/
-  load --urls urls.txt --shuffle 1 -n 100000 --client client --json http://127.0.0.1:8080/
+  load --rate 5000 -d 1m http://127.0.0.1:8080/
+  load --urls urls.txt -n 100000 --client client --json http://127.0.0.1:8080/
   load -X PUT -H 'Content-Type: text/plain' --data @body.txt -n 1000 http://127.0.0.1:8080/put
   load --client pipeline --depth 16 -c 8 http://127.0.0.1:8080/";

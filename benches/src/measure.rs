@@ -19,7 +19,7 @@ use hyper::{Method, Uri};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::Value;
 
-use crate::{alloc, interrupt, report};
+use crate::{alloc, report};
 
 /// The options that all load generators share.
 #[derive(clap::Args, Clone, Debug)]
@@ -63,14 +63,6 @@ pub struct Plan {
     /// The file with the certificate that https servers must have
     #[arg(long)]
     pub root: Option<PathBuf>,
-
-    /// Whether to show progress on standard error.
-    #[arg(skip)]
-    pub progress: bool,
-
-    /// Whether the run continues if all requests fail.
-    #[arg(skip)]
-    pub persistent: bool,
 }
 
 impl Plan {
@@ -237,14 +229,10 @@ pub struct Run {
     /// The number of errors of each kind. Texts of errors may come from the peer, so there are at most [`MOST_KINDS`].
     errors_by_kind: BTreeMap<String, u64>,
     errors_in_a_row: u32,
-    most_errors_in_a_row: u32,
     latency: Histogram<u64>,
     connections_opened: u64,
     followed: Option<Followed>,
     ended_early: Option<&'static str>,
-    /// The time of the next check for a signal. A check for each request would cost too much.
-    next_look: Instant,
-    progress: Option<Progress>,
 }
 
 impl Run {
@@ -267,13 +255,10 @@ impl Run {
             errors: 0,
             errors_by_kind: BTreeMap::new(),
             errors_in_a_row: 0,
-            most_errors_in_a_row: if plan.persistent { u32::MAX } else { HOPELESS },
             latency: Histogram::new_with_bounds(1, LONGEST_NS, LATENCY_DIGITS)?,
             connections_opened: 0,
             followed: None,
             ended_early: None,
-            next_look: now,
-            progress: plan.progress.then(Progress::default),
         })
     }
 
@@ -286,7 +271,7 @@ impl Run {
     /// Whether another request may start.
     #[inline]
     pub fn admit(&mut self, now: Instant) -> bool {
-        if !self.goes_on(now) {
+        if !self.goes_on() {
             return false;
         }
         match &mut self.tickets {
@@ -299,30 +284,11 @@ impl Run {
         }
     }
 
-    /// Whether the run continues: neither the user nor errors have ended it.
+    /// Whether the run continues: errors have not ended it.
     #[inline]
-    pub fn goes_on(&mut self, now: Instant) -> bool {
-        if now >= self.next_look {
-            self.look(now);
-        }
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
         self.ended_early.is_none()
-    }
-
-    /// Whether the user has interrupted the run, so that calls in flight need not be waited for.
-    pub fn is_interrupted(&mut self) -> bool {
-        if interrupt::noticed() {
-            self.ended_early.get_or_insert(INTERRUPTED);
-        }
-        self.ended_early == Some(INTERRUPTED)
-    }
-
-    #[cold]
-    fn look(&mut self, now: Instant) {
-        self.next_look = now + LOOK;
-        self.is_interrupted();
-        if let Some(progress) = &mut self.progress {
-            progress.tell(now, now - self.start.at, self.requests, self.errors);
-        }
     }
 
     /// Counts bytes received for a request.
@@ -374,7 +340,7 @@ impl Run {
     pub fn failed(&mut self, error: &dyn fmt::Display) {
         self.errors += 1;
         self.errors_in_a_row = self.errors_in_a_row.saturating_add(1);
-        if self.errors_in_a_row >= self.most_errors_in_a_row {
+        if self.errors_in_a_row >= HOPELESS {
             self.ended_early.get_or_insert(ONLY_ERRORS);
         }
         let mut kind = error.to_string();
@@ -393,11 +359,8 @@ impl Run {
     ///
     /// # Errors
     /// The counters of the system cannot be read.
-    pub fn finish(mut self, client: &str) -> Result<Record, Box<dyn Error>> {
+    pub fn finish(self, client: &str) -> Result<Record, Box<dyn Error>> {
         let end = Snapshot::take(Instant::now())?;
-        if let Some(progress) = &mut self.progress {
-            progress.clear();
-        }
         // Without requests, the sums are reported undivided.
         let requests = self.requests.max(1) as f64;
         let seconds = (end.at - self.start.at).as_secs_f64();
@@ -529,10 +492,8 @@ pub struct Details {
 /// The result of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Followed {
-    /// Requests per second after the ramp.
+    /// Requests per second.
     pub rate: f64,
-    /// The time over which the rate rose.
-    pub ramp: Duration,
     /// Sent requests, including those of the warm-up.
     pub sent: u64,
     /// Requests that were due before the end and were not sent, because all connections were in use.
@@ -577,42 +538,10 @@ impl Record {
     }
 }
 
-/// The progress of a run: a line on standard error that is overwritten each time.
-#[derive(Debug, Default)]
-struct Progress {
-    /// The time at which the line was last written, and the number of requests at that time.
-    last: Option<(Instant, u64)>,
-}
-
-impl Progress {
-    fn tell(&mut self, now: Instant, elapsed: Duration, requests: u64, errors: u64) {
-        let (at, before) = *self.last.get_or_insert((now, requests));
-        let since = now - at;
-        if since < PROGRESS {
-            return;
-        }
-        let rate = (requests.saturating_sub(before)) as f64 / since.as_secs_f64();
-        eprint!(
-            "\r\x1b[K{:.0} s: {requests} requests, {rate:.0}/s, {errors} errors",
-            elapsed.as_secs_f64()
-        );
-        self.last = Some((now, requests));
-    }
-
-    fn clear(&mut self) {
-        if self.last.take().is_some() {
-            eprint!("\r\x1b[K");
-        }
-    }
-}
-
-/// Interval between two checks for a signal.
+/// Longest wait for a response before the end of the time is checked.
 pub const LOOK: Duration = Duration::from_millis(100);
-/// Interval between two updates of the progress line.
-const PROGRESS: Duration = Duration::from_millis(500);
 /// Number of consecutive errors after which a run ends.
 const HOPELESS: u32 = 1000;
-const INTERRUPTED: &str = "interrupted";
 const ONLY_ERRORS: &str = "too many errors in a row";
 /// Largest number of kinds of errors that are counted separately.
 const MOST_KINDS: usize = 32;
@@ -709,20 +638,6 @@ mod tests {
         }
         assert_eq!(run.errors_by_kind["reason 31"], 2);
         assert_eq!(run.errors_by_kind["others"], 2 * 68);
-    }
-
-    #[test]
-    fn allowed_errors_do_not_end_the_run() {
-        let plan = Plan {
-            persistent: true,
-            ..plan(&["-d", "60"])
-        };
-        let mut run = Run::new(&plan).unwrap();
-        let now = Instant::now();
-        for _ in 0..2 * super::HOPELESS {
-            assert!(run.admit(now));
-            run.answered(503, now, now);
-        }
     }
 
     #[test]

@@ -14,7 +14,6 @@ use courser::{
 
 use crate::load::asking::Asking;
 use crate::load::drive::{self, Driven};
-use crate::load::schedule::Schedule;
 use crate::measure::{Plan, Record};
 use crate::peers::{SharedRun, on_tokio};
 
@@ -24,7 +23,7 @@ use crate::peers::{SharedRun, on_tokio};
 /// Nothing could be measured.
 pub fn host(plan: &Plan, asking: &Asking) -> Result<Record, Box<dyn Error>> {
     let upstream = upstream(plan);
-    let client = HostClient::new(upstream, host_config(plan, asking))?;
+    let client = HostClient::new(upstream, host_config(plan))?;
     drive(plan, asking, true, client, "host")
 }
 
@@ -33,7 +32,7 @@ pub fn host(plan: &Plan, asking: &Asking) -> Result<Record, Box<dyn Error>> {
 /// # Errors
 /// Nothing could be measured.
 pub fn client(plan: &Plan, asking: &Asking) -> Result<Record, Box<dyn Error>> {
-    let client = Client::new(config(plan, asking))?;
+    let client = Client::new(config(plan))?;
     drive(plan, asking, false, client, "client")
 }
 
@@ -44,7 +43,7 @@ pub fn client(plan: &Plan, asking: &Asking) -> Result<Record, Box<dyn Error>> {
 pub fn pipeline(plan: &Plan, asking: &Asking) -> Result<Record, Box<dyn Error>> {
     let upstream = upstream(plan);
     let config = PipelineConfig {
-        host: host_config(plan, asking),
+        host: host_config(plan),
         max_pending: NonZeroUsize::new(plan.depth as usize).unwrap_or(NonZeroUsize::MIN),
         ..PipelineConfig::default()
     };
@@ -149,7 +148,7 @@ pub fn send(plan: &Plan) -> Result<Record, Box<dyn Error>> {
 /// # Errors
 /// Nothing could be measured.
 pub fn driven(plan: &Plan) -> Result<Record, Box<dyn Error>> {
-    let client = Client::new(config(plan, &Asking::default()))?;
+    let client = Client::new(config(plan))?;
     let (shared, driver) = Shared::driven(SharedConfig::default(), client)?;
     let (body, driver) = (plan.body()?, Cell::new(Some(driver)));
     on_tokio(plan, "driven", |run| {
@@ -173,7 +172,7 @@ async fn await_answers(shared: Shared<Client>, mut request: Request, run: Shared
 }
 
 fn shared(plan: &Plan) -> Result<Shared<Client>, courser::Error> {
-    let config = config(plan, &Asking::default());
+    let config = config(plan);
     Shared::spawn(SharedConfig::default(), move |_| {
         Client::new(config.clone())
     })
@@ -188,17 +187,15 @@ fn drive(
     name: &str,
 ) -> Result<Record, Box<dyn Error>> {
     let script = asking.script(plan, one_host)?;
-    let ramp = asking.ramp.unwrap_or_default();
     match plan.rate {
-        Some(rate) => drive::open(plan, Schedule { rate, ramp }, script, client, name),
-        None => drive::closed(plan, ramp, script, client, name),
+        Some(rate) => drive::open(plan, rate, script, client, name),
+        None => drive::closed(plan, script, client, name),
     }
 }
 
 /// A configuration with the number of connections of the plan, for one host or for all.
-#[must_use]
-pub fn config(plan: &Plan, asking: &Asking) -> Config {
-    let host = host_config(plan, asking);
+fn config(plan: &Plan) -> Config {
+    let host = host_config(plan);
     Config {
         max_connections: host.max_connections,
         host,
@@ -207,16 +204,13 @@ pub fn config(plan: &Plan, asking: &Asking) -> Config {
 }
 
 /// The part of the configuration that applies to one host.
-#[must_use]
-pub fn host_config(plan: &Plan, asking: &Asking) -> HostConfig {
-    let timeouts = Timeouts::default();
+fn host_config(plan: &Plan) -> HostConfig {
     HostConfig {
         timeouts: Timeouts {
-            total: asking.timeout.or(timeouts.total),
             // The system needs some time for thousands of connections. The peers wait without limit too.
             connect: None,
             handshake: None,
-            ..timeouts
+            ..Timeouts::default()
         },
         max_connections: NonZeroUsize::new(plan.connections as usize).unwrap_or(NonZeroUsize::MIN),
         tls: tls(plan),

@@ -59,30 +59,15 @@ pub fn tool(name: &str) -> io::Result<Command> {
 /// The path of this program is unknown.
 pub fn load(client: &str, connections: u32) -> io::Result<Command> {
     let mut command = match client {
-        "limit" | "limit-whole" => tool("limit")?,
-        _ => tool("load")?,
-    };
-    match client {
-        "limit" => {}
-        "limit-whole" => {
-            command.arg("--whole");
-        }
+        "limit" => tool("limit")?,
         _ => {
+            let mut command = tool("load")?;
             command.args(["--client", client]);
+            command
         }
-    }
+    };
     command.args(["--json", "--connections", &connections.to_string()]);
     Ok(command)
-}
-
-/// Appends `command` to another command that runs it, as in `strace COMMAND`.
-#[must_use]
-pub fn under(runner: &Command, command: &Command) -> Command {
-    let mut all = Command::new(runner.get_program());
-    all.args(runner.get_args());
-    all.arg(command.get_program());
-    all.args(command.get_args());
-    all
 }
 
 /// Whether a program with this name can be started.

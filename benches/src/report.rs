@@ -1,7 +1,6 @@
-//! Output formats of a [`Record`]: text for the terminal, JSON, and the percentile distribution of HdrHistogram.
+//! Output formats of a [`Record`]: text for the terminal, and JSON.
 
 use std::fmt::{self, Write as _};
-use std::io::{self, Write};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -51,7 +50,6 @@ pub fn json(record: &Record) -> Value {
 fn schedule_json(followed: &Followed) -> Value {
     json!({
         "rate": followed.rate,
-        "ramp_seconds": followed.ramp.as_secs_f64(),
         "sent": followed.sent,
         "unsent": followed.unsent,
         "most_behind": followed.most_behind,
@@ -134,18 +132,13 @@ impl fmt::Display for Text<'_> {
 fn write_followed(f: &mut fmt::Formatter<'_>, followed: &Followed) -> fmt::Result {
     let Followed {
         rate,
-        ramp,
         sent,
         unsent,
         most_behind,
     } = followed;
-    write!(f, "  Schedule     {rate} per second")?;
-    if !ramp.is_zero() {
-        write!(f, " after {ramp:?}")?;
-    }
     writeln!(
         f,
-        ": {sent} sent, {unsent} due but never sent, at most {most_behind} late at a time"
+        "  Schedule     {rate} per second: {sent} sent, {unsent} due but never sent, at most {most_behind} late at a time"
     )
 }
 
@@ -164,90 +157,7 @@ fn write_latency(
     for (name, quantile) in QUANTILES {
         line(f, name, latency.value_at_quantile(quantile))?;
     }
-    line(f, "max", latency.max())?;
-    writeln!(f)?;
-    let bars = bars(latency);
-    let longest = bars.iter().map(|bar| bar.count).max().unwrap_or(0).max(1);
-    for Bar { upto, count } in &bars {
-        // Rounded up, so that every bar with a count is visible.
-        let length = (count * BAR_CHARACTERS).div_ceil(longest);
-        let bar = "#".repeat(length as usize);
-        let upto = Time(*upto).to_string();
-        writeln!(f, "  to {upto:>10} |{bar:<40}| {count}")?;
-    }
-    Ok(())
-}
-
-/// The number of latencies up to this bound and above the bound of the previous bar.
-#[derive(Debug, PartialEq)]
-struct Bar {
-    upto: u64,
-    count: u64,
-}
-
-/// Bars whose bounds grow by a constant ratio, because latencies differ by orders of magnitude.
-fn bars(latency: &Histogram<u64>) -> Vec<Bar> {
-    let (low, high) = (least(latency).max(1) as f64, latency.max().max(1) as f64);
-    let number = if high / low < BARS_FROM_RATIO {
-        1
-    } else {
-        BARS
-    };
-    let mut bars: Vec<Bar> = (1..=number)
-        .map(|bar| Bar {
-            upto: (low * (high / low).powf(bar as f64 / number as f64)).round() as u64,
-            count: 0,
-        })
-        .collect();
-    for value in latency.iter_recorded() {
-        let nanos = value.value_iterated_to();
-        let at = bars.partition_point(|bar| bar.upto < nanos);
-        // The last bound is the maximum, except for rounding.
-        bars[at.min(number - 1)].count += value.count_at_value();
-    }
-    bars
-}
-
-/// Writes the percentile distribution in milliseconds, in the format of HdrHistogram's own tools (`.hgrm`).
-///
-/// # Errors
-/// `out` cannot be written.
-pub fn write_hdr(latency: &Histogram<u64>, out: &mut impl Write) -> io::Result<()> {
-    let ms = |nanos: f64| nanos / 1e6;
-    writeln!(
-        out,
-        "{:>12} {:>14} {:>10} {:>14}\n",
-        "Value", "Percentile", "TotalCount", "1/(1-Percentile)"
-    )?;
-    let mut total = 0;
-    for step in latency.iter_quantiles(TICKS_PER_HALF) {
-        total += step.count_since_last_iteration();
-        let value = ms(step.value_iterated_to() as f64);
-        let quantile = step.quantile_iterated_to();
-        write!(out, "{value:>12.6} {quantile:>2.12} {total:>10}")?;
-        if quantile < 1.0 {
-            write!(out, " {:>14.2}", 1.0 / (1.0 - quantile))?;
-        }
-        writeln!(out)?;
-    }
-    writeln!(
-        out,
-        "#[Mean    = {:>12.6}, StdDeviation   = {:>12.6}]",
-        ms(latency.mean()),
-        ms(latency.stdev())
-    )?;
-    writeln!(
-        out,
-        "#[Max     = {:>12.6}, Total count    = {:>12}]",
-        ms(latency.max() as f64),
-        latency.len()
-    )?;
-    writeln!(
-        out,
-        "#[Buckets = {:>12}, SubBuckets     = {:>12}]",
-        latency.buckets(),
-        (2 * 10u64.pow(latency.sigfig().into())).next_power_of_two()
-    )
+    line(f, "max", latency.max())
 }
 
 /// The lowest latency; 0 for an empty histogram.
@@ -295,80 +205,10 @@ const QUANTILES: [(&str, f64); 5] = [
     ("p99", 0.99),
     ("p99.9", 0.999),
 ];
-const BARS: usize = 12;
-/// If the ratio of the largest to the smallest latency is below this, one bar is enough.
-const BARS_FROM_RATIO: f64 = 1.2;
-const BAR_CHARACTERS: u64 = 40;
-/// The same value as in HdrHistogram's own tools.
-const TICKS_PER_HALF: u32 = 5;
 
 #[cfg(test)]
 mod tests {
-    use hdrhistogram::Histogram;
-
-    use super::{Bytes, Time, bars, write_hdr};
-
-    fn latencies(values: &[u64]) -> Histogram<u64> {
-        let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
-        for &value in values {
-            histogram.record(value).unwrap();
-        }
-        histogram
-    }
-
-    #[test]
-    fn bars_hold_each_latency_once() {
-        for values in [
-            &[][..],
-            &[0],
-            &[1_000_000],
-            &[1_000_000, 1_000_001],
-            &[1, 3_600_000_000_000],
-            &[0, 1, 10, 100, 1000, 10_000, 123_456, 99_999_999_999],
-        ] {
-            let bars = bars(&latencies(values));
-            let all: u64 = bars.iter().map(|bar| bar.count).sum();
-            assert_eq!(all, values.len() as u64, "{bars:?}");
-            assert!(bars.windows(2).all(|two| two[0].upto <= two[1].upto));
-        }
-        let decades = [1, 1, 50_000, 1_000_000_000_000];
-        let bars = bars(&latencies(&decades));
-        let filled = bars.iter().enumerate().filter(|(_, bar)| bar.count > 0);
-        let filled: Vec<_> = filled.map(|(at, bar)| (at, bar.count)).collect();
-        assert_eq!(filled, [(0, 2), (4, 1), (11, 1)]);
-    }
-
-    #[test]
-    fn hdr_file_has_the_columns_of_its_kind() {
-        let mut file = Vec::new();
-        write_hdr(
-            &latencies(&[1_000_000, 2_000_000, 3_000_000, 4_000_000]),
-            &mut file,
-        )
-        .unwrap();
-        let text = String::from_utf8(file).unwrap();
-        let mut lines = text.lines();
-        assert_eq!(
-            lines.next(),
-            Some("       Value     Percentile TotalCount 1/(1-Percentile)")
-        );
-        assert_eq!(lines.next(), Some(""));
-        let rows: Vec<Vec<f64>> = lines
-            .clone()
-            .take_while(|line| !line.starts_with('#'))
-            .map(|line| {
-                line.split_whitespace()
-                    .map(|word| word.parse().unwrap())
-                    .collect()
-            })
-            .collect();
-        let (last, others) = rows.split_last().unwrap();
-        assert!(others.iter().all(|row| row.len() == 4 && row[1] < 1.0));
-        assert_eq!((last.len(), last[1], last[2]), (3, 1.0, 4.0));
-        assert!((last[0] - 4.0).abs() < 0.01, "{last:?}");
-        assert!(rows.is_sorted_by_key(|row| row[1]) && rows.is_sorted_by_key(|row| row[2] as u64));
-        assert_eq!(lines.filter(|line| line.starts_with("#[")).count(), 3);
-    }
+    use super::{Bytes, Time};
 
     #[test]
     fn units_suit() {

@@ -326,7 +326,7 @@ pub struct ServerArgs {
 ///
 /// # Errors
 /// The system has no free address, or cannot start a thread.
-pub fn serve(args: &ServerArgs) -> Result<(), Box<dyn Error>> {
+pub fn serve(args: &ServerArgs) -> Result<ExitCode, Box<dyn Error>> {
     let mut random = Random::new(args.seed);
     let mut addresses = Vec::new();
     for _ in 0..ADDRESSES {
@@ -345,7 +345,7 @@ pub fn serve(args: &ServerArgs) -> Result<(), Box<dyn Error>> {
     }
     println!("{}", addresses.join(" "));
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 /// How a connection fails.

@@ -3,8 +3,6 @@
 //!
 //! What is done is read from the service's own metrics and compared with what the server counted.
 
-mod pages;
-
 use std::error::Error;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -48,8 +46,6 @@ enum Case {
     Stale,
     /// The size of a store after each of its URLs was checked, and how fast it opens
     Rest,
-    /// The pages for a browser: how long each takes, and what page loads cost the checks
-    Pages,
 }
 
 /// Runs the cases. The exit code is 1 if a bar was missed that does not depend on the machine.
@@ -77,7 +73,6 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
             Case::Sync => bench.sync()?,
             Case::Stale => bench.stale()?,
             Case::Rest => bench.rest()?,
-            Case::Pages => bench.pages()?,
         };
     }
     Ok(match missed {
@@ -206,9 +201,8 @@ impl Bench<'_> {
             start.as_secs_f64(),
             memory as f64 / 1024.0
         );
-        let is_slow = self.each_page(&service, urls)?;
         service.stop()?;
-        Ok(each > 200.0 || memory > MEMORY_AT_REST || is_slow)
+        Ok(each > 200.0 || memory > MEMORY_AT_REST)
     }
 
     /// A folder with a configuration and a list of URLs.

@@ -7,15 +7,11 @@ use super::{Args, Contest};
 /// Prints all tables, as far as there are numbers.
 pub(super) fn print(args: &Args, contests: &[Contest]) {
     let results: Vec<Result<'_>> = contests.iter().map(Result::of).collect();
-    // Fewer rounds than requested, if the user has interrupted the run.
-    let entrants = contests.iter().flat_map(|contest| &contest.entrants);
-    let rounds = entrants.map(|entrant| entrant.samples.len()).max();
     println!(
         "Server and client on one core each; medians of {} rounds of {:?}. The server's share of its core is that of its \
          whole run, so with many connections accepting them is most of it. User time is sampled by the system, and means \
          little below some seconds in all.",
-        rounds.unwrap_or(0),
-        args.seconds
+        args.rounds, args.seconds
     );
     for result in &results {
         result.print();

@@ -19,8 +19,7 @@ pub(super) struct Workload {
     pub(super) share: Option<f64>,
     /// The resulting rate in requests per second.
     pub(super) rate: Option<f64>,
-    /// The limit first, then, in some workloads, the limit with memory for each response. The limit has no TLS. wrk has
-    /// no rates, and waits for the body of a response to HEAD.
+    /// The limit first. The limit has no TLS. wrk has no rates, and waits for the body of a response to HEAD.
     pub(super) clients: &'static [&'static str],
     /// The client that represents courser in tables with room for only one.
     pub(super) courser: &'static str,
@@ -116,21 +115,6 @@ const GET: Workload = Workload {
     courser: "host",
 };
 
-/// Larger bodies, which the client returns whole.
-const LONG: Workload = Workload {
-    clients: &[
-        "limit",
-        "limit-whole",
-        "wrk",
-        "host",
-        "client",
-        "hyper",
-        "reqwest",
-        "ureq",
-    ],
-    ..FEW
-};
-
 /// Other bodies and methods, with fewer connections, so that buffers stay in the caches of the processor.
 const FEW: Workload = Workload {
     connections: 32,
@@ -194,17 +178,17 @@ const ALL: &[Workload] = &[
     Workload {
         name: "body-16k",
         path: "/16k",
-        ..LONG
+        ..FEW
     },
     Workload {
         name: "body-1m",
         path: "/1m",
-        ..LONG
+        ..FEW
     },
     Workload {
         name: "chunked",
         path: "/chunked",
-        ..LONG
+        ..FEW
     },
     Workload {
         name: "close",

@@ -13,6 +13,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::compare::sample::wrk_numbers;
 use crate::process::{installed, spawn_on, tool};
+use crate::table::Row;
 
 /// Runs clients on one core.
 pub(crate) struct Finder {
@@ -30,10 +31,6 @@ pub(super) struct Found {
 }
 
 impl Found {
-    pub(super) fn lines(&self) -> usize {
-        self.output.iter().filter(|&&byte| byte == b'\n').count()
-    }
-
     /// The paths of all results.
     pub(super) fn paths(&self, url: &str) -> BTreeSet<String> {
         let text = String::from_utf8_lossy(&self.output);
@@ -42,13 +39,10 @@ impl Found {
     }
 }
 
-/// Programs that a search is compared with, if they are installed.
-pub(super) const PEERS: [&str; 2] = ["rclone", "wget2"];
-
 impl Finder {
     pub(crate) fn new(core: usize) -> Result<Self, Box<dyn Error>> {
         Ok(Self {
-            program: super::finder()?,
+            program: finder()?,
             core,
             peak: tempfile::NamedTempFile::new()?,
         })
@@ -110,8 +104,8 @@ impl Finder {
     }
 
     /// A command that runs a program and records its [memory](Self::peak).
-    pub(crate) fn measured(&self, program: &Path) -> Result<Command, Box<dyn Error>> {
-        let mut command = tool("find-peak")?;
+    fn measured(&self, program: &Path) -> Result<Command, Box<dyn Error>> {
+        let mut command = tool("peak")?;
         command.arg(self.peak.path()).arg(program);
         Ok(command)
     }
@@ -125,7 +119,7 @@ impl Finder {
         Ok((lines, self.peak()?))
     }
 
-    pub(crate) fn peak(&self) -> Result<u64, Box<dyn Error>> {
+    fn peak(&self) -> Result<u64, Box<dyn Error>> {
         Ok(fs::read_to_string(self.peak.path())?.trim().parse()?)
     }
 
@@ -159,33 +153,44 @@ impl Finder {
         Ok(paths.len() as f64 / rate)
     }
 
-    /// The seconds that another program needs; `None` if it is not installed.
-    pub(super) fn peer(
+    /// Runs other programs with their words in `place`, as far as they are installed, and adds what they take to `rows`.
+    pub(crate) fn peers(
         &self,
-        name: &str,
-        url: &str,
-        connections: usize,
+        peers: &[(&str, Vec<&str>)],
         place: &Path,
-    ) -> Result<Option<f64>, Box<dyn Error>> {
-        if !installed(name) {
-            return Ok(None);
+        own: &Row,
+        rows: &mut Vec<Row>,
+    ) -> Result<(), Box<dyn Error>> {
+        for (peer, words) in peers.iter().filter(|(peer, _)| installed(peer)) {
+            let mut command = self.measured(Path::new(peer))?;
+            command.args(words).current_dir(place).stdin(Stdio::null());
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            let began = Instant::now();
+            spawn_on(self.core, &mut command)?.wait()?;
+            let seconds = began.elapsed().as_secs_f64();
+            let name = format!("  {peer}");
+            let at = rows.iter().position(|row| row.name == name);
+            let at = at.unwrap_or_else(|| {
+                rows.push(Row {
+                    name,
+                    ..Row::default()
+                });
+                rows.len() - 1
+            });
+            rows[at].note(seconds, self.peak()?);
+            rows[at].bound.clone_from(&own.bound);
         }
-        let mut command = Command::new(name);
-        let connections = connections.to_string();
-        match name {
-            "rclone" => command
-                .args(["lsf", "-R", "--files-only", "--http-no-head"])
-                .args(["--checkers", &connections])
-                .args(["--include", super::tree::NAME, "--http-url", url, ":http:"]),
-            _ => command
-                .args(["--spider", "-r", "-np", "-q", "--max-threads", &connections])
-                .arg(url),
-        };
-        command.current_dir(place).stdin(Stdio::null());
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        let began = Instant::now();
-        spawn_on(self.core, &mut command)?.wait()?;
-        Ok(Some(began.elapsed().as_secs_f64()))
+        Ok(())
+    }
+}
+
+/// The path of `crawler-cli`, in the directory of this program.
+pub(crate) fn finder() -> Result<PathBuf, Box<dyn Error>> {
+    let own = std::env::current_exe()?;
+    let finder = own.with_file_name("crawler-cli");
+    match finder.exists() {
+        true => Ok(finder),
+        false => Err("build it first: cargo build --release -p crawler-cli".into()),
     }
 }
 

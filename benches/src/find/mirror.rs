@@ -1,12 +1,11 @@
-//! A server of generated listings. The listing of each depth is made once; a case can add random faults. It has one
-//! thread for each connection, all on one core.
+//! A server of generated listings. The listing of each depth is made once. It has one thread for each connection, all
+//! on one core.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -37,21 +36,6 @@ impl Shape {
 
     pub(super) fn files(&self) -> usize {
         self.fans.iter().product::<usize>() * self.files
-    }
-
-    /// The paths of all entries.
-    pub(super) fn paths(&self) -> BTreeSet<String> {
-        let mut level = vec!["/".to_owned()];
-        let mut all: BTreeSet<String> = level.iter().cloned().collect();
-        for depth in 0..=self.fans.len() {
-            let names = self.names(depth);
-            let below = level
-                .iter()
-                .flat_map(|above| names.iter().map(move |name| format!("{above}{name}")));
-            level = below.collect();
-            all.extend(level.iter().cloned());
-        }
-        all
     }
 
     /// The names in a directory of this depth.
@@ -85,51 +69,6 @@ impl Shape {
     }
 }
 
-/// Random faults, chosen by a seed and the number of the request.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Faults {
-    seed: u64,
-}
-
-/// A fault of one response.
-enum Fault {
-    Reset,
-    Error,
-    Busy,
-    /// No response.
-    Stall,
-    CutShort,
-}
-
-impl Faults {
-    pub(super) fn new(seed: u64) -> Self {
-        Self { seed }
-    }
-
-    /// The fault of this response. 12 of 100 responses have one.
-    fn of(self, request: u64) -> Option<Fault> {
-        let random = splitmix(self.seed ^ splitmix(request));
-        if random % 100 >= 12 {
-            return None;
-        }
-        Some(match random / 100 % 5 {
-            0 => Fault::Reset,
-            1 => Fault::Error,
-            2 => Fault::Busy,
-            3 => Fault::Stall,
-            _ => Fault::CutShort,
-        })
-    }
-}
-
-/// A finaliser of 64 bits (Steele, Lea, Flood: Fast splittable pseudorandom number generators).
-fn splitmix(value: u64) -> u64 {
-    let mut mixed = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
-}
-
 /// The running server. It stops when dropped.
 #[derive(Debug)]
 pub(super) struct Mirror {
@@ -141,22 +80,20 @@ pub(super) struct Mirror {
 struct Shared {
     /// The response for each depth.
     answers: Vec<Vec<u8>>,
-    faults: Option<Faults>,
-    requests: AtomicU64,
+    requests: AtomicUsize,
     connections: AtomicUsize,
     is_over: AtomicBool,
 }
 
 impl Mirror {
-    pub(super) fn start(shape: &Shape, faults: Option<Faults>, core: usize) -> io::Result<Self> {
+    pub(super) fn start(shape: &Shape, core: usize) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             answers: (0..=shape.fans.len())
                 .map(|depth| shape.answer(depth))
                 .collect(),
-            faults,
-            requests: AtomicU64::new(0),
+            requests: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
         });
@@ -182,7 +119,7 @@ impl Mirror {
     }
 
     pub(super) fn requests(&self) -> usize {
-        usize::try_from(self.shared.requests.load(Ordering::Relaxed)).unwrap_or(usize::MAX)
+        self.shared.requests.load(Ordering::Relaxed)
     }
 
     pub(super) fn connections(&self) -> usize {
@@ -218,26 +155,9 @@ impl Shared {
                 .count()
                 .saturating_sub(1);
             let answer = &self.answers[depth.min(self.answers.len() - 1)];
-            let number = self.requests.fetch_add(1, Ordering::Relaxed);
-            match self.faults.and_then(|faults| faults.of(number)) {
-                None => stream.write_all(answer)?,
-                Some(Fault::Error) => stream.write_all(ERROR)?,
-                Some(Fault::Busy) => stream.write_all(BUSY)?,
-                Some(Fault::CutShort) => return stream.write_all(&answer[..answer.len() / 2]),
-                Some(Fault::Stall) => {
-                    // Waits until the client closes the connection.
-                    return stream.read(&mut chunk).map(|_| ());
-                }
-                Some(Fault::Reset) => {
-                    return rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO))
-                        .map_err(Into::into);
-                }
-            }
+            self.requests.fetch_add(1, Ordering::Relaxed);
+            stream.write_all(answer)?;
             buffer.clear();
         }
     }
 }
-
-const ERROR: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n";
-const BUSY: &[u8] =
-    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n";

@@ -25,7 +25,7 @@ pub(crate) struct Server {
 pub(crate) struct Log {
     pub(crate) requests: usize,
     /// Connections with at least one request.
-    pub(super) connections: usize,
+    pub(crate) connections: usize,
 }
 
 /// Requests per second that the zone `requests` allows.

@@ -4,38 +4,25 @@ use std::error::Error;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use courser::proto::Defaults;
 use courser::{Bytes, Request};
 use hyper::Uri;
 
-use crate::measure::{Plan, Target, duration, method, takes_body};
+use crate::measure::{Plan, Target, method, takes_body};
 
 /// The options of clients of courser on one thread (host, client, pipeline). Other clients do not support them.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Only with --client host, client or pipeline")]
 pub struct Asking {
-    /// Time over which the rate rises linearly from zero; without --rate, connections are added one by one
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub ramp: Option<Duration>,
-
     /// A header field of each request; may be given several times
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = header)]
     pub headers: Vec<(String, String)>,
-
-    /// The time limit of each request, from its submission [default: 60s]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub timeout: Option<Duration>,
 
     /// A file with one `URL` or `METHOD URL` on each line, requested in turn; `-` is the standard input. A URL may be a
     /// path on the host of the argument URL. Empty lines and lines that begin with `#` are skipped
     #[arg(long, value_name = "FILE")]
     pub urls: Option<PathBuf>,
-
-    /// Take the lines of --urls in random order, each once before any is repeated. The same seed gives the same order
-    #[arg(long, value_name = "SEED", requires = "urls")]
-    pub shuffle: Option<u64>,
 }
 
 impl Asking {
@@ -43,9 +30,7 @@ impl Asking {
     #[must_use]
     pub fn given(&self) -> Option<&'static str> {
         let options = [
-            ("--ramp", self.ramp.is_some()),
             ("--header", !self.headers.is_empty()),
-            ("--timeout", self.timeout.is_some()),
             ("--urls", self.urls.is_some()),
         ];
         let (name, _) = options.into_iter().find(|(_, given)| *given)?;
@@ -67,10 +52,8 @@ impl Asking {
             None => vec![reader.line(&plan.url.url)?],
         };
         let script = Script {
-            order: (0..lines.len()).collect(),
             lines,
             next: 0,
-            shuffle: self.shuffle.map(Random),
             headers: self.headers.clone(),
             data: plan.body()?,
         };
@@ -90,11 +73,8 @@ impl Asking {
 pub struct Script {
     /// Not empty.
     lines: Vec<Line>,
-    /// The indices of the lines in the order of this round.
-    order: Vec<usize>,
-    /// The index in `order` of the next line.
+    /// The index of the next line.
     next: usize,
-    shuffle: Option<Random>,
     headers: Vec<(String, String)>,
     data: Option<Bytes>,
 }
@@ -151,16 +131,9 @@ impl Script {
 
     /// The index of the next line.
     fn advance(&mut self) -> usize {
-        if self.next == self.order.len() {
-            self.next = 0;
-        }
-        if self.next == 0
-            && let Some(random) = &mut self.shuffle
-        {
-            random.shuffle(&mut self.order);
-        }
-        self.next += 1;
-        self.order[self.next - 1]
+        let line = self.next;
+        self.next = (line + 1) % self.lines.len();
+        line
     }
 }
 
@@ -230,28 +203,6 @@ impl Reader<'_> {
             }
             _ => Err(format!("{url} is neither a path nor an http or https URL").into()),
         }
-    }
-}
-
-/// The random number generator SplitMix64, which is good enough for shuffling lines.
-#[derive(Debug)]
-struct Random(u64);
-
-impl Random {
-    /// Fisher-Yates shuffle.
-    fn shuffle(&mut self, order: &mut [usize]) {
-        for last in (1..order.len()).rev() {
-            let other = self.next() % (last as u64 + 1);
-            order.swap(last, other as usize);
-        }
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
     }
 }
 
@@ -346,33 +297,6 @@ mod tests {
             heads[2].starts_with("POST /c ") && length(&heads[2]),
             "{heads:?}"
         );
-    }
-
-    #[test]
-    fn shuffled_rounds_have_each_line_once() {
-        let seeded = |seed| {
-            let asking = Asking {
-                shuffle: Some(seed),
-                ..Asking::default()
-            };
-            let text: String = (0..20).map(|n| format!("/{n:02}\n")).collect();
-            take(&mut script(&text, true, asking).unwrap(), 40)
-        };
-        let lines = seeded(1);
-        assert_eq!(lines, seeded(1));
-        assert_ne!(lines, seeded(2));
-        assert_ne!(lines[..20], lines[20..]);
-        for round in lines.chunks(20) {
-            let mut sorted = round.to_vec();
-            sorted.sort();
-            assert!(!round.is_sorted());
-            assert!(
-                sorted
-                    .iter()
-                    .enumerate()
-                    .all(|(n, line)| *line == format!("GET /{n:02}"))
-            );
-        }
     }
 
     #[test]

@@ -5,55 +5,36 @@ use std::error::Error;
 use std::io;
 use std::time::{Duration, Instant};
 
-use courser::net::Net;
-use courser::{Call, CallId, Client, Completion, HostClient, PipelineClient, Request, Response};
+use courser::{
+    Call, Client, Completion, HostClient, HttpClient, PipelineClient, Request, Response,
+};
 
 use super::asking::Script;
-use super::schedule::{self, Pace, Schedule};
+use super::schedule::{self, Pace};
 use crate::measure::{LOOK, Plan, Record, Run};
 
-/// Runs a closed loop with the number of simultaneous calls of the plan. With a `ramp`, the calls are started one after
-/// the other over this time.
+/// Runs a closed loop with the number of simultaneous calls of the plan.
 ///
 /// # Errors
 /// Nothing could be measured.
 pub fn closed(
     plan: &Plan,
-    ramp: Duration,
     mut script: Script,
     mut client: impl Driven,
     name: &str,
 ) -> Result<Record, Box<dyn Error>> {
     let mut run = Run::new(plan)?;
-    let calls = plan.at_once();
     // The time at which the call of each tag was last submitted.
-    let mut sent = vec![run.began(); calls as usize];
-    let mut begun = 0;
-    loop {
-        let mut patience = LOOK;
-        while begun < calls {
-            let now = Instant::now();
-            let due = ramp.mul_f64(f64::from(begun) / f64::from(calls));
-            let left = due.saturating_sub(now - run.began());
-            if !left.is_zero() {
-                patience = patience.min(left);
-                break;
-            }
-            if !run.admit(now) {
-                begun = calls;
-                break;
-            }
-            sent[begun as usize] = now;
-            let call = Call::new(script.request(), Response::new());
-            client.submit(call.tag(begun.into()));
-            begun += 1;
+    let mut sent = vec![run.began(); plan.at_once() as usize];
+    for (tag, sent) in (0..).zip(&mut sent) {
+        let now = Instant::now();
+        if !run.admit(now) {
+            break;
         }
-        let Some(mut done) = client.wait(patience)? else {
-            if client.in_flight() == 0 || run.is_interrupted() {
-                break;
-            }
-            continue;
-        };
+        *sent = now;
+        client.submit(Call::new(script.request(), Response::new()).tag(tag));
+    }
+    while let Some(mut done) = client.wait(None)? {
         // Responses that arrive together share one time, as in `limit`.
         let now = Instant::now();
         loop {
@@ -70,7 +51,7 @@ pub fn closed(
             }
         }
     }
-    run.opened(client.opened());
+    run.opened(client.counters().opened);
     run.finish(name)
 }
 
@@ -82,13 +63,13 @@ pub fn closed(
 /// Nothing could be measured.
 pub fn open(
     plan: &Plan,
-    schedule: Schedule,
+    rate: f64,
     mut script: Script,
     mut client: impl Driven,
     name: &str,
 ) -> Result<Record, Box<dyn Error>> {
     let mut run = Run::new(plan)?;
-    let mut pace = Pace::new(plan, schedule, run.began());
+    let mut pace = Pace::new(plan, rate, run.began());
     let calls = plan.at_once();
     let mut due = vec![run.began(); calls as usize];
     let spare = |tag: u32| (u64::from(tag), Request::get("/"), Response::new(), true);
@@ -97,7 +78,7 @@ pub fn open(
     loop {
         let now = Instant::now();
         end = now;
-        let goes_on = run.goes_on(now);
+        let goes_on = run.goes_on();
         let mut patience = LOOK;
         while goes_on && let Some(at) = pace.next(now) {
             if at > now {
@@ -123,16 +104,13 @@ pub fn open(
             client.maintain(patience)?;
             continue;
         }
-        let Some(done) = client.wait(patience)? else {
-            if run.is_interrupted() {
-                break;
-            }
+        let Some(done) = client.wait(Some(patience))? else {
             continue;
         };
         ended(&mut run, &done, due[done.tag as usize], Instant::now());
         free.push((done.tag, done.request, done.response, false));
     }
-    run.opened(client.opened());
+    run.opened(client.counters().opened);
     run.followed(pace.followed(end));
     run.finish(name)
 }
@@ -153,20 +131,8 @@ fn kind(error: &courser::Error) -> String {
     }
 }
 
-/// The operations of a client that the loops need.
-pub trait Driven {
-    /// Submits a call.
-    fn submit(&mut self, call: Call) -> CallId;
-
-    /// Cancels a call. False if the call had already ended.
-    fn cancel(&mut self, call: CallId) -> bool;
-
-    /// Waits for the next completion. `None` after this time, or if no call is in flight.
-    ///
-    /// # Errors
-    /// The system cannot wait for events.
-    fn wait(&mut self, patience: Duration) -> io::Result<Option<Completion>>;
-
+/// The operations that the loops need, and that not every client has.
+pub trait Driven: HttpClient {
     /// The next completion that is ready, without waiting.
     fn next_done(&mut self) -> Option<Completion>;
 
@@ -175,50 +141,17 @@ pub trait Driven {
     /// # Errors
     /// The system cannot wait for events.
     fn maintain(&mut self, time: Duration) -> io::Result<()>;
-
-    /// The number of calls that have not completed.
-    fn in_flight(&self) -> usize;
-
-    /// The number of connections that are being opened.
-    fn connecting(&self) -> usize;
-
-    /// The number of connections that were opened so far.
-    fn opened(&self) -> u64;
 }
 
 macro_rules! driven {
     ($($client:ident)*) => {$(
-        impl<N: Net + 'static> Driven for $client<N> {
-            fn submit(&mut self, call: Call) -> CallId {
-                self.submit(call)
-            }
-
-            fn cancel(&mut self, call: CallId) -> bool {
-                self.cancel(call)
-            }
-
-            fn wait(&mut self, patience: Duration) -> io::Result<Option<Completion>> {
-                self.wait(Some(patience))
-            }
-
+        impl Driven for $client {
             fn next_done(&mut self) -> Option<Completion> {
                 self.next_done()
             }
 
             fn maintain(&mut self, time: Duration) -> io::Result<()> {
                 self.maintain(time)
-            }
-
-            fn in_flight(&self) -> usize {
-                self.in_flight()
-            }
-
-            fn connecting(&self) -> usize {
-                self.counters().connecting
-            }
-
-            fn opened(&self) -> u64 {
-                self.counters().opened
             }
         }
     )*};

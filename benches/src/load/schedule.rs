@@ -5,48 +5,11 @@ use std::time::{Duration, Instant};
 
 use crate::measure::{Followed, LOOK, Plan};
 
-/// A rate that rises linearly from zero.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Schedule {
-    /// Requests per second after the ramp.
-    pub rate: f64,
-    /// The time over which the rate rises.
-    pub ramp: Duration,
-}
-
-impl Schedule {
-    /// When request `number` is due, counted from the start. The first request has the number 0 and is due at once.
-    #[must_use]
-    pub fn due(&self, number: u64) -> Duration {
-        let (number, ramp) = (number as f64, self.ramp.as_secs_f64());
-        // During the ramp, the rate is `rate * t / ramp`, so that `rate * t² / (2 * ramp)` requests are due before t.
-        let in_ramp = self.rate * ramp / 2.0;
-        let seconds = if number < in_ramp {
-            (2.0 * ramp * number / self.rate).sqrt()
-        } else {
-            ramp + (number - in_ramp) / self.rate
-        };
-        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
-    }
-
-    /// The number of requests that are due before this time.
-    #[must_use]
-    pub fn due_before(&self, time: Duration) -> u64 {
-        let (time, ramp) = (time.as_secs_f64(), self.ramp.as_secs_f64());
-        let requests = if time < ramp {
-            self.rate * time * time / (2.0 * ramp)
-        } else {
-            self.rate * (time - ramp / 2.0)
-        };
-        // A request that is due exactly at this nanosecond does not count, whatever the rounding.
-        (requests - self.rate * 1e-9 - ROUNDING).ceil() as u64
-    }
-}
-
-/// The progress of a run that follows a schedule.
+/// The progress of a run at a fixed rate.
 #[derive(Debug)]
 pub struct Pace {
-    schedule: Schedule,
+    /// Requests per second.
+    rate: f64,
     began: Instant,
     /// Number of all requests, including those of the warm-up.
     scheduled: u64,
@@ -59,17 +22,17 @@ pub struct Pace {
 impl Pace {
     /// A run with a number of requests ends when all were sent, however late; a run with a duration ends at its time.
     #[must_use]
-    pub fn new(plan: &Plan, schedule: Schedule, began: Instant) -> Self {
+    pub fn new(plan: &Plan, rate: f64, began: Instant) -> Self {
         let warm_up = plan.warm_up();
         let (scheduled, until) = match plan.requests {
             Some(requests) => (warm_up.saturating_add(requests), Duration::MAX),
             None => {
-                let until = schedule.due(warm_up).saturating_add(plan.duration);
-                (schedule.due_before(until), until)
+                let until = due(rate, warm_up).saturating_add(plan.duration);
+                (due_before(rate, until), until)
             }
         };
         Self {
-            schedule,
+            rate,
             began,
             scheduled,
             until,
@@ -82,7 +45,7 @@ impl Pace {
     #[must_use]
     pub fn next(&self, now: Instant) -> Option<Instant> {
         let over = self.sent == self.scheduled || now - self.began >= self.until;
-        (!over).then(|| self.began + self.schedule.due(self.sent))
+        (!over).then(|| self.began + due(self.rate, self.sent))
     }
 
     /// The next request was sent, possibly late.
@@ -96,8 +59,7 @@ impl Pace {
     #[must_use]
     pub fn followed(&self, now: Instant) -> Followed {
         Followed {
-            rate: self.schedule.rate,
-            ramp: self.schedule.ramp,
+            rate: self.rate,
             sent: self.sent,
             unsent: self.unsent(now),
             most_behind: self.most_behind,
@@ -106,9 +68,20 @@ impl Pace {
 
     /// The number of requests that are due and were not sent.
     fn unsent(&self, now: Instant) -> u64 {
-        let due = self.schedule.due_before(now - self.began);
+        let due = due_before(self.rate, now - self.began);
         due.min(self.scheduled).saturating_sub(self.sent)
     }
+}
+
+/// When request `number` is due, counted from the start. The first request has the number 0 and is due at once.
+fn due(rate: f64, number: u64) -> Duration {
+    Duration::try_from_secs_f64(number as f64 / rate).unwrap_or(Duration::MAX)
+}
+
+/// The number of requests that are due before this time.
+fn due_before(rate: f64, time: Duration) -> u64 {
+    // A request that is due exactly at this nanosecond does not count, whatever the rounding.
+    (rate * time.as_secs_f64() - rate * 1e-9 - ROUNDING).ceil() as u64
 }
 
 /// How long to sleep before `due`. The timers of the system are too coarse for the last part, which is spent polling
@@ -127,56 +100,23 @@ const ROUNDING: f64 = 1e-6;
 mod tests {
     use std::time::Duration;
 
-    use super::Schedule;
-
-    fn ms(ms: u64) -> Duration {
-        Duration::from_millis(ms)
-    }
+    use super::{due, due_before};
 
     #[test]
-    fn even_without_a_ramp() {
-        let schedule = Schedule {
-            rate: 200.0,
-            ramp: Duration::ZERO,
-        };
-        assert_eq!(
-            [0, 1, 400].map(|n| schedule.due(n)),
-            [ms(0), ms(5), ms(2000)]
-        );
-        assert_eq!(
-            [0, 1, 5, 6, 2000].map(|t| schedule.due_before(ms(t))),
-            [0, 1, 1, 2, 400]
-        );
-    }
-
-    #[test]
-    fn rises_in_a_straight_line() {
-        // 1 s from 0 to 100 per second: 50 requests, a quarter of them in the first half.
-        let schedule = Schedule {
-            rate: 100.0,
-            ramp: ms(1000),
-        };
-        assert_eq!(
-            [0, 50, 60].map(|n| schedule.due(n)),
-            [ms(0), ms(1000), ms(1100)]
-        );
-        assert_eq!(
-            [500, 1000, 2000].map(|t| schedule.due_before(ms(t))),
-            [13, 50, 150]
-        );
+    fn evenly() {
+        let ms = Duration::from_millis;
+        let times = [0, 1, 400].map(|number| due(200.0, number));
+        assert_eq!(times, [0, 5, 2000].map(ms));
+        let counts = [0, 1, 5, 6, 2000].map(|time| due_before(200.0, ms(time)));
+        assert_eq!(counts, [0, 1, 1, 2, 400]);
     }
 
     #[test]
     fn both_ways_agree() {
-        for (rate, ramp) in [(0.3, 0), (7.0, 0), (333.3, 700), (90_000.0, 2500)] {
-            let schedule = Schedule {
-                rate,
-                ramp: ms(ramp),
-            };
+        for rate in [0.3, 7.0, 333.3, 90_000.0] {
             for number in 1..5000 {
-                assert!(schedule.due(number - 1) <= schedule.due(number));
-                let just_before = schedule.due_before(schedule.due(number));
-                assert_eq!(just_before, number, "{schedule:?}");
+                assert!(due(rate, number - 1) <= due(rate, number));
+                assert_eq!(due_before(rate, due(rate, number)), number, "{rate}");
             }
         }
     }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync;
 
-use crate::load::schedule::{self, Pace, Schedule};
+use crate::load::schedule::{self, Pace};
 use crate::measure::{Plan, Record, Run};
 
 /// A run that several tasks or threads report to.
@@ -34,10 +34,9 @@ struct Shared {
 impl SharedRun {
     pub(crate) fn new(plan: &Plan) -> Result<Self, Box<dyn Error>> {
         let run = Run::new(plan)?;
-        let pace = plan.rate.map(|rate| {
-            let ramp = Duration::ZERO;
-            Pace::new(plan, Schedule { rate, ramp }, run.began()).into()
-        });
+        let pace = plan
+            .rate
+            .map(|rate| Pace::new(plan, rate, run.began()).into());
         let run = run.into();
         Ok(Self(Arc::new(Shared { run, pace })))
     }
@@ -104,7 +103,7 @@ impl SharedRun {
 
     fn turn(&self, pace: &mut Pace) -> Turn {
         let now = Instant::now();
-        if !self.lock().goes_on(now) {
+        if !self.lock().goes_on() {
             return Turn::Over;
         }
         match pace.next(now) {

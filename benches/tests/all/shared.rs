@@ -1,28 +1,41 @@
 //! The allocations of a call through `Shared`, counted over the threads of the caller, the client and the server, which
-//! allocates nothing. A single test in its own process, so that no other allocations are counted.
+//! allocates nothing. In a process of its own, so that no other allocations are counted.
 //!
 //! The promise is at most two. A blocking call needs none, a future or a submission needs one. In addition, the queue
 //! needs one block for each 31 messages. A streamed body needs a few for its reader, and its pieces are messages, too: how
 //! many there are depends on how the threads take turns.
 
+use std::env;
 use std::future::Future;
 use std::pin::pin;
+use std::process::Command;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use benches::alloc::in_process;
-use benches::serve::Server;
 use courser::{
     Call, Client, Config, Drive, HostClient, HostConfig, Request, Response, Shared, SharedConfig,
     Upstream,
 };
 
+use crate::server;
+
 #[test]
 fn few_allocations_per_call() {
-    let server = Server::bind(0).expect("a loopback port");
-    let address = server.address();
-    thread::spawn(move || server.run(None));
+    if env::var_os(ALONE).is_none() {
+        let mut alone = Command::new(env::current_exe().expect("a program"));
+        let test = "shared::few_allocations_per_call";
+        alone.args(["--exact", test, "--nocapture"]).env(ALONE, "1");
+        let output = alone.output().expect("a process");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && said.contains("1 passed"),
+            "{output:?}"
+        );
+        return;
+    }
+    let address = server();
     let upstream = Upstream::tcp([address]);
     let build = move |_| HostClient::new(upstream.clone(), HostConfig::default());
     let one_host = Shared::spawn(SharedConfig::default(), build).expect("a thread");
@@ -76,17 +89,13 @@ fn count<C: Drive>(client: &Shared<C>, base: &str) {
     }
 }
 
-/// The allocations in one measurement, when they do not decrease any more: see `allocations.rs`.
-fn steady(mut round: impl FnMut()) -> u64 {
-    let mut window = || {
-        let before = in_process();
-        for _ in 0..REQUESTS {
-            round();
-        }
-        in_process() - before
-    };
-    (0..WINDOWS).map(|_| window()).min().unwrap_or(u64::MAX)
+/// The allocations of all threads in one measurement.
+fn steady(round: impl FnMut()) -> u64 {
+    crate::steady(in_process, REQUESTS, round)
 }
+
+/// Set in the process that counts.
+const ALONE: &str = "BENCHES_TEST_ALONE";
 
 struct Unpark(Thread);
 
@@ -110,7 +119,6 @@ fn block_on<F: Future>(waker: &Waker, future: F) -> F::Output {
 const REQUESTS: u64 = 310;
 /// Blocks of the queue for this number of messages, and one block that was started before.
 const BLOCKS: u64 = REQUESTS / 31 + 1;
-const WINDOWS: usize = 8;
 /// Most allocations for the reader of a streamed body.
 const READER: u64 = 7;
 /// Messages about a body of 1 MiB, with room: as a rule, each is about 16 KiB or more.

@@ -1,13 +1,16 @@
 //! The load generator as a program, with the server of this package.
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
 use benches::serve::Server;
 use benches::tls;
+use rustix::net::{AddressFamily, SocketType};
 use serde_json::{Value, json};
+
+use crate::server;
 
 #[test]
 fn closed_loop_counts() {
@@ -31,7 +34,7 @@ fn closed_loop_counts() {
 
 #[test]
 fn open_loop_sends_what_is_due() {
-    // By number, and by time: 2,000 in the second after the ramp, half as many during the ramp.
+    // By number, and by time.
     for (client, amount, sent) in [
         ("host", ["-n", "150"], 150),
         ("pipeline", ["-d", "50ms"], 100),
@@ -49,10 +52,6 @@ fn open_loop_sends_what_is_due() {
         assert_eq!(record["requests"], schedule["sent"]);
         assert_eq!(schedule["rate"], 2000.0);
     }
-    let ramp = ["--rate", "1000", "--ramp", "0.1", "-d", "200ms", "--json"];
-    let record = record(&load(&[&ramp[..], &[&url("/13")]].concat()));
-    let count = |name: &str| record["schedule"][name].as_u64().expect("a count");
-    assert_eq!(count("sent") + count("unsent"), 50 + 100, "{record}");
 }
 
 #[test]
@@ -60,22 +59,14 @@ fn latency_counts_from_when_a_request_was_due() {
     // All requests are due within 10 µs and share one connection: the last one has waited for all others.
     let burst = ["--rate", "1e8", "-n", "1000", "-c", "1", "--json"];
     let record = record(&load(&[&burst[..], &[&url("/13")]].concat()));
-    let ms = record["seconds"].as_f64().expect("a time") * 1e3;
-    let longest = record["latency_us"]["max"].as_f64().expect("a time") / 1e3;
-    let median = record["latency_us"]["p50"].as_f64().expect("a time") / 1e3;
-    assert!(longest > ms / 2.0 && median > ms / 10.0, "{record}");
+    // From when they were sent, all latencies together would be less than the whole time.
+    let whole = record["seconds"].as_f64().expect("a time") * 1e6;
+    let mean = record["latency_us"]["mean"].as_f64().expect("a time");
+    assert!(1000.0 * mean > whole, "{record}");
     assert!(
         record["schedule"]["most_behind"].as_u64() > Some(900),
         "{record}"
     );
-}
-
-#[test]
-fn connections_are_added_during_the_ramp() {
-    let ramp = ["--ramp", "30ms", "-d", "60ms", "-c", "3", "--json"];
-    let output = load(&[&ramp[..], &[&url("/13")]].concat());
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(record(&output)["connections_opened"], 3);
 }
 
 #[test]
@@ -86,7 +77,7 @@ fn urls_from_a_file() {
     fs::write(file.path(), lines).expect("a written file");
     let name = file.path().to_str().expect("a plain name");
     for client in ["host", "client", "pipeline"] {
-        let amount = ["-n", "9", "--warm-up", "0", "-c", "1", "--shuffle", "7"];
+        let amount = ["-n", "9", "--warm-up", "0", "-c", "1"];
         let urls = ["--urls", name, "--client", client, "--json", &server];
         let output = load(&[&amount[..], &urls].concat());
         assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -138,25 +129,15 @@ fn methods_headers_and_bodies() {
 }
 
 #[test]
-fn allowed_errors() {
-    let url = url("/nothing");
-    let code = |options: &[&str]| {
-        let amount = ["-n", "5", "--warm-up", "0", "-c", "1"];
-        load(&[&amount[..], options, &[&url]].concat())
-            .status
-            .code()
-    };
-    assert_eq!(code(&[]), Some(1));
-    assert_eq!(code(&["--allow-errors=4"]), Some(1));
-    assert_eq!(code(&["--allow-errors=5"]), Some(0));
-    assert_eq!(code(&["--allow-errors"]), Some(0));
-}
-
-#[test]
 fn a_server_that_is_not_there() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!("http://{}/", listener.local_addr().expect("an address"));
-    drop(listener);
+    // A bound socket that does not listen: nobody else gets its port.
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None);
+    let socket = socket.expect("a socket");
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    rustix::net::bind(&socket, &address).expect("a port");
+    let address = rustix::net::getsockname(&socket).expect("an address");
+    let address = SocketAddr::try_from(address).expect("an address of the internet");
+    let url = format!("http://{address}/");
     let output = load(&["-c", "1", &url]);
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8_lossy(&output.stdout);
@@ -171,52 +152,6 @@ fn a_server_that_is_not_there() {
 }
 
 #[test]
-fn time_limit_of_a_request() {
-    // The system accepts connections; the server sends nothing.
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!("http://{}/", listener.local_addr().expect("an address"));
-    let short = ["--timeout", "5ms", "-n", "3", "--warm-up", "0", "-c", "1"];
-    let output = load(&[&short[..], &["--json", &url]].concat());
-    assert_eq!(output.status.code(), Some(1));
-    let kind = "waiting for the first byte timed out (total deadline)";
-    assert_eq!(record(&output)["errors_by_kind"], json!({kind: 3}));
-}
-
-#[test]
-fn interrupted_run_prints_what_it_has() {
-    // The server does not respond, so that only the signal can end the run. The signal arrives before the run waits.
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!("http://{}/", listener.local_addr().expect("an address"));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_load"));
-    command.args([
-        "-c",
-        "1",
-        "-d",
-        "1h",
-        "--warm-up",
-        "0",
-        "--allow-errors",
-        "--json",
-        &url,
-    ]);
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let child = command.spawn().expect("a process");
-    // After it has connected, the program handles signals.
-    let _connection = listener.accept().expect("a connection");
-    let kill = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status();
-    assert!(kill.expect("kill").success());
-    let output = child.wait_with_output().expect("an end");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(stderr.contains("no request was measured"), "{stderr}");
-    assert_eq!(record(&output)["ended_early"], "interrupted");
-}
-
-#[test]
 fn text_for_a_reader() {
     let output = load(&["-n", "100", "-c", "2", "--rate", "20000", &url("/13")]);
     assert!(output.status.success(), "{output:?}");
@@ -228,37 +163,9 @@ fn text_for_a_reader() {
         "  Schedule     20000 per second: 100 sent, 0 due but never sent",
         "Latency, from when a request was due\n",
         "  p99.9 ",
-        "########| ",
     ] {
         assert!(text.contains(part), "{part:?} is not in {text}");
     }
-    assert!(output.stderr.is_empty(), "progress is for terminals");
-}
-
-#[test]
-fn hdr_file() {
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    let name = file.path().to_str().expect("a plain name");
-    let output = load(&["-n", "200", "-c", "2", "--hdr", name, "--json", &url("/13")]);
-    assert!(output.status.success(), "{output:?}");
-    let text = fs::read_to_string(file.path()).expect("a file");
-    let last = text
-        .lines()
-        .take_while(|line| !line.starts_with('#'))
-        .last();
-    let row: Vec<f64> = last
-        .expect("rows")
-        .split_whitespace()
-        .map(|word| word.parse().expect("a number"))
-        .collect();
-    let max = record(&output)["latency_us"]["max"]
-        .as_f64()
-        .expect("a latency");
-    assert!((row[0] * 1e3 - max).abs() <= max / 500.0, "{row:?} {max}");
-    assert_eq!(row[1..], [1.0, 200.0]);
-    let nowhere = load(&["-n", "1", "--hdr", "/nowhere/at/all", &url("/13")]);
-    assert_eq!(nowhere.status.code(), Some(1));
-    assert!(nowhere.stdout.is_empty());
 }
 
 #[test]
@@ -293,8 +200,8 @@ fn options_that_a_client_does_not_take() {
     for client in [
         "call", "blocking", "send", "driven", "hyper", "reqwest", "ureq",
     ] {
-        let error = refused(&["--client", client, "--ramp", "1"]);
-        let expected = format!("load: --client {client} does not take --ramp: only host");
+        let error = refused(&["--client", client, "-H", "A: b"]);
+        let expected = format!("load: --client {client} does not take --header: only host");
         assert!(error.starts_with(&expected), "{error}");
     }
     assert!(refused(&["-X", "GET", "--data", "x"]).contains("--data is not sent with GET"));
@@ -313,8 +220,5 @@ fn record(output: &Output) -> Value {
 
 /// The URL of a path on a new server.
 fn url(path: &str) -> String {
-    let server = Server::bind(0).expect("a loopback port");
-    let url = format!("http://{}{path}", server.address());
-    thread::spawn(move || server.run(None));
-    url
+    format!("http://{}{path}", server())
 }

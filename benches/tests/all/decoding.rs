@@ -105,16 +105,9 @@ fn promised(coding: &str) -> u64 {
     }
 }
 
-/// The allocations of this thread in one measurement, when they do not decrease any more: see `allocations.rs`.
-fn steady(mut round: impl FnMut()) -> u64 {
-    let mut window = || {
-        let before = on_this_thread();
-        for _ in 0..REQUESTS {
-            round();
-        }
-        on_this_thread() - before
-    };
-    (0..WINDOWS).map(|_| window()).min().unwrap_or(u64::MAX)
+/// The allocations of this thread in one measurement.
+fn steady(round: impl FnMut()) -> u64 {
+    crate::steady(on_this_thread, REQUESTS, round)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -221,4 +214,3 @@ fn serve(reply: Vec<u8>, closes: bool) -> SocketAddr {
 }
 
 const REQUESTS: u64 = 50;
-const WINDOWS: usize = 8;

@@ -4,14 +4,14 @@
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::thread;
 
 use benches::alloc::on_this_thread;
-use benches::serve::Server;
 use courser::{
     Call, Client, Completion, Config, Error, HostClient, HostConfig, PipelineClient,
     PipelineConfig, Report, Request, Response, Upstream,
 };
+
+use crate::server;
 
 /// A body of 13 bytes, a head of 20 fields, a chunked body, and bodies that fit or do not fit into one read.
 const PATHS: [&str; 6] = ["/13", "/headers", "/chunked", "/1k", "/16k", "/1m"];
@@ -123,12 +123,39 @@ fn submit_and_wait_many() {
     }
 }
 
+#[test]
+fn answers_beside_many_pending() {
+    for pending in [1, 64, 1500] {
+        let pending = NonZeroUsize::new(pending).expect("not zero");
+        let config = PipelineConfig {
+            host: HostConfig {
+                max_connections: NonZeroUsize::new(2).expect("not zero"),
+                ..HostConfig::default()
+            },
+            max_pending: pending,
+            ..PipelineConfig::default()
+        };
+        let client = PipelineClient::new(Upstream::tcp([server()]), config);
+        let mut client = client.expect("an event queue");
+        let all = 2 * pending.get() as u64;
+        for _ in 0..all {
+            client.submit(Call::new(Request::get("/13"), Response::new()));
+        }
+        let least = steady(4 * all, || {
+            let done = client.wait(None).expect("an event queue");
+            let done = done.expect("a completion");
+            done.outcome.expect("an answer");
+            client.submit(Call::new(done.request, done.response));
+        });
+        // More than a thousand calls in one iteration leave tables that shrink again, once for all calls.
+        assert!(200 * least <= 4 * all, "{pending} pending: {least}");
+    }
+}
+
 /// URLs with a host name and with user information, and a header field from the caller.
 #[test]
 fn client_of_any_url() {
-    let server = Server::bind(0).expect("a loopback port");
-    let address = server.address();
-    thread::spawn(move || server.run(None));
+    let address = server();
     let mut config = Config::default();
     config.host.dns.resolve("a.example", None, [address.ip()]);
     let mut client = Client::new(config).expect("an event queue");
@@ -150,6 +177,11 @@ fn client_of_any_url() {
     }
 }
 
+/// The allocations of this thread.
+fn steady(rounds: u64, round: impl FnMut()) -> u64 {
+    crate::steady(on_this_thread, rounds, round)
+}
+
 /// The allocations with this number of simultaneous calls.
 fn submit_and_wait<C: Subject>(path: &str, in_flight: usize) -> u64 {
     let (mut client, base) = start::<C>(in_flight);
@@ -157,7 +189,7 @@ fn submit_and_wait<C: Subject>(path: &str, in_flight: usize) -> u64 {
     let mut calls: Vec<Call> = (0..in_flight)
         .map(|_| Call::new(Request::get(&target), Response::new()))
         .collect();
-    steady(REQUESTS.div_ceil(in_flight), || {
+    steady(REQUESTS.div_ceil(in_flight as u64), || {
         for call in calls.drain(..) {
             client.submit(call);
         }
@@ -169,30 +201,13 @@ fn submit_and_wait<C: Subject>(path: &str, in_flight: usize) -> u64 {
     })
 }
 
-/// The allocations of this thread in this number of rounds, when they do not decrease any more. A buffer still grows
-/// when more bytes arrive at once than before, which depends on the kernel. This growth ends; allocations for each
-/// request do not.
-fn steady(rounds: usize, mut round: impl FnMut()) -> u64 {
-    let mut window = || {
-        let before = on_this_thread();
-        for _ in 0..rounds {
-            round();
-        }
-        on_this_thread() - before
-    };
-    (0..WINDOWS).map(|_| window()).min().unwrap_or(u64::MAX)
-}
-
 /// A client with this number of connections, and the prefix of its targets.
 fn start<C: Subject>(connections: usize) -> (C, String) {
-    let server = Server::bind(0).expect("a loopback port");
-    let address = server.address();
-    thread::spawn(move || server.run(None));
     let config = HostConfig {
         max_connections: NonZeroUsize::new(connections).expect("not zero"),
         ..HostConfig::default()
     };
-    C::of(address, config)
+    C::of(server(), config)
 }
 
 /// A client.
@@ -287,5 +302,4 @@ subject!(PipelineClient, |server, mut host: HostConfig| {
 });
 
 /// Number of requests in one measurement.
-const REQUESTS: usize = 50;
-const WINDOWS: usize = 8;
+const REQUESTS: u64 = 50;

@@ -1,5 +1,0 @@
-//! See [`benches::counts`].
-
-fn main() -> std::process::ExitCode {
-    benches::tool::main("counts")
-}

@@ -1,5 +1,0 @@
-//! See [`benches::jobs`].
-
-fn main() -> std::process::ExitCode {
-    benches::tool::main("jobs")
-}

@@ -1,5 +1,0 @@
-//! See [`benches::limit`].
-
-fn main() -> std::process::ExitCode {
-    benches::tool::main("limit")
-}

@@ -1,5 +1,0 @@
-//! See [`benches::links`].
-
-fn main() -> std::process::ExitCode {
-    benches::tool::main("links")
-}

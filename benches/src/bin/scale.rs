@@ -1,5 +1,0 @@
-//! See [`benches::scale`].
-
-fn main() -> std::process::ExitCode {
-    benches::tool::main("scale")
-}

@@ -1,5 +1,0 @@
-//! See [`benches::serve`].
-
-fn main() -> std::process::ExitCode {
-    benches::tool::main("serve")
-}

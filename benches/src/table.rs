@@ -1,0 +1,70 @@
+//! The lines of the tables of `find` and `check`: what a program took, beside its bound.
+
+use std::fmt;
+
+use clap::ValueEnum;
+
+use crate::compare::sample::median;
+
+/// One line of the table.
+#[derive(Default)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) seconds: Vec<f64>,
+    pub(crate) bound: Vec<f64>,
+    /// Highest ratio of the time to the bound.
+    pub(crate) bar: Option<f64>,
+    /// What the tool counts in columns of its own.
+    pub(crate) counts: [Option<String>; 2],
+    /// KiB
+    pub(crate) memory: Option<u64>,
+    /// The bars that were missed.
+    pub(crate) faults: Vec<String>,
+}
+
+impl Row {
+    pub(crate) fn of(case: impl ValueEnum) -> Self {
+        let name = case.to_possible_value();
+        Self {
+            name: name.map_or_else(String::new, |name| name.get_name().to_owned()),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a run with the highest memory of its process in KiB.
+    pub(crate) fn note(&mut self, seconds: f64, memory: u64) {
+        self.seconds.push(seconds);
+        self.memory = self.memory.max(Some(memory));
+    }
+}
+
+/// The heading of a table whose own columns have these names.
+pub(crate) fn heading(counts: [&str; 2]) -> String {
+    let [first, second] = counts;
+    format!(
+        "{:<18} {:>9} {:>9} {:>8} {:>5} {first:>10} {second:>12} {:>10}",
+        "case", "bound s", "s", "× bound", "bar", "MiB"
+    )
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let or_dash = |value: Option<String>| value.unwrap_or_else(|| "–".to_owned());
+        let seconds = median(self.seconds.iter().copied());
+        let bound = (!self.bound.is_empty()).then(|| median(self.bound.iter().copied()));
+        let ratio = bound.map(|bound| seconds / bound);
+        let slow = ratio.zip(self.bar).is_some_and(|(ratio, bar)| ratio > bar);
+        let [first, second] = self.counts.clone().map(or_dash);
+        write!(
+            f,
+            "{:<18} {:>9} {seconds:>9.3} {:>8} {:>5} {first:>10} {second:>12} {:>10}  {}{}",
+            self.name,
+            or_dash(bound.map(|bound| format!("{bound:.3}"))),
+            or_dash(ratio.map(|ratio| format!("{ratio:.2}"))),
+            or_dash(self.bar.map(|bar| format!("{bar:.1}"))),
+            or_dash(self.memory.map(|kib| format!("{:.1}", kib as f64 / 1024.0))),
+            self.faults.join(", "),
+            if slow { "slower than the bar" } else { "" },
+        )
+    }
+}
