@@ -72,27 +72,3 @@ struct Line {
     url: Option<String>,
     class: Option<String>,
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_that_is_not_json_is_named() {
-        let error = Baseline::read(&b"{}\n\nurl\n"[..]).expect_err("not JSON");
-        assert!(error.to_string().starts_with("line 3: "), "{error}");
-    }
-
-    #[test]
-    fn only_failures_are_known() {
-        let line =
-            |class: &str| format!("{{\"url\":\"http://x/{class}\",\"class\":\"{class}\"}}\n");
-        let classes = ["ok", "neg", "net", "unk", "soft", "void"];
-        let lines: String = classes.iter().map(|class| line(class)).collect();
-        let summary = "{\"summary\":{\"complete\":true}}\n";
-        let baseline = Baseline::read(format!("{lines}{summary}").as_bytes()).expect("JSON");
-        let known = classes.map(|class| baseline.has(&format!("http://x/{class}")));
-        assert_eq!(known, [false, true, true, true, true, false]);
-        assert_eq!(baseline.len(), 4);
-    }
-}

@@ -539,6 +539,3 @@ impl std::error::Error for FixError {
 
 /// After this time, a diff is no longer the smallest.
 const LONGEST_DIFF: Duration = Duration::from_secs(5);
-
-#[cfg(test)]
-mod tests;

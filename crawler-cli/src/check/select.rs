@@ -167,43 +167,4 @@ mod tests {
         assert!(!selection.checks(&url("http://x/")));
         assert!(!selection.checks(&url("file:///x")));
     }
-
-    #[test]
-    fn the_first_rule_that_matches_remaps() {
-        let rule = |text: &str| text.parse::<Remap>().expect("valid");
-        let selection = Selection {
-            remap: vec![
-                rule(r"https://example\.com(.*)  http://127.0.0.1:8000$1"),
-                rule("example other"),
-                rule("^http://bad/.* nowhere"),
-            ],
-            ..Selection::default()
-        };
-        let remapped = |text: &str| selection.remapped(url(text)).map(String::from);
-        let cases = [
-            ("https://example.com/a?b#c", "http://127.0.0.1:8000/a?b#c"),
-            ("http://example.org/example", "http://other.org/other"),
-            ("http://x/", "http://x/"),
-        ];
-        for (given, asked) in cases {
-            assert_eq!(remapped(given).as_deref(), Ok(asked));
-        }
-        let error = remapped("http://bad/x").expect_err("no URL");
-        assert_eq!(
-            error.to_string(),
-            "--remap makes nowhere of it: relative URL without a base"
-        );
-    }
-
-    #[test]
-    fn wrong_rules_are_refused() {
-        for (text, why) in [
-            ("one", "not a pattern"),
-            ("one two three", "not a pattern"),
-            ("( x", "unclosed group"),
-        ] {
-            let error = text.parse::<Remap>().expect_err("wrong");
-            assert!(error.contains(why), "{error}");
-        }
-    }
 }

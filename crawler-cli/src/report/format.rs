@@ -293,28 +293,4 @@ mod tests {
         assert_eq!(json["mtime_lo"], "1970-01-01T00:00:00Z");
         assert_eq!(json["mtime_precision"], "unsure");
     }
-
-    #[test]
-    fn a_csv_reader_gets_back_what_was_written() {
-        for (name, expected) in [
-            ("plain", "plain"),
-            ("a,b \"c\"", "a,b \"c\""),
-            ("=1+1", "'=1+1"),
-            ("-x", "'-x"),
-            ("@\",", "'@\","),
-            ("new\r\nline", "new\\r\\nline"),
-        ] {
-            let found = Found {
-                name: name.as_bytes(),
-                ..FOUND
-            };
-            let text = written(Format::Csv, &found);
-            assert_eq!(text.matches("\r\n").count(), 2, "{text}");
-            let mut reader = csv::Reader::from_reader(text.as_bytes());
-            assert_eq!(reader.headers().expect("a header"), &NAMES[..]);
-            let record = reader.records().next().expect("a record").expect("valid");
-            assert_eq!(&record[0], FOUND.url);
-            assert_eq!(&record[3], expected);
-        }
-    }
 }

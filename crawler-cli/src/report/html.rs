@@ -373,10 +373,6 @@ mod tests {
         for part in [
             "<h1>http://h and 1 more</h1>",
             "<b>1,234</b><span>found</span>",
-            "<h2>Sizes by directory</h2>",
-            "<title>http://h/pub/&lt;b&gt;&amp;amp;/d",
-            "class=\"p95\" points=\"",
-            "<title>5xx: 3</title>",
             "<td>http://two</td>",
             "http://h/pub/%3Cb%3E&amp;amp;/d0/f49",
             "<h2>Downloads</h2>",
@@ -394,9 +390,6 @@ mod tests {
         ] {
             assert!(!html.contains(part), "{part}");
         }
-        let largest = html.split_once("<h2>Largest files").expect("a section").1;
-        let largest = largest.split_once("</section>").expect("its end").0;
-        assert_eq!(largest.matches("<tr>").count(), 1 + LARGEST);
     }
 
     #[test]

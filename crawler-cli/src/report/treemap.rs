@@ -307,36 +307,3 @@ const HUES: usize = 8;
 
 /// The smallest area that is drawn, in square pixels. Bounds the number of rectangles.
 const SMALLEST: f64 = 80.0;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rectangles_fill_the_area_by_their_weights() {
-        let area = Area {
-            x: 10.0,
-            y: 20.0,
-            width: 600.0,
-            height: 400.0,
-        };
-        let weights = [6.0, 6.0, 4.0, 3.0, 2.0, 2.0, 1.0];
-        let areas = squarify(&weights, area);
-        for (weight, part) in weights.iter().zip(&areas) {
-            let size = part.width * part.height;
-            assert!((size - weight * 10_000.0).abs() < 1e-6, "{part:?}");
-            assert!(part.x >= 10.0 - 1e-9 && part.x + part.width <= 610.0 + 1e-9);
-            assert!(part.y >= 20.0 - 1e-9 && part.y + part.height <= 420.0 + 1e-9);
-            assert!(part.width / part.height < 4.0 && part.height / part.width < 4.0);
-        }
-        for (i, a) in areas.iter().enumerate() {
-            for b in &areas[..i] {
-                let apart = a.x + a.width <= b.x + 1e-6
-                    || b.x + b.width <= a.x + 1e-6
-                    || a.y + a.height <= b.y + 1e-6
-                    || b.y + b.height <= a.y + 1e-6;
-                assert!(apart, "{a:?} {b:?}");
-            }
-        }
-    }
-}

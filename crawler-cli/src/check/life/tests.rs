@@ -28,8 +28,8 @@ impl Story {
         }
     }
 
-    /// What is answered: `ok 410 404 nx soft refused 503 403 throttled void`. With `?`, the control or the second
-    /// resolver does not agree; with `@self` or `@host`, a guard is on.
+    /// What is answered: `ok 410 404 nx soft refused 503 403 throttled void`. With `?`, the control does not
+    /// agree; with `@self` or `@host`, a guard is on.
     fn answer(&mut self, now: Timestamp, answer: &str) -> Decision {
         let (answer, guard) = match answer.split_once('@') {
             Some((answer, "self")) => (answer, Some(Guard::OwnNetwork)),
@@ -174,7 +174,7 @@ fn a_404_needs_four_negatives_over_six_days_and_two_long_gaps() {
 }
 
 #[test]
-fn a_missing_name_needs_seven_days_and_two_resolvers() {
+fn a_missing_name_needs_seven_days() {
     follow(
         Profile::Default,
         "0 nx SUSPECT
@@ -182,14 +182,6 @@ fn a_missing_name_needs_seven_days_and_two_resolvers() {
          2d nx BROKEN
          6d23h nx BROKEN
          7d nx GONE",
-    );
-    follow(
-        Profile::Default,
-        "0 nx? SUSPECT
-         1d nx? BROKEN
-         5d nx? BROKEN
-         30d nx? BROKEN
-         60d nx? BROKEN",
     );
 }
 
@@ -789,8 +781,8 @@ fn records_of_other_versions_and_damaged_ones_are_refused() {
     assert!(Record::from_bytes(&longer).is_err());
 }
 
-/// All answers; those from the fifth on cannot make a URL gone.
-const ANSWERS: [&str; 13] = [
+/// All answers; those from the fourth on cannot make a URL gone.
+const ANSWERS: [&str; 12] = [
     "410",
     "404",
     "nx",
@@ -803,7 +795,6 @@ const ANSWERS: [&str; 13] = [
     "void",
     "410?",
     "404?",
-    "nx?",
 ];
 
 /// Answers, and the minutes before each.

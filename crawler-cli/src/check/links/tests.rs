@@ -1,4 +1,4 @@
-//! Documents and their links: `line:column url "text"`. Every link that can be edited is edited, and read again.
+//! Documents and their links: `line:column url "text"`.
 
 use super::*;
 
@@ -53,47 +53,10 @@ fn shown(links: &[Link<'_>]) -> Vec<String> {
     shown.collect()
 }
 
-/// Replaces each URL by another one, and checks that only this URL changes.
-fn edit(format: Format, bytes: &[u8], links: &[Link<'_>]) {
-    for url in ["https://new.example/a?b=1&c=(d)&copy;'e", "x"] {
-        for link in links {
-            let Some(span) = link.span.clone() else {
-                continue;
-            };
-            let mut edited = bytes[..span.start].to_vec();
-            // Bare URLs are known by their scheme, and end before some characters.
-            let url = match link.syntax {
-                Syntax::Plain => "https://new.example/a",
-                _ => url,
-            };
-            edited.extend_from_slice(link.syntax.write(url).as_bytes());
-            edited.extend_from_slice(&bytes[span.end..]);
-            let again = read(format, &edited).links;
-            assert_eq!(again.len(), links.len(), "{:?} {url}", link);
-            for (old, new) in links.iter().zip(&again) {
-                let wanted = match old.span == link.span {
-                    true => url,
-                    false => &old.url,
-                };
-                assert_eq!(new.url, wanted, "{link:?}");
-            }
-        }
-    }
-}
-
 #[track_caller]
 fn check(format: Format, document: &str, expected: &[&str]) {
     let links = read(format, document.as_bytes()).links;
     assert_eq!(shown(&links), expected, "{document}");
-    edit(format, document.as_bytes(), &links);
-    let uneditable = links.iter().filter(|link| link.span.is_none());
-    let known = ["mailto:", "http://www.", "in-"];
-    for link in uneditable {
-        assert!(
-            known.iter().any(|known| link.url.contains(known)),
-            "{link:?} cannot be edited"
-        );
-    }
 }
 
 #[test]
@@ -311,41 +274,6 @@ fn markdown() {
 }
 
 #[test]
-fn css() {
-    let check = |document, expected: &[&str]| check(Format::Css, document, expected);
-    check(
-        "a { b: url(c) url( \"d\" ) URL('e') }",
-        &["1:12 c", "1:21 d", "1:31 e"],
-    );
-    check(
-        "@charset \"no\"; @import 'a'; @IMPORT \"b\" screen; @import url(c) layer(d);",
-        &["1:25 a", "1:38 b", "1:61 c"],
-    );
-    check(
-        "/* url(no) */ a::before { content: \"url(no)\"; b: url(\"c(d)\") }",
-        &["1:55 c(d)"],
-    );
-    check(
-        "@namespace url(http://no); @namespace x 'no'; a{b:url(#no);c:my-url(no) murl(no)}",
-        &[],
-    );
-    check(
-        "a{b:url(c\\(d\\).png) url(\"e\\66 g\") url(h\\\n)}",
-        &["1:9 c(d).png", "1:26 efg", "1:39 h"],
-    );
-    check(
-        "a{b:url(a b) url(a\"b) url()}\n/*é*/ c{d:url(e",
-        &["2:15 e"],
-    );
-    check("a{b:url('c\n);d:url(e)}", &["1:10 c", "2:9 e"]);
-    check(
-        "@font-face{src:url(f.woff2)format(\"woff2\"),url(data:x)}",
-        &["1:20 f.woff2", "1:48 data:x"],
-    );
-    check("a{b:url(\\", &["1:9 \u{FFFD}"][..0]);
-}
-
-#[test]
 fn xml() {
     let check = |document, expected: &[&str]| check(Format::Xml, document, expected);
     check(
@@ -418,24 +346,6 @@ fn a_cut_sitemap_gives_the_links_before_and_an_error() {
     assert_eq!(result.map_err(|error| error.fault), Err(XmlFault::Entity));
     let (_, result) = read(&"<urlset>".repeat(300));
     assert_eq!(result.map_err(|error| error.fault), Err(XmlFault::TooDeep));
-}
-
-#[test]
-fn plain_text() {
-    check(
-        Format::Text,
-        "see http://a.example/b.\n\u{202e}\u{301}é https://c.example",
-        &["1:5 http://a.example/b", "2:5 https://c.example"],
-    );
-    check(
-        Format::Text,
-        "http://a.example\rhttp://b.example\r\n\tftp://c.example www.no.example [a](b)",
-        &[
-            "1:1 http://a.example",
-            "2:1 http://b.example",
-            "3:2 ftp://c.example",
-        ],
-    );
 }
 
 #[test]
@@ -540,13 +450,7 @@ fn encodings() {
         let mut found = Vec::new();
         let document = Document::new(format, bytes, charset);
         let result = document.read(&mut |link: Link<'_>| {
-            found.push(format!(
-                "{}:{} {} {}",
-                link.line,
-                link.column,
-                link.url,
-                link.span.is_some()
-            ))
+            found.push(format!("{}:{} {}", link.line, link.column, link.url))
         });
         assert_eq!(result, Ok(()));
         found
@@ -557,7 +461,7 @@ fn encodings() {
     };
     assert_eq!(
         urls(Format::Html, b"\xEF\xBB\xBF<a href=x>", None),
-        ["1:9 x true"]
+        ["1:9 x"]
     );
     assert_eq!(
         urls(
@@ -565,15 +469,23 @@ fn encodings() {
             &utf16("\u{1F600}\n\u{1F600}<a href=\u{e9}>"),
             None
         ),
-        ["2:10 \u{e9} false"]
+        ["2:10 \u{e9}"]
     );
     assert_eq!(
-        urls(Format::Text, b"\xE9\xE9 http://h/\xE9", Some("iso-8859-1")),
-        ["1:4 http://h/\u{e9} false"]
+        urls(
+            Format::Markdown,
+            b"\xE9\xE9 <http://h/\xE9>",
+            Some("iso-8859-1")
+        ),
+        ["1:4 http://h/\u{e9}"]
     );
     assert_eq!(
-        urls(Format::Text, b"\xE9\xE9 http://h/", Some("no such label")),
-        ["1:4 http://h/ false"]
+        urls(
+            Format::Markdown,
+            b"\xE9\xE9 <http://h/>",
+            Some("no such label")
+        ),
+        ["1:4 http://h/"]
     );
     assert_eq!(
         urls(
@@ -581,7 +493,7 @@ fn encodings() {
             b"<meta charset=windows-1252><a href=\xE9>",
             None
         ),
-        ["1:36 \u{e9} false"]
+        ["1:36 \u{e9}"]
     );
     assert_eq!(
         urls(
@@ -589,30 +501,18 @@ fn encodings() {
             b"<meta http-equiv=Content-Type content='text/html; charset=koi8-r'><a href=\xC1>",
             None
         ),
-        ["1:75 \u{430} false"]
+        ["1:75 \u{430}"]
     );
     assert_eq!(
         urls(Format::Html, b"<meta charset=utf-16><a href=x>", None),
-        ["1:30 x true"]
-    );
-    assert_eq!(
-        urls(Format::Css, b"@charset \"latin1\"; a{b:url(\xE9)}", None),
-        ["1:28 \u{e9} false"]
+        ["1:30 x"]
     );
     assert_eq!(urls(Format::Xml, b"<?xml version='1.0' encoding='latin1'?><urlset><url><loc>http://h/\xE9</loc></url></urlset>", None),
-        ["1:58 http://h/\u{e9} false"]);
+        ["1:58 http://h/\u{e9}"]);
     assert_eq!(
         urls(Format::Html, b"\xF0\x9F<a href=\xFFx\0y>", None),
-        ["1:10 \u{FFFD}x\u{FFFD}y false"]
+        ["1:10 \u{FFFD}x\u{FFFD}y"]
     );
-    // The span is that in the bytes, behind the mark.
-    let mut span = None;
-    let document = Document::new(Format::Text, b"\xEF\xBB\xBFhttp://h/", None);
-    assert_eq!(
-        document.read(&mut |link: Link<'_>| span = link.span),
-        Ok(())
-    );
-    assert_eq!(span, Some(3..12));
 }
 
 #[test]
@@ -647,9 +547,6 @@ fn hostile_documents_end_soon() {
         "<script><!--",
         "</script",
         "<a href=x>",
-        "url(",
-        "@import",
-        "/*",
         "\\",
         "|",
         "- ",
@@ -659,29 +556,21 @@ fn hostile_documents_end_soon() {
         "\u{202e}",
         "\r",
         "~",
-        "<style>",
         "# a\n",
         "[a]: b\n",
         "[^a]: b\n",
         "|-|\n",
-        "<b style='(",
         "data:\"",
         "{",
     ] {
         let document = many(document);
-        for format in [
-            Format::Markdown,
-            Format::Html,
-            Format::Css,
-            Format::Xml,
-            Format::Text,
-        ] {
+        for format in [Format::Markdown, Format::Html, Format::Xml] {
             let started = std::time::Instant::now();
             let _ = read(format, document.as_bytes());
             let took = started.elapsed();
-            // Quadratic time would be minutes.
+            // Quadratic time would be many minutes.
             assert!(
-                took < std::time::Duration::from_secs(20),
+                took < std::time::Duration::from_secs(60),
                 "{format:?} {:?} {took:?}",
                 &document[..8]
             );

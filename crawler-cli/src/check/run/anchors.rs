@@ -30,22 +30,3 @@ pub(super) fn missing(known: &[u8], fragment: &str) -> Option<String> {
 
 /// The longest fragment in bytes that is kept. A page with a name that long is hardly meant.
 const LONGEST: usize = u16::MAX as usize;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::check::links::Format;
-
-    #[test]
-    fn fragments_of_redirects_replace_those_of_links() {
-        let mut anchors = Anchors::new(Format::Html);
-        anchors.insert("a");
-        let known = encode(&anchors, None);
-        assert_eq!(missing(&known, "a"), None);
-        assert_eq!(missing(&known, "b").as_deref(), Some("b"));
-        let known = encode(&anchors, Some("a"));
-        assert_eq!(missing(&known, "b"), None);
-        let known = encode(&anchors, Some("c"));
-        assert_eq!(missing(&known, "a").as_deref(), Some("c"));
-    }
-}

@@ -100,7 +100,7 @@ fn said(inputs: Vec<Input>, options: SourceOptions) -> Said {
     let mut batches = start(inputs, options);
     let mut said = Said::default();
     loop {
-        match batches.next(Duration::from_secs(30)) {
+        match batches.next(Duration::from_secs(60)) {
             Next::Batch(batch) => {
                 assert!(batch.occurrences.len() <= 256);
                 said.pages
@@ -126,16 +126,14 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 fn files_of_folders_come_in_the_order_of_their_names() {
     let folder = Folder::new(&[
         ("b.md", "<http://x/b>"),
-        ("a/z.txt", "http://x/az"),
+        ("a/z.md", "<http://x/az>"),
         ("a/b.html", "<a href=http://x/ab>"),
-        ("c.css", "a{b:url(http://x/c)}"),
         (
             "sitemap.xml",
             "<urlset><url><loc>http://x/s</loc></url></urlset>",
         ),
         ("d.jsonl", "{\"url\":\"http://x/d\"}\n"),
-        ("e.csv", "url\nhttp://x/e\n"),
-        ("f.png", "http://x/f"),
+        ("f.png", "<a href=http://x/f>"),
         ("Makefile", "http://x/m"),
         (".hidden.md", "<http://x/hidden>"),
         ("ignored.md", "<http://x/ignored>"),
@@ -144,11 +142,9 @@ fn files_of_folders_come_in_the_order_of_their_names() {
     folder.add("g.md.gz", &gzip(b"[x](http://x/g)"));
     let plain = [
         "DIR/a/b.html:1:9 http://x/ab",
-        "DIR/a/z.txt:1:1 http://x/az",
+        "DIR/a/z.md:1:1 http://x/az",
         "DIR/b.md:1:1 http://x/b",
-        "DIR/c.css:1:9 http://x/c",
         "DIR/d.jsonl:1:9 http://x/d",
-        "DIR/e.csv:2:1 http://x/e",
         "DIR/g.md.gz:1:1 http://x/g",
         "DIR/sitemap.xml:1:19 http://x/s",
     ];
@@ -178,10 +174,10 @@ fn files_of_folders_come_in_the_order_of_their_names() {
     // The order is that of the inputs, and a file that is named is read in any case.
     let named = folder.read(&["f.png", "ignored.md", "a"]);
     let expected = [
-        "DIR/f.png:1:1 http://x/f",
+        "DIR/f.png:1:9 http://x/f",
         "DIR/ignored.md:1:1 http://x/ignored",
         "DIR/a/b.html:1:9 http://x/ab",
-        "DIR/a/z.txt:1:1 http://x/az",
+        "DIR/a/z.md:1:1 http://x/az",
     ];
     assert_eq!(folder.places(&named), expected);
 }
@@ -340,41 +336,14 @@ fn many_wrong_lines_are_counted() {
 
 #[test]
 fn fields_can_be_named() {
-    let folder = Folder::new(&[
-        ("a.jsonl", "{\"a\":{\"b\":\"http://x/1\"}}\n"),
-        (
-            "b.csv",
-            "name,\"link\"\nx,http://x/2\n\"multi\nline\", http://x/3\nshort\n,\n",
-        ),
-        ("c.csv", "x,see http://x/4 and http://x/5\n"),
-    ]);
-    let with = |field: &str, name: &str| {
-        let options = SourceOptions {
-            field: Some(field.to_owned()),
-            ..SourceOptions::default()
-        };
-        let said = folder.read_with(&[name], options);
-        (folder.places(&said), folder.problems(&said))
+    let folder = Folder::new(&[("a.jsonl", "{\"a\":{\"b\":\"http://x/1\"}}\n")]);
+    let options = SourceOptions {
+        field: Some("a.b".to_owned()),
+        ..SourceOptions::default()
     };
-    let places = |places: &[&str]| {
-        places
-            .iter()
-            .map(|&place| place.to_owned())
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(
-        with("a.b", "a.jsonl"),
-        (places(&["DIR/a.jsonl:1:12 http://x/1"]), vec![])
-    );
-    let two = places(&["DIR/b.csv:2:3 http://x/2", "DIR/b.csv:4:8 http://x/3"]);
-    let short = places(&["Malformed DIR/b.csv:5: no column 2"]);
-    assert_eq!(with("link", "b.csv"), (two.clone(), short.clone()));
-    assert_eq!(with("2", "b.csv"), (two, short));
-    let none = places(&["Malformed DIR/b.csv:1: no column nope: there are name, link"]);
-    assert_eq!(with("nope", "b.csv"), (vec![], none));
-    let all = folder.read(&["c.csv"]);
-    let both = ["DIR/c.csv:1:7 http://x/4", "DIR/c.csv:1:22 http://x/5"];
-    assert_eq!(folder.places(&all), both);
+    let said = folder.read_with(&["a.jsonl"], options);
+    assert_eq!(folder.places(&said), ["DIR/a.jsonl:1:12 http://x/1"]);
+    assert_eq!(folder.problems(&said), [""; 0]);
 }
 
 #[test]
@@ -396,24 +365,6 @@ fn documents_without_a_name_are_told_by_their_beginning() {
         "DIR/lines:1:9 http://x/4",
     ];
     assert_eq!(folder.places(&said), expected);
-}
-
-#[test]
-fn long_texts_are_read_piece_by_piece() {
-    let line = format!("é http://x/a {}\n", "b".repeat(50));
-    let folder = Folder::new(&[("a.txt", &line.repeat(10_000))]);
-    let options = SourceOptions {
-        max_size: 1000,
-        ..SourceOptions::default()
-    };
-    let said = folder.read_with(&["a.txt"], options);
-    assert_eq!(folder.problems(&said), [""; 0]);
-    assert_eq!(said.occurrences.len(), 10_000);
-    for (index, found) in said.occurrences.iter().enumerate() {
-        let line = u32::try_from(index + 1).expect("small");
-        let place = (found.reference.line, found.reference.column);
-        assert_eq!(place, (Some(line), Some(3)));
-    }
 }
 
 #[test]
@@ -547,11 +498,11 @@ fn the_reading_can_be_stopped() {
     let input = Input::from_list(folder.path("urls.txt").as_os_str()).expect("it is there");
     let mut batches = start(vec![input], SourceOptions::default());
     assert!(matches!(
-        batches.next(Duration::from_secs(30)),
+        batches.next(Duration::from_secs(60)),
         Next::Batch(_)
     ));
     batches.stop();
-    assert!(matches!(batches.next(Duration::from_secs(30)), Next::End));
+    assert!(matches!(batches.next(Duration::from_secs(60)), Next::End));
 }
 
 #[test]

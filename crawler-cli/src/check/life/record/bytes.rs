@@ -348,43 +348,6 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_version_1_is_read() {
-        // Alive since 1,000 seconds before the last check, with an interval of 7 days, and two answers.
-        let last_at = leb128::zigzag(at(0).as_millisecond());
-        let mut writer = leb128::Writer {
-            bytes: vec![1, State::Alive.code(), 1 << 6],
-        };
-        writer.number(last_at);
-        writer.byte(0);
-        writer.number(leb128::zigzag(1_000_000) + 1);
-        (1..TIMES).for_each(|_| writer.number(0));
-        writer.number(7 * 86_400_000);
-        (1..NUMBERS).for_each(|_| writer.number(0));
-        writer.number(0);
-        writer.number(2);
-        writer.number(503 << 3 | 2);
-        writer.number(200 << 3);
-        let record = Record::from_bytes(&writer.bytes).expect("a record");
-        assert_eq!(record.state(), State::Alive);
-        assert_eq!(
-            (record.last_at(), record.last_ok()),
-            (Some(at(0)), Some(at(-1_000)))
-        );
-        assert_eq!(record.first_bad(), None);
-        assert_eq!(record.interval(), Duration::from_secs(7 * 86_400));
-        let answers: Vec<_> = record
-            .answers()
-            .iter()
-            .map(|answer| answer.status)
-            .collect();
-        assert_eq!(answers, [Some(503), Some(200)]);
-        // Written again, it is of this version.
-        let bytes = record.to_bytes();
-        assert_eq!(bytes[0], VERSION);
-        assert_eq!(Record::from_bytes(&bytes), Ok(record));
-    }
-
-    #[test]
     fn a_url_that_is_alive_for_long_takes_few_bytes() {
         let mut record = Record {
             state: State::Alive,
