@@ -557,24 +557,12 @@ mod tests {
                 "http://h/?dir=x: a start with a query needs --links page",
             ),
             (
-                &["http://h/", "--json", "--csv"],
-                "--json and --csv: only one output format at a time",
-            ),
-            (
-                &["http://h/", "--tree", "-0", "--tree"],
-                "--tree and -0: only one output format at a time",
-            ),
-            (
                 &["http://h/", "--unread", "x", "--report", "html", "./x"],
                 "./x: one file for --unread and --report html",
             ),
             (
                 &["http://h/", "--state", "x", "--unread", "x"],
                 "x: one file for --state and --unread",
-            ),
-            (
-                &["http://h/", "--since", "x", "--summary", "json:x"],
-                "x: one file for --since and --summary json:FILE",
             ),
             (
                 &["http://h/", "--unread", "x", "-fprint", "x"],
@@ -585,52 +573,16 @@ mod tests {
                 "--overwrite: only with --download DIR or --mirror DIR",
             ),
             (
-                &["http://h/", "--strict-sizes"],
-                "--strict-sizes: only with --download DIR or --mirror DIR",
-            ),
-            (
                 &["http://h/", "--max-pages", "5"],
                 "--max-pages: only with --links page",
-            ),
-            (
-                &["http://h/", "--max-link-depth=5"],
-                "--max-link-depth: only with --links page",
-            ),
-            (
-                &["http://h/", "--nofollow", "off"],
-                "--nofollow: only with --links page",
-            ),
-            (
-                &["http://h/", "--links", "page", "--dav"],
-                "--dav: only with --links listing",
             ),
             (
                 &["http://h/", "--download", "x", "--download", "y"],
                 "--download y: the folder is x already",
             ),
             (
-                &["http://h/", "--download", "x", "--mirror", "x"],
-                "--mirror x: not together with --download: give one of them",
-            ),
-            (
                 &["http://h/", "--json", "-printf", "%p"],
                 "--json: only for what -print prints; the actions of the expression do something else",
-            ),
-            (
-                &["http://h/", "--csv", "-exec", "ls", ";"],
-                "--csv: only for what -print prints; the actions of the expression do something else",
-            ),
-            (
-                &["http://h/", "--domains", ","],
-                "--domains ,: no name of a host",
-            ),
-            (
-                &["http://h/", "-H", "A: b", "--for", "h"],
-                "--for: nothing after it is for its hosts alone, as -H and -u are",
-            ),
-            (
-                &["http://h/", "--since", "postgres://h/db"],
-                "--since postgres://h/db: needs a file",
             ),
             (
                 &["http://h/", "-u", "secret"],
@@ -647,10 +599,6 @@ mod tests {
             (
                 &["http://h/", "--rate", "-1"],
                 "--rate -1: not a rate such as 20, 0.5 or 30/m",
-            ),
-            (
-                &["http://h/", "--netrc-file", "/no/such"],
-                "--netrc-file /no/such: No such file or directory (os error 2)",
             ),
             (
                 &["http://u:p@h/"],
@@ -690,8 +638,6 @@ mod tests {
             &["-k"],
             &["-x", "http://p:1"],
             &["-H", "A: b"],
-            &["--netrc"],
-            &["-c", "x"],
             &["-nmae", "x"],
         ] {
             assert!(read(words).is_err(), "{words:?}");
@@ -721,14 +667,7 @@ mod tests {
             &["localhost:80", "--rate", "30/m"],
             &["[::1]:80", "--rate", "0"],
             &["http://h/", "--json", "-fprint", "/dev/stderr", "-print"],
-            &[
-                "http://h/",
-                "--max-pages",
-                "5",
-                "--nofollow=on",
-                "--links",
-                "page",
-            ],
+            &["http://h/", "--max-pages", "5", "--links", "page"],
             &["http://h/?dir=x", "--links", "page"],
         ] {
             assert!(matches!(outcome(args), Ok(Request::Search(_))), "{args:?}");

@@ -8,7 +8,6 @@ use tempfile::TempDir;
 use url::Url;
 
 use super::super::policy::Follow;
-use super::disk::Claims;
 use super::receive::is_own_coding;
 use super::*;
 use crate::crawl::policy::RetryPolicy;
@@ -214,89 +213,6 @@ fn ok(length: Option<u64>) -> Head<'static> {
     }
 }
 
-#[test]
-fn the_size_must_be_the_listed_one() {
-    let size = |lo, hi| Some(SizeRange { lo, hi });
-    // Known from the head: the body is not read.
-    let mut world = World::new();
-    world.store.rules.strict_sizes = true;
-    world.want_listed("x", size(5, 5), None);
-    let id = world.expect("GET http://h/pub/x");
-    assert_eq!(world.head(id, &ok(Some(4))), Body::Unwanted);
-    assert_eq!(world.told(), ["x: the size should be 5 bytes, not 4"]);
-    // Known when too many or too few bytes arrive.
-    for (bytes, said) in [(&b"1234567"[..], "not 7"), (b"12", "not 2")] {
-        let mut world = World::new();
-        world.store.rules.strict_sizes = true;
-        world.want_listed("x", size(5, 6), None);
-        let id = world.expect("GET http://h/pub/x");
-        assert_eq!(world.head(id, &ok(None)), Body::Wanted);
-        if world.data(id, bytes) == Body::Wanted {
-            world.end(id);
-        }
-        let told = world.told();
-        assert_eq!(
-            told,
-            [format!("x: the size should be from 5 to 6 bytes, {said}")]
-        );
-        assert!(world.downloads.is_done());
-        assert!(!world.files().iter().any(|(name, _)| name == "x"));
-    }
-    let mut world = World::new();
-    world.want_listed("x", size(5, 6), None);
-    let id = world.expect("GET http://h/pub/x");
-    assert_eq!(world.head(id, &ok(None)), Body::Wanted);
-    assert_eq!(world.data(id, b"12345"), Body::Wanted);
-    world.end(id);
-    assert_eq!(world.told(), ["x 5 Fetched"]);
-    assert_eq!(world.files(), [("x".to_owned(), 5)]);
-}
-
-/// A listing may be older than the file: it is looked at again, once for each file.
-#[test]
-fn a_file_of_another_size_needs_a_second_look_at_its_listing() {
-    let listing = |size: u64| {
-        format!(
-            "<html><h1>Index of /pub/</h1><hr><pre><a href=\"../\">../</a>\r\n\
-             <a href=\"x\">x</a>   29-Feb-2024 23:59   {size}\r\n</pre><hr></body></html>"
-        )
-    };
-    // The size of the listing at the second look; the length in the head; what comes; what is told.
-    for (again, head, body, told) in [
-        (4, Some(4), "abcd", "x 4 Fetched"),
-        (5, Some(4), "abcd", "x 4 Fetched"),
-        (4, None, "abcd", "x 4 Fetched"),
-        (5, None, "abcd", "x: the size should be 5 bytes, not 4"),
-    ] {
-        let mut world = World::new();
-        world.want_listed("x", Some(SizeRange::exact(9)), None);
-        let id = world.expect("GET http://h/pub/x");
-        let wanted = world.head(id, &ok(head));
-        assert_eq!(wanted == Body::Wanted, head.is_none());
-        if head.is_none() {
-            assert_eq!(world.data(id, body.as_bytes()), Body::Wanted);
-            world.end(id);
-        }
-        let id = world.expect("GET http://h/pub/");
-        world.listing(id, &listing(again));
-        let id = world.expect("GET http://h/pub/x");
-        assert_eq!(world.head(id, &ok(head)), Body::Wanted);
-        assert_eq!(world.data(id, body.as_bytes()), Body::Wanted);
-        world.end(id);
-        assert_eq!(world.told(), [told], "{again} {head:?}");
-        assert!(world.downloads.is_done());
-    }
-    // The listing cannot be read: the answer is taken.
-    let mut world = World::new();
-    world.want_listed("x", Some(SizeRange::exact(9)), None);
-    let id = world.expect("GET http://h/pub/x");
-    world.head(id, &ok(Some(1)));
-    let id = world.expect("GET http://h/pub/");
-    world.listing(id, "no listing");
-    let id = world.expect("GET http://h/pub/x");
-    assert_eq!(world.head(id, &ok(Some(1))), Body::Wanted);
-}
-
 /// The trap: a session has ended, and the login page to which the server redirects takes the place of the file.
 #[test]
 fn a_page_that_a_redirect_leads_to_is_no_file() {
@@ -347,56 +263,6 @@ fn a_page_that_a_redirect_leads_to_is_no_file() {
             assert_eq!(world.told(), [format!("{name}: {page}")]);
         }
     }
-}
-
-/// A file of a mirror has changed, and its listing was older: the answer to the conditional request is not taken before the
-/// second look. The file is replaced, because an earlier run has put it there.
-#[test]
-fn a_mirror_looks_again_before_it_replaces_a_file_by_one_of_another_size() {
-    let mut world = World::new();
-    let mirror = |world: &mut World| {
-        world.store.mirror = None;
-        world.store.claims = Claims::default();
-        let opened = world
-            .store
-            .mirror(&About::new(&[], ""), MostDeleted::default());
-        opened.expect("a record");
-    };
-    mirror(&mut world);
-    world.want_listed("x", Some(SizeRange::exact(2)), None);
-    let id = world.expect("GET http://h/pub/x");
-    assert_eq!(world.head(id, &ok(Some(2))), Body::Wanted);
-    assert_eq!(world.data(id, b"ab"), Body::Wanted);
-    world.end(id);
-    assert_eq!(world.told(), ["x 2 Fetched"]);
-
-    mirror(&mut world);
-    world.want_listed("x", Some(SizeRange::exact(9)), None);
-    let get = world
-        .downloads
-        .poll_request(world.now, &mut world.store, &|_| None, &mut world.log);
-    let get = get.expect("a request");
-    let id = get.id;
-    assert_eq!((get.none_match, get.is_listing), (Some("\"v1\""), false));
-    world.politeness.handle_sent(world.now);
-    let changed = Head {
-        etag: Some(b"\"v2\""),
-        ..ok(Some(4))
-    };
-    assert_eq!(world.head(id, &changed), Body::Unwanted);
-    let id = world.expect("GET http://h/pub/");
-    world.listing(
-        id,
-        "<html><h1>Index of /pub/</h1><hr><pre><a href=\"../\">../</a>\r\n\
-         <a href=\"x\">x</a>   29-Feb-2024 23:59   4\r\n</pre><hr></body></html>",
-    );
-    let id = world.expect("GET http://h/pub/x");
-    assert_eq!(world.head(id, &changed), Body::Wanted);
-    assert_eq!(world.data(id, b"abcd"), Body::Wanted);
-    world.end(id);
-    assert_eq!(world.told(), ["x 4 Fetched"]);
-    assert!(world.files().contains(&("x".to_owned(), 4)));
-    assert!(world.downloads.is_done());
 }
 
 /// The bytes to come are estimated from the listing, corrected by the head, and removed with the file, whatever its
@@ -614,28 +480,6 @@ fn a_name_that_is_none_ends_all_files_of_a_host_that_never_replied() {
     let (id, _) = world.poll().expect("a request");
     world.fail(id, FailureScope::HostFinal);
     assert_eq!(world.told(), ["x: lost", "y: lost"]);
-}
-
-/// The trap: one of many mirrors is away, and the host that redirects to mirrors is given up.
-#[test]
-fn the_absence_of_another_host_is_not_that_of_this_one() {
-    let mut world = World::new();
-    world.store.scope.span_hosts();
-    world.want("x");
-    world.want("y");
-    for scope in [FailureScope::Host, FailureScope::HostFinal] {
-        let (id, _) = world.poll().expect("a request");
-        let moved = Head {
-            status: 302,
-            location: Some(b"http://mirror/x"),
-            ..Head::default()
-        };
-        world.head(id, &moved);
-        let id = world.expect("GET http://mirror/x");
-        world.fail(id, scope);
-        assert_eq!(world.politeness.held_until(world.now), None);
-    }
-    assert_eq!(world.told(), ["y: lost"]);
 }
 
 /// The trap: one file that is always answered with 503 delays all others until the patience ends.

@@ -10,11 +10,10 @@ use crate::crawl::failure::FailureScope;
 use crate::find::found::{Found, Saved};
 use crate::find::link::Link;
 use crate::find::listing::PageLimits;
-use crate::find::visitor::{LinkVerdict, ReadPage};
+use crate::find::visitor::LinkVerdict;
 
 mod kept;
 mod regression;
-mod streams;
 
 /// How the scripted host answers a request.
 #[derive(Clone)]
@@ -70,9 +69,6 @@ struct Outcome {
     judge: Option<Judge>,
     /// Links are followed.
     follows: bool,
-    /// What was told of listings, if they are wanted: the number of entries, whether they are the last ones of their page,
-    /// and how much was found before.
-    told: Option<Vec<(usize, bool, usize)>>,
 }
 
 /// Decides about a finding like an expression.
@@ -120,16 +116,6 @@ impl Visitor for Outcome {
 
     fn named(&mut self, _: &str) -> bool {
         true
-    }
-
-    fn wants_listings(&self) -> bool {
-        self.told.is_some()
-    }
-
-    fn listed(&mut self, page: &ReadPage<'_>) {
-        if let Some(told) = &mut self.told {
-            told.push((page.entries.len(), page.end.is_some(), self.found.len()));
-        }
     }
 
     fn downloaded(&mut self, _: Saved<'_>) {}
@@ -1212,6 +1198,33 @@ fn robots_txt_comes_first_and_is_obeyed() {
     );
 }
 
+#[test]
+fn a_large_robots_txt_is_cut() {
+    let mut policy = plain();
+    policy.host.robots = true;
+    let origin = Url::parse("http://h/").expect("valid");
+    let (mut crawl, now) = (HostCrawl::new(&origin, policy), Instant::now());
+    crawl.add_start("/");
+    let mut outcome = Outcome::default();
+    let fetch = crawl.poll_request(now).expect("robots.txt");
+    assert_eq!((fetch.kind, fetch.is_streamed), (FetchKind::Robots, true));
+    let id = fetch.id;
+    let mut file = "User-agent: *\nDisallow: /secret/\n".to_owned();
+    while file.len() < 500 * 1024 {
+        file += "# nothing\n";
+    }
+    let reply = Reply {
+        status: 200,
+        ..Reply::default()
+    };
+    assert!(crawl.handle_head(now, id, &reply, &mut outcome));
+    let cut = format!("{file}Disallow: /\n");
+    let mut parts = cut.as_bytes().chunks(10_000);
+    assert!(!parts.all(|part| crawl.handle_data(now, id, part, &mut outcome)));
+    assert!(crawl.is_allowed("/public/") && !crawl.is_allowed("/secret/x"));
+    assert_eq!(crawl.poll_request(now).expect("the start").target, "/");
+}
+
 /// What a listing leaves undecided is requested once, and one file shows the time zone of the listings.
 #[test]
 fn the_server_is_asked_about_what_its_listing_leaves_open() {
@@ -1397,13 +1410,15 @@ proptest! {
     }
 }
 
-/// By the default of `--max-pages`: a calendar, and a tree in which each page links to two others.
+/// A calendar, and a tree in which each page links to two others.
 #[test]
 fn pages_without_end_end_without_an_option() {
+    assert_eq!(plain().limits.linked_pages, 100_000);
     for start in ["/calendar/", "/tree/"] {
         let starts = [start];
         let mut crawl = Crawl::of(&starts);
         crawl.policy.follow = Follow::Pages;
+        crawl.policy.limits.linked_pages = 1_000;
         let mut n = 0;
         let links = |_, _, _: &str| {
             n += 2;
@@ -1413,10 +1428,10 @@ fn pages_without_end_end_without_an_option() {
             })
         };
         let outcome = crawl.run(links);
-        assert_eq!(outcome.log.len(), 100_001);
+        assert_eq!(outcome.log.len(), 1_001);
         let [(_, cause)] = &outcome.unread[..] else {
             panic!("{:?}", outcome.unread.len());
         };
-        assert!(cause.contains("more than 100000 pages"), "{cause}");
+        assert!(cause.contains("more than 1000 pages"), "{cause}");
     }
 }

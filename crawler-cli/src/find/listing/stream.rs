@@ -288,6 +288,3 @@ pub(super) const MOST_IN_MEMORY: usize = 16 * 1024;
 
 /// Entries that stay in memory, because further links of the same rows may lead to them.
 const KEPT: usize = 1024;
-
-#[cfg(test)]
-mod tests;

@@ -1106,47 +1106,6 @@ fn the_text_of_a_link_says_what_the_link_is() {
     }
 }
 
-/// The server behind a reverse proxy knows another path, or another host.
-#[test]
-fn a_multistatus_behind_a_proxy_lists_its_members() {
-    let response = |href: &str, kind: &str| {
-        format!(
-            "<D:response><D:href>{href}</D:href><D:propstat><D:prop><D:resourcetype>{kind}</D:resourcetype>\
-             </D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>"
-        )
-    };
-    let collection = "<D:collection/>";
-    let body = |responses: &[String]| {
-        let responses = responses.concat();
-        format!(
-            "<?xml version=\"1.0\"?><D:multistatus xmlns:D=\"DAV:\">{responses}</D:multistatus>"
-        )
-    };
-    for base in ["/inner/dav", "http://inner:8080/dav", "/"] {
-        let base = base.trim_end_matches('/');
-        let member = |name: &str, kind| response(&format!("{base}/{name}"), kind);
-        let own = member("", collection);
-        let (file, directory) = (member("a%20b.txt", ""), member("sub/", collection));
-        for responses in [
-            [own.clone(), file.clone(), directory.clone()],
-            [directory, file, own],
-        ] {
-            let listing = read(body(&responses).as_bytes(), "http://h/pub/");
-            assert_eq!(names(&listing, File), ["a b.txt"], "{base}");
-            assert_eq!(names(&listing, Directory), ["sub"], "{base}");
-            assert!(listing.left_out.is_empty());
-        }
-    }
-    // Members of two directories: which of them is shown is not known.
-    let [own, other] = ["/x/a/1", "/y/2"].map(|href| response(href, ""));
-    let listing = read(body(&[own, other]).as_bytes(), "http://h/pub/");
-    assert_eq!(listing.left_out.names(), ["http://h/x/a/1", "http://h/y/2"]);
-    // A member that the server does not show exists.
-    let refused = "<D:response><D:href>/pub/x</D:href><D:status>HTTP/1.1 403 Forbidden</D:status></D:response>";
-    let listing = read(body(&[refused.to_owned()]).as_bytes(), "http://h/pub/");
-    assert_eq!(names(&listing, Unknown), ["x"]);
-}
-
 #[test]
 fn links_in_noscript_are_entries() {
     for page in [
@@ -1157,80 +1116,6 @@ fn links_in_noscript_are_entries() {
         assert_eq!(names(&listing, File), ["a"]);
         assert_eq!(names(&listing, Directory), ["d"]);
         assert_eq!(listing.doubt, None);
-    }
-}
-
-/// The traps: a multistatus that is about something else, or says that it is cut, is taken for all that the directory has.
-#[test]
-fn a_multistatus_that_says_nothing_of_the_directory_is_no_listing() {
-    let response =
-        |href: &str, rest: &str| format!("<D:response><D:href>{href}</D:href>{rest}</D:response>");
-    let ok = "<D:propstat><D:prop><D:resourcetype><D:collection/></D:resourcetype></D:prop>\
-        <D:status>HTTP/1.1 200 OK</D:status></D:propstat>";
-    let status = |code: &str| format!("<D:status>HTTP/1.1 {code} X</D:status>");
-    let own = response("/x/sub/", ok);
-    let file = "<D:propstat><D:prop><D:resourcetype/></D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat>";
-    let parsed = |responses: &str| {
-        let body = format!(
-            "<?xml version=\"1.0\"?><D:multistatus xmlns:D=\"DAV:\">{responses}</D:multistatus>"
-        );
-        let page = Url::parse("http://h/x/sub/").expect("a valid page URL");
-        parse(body.as_bytes(), None, &page, PageLimits::default())
-    };
-    for (responses, is_listing) in [
-        (own.clone(), true),
-        // A proxy shows the directory under another path.
-        (response("/real/sub/", ok), true),
-        (String::new(), false),
-        (response("/other/", ok), false),
-        (response("/x/sub", &status("403")), false),
-        (response("/x/sub/", &status("404")), false),
-    ] {
-        let read = parsed(&responses);
-        assert_eq!(
-            read.is_ok_and(|listing| listing.is_empty()),
-            is_listing,
-            "{responses}"
-        );
-    }
-    // Two members in one response, which both exist.
-    let two = "<D:response><D:href>/x/sub/a</D:href><D:href>/x/sub/b</D:href><D:status>HTTP/1.1 200 OK</D:status></D:response>";
-    let listing = parsed(&format!("{own}{two}")).expect("a listing");
-    assert_eq!(names(&listing, Unknown), ["a", "b"]);
-    // What the server does not describe may be a directory.
-    let hidden = response("/x/sub/c", &status("403"));
-    let listing =
-        parsed(&format!("{own}{hidden}{}", response("/x/sub/d", file))).expect("a listing");
-    assert_eq!(
-        (names(&listing, Unknown), names(&listing, File)),
-        (vec!["c".into()], vec!["d".into()])
-    );
-    assert!(!listing.stops);
-    // The server had no room for more.
-    let cut = response("/x/sub/", &status("507"));
-    let listing = parsed(&format!("{own}{}{cut}", response("/x/sub/d", file))).expect("a listing");
-    assert!(listing.stops);
-}
-
-#[test]
-fn a_multistatus_lists_members_and_not_the_collection() {
-    let body = "<?xml version=\"1.0\"?><D:multistatus xmlns:D=\"DAV:\">\
-        <D:response><D:href>/x/</D:href><D:propstat><D:prop><D:resourcetype><D:collection/></D:resourcetype></D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>\
-        <D:response><D:href>/x/a%20b.txt</D:href><D:propstat><D:prop><D:getcontentlength>3</D:getcontentlength><D:getlastmodified>Thu, 29 Feb 2024 23:59:58 GMT</D:getlastmodified><D:resourcetype/></D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat>\
-        <D:propstat><D:prop><D:getcontentlength>9</D:getcontentlength></D:prop><D:status>HTTP/1.1 404 Not Found</D:status></D:propstat></D:response>\
-        <D:response><D:href>http://h/x/sub</D:href><D:propstat><D:prop><D:resourcetype><D:collection/></D:resourcetype></D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>\
-        <D:response><D:href>/x/gone</D:href><D:status>HTTP/1.1 404 Not Found</D:status></D:response></D:multistatus>";
-    let listing = read(body.as_bytes(), "http://h/x/");
-    assert_eq!((listing.shape, listing.ended), (Shape::Webdav, true));
-    assert_eq!(
-        entries(&listing),
-        [
-            ("a b.txt".to_owned(), File, same(3), Some((LEAP, 1, true))),
-            ("sub".to_owned(), Directory, None, None),
-        ]
-    );
-    for cut in 0..body.len() {
-        assert!(!read(&body.as_bytes()[..cut], "http://h/x/").ended, "{cut}");
     }
 }
 

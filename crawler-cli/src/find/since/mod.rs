@@ -304,6 +304,3 @@ fn tell_below(store: &Store, gone: &Gone, tell: &mut dyn FnMut(&Gone)) -> rusqli
 
 /// The directory of the starts: no URL is empty.
 const STARTS: &str = "";
-
-#[cfg(test)]
-mod tests;

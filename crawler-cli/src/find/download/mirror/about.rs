@@ -73,34 +73,3 @@ impl fmt::Display for Shown<'_> {
 
 /// The most characters of a text in a message.
 const LONGEST: usize = 500;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn about(starts: &[&str], words: &str) -> About {
-        let starts = starts.iter().map(|url| url.parse().expect("a URL"));
-        About::new(&starts.collect::<Vec<_>>(), words)
-    }
-
-    #[test]
-    fn the_order_and_the_spelling_of_starts_make_no_other_search() {
-        assert_eq!(
-            about(&["http://h:80/b/", "HTTP://H/a/../a/"], "-name x"),
-            about(&["http://h/a/", "http://h/b/", "http://h/b/"], "-name x")
-        );
-        assert_ne!(about(&["http://h/"], ""), about(&["http://h/a/"], ""));
-    }
-
-    #[test]
-    fn the_message_names_what_differs() {
-        let other = Other {
-            recorded: about(&["http://h/"], ""),
-            given: about(&["http://h/"], &"é".repeat(1000)),
-        };
-        let text = other.to_string();
-        assert!(!text.contains("start"), "{text}");
-        let differs = format!("; its expression is (none), not {}…; give", "é".repeat(500));
-        assert!(text.contains(&differs), "{text}");
-    }
-}

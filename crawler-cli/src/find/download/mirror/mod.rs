@@ -304,28 +304,3 @@ fn is_in_way(key: &[u8], waiting: &BTreeSet<Vec<u8>>) -> bool {
             .into_iter()
             .any(|(at, _)| waiting.contains(&key[..at]))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_shares_the_path_is_in_the_way() {
-        let waiting = BTreeSet::from([b"a/x/new".to_vec(), b"b".to_vec()]);
-        for (key, expected) in [
-            ("a", true),
-            ("a/x", true),
-            ("a/x/new", false),
-            ("a/x/old", false),
-            ("a/", false),
-            ("a.", false),
-            ("b", false),
-            ("b/c", true),
-            ("b/c/d", true),
-            ("b.c", false),
-            ("bc/d", false),
-        ] {
-            assert_eq!(is_in_way(key.as_bytes(), &waiting), expected, "{key}");
-        }
-    }
-}
