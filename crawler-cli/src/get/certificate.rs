@@ -64,35 +64,3 @@ fn date(time: Time) -> String {
         Err(_) => time.to_string(),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use rcgen::{CertificateParams, DnType, KeyPair, date_time_ymd};
-
-    use super::*;
-
-    #[test]
-    fn a_certificate_is_told_as_curl_tells_it() {
-        let mut params = CertificateParams::new(vec!["h".to_owned()]).unwrap();
-        params.not_before = date_time_ymd(2024, 2, 3);
-        params.not_after = date_time_ymd(2034, 11, 30);
-        params.distinguished_name.remove(DnType::CommonName);
-        params.distinguished_name.push(DnType::CountryName, "XY");
-        params
-            .distinguished_name
-            .push(DnType::OrganizationName, "Example Org");
-        params.distinguished_name.push(DnType::CommonName, "h");
-        let key = KeyPair::generate().unwrap();
-        let der = params.self_signed(&key).unwrap().der().to_vec();
-        assert_eq!(
-            of_certificate(&der),
-            [
-                " subject: C=XY; O=Example Org; CN=h",
-                " start date: Feb  3 00:00:00 2024 GMT",
-                " expire date: Nov 30 00:00:00 2034 GMT",
-                " issuer: C=XY; O=Example Org; CN=h",
-            ]
-        );
-        assert!(of_certificate(b"\x30\x03").is_empty());
-    }
-}

@@ -34,34 +34,3 @@ fn printable(bytes: &[u8]) -> String {
     };
     bytes.iter().map(shown).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_dumps_are_those_of_curl() {
-        // Each as curl 7.88 wrote it.
-        assert_eq!(
-            hex(b"HTTP/1.1 200 OK\r\n"),
-            "0000: 48 54 54 50 2f 31 2e 31 20 32 30 30 20 4f 4b 0d HTTP/1.1 200 OK.\n\
-             0010: 0a                                              .\n"
-        );
-        assert_eq!(
-            ascii(b"GET / HTTP/1.1\r\nHost: 127.0.0.1:46249\r\nUser-Agent: curl/7.88.1\r\nAccept: */*\r\n\r\n"),
-            "0000: GET / HTTP/1.1\n0010: Host: 127.0.0.1:46249\n0027: User-Agent: curl/7.88.1\n\
-             0040: Accept: */*\n004d: \n"
-        );
-        assert_eq!(ascii(b"\r\n"), "0000: \n");
-        let long = "a\n".repeat(37);
-        let (first, second) = (format!("0000: {}\n", "a.".repeat(32)), "0040: a.a.a.a.a.\n");
-        assert_eq!(ascii(long.as_bytes()), first + second);
-        assert_eq!(
-            ascii(&[b"x".repeat(64), b"\r\ny".to_vec()].concat())
-                .lines()
-                .count(),
-            2
-        );
-        assert_eq!((hex(b""), ascii(b"")), (String::new(), String::new()));
-    }
-}

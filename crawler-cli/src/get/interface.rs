@@ -10,16 +10,3 @@ pub(super) fn index(name: &str) -> Option<u32> {
     .ok()?;
     rustix::net::netdevice::name_to_index(socket, name).ok()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_loopback_interface_is_there() {
-        assert!(index("lo").is_some_and(|index| index > 0));
-        for name in ["", "no-such-interface", "a/b", "lo\0"] {
-            assert_eq!(index(name), None, "{name:?}");
-        }
-    }
-}

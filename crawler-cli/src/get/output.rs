@@ -282,20 +282,6 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_continued_keeps_its_start() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("out");
-        std::fs::write(&path, "begin").unwrap();
-        let mut sink = sink(&path);
-        sink.append();
-        sink.write(b"1").unwrap();
-        sink.restart().unwrap();
-        sink.write(b"2").unwrap();
-        sink.remove();
-        assert_eq!(std::fs::read(&path).unwrap(), b"begin2");
-    }
-
-    #[test]
     fn a_file_that_cannot_be_written_is_exit_23() {
         let failure = sink("/nonexistent/x".as_ref()).write(b"x").unwrap_err();
         assert_eq!(failure.exit.code(), 23);

@@ -422,27 +422,6 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn outputs_have_what_the_globs_of_their_urls_chose() {
-        let args = ["http://h/{a,b}/[8-9]", "-o", "#2#1", "http://h/{c,d}", "-O"];
-        let names = ["8a", "9a", "8b", "9b", "c", "d"].map(|name| Some(name.into()));
-        assert_eq!(outputs(&plan(&args).unwrap()), names);
-        let literal = plan(&["-g", "http://h/{a,b}", "-o", "#1"]).unwrap();
-        assert_eq!(outputs(&literal), [Some("#1".into())]);
-    }
-
-    #[test]
-    fn each_upload_goes_to_each_url() {
-        let plan = plan(&["-T", "{x,y}", "http://h/[1-2]"]).unwrap();
-        let source = &plan.sources[0];
-        let all = (0..source.count()).map(|n| source.transfer(n).unwrap());
-        let all: Vec<_> = all.map(|t| (t.upload, t.url)).collect();
-        let upload = |name: &str| Upload::new(name.into());
-        let expected = [("x", "1"), ("x", "2"), ("y", "1"), ("y", "2")];
-        let expected = expected.map(|(file, url)| (upload(file), format!("http://h/{url}").into()));
-        assert_eq!(all, expected);
-    }
-
-    #[test]
     fn outputs_go_to_urls_in_order_within_their_group() {
         let plan = plan(&["-o", "a", "u1", "u2", "--next", "u3", "-o", "b"]).unwrap();
         assert_eq!(outputs(&plan), [Some("a".into()), None, Some("b".into())]);
@@ -466,22 +445,10 @@ pub(super) mod tests {
                 2,
                 "options: a header needs a colon after its name",
             ),
-            (&["-e", "u;auto", "u"], 2, "options: a Referer of redirects"),
             (
                 &["-o", "", "u"],
                 2,
                 "options: --output: the name of the file is empty",
-            ),
-            (&["-o", "#1", "http://h/{,a}"], 2, "options: --output: "),
-            (
-                &["-F", "a=b", "-F", "c=d;type=bad", "u"],
-                2,
-                "options: --form c: illegally formatted content type bad",
-            ),
-            (
-                &["-F", "=@/dev/null;type=bad", "u"],
-                2,
-                "options: --form: illegally formatted content type bad",
             ),
             (&["-d", "@/nonexistent", "u"], 26, "read: /nonexistent: "),
             (

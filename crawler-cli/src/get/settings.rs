@@ -98,11 +98,6 @@ impl Settings {
         })
     }
 
-    #[cfg(test)]
-    pub(super) fn proxy_headers(&self) -> &[(String, Vec<u8>)] {
-        &self.proxy_headers
-    }
-
     /// The settings for one target: with the zone of its address, which no URL of the engine has. A proxy gets no zone:
     /// it would be one of this machine.
     pub(super) fn for_target(&self, target: &Target) -> Result<Cow<'_, Self>, Failure> {
@@ -404,50 +399,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sockets() {
-        let read = |edit: fn(&mut ConnectArgs)| {
-            let mut args = ConnectArgs::default();
-            edit(&mut args);
-            read_socket(&args).map_err(|failure| failure.exit.code())
-        };
-        let usual = SocketOptions {
-            keepalive: Some(KEEPALIVE),
-            ..SocketOptions::default()
-        };
-        assert_eq!(read(|_| ()), Ok(usual.clone()));
-        let other = read(|args| {
-            (args.no_keepalive, args.delay, args.local_ports) = (true, true, Some(1..=2));
-        });
-        let expected = SocketOptions {
-            nodelay: false,
-            local_ports: Some(1..=2),
-            ..SocketOptions::default()
-        };
-        assert_eq!(other, Ok(expected));
-        let longer = read(|args| args.keepalive = Some(Duration::from_secs(7)));
-        assert_eq!(longer.unwrap().keepalive, Some(Duration::from_secs(7)));
-    }
-
-    #[test]
-    fn interfaces() {
-        let read = |typed: &str, family| {
-            let read = read_interface(typed.as_ref(), family);
-            read.map_err(|failure| failure.exit.code())
-        };
-        let (lo, v4, v6) = (Some("lo".to_owned()), "127.0.0.1", "::1");
-        let at = |ip: &str| Ok((None, Some(ip.parse().unwrap())));
-        assert_eq!(read("lo", None), Ok((lo.clone(), None)));
-        assert_eq!(read("if!lo", None), Ok((lo, None)));
-        assert_eq!(read("127.0.0.1", None), at(v4));
-        assert_eq!(read("host!127.0.0.1", None), at(v4));
-        assert_eq!(read("::1", Some(Family::V6)), at(v6));
-        for bad in ["", "if!none", "if!127.0.0.1", "host!", "host!lo.invalid"] {
-            assert_eq!(read(bad, None), Err(45), "{bad}");
-        }
-        assert_eq!(read("::1", Some(Family::V4)), Err(45));
-    }
-
-    #[test]
     fn fixed_addresses() {
         let read = |typed: &[&str]| {
             let mut rules = Vec::new();
@@ -470,26 +421,6 @@ mod tests {
         assert_eq!(read(&["h:8:10.0.0.1", "-H:8"]), Ok(vec![]));
         for bad in ["h", "h:8", "h:x:::1", ":8:::1", "h:8:", "h:8:x"] {
             assert_eq!(read(&[bad]), Err(49), "{bad}");
-        }
-    }
-
-    #[test]
-    fn other_ways() {
-        let read = |typed: &str| {
-            let read = read_connect_to(typed.as_ref()).map_err(|failure| failure.exit.code())?;
-            Ok((read.host, read.port, read.to_host, read.to_port))
-        };
-        let rule =
-            |host: &str, port, to: &str, to_port| Ok((host.into(), port, to.into(), to_port));
-        assert_eq!(read("a:1:b:2"), rule("a", Some(1), "b", Some(2)));
-        assert_eq!(read("::b:"), rule("", None, "b", None));
-        assert_eq!(
-            read("[::1]:1:[::2]:"),
-            rule("[::1]", Some(1), "[::2]", None)
-        );
-        assert_eq!(read("::"), rule("", None, "", None));
-        for bad in ["a", "a:x:b:1", "[::1:1:b:2"] {
-            assert_eq!(read(bad), Err(49), "{bad}");
         }
     }
 }

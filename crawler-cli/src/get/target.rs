@@ -462,20 +462,6 @@ mod tests {
     }
 
     #[test]
-    fn a_query_is_added_to_what_is_there() {
-        for (typed, sent) in [
-            ("h", "/?a=b c"),
-            ("h/?", "/?a=b c"),
-            ("h/x?q#f", "/x?q&a=b c"),
-            ("h/?q&", "/?q&a=b c"),
-        ] {
-            let mut target = parse(typed).unwrap();
-            target.push_query(b"a=b c");
-            assert_eq!(target.path_and_query, sent.replace(' ', "%20"), "{typed}");
-        }
-    }
-
-    #[test]
     fn refused() {
         let cases = [
             ("", 3),

@@ -418,7 +418,6 @@ mod tests {
             ("%{http_code}-%{response_code}", "200-200"),
             ("%{http_code", "%{http_code"),
             ("%%{http_code}", "%{http_code}"),
-            ("%{num_connects} %{num_headers} %{urlnum}", "1 4 3"),
             (
                 "%{time_connect} %{time_total} %{time_starttransfer}",
                 "0.000166 0.500000 0.000000",
@@ -435,24 +434,6 @@ mod tests {
             ),
             ("%{scheme} %{http_version} %{method}", "HTTP 1.1 POST"),
             ("%{url} %{url_effective}", "h/a http://h/a"),
-            ("%header{x-A}%header{none}%header{x", "1%header{x"),
-            ("a%{onerror}b", "a"),
-            (
-                "%{num_retries} %{proxy_used} %{num_certs} [%{certs}]",
-                "2 1 0 []",
-            ),
-            (
-                "%{url.scheme} %{url.host} %{url.port} %{url.path} [%{url.query}]",
-                "http h 80 /a []",
-            ),
-            (
-                "%{urle.scheme} %{urle.host} %{urle.port} %{urle.path} [%{urle.fragment}]",
-                "http h 80 /a []",
-            ),
-            (
-                "%{header_json}",
-                "{\"content-type\":[\"text/x\"],\n\"x-a\":[\"1\",\"2\"],\n\"date\":[\"\\\"t\\\"\"]\n}",
-            ),
         ];
         for (format, expected) in cases {
             assert_eq!(
@@ -464,60 +445,17 @@ mod tests {
     }
 
     #[test]
-    fn channels_errors_and_unknown_variables() {
+    fn errors_and_unknown_variables() {
         let failed = Facts {
             exit: Exit::NotConnected,
             error: Some("connect: refused".into()),
             ..Facts::default()
         };
-        let format =
-            "a%{stderr}b%{stdout}c%{onerror}%{exitcode} %{errormsg} %{http_code} %{http_version}";
-        let expected = ("ac7 connect: refused 000 0".into(), "b".into());
+        let format = "%{exitcode} %{errormsg} %{http_code} %{http_version}";
+        let expected = ("7 connect: refused 000 0".into(), "".into());
         assert_eq!(filled(format, &failed), expected);
         let unknown = "crawler-cli: unknown --write-out variable: 'foo'\n";
         assert_eq!(filled("A%{foo}B", &failed), ("AB".into(), unknown.into()));
-    }
-
-    #[test]
-    fn files_by_name() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("out");
-        let name = file.to_str().unwrap();
-        let format = format!("a%output{{{name}}}b%{{stdout}}c%output{{>>{name}}}%{{http_code}}");
-        for _ in 0..2 {
-            assert_eq!(filled(&format, &facts()), ("ac".into(), "".into()));
-            assert_eq!(std::fs::read(&file).unwrap(), b"b200");
-        }
-        let format = WriteOut::parse(b"%output{/none/there}x");
-        let mut stdout = Vec::new();
-        let failed = format.fill(&facts(), &mut stdout, &mut io::sink());
-        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::NotFound);
-    }
-
-    #[test]
-    fn certificates_as_pem() {
-        let facts = Facts {
-            certificates: vec![vec![0; 50], vec![1]],
-            ..facts()
-        };
-        let line = "A".repeat(64);
-        let expected = format!(
-            "2-----BEGIN CERTIFICATE-----\n{line}\nAAA=\n-----END CERTIFICATE-----\n\
-             -----BEGIN CERTIFICATE-----\nAQ==\n-----END CERTIFICATE-----\n"
-        );
-        assert_eq!(filled("%{num_certs}%{certs}", &facts).0, expected);
-    }
-
-    #[test]
-    fn json_has_every_variable() {
-        let (text, _) = filled("%{json}", &facts());
-        let parsed: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(parsed.as_object().unwrap().len(), VARIABLES.len());
-        assert_eq!(parsed["http_code"], 200);
-        assert_eq!(parsed["time_connect"], 0.000166);
-        assert_eq!(parsed["errormsg"], Value::Null);
-        assert_eq!(parsed["redirect_url"], Value::Null);
-        assert_eq!(parsed["url"], "h/a");
     }
 
     proptest::proptest! {

@@ -170,8 +170,8 @@ mod tests {
     }
 
     #[test]
-    fn two_dashes_end_the_options_and_one_is_an_operand() {
-        let group = first(&["-", "--", "-f", "--", "--next"]);
+    fn two_dashes_end_the_options() {
+        let group = first(&["--", "-", "-f", "--", "--next"]);
         assert!(!group.result.fail);
         assert_eq!(group.urls, ["-", "-f", "--", "--next"]);
     }
@@ -222,6 +222,7 @@ mod tests {
             (&["u", "--next"], "no URL specified"),
             (&["--next", "u"], "missing URL before --next"),
             (&["--foo", "u"], "option --foo: is unknown"),
+            (&["-", "u"], "option -: is unknown"),
             (&["--output=f", "u"], "option --output=f: is unknown"),
             (
                 &["-sQ", "u"],

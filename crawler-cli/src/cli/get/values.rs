@@ -166,43 +166,6 @@ mod tests {
     }
 
     #[test]
-    fn ports_and_name_servers() {
-        let ports = |text: &str| {
-            let mut ports = None;
-            local_ports(&mut ports, text.as_ref()).map(|()| ports.unwrap())
-        };
-        assert_eq!(ports("80"), Ok(80..=80));
-        assert_eq!(ports("80-65535"), Ok(80..=65535));
-        for bad in ["", "0", "x", "80-", "-80", "81-80", "65536", "+1", "1-2-3"] {
-            assert!(ports(bad).is_err(), "{bad}");
-        }
-        let servers = |text: &str| {
-            let mut servers = None;
-            let read = name_servers(&mut servers, text.as_ref());
-            read.map(|()| {
-                servers
-                    .unwrap()
-                    .iter()
-                    .map(|s| s.to_string())
-                    .collect::<Vec<_>>()
-            })
-        };
-        assert_eq!(
-            servers("10.0.0.1, 10.0.0.2:54,::1,[::2],[::3]:55").unwrap(),
-            [
-                "10.0.0.1:53",
-                "10.0.0.2:54",
-                "[::1]:53",
-                "[::2]:53",
-                "[::3]:55"
-            ]
-        );
-        for bad in ["", "a.example", "10.0.0.1,", "10.0.0.1:x"] {
-            assert!(servers(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
     fn a_range_of_one_number_ends_with_the_file() {
         for (value, expected) in [
             ("5", "5-"),
