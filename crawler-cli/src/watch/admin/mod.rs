@@ -250,8 +250,6 @@ const LEFT: Duration = Duration::from_secs(2);
 #[cfg(test)]
 mod attacks;
 #[cfg(test)]
-mod floods;
-#[cfg(test)]
-pub(in crate::watch) mod served;
+mod served;
 #[cfg(test)]
 mod tests;

@@ -88,39 +88,3 @@ impl Once {
 
 /// How many outcomes are kept.
 const KEPT: usize = 256;
-
-#[cfg(test)]
-mod tests {
-    use tokio::sync::oneshot;
-
-    use super::*;
-
-    #[test]
-    fn a_form_whose_client_has_left_is_performed_once() {
-        let said = |text: &str| Said {
-            is_done: true,
-            text: text.to_owned(),
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread().build();
-        runtime.expect("a runtime").block_on(async {
-            let once = Arc::new(Once::default());
-            let (begin, begun) = oneshot::channel();
-            let (end, ended) = oneshot::channel::<()>();
-            let first = async move {
-                begin.send(()).expect("waited for");
-                let _ = ended.await;
-                said("first")
-            };
-            let client = tokio::spawn({
-                let once = Arc::clone(&once);
-                async move { once.perform("me", 7, first).await }
-            });
-            begun.await.expect("begun");
-            client.abort();
-            assert!(client.await.is_err_and(|error| error.is_cancelled()));
-            let _ = end.send(());
-            once.perform("me", 7, async move { said("again") }).await;
-            assert_eq!(once.said("me", 7), Some(said("first")));
-        });
-    }
-}

@@ -34,21 +34,3 @@ impl Drop for UnderWay {
 fn lock(keys: &Keys) -> MutexGuard<'_, HashSet<String>> {
     keys.lock().unwrap_or_else(PoisonError::into_inner)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_is_free_when_its_request_has_ended() {
-        let keys = Arc::<Keys>::default();
-        let begin = |key: &str| UnderWay::begin(&keys, key.to_owned());
-        let first = begin("k");
-        assert!(first.is_some());
-        assert!(begin("k").is_none());
-        assert!(begin("k").is_none());
-        assert!(begin("l").is_some());
-        drop(first);
-        assert!(begin("k").is_some());
-    }
-}

@@ -91,10 +91,3 @@ fn page(items: Vec<Value>, next: Option<String>) -> Answer {
     }
     good(value)
 }
-
-#[cfg(test)]
-mod deed_tests;
-#[cfg(test)]
-mod submit_tests;
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,5 @@
 //! Whole files, and what is said about them.
 
-use std::fs;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
@@ -17,12 +16,8 @@ fn errors(text: &str) -> Vec<String> {
     parse(text).expect_err(text)
 }
 
-fn loaded(text: &str, variables: &[(&str, &str)]) -> Result<Loaded, Vec<String>> {
-    let variables: Vec<_> = variables
-        .iter()
-        .map(|(name, text)| (name.to_string(), text.to_string()))
-        .collect();
-    Loaded::parse(text, Path::new("dir/w.toml"), &variables)
+fn loaded(text: &str) -> Result<Loaded, Vec<String>> {
+    Loaded::parse(text, Path::new("dir/w.toml"), &[])
         .map_err(|errors| errors.iter().map(ToString::to_string).collect())
 }
 
@@ -45,7 +40,6 @@ fn the_file_of_the_design_is_the_default() {
 [store]
 url = "sqlite:watch.db"
 lease = "60s"
-shard = "1/1"
 keep = "400d"
 [http]
 listen = "127.0.0.1:0"
@@ -113,7 +107,6 @@ timezone = "Europe/Zurich"
 overlap = "queue_one"
 catch_up = "skip"
 jitter = "5m"
-starting_deadline = "10m"
 job = { check = "docs" }
 [[schedule]]
 name = "iso"
@@ -124,12 +117,9 @@ name = "fetch"
 cron = "*/10 * * * * *"
 job = { fetch = "tickers.txt", template = "https://example.org/{}", into = "out" }
 [[schedule]]
-name = "run"
+name = "map"
 cron = "0 0 1 1 *"
-job = { command = ["true", "-x"], timeout = "2h" }
-[[webhook]]
-url = "https://example.org/T0ken"
-events = ["gone"]
+job = { sitemap = "https://example.org/sitemap.xml", into_set = "x", timeout = "2h" }
 "#;
     let config = Config::parse(text, folder.path()).expect("valid");
     let host = &config.hosts[0];
@@ -151,18 +141,11 @@ events = ["gone"]
     );
     assert_eq!(nightly.timeout, Some(Duration::from_secs(3600)));
     assert_eq!(config.schedules[3].timeout, Some(Duration::from_secs(7200)));
-    let command = vec!["true".to_owned(), "-x".to_owned()];
-    assert_eq!(config.schedules[3].job, JobConfig::Command { command });
-    assert_eq!(config.webhooks[0].events, [Topic::Gone]);
     let file = folder.path().join("watch.toml");
     let shown = Loaded::parse(text, &file, &[]).expect("valid").shown(false);
-    assert!(
-        !format!("{config:?}{shown}").contains("T0ken") && !shown.contains("secret1"),
-        "{shown}"
-    );
+    assert!(!format!("{config:?}{shown}").contains("secret1"), "{shown}");
     // What is shown is the same configuration.
-    let mut again = Config::parse(&shown, Path::new("")).expect(&shown);
-    again.webhooks.clone_from(&config.webhooks);
+    let again = Config::parse(&shown, Path::new("")).expect(&shown);
     assert_eq!(again, config);
 }
 
@@ -181,14 +164,12 @@ fn profiles_are_defaults() {
     assert_eq!(eager.limits.timeout, Some(Duration::from_secs(20)));
     let own = parse(&format!("{text}[limits]\ntimeout = 0\n")).expect("valid");
     assert_eq!(own.limits.timeout, None);
-    let shown = loaded(text, &[("COURSER_WATCH__LIMITS__CONNECTIONS", "7")]);
-    let shown = shown.expect("valid").shown(true);
+    let shown = loaded(text).expect("valid").shown(true);
     for line in [
         "report_after = \"1h\"  # dir/w.toml:2:1",
         "grace = \"0s\"  # profile eager",
         "report_count = 2  # default",
         "adaptive_timeout = \"800ms\"  # profile eager",
-        "connections = 7  # environment variable COURSER_WATCH__LIMITS__CONNECTIONS",
         "per_host_rate = 1.0  # default",
     ] {
         assert!(shown.lines().any(|shown| shown == line), "{line}\n{shown}");
@@ -252,9 +233,8 @@ fn the_example_is_the_default() {
         config.hosts.len(),
         config.sets.len(),
         config.schedules.len(),
-        config.webhooks.len(),
     ];
-    assert_eq!(counts, [1; 4]);
+    assert_eq!(counts, [1; 3]);
     for table in tables::TABLES {
         for key in table.keys() {
             let is_there = text.lines().any(|line| {
@@ -269,7 +249,7 @@ fn the_example_is_the_default() {
 #[test]
 fn what_is_shown_is_the_same_configuration() {
     let text = "[limits]\nconnections = 0\nper_host_rate = 0.3\nuser_agent = 'a\"b'\n[policy]\nprofile = 'eager'\nprune_on = [404, 'nxdomain']\nrecheck_net = ['90s', '1500ms']\n[guard]\ncanaries = ['https://example.org/a']\nhost_flip = { max_hold = 0 }\n";
-    let first = loaded(text, &[]).expect("valid");
+    let first = loaded(text).expect("valid");
     let shown = first.shown(true);
     let again = Config::parse(&shown, Path::new("")).expect(&shown);
     assert_eq!(again, first.config, "{shown}");
@@ -297,7 +277,6 @@ prune_on = [500]
 names = ["https://a/"]
 [store]
 url = "postgres://joe:secret@db/x?colour=1"
-shard = "9/8"
 [guard]
 canaries = ["https://joe:secret@example.org/", "ftp://x/"]
 [[set]]
@@ -325,14 +304,13 @@ auth_file = "missing"
         "16:12: policy.prune_on: 500 is not 410, 404 or \"nxdomain\"; allowed: a list of 410, 404 and \"nxdomain\"",
         "18:9: http.names: \"https://a/\" is no host name; allowed: a list of host names, such as [\"watch.example.org\"]",
         "20:7: store.url: unknown option `colour`; allowed: \"sqlite:FILE\" or \"postgres://USER@HOST/DATABASE\"",
-        "21:9: store.shard: \"9/8\" is no share; allowed: a number and how many there are, such as \"3/8\"",
-        "23:12: guard.canaries: a URL with credentials; they belong into auth_file of [[host]]; allowed: a list of http or https URLs without credentials",
-        "24:1: set[0]: name is missing; allowed: 1 to 100 letters, digits and . _ -",
-        "26:11: set[0].sitemap: a URL with credentials; they belong into auth_file of [[host]]; allowed: an http or https URL without credentials",
-        "26:11: set[0].sitemap: a set has one source: urls or sitemap",
-        "28:9: host[0].match: no pattern for hosts; allowed: a host such as \"example.org\", \"*.example.org\", \"https://example.org:8443\", or \"*\" for all",
-        "29:22: host[0].headers.Cookie: secrets belong into auth_file, which takes lines such as NAME: VALUE",
-        "30:13: host[0].auth_file: dir/missing: No such file or directory (os error 2)",
+        "22:12: guard.canaries: a URL with credentials; they belong into auth_file of [[host]]; allowed: a list of http or https URLs without credentials",
+        "23:1: set[0]: name is missing; allowed: 1 to 100 letters, digits and . _ -",
+        "25:11: set[0].sitemap: a URL with credentials; they belong into auth_file of [[host]]; allowed: an http or https URL without credentials",
+        "25:11: set[0].sitemap: a set has one source: urls or sitemap",
+        "27:9: host[0].match: no pattern for hosts; allowed: a host such as \"example.org\", \"*.example.org\", \"https://example.org:8443\", or \"*\" for all",
+        "28:22: host[0].headers.Cookie: secrets belong into auth_file, which takes lines such as NAME: VALUE",
+        "29:13: host[0].auth_file: dir/missing: No such file or directory (os error 2)",
     ];
     let errors = errors(text);
     assert_eq!(errors, expected, "{}", errors.join("\n"));
@@ -377,53 +355,16 @@ fn values_that_contradict_each_other_are_told() {
             "[[set]]\nname = 'docs'\nurls = 'u'\n[[schedule]]\nname = 'n'\ncron = '@daily'\njob = { sitemap = 'http://a/', into_set = 'docs' }\n",
             "7:1: schedule[0].job: the set docs has a source of its own; each would remove what the other one adds",
         ),
-        (
-            "[[webhook]]\nurl = 'https://a/1'\n[[webhook]]\nurl = 'https://a/2'\n",
-            "3:1: webhook[1]: there is another webhook a: set name",
-        ),
-        (
-            "[[webhook]]\nurl = 'https://a/'\n[[webhook]]\nurl = 'https://b/'\nname = 'a'\n",
-            "5:1: webhook[1].name: there is another webhook a",
-        ),
-        (
-            "[[webhook]]\nurl = 'http://a/T0ken'\n",
-            "2:1: webhook[0].url: all on the way could read and change the messages; use https, or set allow_private for a receiver in the own network",
-        ),
     ] {
         assert_eq!(errors(text), [expected]);
     }
 }
 
 #[test]
-fn webhooks_have_names_and_keys() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let write = |text: &str| fs::write(folder.path().join("key"), text).expect("written");
-    let text = "[limits]\nallow_private = true\n[[webhook]]\nurl = 'http://A.example:8080/T0ken'\nsecret_file = 'key'\n";
-    let read = || Config::parse(text, folder.path());
-    let wrong = || read().expect_err("wrong")[0].to_string();
-    let path = folder.path().join("key").display().to_string();
-    let missing = wrong();
-    let place = format!("5:15: webhook[0].secret_file: {path}: ");
-    assert!(missing.starts_with(&place), "{missing}");
-    write("hush\n");
-    let allowed = "allowed: lines with whsec_ and the key in Base64";
-    assert_eq!(
-        wrong(),
-        format!("{place}line 1: a key begins with whsec_; {allowed}")
-    );
-    write("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n");
-    let config = read().expect("valid");
-    let hook = &config.webhooks[0];
-    assert_eq!(hook.name, "a.example");
-    assert!(hook.secret.is_some());
-    assert!(!format!("{config:?}").contains("MfKQ"));
-}
-
-#[test]
 fn bad_schedules_are_told_with_their_columns() {
     let schedule = |cron: &str, rest: &str| {
         let text = format!(
-            "[[schedule]]\nname = 'n'\n{rest}\njob = {{ command = ['a'] }}\ncron = {cron}\n"
+            "[[schedule]]\nname = 'n'\n{rest}\njob = {{ sitemap = 'http://a/', into_set = 'a' }}\ncron = {cron}\n"
         );
         errors(&text).join("\n")
     };
@@ -451,14 +392,13 @@ fn bad_schedules_are_told_with_their_columns() {
 #[test]
 fn jobs_are_of_one_kind() {
     for (job, expected) in [
-        ("{}", "needs one of check, find, sitemap, fetch and command"),
-        ("{ check = 'a', command = ['b'] }", "needs one of check"),
-        ("{ sitemap = 'http://a/' }", "sitemap needs into_set"),
+        ("{}", "needs one of check, find, sitemap"),
         (
-            "{ command = ['a'], into = 'b' }",
-            "into does not go with command",
+            "{ check = 'a', sitemap = 'http://a/' }",
+            "needs one of check",
         ),
-        ("{ command = [] }", "command is not complete"),
+        ("{ sitemap = 'http://a/' }", "sitemap needs into_set"),
+        ("{ check = 'a', into = 'b' }", "into does not go with check"),
         ("{ fetch = 'a', into = 'b' }", "fetch needs template"),
         (
             "{ fetch = 'a', into = 'b', template = 'http://{}/' }",
@@ -481,41 +421,6 @@ fn jobs_are_of_one_kind() {
             "{job}: {errors:?}"
         );
     }
-}
-
-#[test]
-fn variables_take_the_place_of_keys() {
-    let text = "[limits]\nconnections = 3\n[policy]\ngrace = '1h'\n";
-    let variables = [
-        ("COURSER_WATCH__LIMITS__CONNECTIONS", "100"),
-        ("COURSER_WATCH__POLICY__PROFILE", "eager"),
-        ("COURSER_WATCH__POLICY__RECHECK_410", "['1m']"),
-        ("COURSER_WATCH__LIMITS__USER_AGENT", "42"),
-        ("COURSER_WATCH__STORE__URL", "sqlite:/x y.db"),
-        ("HOME", "/"),
-    ];
-    let config = loaded(text, &variables).expect("valid").config;
-    assert_eq!(config.limits.connections, NonZeroUsize::new(100));
-    assert_eq!(config.policy.profile, Profile::Eager);
-    assert_eq!(config.policy.rules.grace, Duration::from_secs(3600));
-    assert_eq!(config.limits.user_agent, "42");
-    assert_eq!(config.store.place, Path::new("/x y.db").into());
-    let wrong = [
-        ("COURSER_WATCH__LIMITS__CONECTIONS", "1"),
-        ("COURSER_WATCH__LIMIT__CONNECTIONS", "1"),
-        ("COURSER_WATCH__HOST__RATE", "1"),
-        ("COURSER_WATCH__X", "1"),
-        ("COURSER_WATCH__LIMITS__TIMEOUT", "soon"),
-    ];
-    let errors = loaded("", &wrong).expect_err("wrong");
-    let expected = [
-        "COURSER_WATCH__HOST__RATE: [[host]] can be set in the file alone",
-        "COURSER_WATCH__LIMITS__CONECTIONS: there is no key limits.conections; did you mean CONNECTIONS?",
-        "COURSER_WATCH__LIMITS__TIMEOUT: limits.timeout: \"soon\" is no time; allowed: a time such as \"500ms\", \"90s\", \"15m\", \"12h\" or \"7d\", or 0: no limit",
-        "COURSER_WATCH__LIMIT__CONNECTIONS: there is no table limit; did you mean LIMITS?",
-        "COURSER_WATCH__X: there is no table x; names are COURSER_WATCH__TABLE__KEY",
-    ];
-    assert_eq!(errors, expected);
 }
 
 #[test]

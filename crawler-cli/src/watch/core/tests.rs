@@ -4,7 +4,6 @@ mod bad_days;
 mod flips;
 mod holds;
 mod letters;
-mod names;
 mod outages;
 mod pace;
 mod pauses;

@@ -185,33 +185,3 @@ impl HookBoard {
 
 /// How long a test waits for its answer: commands are answered within 5 s.
 const PATIENCE: Duration = Duration::from_secs(4);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_happens_takes_no_place_of_what_operators_order() {
-        let board = HookBoard::default();
-        let (inbox, orders) = bounded(2);
-        let status = HookStatus {
-            name: "ops".to_owned(),
-            origin: None,
-            condition: HookCondition::Sending,
-            waiting: 0,
-            oldest: None,
-            is_behind: false,
-            last: None,
-            delivered: 0,
-        };
-        board.add(status, inbox);
-        // The thread is busy with a receiver that does not answer.
-        (0..9).for_each(|_| board.look());
-        assert!(board.resume("ops"));
-        let orders: Vec<Order> = orders.try_iter().collect();
-        assert!(
-            matches!(orders[..], [Order::Look, Order::Resume]),
-            "{orders:?}"
-        );
-    }
-}

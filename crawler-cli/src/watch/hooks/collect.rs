@@ -317,6 +317,3 @@ const MOST_ITEMS: usize = 1000;
 const MOST_BYTES: usize = 256 << 10;
 /// How many events are looked at in one go.
 const LOOKS: u64 = 50_000;
-
-#[cfg(test)]
-mod tests;

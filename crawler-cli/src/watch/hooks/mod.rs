@@ -10,8 +10,6 @@
 mod backoff;
 mod board;
 mod collect;
-#[cfg(test)]
-mod fixture;
 mod message;
 mod order;
 mod send;

@@ -180,6 +180,3 @@ const MOMENT: Duration = Duration::from_millis(100);
 const KEPT: usize = 1024;
 /// How much of a body the engine takes, in bytes.
 const MOST_READ: u64 = 64 << 10;
-
-#[cfg(test)]
-mod tests;

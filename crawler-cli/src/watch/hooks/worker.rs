@@ -431,5 +431,3 @@ const MOST_UNSAVED: i64 = 100_000;
 const COLLECT_EVERY: Duration = Duration::from_secs(1);
 /// The longest time for which nothing is collected. A longer one is of a clock that was set back.
 const COLLECT_AHEAD: Duration = Duration::from_secs(24 * 3600);
-#[cfg(test)]
-mod tests;

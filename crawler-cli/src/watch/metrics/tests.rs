@@ -58,10 +58,6 @@ fn busy() -> Metrics {
     checks
         .requests
         .note_phase(Phase::Total, Duration::from_millis(3));
-    checks
-        .requests
-        .certificate_days
-        .note(Duration::from_secs(10));
     checks.changes.note(State::Gone, State::Pruned);
     checks.guards.own_network.set(1);
     let rejected = Arc::<RejectedFigures>::default();
@@ -203,7 +199,6 @@ fn values_are_those_of_the_figures() {
             &[("phase", "total")],
             0.003,
         ),
-        ("courser_cert_expiry_seconds_sum", &[], 864_000.0),
         (
             "courser_check_transitions_total",
             &[("from", "GONE"), ("to", "PRUNED")],

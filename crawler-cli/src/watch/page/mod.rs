@@ -108,6 +108,3 @@ fn in_words(trouble: &Trouble) -> String {
         Trouble::Ended => "the service ends".to_owned(),
     }
 }
-
-#[cfg(test)]
-mod tests;

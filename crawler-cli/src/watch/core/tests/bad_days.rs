@@ -161,8 +161,11 @@ fn the_budget_of_pruning_outlasts_the_process() {
         if hour < first + 23 {
             assert!(pruned <= 10, "{pruned}");
         }
+        if pruned == 15 {
+            return;
+        }
     }
-    assert_eq!(world.count(State::Pruned), 15);
+    panic!("{} were pruned", world.count(State::Pruned));
 }
 
 #[test]

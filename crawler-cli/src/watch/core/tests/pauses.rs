@@ -70,7 +70,7 @@ fn a_paused_host_does_not_become_gone() {
     world.tell(CoreMessage::LookAgain);
     let before = world.journal().len();
     // Longer than any evidence needs.
-    world.run(5 * 24 * HOUR);
+    world.run(3 * 24 * HOUR);
     assert_eq!(world.journal().len(), before);
     assert_eq!(world.count(State::Suspect), 3);
     gone.set(false);

@@ -3,12 +3,11 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use courser::net::sim::{Link, Peer, ScriptedAnswer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
-use courser::{Answer, DnsError, Reply, Resolver};
+use courser::{Answer, DnsError};
 use jiff::Timestamp;
 
 use crate::check::life::State;
@@ -55,31 +54,6 @@ pub(super) struct Site {
     pub(super) names: usize,
 }
 
-/// A second resolver, whose answers come when the test says so.
-#[derive(Clone, Default)]
-pub(super) struct Second(Arc<Mutex<Vec<(String, Reply)>>>);
-
-impl Second {
-    /// The names that wait for an answer.
-    pub(super) fn asked(&self) -> Vec<String> {
-        let waiting = self.0.lock().unwrap();
-        waiting.iter().map(|(name, _)| name.clone()).collect()
-    }
-
-    /// Says of each name so far that it does not exist.
-    pub(super) fn agree(&self) {
-        for (_, reply) in self.0.lock().unwrap().drain(..) {
-            reply.answer(Answer::failed(DnsError::NotFound));
-        }
-    }
-}
-
-impl Resolver for Second {
-    fn lookup(&mut self, name: &str, reply: Reply) {
-        self.0.lock().unwrap().push((name.to_owned(), reply));
-    }
-}
-
 pub(super) struct World {
     pub(super) net: SimNet,
     pub(super) clock: NetClock<SimNet>,
@@ -88,7 +62,6 @@ pub(super) struct World {
     pub(super) settings: Settings,
     pub(super) watcher: Option<Sim>,
     pub(super) core: Option<CoreHandle>,
-    pub(super) second: Second,
     starts: u64,
 }
 
@@ -131,7 +104,6 @@ impl World {
             settings,
             watcher: None,
             core: None,
-            second: Second::default(),
             starts: 0,
         }
     }
@@ -215,8 +187,7 @@ impl World {
         let watcher = Watcher::new(client, self.settings.clone(), store, clock, self.starts);
         let (handle, inbox) = core_channel();
         self.core = Some(handle);
-        let watcher = watcher.unwrap().with_inbox(inbox);
-        self.watcher = Some(watcher.with_second_resolver(self.second.clone()));
+        self.watcher = Some(watcher.unwrap().with_inbox(inbox));
     }
 
     /// As kill -9 does.
