@@ -79,38 +79,3 @@ fn fields(line: &str) -> Vec<(String, bool)> {
     }
     fields
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FILE: &str = "# passwords\n\
-        db:5433:urls:me:first\n\
-        db:*:*:me:a\\:b\\\\c\n\
-        \\*:5432:urls:me:star\n\
-        *:*:*:*:with:colons\n\
-        short:line\n";
-
-    #[test]
-    fn the_first_line_that_fits_counts() {
-        let of = |wanted| find(FILE, wanted);
-        assert_eq!(of(["db", "5433", "urls", "me"]).as_deref(), Some("first"));
-        assert_eq!(of(["db", "5432", "urls", "me"]).as_deref(), Some("a:b\\c"));
-        assert_eq!(of(["*", "5432", "urls", "me"]).as_deref(), Some("star"));
-        assert_eq!(of(["x", "1", "y", "z"]).as_deref(), Some("with:colons"));
-        assert_eq!(find("db:5432:urls:me", ["db", "5432", "urls", "me"]), None);
-    }
-
-    #[test]
-    fn a_file_that_others_may_read_is_ignored() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("pgpass");
-        fs::write(&path, "*:*:*:*:secret\n").expect("written");
-        let mut config: Config = "host=db user=me".parse().expect("valid");
-        for (mode, expected) in [(0o644, None), (0o600, Some(&b"secret"[..]))] {
-            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("changed");
-            fill(&mut config, Some(&path));
-            assert_eq!(config.get_password(), expected, "{mode:o}");
-        }
-    }
-}

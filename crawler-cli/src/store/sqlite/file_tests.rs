@@ -1,4 +1,4 @@
-//! Readers, backups, checks and migrations of files.
+//! Readers, backups and checks of files.
 
 use std::collections::HashSet;
 use std::fs;
@@ -8,14 +8,15 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::{Migrated, Sqlite, backup, migrate, restore, schema};
-use crate::check::life::{Context, Profile, State};
+use super::tests::{link_to, links};
+use super::{Sqlite, backup, restore, schema};
+use crate::check::life::{Context, Profile};
 use crate::check::{Cause, Verdict};
 use crate::crawl::random::Random;
 use crate::store::{
-    Answer, Buried, Change, DueId, Engine as _, JobStore as _, Judgement, Lane, Lanes,
-    NewDeadLetter, NewJob, NewUrl, NoticeId, Origin, Store as _, StoreError, StoreErrorKind,
-    WatchStore as _, Which,
+    Answer, Buried, Change, Completed, Engine as _, EntryId, HostId, JobStore as _, Judgement,
+    Lane, Lanes, NewDeadLetter, NewJob, NewUrl, Origin, Store as _, StoreError, StoreErrorKind,
+    WatchStore as _,
 };
 use crate::store::{CheckReport, check};
 
@@ -108,22 +109,17 @@ fn readers_say_what_is_wrong() {
     assert!(error(&place.store).ends_with(": not a store of crawler-cli"));
     fs::write(&place.store, "notes ".repeat(1000)).expect("written");
     assert!(error(&place.store).ends_with(": not a store of crawler-cli"));
-    for (version, expected) in [
-        (1, ": the store has version 1, and has to be migrated to 3"),
-        (
-            99,
-            ": the store has version 99, but this version of crawler-cli knows versions up to 3",
-        ),
-    ] {
-        let store = place.file(&format!("{version}.db"));
-        drop(Sqlite::open(&store).expect("a store"));
-        let db = Connection::open(&store).expect("a database");
-        db.pragma_update(None, "user_version", version)
-            .expect("written");
-        drop(db);
-        let error = error(&store);
-        assert!(error.ends_with(expected), "{error}");
-    }
+    let store = place.file("99.db");
+    drop(Sqlite::open(&store).expect("a store"));
+    let db = Connection::open(&store).expect("a database");
+    db.pragma_update(None, "user_version", 99).expect("written");
+    drop(db);
+    let error = error(&store);
+    let expected = format!(
+        ": the store has version 99, but this version of crawler-cli knows versions up to {}",
+        schema::VERSION
+    );
+    assert!(error.ends_with(&expected), "{error}");
 }
 
 #[test]
@@ -288,25 +284,20 @@ fn a_restore_keeps_the_store_as_it_was() {
 }
 
 #[test]
-fn changes_and_messages_after_a_restore_have_numbers_of_their_own() {
+fn changes_after_a_restore_have_numbers_of_their_own() {
     let place = Place::new();
     let next = |path: &Path| {
         let db = Connection::open(path).expect("a database");
-        [
-            "SELECT next_event FROM store",
-            "SELECT next FROM number WHERE name = 'message'",
-        ]
-        .map(|query| {
-            let next = db.query_row(query, [], |row| row.get::<_, i64>(0));
-            next.expect("readable")
-        })
+        let query = "SELECT next_event FROM store";
+        let next = db.query_row(query, [], |row| row.get::<_, i64>(0));
+        next.expect("readable")
     };
     drop(Sqlite::open(&place.store).expect("a store"));
     let saved = place.file("saved.db");
     copy(&place.store, &saved).expect("copied");
     let before = next(&place.store);
     restore(&saved, &place.store, now()).expect("restored");
-    assert_eq!(next(&place.store), before.map(|next| next + (1 << 32)));
+    assert_eq!(next(&place.store), before + (1 << 32));
     assert!(check(&place.store).expect("readable").is_clean());
 }
 
@@ -325,33 +316,6 @@ fn a_restore_from_something_else_changes_nothing() {
     assert!(!other.exists());
     let restored = restore(&place.store, &other, now()).expect("restored");
     assert_eq!((restored.aside, waiting(&other)), (None, 1));
-}
-
-#[test]
-fn migrations_go_forward_only() {
-    let place = Place::new();
-    let db = Connection::open(&place.store).expect("a database");
-    db.execute_batch(include_str!("version1.sql"))
-        .expect("valid");
-    db.pragma_update(None, "application_id", schema::APPLICATION)
-        .expect("written");
-    db.pragma_update(None, "user_version", 1).expect("written");
-    drop(db);
-    let used = Sqlite::open(&place.file("used.db")).expect("a store");
-    migrate(&place.file("used.db")).expect_err("in use");
-    drop(used);
-    let to = schema::VERSION;
-    let migrated = |from| Migrated { from, to };
-    assert_eq!(migrate(&place.store).expect("migrated"), migrated(1));
-    assert_eq!(migrate(&place.store).expect("migrated"), migrated(to));
-    assert_eq!(migrate(&place.file("new.db")).expect("made"), migrated(0));
-    let db = Connection::open(&place.store).expect("a database");
-    db.pragma_update(None, "user_version", 99).expect("written");
-    let error = migrate(&place.store).expect_err("newer");
-    assert!(
-        matches!(error.kind(), StoreErrorKind::Newer(99, _)),
-        "{error}"
-    );
 }
 
 #[test]
@@ -439,96 +403,19 @@ fn a_reader_goes_on_to_what_others_have_stored() {
     assert_eq!(store.watch_counts().expect("readable").urls(), 410);
 }
 
-/// What version 3 has added, taken away again.
-const BACK_TO_2: &str = "
-    DROP INDEX url_trouble; DROP INDEX url_host_trouble; DROP INDEX event_damped; DROP INDEX event_gone;
-    DROP INDEX dead_letter_turn; DROP INDEX dead_letter_reason; DROP INDEX outbox_receiver; CREATE INDEX outbox_turn ON outbox (receiver, next_at);
-    ALTER TABLE store DROP COLUMN id; ALTER TABLE url DROP COLUMN trouble;
-    ALTER TABLE event DROP COLUMN damped; ALTER TABLE dead_letter DROP COLUMN turn;
-    DELETE FROM number WHERE name = 'turn';
-    DROP TABLE sample; DROP TABLE token; DROP TABLE idempotency; DROP TABLE hook;
-    PRAGMA user_version = 2;";
-
-#[test]
-fn lists_of_a_migrated_store_are_those_of_a_new_one() {
-    let place = Place::new();
-    let mut store = Sqlite::open(&place.store).expect("a store");
-    let urls: Vec<NewUrl> = (0..9)
-        .map(|n| NewUrl::parse(&format!("https://w/{n}")).expect("a URL"))
-        .collect();
-    store
-        .submit("docs", Origin::Hand, &urls, now())
-        .expect("written");
-    // Good and bad URLs, one that is in no set any more, and two that wait for an operator: one new, one alive.
-    (0..6).for_each(|_| judge(&mut store, 0, Lane::Routine, None));
-    (0..2).for_each(|_| judge(&mut store, 1, Lane::Routine, None));
-    judge(&mut store, 2, Lane::Doubt, None);
-    let which = Which::Urls(vec!["https://w/7".to_owned()]);
-    store
-        .withdraw(None, &which, now(), None, 9)
-        .expect("written");
-    for url in ["https://w/0", "https://w/8"] {
-        let waits = store.show(url).expect("readable").expect("known");
-        let (lane, due) = waits.url.due.expect("due");
-        let id = DueId {
-            host: waits.host.id,
-            lane,
-            due,
-            url: waits.url.id,
-        };
-        let dead_letter = Some(NewDeadLetter {
-            reason: "redirect_loop".to_owned(),
-            attempts: 1,
-            last: String::new(),
-            first_at: now(),
-            last_at: now(),
-        });
-        let judgement = Judgement {
-            id,
-            answer: None,
-            life: waits.url.life,
-            changes: Vec::new(),
-            next: None,
-            dead_letter,
-        };
-        store.judge(&[judgement]).expect("written");
-    }
-    drop(store);
-    let troubles = |place: &Place| {
-        let db = Connection::open(&place.store).expect("a database");
-        let mut query = db
-            .prepare("SELECT url, trouble FROM url ORDER BY url")
-            .expect("valid");
-        let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
-        let rows = rows.expect("readable").collect::<Result<_, _>>();
-        rows.expect("readable")
-    };
-    let before: Vec<(i64, Option<i64>)> = troubles(&place);
-    let codes: HashSet<Option<i64>> = before.iter().map(|(_, code)| *code).collect();
-    assert!(
-        codes.is_superset(&HashSet::from([None, Some(0), Some(1), Some(2)])),
-        "{before:?}"
-    );
-    let db = Connection::open(&place.store).expect("a database");
-    db.execute_batch(BACK_TO_2).expect("valid");
-    drop(db);
-    migrate(&place.store).expect("migrated");
-    assert_eq!(troubles(&place), before);
-    for state in &State::ALL[2..] {
-        let code = format!("WHEN '{}' THEN {}", state.name(), state.code());
-        assert!(schema::MIGRATIONS[2].contains(&code), "{code}");
-    }
-    assert_eq!(check(&place.store).expect("readable").problems, []);
-    let mut reader = Sqlite::open_read_only(&place.store).expect("a store");
-    let notices = reader.notices(NoticeId::START, 9).expect("readable");
-    let kinds: Vec<&str> = notices.iter().map(|(_, notice)| &*notice.kind).collect();
-    assert_eq!(kinds, ["migrate"]);
-}
-
-/// A store with some of everything.
+/// A store with some of everything: a run that goes on among it.
 fn furnished(place: &Place) -> Sqlite {
-    drop(migrate(&place.store));
     let mut store = Sqlite::open(&place.store).expect("a store");
+    // Most keys are in their table.
+    store.memory.keys.keep_few();
+    store.begin_run("docs", now()).expect("written");
+    let elsewhere = link_to("http://b/");
+    for links in [links(0..40), links(40..80), vec![elsewhere]] {
+        store.add(&links).expect("written");
+    }
+    let first = store.take(HostId(1), EntryId::START, 1).expect("readable");
+    let completed = Completed::new(&first[0], Answer::of(Verdict::Ok));
+    store.complete(&[completed]).expect("written");
     enqueue(&mut store, 3);
     let keyed = NewJob {
         keep_key: std::time::Duration::from_secs(60),
@@ -727,13 +614,6 @@ const BREAKS: &[(&str, &str)] = &[
 #[test]
 fn a_check_names_what_does_not_hold() {
     let place = Place::new();
-    let db = Connection::open(&place.store).expect("a database");
-    db.execute_batch(include_str!("version1.sql"))
-        .expect("valid");
-    db.pragma_update(None, "application_id", schema::APPLICATION)
-        .expect("written");
-    db.pragma_update(None, "user_version", 1).expect("written");
-    drop(db);
     drop(furnished(&place));
     let broken = place.file("broken.db");
     let report = |change: Option<&str>| -> CheckReport {

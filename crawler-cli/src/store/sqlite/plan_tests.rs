@@ -1,9 +1,8 @@
 //! What the database does for each list: it begins at a key in an index, and neither looks at all rows nor sorts them.
 
 use super::Sqlite;
-use crate::store::tables::admin;
-use crate::store::tables::jobs::{hooks, letter_lists, outbox};
-use crate::store::tables::read::{PRUNED, damped_events, events_before};
+use crate::store::tables::jobs::letter_lists;
+use crate::store::tables::read::{PRUNED, events_before};
 use crate::store::tables::watch::{guards, lists};
 
 /// Each query of a list, with the tables and indexes that are searched.
@@ -67,13 +66,6 @@ fn lists() -> Vec<(String, &'static [&'static str])> {
             ],
         ),
         (
-            damped_events(),
-            &[
-                "e USING INDEX event_damped (cursor>?)",
-                "u USING INTEGER PRIMARY KEY (rowid=?)",
-            ],
-        ),
-        (
             PRUNED.to_owned(),
             &[
                 "e USING INDEX event_gone (cursor>?)",
@@ -102,37 +94,6 @@ fn lists() -> Vec<(String, &'static [&'static str])> {
                 "d USING INDEX dead_letter_url (url=?)",
                 "q USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
                 "u USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
-            ],
-        ),
-        (
-            letter_lists::told(),
-            &[
-                "d USING INDEX dead_letter_turn (turn>?)",
-                "q USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
-                "u USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
-            ],
-        ),
-        (
-            outbox::OF.to_owned(),
-            &["outbox USING INDEX outbox_receiver (receiver=?)"],
-        ),
-        (
-            hooks::WAITING.to_owned(),
-            &["outbox USING COVERING INDEX outbox_receiver (receiver=?)"],
-        ),
-        (
-            admin::SAMPLES.to_owned(),
-            &["sample USING INTEGER PRIMARY KEY (rowid>?)"],
-        ),
-        (
-            admin::REMEMBERED.to_owned(),
-            &["idempotency USING PRIMARY KEY (key>? AND key<?)"],
-        ),
-        (
-            admin::FORGET.to_owned(),
-            &[
-                "idempotency USING PRIMARY KEY (key=?)",
-                "idempotency USING COVERING INDEX idempotency_at (at<?)",
             ],
         ),
     ]

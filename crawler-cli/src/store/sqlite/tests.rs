@@ -2,15 +2,13 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use rusqlite::Connection;
 use tempfile::TempDir;
 use url::Url;
 
 use super::*;
-use crate::check::life::State;
-use crate::check::{Cause, Reference, Verdict};
+use crate::check::Reference;
 use crate::store::suite::{Durable, Engine, child, suite};
 use crate::store::tables::keys;
 use crate::store::*;
@@ -104,7 +102,7 @@ fn now() -> Timestamp {
     Timestamp::UNIX_EPOCH
 }
 
-fn link_to(url: &str) -> Link {
+pub(super) fn link_to(url: &str) -> Link {
     Link {
         spelling: url.into(),
         target: Target::Ask(Url::parse(url).expect("a URL"), Demand::default()),
@@ -118,7 +116,7 @@ fn link_to(url: &str) -> Link {
     }
 }
 
-fn links(numbers: std::ops::Range<usize>) -> Vec<Link> {
+pub(super) fn links(numbers: std::ops::Range<usize>) -> Vec<Link> {
     numbers
         .map(|number| link_to(&format!("http://a/{number}")))
         .collect()
@@ -342,121 +340,3 @@ fn urls_with_the_same_hash_are_told_apart() {
         .expect("known");
     assert_eq!(known.id, UrlId(4));
 }
-
-/// A store as version 1 wrote it.
-fn version_1() -> InFile {
-    let engine = InFile::new();
-    let db = Connection::open(&engine.path).expect("a database");
-    db.execute_batch(include_str!("version1.sql"))
-        .expect("valid");
-    db.pragma_update(None, "application_id", schema::APPLICATION)
-        .expect("written");
-    db.pragma_update(None, "user_version", 1).expect("written");
-    engine
-}
-
-#[test]
-fn the_first_version_never_changes() {
-    let objects = |db: &Connection| {
-        let query = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
-        let mut query = db.prepare(query).expect("valid");
-        let objects = query
-            .query_map([], |row| row.get::<_, String>(0))
-            .expect("readable");
-        objects
-            .map(|sql| {
-                sql.expect("readable")
-                    .split_whitespace()
-                    .collect::<Vec<_>>()
-                    .join(" ")
-            })
-            .collect::<Vec<_>>()
-    };
-    let written = Connection::open_in_memory().expect("memory");
-    written
-        .execute_batch(include_str!("version1.sql"))
-        .expect("valid");
-    let made = Connection::open_in_memory().expect("memory");
-    made.execute_batch(schema::MIGRATIONS[0]).expect("valid");
-    assert_eq!(objects(&made), objects(&written));
-    assert_eq!(schema::APPLICATION, 0x4372_7372);
-}
-
-#[test]
-fn a_store_of_version_1_is_read() {
-    let engine = version_1();
-    let mut store = engine.open();
-    let version: i64 = store
-        .db
-        .sqlite()
-        .pragma_query_value(None, "user_version", |row| row.get(0))
-        .expect("readable");
-    assert_eq!(version, schema::VERSION);
-    let known = store.history(PAGE).expect("readable").expect("known");
-    let answer = known.answer.expect("asked");
-    assert_eq!(answer.verdict, Verdict::Failed(Cause::Status5xx(503)));
-    assert_eq!(
-        (answer.status, answer.method, answer.attempts),
-        (Some(503), Some("HEAD"), 3)
-    );
-    assert_eq!(answer.latency, Some(Duration::from_secs(2)));
-    assert_eq!(answer.address, Some("::1".parse().expect("an address")));
-    assert_eq!(answer.detail.as_deref(), Some("overloaded"));
-    assert_eq!(answer.redirects[0].url, "http://a/new");
-    assert_eq!(known.life.expect("kept").state(), State::Alive);
-    assert_eq!(known.events[0].cursor, Cursor(1));
-    assert_eq!(known.events[0].to, State::Unreachable);
-}
-
-#[test]
-fn a_run_of_version_1_goes_on() {
-    let engine = version_1();
-    let mut store = engine.open();
-    let run = store.begin_run("docs", now()).expect("written");
-    assert_eq!((run.number, run.is_resumed), (2, true));
-    let mut hosts = Vec::new();
-    let visit = &mut |host: Host| {
-        hosts.push(host);
-        ControlFlow::Continue(())
-    };
-    store.waiting_hosts(visit).expect("readable");
-    assert_eq!(hosts.len(), 1);
-    let facts = &hosts[0].facts;
-    assert_eq!(facts.control.and_then(|control| control.status), Some(200));
-    assert_eq!(facts.episodes[0].length, Duration::from_secs(86_400));
-    assert_eq!(
-        facts.no_head_until.map(Timestamp::as_millisecond),
-        Some(1_760_000_100_000)
-    );
-    let queued = store
-        .take(hosts[0].id, EntryId::START, 10)
-        .expect("readable");
-    assert_eq!((queued.len(), &*queued[0].url), (1, PAGE));
-    let demand = Demand {
-        anchors: true,
-        depth: 2,
-        ..Demand::default()
-    };
-    assert_eq!(queued[0].demand, demand);
-    let mut found = Vec::new();
-    let visit = &mut |record: Record| {
-        found.push((record.spelling, record.references.len()));
-        ControlFlow::Continue(())
-    };
-    store
-        .records(LinkId::START, Selection::All, visit)
-        .expect("readable");
-    assert_eq!(found, [(PAGE.to_owned(), 2), (format!("{PAGE}#part"), 1)]);
-    // What the sources bring again is known: by the table of keys, and by the texts after it.
-    let added = store
-        .add(&[link_to("http://a/"), link_to("https://b:8443/x?y=1")])
-        .expect("written");
-    assert_eq!((added.judged.len(), added.queued.len()), (1, 1));
-    assert_eq!(
-        (added.judged[0].id, added.new_hosts[0].id),
-        (UrlId(2), HostId(2))
-    );
-}
-
-/// Its key is in the table: the hash of a URL is part of the format.
-const PAGE: &str = "http://host0.example.com/some/path/of/files/number-00023825.html";

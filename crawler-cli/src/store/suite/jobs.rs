@@ -1,4 +1,4 @@
-//! Jobs, schedules, the outbox and groups.
+//! Jobs, schedules and groups.
 
 use super::*;
 use crate::store::Engine as _;
@@ -280,65 +280,6 @@ pub(crate) fn schedules_keep_what_changed<E: Engine>() {
     store.forget_schedule("nightly").expect("written");
     assert_eq!(store.schedules().expect("readable"), []);
     assert_eq!(store.firings("nightly", 9).expect("readable"), []);
-}
-
-pub(crate) fn messages_are_sent_once<E: Engine>() {
-    let engine = E::new();
-    let mut store = engine.open();
-    let message = |receiver: &str, topic: &str| NewMessage {
-        receiver: receiver.to_owned(),
-        topic: topic.to_owned(),
-        body: b"{}".to_vec(),
-    };
-    let new = [
-        message("a", "gone"),
-        message("b", "gone"),
-        message("a", "pruned"),
-    ];
-    store.post(&new, at(0)).expect("written");
-    let waiting = |store: &mut E::Store| {
-        let waiting = store.outbox("a", 9).expect("readable");
-        let topics = waiting.iter().map(|waiting| waiting.message.topic.clone());
-        (topics.collect::<Vec<_>>(), waiting)
-    };
-    let (topics, messages) = waiting(&mut store);
-    assert_eq!(topics, ["gone", "pruned"]);
-    assert_eq!(store.outbox("a", 1).expect("readable"), messages[..1]);
-    let deliver = |store: &mut E::Store, message: &Message, delivered| {
-        let delivery = Delivery {
-            message: message.id,
-            attempts: message.attempts,
-            delivered,
-        };
-        store.settle_outgoing(&[delivery], at(1)).expect("written");
-    };
-    deliver(&mut store, &messages[0], Delivered::Retry(at(9)));
-    // What is told twice is told once.
-    deliver(&mut store, &messages[0], Delivered::Retry(at(20)));
-    deliver(&mut store, &messages[1], Delivered::Sent);
-    let (topics, messages) = waiting(&mut store);
-    let message = &messages[0];
-    assert_eq!((topics, message.attempts), (vec!["gone".to_owned()], 1));
-    assert_eq!((message.posted_at, message.next_at), (at(0), at(9)));
-    let dead = Delivered::Dead {
-        reason: "webhook_undeliverable".to_owned(),
-        last: "410 Gone".to_owned(),
-    };
-    deliver(&mut store, &messages[0], dead);
-    assert_eq!(waiting(&mut store).0, [""; 0]);
-    let replay = |store: &mut E::Store| {
-        let filter = DeadLetterFilter::default();
-        let replayed = store.replay(&filter, DeadLetterId::START, 9, at(30));
-        let replayed = replayed.expect("written");
-        (replayed.count, replayed.passed)
-    };
-    // Nobody would ever send a message to a receiver that is not known.
-    assert_eq!(replay(&mut store), (0, 1));
-    let hook = store.new_hook("a").expect("readable");
-    store.save_hook(&hook).expect("written");
-    assert_eq!(replay(&mut store), (1, 0));
-    let (topics, messages) = waiting(&mut store);
-    assert_eq!((topics, messages[0].attempts), (vec!["gone".to_owned()], 0));
 }
 
 /// Two changes of a group are stored together, or not at all.

@@ -95,15 +95,9 @@ macro_rules! suite {
             old_dead_letters_are_dropped_but_those_of_urls
             the_last_exchange_is_cut
             dead_letters_are_listed_latest_first
-            a_dead_letter_is_news_once
-            tokens_have_names_of_their_own
-            samples_are_kept_for_long
-            an_answer_is_remembered_for_a_while
-            a_receiver_is_told_from_now_on
             stores_have_different_ids
             a_schedule_fires_once_for_ever
             schedules_keep_what_changed
-            messages_are_sent_once
             a_group_is_stored_or_not
             jobs_agree_with_the_model
             new_urls_are_due_at_once

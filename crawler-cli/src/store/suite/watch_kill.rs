@@ -42,9 +42,7 @@ pub(super) fn child(store: impl crate::store::Engine, random: &mut Random) {
                 assert_eq!(swept.expect("written"), Swept::Lost(0));
             }
         }
-        let is_answered = !answer_some(&mut watch, random) && reading.is_none();
-        let is_told = !tell_some(&mut watch.store, random);
-        if is_answered && is_told {
+        if !answer_some(&mut watch, random) && reading.is_none() {
             say("end");
             return;
         }
@@ -94,54 +92,6 @@ fn answer_some(watch: &mut Watch<impl crate::store::Engine>, random: &mut Random
     is_left
 }
 
-/// Posts a message about each of some changes of state, and how far the receiver was told. Returns whether some are left.
-fn tell_some(store: &mut impl crate::store::Engine, random: &mut Random) -> bool {
-    let known = store.hook(RECEIVER).expect("readable");
-    let mut hook = known.unwrap_or_else(|| HookState {
-        events: Cursor::START,
-        ..store.new_hook(RECEIVER).expect("readable")
-    });
-    let mut left = events(store, hook.events);
-    let count = 1 + random.next_number() as usize % 30;
-    let is_left = left.len() > count;
-    left.truncate(count);
-    let Some(last) = left.last() else {
-        return false;
-    };
-    hook.events = last.cursor;
-    let messages: Vec<NewMessage> = left
-        .iter()
-        .map(|event| NewMessage {
-            receiver: RECEIVER.to_owned(),
-            topic: "change".to_owned(),
-            body: event.cursor.0.to_string().into_bytes(),
-        })
-        .collect();
-    store.begin_group().expect("begun");
-    store.post(&messages, at(0)).expect("written");
-    store.save_hook(&hook).expect("written");
-    store.end_group().expect("written");
-    is_left
-}
-
-/// Each change up to the one that the receiver was told last is in the outbox, once. Returns whether all are.
-fn is_told(store: &mut impl crate::store::Engine, seed: u64) -> bool {
-    let hook = store.hook(RECEIVER).expect("readable");
-    let last = hook.map_or(Cursor::START, |hook| hook.events);
-    let all = events(store, Cursor::START);
-    let told = all.iter().take_while(|event| event.cursor <= last);
-    let told: Vec<String> = told.map(|event| event.cursor.0.to_string()).collect();
-    let posted = store.outbox(RECEIVER, usize::MAX);
-    let posted = posted.expect("readable").into_iter();
-    let posted: Vec<String> = posted
-        .map(|message| String::from_utf8(message.message.body).expect("a number"))
-        .collect();
-    assert_eq!(posted, told, "seed {seed}");
-    told.len() == all.len()
-}
-
-const RECEIVER: &str = "ops";
-
 fn answers(life: &Life) -> usize {
     life.answers().iter().len()
 }
@@ -183,10 +133,7 @@ pub(super) fn is_over(store: &mut impl crate::store::Engine, told: &Told, seed: 
         assert!(stored >= number, "seed {seed}: lost {told}");
     }
     assert_eq!(due_rows(store), counts.due, "seed {seed}");
-    let is_told = is_told(store, seed);
-    is_told
-        && known.len() == URLS as usize
-        && known.values().all(|answers| *answers == ANSWERS.len())
+    known.len() == URLS as usize && known.values().all(|answers| *answers == ANSWERS.len())
 }
 
 /// The due rows by lane, by a scan.

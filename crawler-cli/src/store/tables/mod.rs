@@ -200,23 +200,6 @@ impl Database {
         self.read(caught_up)
     }
 
-    /// Tells each statement that is run from now on.
-    #[cfg(test)]
-    pub(crate) fn trace(&self, note: fn(&str)) {
-        use rusqlite::trace::{TraceEvent, TraceEventCodes};
-        static NOTE: std::sync::OnceLock<fn(&str)> = std::sync::OnceLock::new();
-        let _ = NOTE.set(note);
-        let stmt = TraceEventCodes::SQLITE_TRACE_STMT;
-        self.db.sqlite().trace_v2(
-            stmt,
-            Some(|event| {
-                if let (TraceEvent::Stmt(_, sql), Some(note)) = (event, NOTE.get()) {
-                    note(sql);
-                }
-            }),
-        );
-    }
-
     /// What the database does for a statement, whatever its values are.
     #[cfg(test)]
     pub(crate) fn plan(&self, statement: &str) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Passwords and certificates, and what a server and a database must be.
+//! Passwords, and what a server and a database must be.
 
 use super::cluster::{Cluster, QUICK};
 use super::{Database, address, open, refused};
@@ -10,31 +10,20 @@ const ASKS: &str =
 
 #[test]
 #[ignore = "needs postgresql"]
-fn passwords_come_from_the_address_or_from_a_file() {
+fn passwords_come_from_the_address() {
     let cluster = Cluster::with_files(&QUICK, &[("pg_hba.conf", ASKS)]);
     let url = cluster.database();
     let name = url.rsplit('/').next().expect("a name");
     let role =
         format!("CREATE ROLE me LOGIN PASSWORD 'ge:h@im'; ALTER DATABASE {name} OWNER TO me");
     cluster.psql("postgres", &role);
-    let with = |user: &str, query: &str| {
+    let with = |user: &str| {
         let url = url.replace("postgres@", user);
-        Database::connect(&address(&url, &format!("allow_data_loss=1&{query}"))).map(drop)
+        Database::connect(&address(&url, "allow_data_loss=1")).map(drop)
     };
-    with("me:ge%3Ah%40im@", "").expect("the right password");
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("passwords");
-    std::fs::write(
-        &file,
-        format!("127.0.0.1:{}:*:me:ge\\:h@im\n", cluster.port()),
-    )
-    .expect("written");
-    let passfile = format!("passfile={}", file.display());
-    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600))
-        .expect("changed");
-    with("me@", &passfile).expect("the password of the file");
-    for (user, query) in [("me:falsch@", ""), ("me@", ""), ("nobody@", &passfile)] {
-        let error = with(user, query).expect_err("refused");
+    with("me:ge%3Ah%40im@").expect("the right password");
+    for user in ["me:falsch@", "me@"] {
+        let error = with(user).expect_err("refused");
         // To try again does not help.
         assert!(
             matches!(error.kind(), StoreErrorKind::Database(_)),
@@ -136,63 +125,4 @@ fn a_server_that_follows_another_is_refused_or_passed_over() {
     leader.stop();
     let error = Database::connect(&either).expect_err("no leader");
     assert!(matches!(error.kind(), StoreErrorKind::Away(_)), "{error:?}");
-}
-
-#[test]
-#[ignore = "needs postgresql"]
-fn a_client_shows_its_certificate() {
-    let new_key = || rcgen::KeyPair::generate().expect("a key");
-    let mut params = rcgen::CertificateParams::new(Vec::new()).expect("no names");
-    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    let authority = rcgen::CertifiedIssuer::self_signed(params, new_key()).expect("an authority");
-    let signed = |name: &str| {
-        let key = new_key();
-        let mut params = rcgen::CertificateParams::new(vec![name.to_owned()]).expect("a name");
-        params
-            .distinguished_name
-            .push(rcgen::DnType::CommonName, name);
-        let certificate = params.signed_by(&key, &authority).expect("a certificate");
-        (certificate.pem(), key.serialize_pem())
-    };
-    let (server, server_key) = signed("db.example");
-    let rules = "hostssl all me 127.0.0.1/32 cert\nhost all all 127.0.0.1/32 trust\n";
-    let settings = [
-        "ssl=on",
-        "ssl_cert_file=server.pem",
-        "ssl_key_file=server.key",
-        "ssl_ca_file=ca.pem",
-        "fsync=off",
-    ];
-    let files = [
-        ("server.pem", server.as_str()),
-        ("server.key", &server_key),
-        ("ca.pem", &authority.pem()),
-        ("pg_hba.conf", rules),
-    ];
-    let cluster = Cluster::with_files(&settings, &files);
-    let url = cluster.database();
-    let name = url.rsplit('/').next().expect("a name");
-    let role = format!("CREATE ROLE me LOGIN; ALTER DATABASE {name} OWNER TO me");
-    cluster.psql("postgres", &role);
-    let folder = tempfile::tempdir().expect("a folder");
-    let with = |name: &str| {
-        let (certificate, key) = signed(name);
-        let path = |kind: &str| folder.path().join(format!("{name}.{kind}"));
-        std::fs::write(path("pem"), certificate).expect("written");
-        std::fs::write(path("key"), key).expect("written");
-        let query = format!(
-            "sslmode=require&allow_data_loss=1&sslcert={}&sslkey={}",
-            path("pem").display(),
-            path("key").display()
-        );
-        let url = url.replace("postgres@", "me@");
-        Database::connect(&address(&url, &query)).map(drop)
-    };
-    with("me").expect("the right name");
-    let error = with("you").expect_err("refused");
-    assert!(
-        matches!(error.kind(), StoreErrorKind::Database(_)),
-        "{error:?}"
-    );
-    assert!(error.to_string().contains("certificate"), "{error}");
 }

@@ -5,8 +5,6 @@ mod bytes;
 pub(in crate::store) mod guards;
 mod lanes;
 pub(in crate::store) mod lists;
-#[cfg(test)]
-mod measure;
 mod members;
 mod pieces;
 mod read;
