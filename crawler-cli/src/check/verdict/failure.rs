@@ -250,9 +250,13 @@ mod tests {
                 }
             }
         });
+        let first_byte = match answer {
+            Some(_) => Duration::from_secs(60),
+            None => Duration::from_millis(100),
+        };
         let host = HostConfig {
             timeouts: Timeouts {
-                total: Some(Duration::from_millis(300)),
+                first_byte: Some(first_byte),
                 ..Timeouts::default()
             },
             ..HostConfig::default()

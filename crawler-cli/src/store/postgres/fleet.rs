@@ -107,6 +107,12 @@ impl Member {
         }
     }
 
+    /// As if the last sign of life were long ago.
+    #[cfg(test)]
+    pub(in crate::store) fn forget_beats(&mut self) {
+        (self.renewed, self.reaped) = (None, None);
+    }
+
     /// The transaction was taken back.
     pub(in crate::store) fn undo(&mut self) {
         self.sent = None;

@@ -65,10 +65,10 @@ pub(crate) fn kills_while_watching<E: Durable>() {
     kill_all::<E>(What::Watch, watch_kill::is_over);
 }
 
-/// Kills as often as `COURSER_KILLS` says; 12 times if it says nothing.
+/// Kills as often as `COURSER_KILLS` says; 4 times if it says nothing.
 fn kill_all<E: Durable>(what: What, is_over: impl Fn(&mut E::Store, &Told, u64) -> bool) {
     let kills = env::var("COURSER_KILLS").ok();
-    let kills: u64 = kills.and_then(|text| text.parse().ok()).unwrap_or(12);
+    let kills: u64 = kills.and_then(|text| text.parse().ok()).unwrap_or(4);
     let mut seed = 0;
     let mut killed = 0;
     while killed < kills {

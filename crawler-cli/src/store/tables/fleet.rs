@@ -34,6 +34,15 @@ impl Database {
         self.read(done.map(Some))
     }
 
+    /// As if the last sign of life of the worker were long ago: the next transaction gives one, and takes over from workers
+    /// that gave none.
+    #[cfg(test)]
+    pub(in crate::store) fn forget_beats(&mut self) {
+        if let Some(member) = &mut self.memory.member {
+            member.forget_beats();
+        }
+    }
+
     fn run_as<T>(
         &mut self,
         member: &mut Member,

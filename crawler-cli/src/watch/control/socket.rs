@@ -184,7 +184,14 @@ fn again(error: io::Error) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    const LIMITS: LineLimits = LineLimits {
+    /// For what comes, however busy the machine is.
+    const PATIENT: LineLimits = LineLimits {
+        longest: 10,
+        idle: Duration::from_secs(60),
+        transfer: Duration::from_secs(60),
+    };
+    /// For what does not come.
+    const SHORT: LineLimits = LineLimits {
         longest: 10,
         idle: Duration::from_millis(20),
         transfer: Duration::from_millis(20),
@@ -202,11 +209,14 @@ mod tests {
             peer.write_all(piece.as_bytes()).expect("written");
         }
         for line in ["ab", "cd", ""] {
-            let read = lines.read(LIMITS).expect("a line");
+            let read = lines.read(PATIENT).expect("a line");
             assert_eq!(read.as_deref(), Some(line.as_bytes()));
         }
         drop(peer);
-        let kind = lines.read(LIMITS).expect_err("an end within a line").kind();
+        let kind = lines
+            .read(PATIENT)
+            .expect_err("an end within a line")
+            .kind();
         assert_eq!(kind, io::ErrorKind::UnexpectedEof);
     }
 
@@ -214,12 +224,12 @@ mod tests {
     fn long_and_slow_lines_are_errors() {
         let (mut peer, mut lines) = pair();
         peer.write_all(&[b'x'; 11]).expect("written");
-        let kind = lines.read(LIMITS).expect_err("too long").kind();
+        let kind = lines.read(PATIENT).expect_err("too long").kind();
         assert_eq!(kind, io::ErrorKind::InvalidData);
         for begun in ["", "x"] {
             let (mut peer, mut lines) = pair();
             peer.write_all(begun.as_bytes()).expect("written");
-            let kind = lines.read(LIMITS).expect_err("no more comes").kind();
+            let kind = lines.read(SHORT).expect_err("no more comes").kind();
             assert_eq!(kind, io::ErrorKind::TimedOut);
         }
     }
@@ -228,7 +238,7 @@ mod tests {
     fn a_peer_that_never_reads_ends_the_write() {
         let (_peer, mut lines) = pair();
         let kind = lines
-            .write(&vec![b'x'; 1 << 24], LIMITS)
+            .write(&vec![b'x'; 1 << 24], SHORT)
             .expect_err("full")
             .kind();
         assert_eq!(kind, io::ErrorKind::TimedOut);
@@ -241,11 +251,11 @@ mod tests {
         std::fs::create_dir(&deep).expect("a folder");
         let path = socket_of(&deep.join("watch.db"));
         let listener = listen(&path).expect("listens");
-        let mut client = connect(&path, LIMITS.idle).expect("connects");
+        let mut client = connect(&path, PATIENT.idle).expect("connects");
         client.write_all(b"hello\n").expect("written");
         let mut lines = Lines::new(listener.accept().expect("a client").0);
         assert_eq!(
-            lines.read(LIMITS).expect("a line").as_deref(),
+            lines.read(PATIENT).expect("a line").as_deref(),
             Some(&b"hello"[..])
         );
     }
