@@ -12,8 +12,6 @@
 mod crew;
 mod decide;
 mod durable;
-#[cfg(all(test, not(feature = "models")))]
-mod flaws;
 mod letter;
 #[cfg(all(test, feature = "models"))]
 mod models;
