@@ -2,13 +2,10 @@
 //! printed, the files left behind and the exit code are compared. Each difference is one of [`known::KNOWN`], with its
 //! reason.
 //!
-//! `SCENARIO=redirect/` in the environment runs only the scenarios whose name begins so, and shows both outcomes.
+//! `SCENARIO=tls/` in the environment runs only the scenarios whose name begins so, and shows both outcomes.
 
-mod apache;
 mod cases;
-mod digest;
 mod known;
-mod options;
 mod peer;
 mod scenario;
 mod tls;
@@ -21,8 +18,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use known::Part;
-use scenario::{LIMITS, Outcome, Scenario};
+use known::{KNOWN, Part};
+use scenario::{Outcome, Scenario};
 use tests::program::PROGRAM;
 
 #[test]
@@ -32,14 +29,8 @@ fn the_same_as_curl() {
     let mut scenarios = cases::all();
     let names: BTreeSet<&str> = scenarios.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(names.len(), scenarios.len(), "names are unique");
-    if only.is_none() {
-        for name in known::KNOWN
-            .iter()
-            .flat_map(|k| k.differ)
-            .flat_map(|(_, s)| *s)
-        {
-            assert!(names.contains(name), "{name} is listed and does not exist");
-        }
+    for name in KNOWN.iter().flat_map(|known| known.scenarios) {
+        assert!(names.contains(name), "{name} is listed and does not exist");
     }
     if let Some(only) = &only {
         scenarios.retain(|s| s.name.starts_with(only.as_str()));
@@ -71,37 +62,32 @@ fn the_same_as_curl() {
 
 /// Runs both programs, and complains about a difference that is not listed and about a listed one that is none.
 fn compare(scenario: &Scenario, program: &Path, show: bool) -> Result<(), String> {
-    let (for_curl, for_get): (&[&str], &[&str]) = match scenario.bare {
-        true => (&[], &["get"]),
-        false => (&["-q", "-sS", "--socks5-basic"], &["get", "-q", "-sS"]),
-    };
-    let curl = scenario.run(Path::new("curl"), for_curl);
-    let get = scenario.run(program, for_get);
+    let curl = scenario.run(Path::new("curl"), &["-q", "-sS", "--socks5-basic"]);
+    let get = scenario.run(program, &["get", "-sS"]);
     let found = differences(&curl, &get);
-    let listed = known::parts(&scenario.name);
+    let listed: Vec<Part> = known::of(&scenario.name)
+        .flat_map(|known| known.parts)
+        .copied()
+        .collect();
+    let name = &scenario.name;
     let mut complaint = String::new();
-    let limited = scenario.uses(LIMITS);
-    for (name, outcome) in [("curl", &curl), ("get", &get)] {
-        if outcome.exit == Some(28) && !limited {
-            let _ = writeln!(complaint, "{}: {name} hangs", scenario.name);
+    for (program, outcome) in [("curl", &curl), ("get", &get)] {
+        if outcome.exit == Some(28) && !scenario.is_limited() {
+            let _ = writeln!(complaint, "{name}: {program} hangs");
         }
     }
     for (part, curl, get) in &found {
         if !listed.contains(part) {
-            let _ = writeln!(
-                complaint,
-                "{}: {part:?}\n  curl {curl}\n  get  {get}",
-                scenario.name
-            );
+            let _ = writeln!(complaint, "{name}: {part:?}\n  curl {curl}\n  get  {get}");
         }
     }
     for part in &listed {
         if !found.iter().any(|(found, ..)| found == part) {
+            let reasons: Vec<&str> = known::of(name).map(|known| known.why).collect();
+            let reasons = reasons.join(" ");
             let _ = writeln!(
                 complaint,
-                "{}: {part:?} is listed as a difference and is none: {}",
-                scenario.name,
-                known::reasons(&scenario.name).join(" ")
+                "{name}: {part:?} is listed as a difference and is none: {reasons}"
             );
         }
     }

@@ -1,8 +1,7 @@
 //! The server's side of a scenario: a listener whose connections follow steps, over TCP or TLS, and which keeps every
 //! byte that it gets.
 //!
-//! Unlike `tests::script`, it can start TLS at any step, speak a proxy's handshake and hand the rest of a connection to
-//! another peer, and the bytes that it sends may name the addresses of all peers of the scenario.
+//! Unlike `tests::script`, the bytes that it sends may name the addresses of all peers of the scenario.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -14,7 +13,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use socket2::SockRef;
 use tests::script::PATIENCE;
 
-use crate::scenario::Places;
+use super::scenario::Places;
 
 /// What one peer does.
 #[derive(Clone)]
@@ -40,14 +39,10 @@ pub(crate) enum Step {
     TakeBytes(usize),
     /// Sends these bytes, with the addresses of the peers filled in.
     Send(Vec<u8>),
-    /// Sends these bytes as they are.
-    SendRaw(Vec<u8>),
     /// Reads requests and answers each by its target until the client closes; what has no route is 404.
     Routes(Arc<Vec<(String, Vec<u8>)>>),
     /// Goes on under TLS.
     Tls(Arc<ServerConfig>),
-    /// Copies both directions to and from another peer, named by its number, until both are over.
-    Tunnel(usize),
     /// Ends the outgoing direction, properly under TLS.
     HalfClose,
     /// Ends the connection; under TLS without `close_notify`.
@@ -250,7 +245,6 @@ impl Serving {
                     let filled = self.places().fill(bytes);
                     self.send(&filled)?;
                 }
-                Step::SendRaw(bytes) => self.send(bytes)?,
                 Step::Routes(routes) => loop {
                     let request = self.take(true)?;
                     let target = request.split(|b| *b == b' ').nth(1).unwrap_or_default();
@@ -260,7 +254,6 @@ impl Serving {
                     self.send(&filled)?;
                 },
                 Step::Tls(config) => self.start_tls(config)?,
-                Step::Tunnel(peer) => return self.tunnel(*peer),
                 Step::HalfClose => {
                     if let Stream::Tls(tls) = &mut self.stream {
                         tls.conn.send_close_notify();
@@ -289,25 +282,6 @@ impl Serving {
         let done = tls.complete_io(&mut under);
         self.stream = Stream::Tls(Box::new(StreamOwned::new(tls, under)));
         done.map(drop)
-    }
-
-    fn tunnel(&mut self, peer: usize) -> io::Result<()> {
-        let inner = TcpStream::connect(self.places().address(peer))?;
-        inner.set_nodelay(true)?;
-        let (mut from_client, mut to_client) = (
-            self.stream.tcp().try_clone()?,
-            self.stream.tcp().try_clone()?,
-        );
-        let (mut from_inner, mut to_inner) = (inner.try_clone()?, inner);
-        to_inner.write_all(&self.waiting)?;
-        let back = thread::spawn(move || {
-            let _ = io::copy(&mut from_inner, &mut to_client);
-            let _ = to_client.shutdown(Shutdown::Write);
-        });
-        let _ = io::copy(&mut from_client, &mut to_inner);
-        let _ = to_inner.shutdown(Shutdown::Write);
-        let _ = back.join();
-        Ok(())
     }
 
     /// Reads one request and returns it.

@@ -6,54 +6,45 @@ use std::fs;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, UNIX_EPOCH};
 
 use memchr::memmem;
 
-use crate::digest;
-use crate::peer::{Peer, Running, Step};
+use super::peer::{Peer, Running, Step};
 
 /// One thing that both programs do, against peers that behave alike for both.
 ///
-/// In arguments, files, stdin and what the peers send, `{A}` is the address of the first peer, `{B}` of the second and so on;
-/// `{Ap}`, `{Bp}` are their ports. In arguments, `{dir}` is the directory that the programs run in.
+/// In arguments, files, stdin and what the peers send, `{A}` is the address of the first peer, `{B}` of the second;
+/// `{Ap}`, `{Bp}` are their ports.
 #[derive(Clone)]
 pub(crate) struct Scenario {
     pub(crate) name: String,
     peers: Vec<Peer>,
-    args: Vec<Vec<u8>>,
-    folders: Vec<String>,
+    args: Vec<String>,
     files: Vec<(String, Vec<u8>)>,
-    /// A certificate, and the folder in which it gets a name of `c_rehash`.
-    hashed: Vec<(String, String)>,
-    /// The times of files, in seconds.
-    times: Vec<(String, u64)>,
     environment: Vec<(&'static str, String)>,
     stdin: Vec<u8>,
-    /// The programs get no arguments but the scenario's.
-    pub(crate) bare: bool,
-    /// The programs have no terminal to ask for a password on.
-    detached: bool,
 }
 
 impl Scenario {
-    pub(crate) fn new(name: impl Into<String>) -> Self {
+    /// Arguments are between spaces, or between two `'`.
+    pub(crate) fn new(name: impl Into<String>, arguments: &str) -> Self {
+        let mut args = Vec::new();
+        for (number, part) in arguments.split('\'').enumerate() {
+            match number % 2 {
+                0 => args.extend(part.split_whitespace().map(str::to_owned)),
+                _ => args.push(part.to_owned()),
+            }
+        }
         Self {
             name: name.into(),
             peers: Vec::new(),
-            args: Vec::new(),
-            folders: Vec::new(),
+            args,
             files: Vec::new(),
-            hashed: Vec::new(),
-            times: Vec::new(),
             environment: Vec::new(),
             stdin: Vec::new(),
-            bare: false,
-            detached: false,
         }
     }
 
@@ -68,42 +59,18 @@ impl Scenario {
     }
 
     /// A peer that answers each target with its bytes.
-    pub(crate) fn routes<T: Into<String>, B: Into<Vec<u8>>>(
+    pub(crate) fn routes<T: Into<String>>(
         self,
-        routes: impl IntoIterator<Item = (T, B)>,
+        routes: impl IntoIterator<Item = (T, Vec<u8>)>,
     ) -> Self {
-        let routes = routes.into_iter().map(|(t, b)| (t.into(), b.into()));
+        let routes = routes.into_iter().map(|(t, b)| (t.into(), b));
         let routes = Arc::new(routes.collect());
         self.peer(Peer::Every(vec![Step::Routes(routes)]))
-    }
-
-    pub(crate) fn args<T: AsRef<[u8]>>(mut self, args: impl IntoIterator<Item = T>) -> Self {
-        self.args
-            .extend(args.into_iter().map(|a| a.as_ref().to_vec()));
-        self
     }
 
     /// A file in the directory that both programs run in.
     pub(crate) fn file(mut self, name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         self.files.push((name.into(), bytes.into()));
-        self
-    }
-
-    /// A folder in that directory.
-    pub(crate) fn folder(mut self, name: impl Into<String>) -> Self {
-        self.folders.push(name.into());
-        self
-    }
-
-    /// Names a certificate in a folder by its subject, as OpenSSL looks for it.
-    pub(crate) fn hashed(mut self, certificate: &str, folder: &str) -> Self {
-        self.hashed.push((certificate.into(), folder.into()));
-        self
-    }
-
-    /// Sets the time of a file.
-    pub(crate) fn time(mut self, name: impl Into<String>, seconds: u64) -> Self {
-        self.times.push((name.into(), seconds));
         self
     }
 
@@ -117,26 +84,13 @@ impl Scenario {
         self
     }
 
-    /// Both programs get these arguments alone, so that the first one is theirs.
-    pub(crate) fn bare(mut self) -> Self {
-        self.bare = true;
-        self
+    /// Whether a time-out is no surprise.
+    pub(crate) fn is_limited(&self) -> bool {
+        let limits = ["-m", "--connect-timeout"];
+        self.args.iter().any(|arg| limits.contains(&arg.as_str()))
     }
 
-    /// Both programs run in a session of their own.
-    pub(crate) fn detached(mut self) -> Self {
-        self.detached = true;
-        self
-    }
-
-    /// Whether one of the arguments is one of these options.
-    pub(crate) fn uses(&self, options: &[&str]) -> bool {
-        self.args
-            .iter()
-            .any(|arg| options.iter().any(|option| option.as_bytes() == &arg[..]))
-    }
-
-    /// Runs one program, with `own` arguments before the common ones, against fresh peers.
+    /// Runs one program, with `own` arguments before the scenario's, against fresh peers.
     pub(crate) fn run(&self, program: &Path, own: &[&str]) -> Outcome {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let cell = Arc::new(OnceLock::new());
@@ -147,50 +101,17 @@ impl Scenario {
             .collect();
         let places = Places(running.iter().map(Running::address).collect());
         let _ = cell.set(places.clone());
-        for name in &self.folders {
-            fs::create_dir(directory.path().join(name)).expect("make a folder");
-        }
         for (name, bytes) in &self.files {
-            let path = directory.path().join(name);
-            fs::create_dir_all(path.parent().expect("a directory")).expect("make a directory");
-            fs::write(path, places.fill(bytes)).expect("write a file");
+            fs::write(directory.path().join(name), places.fill(bytes)).expect("write a file");
         }
-        for (certificate, folder) in &self.hashed {
-            let path = directory.path().join(certificate);
-            let openssl = Command::new("openssl")
-                .args(["x509", "-noout", "-hash", "-in"])
-                .arg(&path)
-                .output()
-                .expect("run openssl");
-            let hash = String::from_utf8_lossy(&openssl.stdout).trim().to_owned();
-            let name = directory.path().join(folder).join(format!("{hash}.0"));
-            fs::copy(&path, name).expect("copy the certificate");
-        }
-        for (name, seconds) in &self.times {
-            let mut options = fs::File::options();
-            let file = options.append(true).open(directory.path().join(name));
-            let time = UNIX_EPOCH + Duration::from_secs(*seconds);
-            let file = file.expect("open a file");
-            file.set_modified(time).expect("date a file");
-        }
-        let here = directory.path().to_str().expect("a readable path");
-        let mut command = match self.detached {
-            true => {
-                let mut command = Command::new("setsid");
-                command.arg("--wait").arg(program);
-                command
-            }
-            false => Command::new(program),
-        };
+        let mut command = Command::new(program);
         command.args(own);
-        if !self.uses(LIMITS) && !self.bare {
+        if !self.is_limited() {
             command.args(["-m", HANG]);
         }
+        let filled = |text: &str| OsString::from_vec(places.fill(text.as_bytes()));
         command
-            .args(self.args.iter().map(|a| {
-                let filled = replace(&places.fill(a), "{dir}", here);
-                OsString::from_vec(filled)
-            }))
+            .args(self.args.iter().map(|arg| filled(arg)))
             .current_dir(directory.path())
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
@@ -199,8 +120,7 @@ impl Scenario {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         for (name, value) in &self.environment {
-            let value = places.fill(value.as_bytes());
-            command.env(name, OsString::from_vec(value));
+            command.env(name, filled(value));
         }
         let mut child = command.spawn().expect("run the program");
         if let Some(mut stdin) = child.stdin.take() {
@@ -208,16 +128,15 @@ impl Scenario {
             let _ = stdin.write_all(&places.fill(&self.stdin));
         }
         let output = child.wait_with_output().expect("wait for the program");
-        let received = running.into_iter().map(Running::settle);
-        let received = received.map(|peer| {
-            let connections = peer
-                .iter()
-                .map(|bytes| ordered(&without_boundaries(&places.normal(&digest::checked(bytes)))));
-            connections.collect()
+        let received = running.into_iter().map(|peer| {
+            let connections = peer.settle().into_iter();
+            connections
+                .map(|bytes| ordered(&places.normal(&bytes)))
+                .collect()
         });
         Outcome {
             exit: output.status.code(),
-            stdout: replace(&places.normal(&output.stdout), here, "{dir}"),
+            stdout: places.normal(&output.stdout),
             received: received.collect(),
             verbose: ordered(&verbose_lines(&places.normal(&output.stderr))),
             files: self.files_left(directory.path(), &places),
@@ -225,44 +144,16 @@ impl Scenario {
         }
     }
 
-    /// The files that are new or changed, by their paths. Old times and unusual modes stand behind the path.
+    /// The files that are new or changed.
     fn files_left(&self, directory: &Path, places: &Places) -> BTreeMap<String, Vec<u8>> {
         let mut left = BTreeMap::new();
-        for (name, _) in &self.files {
-            if !directory.join(name).exists() {
-                left.insert(format!("{name} removed"), Vec::new());
-            }
-        }
-        let mut directories = vec![directory.to_owned()];
-        while let Some(next) = directories.pop() {
-            for entry in fs::read_dir(next).expect("list the directory") {
-                let path = entry.expect("list the directory").path();
-                let metadata = path.metadata().expect("the metadata of a file");
-                if metadata.is_dir() {
-                    // A folder of the scenario has what was given, and copies.
-                    if !self.folders.iter().any(|name| path == directory.join(name)) {
-                        directories.push(path);
-                    }
-                    continue;
-                }
-                let name = path.strip_prefix(directory).expect("a path below");
-                let mut name = String::from_utf8_lossy(name.as_os_str().as_bytes()).into_owned();
-                let bytes = fs::read(&path).unwrap_or_default();
-                let mut given = self.files.iter().filter(|(given, _)| *given == name);
-                let is_as_given = given.any(|(_, given)| places.fill(given) == bytes);
-                if is_as_given {
-                    continue;
-                }
-                let time = metadata.modified().expect("the time of a file");
-                if time.elapsed().is_ok_and(|age| age > LONG_AGO) {
-                    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-                    name.push_str(&format!(" of {}", seconds.as_secs()));
-                }
-                let mode = metadata.permissions().mode() & 0o777;
-                if mode != 0o644 {
-                    name.push_str(&format!(" mode {mode:o}"));
-                }
-                left.insert(name, without_comments(&places.normal(&bytes)));
+        for entry in fs::read_dir(directory).expect("list the directory") {
+            let entry = entry.expect("list the directory");
+            let name = String::from_utf8_lossy(entry.file_name().as_bytes()).into_owned();
+            let bytes = fs::read(entry.path()).unwrap_or_default();
+            let mut given = self.files.iter().filter(|(given, _)| *given == name);
+            if !given.any(|(_, given)| places.fill(given) == bytes) {
+                left.insert(name, places.normal(&bytes));
             }
         }
         left
@@ -288,20 +179,13 @@ pub(crate) struct Outcome {
 pub(crate) struct Places(Vec<SocketAddr>);
 
 impl Places {
-    pub(crate) fn address(&self, peer: usize) -> SocketAddr {
-        self.0[peer]
-    }
-
     /// `text` with addresses for the placeholders.
     pub(crate) fn fill(&self, text: &[u8]) -> Vec<u8> {
         let mut filled = text.to_vec();
         for (letter, address) in ('A'..).zip(&self.0) {
+            let port = address.port().to_string();
             filled = replace(&filled, &format!("{{{letter}}}"), &address.to_string());
-            filled = replace(
-                &filled,
-                &format!("{{{letter}p}}"),
-                &address.port().to_string(),
-            );
+            filled = replace(&filled, &format!("{{{letter}p}}"), &port);
         }
         filled
     }
@@ -310,11 +194,8 @@ impl Places {
     fn normal(&self, bytes: &[u8]) -> Vec<u8> {
         let mut normal = bytes.to_vec();
         for (letter, address) in ('A'..).zip(&self.0) {
-            normal = replace(
-                &normal,
-                &address.port().to_string(),
-                &format!("{{{letter}p}}"),
-            );
+            let port = address.port().to_string();
+            normal = replace(&normal, &port, &format!("{{{letter}p}}"));
         }
         let ours = concat!("User-Agent: crawler-cli/", env!("CARGO_PKG_VERSION"));
         for agent in [ours, "User-Agent: curl/7.88.1"] {
@@ -375,46 +256,11 @@ fn ordered(bytes: &[u8]) -> Vec<u8> {
     ordered
 }
 
-/// The boundaries of forms are random: 24 dashes and 16 digits.
-fn without_boundaries(bytes: &[u8]) -> Vec<u8> {
-    const DASHES: &[u8] = b"------------------------";
-    let mut normal = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let Some(at) = memmem::find(rest, DASHES) {
-        let dashes = rest[at..].iter().take_while(|b| **b == b'-').count();
-        let (before, after) = rest.split_at(at + dashes);
-        normal.extend_from_slice(before);
-        let digits = after.iter().take(16).take_while(|b| b.is_ascii_hexdigit());
-        let digits = digits.count();
-        if digits == 16 {
-            normal.extend_from_slice(b"{boundary}");
-        } else {
-            normal.extend_from_slice(&after[..digits]);
-        }
-        rest = &after[digits..];
-    }
-    normal.extend_from_slice(rest);
-    normal
-}
-
 fn verbose_lines(stderr: &[u8]) -> Vec<u8> {
     let shown = |line: &&[u8]| line.starts_with(b"> ") || line.starts_with(b"< ");
     let lines = stderr.split_inclusive(|b| *b == b'\n').filter(shown);
     replace(&lines.collect::<Vec<_>>().concat(), "\r\n", "\n")
 }
 
-/// A cookie file's comments name the program that wrote it.
-fn without_comments(bytes: &[u8]) -> Vec<u8> {
-    let lines = bytes.split_inclusive(|b| *b == b'\n');
-    let kept = lines.filter(|line| !line.starts_with(b"# ") && *line != b"\n");
-    kept.collect::<Vec<_>>().concat()
-}
-
-/// Options after which a time-out is no surprise.
-pub(crate) const LIMITS: &[&str] = &["-m", "--connect-timeout", "--retry", "-y"];
-
-/// Files of this age were not written by the programs, unless they dated them.
-const LONG_AGO: Duration = Duration::from_secs(3600);
-
-/// Seconds after which a program is held to hang; its exit code, 28, fails the scenario.
-const HANG: &str = "20";
+/// Seconds after which a program is held to hang, on a busy machine too; its exit code, 28, fails the scenario.
+const HANG: &str = "60";
