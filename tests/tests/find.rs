@@ -94,40 +94,6 @@ fn apache_with_old_dates() {
 }
 
 #[test]
-#[ignore = "needs apache2"]
-fn apache_by_webdav() {
-    let tree = Tree::awkward().unwrap();
-    let directories = tree.directories(Hidden::Nothing).unwrap();
-    let mut expected = tree.files(Hidden::Nothing).unwrap();
-    expected.extend(directories.iter().cloned());
-    let locks = tempfile::tempdir().unwrap();
-    let modules = "/usr/lib/apache2/modules";
-    let kind = Kind::Apache {
-        index_options: String::new(),
-        extra: format!(
-            "LoadModule dav_module {modules}/mod_dav.so\n\
-             LoadModule dav_fs_module {modules}/mod_dav_fs.so\n\
-             DavLockDB {}/locks\n\
-             <Location />\nDav On\n</Location>",
-            locks.path().display()
-        ),
-    };
-    let server = WebServer::start(kind, tree.path());
-    let url = server.url();
-    // The sizes are those of the files, without a request for any of them.
-    let output = find(&url, &["--dav", "-size", "-1000000c", "-o", "-type", "d"]);
-    assert_same(&results(&output, &url), &expected);
-    let listed = |line: &Vec<u8>| -> Vec<u8> {
-        let get = line
-            .strip_prefix(b"PROPFIND ")
-            .map(|rest| [b"GET ", rest].concat());
-        get.unwrap_or_else(|| line.clone())
-    };
-    let lines: Vec<Vec<u8>> = server.stop().iter().map(listed).collect();
-    assert_one_request_each(&lines, &directories);
-}
-
-#[test]
 #[ignore = "needs python3"]
 fn python() {
     finds_the_tree(&Kind::Python, Hidden::Nothing);
