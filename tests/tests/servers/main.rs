@@ -1,17 +1,18 @@
 //! The engine against real servers: each server of [`programs`] × each feature of [`features`].
 //!
 //! ```text
-//! cargo test -p tests --test servers -- --ignored                    # all servers that are installed
-//! cargo test -p tests --test servers -- --ignored nginx              # one server
-//! COURSER_BLESS=1 cargo test -p tests --test servers -- --ignored    # and write the rows to tests/README.md
+//! cargo test --workspace --test servers -- --ignored                    # all servers that are installed
+//! cargo test --workspace --test servers -- --ignored nginx              # one server
+//! cargo test --workspace --test servers -- --ignored '[gate]'           # nginx, Apache httpd and HAProxy
+//! COURSER_BLESS=1 cargo test --workspace --test servers -- --ignored    # and write the rows to tests/README.md
 //! ```
 //!
 //! Each check asserts what the client must do with this server, and reports what the server did: it works, it lacks the
 //! feature, or it has a [`Quirk`] with which the client copes. The report must be what the server's file expects, in
 //! both directions, and the table in `tests/README.md` must show it.
 //!
-//! Servers that the gate installs are required: a run without one of them fails. The others are tested when they are
-//! installed, and the end of the run names those that are not.
+//! Servers that the gate or the campaign installs are required: a run without one of them fails. The others are tested
+//! when they are installed, and the end of the run names those that are not.
 
 mod features;
 mod matrix;
@@ -28,7 +29,7 @@ use libtest_mimic::{Arguments, Trial};
 
 use features::Feature;
 use matrix::{Outcome, Row};
-use programs::{PROGRAMS, Program};
+use programs::{PROGRAMS, Program, Script};
 use quirk::Quirk;
 use site::Site;
 use table::Table;
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
     let rows: Arc<Mutex<Vec<Row>>> = Arc::default();
     let mut trials: Vec<Trial> = PROGRAMS
         .iter()
-        .filter(|program| program.required || program.is_installed())
+        .filter(|program| program.installed_by.is_some() || program.is_installed())
         .map(|program| {
             let (site, rows) = (Arc::clone(&site), Arc::clone(&rows));
             let run = move || {
@@ -46,13 +47,19 @@ fn main() -> ExitCode {
                 rows.lock().expect("no row was poisoned").push(row);
                 Ok(())
             };
-            Trial::test(program.name, run).with_ignored_flag(true)
+            let kind = match program.installed_by {
+                Some(Script::Run) => "gate",
+                _ => "campaign",
+            };
+            Trial::test(program.name, run)
+                .with_kind(kind)
+                .with_ignored_flag(true)
         })
         .collect();
     trials.push(Trial::test("the_table_is_what_is_expected", || {
         Ok(Table::read().check()?)
     }));
-    trials.push(Trial::test("the_gate_installs_what_is_required", gate));
+    trials.push(Trial::test("the_scripts_install_what_is_required", scripts));
     trials.push(Trial::test("each_quirk_has_a_server", each_quirk));
 
     let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
@@ -87,27 +94,32 @@ fn report_missing() {
     );
 }
 
-/// The list of packages in `.ci/run` has those of every required server.
-fn gate() -> Result<(), libtest_mimic::Failed> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../.ci/run");
-    let script = std::fs::read_to_string(path)?;
-    let list = script
-        .split_once("needed=(")
-        .and_then(|(_, rest)| rest.split_once(')'))
-        .ok_or("`.ci/run` has no list of packages")?
-        .0;
-    let installed: Vec<&str> = list.split_whitespace().collect();
-    for program in PROGRAMS.iter().filter(|program| program.required) {
+/// The lists of packages in the scripts have those of every server that a script installs.
+fn scripts() -> Result<(), libtest_mimic::Failed> {
+    for program in PROGRAMS {
+        let Some(script) = program.installed_by else {
+            continue;
+        };
+        let (path, list) = script.list();
+        let text = std::fs::read_to_string(format!("{ROOT}/{path}"))?;
+        let (_, rest) = text
+            .split_once(list)
+            .ok_or(format!("`{path}` has no `{list}`"))?;
+        let (list, _) = rest.split_once(')').ok_or("a list without an end")?;
+        let installed: Vec<&str> = list.split_whitespace().collect();
         for package in program.packages.split_whitespace() {
             if !installed.contains(&package) {
                 return Err(
-                    format!("{}: `.ci/run` does not install {package}", program.name).into(),
+                    format!("{}: `{path}` does not install {package}", program.name).into(),
                 );
             }
         }
     }
     Ok(())
 }
+
+/// The root of the project.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// A quirk that no server has is a note that nothing proves.
 fn each_quirk() -> Result<(), libtest_mimic::Failed> {

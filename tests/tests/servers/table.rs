@@ -106,4 +106,4 @@ fn split(readme: &str) -> (&str, &str, &str) {
 const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
 const BEGIN: &str = "<!-- servers: begin -->\n";
 const END: &str = "<!-- servers: end -->";
-const ADVICE: &str = "run COURSER_BLESS=1 cargo test -p tests --test servers -- --ignored";
+const ADVICE: &str = "run COURSER_BLESS=1 cargo test --workspace --test servers -- --ignored";

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{Program, as_root};
+use super::{Program, Script, as_root};
 use crate::features::Feature;
 use crate::quirk::Quirk;
 use crate::running::Setup;
@@ -11,7 +11,7 @@ use crate::site;
 pub(crate) const APACHE: Program = Program {
     name: "Apache httpd",
     packages: "apache2",
-    required: true,
+    installed_by: Some(Script::Run),
     files: &["/usr/sbin/apache2"],
     forwards: true,
     hello: site::HELLO,

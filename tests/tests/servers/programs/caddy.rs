@@ -10,7 +10,7 @@ use crate::site;
 pub(crate) const CADDY: Program = Program {
     name: "Caddy",
     packages: "caddy",
-    required: false,
+    installed_by: None,
     files: &["/usr/bin/caddy"],
     forwards: true,
     hello: site::HELLO,

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::Program;
+use super::{Program, Script};
 use crate::features::Feature;
 use crate::quirk::Quirk;
 use crate::running::{Setup, data};
@@ -11,7 +11,7 @@ use crate::site;
 pub(crate) const CHEROOT: Program = Program {
     name: "Cheroot (CherryPy)",
     packages: "python3-cheroot",
-    required: true,
+    installed_by: Some(Script::Long),
     files: &["/usr/lib/python3/dist-packages/cheroot/__init__.py"],
     forwards: false,
     hello: site::HELLO,

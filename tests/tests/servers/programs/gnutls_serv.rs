@@ -2,13 +2,13 @@
 
 use std::process::Command;
 
-use super::Program;
+use super::{Program, Script};
 use crate::running::Setup;
 
 pub(crate) const GNUTLS_SERV: Program = Program {
     name: "gnutls-serv",
     packages: "gnutls-bin",
-    required: true,
+    installed_by: Some(Script::Long),
     files: &["/usr/bin/gnutls-serv"],
     forwards: false,
     hello: b"",

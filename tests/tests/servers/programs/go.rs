@@ -10,7 +10,7 @@ use crate::site;
 pub(crate) const GO: Program = Program {
     name: "Go net/http",
     packages: "golang-go",
-    required: false,
+    installed_by: None,
     files: &["/usr/bin/go"],
     forwards: false,
     hello: site::HELLO,

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::Program;
+use super::{Program, Script};
 use crate::features::Feature;
 use crate::running::Setup;
 use crate::site;
@@ -10,7 +10,7 @@ use crate::site;
 pub(crate) const HAPROXY: Program = Program {
     name: "HAProxy",
     packages: "haproxy",
-    required: true,
+    installed_by: Some(Script::Run),
     files: &["/usr/sbin/haproxy"],
     forwards: true,
     hello: site::HELLO,

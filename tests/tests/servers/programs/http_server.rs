@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::Program;
+use super::{Program, Script};
 use crate::features::Feature;
 use crate::running::{Setup, data};
 use crate::site;
@@ -10,7 +10,7 @@ use crate::site;
 pub(crate) const HTTP_SERVER: Program = Program {
     name: "Python http.server",
     packages: "python3",
-    required: true,
+    installed_by: Some(Script::Long),
     files: &["/usr/bin/python3"],
     forwards: false,
     hello: site::HELLO,

@@ -11,7 +11,7 @@ use crate::site;
 pub(crate) const JETTY: Program = Program {
     name: "Jetty",
     packages: "jetty9 default-jdk-headless",
-    required: false,
+    installed_by: None,
     files: &["/usr/bin/javac", "/usr/share/java/jetty9-server.jar"],
     forwards: false,
     hello: site::HELLO,

@@ -44,8 +44,8 @@ pub(crate) struct Program {
     pub(crate) name: &'static str,
     /// Debian's packages, the one with the version first.
     pub(crate) packages: &'static str,
-    /// The gate installs it, and a run without it fails.
-    pub(crate) required: bool,
+    /// The script that installs it. With one, a run without the server fails.
+    pub(crate) installed_by: Option<Script>,
     /// A file of each package that must be there.
     pub(crate) files: &'static [&'static str],
     /// Whether it forwards to an application, which is Python's `http.server`.
@@ -58,6 +58,25 @@ pub(crate) struct Program {
     pub(crate) lacks: &'static [Feature],
     /// What the server does in its own way.
     pub(crate) copes: &'static [(Feature, Quirk)],
+}
+
+/// A script that installs packages before it runs these tests.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Script {
+    /// The gate.
+    Run,
+    /// The campaign.
+    Long,
+}
+
+impl Script {
+    /// Where it is, and how its list of packages begins.
+    pub(crate) fn list(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Run => (".ci/run", "needed=("),
+            Self::Long => (".ci/long", "servers=("),
+        }
+    }
 }
 
 /// In the order of the table.

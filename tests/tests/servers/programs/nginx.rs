@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{Program, as_root};
+use super::{Program, Script, as_root};
 use crate::features::Feature;
 use crate::running::Setup;
 use crate::site;
@@ -10,7 +10,7 @@ use crate::site;
 pub(crate) const NGINX: Program = Program {
     name: "nginx",
     packages: "nginx-light libnginx-mod-http-brotli-filter",
-    required: true,
+    installed_by: Some(Script::Run),
     files: &[
         "/usr/sbin/nginx",
         "/usr/lib/nginx/modules/ngx_http_brotli_filter_module.so",

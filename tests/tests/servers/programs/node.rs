@@ -10,7 +10,7 @@ use crate::site;
 pub(crate) const NODE: Program = Program {
     name: "Node.js",
     packages: "nodejs",
-    required: false,
+    installed_by: None,
     files: &["/usr/bin/node"],
     forwards: false,
     hello: site::HELLO,

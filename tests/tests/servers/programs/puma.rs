@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::Program;
+use super::{Program, Script};
 use crate::features::Feature;
 use crate::quirk::Quirk;
 use crate::running::{Setup, data};
@@ -11,7 +11,7 @@ use crate::site;
 pub(crate) const PUMA: Program = Program {
     name: "Puma",
     packages: "puma",
-    required: true,
+    installed_by: Some(Script::Long),
     files: &["/usr/bin/puma"],
     forwards: false,
     hello: site::HELLO,

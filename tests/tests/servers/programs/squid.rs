@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::Program;
+use super::{Program, Script};
 use crate::features::Feature;
 use crate::quirk::Quirk;
 use crate::running::Setup;
@@ -11,7 +11,7 @@ use crate::site;
 pub(crate) const SQUID: Program = Program {
     name: "Squid",
     packages: "squid-openssl",
-    required: true,
+    installed_by: Some(Script::Long),
     files: &["/usr/sbin/squid"],
     forwards: true,
     hello: site::HELLO,

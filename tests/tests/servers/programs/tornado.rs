@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::Program;
+use super::{Program, Script};
 use crate::features::Feature;
 use crate::running::{Setup, data};
 use crate::site;
@@ -10,7 +10,7 @@ use crate::site;
 pub(crate) const TORNADO: Program = Program {
     name: "Tornado",
     packages: "python3-tornado",
-    required: true,
+    installed_by: Some(Script::Long),
     files: &["/usr/lib/python3/dist-packages/tornado/__init__.py"],
     forwards: false,
     hello: site::HELLO,

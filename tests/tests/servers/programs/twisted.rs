@@ -11,7 +11,7 @@ use crate::site;
 pub(crate) const TWISTED: Program = Program {
     name: "Twisted Web",
     packages: "python3-twisted",
-    required: false,
+    installed_by: None,
     files: &["/usr/lib/python3/dist-packages/twisted/__init__.py"],
     forwards: false,
     hello: site::HELLO,

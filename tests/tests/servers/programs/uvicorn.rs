@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::Program;
+use super::{Program, Script};
 use crate::features::Feature;
 use crate::running::{Setup, data};
 use crate::site;
@@ -10,7 +10,7 @@ use crate::site;
 pub(crate) const UVICORN: Program = Program {
     name: "uvicorn",
     packages: "uvicorn",
-    required: true,
+    installed_by: Some(Script::Long),
     files: &["/usr/bin/uvicorn"],
     forwards: false,
     hello: site::HELLO,

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::Program;
+use super::{Program, Script};
 use crate::features::Feature;
 use crate::quirk::Quirk;
 use crate::running::{Setup, data};
@@ -11,7 +11,7 @@ use crate::site;
 pub(crate) const WAITRESS: Program = Program {
     name: "waitress",
     packages: "python3-waitress",
-    required: true,
+    installed_by: Some(Script::Long),
     files: &["/usr/lib/python3/dist-packages/waitress/__init__.py"],
     forwards: false,
     hello: site::HELLO,
