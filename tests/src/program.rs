@@ -15,7 +15,14 @@ pub static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
     let profile = test.ancestors().nth(2).expect("TARGET/PROFILE/deps/TEST");
     let target = profile.parent().expect("TARGET/PROFILE");
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--package", "crawler-cli"]);
+    cargo.args(["build", "--quiet", "--workspace", "--bin", "crawler-cli"]);
+    // What cargo says of the test's package would change what scripts of dependencies see, and all would be built anew.
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            cargo.env_remove(&name);
+        }
+    }
     cargo.arg("--target-dir").arg(target);
     if profile.ends_with("release") {
         cargo.arg("--release");
