@@ -29,8 +29,8 @@ use tests::tree::percent_decode;
 fn expressions_find_what_gnu_find_finds() {
     let tree = tree(Facts::OnDisk).expect("a tree");
     let entries = entries(tree.path()).expect("its entries");
-    let (mut telling, mut failures) = (0, Vec::new());
-    for words in generated(expressions(tree.path(), Facts::OnDisk), EXPRESSIONS) {
+    let (count, mut telling, mut failures) = (cases(EXPRESSIONS), 0, Vec::new());
+    for words in generated(expressions(tree.path(), Facts::OnDisk), count) {
         match agree(tree.path(), &entries, &words) {
             Ok(found) => telling += usize::from(found.len() > 1 && found.len() < entries.len()),
             Err(failure) => failures.push(failure),
@@ -38,8 +38,8 @@ fn expressions_find_what_gnu_find_finds() {
     }
     assert_none(&failures);
     assert!(
-        telling * 3 > EXPRESSIONS,
-        "only {telling} of {EXPRESSIONS} expressions find something and leave something"
+        telling * 3 > count,
+        "only {telling} of {count} expressions find something and leave something"
     );
 }
 
@@ -52,9 +52,9 @@ fn a_crawl_finds_what_gnu_find_finds() {
         extra: "log_not_found off;".to_owned(),
     };
     let server = WebServer::start(kind, Path::new("/"));
-    let (mut telling, mut failures) = (0, Vec::new());
+    let (count, mut telling, mut failures) = (cases(CRAWLS), 0, Vec::new());
     let entries = entries(tree.path()).expect("its entries").len();
-    for words in generated(expressions(tree.path(), Facts::Listed), CRAWLS) {
+    for words in generated(expressions(tree.path(), Facts::Listed), count) {
         let (ours, theirs) = loop {
             let before = lines(&run_gnu_find(tree.path(), &words).stdout);
             let ours = crawl(&server, tree.path(), &words);
@@ -69,8 +69,8 @@ fn a_crawl_finds_what_gnu_find_finds() {
     }
     assert_none(&failures);
     assert!(
-        telling * 3 > CRAWLS,
-        "only {telling} of {CRAWLS} expressions tell entries apart"
+        telling * 3 > count,
+        "only {telling} of {count} expressions tell entries apart"
     );
 }
 
@@ -198,13 +198,13 @@ fn regular_expressions_match_as_those_of_gnu_find() {
         "posix-awk",
         "awk",
     ];
-    let cases = (
+    let patterns = (
         proptest::sample::select(dialects.to_vec()),
         proptest::collection::vec(piece, 1..6),
         any::<bool>(),
     );
-    let (mut accepted, mut failures) = (0, Vec::new());
-    for (dialect, pieces, fold) in generated(cases, PATTERNS) {
+    let (count, mut accepted, mut failures) = (cases(PATTERNS), 0, Vec::new());
+    for (dialect, pieces, fold) in generated(patterns, count) {
         let pattern = format!("./{}", pieces.concat());
         // GNU find loses the case of an escaped letter that means nothing.
         let escapes = pieces
@@ -222,10 +222,7 @@ fn regular_expressions_match_as_those_of_gnu_find() {
         }
     }
     assert_none(&failures);
-    assert!(
-        accepted * 2 > PATTERNS,
-        "only {accepted} patterns were valid"
-    );
+    assert!(accepted * 2 > count, "only {accepted} patterns were valid");
 }
 
 #[test]
@@ -322,12 +319,12 @@ fn shell_patterns_match_as_those_of_gnu_find() {
         "[[:space:]]",
         "日",
     ]);
-    let cases = (
+    let patterns = (
         proptest::collection::vec(piece, 1..4),
         proptest::sample::select(vec!["-name", "-iname", "-path", "-ipath"]),
     );
     let mut failures = Vec::new();
-    for (pieces, test) in generated(cases, PATTERNS) {
+    for (pieces, test) in generated(patterns, cases(PATTERNS)) {
         let mut pattern = pieces.concat();
         if test.ends_with("path") {
             pattern.insert_str(0, "./");
@@ -881,9 +878,15 @@ fn generated<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>, count: usiz
     values
 }
 
-const EXPRESSIONS: usize = 1000;
-const CRAWLS: usize = 300;
-const PATTERNS: usize = 1500;
+/// How many cases there are; `COURSER_TIMES=10` in the environment makes ten times as many.
+fn cases(usual: usize) -> usize {
+    let times = std::env::var("COURSER_TIMES").map_or(1, |times| times.parse().expect("a number"));
+    usual * times
+}
+
+const EXPRESSIONS: usize = 100;
+const CRAWLS: usize = 30;
+const PATTERNS: usize = 150;
 
 const NAMES: &[&str] = &[
     "plain",
