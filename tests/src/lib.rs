@@ -10,8 +10,3 @@ pub mod script;
 pub mod servers;
 pub mod tls;
 pub mod tree;
-
-/// The examples of the project's README, as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;

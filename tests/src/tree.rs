@@ -224,30 +224,3 @@ const NAMES: &[&str] = &[
     "right\u{202e}left",
     "İstanbul ß",
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_expected_sets_follow_the_disk() {
-        let tree = Tree::awkward().unwrap();
-        let all = tree.files(Hidden::Nothing).unwrap();
-        let count = utf8_names().len() + 1;
-        assert_eq!(all.len(), count + 3 * count + 2 * 12);
-        assert!(all.contains(b"files/%41".as_slice()));
-        let directories = tree.directories(Hidden::Nothing).unwrap();
-        assert_eq!(directories.len(), 1 + 1 + 2 * count + 2 * 12);
-        assert!(directories.contains(b"".as_slice()));
-        assert!(directories.contains(b"?C=N;O=D/empty/".as_slice()));
-        let shown = tree.files(Hidden::Dotted).unwrap();
-        assert!(!shown.contains(b"files/.dotted".as_slice()));
-        assert!(all.contains(b"files/.dotted".as_slice()));
-    }
-
-    #[test]
-    fn percent_decoding_keeps_what_is_no_escape() {
-        assert_eq!(percent_decode(b"%41%2g%+1%"), b"A%2g%+1%");
-        assert_eq!(percent_decode(b"%E9"), b"\xe9");
-    }
-}
