@@ -15,7 +15,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use hickory_proto::op::{Message, OpCode, ResponseCode};
 use hickory_proto::rr::rdata::{CNAME, SOA};
@@ -170,18 +169,19 @@ fn serve_udp(socket: &UdpSocket, shared: &Shared) {
     }
 }
 
-fn serve_tcp(listener: &TcpListener, shared: &Shared) {
+fn serve_tcp(listener: &TcpListener, shared: &Arc<Shared>) {
     while let Ok((mut stream, _)) = listener.accept() {
         if shared.stopping.load(Ordering::SeqCst) {
             return;
         }
+        let shared = Arc::clone(shared);
         // An end by either side is the end of this connection alone.
-        let _ = serve_stream(&mut stream, shared);
+        thread::spawn(move || _ = serve_stream(&mut stream, &shared));
     }
 }
 
 fn serve_stream(stream: &mut TcpStream, shared: &Shared) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE.min(TCP_PATIENCE)))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
     loop {
         let mut length = [0; 2];
         stream.read_exact(&mut length)?;
@@ -233,6 +233,3 @@ impl Shared {
         reply.to_vec().ok()
     }
 }
-
-/// A resolver may keep its connection open; the next one's turn comes after that.
-const TCP_PATIENCE: Duration = Duration::from_millis(500);

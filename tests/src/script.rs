@@ -31,7 +31,7 @@ use tempfile::TempDir;
 use crate::tls::{Acceptor, Layers, Session};
 
 /// The longest that any step, and any wait of a test for a step, takes before it is given up.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server on a free loopback port, or on a Unix socket in a directory of its own. Dropping it cuts all connections.
 pub struct Server {
@@ -1021,6 +1021,26 @@ pub fn eventually(what: &str, mut check: impl FnMut() -> bool) {
     }
 }
 
+/// How many sockets of this machine are in that state on their way to that IPv4 address.
+pub fn sockets_to(remote: SocketAddr, state: &str) -> usize {
+    let IpAddr::V4(ip) = remote.ip() else {
+        return 0;
+    };
+    let hex = u32::from_ne_bytes(ip.octets());
+    let remote = format!("{hex:08X}:{:04X}", remote.port());
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("the table of sockets");
+    let fits = |line: &&str| {
+        let mut fields = line.split_whitespace().skip(2);
+        fields.next() == Some(&*remote) && fields.next() == Some(state)
+    };
+    table.lines().filter(fits).count()
+}
+
+/// A state of [`sockets_to`], as /proc/net/tcp writes it.
+pub const SYN_SENT: &str = "02";
+/// A state of [`sockets_to`]: neither side has closed.
+pub const ESTABLISHED: &str = "01";
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -1032,101 +1052,3 @@ const TRICKLE_PAUSE: Duration = Duration::from_millis(2);
 const LISTEN_BACKLOG: i32 = 1024;
 /// A loopback handshake takes microseconds; one that has not happened by then is not going to.
 const FILLER_TIMEOUT: Duration = Duration::from_millis(100);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read_all(stream: &mut TcpStream) -> io::Result<String> {
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
-        Ok(text)
-    }
-
-    #[test]
-    fn plays_one_script_per_connection_and_records_exact_requests() {
-        let server = Server::play([connection()
-            .request()
-            .send("one")
-            .request()
-            .send("two")
-            .close()]);
-        let mut client = TcpStream::connect(server.address()).unwrap();
-        client
-            .write_all(b"POST /a HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET /b HTTP/1.1\r\n\r\n")
-            .unwrap();
-        assert_eq!(read_all(&mut client).unwrap(), "onetwo");
-        assert_eq!(server.lines(), ["POST /a HTTP/1.1", "GET /b HTTP/1.1"]);
-        assert_eq!(server.requests()[0].body(), b"abc");
-        assert_eq!(server.served_by(), [0, 0]);
-        server.wait_all_ended();
-        let mut beyond = TcpStream::connect(server.address()).unwrap();
-        assert_eq!(read_all(&mut beyond).unwrap(), "");
-    }
-
-    #[test]
-    fn reads_chunked_requests_with_trailers() {
-        let server = Server::play([connection().request().send("ok").close()]);
-        let mut client = TcpStream::connect(server.address()).unwrap();
-        let body = "3\r\nabc\r\n0\r\nX: y\r\n\r\n";
-        let head = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
-        client
-            .write_all(format!("{head}{body}").as_bytes())
-            .unwrap();
-        assert_eq!(read_all(&mut client).unwrap(), "ok");
-        assert_eq!(server.requests()[0].body(), body.as_bytes());
-    }
-
-    #[test]
-    fn resets() {
-        let server = Server::play([connection().send("x").reset()]);
-        let mut client = TcpStream::connect(server.address()).unwrap();
-        server.wait_ended(1);
-        let error = read_all(&mut client).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
-    }
-
-    #[test]
-    fn pauses_at_a_gate_and_half_closes() {
-        let gate = Gate::new();
-        let script = connection()
-            .send("a")
-            .wait(&gate)
-            .send("b")
-            .half_close()
-            .request();
-        let server = Server::play([script]);
-        let mut client = TcpStream::connect(server.address()).unwrap();
-        let mut first = [0];
-        client.read_exact(&mut first).unwrap();
-        gate.wait_arrived(1);
-        gate.open();
-        assert_eq!(read_all(&mut client).unwrap(), "b");
-        client.write_all(b"GET /late HTTP/1.1\r\n\r\n").unwrap();
-        server.wait_requests(1);
-        drop(client);
-        server.wait_all_ended();
-    }
-
-    #[test]
-    fn listens_on_a_unix_socket() {
-        let server = Server::start(
-            Transport::Unix,
-            Behaviour::Answer(Box::new(|request| request.target().into_bytes())),
-        );
-        let mut client = std::os::unix::net::UnixStream::connect(server.path()).unwrap();
-        client.write_all(b"GET /x HTTP/1.1\r\n\r\n").unwrap();
-        let mut answer = [0; 2];
-        client.read_exact(&mut answer).unwrap();
-        assert_eq!(&answer, b"/x");
-    }
-
-    #[test]
-    fn a_black_hole_completes_no_handshake_and_a_refused_port_refuses() {
-        let hole = BlackHole::new().unwrap();
-        let error = TcpStream::connect_timeout(&hole.address(), FILLER_TIMEOUT).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        let error = TcpStream::connect(refused()).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
-    }
-}

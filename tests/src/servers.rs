@@ -29,7 +29,7 @@ pub struct WebServer {
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// nginx with `autoindex`; `extra` goes into its `server` block, and may limit by the zones `connections` and
-    /// `requests`, the latter of 300 a second.
+    /// `requests`, the latter of 100 a second.
     Nginx {
         /// Directives, each with its semicolon.
         extra: String,
@@ -275,7 +275,7 @@ fn nginx_configuration(listen: &str, root: &Path, extra: &str) -> String {
            client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi;
            scgi_temp_path scgi;
            limit_conn_zone $server_port zone=connections:1m;
-           limit_req_zone $server_port zone=requests:1m rate=300r/s;
+           limit_req_zone $server_port zone=requests:1m rate=100r/s;
            server {{ listen {listen}; root \"{root}\"; autoindex on; charset utf-8; {extra} }}
          }}"
     )
@@ -497,51 +497,3 @@ const ERROR_LOG: &str = "error.log";
 const APACHE_MODULES: &str = "/usr/lib/apache2/modules";
 /// Between two looks at a server that is starting or stopping.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
-
-#[cfg(test)]
-mod tests {
-    use std::io::{Read, Write};
-
-    use super::*;
-    use crate::tree::Tree;
-
-    fn fetch(server: &WebServer, target: &str) -> String {
-        let mut stream = TcpStream::connect(server.address()).unwrap();
-        let request = format!("GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut reply = Vec::new();
-        stream.read_to_end(&mut reply).unwrap();
-        String::from_utf8_lossy(&reply).into_owned()
-    }
-
-    fn serves_and_logs(kind: Kind) {
-        let tree = Tree::plain(3).unwrap();
-        let mut server = WebServer::start(kind, tree.path());
-        assert!(fetch(&server, "/").contains("\"2.txt\""));
-        server.restart(tree.path());
-        assert!(fetch(&server, "/1.txt").ends_with("1"));
-        let lines = server.stop();
-        assert!(
-            lines.ends_with(&[b"GET /1.txt HTTP/1.1".to_vec()]),
-            "{lines:?}"
-        );
-    }
-
-    #[test]
-    #[ignore = "needs nginx"]
-    fn nginx_serves_and_logs() {
-        serves_and_logs(Kind::nginx());
-    }
-
-    #[test]
-    #[ignore = "needs apache2"]
-    fn apache_serves_and_logs() {
-        serves_and_logs(Kind::apache("FancyIndexing"));
-    }
-
-    #[test]
-    #[ignore = "needs python3"]
-    fn python_serves_and_logs() {
-        serves_and_logs(Kind::Python);
-    }
-}

@@ -3,14 +3,13 @@
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::time::Duration;
 
 use courser::{
     Call, Config, ErrorKind, HostClient, PipelineClient, PipelineConfig, Proxies, Request,
     Response, Sent, TlsConfig, TlsVersion, Upstream,
 };
 use tests::clients::{any_client, any_config, config, run};
-use tests::script::{PATIENCE, Server, connection};
+use tests::script::{ESTABLISHED, PATIENCE, Server, connection, eventually, sockets_to};
 use tests::servers::{Kind, PROXY_USER, ProxyServer, WebServer};
 use tests::tls::Authority;
 use tests::tree::Tree;
@@ -315,7 +314,9 @@ fn early_idle_close(kind: Kind) {
     let mut client = client(&server);
     get_all(&mut client);
     // The client is not driven while the server closes: the next call finds the connections dead.
-    std::thread::sleep(Duration::from_millis(1500));
+    eventually("the server has closed", || {
+        sockets_to(server.address(), ESTABLISHED) == 0
+    });
     get_all(&mut client);
     drop(client);
     let lines = server.stop();

@@ -50,7 +50,7 @@
 //!
 //! | what a peer sends | the answer | shown by |
 //! |---|---|---|
-//! | one byte now and then | one deadline over all, whatever comes | `fault_11_a_drip_does_not_outlive_the_deadline`, `deadlines_fire_during_a_flood` |
+//! | one byte now and then | one deadline over all, whatever comes | `whatever_happens_at_whatever_stage`, `deadlines_fire_during_a_flood` |
 //! | a promise of a large body | memory grows with what has come | `a_promised_length_costs_no_memory` |
 //! | interim responses or header lines without end (curl CVE-2023-38039) | limits over all heads | `fault_16_endless_interim_responses_are_cut` |
 //! | a body that decodes to very much, many codings (curl CVE-2022-32206, urllib3 CVE-2025-66418) | limits on bytes, ratio, windows and codings | `a_bomb_inside_a_stack_stops_at_the_limits`, `five_codings_and_no_more`, `a_zstd_window_above_the_limit_is_refused` |

@@ -299,7 +299,7 @@ fn a_silent_server_is_left_for_the_next_one() {
     let silent = DnsServer::start(|_| Reply::Silence);
     let good = DnsServer::start(|q| Reply::found([a(&q.name, 60, "127.0.0.1")]));
     let resolver = HickoryResolver::with_servers(NameServers {
-        timeout: Duration::from_millis(100),
+        timeout: Duration::from_secs(1),
         ..servers([&silent, &good])
     });
     let mut client = named_client(config_of(exact()), resolver);
@@ -528,26 +528,24 @@ fn connections_take_the_addresses_in_turn() {
 // ---- very many names
 
 #[test]
-fn each_of_ten_thousand_names_is_asked_for_once() {
-    const NAMES: u64 = 10_000;
+fn each_of_a_thousand_names_is_asked_for_once() {
+    const NAMES: u64 = 1_000;
     let server = closing();
     let dns = DnsServer::start(|q| match q.name.ends_with("00.test.") {
         true => Reply::found([a(&q.name, 3600, "127.0.0.1")]),
         false => Reply::not_found(3600),
     });
-    // However slow the machine is: a name waits for all those before it.
+    // A name waits for all those before it.
     let mut config = config_of(DnsConfig {
         max_negative_ttl: Duration::from_secs(3600),
         ..DnsConfig::default()
     });
     config.host.timeouts.resolve = None;
-    let resolver = HickoryResolver::with_servers(servers([&dns])).max_time(10 * PATIENCE);
+    let resolver = HickoryResolver::with_servers(servers([&dns])).max_time(PATIENCE);
     let mut client = named_client(config, resolver);
     let call = |tag: u64| {
         let name = format!("n{}.test", tag % NAMES);
-        Call::new(Request::get(url(&name, &server)), Response::new())
-            .tag(tag)
-            .timeout(10 * PATIENCE)
+        Call::new(Request::get(url(&name, &server)), Response::new()).tag(tag)
     };
     for completion in run_any(&mut client, (0..2 * NAMES).map(call)) {
         let there = (completion.tag % NAMES).is_multiple_of(100) && completion.tag % NAMES > 0;
@@ -729,16 +727,18 @@ fn a_lookup_that_is_lost_ends_the_calls_that_wait_for_it() {
 #[test]
 fn dropped_while_names_are_looked_up() {
     let silent = DnsServer::start(|_| Reply::Silence);
-    let mut client = client_of(&silent, exact());
+    let resolver = HickoryResolver::with_servers(NameServers {
+        timeout: Duration::from_secs(3600),
+        ..servers([&silent])
+    });
+    let mut client = named_client(config_of(exact()), resolver);
     client.submit(Call::new(Request::get("http://a.test/"), Response::new()));
     eventually("the question is out", || {
         client.wait(Some(Duration::from_millis(1))).unwrap();
         silent.asked("a.test.") > 0
     });
-    let began = Instant::now();
+    // Else this test would take an hour.
     drop(client);
-    // It did not wait for the name server.
-    assert!(began.elapsed() < PATIENCE / 2);
 }
 
 // ---- slow names beside fast ones

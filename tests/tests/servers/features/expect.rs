@@ -51,4 +51,4 @@ pub(crate) fn refused(bench: &Bench<'_>) -> Option<Outcome> {
 }
 
 /// How long the client waits for 100 (Continue). Servers that never send it cost this time.
-const WAIT: Duration = Duration::from_secs(3);
+const WAIT: Duration = Duration::from_secs(10);
