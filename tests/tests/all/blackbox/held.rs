@@ -1,0 +1,174 @@
+//! The limit on the bytes of bodies that a client holds for all calls together.
+
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use courser::{
+    Call, Codings, Counters, ErrorKind, HostConfig, LimitExceeded, PipelineClient, PipelineConfig,
+    Read, Request, Response, Upstream,
+};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tests::clients::{client_with, config};
+use tests::script::{Gate, Server, connection};
+
+use super::response;
+
+const KIB: usize = 1024;
+const LIMIT: u64 = 1024 * 1024;
+
+fn limited(held_bytes: u64) -> HostConfig {
+    HostConfig {
+        held_bytes: Some(held_bytes),
+        ..config()
+    }
+}
+
+fn calls(count: u64) -> impl Iterator<Item = Call> {
+    (0..count).map(|tag| Call::new(Request::get("/"), Response::new()).tag(tag))
+}
+
+/// Drives a client until all calls have ended. No completion is taken meanwhile.
+fn until_all_ended(mut drive: impl FnMut() -> Counters) {
+    loop {
+        let counters = drive();
+        if counters.busy + counters.waiting + counters.connecting == 0 {
+            return;
+        }
+    }
+}
+
+#[test]
+fn calls_that_hold_too_much_together_fail_and_the_others_go_on() {
+    let gate = Gate::new();
+    let answer = response(vec![7; 800 * KIB]);
+    let (half, rest) = answer.split_at(400 * KIB);
+    let script = connection().request().send(half).wait(&gate).send(rest);
+    let server = Server::every(script.always(&answer));
+    let mut client = client_with(&server, limited(LIMIT));
+    calls(4).for_each(|call| _ = client.submit(call));
+    let (mut failed, mut served) = (0, 0);
+    while let Some(done) = client.wait(None).unwrap() {
+        match done.outcome {
+            Ok(()) => {
+                assert_eq!(done.response.body(), [7; 800 * KIB]);
+                served += 1;
+            }
+            Err(error) => {
+                let kind = error.kind();
+                let limit = ErrorKind::Limit(LimitExceeded::HeldBytes(LIMIT));
+                assert_eq!(format!("{kind:?}"), format!("{limit:?}"));
+                failed += 1;
+            }
+        }
+        // Four halves are too much, and so are two whole bodies.
+        if failed == 2 {
+            gate.open_for_all();
+        }
+    }
+    assert!(served >= 1, "{failed} failed");
+    assert_eq!(failed + served, 4);
+    // Bodies that were taken do not count.
+    for _ in 0..5 {
+        let mut response = Response::new();
+        client.get("/", &mut response).unwrap();
+        assert_eq!(response.body().len(), 800 * KIB);
+    }
+}
+
+#[test]
+fn pipelined_answers_that_were_taken_do_not_count() {
+    let server = Server::every(connection().always(response(vec![7; 400 * KIB])));
+    let config = PipelineConfig {
+        host: limited(LIMIT),
+        ..PipelineConfig::default()
+    };
+    let mut client = PipelineClient::new(Upstream::tcp([server.address()]), config).unwrap();
+    for _ in 0..5 {
+        let mut response = Response::new();
+        client.get("/", &mut response).unwrap();
+        assert_eq!(response.body().len(), 400 * KIB);
+    }
+}
+
+/// On one connection: when the limit ends it, the calls behind move on, and fail as long as the bodies before are held.
+#[test]
+fn pipelined_answers_count_until_they_are_taken() {
+    let server = Server::every(connection().always(response(vec![7; 400 * KIB])));
+    let mut config = PipelineConfig {
+        host: limited(LIMIT),
+        ..PipelineConfig::default()
+    };
+    config.host.max_connections = NonZeroUsize::MIN;
+    let mut client = PipelineClient::new(Upstream::tcp([server.address()]), config).unwrap();
+    calls(4).for_each(|call| _ = client.submit(call));
+    until_all_ended(|| {
+        client.maintain(Duration::from_millis(10)).unwrap();
+        client.counters()
+    });
+    let ended: Vec<_> = std::iter::from_fn(|| client.wait(None).unwrap()).collect();
+    assert_eq!(ended.len(), 4);
+    let served = ended.iter().filter(|done| done.outcome.is_ok());
+    assert_eq!(served.count(), 2);
+    let errors = ended.iter().filter_map(|done| done.outcome.as_ref().err());
+    let mut limits = errors.filter(|error| {
+        let held = LimitExceeded::HeldBytes(LIMIT);
+        matches!(error.kind(), ErrorKind::Limit(limit) if *limit == held)
+    });
+    assert!(limits.next().is_some());
+}
+
+#[test]
+fn streamed_bodies_are_read_as_fast_as_their_consumers_take_them() {
+    let server = Server::every(connection().always(response(vec![7; 2048 * KIB])));
+    let mut client = client_with(&server, limited(1));
+    calls(8).for_each(|call| _ = client.submit(call.streaming(true)));
+    let (mut taken, mut ended) = ([0; 8], 0);
+    let mut buffer = vec![0; 16 * KIB];
+    let mut tags = std::collections::HashMap::new();
+    while ended < 8 {
+        if let Some(done) = client.wait(None).unwrap() {
+            done.outcome.unwrap();
+            tags.insert(done.body.unwrap(), done.tag as usize);
+        }
+        while let Some(id) = client.readable_body() {
+            loop {
+                match client.read_body(id, &mut buffer).unwrap() {
+                    Read::Data(n) => taken[tags[&id]] += n,
+                    Read::Pending => break,
+                    Read::End { .. } => {
+                        ended += 1;
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(taken, [2048 * KIB; 8]);
+}
+
+#[test]
+fn decoded_bytes_count_although_few_bytes_came() {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(&vec![0; 900 * KIB]).unwrap();
+    let body = encoder.finish().unwrap();
+    assert!(body.len() < 8 * KIB);
+    let head = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ";
+    let answer = [format!("{head}{}\r\n\r\n", body.len()).as_bytes(), &body].concat();
+    let server = Server::every(connection().always(answer));
+    let config = HostConfig {
+        codings: Codings::all(),
+        ..limited(LIMIT)
+    };
+    let mut client = client_with(&server, config);
+    calls(8).for_each(|call| _ = client.submit(call));
+    until_all_ended(|| {
+        client.maintain(Duration::from_millis(10)).unwrap();
+        client.counters()
+    });
+    let ended: Vec<_> = std::iter::from_fn(|| client.wait(None).unwrap()).collect();
+    assert_eq!(ended.len(), 8);
+    let served = ended.iter().filter(|done| done.outcome.is_ok());
+    assert_eq!(served.count(), 1);
+}

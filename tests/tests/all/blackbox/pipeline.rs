@@ -1,0 +1,936 @@
+//! Pipelining over real sockets: what is sent together, which answer belongs to which call, and what happens to calls
+//! whose connection, server or time ends before their answer.
+
+use std::num::NonZeroUsize;
+use std::time::{Duration, Instant};
+
+use courser::{
+    Call, Codings, Completion, ErrorKind, LatePolicy, LimitExceeded, Limits, Misuse, Overflow,
+    PipelineClient, PipelineConfig, Pipelined, Request, Response, Sent, Shared, SharedConfig,
+    TimeLimit, Upstream,
+};
+use tests::clients::config as host_config;
+use tests::script::{Gate, PATIENCE, Script, Server, connection, eventually};
+
+use super::{CLOSING, OK, response};
+
+/// One connection.
+fn config() -> PipelineConfig {
+    let mut host = host_config();
+    host.max_connections = NonZeroUsize::MIN;
+    PipelineConfig {
+        host,
+        ..PipelineConfig::default()
+    }
+}
+
+/// One connection, which requests of all methods share.
+fn sharing() -> PipelineConfig {
+    PipelineConfig {
+        methods: Pipelined::All,
+        ..config()
+    }
+}
+
+fn client(server: &Server, config: PipelineConfig) -> PipelineClient {
+    PipelineClient::new(Upstream::tcp([server.address()]), config).unwrap()
+}
+
+fn call(target: impl Into<String>) -> Call {
+    Call::new(Request::get(target), Response::new())
+}
+
+fn post(tag: u64) -> Call {
+    Call::new(Request::post("/post", "x"), Response::new()).tag(tag)
+}
+
+fn calls(numbers: std::ops::Range<u64>) -> impl Iterator<Item = Call> {
+    numbers.map(|number| call(format!("/{number}")).tag(number))
+}
+
+/// Submits all calls, and returns their completions in the order in which they came.
+fn run(client: &mut PipelineClient, calls: impl IntoIterator<Item = Call>) -> Vec<Completion> {
+    for call in calls {
+        client.submit(call);
+    }
+    drive(client)
+}
+
+fn drive(client: &mut PipelineClient) -> Vec<Completion> {
+    let mut completions = Vec::new();
+    while let Some(done) = client.wait(Some(PATIENCE)).unwrap() {
+        completions.push(done);
+    }
+    assert_eq!(client.in_flight(), 0, "calls hang: {:?}", client.counters());
+    completions
+}
+
+fn bodies(completions: &[Completion]) -> Vec<(u64, String)> {
+    let body = |done: &Completion| {
+        assert!(done.outcome.is_ok(), "{:?}", done.outcome);
+        String::from_utf8_lossy(done.response.body()).into_owned()
+    };
+    completions
+        .iter()
+        .map(|done| (done.tag, body(done)))
+        .collect()
+}
+
+fn assert_nothing_left(mut client: PipelineClient, server: &Server) {
+    assert_eq!(client.pipeline_counters().pending, 0);
+    let began = Instant::now();
+    while client.counters().connecting > 0 && began.elapsed() < PATIENCE {
+        client.maintain(Duration::from_millis(1)).unwrap();
+    }
+    let counters = client.counters();
+    assert_eq!((counters.busy, counters.waiting), (0, 0), "{counters:?}");
+    client.close_idle();
+    assert_eq!(client.counters().open, 0);
+    drop(client);
+    server.wait_all_ended();
+}
+
+/// A server that echoes targets.
+fn echo() -> Server {
+    Server::answer(|request| response(request.target()))
+}
+
+/// That many requests, then one answer.
+fn requests(count: usize) -> Script {
+    (0..count).fold(connection(), |script, _| script.request())
+}
+
+// ---- in order
+
+#[test]
+fn all_go_out_in_one_write_and_come_back_in_order() {
+    // The server reads all of them before it answers any.
+    let answers = (0..50).fold(Vec::new(), |all, n| [all, response(n.to_string())].concat());
+    let server = Server::play([requests(50).send(answers)]);
+    let mut client = client(&server, config());
+    let done = run(&mut client, calls(0..50));
+    let expected: Vec<_> = (0..50).map(|n| (n, n.to_string())).collect();
+    assert_eq!(bodies(&done), expected);
+    assert_eq!(server.accepted(), 1);
+    for (n, done) in done.iter().enumerate() {
+        let timings = done.report.timings();
+        assert_eq!(timings.in_front.is_some(), n > 0);
+        assert!(timings.in_front <= timings.first_byte && timings.sent.is_some());
+        assert!(done.report.bytes_in() > 0 && done.report.bytes_out() > 0);
+        assert_eq!(done.report.attempts(), 1);
+    }
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn answers_dripped_byte_by_byte_are_the_same() {
+    let answers = (0..9).fold(Vec::new(), |all, n| [all, response(n.to_string())].concat());
+    let server = Server::play([requests(9).drip(answers)]);
+    let mut client = client(&server, config());
+    let done = run(&mut client, calls(0..9));
+    assert_eq!(bodies(&done).len(), 9);
+    assert!(
+        bodies(&done)
+            .iter()
+            .all(|(tag, body)| tag.to_string() == *body)
+    );
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn n05_interim_and_bodiless_answers_keep_their_places() {
+    let server = Server::play([requests(6).send(
+        "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst\
+         HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n\
+         HTTP/1.1 204 No Content\r\n\r\n\
+         HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n\
+         HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nchunk\r\n0\r\nX-T: 1\r\n\r\n\
+         HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlast",
+    )]);
+    let mut client = client(&server, config());
+    let head = Call::new(Request::head("/head"), Response::new()).tag(1);
+    let requests = [
+        call("/first"),
+        head,
+        call("/204").tag(2),
+        call("/304").tag(3),
+        call("/c").tag(4),
+        call("/l").tag(5),
+    ];
+    let done = run(&mut client, requests);
+    let seen: Vec<_> = done
+        .iter()
+        .map(|done| (done.tag, done.response.status(), done.response.body().len()))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (0, 200, 5),
+            (1, 200, 0),
+            (2, 204, 0),
+            (3, 304, 0),
+            (4, 200, 5),
+            (5, 200, 4)
+        ]
+    );
+    assert_eq!(server.accepted(), 1);
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn bodies_go_along() {
+    let server = Server::answer(|request| response(request.body()));
+    let mut client = client(&server, config());
+    let bodies: Vec<_> = [0, 1, 300, 70_000, 1_000_000, 3]
+        .iter()
+        .map(|&length| vec![b'x'; length])
+        .collect();
+    let calls = bodies
+        .iter()
+        .map(|body| Call::new(Request::post("/", body.clone()), Response::new()));
+    for (done, body) in run(&mut client, calls).iter().zip(&bodies) {
+        assert!(done.outcome.is_ok() && done.response.body() == body);
+    }
+    assert_eq!(server.accepted(), 1);
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn a_large_answer_among_small_ones() {
+    let server = Server::answer(|request| match request.target().as_str() {
+        "/3" => response("y".repeat(3_000_000)),
+        target => response(target),
+    });
+    let mut client = client(&server, config());
+    let done = run(&mut client, calls(0..8));
+    assert_eq!(done[3].response.body().len(), 3_000_000);
+    assert_eq!(bodies(&done)[7], (7, "/7".to_owned()));
+    assert_eq!(server.accepted(), 1);
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn one_calls_limits_and_codings_are_its_own() {
+    let server = echo();
+    let mut client = client(&server, config());
+    let tight = Limits {
+        body_bytes: Some(3),
+        ..Limits::default()
+    };
+    let mut coded = Request::get("/coded");
+    coded.decode(Codings::all());
+    let coded = Call::new(coded, Response::new()).tag(2);
+    let done = run(
+        &mut client,
+        [call("/fine"), call("/long").tag(1).limits(tight), coded],
+    );
+    assert!(matches!(
+        done.iter()
+            .find(|done| done.tag == 1)
+            .unwrap()
+            .outcome
+            .as_ref()
+            .unwrap_err()
+            .kind(),
+        ErrorKind::Limit(LimitExceeded::BodyBytes(3))
+    ));
+    // The connection of the failed call is gone; the call behind it was sent again.
+    assert!(
+        done.iter()
+            .filter(|done| done.tag != 1)
+            .all(|done| done.outcome.is_ok())
+    );
+    assert_nothing_left(client, &server);
+}
+
+// ---- which connection
+
+#[test]
+fn connections_are_opened_while_all_are_busy_and_then_shared() {
+    let gate = Gate::new();
+    let server = Server::answer({
+        let gate = gate.clone();
+        move |request| {
+            gate.wait();
+            response(request.target())
+        }
+    });
+    let mut config = config();
+    config.host.max_connections = NonZeroUsize::new(3).unwrap();
+    let mut client = client(&server, config);
+    for call in calls(0..30) {
+        client.submit(call);
+    }
+    while server.requests().len() < 3 {
+        client.wait(Some(Duration::from_millis(1))).unwrap();
+    }
+    assert_eq!(
+        (server.accepted(), client.pipeline_counters().pending),
+        (3, 30)
+    );
+    gate.open_for_all();
+    let done = drive(&mut client);
+    assert!(
+        done.iter()
+            .all(|done| done.response.body() == format!("/{}", done.tag).as_bytes())
+    );
+    // No connection got all the work.
+    for connection in 0..3 {
+        let served = server
+            .served_by()
+            .iter()
+            .filter(|by| **by == connection)
+            .count();
+        assert!((5..=20).contains(&served), "{:?}", server.served_by());
+    }
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn no_more_on_a_connection_than_the_cap() {
+    let server = Server::play([requests(4)]);
+    let mut config = config();
+    config.max_pending = NonZeroUsize::new(4).unwrap();
+    let mut client = client(&server, config);
+    for call in calls(0..10) {
+        client.submit(call);
+    }
+    eventually("four have arrived", || {
+        client
+            .wait(Some(Duration::from_millis(1)))
+            .unwrap()
+            .is_none()
+            && server.requests().len() == 4
+    });
+    assert_eq!(
+        (
+            client.pipeline_counters().pending,
+            client.counters().waiting
+        ),
+        (4, 6)
+    );
+    drop(client);
+    server.wait_all_ended();
+}
+
+#[test]
+fn overflow() {
+    for policy in [
+        Overflow::Wait,
+        Overflow::RefuseNewest,
+        Overflow::DropOldestUnsent,
+    ] {
+        let gate = Gate::new();
+        let server = Server::every(requests(2).wait(&gate).send([OK, OK].concat()).always(OK));
+        let mut config = config();
+        config.max_pending = NonZeroUsize::new(2).unwrap();
+        config.max_pending_total = NonZeroUsize::new(5).unwrap();
+        config.overflow = policy;
+        let mut client = client(&server, config);
+        for call in calls(0..8) {
+            client.submit(call);
+        }
+        let mut done = Vec::new();
+        while server.requests().len() < 2 {
+            done.extend(client.wait(Some(Duration::from_millis(1))).unwrap());
+        }
+        gate.open_for_all();
+        done.extend(drive(&mut client));
+        let (kept, failed): (Vec<_>, Vec<_>) = done.iter().partition(|done| done.outcome.is_ok());
+        let tags = |done: &[&Completion]| {
+            let mut tags: Vec<_> = done.iter().map(|done| done.tag).collect();
+            tags.sort();
+            tags
+        };
+        for failed in &failed {
+            let error = failed.outcome.as_ref().unwrap_err();
+            assert!(
+                matches!(error.kind(), ErrorKind::Limit(LimitExceeded::Pending(5))),
+                "{error:?}"
+            );
+            assert_eq!(error.sent(), Sent::Nothing);
+        }
+        match policy {
+            Overflow::Wait => assert_eq!(tags(&kept).len(), 8),
+            Overflow::RefuseNewest => assert_eq!(tags(&failed), [5, 6, 7]),
+            // Nothing was sent when they came.
+            _ => assert_eq!(tags(&failed), [0, 1, 2]),
+        }
+        assert_eq!(server.requests().len(), kept.len());
+        assert_nothing_left(client, &server);
+    }
+}
+
+#[test]
+fn a_delay_gathers_what_is_submitted_meanwhile() {
+    let server = Server::play([requests(2).send([OK, OK].concat())]);
+    let mut config = config();
+    config.max_batch_delay = Duration::from_secs(3600);
+    let mut client = client(&server, config);
+    client.submit(call("/first"));
+    assert!(
+        client
+            .wait(Some(Duration::from_millis(20)))
+            .unwrap()
+            .is_none()
+    );
+    assert!(server.requests().is_empty());
+    // So much that it does not wait for more.
+    let mut large = Request::new("PUT", "/");
+    large.body(vec![b'x'; 20_000]);
+    client.submit(Call::new(large, Response::new()).tag(1));
+    assert_eq!(drive(&mut client).len(), 2);
+    assert_nothing_left(client, &server);
+}
+
+// ---- ends of connections
+
+/// RFC 9112 §9.6: the server must process no request behind the answer that says close, but it may have.
+#[test]
+fn rfc_9112_what_follows_connection_close_moves_on_if_it_is_idempotent() {
+    let server = Server::play([
+        requests(5).send([OK, CLOSING].concat()).close(),
+        connection().always(OK),
+    ]);
+    let mut client = client(&server, sharing());
+    let mut put = Request::new("PUT", "/put");
+    put.body("y");
+    let done = run(
+        &mut client,
+        [
+            call("/0"),
+            call("/1").tag(1),
+            post(2),
+            call("/3").tag(3),
+            Call::new(put, Response::new()).tag(4),
+        ],
+    );
+    assert_eq!(done.len(), 5);
+    for done in &done {
+        match (done.tag, &done.outcome) {
+            (2, Err(error)) => assert_eq!(error.sent(), Sent::NoReplyByte, "{error:?}"),
+            (tag, outcome) => assert!(tag != 2 && outcome.is_ok(), "{tag} {outcome:?}"),
+        }
+    }
+    assert_eq!(
+        server.lines()[5..],
+        ["GET /3 HTTP/1.1", "PUT /put HTTP/1.1"]
+    );
+    assert_eq!(client.pipeline_counters().unanswered, 3);
+    assert!(!client.pipeline_counters().serial);
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn rfc_9112_a_post_is_not_executed_twice_by_a_server_that_says_close_and_reads_on() {
+    // What comes behind the first request is recorded.
+    let first = || connection().request().send(CLOSING);
+    let server = Server::play([first(), first(), connection().always(OK)]);
+    let mut client = client(&server, config());
+    let done = run(&mut client, [post(0), post(1), call("/2").tag(2)]);
+    assert!(done.iter().all(|done| done.outcome.is_ok()), "{done:?}");
+    assert_eq!(server.stray(), b"");
+    assert_eq!(server.served_by(), [0, 1, 2]);
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn rfc_9112_a_request_that_is_not_idempotent_goes_alone() {
+    let server = echo();
+    let mut client = client(&server, config());
+    let is_post = |n: usize| matches!(n, 2 | 3 | 6);
+    let done = run(
+        &mut client,
+        (0..8).map(|n| match is_post(n as usize) {
+            true => post(n),
+            false => call("/").tag(n),
+        }),
+    );
+    let times: Vec<_> = done.iter().map(|done| done.report.timings()).collect();
+    for n in 1..8 {
+        assert!(done[n].outcome.is_ok() && done[n].tag == n as u64);
+        let waited = times[n].sent >= times[n - 1].first_byte;
+        assert_eq!(waited, is_post(n) || is_post(n - 1), "{n}: {times:?}");
+    }
+    assert_eq!(server.accepted(), 1);
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn what_waits_behind_a_post_goes_on_when_the_post_gives_up() {
+    let gate = Gate::new();
+    let server = Server::play([requests(1).wait(&gate).send(OK).always(OK)]);
+    let mut client = client(&server, config());
+    client.submit(call("/0"));
+    let unsent = client.submit(post(1));
+    for call in [call("/2").tag(2), post(3), call("/4").tag(4)] {
+        client.submit(call);
+    }
+    while server.requests().is_empty() {
+        client.wait(Some(Duration::from_millis(1))).unwrap();
+    }
+    assert!(client.cancel(unsent));
+    let done = client.wait(Some(PATIENCE)).unwrap().unwrap();
+    let error = done.outcome.unwrap_err();
+    assert_eq!((done.tag, error.sent()), (1, Sent::Nothing));
+    client.wait(Some(Duration::from_millis(1))).unwrap();
+    gate.open_for_all();
+    let done = drive(&mut client);
+    assert!(done.iter().all(|done| done.outcome.is_ok()), "{done:?}");
+    let times: Vec<_> = done.iter().map(|done| done.report.timings()).collect();
+    // The second does not wait for the answer to the first any more.
+    assert!(times[1].sent < times[0].first_byte, "{times:?}");
+    assert!(times[2].sent >= times[1].first_byte, "{times:?}");
+    assert_eq!(server.requests().len(), 4);
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn a_post_that_was_sent_and_gave_up_is_answered_before_others_are_sent() {
+    let gate = Gate::new();
+    let server = Server::play([requests(1).wait(&gate).send(OK).always(OK)]);
+    let mut client = client(&server, config());
+    let sent = client.submit(post(0));
+    client.submit(call("/1").tag(1));
+    while server.requests().is_empty() {
+        client.wait(Some(Duration::from_millis(1))).unwrap();
+    }
+    assert!(client.cancel(sent));
+    let done = client.wait(Some(PATIENCE)).unwrap().unwrap();
+    assert_eq!(
+        (done.tag, done.outcome.unwrap_err().sent()),
+        (0, Sent::NoReplyByte)
+    );
+    gate.open_for_all();
+    let done = drive(&mut client).remove(0);
+    let times = done.report.timings();
+    assert!(done.outcome.is_ok() && times.in_front.is_some());
+    assert!(times.sent >= times.in_front, "{times:?}");
+    assert_eq!(server.requests().len(), 2);
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn a_lost_connection_costs_nobody_who_can_be_sent_again() {
+    for reset in [false, true] {
+        let lost = requests(5).send([OK, OK].concat());
+        let lost = if reset { lost.reset() } else { lost.close() };
+        let server = Server::play([lost, connection().always(OK)]);
+        let mut client = client(&server, sharing());
+        let done = run(
+            &mut client,
+            [
+                call("/0"),
+                call("/1").tag(1),
+                call("/2").tag(2),
+                post(3),
+                call("/4").tag(4),
+            ],
+        );
+        // A reset may overtake the answers: then those are sent again as well.
+        for done in &done {
+            match (done.tag, &done.outcome) {
+                (3, Err(error)) => assert_eq!(error.sent(), Sent::NoReplyByte, "{error:?}"),
+                (tag, outcome) => assert!(tag != 3 && outcome.is_ok(), "{tag} {outcome:?}"),
+            }
+        }
+        assert_eq!(done.len(), 5);
+        let posts = server
+            .lines()
+            .iter()
+            .filter(|line| line.starts_with("POST"))
+            .count();
+        assert_eq!(posts, 1);
+        assert_nothing_left(client, &server);
+    }
+}
+
+#[test]
+fn an_idempotent_call_is_sent_once_more_and_not_again() {
+    let lost = || requests(2).close();
+    let server = Server::play([
+        lost(),
+        connection().request().close(),
+        connection().always(OK),
+    ]);
+    let mut client = client(&server, config());
+    let done = run(&mut client, calls(0..2));
+    for done in &done {
+        assert!(done.report.attempts() <= 2);
+    }
+    assert!(done.iter().any(|done| done.outcome.is_err()));
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn n02_a_server_that_only_closes_fails_every_call() {
+    let server = Server::every(connection().request().close());
+    let mut client = client(&server, config());
+    let done = run(&mut client, calls(0..10));
+    assert_eq!(done.len(), 10);
+    assert!(done.iter().all(|done| done.outcome.is_err()));
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn nothing_is_sent_behind_a_request_that_says_close() {
+    let server = Server::play([
+        requests(2).send([OK, CLOSING].concat()).close(),
+        connection().always(OK),
+    ]);
+    let mut client = client(&server, config());
+    let mut closing = Request::get("/closing");
+    closing.header("Connection", "close");
+    let closing = Call::new(closing, Response::new()).tag(1);
+    let done = run(&mut client, [call("/0"), closing, post(2)]);
+    assert!(done.iter().all(|done| done.outcome.is_ok()), "{done:?}");
+    assert_eq!(server.lines()[2..], ["POST /post HTTP/1.1"]);
+    assert_eq!(server.served_by(), [0, 0, 1]);
+    assert_eq!(server.stray(), b"");
+    assert_eq!(done[2].report.attempts(), 1);
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn rfc_9112_nothing_is_sent_on_a_connection_that_is_known_to_end() {
+    let heads = [
+        "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n",
+        "HTTP/1.1 200 OK\r\n\r\n",
+    ];
+    for head in heads {
+        let gate = Gate::new();
+        let server = Server::play([
+            connection()
+                .request()
+                .send(head)
+                .wait(&gate)
+                .send("ok")
+                .close(),
+            connection().always(OK),
+        ]);
+        let mut client = client(&server, config());
+        client.submit(call("/first"));
+        let mut done = Vec::new();
+        while gate.arrived() == 0 {
+            done.extend(client.wait(Some(Duration::from_millis(1))).unwrap());
+        }
+        // The head may still be on its way: what is sent before it is there may move on.
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(20) {
+            done.extend(client.wait(Some(Duration::from_millis(1))).unwrap());
+        }
+        client.submit(post(1));
+        done.extend(client.wait(Some(Duration::from_millis(1))).unwrap());
+        gate.open_for_all();
+        done.extend(drive(&mut client));
+        assert!(done.iter().all(|done| done.outcome.is_ok()), "{done:?}");
+        assert_eq!(server.served_by(), [0, 1]);
+        assert_eq!(server.stray(), b"");
+        assert_nothing_left(client, &server);
+    }
+}
+
+#[test]
+fn what_ends_one_connection_does_not_end_all_calls() {
+    let poison = || requests(1).close();
+    let server = Server::play([
+        requests(8).send([OK, OK].concat()).close(),
+        poison(),
+        connection().always(OK),
+    ]);
+    let mut client = client(&server, config());
+    let done = run(&mut client, calls(0..8));
+    let failed: Vec<_> = done.iter().filter(|done| done.outcome.is_err()).collect();
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn a_server_that_closes_before_anything_is_sent_is_given_up() {
+    let server = Server::every(connection().close());
+    let mut config = config();
+    config.max_batch_delay = Duration::from_millis(5);
+    let mut client = client(&server, config);
+    let done = run(&mut client, calls(0..2));
+    assert!(done.iter().all(|done| done.outcome.is_err()), "{done:?}");
+    assert!(server.accepted() <= 20, "{}", server.accepted());
+    assert_nothing_left(client, &server);
+}
+
+// ---- time
+
+#[test]
+fn a_call_that_gives_up_keeps_its_place_and_its_answer_is_dropped() {
+    let gate = Gate::new();
+    let server = Server::play([requests(3)
+        .wait(&gate)
+        .send([response("0"), response("1"), response("2")].concat())
+        .request()
+        .send(response("3"))]);
+    let mut client = client(&server, config());
+    for (number, call) in calls(0..3).enumerate() {
+        client.submit(match number {
+            // Long enough to be sent, on a busy machine too.
+            0 | 1 => call.timeout(Duration::from_secs(1)),
+            _ => call,
+        });
+    }
+    for tag in [0, 1] {
+        let done = client.wait(Some(PATIENCE)).unwrap().unwrap();
+        let error = done.outcome.unwrap_err();
+        assert_eq!((done.tag, error.sent()), (tag, Sent::NoReplyByte));
+        assert!(
+            matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)),
+            "{error:?}"
+        );
+    }
+    gate.open_for_all();
+    assert_eq!(bodies(&drive(&mut client)), [(2, "2".to_owned())]);
+    assert_eq!(
+        bodies(&run(&mut client, calls(3..4))),
+        [(3, "3".to_owned())]
+    );
+    assert_eq!(server.accepted(), 1);
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn cancelled_calls_keep_theirs_too() {
+    let gate = Gate::new();
+    let server = Server::play([requests(3)
+        .wait(&gate)
+        .send([response("0"), response("1"), response("2")].concat())]);
+    let mut client = client(&server, config());
+    let ids: Vec<_> = calls(0..3).map(|call| client.submit(call)).collect();
+    while server.requests().len() < 3 {
+        client.wait(Some(Duration::from_millis(1))).unwrap();
+    }
+    assert!(client.cancel(ids[0]) && client.cancel(ids[1]));
+    gate.open_for_all();
+    let done = drive(&mut client);
+    assert_eq!(
+        done.iter().map(|done| done.tag).collect::<Vec<_>>(),
+        [0, 1, 2]
+    );
+    assert!(matches!(
+        done[0].outcome.as_ref().unwrap_err().kind(),
+        ErrorKind::Cancelled
+    ));
+    assert_eq!(done[2].response.body(), b"2");
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn an_answer_that_never_comes_does_not_hold_up_the_others_for_ever() {
+    let server = Server::play([requests(2), connection().always(OK)]);
+    let mut config = config();
+    config.host.late = LatePolicy::Drain {
+        up_to: Duration::from_millis(20),
+    };
+    let mut client = client(&server, config);
+    let done = run(
+        &mut client,
+        [
+            call("/lost").timeout(Duration::from_secs(1)),
+            call("/later").tag(1),
+        ],
+    );
+    assert!(done[0].outcome.is_err());
+    assert!(done[1].outcome.is_ok(), "{:?}", done[1].outcome);
+    assert_eq!(server.accepted(), 2);
+    assert_nothing_left(client, &server);
+}
+
+// ---- servers that do not cope
+
+#[test]
+fn servers_that_do_not_cope_get_one_request_at_a_time() {
+    let http10 = "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let behaviours = [
+        // It closes after the first, said or unsaid.
+        requests(2).send(CLOSING).close(),
+        requests(2).send(OK).close(),
+        requests(2).send(http10).close(),
+        // Out of framing.
+        requests(2).send([OK, "nonsense\r\n\r\n"].concat()),
+        // One answer too many.
+        requests(4).send([OK; 5].concat()),
+    ];
+    for (n, first) in behaviours.into_iter().enumerate() {
+        let server = Server::play([first, connection().always(OK)]);
+        let mut config = config();
+        config.distrust = Duration::from_secs(3600);
+        let mut client = client(&server, config);
+        let done = run(&mut client, calls(0..4));
+        let failed = done.iter().filter(|done| done.outcome.is_err()).count();
+        assert!(failed <= usize::from(n == 3), "{n}: {done:?}");
+        let counters = client.pipeline_counters();
+        assert_eq!((counters.serial, counters.broken), (true, 1), "{n}");
+        // Each is sent after the answer to the one before.
+        let done = run(&mut client, calls(0..4));
+        for done in &done {
+            assert!(done.outcome.is_ok() && done.report.timings().in_front.is_none());
+        }
+        assert_nothing_left(client, &server);
+    }
+}
+
+#[test]
+fn an_answer_to_a_request_that_was_not_sent_is_nobodys() {
+    let gate = Gate::new();
+    let answers = connection().request().wait(&gate).send([OK, OK].concat());
+    let server = Server::play([answers, connection()]);
+    let mut config = config();
+    config.max_batch_delay = Duration::from_secs(3600);
+    let mut client = client(&server, config);
+    client.submit(Call::new(
+        Request::post("/", vec![b'x'; 20_000]),
+        Response::new(),
+    ));
+    while server.requests().is_empty() {
+        client.wait(Some(Duration::from_millis(1))).unwrap();
+    }
+    // Waits for others to go out with, on a new connection, too.
+    client.submit(call("/unsent").tag(1).timeout(Duration::from_secs(1)));
+    assert!(
+        client
+            .wait(Some(Duration::from_millis(1)))
+            .unwrap()
+            .is_none()
+    );
+    gate.open();
+    let done = drive(&mut client);
+    assert!(done[0].outcome.is_ok());
+    let late = done.iter().find(|done| done.tag == 1).unwrap();
+    let error = late.outcome.as_ref().unwrap_err();
+    assert_eq!(error.sent(), Sent::Nothing, "{error:?}");
+    assert_eq!((server.requests().len(), server.accepted()), (1, 2));
+    assert_eq!(client.pipeline_counters().broken, 1);
+    assert_nothing_left(client, &server);
+}
+
+// ---- what is refused
+
+#[test]
+fn what_would_hold_up_others_is_refused() {
+    let server = echo();
+    let mut client = client(&server, config());
+    let mut stream = Request::new("POST", "/");
+    stream.body_stream(std::io::Cursor::new(b"x"), None);
+    let mut expect = Request::post("/", "x");
+    expect.expect_continue(Duration::from_secs(1));
+    let mut upgrade = Request::get("/");
+    upgrade.header("Upgrade", "x");
+    let connect = Request::new("CONNECT", "h:1");
+    for request in [stream, expect, upgrade, connect] {
+        let done = run(&mut client, [Call::new(request, Response::new())]).remove(0);
+        let error = done.outcome.unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Misuse(Misuse::NotPipelined(_))),
+            "{error:?}"
+        );
+    }
+    let error = client
+        .open(&mut Request::get("/"), &mut Response::new())
+        .err()
+        .unwrap();
+    assert!(matches!(
+        error.kind(),
+        ErrorKind::Misuse(Misuse::NotPipelined(_))
+    ));
+    assert_eq!(server.accepted(), 0);
+}
+
+// ---- blocking, and from many threads
+
+#[test]
+fn n01_one_after_the_other() {
+    let server = echo();
+    let mut config = config();
+    config.max_pending = NonZeroUsize::MIN;
+    let mut client = client(&server, config);
+    let mut response = Response::new();
+    for n in 0..10 {
+        let report = client.get(&format!("/{n}"), &mut response).unwrap();
+        assert_eq!(response.body(), format!("/{n}").as_bytes());
+        assert_eq!(report.reused(), n > 0);
+    }
+    assert_eq!(server.accepted(), 1);
+    assert_nothing_left(client, &server);
+}
+
+/// Eight threads make so many calls each, and do that after each one.
+fn call_from_threads(shared: &Shared<PipelineClient>, calls: u64, after: impl Fn(u64) + Sync) {
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let (shared, after) = (shared.clone(), &after);
+            scope.spawn(move || {
+                let (mut request, mut response) = (Request::get("/"), Response::new());
+                for n in 0..calls {
+                    let target = format!("/{thread}-{n}");
+                    request.set_target(&target);
+                    shared.call(&mut request, &mut response).unwrap();
+                    assert_eq!(response.body(), target.as_bytes());
+                    after(n);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn n01b_many_threads_share_its_connections() {
+    for (connections, delay) in [(1, 0), (1, 5), (3, 0)] {
+        let server = echo();
+        let address = server.address();
+        let mut config = config();
+        config.host.max_connections = NonZeroUsize::new(connections).unwrap();
+        config.max_batch_delay = Duration::from_millis(delay);
+        let build = move |_| PipelineClient::new(Upstream::tcp([address]), config.clone());
+        let shared = Shared::spawn(SharedConfig::default(), build).unwrap();
+        call_from_threads(&shared, 25, |_| {});
+        assert!(server.accepted() <= connections);
+        assert_eq!(server.requests().len(), 200);
+    }
+}
+
+/// Connections end for idleness while calls come: at every distance between the two, no call is lost.
+#[test]
+fn n04_nothing_is_lost_to_a_connection_that_ends_for_idleness() {
+    let server = echo();
+    let address = server.address();
+    let mut config = config();
+    config.host.idle_timeout = Duration::from_millis(1);
+    let build = move |_| PipelineClient::new(Upstream::tcp([address]), config.clone());
+    let shared = Shared::spawn(SharedConfig::default(), build).unwrap();
+    call_from_threads(&shared, 20, |n| {
+        // Not to wait for anything, but to come at another moment each time.
+        std::thread::sleep(Duration::from_micros(900 + 10 * n));
+    });
+    assert_eq!(server.requests().len(), 160);
+}
+
+#[test]
+fn n03_it_goes_on_after_idleness_and_restarts() {
+    let server = Server::play([
+        requests(2).send([OK, OK].concat()).close(),
+        connection().always(OK),
+    ]);
+    let mut client = client(&server, config());
+    assert!(
+        run(&mut client, calls(0..2))
+            .iter()
+            .all(|done| done.outcome.is_ok())
+    );
+    while client.counters().open > 0 {
+        client.maintain(Duration::from_millis(1)).unwrap();
+    }
+    assert!(
+        run(&mut client, calls(0..2))
+            .iter()
+            .all(|done| done.outcome.is_ok())
+    );
+    assert_eq!(server.accepted(), 2);
+    assert!(!client.pipeline_counters().serial);
+    assert_nothing_left(client, &server);
+}

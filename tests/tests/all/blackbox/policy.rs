@@ -1,0 +1,334 @@
+//! The guard against requests that are steered into one's own network: whatever a URL, a name or a redirect says, an
+//! address that the policy refuses sees not even a connection.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use courser::{
+    AddressPolicy, Answer, Call, Config, ErrorKind, Misuse, Observer, ObserverEvent, Phase,
+    Proxies, Redirects, Reply, Request, Resolver, Response, Sent,
+};
+use tests::clients::{any_config, assert_none_left, named_client, run_any};
+use tests::script::{Behaviour, Server, connection, on_one_port};
+
+use super::OK;
+
+/// Says these addresses of every name.
+#[derive(Clone)]
+struct Saying(Vec<IpAddr>);
+
+impl Resolver for Saying {
+    fn lookup(&mut self, _: &str, reply: Reply) {
+        reply.answer(Answer::found(self.0.iter().copied(), Duration::ZERO));
+    }
+}
+
+fn saying(ips: &[&str]) -> Saying {
+    Saying(ips.iter().map(|ip| ip.parse().unwrap()).collect())
+}
+
+/// The addresses that were connected to.
+type Tried = Arc<Mutex<Vec<String>>>;
+
+/// A configuration with that policy, and what it lets through.
+fn guarded(policy: AddressPolicy) -> (Config, Tried) {
+    let tried = Tried::default();
+    let seen = tried.clone();
+    let mut config = any_config();
+    config.host.addresses = policy;
+    config.redirects = Redirects::limit(5);
+    config.host.dns.min_ttl = Duration::ZERO;
+    config.host.observer = Some(Observer::new(move |event| {
+        if let ObserverEvent::Connected { remote, .. } = event {
+            seen.lock().unwrap().push(remote.to_string());
+        }
+    }));
+    (config, tried)
+}
+
+fn denied(outcome: Result<impl std::fmt::Debug, courser::Error>) -> IpAddr {
+    let error = outcome.unwrap_err();
+    assert_eq!(error.sent(), Sent::Nothing);
+    match error.kind() {
+        ErrorKind::Denied(ip) => *ip,
+        _ => panic!("{error:?}"),
+    }
+}
+
+#[test]
+fn literals_in_every_form() {
+    let server = Server::every(connection().always(OK));
+    let port = server.address().port();
+    let (config, tried) = guarded(AddressPolicy::deny_private());
+    let mut client = named_client(config, saying(&[]));
+    let forms = [
+        "127.0.0.1",
+        "localhost",
+        "a.LOCALHOST.",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[::127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+        "[64:ff9b::127.0.0.1]",
+        "[2002:7f00:1::]",
+        "0.0.0.0",
+        "[::]",
+        "169.254.169.254",
+        "[fe80::1]",
+        "[fd00:ec2::254]",
+        "10.0.0.1",
+        "192.168.1.1",
+        "172.16.0.1",
+        "100.64.0.1",
+        "224.0.0.1",
+        "255.255.255.255",
+    ];
+    for form in forms {
+        let outcome = client.get(&format!("http://{form}:{port}/"), &mut Response::new());
+        let error = outcome.as_ref().unwrap_err();
+        assert!(
+            matches!(error.phase(), Phase::Connect | Phase::Resolve),
+            "{form}: {error:?}"
+        );
+        denied(outcome);
+    }
+    // Other spellings of 127.0.0.1 are no URL in the first place.
+    for form in ["127.1", "2130706433", "0x7f.1", "0177.0.0.1", "127.0.0.1."] {
+        let outcome = client.get(&format!("http://{form}:{port}/"), &mut Response::new());
+        let error = outcome.unwrap_err();
+        let refused = matches!(
+            error.kind(),
+            ErrorKind::Misuse(Misuse::Url { .. }) | ErrorKind::Denied(_)
+        );
+        assert!(refused, "{form}: {error:?}");
+    }
+    assert_eq!(client.counters().open, 0);
+    assert_eq!((server.accepted(), tried.lock().unwrap().len()), (0, 0));
+    assert_none_left(client, []);
+}
+
+#[test]
+fn names_are_judged_by_each_of_their_addresses() {
+    let server = Server::every(connection().always(OK));
+    let port = server.address().port();
+    let url = format!("http://innocent.example:{port}/");
+    let (config, tried) = guarded(AddressPolicy::deny_private());
+    for ips in [
+        &["127.0.0.1"][..],
+        &["10.0.0.1", "127.0.0.1", "::1"],
+        &["::ffff:127.0.0.1"],
+        &["64:ff9b::7f00:1"],
+    ] {
+        let mut client = named_client(config.clone(), saying(ips));
+        let ip = denied(client.get(&url, &mut Response::new()));
+        assert!(ips.iter().any(|text| text.parse() == Ok(ip)), "{ip}");
+        assert_none_left(client, []);
+    }
+    // An address that is fixed for the name is not excepted.
+    let mut fixed = config.clone();
+    fixed
+        .host
+        .dns
+        .resolve("innocent.example", None, ["127.0.0.1".parse().unwrap()]);
+    let mut client = named_client(fixed, saying(&[]));
+    denied(client.get(&url, &mut Response::new()));
+    assert_eq!((server.accepted(), tried.lock().unwrap().len()), (0, 0));
+}
+
+#[test]
+fn what_is_allowed_is_used_and_the_rest_passed_over() {
+    let both = on_one_port(&["127.0.0.1", "127.0.0.2"], |at| {
+        Server::start_at(at, Behaviour::Every(connection().always(OK)))
+    });
+    let port = both[0].address().port();
+    let policy = AddressPolicy::deny_private().allow("127.0.0.2".parse().unwrap());
+    let (config, tried) = guarded(policy);
+    let mut client = named_client(config, saying(&["10.0.0.1", "127.0.0.1", "127.0.0.2"]));
+    let url = format!("http://mixed.example:{port}/");
+    client.get(&url, &mut Response::new()).unwrap();
+    assert_eq!((both[0].accepted(), both[1].accepted()), (0, 1));
+    assert_eq!(*tried.lock().unwrap(), [format!("127.0.0.2:{port}")]);
+    assert_none_left(client, &both);
+}
+
+#[test]
+fn a_name_that_is_bound_anew_between_two_calls_is_judged_again() {
+    let server = Server::every(connection().request().send(super::CLOSING).close());
+    let port = server.address().port();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = asked.clone();
+    let policy = AddressPolicy::allow_all().hook(Arc::new(move |ip| {
+        let mut asked = seen.lock().unwrap();
+        asked.push(ip);
+        asked.len() == 1
+    }));
+    let (config, _) = guarded(policy);
+    let mut client = named_client(config, saying(&["127.0.0.1"]));
+    let url = format!("http://rebound.example:{port}/");
+    client.get(&url, &mut Response::new()).unwrap();
+    denied(client.get(&url, &mut Response::new()));
+    assert_eq!(server.accepted(), 1);
+    assert_eq!(asked.lock().unwrap().len(), 2);
+}
+
+#[test]
+fn redirects_lead_nowhere_private() {
+    let secret = Server::every(connection().always(OK));
+    let private = secret.address().port();
+    let open = Server::answer(move |request| {
+        let location = match request.target().as_str() {
+            "/literal" => format!("http://127.0.0.1:{private}/"),
+            "/mapped" => format!("http://[::ffff:127.0.0.1]:{private}/"),
+            "/localhost" => format!("http://localhost:{private}/"),
+            _ => format!("http://metadata.example:{private}/"),
+        };
+        format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n").into()
+    });
+    let public = open.address().port();
+    // The port does not matter. A hook decides what is allowed here, and it sees the first address only.
+    let first = Arc::new(Mutex::new(true));
+    let hook = {
+        let first = first.clone();
+        move |_| std::mem::take(&mut *first.lock().unwrap())
+    };
+    let (config, tried) = guarded(AddressPolicy::allow_all().hook(Arc::new(hook)));
+    for path in ["literal", "mapped", "localhost", "name"] {
+        for streaming in [false, true] {
+            *first.lock().unwrap() = true;
+            let mut client = named_client(config.clone(), saying(&["127.0.0.1"]));
+            let request = Request::get(format!("http://127.0.0.1:{public}/{path}"));
+            let call = Call::new(request, Response::new()).streaming(streaming);
+            let done = run_any(&mut client, [call]).remove(0);
+            let error = done.outcome.unwrap_err();
+            assert!(
+                matches!(error.kind(), ErrorKind::Denied(_)),
+                "{path}: {error:?}"
+            );
+            assert_eq!(done.report.redirects().len(), 1, "{path}");
+            assert_none_left(client, []);
+        }
+    }
+    assert_eq!(secret.accepted(), 0);
+    assert!(
+        tried
+            .lock()
+            .unwrap()
+            .iter()
+            .all(|at| at.ends_with(&public.to_string()))
+    );
+}
+
+#[test]
+fn a_proxy_is_no_way_around() {
+    let proxy = Server::every(connection().always(OK));
+    let port = proxy.address().port();
+    for scheme in ["http", "socks5", "socks5h"] {
+        let (mut config, _) = guarded(AddressPolicy::deny_private());
+        let url = format!("{scheme}://127.0.0.1:{port}");
+        config.proxies = Proxies::all(url.parse().unwrap());
+        let mut client = named_client(config, saying(&["10.0.0.1"]));
+        // The proxy's own address, for which the policy on servers counts as for any other; `localhost` would be the
+        // proxy's own, too.
+        for host in [
+            "127.0.0.1",
+            "10.0.0.1",
+            "[::ffff:10.0.0.1]",
+            "[::1]",
+            "169.254.169.254",
+            "localhost",
+            "LOCALHOST.",
+            "a.LocalHost",
+        ] {
+            for url in [format!("http://{host}/"), format!("https://{host}:{port}/")] {
+                denied(client.get(&url, &mut Response::new()));
+            }
+        }
+        if scheme == "socks5" {
+            // We look the name up, so that we can judge it.
+            denied(client.get("http://inside.example/", &mut Response::new()));
+        }
+        assert_none_left(client, []);
+    }
+    assert_eq!(proxy.accepted(), 0);
+}
+
+/// The user has chosen the proxy: by default, the policy on servers does not hold for it.
+#[test]
+fn a_proxy_may_be_private() {
+    let proxy = Server::answer(|request| match request.target().ends_with("/from") {
+        true => {
+            b"HTTP/1.1 302 Found\r\nLocation: http://10.0.0.1/\r\nContent-Length: 0\r\n\r\n".into()
+        }
+        false => OK.into(),
+    });
+    let proxies: Proxies = Proxies::all(format!("http://{}", proxy.address()).parse().unwrap());
+    for by_call in [false, true] {
+        let (mut config, _) = guarded(AddressPolicy::deny_private());
+        if !by_call {
+            config.proxies = proxies.clone();
+        }
+        let mut client = named_client(config, saying(&["10.0.0.1"]));
+        let before = proxy.requests().len();
+        let mut run = |url: &str| {
+            let mut call = Call::new(Request::get(url), Response::new());
+            if by_call {
+                call = call.proxies(proxies.clone());
+            }
+            run_any(&mut client, [call]).remove(0)
+        };
+        // The address of the name is not known here.
+        run("http://somewhere.example/").outcome.unwrap();
+        denied(run("http://127.0.0.1:9/").outcome);
+        // Nor does a redirect lead there.
+        let error = run("http://somewhere.example/from").outcome.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Denied(_)), "{error:?}");
+        assert_eq!(proxy.requests().len(), before + 2);
+        assert_none_left(client, [&proxy]);
+    }
+}
+
+/// A proxy may be refused as well, and the names that only the proxy looks up.
+#[test]
+fn a_policy_for_proxies_and_one_for_names() {
+    let proxy = Server::every(connection().always(OK));
+    let proxies: Proxies = Proxies::all(format!("http://{}", proxy.address()).parse().unwrap());
+    let (mut config, _) = guarded(AddressPolicy::allow_all());
+    config.proxies = proxies.clone();
+    config.proxy_addresses = AddressPolicy::deny_private();
+    let mut client = named_client(config, saying(&["10.0.0.1"]));
+    let ip = denied(client.get("http://somewhere.example/", &mut Response::new()));
+    assert_eq!(ip, proxy.address().ip());
+    assert_none_left(client, []);
+
+    let policy = AddressPolicy::deny_private().deny_unresolved();
+    for scheme in ["http", "socks5h"] {
+        let (mut config, _) = guarded(policy.clone());
+        let url = format!("{scheme}://{}", proxy.address());
+        config.proxies = Proxies::all(url.parse().unwrap());
+        let mut client = named_client(config, saying(&["10.0.0.1"]));
+        for url in ["http://somewhere.example/", "https://somewhere.example/"] {
+            let error = client.get(url, &mut Response::new()).unwrap_err();
+            let ErrorKind::DeniedName(name) = error.kind() else {
+                panic!("{error:?}");
+            };
+            assert_eq!(
+                (&**name, error.sent()),
+                ("somewhere.example", Sent::Nothing)
+            );
+        }
+        assert_none_left(client, []);
+    }
+    assert_eq!(proxy.accepted(), 0);
+    // Addresses are still judged, and names that are looked up here.
+    let (mut config, _) = guarded(policy);
+    config.proxies = proxies;
+    let mut client = named_client(config, saying(&["10.0.0.1"]));
+    client.get("http://8.8.8.8/", &mut Response::new()).unwrap();
+    let socks = format!("socks5://{}", proxy.address());
+    let call = Call::new(Request::get("http://somewhere.example/"), Response::new());
+    let call = call.proxies(Proxies::all(socks.parse().unwrap()));
+    denied(run_any(&mut client, [call]).remove(0).outcome);
+    assert_none_left(client, [&proxy]);
+}

@@ -1,0 +1,1467 @@
+//! Proxies over real sockets: exact bytes to the proxy and to the origin behind it, refusals, proxies that stall, close
+//! or talk nonsense at each step, and which requests go through which proxy.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use courser::proto::{ProxyFault, SocksReply};
+use courser::{
+    AddressPolicy, Answer, Call, Client, Config, ConnectTo, DnsError, ErrorKind, Observer,
+    ObserverEvent, PeerFault, Phase, Proxies, Redirects, Reply, Report, Request, Resolver,
+    Response, Sent, TimeLimit, Timeouts, TlsConfig, TlsFault,
+};
+use tests::clients::{any_client, any_config, assert_none_left, named_client, run_any};
+use tests::script::{PATIENCE, Script, Server, connection};
+use tests::tls::{Acceptor, Authority};
+
+use super::OK;
+
+const ESTABLISHED: &str = "HTTP/1.1 200 Connection established\r\n\r\n";
+/// SOCKS5's reply to a request: done, at 0.0.0.0:0.
+const REACHED: [u8; 10] = [5, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+/// `user:secret` in Basic.
+const BASIC: &str = "Basic dXNlcjpzZWNyZXQ=";
+const DEADLINE: Timeouts = Timeouts {
+    total_streamed: None,
+    total: Some(PATIENCE),
+    queue: None,
+    resolve: None,
+    connect: None,
+    handshake: None,
+    write: None,
+    first_byte: None,
+    between_bytes: None,
+};
+
+fn config(proxies: Proxies) -> Config {
+    let mut config = Config {
+        proxies,
+        ..any_config()
+    };
+    config.host.user_agent = Some("test".to_owned());
+    config
+}
+
+fn all(scheme: &str, proxy: &Server) -> Proxies {
+    Proxies::all(format!("{scheme}://{}", proxy.address()).parse().unwrap())
+}
+
+fn all_as_user(scheme: &str, proxy: &Server) -> Proxies {
+    let text = format!("{scheme}://user:secret@{}", proxy.address());
+    Proxies::all(text.parse().unwrap())
+}
+
+/// A client with these proxies, whose TLS configuration for servers is `tls`.
+fn client(proxies: Proxies, tls: TlsConfig) -> Client {
+    client_in_time(proxies, tls, DEADLINE)
+}
+
+fn client_in_time(proxies: Proxies, tls: TlsConfig, timeouts: Timeouts) -> Client {
+    let mut config = config(proxies);
+    config.host.tls = tls;
+    config.host.timeouts = timeouts;
+    named_client(config, NoNames)
+}
+
+/// Names that are looked up here although the proxy should do it.
+struct NoNames;
+
+impl Resolver for NoNames {
+    fn lookup(&mut self, _name: &str, reply: Reply) {
+        reply.answer(Answer::failed(DnsError::NotFound));
+    }
+}
+
+struct Fixed([u8; 4]);
+
+impl Resolver for Fixed {
+    fn lookup(&mut self, _name: &str, reply: Reply) {
+        reply.answer(Answer::found([self.0.into()], Duration::from_secs(60)));
+    }
+}
+
+fn origin() -> (Authority, Acceptor) {
+    let authority = Authority::new("authority");
+    let acceptor = authority.leaf(&["a.example", "127.0.0.1"]).acceptor();
+    (authority, acceptor)
+}
+
+fn get(client: &mut Client, url: &str) -> Report {
+    let mut response = Response::new();
+    let report = client.get(url, &mut response).unwrap();
+    assert_eq!((response.status(), response.body()), (200, &b"ok"[..]));
+    report
+}
+
+fn heads(server: &Server) -> Vec<String> {
+    server.requests().iter().map(|r| r.head()).collect()
+}
+
+fn error(client: &mut Client, url: &str) -> courser::Error {
+    client.get(url, &mut Response::new()).unwrap_err()
+}
+
+/// The fault of a proxy's handshake, before which nothing of the request may go out.
+fn fault(client: &mut Client, url: &str) -> String {
+    let error = error(client, url);
+    assert_eq!(error.sent(), Sent::Nothing, "{error:?}");
+    assert_eq!(error.phase(), Phase::Proxy, "{error:?}");
+    match error.kind() {
+        ErrorKind::Proxy(fault) => format!("{fault:?}"),
+        _ => panic!("{error:?}"),
+    }
+}
+
+// ---- HTTP proxies
+
+#[test]
+fn http_goes_to_the_proxy_in_absolute_form() {
+    // Each host behind it is a host of its own.
+    let proxy = Server::every(connection().always(OK));
+    let mut client = client(all("http", &proxy), TlsConfig::default());
+    for url in [
+        "http://a.example",
+        "http://A.Example:8080/x/../y?q=1#part",
+        "http://[::1]:81/z",
+    ] {
+        get(&mut client, url);
+    }
+    let head = |target: &str, host: &str| {
+        format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: test\r\n\r\n")
+    };
+    assert_eq!(
+        heads(&proxy),
+        [
+            head("http://a.example/", "a.example"),
+            head("http://a.example:8080/x/../y?q=1", "a.example:8080"),
+            head("http://[::1]:81/z", "[::1]:81"),
+        ]
+    );
+    assert_none_left(client, [&proxy]);
+}
+
+#[test]
+fn https_goes_through_a_tunnel() {
+    let (authority, acceptor) = origin();
+    let script = connection().request().send(ESTABLISHED).tls(&acceptor);
+    let proxy = Server::play([script.always(OK)]);
+    let mut client = client(all("http", &proxy), authority.trusted());
+    let first = get(&mut client, "https://a.example/x?q");
+    assert!(first.timings().proxy.is_some() && first.timings().tls.is_some());
+    assert!(get(&mut client, "https://a.example/y").reused());
+    assert_eq!(
+        heads(&proxy),
+        [
+            "CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\nUser-Agent: test\r\n\r\n",
+            "GET /x?q HTTP/1.1\r\nHost: a.example\r\nUser-Agent: test\r\n\r\n",
+            "GET /y HTTP/1.1\r\nHost: a.example\r\nUser-Agent: test\r\n\r\n",
+        ]
+    );
+    let names: Vec<_> = proxy
+        .sessions()
+        .into_iter()
+        .map(|s| s.server_name)
+        .collect();
+    assert_eq!(names, [Some("a.example".to_owned())]);
+    assert_none_left(client, [&proxy]);
+}
+
+/// Every byte that the origin gets is looked at.
+#[test]
+fn the_proxy_s_credentials_are_the_proxy_s_alone() {
+    let (authority, acceptor) = origin();
+    let origin = Server::every(connection().tls(&acceptor).always(OK));
+    let relay = |address| connection().request().send(ESTABLISHED).relay(address);
+    let proxy = Server::play([relay(origin.address()), connection().always(OK)]);
+    let mut client = client(all_as_user("http", &proxy), authority.trusted());
+    get(&mut client, &format!("https://{}/", origin.address()));
+    get(&mut client, "http://a.example/");
+    let asked = proxy.requests();
+    assert_eq!(asked.len(), 2);
+    for request in &asked {
+        assert_eq!(request.header("proxy-authorization"), [BASIC]);
+        assert!(request.header("authorization").is_empty());
+    }
+    for head in heads(&origin) {
+        assert!(!head.to_ascii_lowercase().contains("auth"), "{head}");
+        assert!(!head.contains("c2VjcmV0"), "{head}");
+    }
+    assert_eq!(origin.requests().len(), 1);
+    assert!(origin.stray().is_empty());
+    assert_none_left(client, [&proxy, &origin]);
+}
+
+#[test]
+fn an_https_proxy_is_spoken_to_in_tls_and_through_it_in_tls() {
+    let (authority, origin) = origin();
+    let own = authority.leaf(&["127.0.0.1"]).acceptor();
+    let tunnel = connection().tls(&own).request().send(ESTABLISHED);
+    let proxy = Server::play([
+        tunnel.tls(&origin).always(OK),
+        connection().tls(&own).always(OK),
+    ]);
+    let mut client = client(all_as_user("https", &proxy), authority.trusted());
+    for _ in 0..2 {
+        get(&mut client, "https://a.example/");
+        get(&mut client, "http://a.example/");
+    }
+    let lines = proxy.lines();
+    assert_eq!(
+        lines,
+        [
+            "CONNECT a.example:443 HTTP/1.1",
+            "GET / HTTP/1.1",
+            "GET http://a.example/ HTTP/1.1",
+            "GET / HTTP/1.1",
+            "GET http://a.example/ HTTP/1.1",
+        ]
+    );
+    let told: Vec<_> = proxy
+        .requests()
+        .iter()
+        .map(|request| request.header("proxy-authorization").len())
+        .collect();
+    assert_eq!(told, [1, 0, 1, 0, 1]);
+    let names: Vec<_> = proxy
+        .sessions()
+        .into_iter()
+        .map(|s| s.server_name)
+        .collect();
+    assert_eq!(names, [None, Some("a.example".to_owned()), None]);
+    assert_none_left(client, [&proxy]);
+}
+
+#[test]
+fn bytes_both_ways_through_tls_in_tls() {
+    let (authority, origin) = origin();
+    let own = authority.leaf(&["127.0.0.1"]).acceptor();
+    let million: Vec<u8> = (0..1_000_000).map(|i| (i * 31 + i / 251) as u8).collect();
+    let tunnel = connection().tls(&own).request().send(ESTABLISHED);
+    let script = tunnel
+        .tls(&origin)
+        .request()
+        .send(super::response(&million));
+    let proxy = Server::play([script]);
+    let mut client = client(all("https", &proxy), authority.trusted());
+    let mut request = Request::post("https://a.example/", million.clone());
+    let mut response = Response::new();
+    client.call(&mut request, &mut response).unwrap();
+    assert!(response.body() == million);
+    assert!(proxy.requests()[1].body() == million);
+    assert_none_left(client, [&proxy]);
+}
+
+/// A proxy gets neither the name of the server nor the certificate for servers, even if it asks.
+#[test]
+fn a_proxy_is_shown_neither_the_servers_name_nor_our_certificate() {
+    let (authority, clients) = (Authority::new("authority"), Authority::new("clients"));
+    let own = authority.leaf(&["127.0.0.1"]).acceptor_asking(&clients);
+    let origin = authority.leaf(&["hidden.example"]);
+    let origin = origin.acceptor_with(rustls::ALL_VERSIONS, Some(&clients));
+    let tunnel = connection().tls(&own).request().send(ESTABLISHED);
+    let proxy = Server::play([
+        tunnel.tls(&origin).always(OK),
+        connection().tls(&own).always(OK),
+    ]);
+    let tls = TlsConfig {
+        server_name: Some("hidden.example".into()),
+        client: Some(clients.leaf(&["me"]).for_client()),
+        ..authority.trusted()
+    };
+    let mut client = client(all("https", &proxy), tls);
+    get(&mut client, "https://a.example/");
+    get(&mut client, "http://a.example/");
+    let seen: Vec<_> = proxy
+        .sessions()
+        .into_iter()
+        .map(|session| (session.server_name, session.client_certificates))
+        .collect();
+    let hidden = Some("hidden.example".to_owned());
+    assert_eq!(seen, [(None, 0), (hidden, 1), (None, 0)]);
+    assert_none_left(client, [&proxy]);
+}
+
+/// `Proxy-Authorization` is for the next hop (RFC 9110 §11.7.2): the caller's own goes to a proxy that passes the
+/// request on, in place of the client's, and to no server behind it or beside it.
+#[test]
+fn the_caller_s_credentials_for_proxies_reach_no_server() {
+    let (authority, acceptor) = origin();
+    let direct = Server::every(connection().always(OK));
+    let proxy = Server::play([
+        connection().always(OK),
+        connection()
+            .request()
+            .send(ESTABLISHED)
+            .tls(&acceptor)
+            .always(OK),
+    ]);
+    let exempt = direct.address().ip().to_string();
+    let mut client = client(
+        all_as_user("http", &proxy).except(&exempt),
+        authority.trusted(),
+    );
+    for url in [
+        "http://a.example/".to_owned(),
+        "https://a.example/".to_owned(),
+        format!("http://{}/", direct.address()),
+    ] {
+        let mut request = Request::get(url);
+        request
+            .header("Proxy-Authorization", "Basic own")
+            .header("X-Other", "stays");
+        client.call(&mut request, &mut Response::new()).unwrap();
+    }
+    let told = |server: &Server| -> Vec<_> {
+        let requests = server.requests();
+        let told = requests.iter().map(|r| r.header("proxy-authorization"));
+        told.collect()
+    };
+    assert_eq!(
+        told(&proxy),
+        [vec!["Basic own"], vec![BASIC], vec![]],
+        "{:?}",
+        heads(&proxy)
+    );
+    assert_eq!(told(&direct), [Vec::<String>::new()]);
+    for request in [&proxy.requests()[2], &direct.requests()[0]] {
+        assert_eq!(request.header("x-other"), ["stays"]);
+    }
+    assert_none_left(client, [&proxy, &direct]);
+}
+
+#[test]
+fn a_tunnel_to_an_ipv6_address_has_it_in_brackets() {
+    let (authority, acceptor) = origin();
+    let script = connection().request().send(ESTABLISHED).tls(&acceptor);
+    for (host, to_host) in [("a.example", "::1"), ("a.example", "[::1]")] {
+        let proxy = Server::play([script.clone().always(OK)]);
+        let mut config = config(all("http", &proxy));
+        config.host.tls = authority.trusted();
+        config.connect_to = vec![ConnectTo {
+            host: host.into(),
+            port: None,
+            to_host: to_host.into(),
+            to_port: None,
+        }];
+        let mut client = named_client(config, NoNames);
+        get(&mut client, "https://a.example/");
+        assert_eq!(proxy.lines()[0], "CONNECT [::1]:443 HTTP/1.1");
+        assert_none_left(client, [&proxy]);
+    }
+    // And as the host of a URL, a rule may have it either way.
+    for host in ["::1", "[::1]"] {
+        let server = Server::every(connection().always(OK));
+        let mut config = config(Proxies::none());
+        config.connect_to = vec![ConnectTo {
+            host: host.into(),
+            port: Some(81),
+            to_host: "127.0.0.1".into(),
+            to_port: Some(server.address().port()),
+        }];
+        let mut client = named_client(config, NoNames);
+        get(&mut client, "http://[::1]:81/");
+        assert_none_left(client, [&server]);
+    }
+}
+
+/// Both certificates are checked, each against its own name.
+#[test]
+fn the_proxy_s_certificate_counts_too() {
+    let (authority, origin) = origin();
+    let good = authority.leaf(&["127.0.0.1"]).acceptor();
+    let misnamed = authority.leaf(&["proxy.example"]).acceptor();
+    let misnamed_origin = authority.leaf(&["b.example"]).acceptor();
+    let tunnel = |proxy, origin| {
+        let script = connection().tls(proxy).request().send(ESTABLISHED);
+        Server::play([script.tls(origin)])
+    };
+    for (proxy, expected, phase) in [
+        (tunnel(&misnamed, &origin), "127.0.0.1", Phase::Proxy),
+        (tunnel(&good, &misnamed_origin), "a.example", Phase::Tls),
+    ] {
+        let mut client = client(all("https", &proxy), authority.trusted());
+        let error = error(&mut client, "https://a.example/");
+        assert!(
+            matches!(error.kind(), ErrorKind::Tls(TlsFault::WrongName { expected: name, .. }) if name == expected),
+            "{error:?}"
+        );
+        assert_eq!((error.phase(), error.sent()), (phase, Sent::Nothing));
+        assert_none_left(client, [&proxy]);
+    }
+}
+
+/// The authorities for proxies are not trusted for servers, and the other way round.
+#[test]
+fn a_proxy_has_a_tls_configuration_of_its_own() {
+    let (authority, origin) = origin();
+    let company = Authority::new("company");
+    let own = company.leaf(&["127.0.0.1"]).acceptor();
+    let start = || {
+        let tunnel = connection().tls(&own).request().send(ESTABLISHED);
+        Server::play([tunnel.tls(&origin).always(OK)])
+    };
+    let client = |proxy: &Server, tls, proxy_tls| {
+        let mut config = config(all("https", proxy));
+        config.host.tls = tls;
+        config.proxy_tls = proxy_tls;
+        named_client(config, NoNames)
+    };
+    for proxy_tls in [company.trusted(), insecure()] {
+        let proxy = start();
+        let mut client = client(&proxy, authority.trusted(), Some(proxy_tls));
+        get(&mut client, "https://a.example/");
+        assert_none_left(client, [&proxy]);
+    }
+    for (tls, proxy_tls, phase) in [
+        (authority.trusted(), None, Phase::Proxy),
+        (insecure(), Some(authority.trusted()), Phase::Proxy),
+        (company.trusted(), Some(company.trusted()), Phase::Tls),
+        (company.trusted(), Some(insecure()), Phase::Tls),
+    ] {
+        let proxy = start();
+        let mut client = client(&proxy, tls, proxy_tls);
+        let error = error(&mut client, "https://a.example/");
+        assert!(
+            matches!(error.kind(), ErrorKind::Tls(TlsFault::UnknownIssuer)),
+            "{error:?}"
+        );
+        assert_eq!(error.phase(), phase);
+        assert_none_left(client, [&proxy]);
+    }
+}
+
+/// A proxy's headers and a caller's `Proxy-Authorization` are for the proxy alone.
+#[test]
+fn headers_for_the_proxy() {
+    let (authority, acceptor) = origin();
+    let secure = Server::every(connection().tls(&acceptor).always(OK));
+    let direct = Server::play([connection().always(OK)]);
+    let relay = connection().request().send(ESTABLISHED);
+    let proxy = Server::play([relay.relay(secure.address()), connection().always(OK)]);
+    let text = format!("http://user:secret@{}", proxy.address());
+    let own: courser::Proxy = text.parse().unwrap();
+    let own = own.with_header("X-Team", "crawl").unwrap();
+    let own = own.with_header("User-Agent", "other").unwrap();
+    let proxies = Proxies::all(own).except("localhost");
+    let mut client = client(proxies, authority.trusted());
+    let mut response = Response::new();
+    let tunnelled = format!("https://{}/", secure.address());
+    let excepted = format!("http://localhost:{}/", direct.address().port());
+    for url in [&*tunnelled, &excepted, "http://a.example/"] {
+        let mut request = Request::get(url);
+        request
+            .header("Proxy-Authorization", "own")
+            .header("X-A", "b");
+        client.call(&mut request, &mut response).unwrap();
+    }
+    get(&mut client, "http://a.example/");
+    let head = |line: &str, rest: &str| format!("{line} HTTP/1.1\r\nHost: {rest}\r\n\r\n");
+    let host = secure.address();
+    assert_eq!(
+        heads(&proxy),
+        [
+            head(
+                &format!("CONNECT {host}"),
+                &format!(
+                    "{host}\r\nUser-Agent: other\r\nX-Team: crawl\r\nProxy-Authorization: {BASIC}"
+                ),
+            ),
+            head(
+                "GET http://a.example/",
+                "a.example\r\nUser-Agent: test\r\nX-Team: crawl\r\nProxy-Authorization: own\r\nX-A: b",
+            ),
+            head(
+                "GET http://a.example/",
+                &format!(
+                    "a.example\r\nUser-Agent: test\r\nProxy-Authorization: {BASIC}\r\nX-Team: crawl"
+                ),
+            ),
+        ]
+    );
+    for (server, host) in [
+        (&secure, host.to_string()),
+        (&direct, excepted[7..].trim_end_matches('/').to_owned()),
+    ] {
+        let rest = format!("{host}\r\nUser-Agent: test\r\nX-A: b");
+        assert_eq!(heads(server), [head("GET /", &rest)]);
+    }
+    assert_none_left(client, [&proxy, &secure, &direct]);
+}
+
+/// Without proxies it is the caller's header, as in a request that is made for a proxy by hand. A call with proxies of
+/// its own to the same server is another matter, and so is a call without proxies of a client that has some.
+#[test]
+fn proxy_authorization_without_proxies() {
+    let server = Server::every(connection().always(OK));
+    let url = format!("http://{}/", server.address());
+    let excepted = || all("http", &server).except("127.0.0.0/8");
+    let told = |client: &mut Client, own: Option<Proxies>| {
+        let mut request = Request::get(&url);
+        request.header("Proxy-Authorization", "own");
+        let mut call = Call::new(request, Response::new());
+        if let Some(own) = own {
+            call = call.proxies(own);
+        }
+        run_any(client, [call]).remove(0).outcome.unwrap();
+        let seen = server.requests().pop().unwrap();
+        seen.header("proxy-authorization").len()
+    };
+    let mut without = any_client(config(Proxies::none()));
+    for _ in 0..2 {
+        assert_eq!(told(&mut without, None), 1);
+        assert_eq!(told(&mut without, Some(excepted())), 0);
+        assert_eq!(told(&mut without, Some(Proxies::none())), 1);
+    }
+    let mut with = any_client(config(excepted()));
+    assert_eq!(told(&mut with, None), 0);
+    assert_eq!(told(&mut with, Some(Proxies::none())), 0);
+    assert_none_left(without, []);
+    assert_none_left(with, [&server]);
+}
+
+/// The client or the call chooses the proxies. Each URL leads to its server directly, by a tunnel or through SOCKS.
+#[test]
+fn proxy_authorization_reaches_no_server_by_any_way() {
+    let (authority, acceptor) = origin();
+    let plain = Server::every(connection().always(OK));
+    let secure = Server::every(connection().tls(&acceptor).always(OK));
+    let (to_plain, to_secure) = (plain.address(), secure.address());
+    let tunnel = |to| connection().request().send(ESTABLISHED).relay(to);
+    let socks_to = |to| {
+        connection()
+            .take(3)
+            .send([5, 0])
+            .take(10)
+            .send(REACHED)
+            .relay(to)
+    };
+    let unused = || Server::every(connection().always(OK));
+    let urls = [
+        (format!("http://{to_plain}/"), to_plain),
+        (format!("https://{to_secure}/"), to_secure),
+    ];
+    for (url, to) in &urls {
+        // The proxies by their name, and what they are played by.
+        let mut ways = vec![
+            ("excepted", unused()),
+            ("tunnelled", Server::play([tunnel(*to)])),
+            ("socks5", Server::play([socks_to(*to)])),
+            ("socks5h", Server::play([socks_to(*to)])),
+        ];
+        for (way, server) in ways.drain(..) {
+            for by_call in [false, true] {
+                let server = match (way, by_call) {
+                    (_, false) | ("excepted", true) => &server,
+                    ("tunnelled", true) => &Server::play([tunnel(*to)]),
+                    (_, true) => &Server::play([socks_to(*to)]),
+                };
+                let proxies = match way {
+                    "excepted" => all("http", server).except("127.0.0.0/8"),
+                    "tunnelled" => {
+                        let proxy: courser::Proxy =
+                            format!("http://{}", server.address()).parse().unwrap();
+                        Proxies::all(proxy.with_tunnels())
+                    }
+                    scheme => all(scheme, server),
+                };
+                let mut request = Request::get(url);
+                request
+                    .header("Proxy-Authorization", "Basic own")
+                    .header("X-Other", "stays");
+                let mut call = Call::new(request, Response::new());
+                let of_client = match by_call {
+                    true => Proxies::none(),
+                    false => proxies.clone(),
+                };
+                if by_call {
+                    call = call.proxies(proxies);
+                }
+                let mut client = client(of_client, authority.trusted());
+                run_any(&mut client, [call]).remove(0).outcome.unwrap();
+                let at = if to == &to_plain { &plain } else { &secure };
+                let seen = at.requests().pop().unwrap();
+                assert_eq!(seen.header("x-other"), ["stays"], "{way} {url}");
+                let told = seen.header("proxy-authorization");
+                assert!(told.is_empty(), "{way} {url}, by the call: {by_call}");
+            }
+        }
+    }
+    // The client's own proxy is not asked by this call.
+    let ours = unused();
+    for proxies in [Proxies::none(), all("http", &ours).except("*")] {
+        let mut client = client(all_as_user("http", &ours), TlsConfig::default());
+        let mut request = Request::get(&urls[0].0);
+        request.header("Proxy-Authorization", "Basic own");
+        let call = Call::new(request, Response::new()).proxies(proxies);
+        run_any(&mut client, [call]).remove(0).outcome.unwrap();
+        let seen = plain.requests().pop().unwrap();
+        assert!(seen.header("proxy-authorization").is_empty());
+        assert_eq!(ours.accepted(), 0);
+    }
+    // A proxy that only this call has is told.
+    let mut client = client(Proxies::none(), TlsConfig::default());
+    let mut request = Request::get("http://a.example/");
+    request.header("Proxy-Authorization", "Basic own");
+    let call = Call::new(request, Response::new()).proxies(all("http", &ours));
+    run_any(&mut client, [call]).remove(0).outcome.unwrap();
+    assert_eq!(
+        ours.requests()[0].header("proxy-authorization"),
+        ["Basic own"]
+    );
+}
+
+/// A redirect leads from a server behind a proxy to one that the exceptions of the call leave out.
+#[test]
+fn proxy_authorization_does_not_follow_a_redirect_past_the_proxy() {
+    let direct = Server::every(connection().always(OK));
+    let port = direct.address().port();
+    let proxy = Server::answer(move |_| {
+        format!(
+            "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:{port}/\r\nContent-Length: 0\r\n\r\n"
+        )
+        .into()
+    });
+    let mut config = config(Proxies::none());
+    config.redirects = Redirects::limit(3);
+    let mut client = named_client(config, NoNames);
+    for first in ["http://a.example/", &format!("http://127.0.0.1:{port}/a")] {
+        let mut request = Request::get(first);
+        request.header("Proxy-Authorization", "Basic own");
+        let proxies = all("http", &proxy).except("127.0.0.1");
+        let call = Call::new(request, Response::new()).proxies(proxies);
+        run_any(&mut client, [call]).remove(0).outcome.unwrap();
+    }
+    assert_eq!(
+        proxy.requests()[0].header("proxy-authorization"),
+        ["Basic own"]
+    );
+    for request in direct.requests() {
+        assert!(request.header("proxy-authorization").is_empty());
+    }
+    assert_none_left(client, [&proxy, &direct]);
+}
+
+#[test]
+fn http_goes_through_a_tunnel_when_it_must_or_may() {
+    let script = || connection().request().send(ESTABLISHED).always(OK);
+    let cases = [
+        (Some(("b.example", Some(81))), false, "CONNECT b.example:81"),
+        (Some(("", Some(81))), false, "CONNECT a.example:81"),
+        (Some(("B.example", None)), false, "CONNECT B.example:80"),
+        (None, true, "CONNECT a.example:80"),
+        // To where it goes anyway.
+        (Some(("A.example", Some(80))), false, ""),
+    ];
+    for (to, tunnels, connect) in cases {
+        let proxy = match connect {
+            "" => Server::play([connection().always(OK)]),
+            _ => Server::play([script()]),
+        };
+        let mut own: courser::Proxy = format!("http://user:secret@{}", proxy.address())
+            .parse()
+            .unwrap();
+        if tunnels {
+            own = own.with_tunnels();
+        }
+        let mut config = config(Proxies::all(own));
+        config.connect_to = to
+            .into_iter()
+            .map(|(host, port)| courser::ConnectTo {
+                host: "a.example".into(),
+                port: None,
+                to_host: host.into(),
+                to_port: port,
+            })
+            .collect();
+        let mut client = named_client(config, NoNames);
+        get(&mut client, "http://a.example/x");
+        let lines = proxy.lines();
+        match connect {
+            "" => assert_eq!(lines, ["GET http://a.example/x HTTP/1.1"]),
+            connect => {
+                assert_eq!(lines, [&format!("{connect} HTTP/1.1"), "GET /x HTTP/1.1"]);
+                let inside = &proxy.requests()[1];
+                assert_eq!(inside.header("host"), ["a.example"]);
+                assert!(inside.header("proxy-authorization").is_empty());
+            }
+        }
+        assert_none_left(client, [&proxy]);
+    }
+}
+
+/// What is said about a tunnel is told when it is said, also by a proxy that refuses.
+#[test]
+fn tunnels_are_observed() {
+    let (authority, acceptor) = origin();
+    let refusal = "HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno";
+    for (reply, shown) in [
+        (ESTABLISHED, ESTABLISHED),
+        (refusal, "HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\n"),
+    ] {
+        let script = connection().request().drip(reply);
+        let proxy = Server::play([script.tls(&acceptor).always(OK)]);
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let tell = Arc::clone(&told);
+        let address = courser::Address::from(proxy.address());
+        let mut config = config(all("http", &proxy));
+        config.host.tls = authority.trusted();
+        config.host.observer = Some(Observer::new(move |event| {
+            let line = match event {
+                ObserverEvent::Connected { .. } => "connected".into(),
+                ObserverEvent::Tunnelling { remote, head } => {
+                    assert_eq!(**remote, address);
+                    String::from_utf8_lossy(head).into_owned()
+                }
+                ObserverEvent::TunnelAnswered {
+                    remote,
+                    status,
+                    head,
+                } => {
+                    assert_eq!(**remote, address);
+                    format!("{status} {}", String::from_utf8_lossy(head))
+                }
+                ObserverEvent::Ready { .. } => "ready".into(),
+                ObserverEvent::ConnectFailed { .. } => "failed".into(),
+                _ => return,
+            };
+            tell.lock().unwrap().push(line);
+        }));
+        let mut client = named_client(config, NoNames);
+        let outcome = client.get("https://a.example/", &mut Response::new());
+        assert_eq!(outcome.is_ok(), reply == ESTABLISHED);
+        let connect =
+            "CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\nUser-Agent: test\r\n\r\n";
+        let end = if outcome.is_ok() { "ready" } else { "failed" };
+        let answer = format!("{} {shown}", &shown[9..12]);
+        assert_eq!(
+            *told.lock().unwrap(),
+            ["connected", connect, &answer, end].map(str::to_owned)
+        );
+        assert_none_left(client, [&proxy]);
+    }
+}
+
+#[test]
+fn what_a_proxy_answers_to_connect() {
+    let cases = [
+        (
+            "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\n\r\n",
+            "Status(407)",
+        ),
+        (
+            "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 11\r\n\r\nBad Gateway",
+            "Status(502)",
+        ),
+        (
+            "HTTP/1.0 403 Forbidden\r\n\r\n<html>no</html>",
+            "Status(403)",
+        ),
+        (
+            "HTTP/1.1 301 Moved\r\nLocation: http://elsewhere.example/\r\n\r\n",
+            "Status(301)",
+        ),
+        ("SSH-2.0-OpenSSH_9.9\r\n", "Http(BadStatusLine)"),
+        ("\x16\x03\x03\x00\x7a\x02\x00", "Http(BadStatusLine)"),
+        ("HTTP/1.1 200 OK\r\nbad header\r\n\r\n", "Http(BadHeader)"),
+    ];
+    let (authority, _) = origin();
+    for (reply, expected) in cases {
+        let whole = connection().request().send(reply);
+        let dripped = connection().request().drip(reply);
+        for script in [whole, dripped] {
+            let proxy = Server::play([script]);
+            let mut client = client(all("http", &proxy), authority.trusted());
+            let fault = fault(&mut client, "https://a.example/");
+            assert_eq!(fault, expected, "{reply:?}");
+            assert_none_left(client, [&proxy]);
+        }
+    }
+}
+
+#[test]
+fn what_a_proxy_answers_to_a_request_is_a_response() {
+    let replies = [
+        (
+            407,
+            "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 2\r\n\r\nno",
+        ),
+        (
+            502,
+            "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 2\r\n\r\nno",
+        ),
+    ];
+    for (status, reply) in replies {
+        let proxy = Server::play([connection().always(reply)]);
+        let mut client = client(all("http", &proxy), TlsConfig::default());
+        let mut response = Response::new();
+        client.get("http://a.example/", &mut response).unwrap();
+        assert_eq!((response.status(), response.body()), (status, &b"no"[..]));
+        assert_none_left(client, [&proxy]);
+    }
+}
+
+#[test]
+fn a_head_that_never_ends_is_cut_by_a_limit() {
+    let line = "X: ".to_owned() + &"x".repeat(1000) + "\r\n";
+    let script = connection()
+        .request()
+        .send("HTTP/1.1 200 OK\r\n")
+        .flood(line);
+    let proxy = Server::play([script]);
+    let (authority, _) = origin();
+    let mut client = client(all("http", &proxy), authority.trusted());
+    let fault = fault(&mut client, "https://a.example/");
+    assert!(fault.starts_with("Limit("), "{fault}");
+    assert_none_left(client, [&proxy]);
+}
+
+#[test]
+fn interim_answers_to_connect_are_passed_over() {
+    let (authority, acceptor) = origin();
+    let reply = format!(
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nA: b\r\n\r\n{ESTABLISHED}"
+    );
+    let script = connection().request().drip(reply).tls(&acceptor).always(OK);
+    let proxy = Server::play([script]);
+    let mut client = client(all("http", &proxy), authority.trusted());
+    get(&mut client, "https://a.example/");
+    assert_none_left(client, [&proxy]);
+}
+
+// ---- SOCKS5
+
+/// Greeting with no authentication, and a request of that many bytes.
+fn socks(request: usize) -> Script {
+    connection()
+        .take(3)
+        .send([5, 0])
+        .take(request)
+        .send(REACHED)
+}
+
+#[test]
+fn socks5_is_told_an_address_and_socks5h_a_name() {
+    let by_name = [&[5, 1, 0, 3, 9][..], b"a.example", &[0, 80]].concat();
+    let by_address = vec![5, 1, 0, 1, 192, 0, 2, 7, 0, 80];
+    let cases = [
+        ("socks5h", "http://a.example/", by_name),
+        ("socks5", "http://a.example/", by_address.clone()),
+        ("socks5", "http://192.0.2.7/", by_address.clone()),
+        ("socks5h", "http://192.0.2.7/", by_address),
+        (
+            "socks5h",
+            "http://[2001:db8::7]:81/",
+            [&[5, 1, 0, 4, 0x20, 1, 0xd, 0xb8][..], &[0; 11], &[7, 0, 81]].concat(),
+        ),
+    ];
+    for (scheme, url, expected) in cases {
+        let proxy = Server::play([socks(expected.len()).always(OK)]);
+        let mut client = named_client(config(all(scheme, &proxy)), Fixed([192, 0, 2, 7]));
+        let report = get(&mut client, url);
+        assert!(report.timings().proxy.is_some());
+        assert!(get(&mut client, url).reused());
+        assert_eq!(proxy.taken(), [vec![5, 1, 0], expected]);
+        assert_eq!(proxy.lines(), ["GET / HTTP/1.1"; 2]);
+        assert_none_left(client, [&proxy]);
+    }
+}
+
+/// The name is looked up for the port of the URL: an address that is fixed for that port alone holds.
+#[test]
+fn socks5_is_told_the_address_that_is_fixed_for_the_port() {
+    let expected = vec![5, 1, 0, 1, 192, 0, 2, 9, 0x1f, 0x90];
+    let proxy = Server::play([socks(expected.len()).always(OK)]);
+    let mut config = config(all("socks5", &proxy));
+    let fixed = "192.0.2.9".parse().unwrap();
+    config.host.dns.resolve("a.example", Some(8080), [fixed]);
+    let mut client = named_client(config, NoNames);
+    get(&mut client, "http://a.example:8080/");
+    assert_eq!(proxy.taken(), [vec![5, 1, 0], expected]);
+    assert_none_left(client, [&proxy]);
+}
+
+#[test]
+fn socks5_with_user_and_password_and_tls_behind() {
+    let (authority, acceptor) = origin();
+    let script = connection()
+        .take(4)
+        .send([5, 2])
+        .take(13)
+        .send([1, 0])
+        .take(16)
+        .drip(REACHED)
+        .tls(&acceptor)
+        .always(OK);
+    let proxy = Server::play([script]);
+    let mut client = client(all_as_user("socks5h", &proxy), authority.trusted());
+    get(&mut client, "https://a.example/");
+    let request = [&[5, 1, 0, 3, 9][..], b"a.example", &[1, 0xbb]].concat();
+    assert_eq!(
+        proxy.taken(),
+        [&[5, 2, 0, 2][..], b"\x01\x04user\x06secret", &request]
+    );
+    assert!(!heads(&proxy)[0].to_ascii_lowercase().contains("auth"));
+    assert_none_left(client, [&proxy]);
+}
+
+#[test]
+fn what_a_socks_proxy_refuses() {
+    let replies = [
+        (1, SocksReply::GeneralFailure),
+        (2, SocksReply::NotAllowed),
+        (3, SocksReply::NetworkUnreachable),
+        (4, SocksReply::HostUnreachable),
+        (5, SocksReply::ConnectionRefused),
+        (6, SocksReply::TtlExpired),
+        (7, SocksReply::CommandNotSupported),
+        (8, SocksReply::AddressTypeNotSupported),
+        (99, SocksReply::Unassigned(99)),
+    ];
+    for (code, reply) in replies {
+        let script = connection().take(3).send([5, 0]).take(16);
+        let proxy = Server::play([script.send([5, code, 0, 1, 0, 0, 0, 0, 0, 0])]);
+        let mut client = client(all("socks5h", &proxy), TlsConfig::default());
+        let fault = fault(&mut client, "http://a.example/");
+        assert_eq!(fault, format!("{:?}", ProxyFault::Socks(reply)));
+        assert_none_left(client, [&proxy]);
+    }
+    for (script, expected) in [
+        (connection().take(4).send([5, 0xff]), "NoMethod"),
+        (connection().take(4).send([5, 1]), "UnofferedMethod(1)"),
+        (
+            connection().take(4).send("HTTP/1.1 400 Bad"),
+            "NotSocks5(72)",
+        ),
+        (connection().take(4).send([4, 0]), "NotSocks5(4)"),
+        (
+            connection().take(4).send([5, 2]).take(13).send([1, 1]),
+            "Credentials",
+        ),
+        (connection().take(4).send([5, 0, 5]), "Surplus"),
+        (
+            connection()
+                .take(4)
+                .send([5, 0])
+                .take(16)
+                .send([&REACHED[..], b"x"].concat()),
+            "Surplus",
+        ),
+        (
+            connection()
+                .take(4)
+                .send([5, 0])
+                .take(16)
+                .send([5, 0, 0, 2]),
+            "BadSocksReply",
+        ),
+    ] {
+        let proxy = Server::play([script]);
+        let mut client = client(all_as_user("socks5h", &proxy), TlsConfig::default());
+        assert_eq!(fault(&mut client, "http://a.example/"), expected);
+        assert_none_left(client, [&proxy]);
+    }
+}
+
+struct Several(Vec<[u8; 4]>);
+
+impl Resolver for Several {
+    fn lookup(&mut self, _name: &str, reply: Reply) {
+        let addresses: Vec<_> = self.0.iter().map(|ip| (*ip).into()).collect();
+        reply.answer(Answer::found(addresses, Duration::from_secs(60)));
+    }
+}
+
+/// What a SOCKS5 proxy is asked for an address, and its answer.
+fn asked(code: u8) -> Script {
+    let reply = [5, code, 0, 1, 0, 0, 0, 0, 0, 0];
+    connection().take(3).send([5, 0]).take(10).send(reply)
+}
+
+/// The last byte of each address that a SOCKS5 proxy was asked for.
+fn addresses(proxy: &Server) -> Vec<u8> {
+    let taken = proxy.taken();
+    let asked = taken.iter().filter(|bytes| bytes.len() == 10);
+    asked.map(|bytes| bytes[7]).collect()
+}
+
+/// As without a proxy, an address that is not reached does not keep the next one from being tried.
+#[test]
+fn socks5_is_told_the_next_address() {
+    for code in [3, 4, 5, 8] {
+        let proxy = Server::play([
+            asked(code),
+            asked(code),
+            asked(0).request().send(OK).close(),
+            asked(0).always(OK),
+        ]);
+        let names = Several((7..=9).map(|last| [192, 0, 2, last]).collect());
+        let mut client = named_client(config(all("socks5", &proxy)), names);
+        let report = get(&mut client, "http://a.example/");
+        assert_eq!(report.attempts(), 1);
+        assert_eq!(addresses(&proxy), [7, 8, 9]);
+        // A later opening begins with what was reached.
+        tests::script::eventually("the connection is gone", || {
+            client.maintain(Duration::from_millis(1)).unwrap();
+            client.counters().open == 0
+        });
+        get(&mut client, "http://a.example/");
+        assert_eq!(addresses(&proxy), [7, 8, 9, 9]);
+        assert_none_left(client, [&proxy]);
+    }
+}
+
+#[test]
+fn socks5_runs_out_of_addresses() {
+    let names = || Several(vec![[192, 0, 2, 7], [10, 0, 0, 1], [192, 0, 2, 8]]);
+    let proxy = Server::play([asked(5), asked(4)]);
+    let mut config = config(all("socks5", &proxy));
+    let loopback = "127.0.0.0/8".parse().unwrap();
+    let documentation = "192.0.2.0/24".parse().unwrap();
+    let policy = AddressPolicy::deny_private();
+    config.host.addresses = policy.allow(loopback).allow(documentation);
+    let mut client = named_client(config, names());
+    let fault = fault(&mut client, "http://a.example/");
+    assert_eq!(fault, "Socks(HostUnreachable)");
+    assert_eq!(addresses(&proxy), [7, 8], "one is not allowed");
+    assert_none_left(client, [&proxy]);
+
+    // Whatever else a proxy says is not about the address.
+    for code in [1, 2, 6, 7, 9] {
+        let proxy = Server::play([asked(code)]);
+        let mut client = named_client(self::config(all("socks5", &proxy)), names());
+        self::fault(&mut client, "http://a.example/");
+        assert_eq!(addresses(&proxy).len(), 1);
+        assert_none_left(client, [&proxy]);
+    }
+}
+
+/// Each attempt counts against the call's deadline.
+#[test]
+fn socks5_addresses_end_with_the_deadline() {
+    let proxy = Server::play([asked(5), connection().take(3)]);
+    let mut config = config(all("socks5", &proxy));
+    config.host.timeouts.total = Some(Duration::from_millis(60));
+    let names = Several(vec![[192, 0, 2, 7], [192, 0, 2, 8]]);
+    let mut client = named_client(config, names);
+    let error = error(&mut client, "http://a.example/");
+    assert!(
+        matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)),
+        "{error:?}"
+    );
+    assert_none_left(client, [&proxy]);
+}
+
+// ---- proxies that stall and break off
+
+/// A way to a.example, cut off after each of its steps.
+fn beginnings() -> Vec<(&'static str, Script, Phase)> {
+    let own = Authority::new("proxies").leaf(&["127.0.0.1"]).acceptor();
+    let socks = || connection().take(4);
+    vec![
+        ("http", connection(), Phase::Proxy),
+        ("http", connection().request(), Phase::Proxy),
+        (
+            "http",
+            connection().request().send("HTTP/1.1 200 O"),
+            Phase::Proxy,
+        ),
+        (
+            "http",
+            connection().request().send("HTTP/1.1 200 OK\r\nA: b\r\n"),
+            Phase::Proxy,
+        ),
+        (
+            "http",
+            connection().request().send("HTTP/1.1 100 Continue\r\n\r\n"),
+            Phase::Proxy,
+        ),
+        ("http", connection().request().send(ESTABLISHED), Phase::Tls),
+        ("https", connection(), Phase::Proxy),
+        ("https", connection().tls(&own), Phase::Proxy),
+        ("https", connection().tls(&own).request(), Phase::Proxy),
+        (
+            "https",
+            connection().tls(&own).request().send("HTTP/1.1"),
+            Phase::Proxy,
+        ),
+        (
+            "https",
+            connection().tls(&own).request().send(ESTABLISHED),
+            Phase::Tls,
+        ),
+        ("socks5h", connection(), Phase::Proxy),
+        ("socks5h", socks(), Phase::Proxy),
+        ("socks5h", socks().send([5]), Phase::Proxy),
+        ("socks5h", socks().send([5, 2]).take(13), Phase::Proxy),
+        (
+            "socks5h",
+            socks().send([5, 2]).take(13).send([1]),
+            Phase::Proxy,
+        ),
+        ("socks5h", socks().send([5, 0]).take(16), Phase::Proxy),
+        (
+            "socks5h",
+            socks().send([5, 0]).take(16).send(&REACHED[..9]),
+            Phase::Proxy,
+        ),
+        (
+            "socks5h",
+            socks().send([5, 0]).take(16).send(REACHED),
+            Phase::Tls,
+        ),
+    ]
+}
+
+fn insecure() -> TlsConfig {
+    TlsConfig {
+        insecure: true,
+        ..TlsConfig::default()
+    }
+}
+
+#[test]
+fn a_proxy_that_stalls_at_any_step() {
+    let soon = Some(Duration::from_millis(40));
+    let limits = [
+        (
+            Timeouts {
+                handshake: soon,
+                ..DEADLINE
+            },
+            TimeLimit::Handshake,
+        ),
+        (
+            Timeouts {
+                total: soon,
+                ..DEADLINE
+            },
+            TimeLimit::Total,
+        ),
+    ];
+    for (scheme, script, _) in beginnings() {
+        for (timeouts, limit) in &limits {
+            let proxy = Server::play([script.clone()]);
+            let proxies = all_as_user(scheme, &proxy);
+            let mut client = client_in_time(proxies, insecure(), timeouts.clone());
+            let error = error(&mut client, "https://a.example/");
+            assert!(
+                matches!(error.kind(), ErrorKind::Timeout(by) if by == limit),
+                "{error:?}"
+            );
+            // A busy machine may not have reached the last step.
+            assert!(
+                matches!(error.phase(), Phase::Proxy | Phase::Tls | Phase::Connect),
+                "{error:?}"
+            );
+            assert_eq!(error.sent(), Sent::Nothing);
+            assert_none_left(client, [&proxy]);
+        }
+    }
+}
+
+#[test]
+fn a_proxy_that_closes_at_any_step() {
+    for (scheme, script, phase) in beginnings() {
+        let proxy = Server::play([script.half_close()]);
+        let mut client = client(all_as_user(scheme, &proxy), insecure());
+        let error = error(&mut client, "https://a.example/");
+        assert!(
+            matches!(
+                error.kind(),
+                ErrorKind::Proxy(ProxyFault::Closed)
+                    | ErrorKind::Tls(TlsFault::HandshakeEof | TlsFault::Truncated)
+            ),
+            "{error:?}"
+        );
+        assert_eq!(
+            (error.phase(), error.sent()),
+            (phase, Sent::Nothing),
+            "{error:?}"
+        );
+        assert_none_left(client, [&proxy]);
+    }
+}
+
+#[test]
+fn a_proxy_that_resets_at_any_step() {
+    for (scheme, script, _) in beginnings() {
+        let proxy = Server::play([script.reset()]);
+        let mut client = client(all_as_user(scheme, &proxy), insecure());
+        let error = error(&mut client, "https://a.example/");
+        assert!(matches!(error.kind(), ErrorKind::Io(_)), "{error:?}");
+        // The reset overtakes what was said before it.
+        assert!(
+            matches!(error.phase(), Phase::Proxy | Phase::Tls | Phase::Connect),
+            "{error:?}"
+        );
+        assert_eq!(error.sent(), Sent::Nothing);
+        assert_none_left(client, [&proxy]);
+    }
+}
+
+/// In one piece with the answer; later, it would be the first that the server behind it seems to say.
+#[test]
+fn bytes_behind_the_answer_to_connect() {
+    let reply = ESTABLISHED.to_owned() + "220 hello";
+    let proxy = Server::play([connection().request().send(reply)]);
+    let mut client = client(all("http", &proxy), insecure());
+    assert_eq!(fault(&mut client, "https://a.example/"), "Surplus");
+    assert_none_left(client, [&proxy]);
+}
+
+#[test]
+fn a_proxy_that_trickles_is_cut_by_the_handshake_limit() {
+    let head = "HTTP/1.1 200 OK\r\n".to_owned() + &"X: y\r\n".repeat(2000);
+    let proxy = Server::play([connection().request().trickle(head)]);
+    let timeouts = Timeouts {
+        handshake: Some(Duration::from_millis(60)),
+        ..DEADLINE
+    };
+    let mut client = client_in_time(all("http", &proxy), insecure(), timeouts);
+    let error = error(&mut client, "https://a.example/");
+    assert!(
+        matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Handshake)),
+        "{error:?}"
+    );
+    assert_eq!((error.phase(), error.sent()), (Phase::Proxy, Sent::Nothing));
+    assert_none_left(client, [&proxy]);
+}
+
+/// A stale connection to a proxy is like any other: the request goes again on a new one, with a handshake of its own.
+#[test]
+fn a_stale_tunnel_is_opened_anew() {
+    let (authority, acceptor) = origin();
+    let tunnel = || connection().request().send(ESTABLISHED).tls(&acceptor);
+    let first = tunnel().request().send(OK).request().close();
+    let proxy = Server::play([first, tunnel().always(OK)]);
+    let mut client = client(all("http", &proxy), authority.trusted());
+    get(&mut client, "https://a.example/");
+    let report = get(&mut client, "https://a.example/");
+    assert_eq!(report.attempts(), 2);
+    assert_eq!(proxy.served_by(), [0, 0, 0, 1, 1]);
+    assert_none_left(client, [&proxy]);
+}
+
+// ---- which requests go through which proxy
+
+#[test]
+fn each_proxy_has_pools_of_its_own() {
+    let plain = Server::play([connection().always(OK)]);
+    let origin_of_tunnels = origin();
+    let tunnel = connection().request().send(ESTABLISHED);
+    let secure = Server::play([tunnel.tls(&origin_of_tunnels.1).always(OK)]);
+    let direct = Server::play([connection().always(OK)]);
+    let proxy = |server: &Server| format!("http://{}", server.address()).parse().unwrap();
+    let proxies = Proxies::none()
+        .http(proxy(&plain))
+        .https(proxy(&secure))
+        .except("127.0.0.0/8, .internal");
+    let mut client = client(proxies, origin_of_tunnels.0.trusted());
+    for _ in 0..2 {
+        get(&mut client, "http://a.example/");
+        get(&mut client, "https://a.example/");
+        get(&mut client, &format!("http://{}/", direct.address()));
+    }
+    assert_eq!(plain.lines(), ["GET http://a.example/ HTTP/1.1"; 2]);
+    assert_eq!(secure.lines().len(), 3);
+    assert_eq!(direct.lines(), ["GET / HTTP/1.1"; 2]);
+    // Names that are excepted are looked up here.
+    let error = error(&mut client, "http://db.internal/");
+    assert!(matches!(error.kind(), ErrorKind::Dns(_)), "{error:?}");
+    assert_none_left(client, [&plain, &secure, &direct]);
+}
+
+#[test]
+fn the_proxies_of_one_call_hold_for_it_alone() {
+    let (ours, its) = (
+        Server::every(connection().always(OK)),
+        Server::every(connection().always(OK)),
+    );
+    let direct = Server::every(connection().always(OK));
+    let url = format!("http://{}/", direct.address());
+    let mut client = client(all("http", &ours), TlsConfig::default());
+    let own = all("http", &its);
+    // The same request each time: where it went last says nothing of where it goes next.
+    let mut request = Request::get(&url);
+    for _ in 0..2 {
+        for own in [None, Some(own.clone()), Some(Proxies::none())] {
+            let mut call = Call::new(request, Response::new());
+            if let Some(own) = own {
+                call = call.proxies(own);
+            }
+            let done = run_any(&mut client, [call]).remove(0);
+            done.outcome.unwrap();
+            request = done.request;
+        }
+    }
+    let absolute = format!("GET {url} HTTP/1.1");
+    assert_eq!(ours.lines(), [&*absolute; 2]);
+    assert_eq!(its.lines(), [&*absolute; 2]);
+    assert_eq!(direct.lines(), ["GET / HTTP/1.1"; 2]);
+    assert_eq!(client.hosts(), 3);
+    assert_none_left(client, [&ours, &its, &direct]);
+}
+
+#[test]
+fn a_redirect_from_a_proxied_to_an_unproxied_host() {
+    let direct = Server::play([connection().always(OK)]);
+    let location = format!("http://{}/there", direct.address());
+    let proxy = Server::answer(move |_| {
+        format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n").into()
+    });
+    let mut config = config(all_as_user("http", &proxy).except("127.0.0.1"));
+    config.redirects = Redirects::limit(3);
+    let mut client = any_client(config);
+    let mut request = Request::get("http://a.example/");
+    request.header("Authorization", "Basic b3JpZ2lu");
+    client.call(&mut request, &mut Response::new()).unwrap();
+    assert_eq!(proxy.requests()[0].header("proxy-authorization"), [BASIC]);
+    assert_eq!(direct.lines(), ["GET /there HTTP/1.1"]);
+    let head = heads(&direct).concat().to_ascii_lowercase();
+    assert!(!head.contains("authorization"), "{head}");
+    assert_none_left(client, [&proxy, &direct]);
+}
+
+/// And the other way: from a host that is reached directly to one that is not.
+#[test]
+fn a_redirect_into_a_tunnel() {
+    let (authority, acceptor) = origin();
+    let tunnel = connection().request().send(ESTABLISHED).tls(&acceptor);
+    let proxy = Server::play([tunnel.always(OK)]);
+    let direct = Server::play([connection().always(
+        "HTTP/1.1 307 Temporary\r\nLocation: https://a.example/there\r\nContent-Length: 0\r\n\r\n",
+    )]);
+    let mut config = config(all("http", &proxy).except("127.0.0.1"));
+    config.redirects = Redirects::limit(3);
+    config.host.tls = authority.trusted();
+    let mut client = any_client(config);
+    let mut request = Request::post(format!("http://{}/", direct.address()), "the body");
+    client.call(&mut request, &mut Response::new()).unwrap();
+    let lines = proxy.lines();
+    assert_eq!(
+        lines,
+        ["CONNECT a.example:443 HTTP/1.1", "POST /there HTTP/1.1"]
+    );
+    assert_eq!(proxy.requests()[1].body(), b"the body");
+    assert_none_left(client, [&direct, &proxy]);
+}
+
+#[test]
+fn the_address_policy_holds_for_proxies_and_for_literal_targets() {
+    let proxy = Server::play([connection().always(OK)]);
+    let denying = |proxies, policy| {
+        let mut config = config(proxies);
+        config.host.addresses = policy;
+        named_client(config, Fixed([10, 0, 0, 7]))
+    };
+    // The proxy may be reached, the target may not.
+    let policy = AddressPolicy::deny_private;
+    for (scheme, url) in [
+        ("http", "http://10.0.0.7/"),
+        ("http", "https://10.0.0.7/"),
+        ("http", "http://[::ffff:10.0.0.7]/"),
+        ("socks5", "http://10.0.0.7/"),
+        ("socks5h", "http://10.0.0.7/"),
+        // Looked up here.
+        ("socks5", "http://a.example/"),
+    ] {
+        let mut client = denying(all(scheme, &proxy), policy());
+        let error = client.get(url, &mut Response::new()).unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Denied(_)),
+            "{url}: {error:?}"
+        );
+        assert_eq!(error.sent(), Sent::Nothing);
+        assert_none_left(client, []);
+    }
+    assert_eq!(proxy.accepted(), 0);
+    let mut client = denying(all("http", &proxy), policy());
+    get(&mut client, "http://a.example/");
+    assert_none_left(client, [&proxy]);
+}
+
+/// What could end a line of the request to a proxy is refused before the proxy is asked for anything.
+#[test]
+fn x05_a_target_with_line_ends_reaches_no_proxy() {
+    let proxy = Server::every(connection().always(OK));
+    for scheme in ["http", "https", "socks5", "socks5h"] {
+        let mut client = client(all(scheme, &proxy), TlsConfig::default());
+        for url in [
+            "http://a.example\r\n\r\nGET /",
+            "https://a.example:443\r\nX-Injected: 1/",
+            "https://a.example/\r\nX-Injected: 1",
+        ] {
+            let error = error(&mut client, url);
+            assert!(matches!(error.kind(), ErrorKind::Misuse(_)), "{error:?}");
+            assert_eq!((error.phase(), error.sent()), (Phase::Queue, Sent::Nothing));
+        }
+        assert_none_left(client, []);
+    }
+    assert_eq!(proxy.accepted(), 0);
+}
+
+/// A proxy that is not there, and one whose name is not known.
+#[test]
+fn proxies_that_cannot_be_reached() {
+    let nobody = tests::script::refused();
+    for scheme in ["http", "https", "socks5", "socks5h"] {
+        let proxies = Proxies::all(format!("{scheme}://{nobody}").parse().unwrap());
+        let mut client = client(proxies, insecure());
+        let error = error(&mut client, "https://127.0.0.1/");
+        assert!(matches!(error.kind(), ErrorKind::Io(_)), "{error:?}");
+        assert_eq!(
+            (error.phase(), error.sent()),
+            (Phase::Connect, Sent::Nothing)
+        );
+        assert_none_left(client, []);
+    }
+    let proxies = Proxies::all("http://proxy.example:3128".parse().unwrap());
+    let mut client = client(proxies, insecure());
+    let error = error(&mut client, "http://a.example/");
+    assert!(
+        matches!(
+            error.kind(),
+            ErrorKind::Proxy(ProxyFault::Name(DnsError::NotFound))
+        ),
+        "{error:?}"
+    );
+    assert_eq!(error.phase(), Phase::Resolve);
+    assert_none_left(client, []);
+}
+
+/// What a proxy says of itself while it is not asked costs the connection, and not the next request.
+#[test]
+fn an_idle_proxy_connection_that_talks_is_dropped() {
+    let gate = tests::script::Gate::new();
+    let proxy = Server::play([
+        connection()
+            .request()
+            .send(OK)
+            .wait(&gate)
+            .send("HTTP/1.1 408 x\r\n\r\n"),
+        connection().always(OK),
+    ]);
+    let mut client = client(all("http", &proxy), TlsConfig::default());
+    get(&mut client, "http://a.example/");
+    gate.open();
+    tests::script::eventually("the connection is dropped", || {
+        client.maintain(Duration::from_millis(1)).unwrap();
+        client.counters().open == 0
+    });
+    get(&mut client, "http://a.example/");
+    assert_eq!(proxy.served_by(), [0, 1]);
+    assert_none_left(client, [&proxy]);
+}
+
+/// An answer to absolute-form that is not HTTP is the peer's fault, as without a proxy.
+#[test]
+fn nonsense_in_answer_to_a_request() {
+    let proxy = Server::play([connection().request().send([5, 0xff, 0, 0])]);
+    let mut client = client(all("http", &proxy), TlsConfig::default());
+    let error = error(&mut client, "http://a.example/");
+    assert!(
+        matches!(error.kind(), ErrorKind::Peer(PeerFault::BadStatusLine)),
+        "{error:?}"
+    );
+    assert_none_left(client, [&proxy]);
+}

@@ -1,0 +1,996 @@
+//! Redirects (RFC 9110 §15.4), from the first request to what the last server sees.
+
+use std::io::Read as _;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use courser::{
+    Call, Client, Completion, Config, ErrorKind, LimitExceeded, Misuse, Observer, ObserverEvent,
+    Phase, Redirects, Request, Response, Sent, TimeLimit,
+};
+use tests::clients::{any_client, any_config, assert_none_left, run_any, with_longer_limits};
+use tests::script::{self, Gate, PATIENCE, Server, connection};
+
+use super::{OK, response};
+
+fn following() -> Config {
+    Config {
+        redirects: Redirects::limit(10),
+        ..any_config()
+    }
+}
+
+fn moved(status: u16, location: &str) -> Vec<u8> {
+    format!("HTTP/1.1 {status} Moved\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n").into()
+}
+
+fn url(server: &Server, path: &str) -> String {
+    format!("http://{}{path}", server.address())
+}
+
+/// A server that leads from `/from...` to that location, and answers everything else.
+fn leading(status: u16, location: impl Into<String>) -> Server {
+    let location = location.into();
+    Server::answer(move |request| match request.target().starts_with("/from") {
+        true => moved(status, &location),
+        false => OK.into(),
+    })
+}
+
+fn send(client: &mut Client, request: Request, streaming: bool) -> Completion {
+    let call = Call::new(request, Response::new()).streaming(streaming);
+    let mut done = run_call(client, call);
+    if let Some(body) = done.body {
+        let mut buffer = [0; 4096];
+        loop {
+            match client.read_body(body, &mut buffer).unwrap() {
+                courser::Read::Data(_) => {}
+                courser::Read::Pending => assert!(client.wait(Some(PATIENCE)).unwrap().is_none()),
+                courser::Read::End { report, .. } => {
+                    done.report = report;
+                    break;
+                }
+            }
+        }
+    }
+    done
+}
+
+fn run_call(client: &mut Client, call: Call) -> Completion {
+    client.submit(call);
+    client.wait(Some(PATIENCE)).unwrap().expect("a completion")
+}
+
+// ---- which request is sent
+
+#[test]
+fn methods_and_bodies_by_status() {
+    // What arrives at the end of a redirect with that status, by the first method; none: the response is the result.
+    let table = [
+        (300, [None; 4]),
+        (301, [Some("GET"), Some("HEAD"), Some("GET"), Some("PUT")]),
+        (302, [Some("GET"), Some("HEAD"), Some("GET"), Some("PUT")]),
+        (303, [Some("GET"), Some("HEAD"), Some("GET"), Some("GET")]),
+        (304, [None; 4]),
+        (305, [None; 4]),
+        (306, [None; 4]),
+        (307, [Some("GET"), Some("HEAD"), Some("POST"), Some("PUT")]),
+        (308, [Some("GET"), Some("HEAD"), Some("POST"), Some("PUT")]),
+        (399, [None; 4]),
+    ];
+    for (status, expected) in table {
+        let server = Server::answer(move |request| match request.target().as_str() {
+            "/from" if status == 304 => b"HTTP/1.1 304 X\r\nLocation: /to\r\n\r\n".into(),
+            "/from" => moved(status, "/to"),
+            _ if request.line().starts_with("HEAD") => b"HTTP/1.1 200 OK\r\n\r\n".into(),
+            _ => OK.into(),
+        });
+        let mut client = any_client(following());
+        for (method, then) in ["GET", "HEAD", "POST", "PUT"].into_iter().zip(expected) {
+            for streaming in [false, true] {
+                let before = server.requests().len();
+                let mut request = Request::new(method, url(&server, "/from"));
+                request
+                    .header("Content-Type", "text/plain")
+                    .header("X-Own", "kept");
+                if matches!(method, "POST" | "PUT") {
+                    request.body("hello");
+                }
+                let done = send(&mut client, request, streaming);
+                done.outcome.unwrap();
+                let seen = &server.requests()[before..];
+                let case = format!("{status} {method} {streaming}");
+                match then {
+                    None => {
+                        assert_eq!((done.response.status(), seen.len()), (status, 1), "{case}");
+                    }
+                    Some(then) => {
+                        assert_eq!(done.response.status(), 200, "{case}");
+                        assert_eq!(seen[1].line(), format!("{then} /to HTTP/1.1"), "{case}");
+                        let (body, length) = match then {
+                            "POST" | "PUT" => (&b"hello"[..], vec!["5".to_owned()]),
+                            _ => (&b""[..], Vec::new()),
+                        };
+                        assert_eq!(seen[1].body(), body, "{case}");
+                        assert_eq!(seen[1].header("content-length"), length, "{case}");
+                        assert_eq!(seen[1].header("x-own"), ["kept"], "{case}");
+                        let lost = then != method || status == 303;
+                        assert_eq!(seen[1].header("content-type").is_empty(), lost, "{case}");
+                    }
+                }
+                // The caller's request is as it was.
+                assert_eq!(
+                    (done.request.method(), done.request.target()),
+                    (method, &*url(&server, "/from"))
+                );
+            }
+        }
+        assert_eq!(server.accepted(), 1, "{status}");
+        assert_none_left(client, [&server]);
+    }
+}
+
+#[test]
+fn framing_goes_with_the_body() {
+    let server = leading(303, "/to");
+    let mut client = any_client(following());
+    let mut request = Request::new("POST", url(&server, "/from"));
+    request
+        .body_stream(&b"streamed"[..], None)
+        .trailer("X-Sum", "1")
+        .header("Content-Encoding", "gzip");
+    client.call(&mut request, &mut Response::new()).unwrap();
+    let seen = server.requests();
+    assert_eq!(seen[0].header("transfer-encoding"), ["chunked"]);
+    assert_eq!(seen[1].line(), "GET /to HTTP/1.1");
+    for name in [
+        "transfer-encoding",
+        "trailer",
+        "content-encoding",
+        "content-length",
+        "expect",
+    ] {
+        assert!(seen[1].header(name).is_empty(), "{name}");
+    }
+    // Bytes that wait for `100 Continue` go the same way.
+    let mut request = Request::post(url(&server, "/from"), "held back");
+    request.expect_continue(Duration::ZERO);
+    client.call(&mut request, &mut Response::new()).unwrap();
+    assert_eq!(server.lines().last().unwrap(), "GET /to HTTP/1.1");
+    assert!(
+        server
+            .requests()
+            .last()
+            .unwrap()
+            .header("expect")
+            .is_empty()
+    );
+    assert_none_left(client, [&server]);
+}
+
+#[test]
+fn a_stream_that_is_used_up_cannot_be_sent_again() {
+    for (status, fails) in [(301, false), (303, false), (307, true), (308, true)] {
+        for streaming in [false, true] {
+            let server = leading(status, "/to");
+            let mut client = any_client(following());
+            let mut request = Request::new("POST", url(&server, "/from"));
+            request.body_stream(&b"once"[..], Some(4));
+            let call = Call::new(request, Response::new()).streaming(streaming);
+            let done = run_call(&mut client, call);
+            let expected = if fails { 1 } else { 2 };
+            assert_eq!(server.requests().len(), expected, "{status}");
+            if fails {
+                let error = done.outcome.unwrap_err();
+                let used_up = matches!(error.kind(), ErrorKind::Misuse(Misuse::BodyNotReplayable));
+                assert!(used_up, "{error:?}");
+                assert_eq!(error.sent(), Sent::Partial);
+                assert_eq!(done.response.status(), status);
+            } else {
+                done.outcome.unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn an_answer_before_the_end_of_the_request() {
+    // The server has seen enough after the head; most of the body is still here.
+    for status in [302, 303, 307] {
+        for streaming in [false, true] {
+            let script = connection()
+                .small_buffers()
+                .head()
+                .send(moved(status, "/to"));
+            let second = connection().small_buffers().request().send(OK);
+            let server = Server::play([script, second]);
+            let mut client = any_client(following());
+            let body = vec![b'x'; 16 << 20];
+            let request = Request::post(url(&server, "/from"), body.clone());
+            let done = send(&mut client, request, streaming);
+            done.outcome.unwrap();
+            assert_eq!(done.response.status(), 200);
+            let last = server.requests().pop().unwrap();
+            let (line, sent) = match status {
+                307 => ("POST /to HTTP/1.1", &body[..]),
+                _ => ("GET /to HTTP/1.1", &b""[..]),
+            };
+            assert_eq!(last.line(), line, "{status} {streaming}");
+            assert!(last.body() == sent, "{status} {streaming}");
+            assert_eq!(last.connection, 1);
+            assert_none_left(client, [&server]);
+        }
+    }
+}
+
+// ---- where to
+
+#[test]
+fn locations() {
+    let other = Server::every(connection().always(OK));
+    let there = other.address();
+    // From /from/a/b?q to the target that the server sees.
+    let table = [
+        ("/x", "/x"),
+        ("x", "/from/a/x"),
+        ("./x/./y/", "/from/a/x/y/"),
+        ("../x", "/from/x"),
+        ("../../../../x", "/x"),
+        ("/a/./b/../c?d=../e", "/a/c?d=../e"),
+        ("?page=2", "/from/a/b?page=2"),
+        ("x#fragment", "/from/a/x"),
+        ("/sp ace", "/sp%20ace"),
+        ("/\u{e4}", "/%C3%A4"),
+        ("/%2e%2E/kept%2Fas%20given", "/kept%2Fas%20given"),
+    ];
+    let port = there.port();
+    let absolute = [
+        (format!("http://{there}/x?y"), "/x?y"),
+        (format!("HTTP://{there}"), "/"),
+        (format!("//{there}/protocol-relative"), "/protocol-relative"),
+        (format!("http://{there}/x#fragment"), "/x"),
+        (format!("http:\\\\{there}\\x"), "/x"),
+        (format!("http://localhost:{port}/name"), "/name"),
+    ];
+    for (location, target) in table {
+        let target_now = target.to_owned();
+        let location_now = location.to_owned();
+        let server = Server::answer(move |request| match request.target().as_str() {
+            "/from/a/b?q" => moved(302, &location_now),
+            _ => OK.into(),
+        });
+        let mut client = any_client(following());
+        let report = client
+            .get(&url(&server, "/from/a/b?q"), &mut Response::new())
+            .unwrap();
+        assert_eq!(server.requests()[1].target(), target_now, "{location:?}");
+        assert_eq!(&*report.redirects()[0].url, url(&server, target));
+    }
+    for (location, target) in absolute {
+        let server = leading(302, location.clone());
+        let mut client = any_client(following());
+        client
+            .get(&url(&server, "/from"), &mut Response::new())
+            .unwrap();
+        assert_eq!(
+            other.requests().last().unwrap().target(),
+            target,
+            "{location:?}"
+        );
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
+#[test]
+fn locations_that_lead_nowhere() {
+    // Without one, the response is the result.
+    let without = "HTTP/1.1 302 Found\r\nContent-Length: 2\r\n\r\nok";
+    let server = Server::every(connection().always(without));
+    let mut client = any_client(following());
+    let mut response = Response::new();
+    let report = client.get(&url(&server, "/"), &mut response).unwrap();
+    assert_eq!(
+        (response.status(), response.body(), report.redirects().len()),
+        (302, &b"ok"[..], 0)
+    );
+    assert_none_left(client, [&server]);
+
+    for location in [
+        "ftp://127.0.0.1/x",
+        "javascript:alert(1)",
+        "data:,x",
+        "file:///etc/passwd",
+        "http://",
+        "http://[::1",
+        "http://127.0.0.1:99999/",
+        "http://user:secret@256.256.256.256/",
+        "//",
+    ] {
+        for streaming in [false, true] {
+            let server = leading(302, location);
+            let mut client = any_client(following());
+            let request = Request::get(url(&server, "/from"));
+            let done = run_call(
+                &mut client,
+                Call::new(request, Response::new()).streaming(streaming),
+            );
+            let error = done.outcome.as_ref().unwrap_err();
+            // The server is to blame, not the caller.
+            let ErrorKind::Location { value, .. } = error.kind() else {
+                panic!("{location}: {error:?}");
+            };
+            assert!(!value.contains("secret") && !format!("{error:?} {error}").contains("secret"));
+            assert_eq!((error.phase(), error.sent()), (Phase::Head, Sent::Partial));
+            let (address, remote) = (server.address(), error.remote());
+            assert_eq!(remote.map(ToString::to_string), Some(address.to_string()));
+            let io = std::io::Error::from(done.outcome.unwrap_err());
+            assert_eq!(io.kind(), std::io::ErrorKind::InvalidData);
+            // What has come is there to look at.
+            assert_eq!(done.response.status(), 302, "{location}");
+            assert_eq!(done.response.header("location"), Some(location.as_bytes()));
+            assert_eq!(server.requests().len(), 1);
+            assert_none_left(client, [&server]);
+        }
+    }
+}
+
+#[test]
+fn the_chain_and_its_limit() {
+    let server = Server::answer(|request| {
+        let n: u16 = request.target().trim_start_matches('/').parse().unwrap();
+        match n {
+            0 => OK.into(),
+            n => moved(
+                300 + [1, 2, 7, 8][usize::from(n) % 4],
+                &format!("/{}", n - 1),
+            ),
+        }
+    });
+    let mut client = any_client(following());
+    let report = client
+        .get(&url(&server, "/10"), &mut Response::new())
+        .unwrap();
+    let chain: Vec<String> = report
+        .redirects()
+        .iter()
+        .map(|hop| format!("{} {}", hop.status, hop.url))
+        .collect();
+    assert_eq!(chain.len(), 10);
+    assert_eq!(chain[0], format!("307 {}", url(&server, "/9")));
+    assert_eq!(chain[9], format!("302 {}", url(&server, "/0")));
+    assert_eq!(report.attempts(), 11);
+
+    for streaming in [false, true] {
+        let request = Request::get(url(&server, "/11"));
+        let done = run_call(
+            &mut client,
+            Call::new(request, Response::new()).streaming(streaming),
+        );
+        let error = done.outcome.unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Limit(LimitExceeded::Redirects(10))),
+            "{error:?}"
+        );
+        assert_eq!(done.report.redirects().len(), 10);
+        assert_eq!(done.response.status(), 302);
+    }
+    // One call's own rule.
+    let call = |redirects| {
+        Call::new(Request::get(url(&server, "/2")), Response::new()).redirects(redirects)
+    };
+    let none = run_call(&mut client, call(Redirects::none()));
+    assert!(none.outcome.is_ok());
+    assert_eq!(
+        (none.response.status(), none.report.redirects().len()),
+        (307, 0)
+    );
+    let error = run_call(&mut client, call(Redirects::limit(0)))
+        .outcome
+        .unwrap_err();
+    assert!(matches!(
+        error.kind(),
+        ErrorKind::Limit(LimitExceeded::Redirects(0))
+    ));
+    assert!(
+        run_call(&mut client, call(Redirects::limit(2)))
+            .outcome
+            .is_ok()
+    );
+    assert_none_left(client, [&server]);
+}
+
+#[test]
+fn circles_end_at_the_limit() {
+    let one = Server::answer(|_| moved(302, "/again"));
+    let mut client = any_client(following());
+    let error = client
+        .get(&url(&one, "/again"), &mut Response::new())
+        .unwrap_err();
+    assert!(matches!(
+        error.kind(),
+        ErrorKind::Limit(LimitExceeded::Redirects(10))
+    ));
+    assert_eq!((one.requests().len(), one.accepted()), (11, 1));
+    assert_none_left(client, [&one]);
+}
+
+// ---- what travels along
+
+#[test]
+fn what_is_for_one_server_stays_there() {
+    let target = Server::every(connection().always(OK));
+    let port = target.address().port();
+    let on_the_way = {
+        let to = format!("http://127.0.0.1:{port}/to");
+        leading(302, to)
+    };
+    let secrets = |request: &mut Request| {
+        request
+            .header("Authorization", "Bearer secret")
+            .header("cookie", "session=secret")
+            .header("Proxy-Authorization", "Basic secret")
+            .sensitive_header("X-Api-Key", "secret")
+            .header("Host", "own.example")
+            .header("X-Open", "open");
+    };
+    let names = [
+        "authorization",
+        "cookie",
+        "proxy-authorization",
+        "x-api-key",
+    ];
+    let check = |seen: &script::Request, kept: bool, host: &str| {
+        for name in names {
+            assert_eq!(
+                seen.header(name).len(),
+                usize::from(kept),
+                "{name}: {}",
+                seen.head()
+            );
+        }
+        assert_eq!(seen.header("host"), [host]);
+        assert_eq!(seen.header("x-open"), ["open"]);
+    };
+
+    // To the same server, whichever way it is written.
+    let by_request = || {
+        Server::answer(|request| match request.target().as_str() {
+            "/from" => moved(308, &request.header("x-to")[0]),
+            _ => OK.into(),
+        })
+    };
+    let server = by_request();
+    let mut client = any_client(following());
+    for to in [
+        "/to".to_owned(),
+        url(&server, "/to"),
+        format!("//{}/to", server.address()),
+    ] {
+        let before = server.requests().len();
+        let mut request = Request::get(url(&server, "/from"));
+        secrets(&mut request);
+        request.header("X-To", to);
+        client.call(&mut request, &mut Response::new()).unwrap();
+        check(&server.requests()[before + 1], true, "own.example");
+    }
+
+    // To another port, and to another name of the same server.
+    let mut client = any_client(following());
+    let mut request = Request::get(url(&on_the_way, "/from"));
+    secrets(&mut request);
+    client.call(&mut request, &mut Response::new()).unwrap();
+    check(&on_the_way.requests()[0], true, "own.example");
+    check(&target.requests()[0], false, &format!("127.0.0.1:{port}"));
+    // And the request is whole for the next call.
+    client.call(&mut request, &mut Response::new()).unwrap();
+    check(&on_the_way.requests()[1], true, "own.example");
+    check(&target.requests()[1], false, &format!("127.0.0.1:{port}"));
+    request.set_target(&format!(
+        "http://localhost:{}/from",
+        on_the_way.address().port()
+    ));
+    client.call(&mut request, &mut Response::new()).unwrap();
+    check(&target.requests()[2], false, &format!("127.0.0.1:{port}"));
+
+    let by_name = by_request();
+    let port = by_name.address().port();
+    let mut request = Request::get(url(&by_name, "/from"));
+    secrets(&mut request);
+    request.header("X-To", format!("http://localhost:{port}/to"));
+    client.call(&mut request, &mut Response::new()).unwrap();
+    check(&by_name.requests()[1], false, &format!("localhost:{port}"));
+}
+
+/// A name above or below is another server, as is a neighbour.
+#[test]
+fn r07_names_of_one_domain_share_no_credentials() {
+    let server = Server::answer(|request| match request.target().as_str() {
+        "/from" => moved(302, &request.header("x-to")[0]),
+        _ => OK.into(),
+    });
+    let port = server.address().port();
+    let mut config = following();
+    config.host.dns.resolve("*", None, [server.address().ip()]);
+    let mut client = any_client(config);
+    for (from, to, kept) in [
+        ("sub.example.com", "example.com", 0),
+        ("example.com", "sub.example.com", 0),
+        ("example.com", "example.net", 0),
+        ("example.com", "EXAMPLE.com", 1),
+    ] {
+        let mut request = Request::get(format!("http://{from}:{port}/from"));
+        request
+            .header("Authorization", "Bearer secret")
+            .header("Cookie", "session=secret")
+            .header("X-To", format!("http://{to}:{port}/to"));
+        let before = server.requests().len();
+        client.call(&mut request, &mut Response::new()).unwrap();
+        let landed = &server.requests()[before + 1];
+        assert_eq!(landed.target(), "/to");
+        for name in ["authorization", "cookie"] {
+            assert_eq!(landed.header(name).len(), kept, "{from} to {to}");
+        }
+    }
+    assert_none_left(client, [&server]);
+}
+
+/// Characters that a path may have stay as they are written.
+#[test]
+fn r04_a_location_is_not_escaped_anew() {
+    for path in ["/a*b", "/*", "/a%2Ab", "/Y%2BY%2FY%3D/x", "/a;b,c=d!$&'()"] {
+        let server = leading(302, path);
+        let mut client = any_client(following());
+        client
+            .get(&url(&server, "/from"), &mut Response::new())
+            .unwrap();
+        assert_eq!(server.requests()[1].target(), path);
+        assert_none_left(client, [&server]);
+    }
+}
+
+#[test]
+fn what_was_left_behind_does_not_come_back() {
+    // From here to there and back again.
+    let there = Server::answer(|request| moved(302, request.target().trim_start_matches('/')));
+    let to = there.address();
+    let here = Server::answer(move |request| match request.target().as_str() {
+        "/from" => {
+            let host = request.header("host").remove(0);
+            moved(302, &format!("http://{to}/http://{host}/to"))
+        }
+        _ => OK.into(),
+    });
+    let mut client = any_client(following());
+    let mut request = Request::get(format!("http://user:secret@{}/from", here.address()));
+    request.header("Cookie", "secret=1");
+    let report = client.call(&mut request, &mut Response::new()).unwrap();
+    assert_eq!(report.redirects().len(), 2);
+    let seen = here.requests();
+    assert_eq!(
+        (
+            seen[0].header("cookie").len(),
+            seen[0].header("authorization").len()
+        ),
+        (1, 1)
+    );
+    assert_eq!(
+        (
+            seen[1].header("cookie").len(),
+            seen[1].header("authorization").len()
+        ),
+        (0, 0)
+    );
+}
+
+#[test]
+fn user_information() {
+    const BASIC: &str = "Basic dXNlcjpwYXNz"; // user:pass
+    let other = Server::every(connection().always(OK));
+    let there = other.address();
+    // Given by the URL, kept on the same server, and told to no other.
+    let server = leading(302, "/to");
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let mut config = following();
+    config.host.observer = Some(Observer::new({
+        let told = told.clone();
+        move |event| {
+            if let ObserverEvent::Redirected { url, .. } = event {
+                told.lock().unwrap().push((*url).to_owned());
+            }
+        }
+    }));
+    let mut client = any_client(config);
+    let with = |server: &Server, path| format!("http://user:pass@{}{path}", server.address());
+    let report = client
+        .get(&with(&server, "/from"), &mut Response::new())
+        .unwrap();
+    for request in server.requests() {
+        assert_eq!(request.header("authorization"), [BASIC], "{request:?}");
+    }
+    assert_eq!(&*report.redirects()[0].url, url(&server, "/to"));
+    let told = told.lock().unwrap().clone();
+    assert_eq!(told, [url(&server, "/to")]);
+    let server = leading(302, format!("http://{there}/"));
+    client
+        .get(&with(&server, "/from"), &mut Response::new())
+        .unwrap();
+    assert_eq!(server.requests()[0].header("authorization"), [BASIC]);
+    assert!(other.requests()[0].header("authorization").is_empty());
+    // A server may give credentials for itself, and for no other server.
+    let server = Server::answer(|request| match request.target().as_str() {
+        "/from" => {
+            let host = request.header("host").remove(0);
+            moved(302, &format!("http://user:pass@{host}/to"))
+        }
+        _ => OK.into(),
+    });
+    let report = client
+        .get(&url(&server, "/from"), &mut Response::new())
+        .unwrap();
+    assert!(server.requests()[0].header("authorization").is_empty());
+    assert_eq!(server.requests()[1].header("authorization"), [BASIC]);
+    assert_eq!(&*report.redirects()[0].url, url(&server, "/to"));
+    let server = leading(302, format!("http://user:pass@{there}/"));
+    let report = client
+        .get(&url(&server, "/from"), &mut Response::new())
+        .unwrap();
+    assert!(server.requests()[0].header("authorization").is_empty());
+    assert!(other.requests()[1].header("authorization").is_empty());
+    assert_eq!(&*report.redirects()[0].url, format!("http://{there}/"));
+    // Nor on the steps after that.
+    let further = leading(302, "/to");
+    let at = further.address();
+    let server = leading(302, format!("http://user:pass@{at}/from"));
+    client
+        .get(&url(&server, "/from"), &mut Response::new())
+        .unwrap();
+    assert_eq!(further.requests().len(), 2);
+    for request in further.requests() {
+        assert!(request.header("authorization").is_empty());
+    }
+    // What the caller says goes before the URL.
+    let mut request = Request::get(with(&other, "/"));
+    request.header("Authorization", "Bearer own");
+    client.call(&mut request, &mut Response::new()).unwrap();
+    assert_eq!(other.requests()[2].header("authorization"), ["Bearer own"]);
+}
+
+// ---- bodies, connections and time
+
+#[test]
+fn a_redirect_with_a_small_body_costs_no_connection() {
+    let script = |request: &script::Request| {
+        match request.target().as_str() {
+        "/from" => {
+            let body = "x".repeat(10_000);
+            format!("HTTP/1.1 302 Found\r\nLocation: /to\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into()
+        }
+        "/chunked" => b"HTTP/1.1 302 Found\r\nLocation: /to\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n".into(),
+        _ => OK.into(),
+    }
+    };
+    for streaming in [false, true] {
+        let server = Server::answer(script);
+        let mut client = any_client(following());
+        for _ in 0..3 {
+            let done = send(&mut client, Request::get(url(&server, "/from")), streaming);
+            done.outcome.unwrap();
+            assert_eq!(done.response.status(), 200);
+            assert!(!streaming || done.response.body().is_empty() || done.response.body() == b"ok");
+        }
+        assert_eq!(server.accepted(), 1, "{streaming}");
+        assert_none_left(client, [&server]);
+    }
+    // The length of a chunked body is not known before its end; the call does not depend on it.
+    let server = Server::answer(script);
+    let mut client = any_client(following());
+    let done = send(&mut client, Request::get(url(&server, "/chunked")), true);
+    done.outcome.unwrap();
+    assert_none_left(client, [&server]);
+}
+
+#[test]
+fn a_call_does_not_wait_for_the_body_of_a_redirect() {
+    let endless = "HTTP/1.1 302 Found\r\nLocation: /to\r\n\r\n";
+    let huge = "HTTP/1.1 302 Found\r\nLocation: /to\r\nContent-Length: 9999999999\r\n\r\n";
+    let chunks = "HTTP/1.1 302 Found\r\nLocation: /to\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let small = "HTTP/1.1 302 Found\r\nLocation: /to\r\nContent-Length: 10\r\n\r\nabc";
+    let (many, chunk) = ("x".repeat(10_000), "5\r\nxxxxx\r\n".repeat(1000));
+    let cases = [
+        (endless, Rest::Flood(&many)),
+        (huge, Rest::Flood(&many)),
+        (chunks, Rest::Flood(&chunk)),
+        (endless, Rest::Silence),
+        (huge, Rest::Silence),
+        // Rests that are worth a short wait, and do not come.
+        (small, Rest::Silence),
+        (chunks, Rest::Silence),
+        (chunks, Rest::Trickle(&chunk)),
+    ];
+    for (head, rest) in cases {
+        for streaming in [false, true] {
+            let never = Gate::new();
+            let first = connection().request().send(head);
+            let first = match rest {
+                Rest::Flood(bytes) => first.flood(bytes),
+                Rest::Trickle(bytes) => first.trickle(bytes),
+                Rest::Silence => first.wait(&never),
+            };
+            let server = Server::play([first, connection().request().send(OK)]);
+            let mut client = any_client(following());
+            let request = Request::get(url(&server, "/from"));
+            let done = send(&mut client, request, streaming);
+            done.outcome.unwrap();
+            assert_eq!(done.response.status(), 200);
+            assert_eq!(server.served_by(), [0, 1]);
+            never.open();
+            assert_none_left(client, [&server]);
+        }
+    }
+}
+
+/// What a server sends after the head of a redirect.
+#[derive(Clone, Copy)]
+enum Rest<'a> {
+    Flood(&'a str),
+    Trickle(&'a str),
+    Silence,
+}
+
+#[test]
+fn a_call_does_not_mind_a_broken_body_of_a_redirect() {
+    let head =
+        |framing: &str| format!("HTTP/1.1 302 Found\r\nLocation: ../to\r\n{framing}\r\n\r\n");
+    let broken = [
+        (head("Content-Length: 10"), "abc"),
+        (head("Content-Length: 10"), ""),
+        (head("Transfer-Encoding: chunked"), "zz\r\n"),
+        (head("Transfer-Encoding: chunked"), "3\r\nab"),
+        (head("Content-Length: 3"), "abcdef"),
+        (head("Content-Encoding: gzip\r\nContent-Length: 3"), "abc"),
+    ];
+    for (head, body) in broken {
+        let gate = Gate::new();
+        let at_once = connection().request().send(format!("{head}{body}")).close();
+        let later = connection()
+            .request()
+            .send(&head)
+            .wait(&gate)
+            .send(body)
+            .reset();
+        for (script, streaming) in [
+            (at_once.clone(), true),
+            (later.clone(), true),
+            (at_once, false),
+            (later, false),
+        ] {
+            gate.open_for_all();
+            let server = Server::play([script, connection().request().send(OK)]);
+            let mut client = any_client(following());
+            let mut request = Request::get(url(&server, "/from/a/b"));
+            request.decode(courser::Codings::all());
+            let done = send(&mut client, request, streaming);
+            assert!(done.outcome.is_ok(), "{head}{body}: {done:?}");
+            assert_eq!(server.requests()[1].target(), "/from/to", "{head}{body}");
+            assert_eq!(
+                (done.report.redirects().len(), done.response.status()),
+                (1, 200)
+            );
+            assert_eq!(server.accepted(), 2);
+            assert!(client.wait(Some(Duration::ZERO)).unwrap().is_none());
+            assert_none_left(client, [&server]);
+        }
+    }
+}
+
+/// What a server writes is shown, but never as it is, and not all of it.
+#[test]
+fn a_bad_location_is_shown_shortened_and_escaped() {
+    let location = format!("http://a b\u{85}\u{202e}{}/", "x".repeat(5000));
+    let server = leading(302, location);
+    let mut client = any_client(following());
+    let error = client
+        .get(&url(&server, "/from"), &mut Response::new())
+        .unwrap_err();
+    let shown = error.what().to_string();
+    assert!(shown.starts_with(r#"the server redirected to "http://a b\u{85}"#));
+    assert!(shown.len() < 400, "{shown}");
+    assert!(!shown.contains('\u{85}') && !shown.contains('\u{202e}'));
+    assert_none_left(client, [&server]);
+}
+
+#[test]
+fn a_redirect_that_cannot_be_followed_ends_a_streamed_call_once() {
+    let head = "HTTP/1.1 302 Found\r\nLocation: ftp://h/\r\n";
+    for rest in [
+        "Content-Length: 0\r\n\r\n",
+        "Content-Length: 2\r\n\r\nok",
+        "Content-Length: 9\r\n\r\nok",
+        "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+    ] {
+        let server = Server::every(connection().request().send(format!("{head}{rest}")).close());
+        let mut client = any_client(following());
+        // What one call leaves behind, another one would meet.
+        for tag in 0..3 {
+            let request = Request::get(url(&server, "/from"));
+            let call = Call::new(request, Response::new()).streaming(true).tag(tag);
+            let done = run_call(&mut client, call);
+            assert_eq!(done.tag, tag);
+            let error = done.outcome.unwrap_err();
+            assert!(
+                matches!(error.kind(), ErrorKind::Location { .. }),
+                "{error:?}"
+            );
+        }
+        assert_none_left(client, [&server]);
+    }
+}
+
+#[test]
+fn a_small_body_that_does_not_come_is_cut_by_the_deadline() {
+    let never = Gate::new();
+    let stalled = "HTTP/1.1 302 Found\r\nLocation: /to\r\nContent-Length: 10\r\n\r\nabc";
+    let came_so_far = |streaming, limit| {
+        let server = Server::play([connection().request().send(stalled).wait(&never)]);
+        let mut client = any_client(following());
+        let call = Call::new(Request::get(url(&server, "/from")), Response::new())
+            .streaming(streaming)
+            .timeout(limit);
+        let began = Instant::now();
+        let error = run_call(&mut client, call).outcome.unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)),
+            "{error:?}"
+        );
+        assert!(began.elapsed() >= limit);
+        never.open();
+        assert_none_left(client, [&server]);
+        error.phase() == Phase::Body
+    };
+    for streaming in [false, true] {
+        with_longer_limits(|limit| came_so_far(streaming, limit));
+    }
+}
+
+#[test]
+fn one_deadline_covers_the_chain() {
+    // The servers are fast, but the chain has no end.
+    let server = Server::answer(|_| moved(302, "/on"));
+    let mut config = following();
+    config.redirects = Redirects::limit(u32::MAX);
+    let mut client = any_client(config);
+    let mut came_so_far = |streaming, limit| {
+        let call = Call::new(Request::get(url(&server, "/on")), Response::new())
+            .streaming(streaming)
+            .timeout(limit);
+        let began = Instant::now();
+        let done = run_call(&mut client, call);
+        let error = done.outcome.unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)),
+            "{error:?}"
+        );
+        assert!(began.elapsed() >= limit);
+        !done.report.redirects().is_empty()
+    };
+    for streaming in [false, true] {
+        with_longer_limits(|limit| came_so_far(streaming, limit));
+    }
+    assert_none_left(client, [&server]);
+}
+
+#[test]
+fn each_step_of_a_chain_may_be_tried_again() {
+    // The second request finds a connection that has just been closed.
+    let server = Server::play([
+        connection()
+            .request()
+            .send(moved(302, "/to"))
+            .request()
+            .close(),
+        connection()
+            .request()
+            .send(moved(307, "/end"))
+            .request()
+            .reset(),
+        connection().request().send(OK),
+    ]);
+    let mut client = any_client(following());
+    let report = client
+        .get(&url(&server, "/from"), &mut Response::new())
+        .unwrap();
+    let targets: Vec<String> = server
+        .requests()
+        .iter()
+        .map(script::Request::target)
+        .collect();
+    assert_eq!(targets, ["/from", "/to", "/to", "/end", "/end"]);
+    assert_eq!((report.redirects().len(), report.attempts()), (2, 5));
+    assert_none_left(client, [&server]);
+
+    // Not so what is not idempotent.
+    let server = Server::play([
+        connection()
+            .request()
+            .send(moved(307, "/to"))
+            .request()
+            .close(),
+        connection().request().send(OK),
+    ]);
+    let mut client = any_client(following());
+    let mut request = Request::post(url(&server, "/from"), "once");
+    let error = client.call(&mut request, &mut Response::new()).unwrap_err();
+    assert_eq!(error.sent(), Sent::NoReplyByte);
+    assert_eq!(server.requests().len(), 2);
+    assert_none_left(client, [&server]);
+}
+
+#[test]
+fn a_redirect_on_a_connection_that_ends() {
+    let closing =
+        "HTTP/1.1 302 Found\r\nConnection: close\r\nLocation: /to\r\nContent-Length: 0\r\n\r\n";
+    for streaming in [false, true] {
+        let server = Server::play([
+            connection().request().send(closing).close(),
+            connection().request().send(OK),
+        ]);
+        let mut client = any_client(following());
+        let done = send(&mut client, Request::get(url(&server, "/from")), streaming);
+        done.outcome.unwrap();
+        assert_eq!(server.served_by(), [0, 1]);
+        assert_none_left(client, [&server]);
+    }
+}
+
+#[test]
+fn a_body_of_the_way_is_not_taken_for_the_answer() {
+    let server = Server::answer(|request| match request.target().as_str() {
+        "/from" => {
+            b"HTTP/1.1 302 Found\r\nLocation: /to\r\nX-Way: 1\r\nContent-Length: 3\r\n\r\nway"
+                .into()
+        }
+        _ => response("answer"),
+    });
+    let mut client = any_client(following());
+    let mut response = Response::new();
+    client.get(&url(&server, "/from"), &mut response).unwrap();
+    assert_eq!(response.body(), b"answer");
+    assert_eq!(
+        (response.header("x-way"), response.header("location")),
+        (None, None)
+    );
+    let mut request = Request::get(url(&server, "/from"));
+    let mut body = client.open(&mut request, &mut response).unwrap();
+    let mut text = String::new();
+    body.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "answer");
+    let report = body.finish().unwrap();
+    assert_eq!(report.redirects().len(), 1);
+    assert_eq!(response.header("x-way"), None);
+}
+
+#[test]
+fn many_chains_at_once() {
+    let server = Server::answer(|request| {
+        let target = request.target();
+        let (call, left) = target[1..].split_once('/').unwrap();
+        match left.parse::<u64>().unwrap() {
+            0 => response(call),
+            left => moved(302, &format!("/{call}/{}", left - 1)),
+        }
+    });
+    let mut config = following();
+    config.host.max_connections = std::num::NonZeroUsize::new(5).unwrap();
+    let mut client = any_client(config);
+    let call = |tag: u64| {
+        let request = Request::get(url(&server, &format!("/{tag}/{}", tag % 7)));
+        Call::new(request, Response::new()).tag(tag)
+    };
+    for done in run_any(&mut client, (0..200).map(call)) {
+        done.outcome.unwrap();
+        assert_eq!(done.response.body(), done.tag.to_string().as_bytes());
+        assert_eq!(done.report.redirects().len() as u64, done.tag % 7);
+    }
+    assert!(server.accepted() <= 5);
+    assert_none_left(client, [&server]);
+}

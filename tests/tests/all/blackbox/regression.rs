@@ -1,0 +1,444 @@
+//! What went wrong once: one test for each, named after it.
+
+use std::io::Write as _;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use courser::{
+    Call, Client, Codings, Config, CookieJar, ErrorKind, HostConfig, LatePolicy, LimitExceeded,
+    Limits, Observer, ObserverEvent, PeerFault, Phase, Read, Request, Response, Sent, Shared,
+    SharedConfig, WaitPolicy,
+};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tests::clients::{
+    any_client, any_config, client, client_with, config, drive_all, drive_until, look_away,
+    with_longer_limits,
+};
+use tests::script::{Gate, PATIENCE, Server, connection, eventually};
+
+use super::{OK, response};
+
+#[test]
+fn bytes_that_come_with_the_connection_are_never_an_answer() {
+    let greeted = Gate::new();
+    let greeting = connection()
+        .send(response("EVIL"))
+        .mark(&greeted)
+        .always(OK);
+    let plain = || connection().always(OK);
+    let server = Server::play([greeting, plain(), plain(), plain()]);
+    let config = HostConfig {
+        min_idle: 1,
+        ..config()
+    };
+    let mut client = client_with(&server, config);
+    client.maintain(Duration::ZERO).unwrap();
+    greeted.wait_arrived(1);
+    look_away();
+    // The connection and the greeting are there at the same poll, or one after the other.
+    let mut response = Response::new();
+    let outcome = client.get("/", &mut response);
+    assert_ne!(response.body(), b"EVIL");
+    if let Err(error) = outcome {
+        assert!(
+            matches!(error.kind(), ErrorKind::Peer(PeerFault::Unsolicited)),
+            "{error:?}"
+        );
+        assert_eq!(
+            (error.phase(), error.sent()),
+            (Phase::Connect, Sent::Nothing)
+        );
+    }
+}
+
+#[test]
+fn a_body_that_was_complete_before_its_head_was_taken_is_told_of() {
+    let server = Server::every(connection().request().send(response("abcd")).always(OK));
+    let mut client = client(&server);
+    for tag in 0..2 {
+        let call = Call::new(Request::get("/"), Response::new());
+        client.submit(call.streaming(true).tag(tag));
+    }
+    eventually("both answers are in", || {
+        client.maintain(Duration::from_millis(1)).unwrap();
+        client.counters().idle == 2
+    });
+    assert_eq!(client.readable_body(), None, "no head has been given");
+    let mut ended = 0;
+    while client.in_flight() > 0 {
+        client.wait(None).unwrap();
+        while let Some(id) = client.readable_body() {
+            let mut buf = [0; 64];
+            loop {
+                match client.read_body(id, &mut buf).unwrap() {
+                    Read::Data(n) => assert_eq!(&buf[..n], b"abcd"),
+                    Read::Pending => break,
+                    Read::End { .. } => {
+                        ended += 1;
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(ended, 2);
+}
+
+#[test]
+fn a_call_cancelled_before_it_was_begun_has_sent_nothing() {
+    let server = Server::every(connection().always(OK));
+    let mut client = client(&server);
+    let id = client.submit(Call::new(Request::post("/", "x"), Response::new()));
+    assert!(client.cancel(id));
+    let done = drive_all(&mut client).remove(0);
+    let error = done.outcome.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Cancelled));
+    assert_eq!((error.phase(), error.sent()), (Phase::Queue, Sent::Nothing));
+    assert_eq!(server.accepted(), 0);
+}
+
+#[test]
+fn endless_durations_are_as_good_as_never() {
+    let gate = Gate::new();
+    let script = connection()
+        .head()
+        .send("HTTP/1.1 100 Continue\r\n\r\n")
+        .read(1)
+        .send(OK)
+        .request()
+        .wait(&gate)
+        .send(OK);
+    let server = Server::every(script);
+    let mut config = config();
+    config.idle_timeout = Duration::MAX;
+    config.max_age = Some(Duration::MAX);
+    config.late = LatePolicy::Drain {
+        up_to: Duration::MAX,
+    };
+    config.timeouts.connect = Some(Duration::MAX);
+    config.timeouts.first_byte = Some(Duration::MAX);
+    let mut client = client_with(&server, config);
+    let mut request = Request::post("/", "x");
+    request.expect_continue(Duration::MAX);
+    client.call(&mut request, &mut Response::new()).unwrap();
+    // Long enough to be sent, on a busy machine too.
+    let late = Call::new(Request::get("/"), Response::new()).timeout(Duration::from_secs(1));
+    client.submit(late);
+    assert!(
+        drive_all(&mut client)
+            .remove(0)
+            .outcome
+            .unwrap_err()
+            .is_timeout()
+    );
+    assert_eq!(client.counters().draining, 1);
+    gate.open();
+}
+
+#[test]
+fn the_most_headers_are_the_same_however_the_head_is_cut() {
+    let lines: String = (0..1500).map(|n| format!("x{n}: y\r\n")).collect();
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{lines}\r\n");
+    for server in [
+        Server::every(connection().request().send(&head)),
+        Server::every(connection().request().drip(&head)),
+    ] {
+        let limits = Limits {
+            header_count: 5000,
+            ..Limits::default()
+        };
+        let mut client = client_with(&server, HostConfig { limits, ..config() });
+        let error = client.get("/", &mut Response::new()).unwrap_err();
+        assert!(
+            matches!(
+                error.kind(),
+                ErrorKind::Limit(LimitExceeded::HeaderCount(_))
+            ),
+            "{error:?}"
+        );
+    }
+}
+
+#[test]
+fn a_body_that_was_refused_before_it_was_asked_for_is_not_sent() {
+    let refusal = "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 2\r\n\r\n";
+    with_longer_limits(|wait| {
+        let gate = Gate::new();
+        let server = Server::every(connection().head().send(refusal).wait(&gate).send("no"));
+        let mut client = client(&server);
+        let mut request = Request::post("/", "secret");
+        request.expect_continue(wait);
+        let began = Instant::now();
+        client.submit(Call::new(request, Response::new()));
+        drive_until(&mut client, "the head of the refusal is sent", |_, _| {
+            gate.arrived() == 1
+        });
+        client.maintain(Duration::ZERO).unwrap();
+        let in_time = began.elapsed() < wait;
+        client.maintain(wait * 2).unwrap();
+        gate.open();
+        let done = drive_all(&mut client).remove(0);
+        assert_eq!(
+            (done.response.status(), done.response.body()),
+            (417, &b"no"[..])
+        );
+        drop(client);
+        server.wait_all_ended();
+        assert!(!in_time || server.stray().is_empty());
+        in_time
+    });
+}
+
+#[test]
+fn a_consumer_that_always_leaves_a_byte_neither_stalls_nor_hoards() {
+    let body = vec![b'x'; 4 << 20];
+    let server = Server::every(connection().request().send(response(&body)));
+    let config = HostConfig {
+        stream_buffer: 4096,
+        max_connections: NonZeroUsize::MIN,
+        ..config()
+    };
+    let mut client = client_with(&server, config);
+    client.submit(Call::new(Request::get("/"), Response::new()).streaming(true));
+    let id = client
+        .wait(None)
+        .unwrap()
+        .and_then(|done| done.body)
+        .unwrap();
+    let (mut total, mut buf) = (0, vec![0; 1000]);
+    loop {
+        match client.read_body(id, &mut buf).unwrap() {
+            Read::Data(n) => total += n,
+            Read::Pending => {
+                client.wait(None).unwrap();
+                while client.readable_body().is_some() {}
+            }
+            Read::End { .. } => break,
+        }
+    }
+    assert_eq!(total, body.len());
+}
+
+#[test]
+fn a_buffer_without_room_takes_nothing_and_ends_nothing() {
+    let server = Server::every(connection().request().send(response("abcd")));
+    let mut client = client(&server);
+    client.submit(Call::new(Request::get("/"), Response::new()).streaming(true));
+    let id = client.wait(None).unwrap().unwrap().body.unwrap();
+    eventually("the whole body is here", || {
+        client.maintain(Duration::from_millis(1)).unwrap();
+        client.counters().idle == 1
+    });
+    for _ in 0..3 {
+        assert!(matches!(client.read_body(id, &mut []), Ok(Read::Data(0))));
+    }
+    let mut buf = [0; 16];
+    assert!(matches!(client.read_body(id, &mut buf), Ok(Read::Data(4))));
+    assert_eq!(&buf[..4], b"abcd");
+    assert!(matches!(
+        client.read_body(id, &mut []),
+        Ok(Read::End { .. })
+    ));
+}
+
+/// The jar is the client's, and what it has put into a request is gone when another client sends that.
+#[test]
+fn a_request_takes_no_cookies_along_to_another_client() {
+    let bank = Server::every(
+        connection()
+            .request()
+            .send("HTTP/1.1 200 OK\r\nSet-Cookie: sid=secret\r\nContent-Length: 0\r\n\r\n")
+            .always(OK),
+    );
+    let elsewhere = Server::every(connection().always(OK));
+    let at = |server: &Server| format!("http://{}/", server.address());
+    let with_jar = || Config {
+        cookies: Some(CookieJar::new()),
+        ..any_config()
+    };
+    let mut response = Response::new();
+    let mut request = Request::get(at(&bank));
+
+    let mut first = any_client(with_jar());
+    for _ in 0..2 {
+        first.call(&mut request, &mut response).unwrap();
+    }
+    assert_eq!(bank.requests()[1].header("cookie"), ["sid=secret"]);
+    // To the same URL, so that nothing but the client differs: one without a jar, one with an empty one.
+    any_client(any_config())
+        .call(&mut request, &mut response)
+        .unwrap();
+    first.call(&mut request, &mut response).unwrap();
+    any_client(with_jar())
+        .call(&mut request, &mut response)
+        .unwrap();
+    first.call(&mut request, &mut response).unwrap();
+    // And to another server, by a client of that alone.
+    request.set_target("/");
+    client(&elsewhere)
+        .call(&mut request, &mut response)
+        .unwrap();
+    let told: Vec<_> = bank
+        .requests()
+        .iter()
+        .map(|request| request.header("cookie").len())
+        .collect();
+    assert_eq!(told, [0, 1, 0, 1, 0, 1]);
+
+    // The request behind `get` is one for all shared clients of a thread.
+    let shared = |config: Config| {
+        Shared::spawn(SharedConfig::default(), move |_| {
+            Client::new(config.clone())
+        })
+        .unwrap()
+    };
+    let (first, second) = (shared(with_jar()), shared(any_config()));
+    for _ in 0..2 {
+        first.get(&at(&bank), &mut response).unwrap();
+    }
+    second.get(&at(&elsewhere), &mut response).unwrap();
+    for request in elsewhere.requests() {
+        assert!(request.header("cookie").is_empty(), "{}", request.head());
+    }
+    assert_eq!(elsewhere.requests().len(), 2);
+}
+
+/// What a call says of its limits holds for all of its body, not for what comes before the first pause alone.
+#[test]
+fn a_calls_own_limits_hold_when_decoding_goes_on() {
+    let zeros = vec![0; 4 << 20];
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(&zeros).unwrap();
+    let coded = encoder.finish().unwrap();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
+        coded.len()
+    );
+    let reply = [head.as_bytes(), &coded].concat();
+    let limits = |decode_ratio| Limits {
+        decode_ratio,
+        ..Limits::default()
+    };
+    for (of_client, of_call) in [(None, Some(100)), (Some(100), None)] {
+        let server = Server::every(connection().always(&reply));
+        let config = HostConfig {
+            stream_buffer: 1000,
+            codings: Codings::GZIP,
+            limits: limits(of_client),
+            ..config()
+        };
+        let mut client = client_with(&server, config);
+        let call = Call::new(Request::get("/"), Response::new());
+        client.submit(call.streaming(true).limits(limits(of_call)));
+        let id = client.wait(None).unwrap().unwrap().body.unwrap();
+        let (mut total, mut buf) = (0, vec![0; 64 << 10]);
+        let outcome = loop {
+            match client.read_body(id, &mut buf) {
+                Ok(Read::Data(n)) => total += n,
+                Ok(Read::Pending) => {
+                    client.wait(None).unwrap();
+                    while client.readable_body().is_some() {}
+                }
+                Ok(Read::End { .. }) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        match of_call {
+            None => {
+                outcome.unwrap();
+                assert_eq!(total, zeros.len());
+            }
+            Some(ratio) => {
+                let error = outcome.unwrap_err();
+                assert!(
+                    matches!(error.kind(), ErrorKind::Limit(LimitExceeded::DecodeRatio(n)) if *n == ratio),
+                    "{error:?}"
+                );
+                assert!(total < zeros.len());
+            }
+        }
+    }
+}
+
+/// There is nothing to look up, so no time is spent on it, and the observer gets no event of it.
+#[test]
+fn addresses_in_urls_are_not_looked_up() {
+    let server = Server::every(connection().always(OK));
+    let heard = Arc::new(AtomicUsize::new(0));
+    let mut config = any_config();
+    config.host.observer = Some(Observer::new({
+        let heard = heard.clone();
+        move |event| {
+            if matches!(event, ObserverEvent::Resolved { .. }) {
+                heard.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    }));
+    config
+        .host
+        .dns
+        .resolve("a.example", None, [server.address().ip()]);
+    let mut client = any_client(config);
+    let port = server.address().port();
+    for (host, resolved) in [
+        ("127.0.0.1", false),
+        ("localhost", false),
+        ("a.example", true),
+    ] {
+        let report = client
+            .get(&format!("http://{host}:{port}/"), &mut Response::new())
+            .unwrap();
+        assert!(report.timings().connect.is_some());
+        assert_eq!(report.timings().resolve.is_some(), resolved, "{host}");
+    }
+    assert_eq!(heard.load(Ordering::SeqCst), 1);
+}
+
+/// The cap over all hosts is a cap like the host's own: who will not wait is told at once.
+#[test]
+fn who_does_not_wait_does_not_wait_for_room_over_all_hosts() {
+    let gate = Gate::new();
+    let slow = Server::every(connection().request().wait(&gate).send(OK).always(OK));
+    let other = Server::every(connection().always(OK));
+    let mut config = any_config();
+    config.max_connections = NonZeroUsize::MIN;
+    config.host.wait = WaitPolicy::FailFast;
+    let mut client = any_client(config);
+    let call = |server: &Server, tag| {
+        let url = format!("http://{}/", server.address());
+        Call::new(Request::get(url), Response::new()).tag(tag)
+    };
+    client.submit(call(&slow, 1));
+    eventually("the first call has the connection", || {
+        client.maintain(Duration::from_millis(1)).unwrap();
+        gate.arrived() == 1
+    });
+    client.submit(call(&other, 2));
+    client.submit(call(&slow, 3));
+    for _ in 0..2 {
+        let done = client
+            .wait(Some(PATIENCE))
+            .unwrap()
+            .expect("an answer at once");
+        assert_ne!(done.tag, 1);
+        let error = done.outcome.unwrap_err();
+        assert!(
+            matches!(
+                error.kind(),
+                ErrorKind::Limit(LimitExceeded::Connections(1))
+            ),
+            "{error:?}"
+        );
+        assert_eq!((error.phase(), error.sent()), (Phase::Queue, Sent::Nothing));
+    }
+    gate.open();
+    client.wait(None).unwrap().unwrap().outcome.unwrap();
+    // An idle connection makes room.
+    client.submit(call(&other, 4));
+    client.wait(None).unwrap().unwrap().outcome.unwrap();
+    assert_eq!(client.counters().open, 1);
+    assert_eq!(other.accepted(), 1);
+}

@@ -1,0 +1,302 @@
+//! The process runs out of descriptors: calls wait for a connection of the client, and no host is blamed. The limit is
+//! per process, so each client here gets a process of its own, and the servers stay in the parent.
+
+use std::collections::HashSet;
+use std::env;
+use std::fs;
+use std::net::SocketAddr;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use courser::{
+    BalanceConfig, BreakerConfig, Call, Client, Completion, Config, ErrorKind, HickoryResolver,
+    HostClient, HostConfig, NameServers, Observer, ObserverEvent, Phase, PipelineClient,
+    PipelineConfig, Request, Response, Sent, Shared, SharedConfig, Shortage, Upstream, completions,
+};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tests::alone::descriptors;
+use tests::clients::{any_config, config, run};
+use tests::dns::{DnsServer, Reply, a};
+use tests::script::{Server, connection, eventually};
+
+use super::OK;
+
+#[test]
+fn calls_wait_for_the_connections_that_serve() {
+    scarce("calls_wait_for_the_connections_that_serve", 1, |servers| {
+        let mut client = HostClient::new(Upstream::tcp([servers[0]]), config()).unwrap();
+        let before = descriptors();
+        let limit = leave(20);
+        let completions = run(&mut client, calls(200, |_| "/".into()));
+        assert_all_served(completions, 200);
+        client.close_idle();
+        assert_eq!(descriptors(), before, "nothing is left of the attempts");
+        // With descriptors again, the client opens as many connections as it wants.
+        setrlimit(Resource::Nofile, limit).unwrap();
+        eventually("the limit of the shortage is lifted", || {
+            client.close_idle();
+            assert_all_served(run(&mut client, calls(64, |_| "/".into())), 64);
+            client.counters().open > 40
+        });
+        let counters = client.counters();
+        assert_eq!(
+            (counters.busy, counters.connecting, counters.waiting),
+            (0, 0, 0)
+        );
+    });
+}
+
+#[test]
+fn connections_that_end_make_room() {
+    let name = "connections_that_end_make_room";
+    scarce(name, 1, |servers| {
+        let mut client = HostClient::new(Upstream::tcp([servers[0]]), config()).unwrap();
+        leave(5);
+        let closing = (0..100).map(|tag| {
+            let mut request = Request::get("/");
+            request.header("Connection", "close");
+            Call::new(request, Response::new()).tag(tag)
+        });
+        assert_all_served(run(&mut client, closing), 100);
+        assert_eq!(client.counters().open, 0);
+    });
+}
+
+/// Idle connections of other hosts are closed. No failure is counted, although the breaker opens at the first one.
+#[test]
+fn idle_connections_of_other_hosts_make_room() {
+    let name = "idle_connections_of_other_hosts_make_room";
+    scarce(name, 2, |servers| {
+        let mut config = Config::default();
+        config.host.breaker = Some(nervous());
+        let mut client = Client::new(config).unwrap();
+        leave(20);
+        let url = |server: usize| format!("http://{}/", servers[server]);
+        for server in [0, 1, 0] {
+            assert_all_served(run_all(&mut client, calls(100, |_| url(server))), 100);
+        }
+        assert_all_served(run_all(&mut client, calls(200, |n| url(n % 2))), 200);
+    });
+}
+
+#[test]
+fn no_address_of_a_balanced_upstream_is_blamed() {
+    let name = "no_address_of_a_balanced_upstream_is_blamed";
+    scarce(name, 3, |servers| {
+        let ejected = Arc::new(AtomicUsize::new(0));
+        let seen = Arc::clone(&ejected);
+        let config = HostConfig {
+            balance: Some(BalanceConfig::default()),
+            breaker: Some(nervous()),
+            observer: Some(Observer::new(move |event| {
+                if matches!(event, ObserverEvent::Ejected { .. }) {
+                    seen.fetch_add(1, Ordering::SeqCst);
+                }
+            })),
+            ..config()
+        };
+        let upstream = Upstream::tcp(servers.iter().copied());
+        let mut client = HostClient::new(upstream, config).unwrap();
+        leave(20);
+        assert_all_served(run(&mut client, calls(200, |_| "/".into())), 200);
+        assert!(client.addresses().all(|address| !address.is_out()));
+        assert_eq!(ejected.load(Ordering::SeqCst), 0);
+    });
+}
+
+#[test]
+fn pipelined_calls_share_the_connections_that_are_there() {
+    let name = "pipelined_calls_share_the_connections_that_are_there";
+    scarce(name, 1, |servers| {
+        let config = PipelineConfig {
+            host: HostConfig {
+                max_connections: NonZeroUsize::new(64).unwrap(),
+                ..config()
+            },
+            ..PipelineConfig::default()
+        };
+        let mut client = PipelineClient::new(Upstream::tcp([servers[0]]), config).unwrap();
+        leave(5);
+        let mut ended = Vec::new();
+        for call in calls(200, |_| "/".into()) {
+            client.submit(call);
+        }
+        while let Some(done) = client.wait(None).unwrap() {
+            ended.push(done);
+        }
+        assert_all_served(ended, 200);
+    });
+}
+
+#[test]
+fn threads_leave_each_other_descriptors() {
+    let name = "threads_leave_each_other_descriptors";
+    scarce(name, 12, |servers| {
+        let config = SharedConfig {
+            threads: NonZeroUsize::new(4).unwrap(),
+            ..SharedConfig::default()
+        };
+        let client = Shared::spawn(config, |_| Client::new(Config::default())).unwrap();
+        leave(10);
+        // One host after the other, so that the connections of one thread are idle when the next thread needs one.
+        for round in 0..3 {
+            let (sender, arrived) = completions();
+            for call in calls(200, |n| {
+                format!("http://{}/", servers[(n / 50 + round * 4) % 12])
+            }) {
+                client.submit(call, &sender).unwrap();
+            }
+            drop(sender);
+            assert_all_served(arrived.collect(), 200);
+        }
+    });
+}
+
+#[test]
+fn without_any_connection_the_error_names_the_limit() {
+    let name = "without_any_connection_the_error_names_the_limit";
+    scarce(name, 1, |servers| {
+        let config = HostConfig {
+            breaker: Some(nervous()),
+            ..config()
+        };
+        let mut client = HostClient::new(Upstream::tcp([servers[0]]), config).unwrap();
+        let limit = leave(0);
+        let completions = run(&mut client, calls(20, |_| "/".into()));
+        assert_eq!(completions.len(), 20);
+        let current = getrlimit(Resource::Nofile).current;
+        for completion in completions {
+            let error = completion.outcome.unwrap_err();
+            assert_eq!(
+                (error.phase(), error.sent()),
+                (Phase::Connect, Sent::Nothing)
+            );
+            let ErrorKind::Shortage(Shortage::Descriptors { limit }) = error.kind() else {
+                panic!("{error:?}");
+            };
+            assert_eq!(*limit, current);
+            let text = error.to_string();
+            assert!(text.contains("RLIMIT_NOFILE"), "{text}");
+        }
+        setrlimit(Resource::Nofile, limit).unwrap();
+        assert_all_served(run(&mut client, calls(20, |_| "/".into())), 20);
+    });
+}
+
+#[test]
+fn a_client_that_cannot_be_made_names_the_limit() {
+    let name = "a_client_that_cannot_be_made_names_the_limit";
+    scarce(name, 0, |_| {
+        leave(0);
+        let error = Client::new(Config::default()).err().unwrap();
+        assert!(matches!(error.kind(), ErrorKind::Shortage(_)), "{error:?}");
+    });
+}
+
+/// A resolver without a descriptor is no failure of the name, which is asked for again as soon as there is one.
+#[test]
+fn lookups_wait_for_descriptors_too() {
+    scarce("lookups_wait_for_descriptors_too", 1, |servers| {
+        let hosts = tempfile::NamedTempFile::new().unwrap();
+        let from_file = HickoryResolver::with_files("/nonexistent", hosts.path());
+        let name_server = DnsServer::start(|asked| Reply::found([a(&asked.name, 60, "127.0.0.1")]));
+        let from_server = HickoryResolver::with_servers(NameServers::new([name_server.address()]));
+        for resolver in [from_file, from_server] {
+            let mut config = any_config();
+            config.host.breaker = Some(nervous());
+            let mut client = Client::with_resolver(config, resolver).unwrap();
+            // The second time, the resolver runs already, and the file has changed.
+            for name in ["first.test", "second.test"] {
+                fs::write(hosts.path(), format!("127.0.0.1 {name}")).unwrap();
+                let url = format!("http://{name}:{}/", servers[0].port());
+                client.close_idle();
+                let limit = leave(0);
+                let error = client.get(&url, &mut Response::new()).unwrap_err();
+                assert!(matches!(error.kind(), ErrorKind::Shortage(_)), "{error:?}");
+                let place = (error.phase(), error.sent());
+                assert_eq!(place, (Phase::Resolve, Sent::Nothing));
+                setrlimit(Resource::Nofile, limit).unwrap();
+                client.get(&url, &mut Response::new()).unwrap();
+            }
+        }
+    });
+}
+
+/// Opens at the first failure.
+fn nervous() -> BreakerConfig {
+    BreakerConfig {
+        min_volume: NonZeroU32::MIN,
+        ..BreakerConfig::default()
+    }
+}
+
+fn calls(count: usize, target: impl Fn(usize) -> String) -> impl Iterator<Item = Call> {
+    (0..count).map(move |n| Call::new(Request::get(target(n)), Response::new()).tag(n as u64))
+}
+
+fn run_all(client: &mut Client, calls: impl Iterator<Item = Call>) -> Vec<Completion> {
+    calls.for_each(|call| _ = client.submit(call));
+    std::iter::from_fn(|| client.wait(None).unwrap()).collect()
+}
+
+fn assert_all_served(completions: Vec<Completion>, count: usize) {
+    assert_eq!(completions.len(), count);
+    let errors = completions
+        .iter()
+        .filter_map(|done| done.outcome.as_ref().err());
+    let errors: Vec<_> = errors.collect();
+    assert!(
+        errors.is_empty(),
+        "{} failed: {:?}",
+        errors.len(),
+        errors[0]
+    );
+}
+
+/// Leaves this process so many descriptors, and returns the limit before.
+fn leave(count: usize) -> Rlimit {
+    let numbers = fs::read_dir("/proc/self/fd").unwrap();
+    let numbers = numbers.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let numbers: Vec<_> = numbers.collect();
+    // The one that listed them is closed.
+    let is_open = |number: &str| fs::read_link(format!("/proc/self/fd/{number}")).is_ok();
+    let open: HashSet<u64> = numbers
+        .iter()
+        .filter(|number| is_open(number))
+        .map(|number| number.parse().unwrap())
+        .collect();
+    let mut free = (0..).filter(|number| !open.contains(number));
+    let limit = getrlimit(Resource::Nofile);
+    let current = free.nth(count);
+    setrlimit(Resource::Nofile, Rlimit { current, ..limit }).unwrap();
+    limit
+}
+
+/// Runs the body of a test of this file in a process of its own, with servers in this process.
+fn scarce(test: &str, servers: usize, body: impl FnOnce(&[SocketAddr])) {
+    if let Ok(addresses) = env::var(SERVERS) {
+        let addresses = addresses.split_whitespace().map(|one| one.parse().unwrap());
+        return body(&addresses.collect::<Vec<_>>());
+    }
+    let servers: Vec<_> = (0..servers)
+        .map(|_| Server::every(connection().always(OK)))
+        .collect();
+    let addresses: Vec<_> = servers.iter().map(|s| s.address().to_string()).collect();
+    let output = Command::new(env::current_exe().unwrap())
+        .args([
+            "--exact",
+            &format!("blackbox::scarce::{test}"),
+            "--nocapture",
+        ])
+        .env(SERVERS, addresses.join(" "))
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}\n{errors}");
+    assert!(text.contains("1 passed"), "{text}");
+}
+
+const SERVERS: &str = "COURSER_TEST_SERVERS";

@@ -1,0 +1,975 @@
+//! TLS over real sockets, with rustls's server as the peer: certificates of every kind, versions, names, resumption,
+//! peers that stall or break off in and after the handshake, and bodies in records of odd sizes.
+
+use std::io::Read;
+use std::process::Command;
+use std::time::Duration;
+
+use courser::{
+    Call, Client, ErrorKind, PeerFault, PemOrDer, Phase, Redirects, Report, Request, Response,
+    Sent, TimeLimit, Timeouts, TlsAlert, TlsConfig, TlsFault, TlsIdentity, TlsVersion,
+};
+use rcgen::date_time_ymd;
+use rustls::SupportedProtocolVersion;
+use rustls::version::{TLS12, TLS13};
+use tests::clients::{any_client, any_config, assert_none_left, look_away, run_any};
+use tests::script::{Gate, PATIENCE, Script, Server, connection, eventually};
+use tests::tls::{Acceptor, Authority, Leaf, Session};
+
+use super::{CLOSING, OK};
+
+const VERSIONS: [(&SupportedProtocolVersion, TlsVersion); 2] =
+    [(&TLS12, TlsVersion::V1_2), (&TLS13, TlsVersion::V1_3)];
+
+/// An authority, and a server of its for both names that tests use.
+fn good() -> (Authority, Acceptor) {
+    let authority = Authority::new("authority");
+    let acceptor = authority.leaf(&["127.0.0.1", "a.example"]).acceptor();
+    (authority, acceptor)
+}
+
+fn client(tls: TlsConfig) -> Client {
+    limited(tls, Timeouts::default())
+}
+
+fn limited(tls: TlsConfig, timeouts: Timeouts) -> Client {
+    let mut config = any_config();
+    config.host.tls = tls;
+    config.host.timeouts = Timeouts {
+        total: timeouts.total.or(Some(PATIENCE)),
+        ..timeouts
+    };
+    let local = [[127, 0, 0, 1].into()];
+    config.host.dns.resolve("*", None, local);
+    any_client(config)
+}
+
+fn url(server: &Server) -> String {
+    format!("https://{}/", server.address())
+}
+
+fn named(server: &Server, name: &str) -> String {
+    format!("https://{name}:{}/", server.address().port())
+}
+
+fn get(client: &mut Client, url: &str) -> Report {
+    let mut response = Response::new();
+    let report = client.get(url, &mut response).unwrap();
+    assert_eq!((response.status(), response.body()), (200, &b"ok"[..]));
+    report
+}
+
+/// The fault of a handshake, before which nothing of the request may go out.
+fn fault(client: &mut Client, url: &str) -> TlsFault {
+    let error = client.get(url, &mut Response::new()).unwrap_err();
+    assert_eq!(error.phase(), Phase::Tls, "{error:?}");
+    assert_eq!(error.sent(), Sent::Nothing, "{error:?}");
+    assert!(error.remote().is_some());
+    match error.kind() {
+        ErrorKind::Tls(fault) => fault.clone(),
+        _ => panic!("{error:?}"),
+    }
+}
+
+fn fault_of(tls: &TlsConfig, leaf: &Leaf) -> TlsFault {
+    let server = Server::play([connection().tls(&leaf.acceptor())]);
+    let mut client = client(tls.clone());
+    let fault = fault(&mut client, &url(&server));
+    assert!(server.requests().is_empty());
+    assert_none_left(client, [&server]);
+    fault
+}
+
+// ---- certificates
+
+#[test]
+fn each_bad_certificate_has_its_error() {
+    let (authority, other) = (Authority::new("authority"), Authority::new("other"));
+    let here = ["127.0.0.1"];
+    let trust = authority.trusted();
+
+    let expired = authority.leaf_with(&here, |params| {
+        params.not_after = date_time_ymd(2020, 1, 1);
+    });
+    assert!(matches!(
+        fault_of(&trust, &expired),
+        TlsFault::Expired { ago } if ago > Duration::from_secs(5 * 365 * 86_400)
+    ));
+
+    let early = authority.leaf_with(&here, |params| {
+        params.not_before = date_time_ymd(4000, 1, 1);
+    });
+    assert!(matches!(
+        fault_of(&trust, &early),
+        TlsFault::NotYetValid { ahead } if !ahead.is_zero()
+    ));
+
+    let misnamed = authority.leaf(&["a.example", "127.0.0.2"]);
+    assert_eq!(
+        fault_of(&trust, &misnamed),
+        TlsFault::WrongName {
+            expected: "127.0.0.1".to_owned(),
+            presented: vec!["a.example".to_owned(), "127.0.0.2".to_owned()],
+        }
+    );
+    for leaf in [other.leaf(&here), Leaf::self_signed(&here)] {
+        assert_eq!(fault_of(&trust, &leaf), TlsFault::UnknownIssuer);
+    }
+
+    let with_list = |list| TlsConfig {
+        crls: vec![list],
+        ..trust.clone()
+    };
+    let good = authority.leaf(&here);
+    assert_eq!(
+        fault_of(&with_list(authority.crl(&[3, 7])), &good),
+        TlsFault::Revoked
+    );
+    assert_eq!(
+        fault_of(&with_list(other.crl(&[3])), &good),
+        TlsFault::RevocationUnknown
+    );
+    let server = Server::play([connection().tls(&good.acceptor()).always(OK)]);
+    let mut client = client(with_list(authority.crl(&[3])));
+    get(&mut client, &url(&server));
+    assert_none_left(client, [&server]);
+}
+
+#[test]
+fn insecure_takes_any_certificate() {
+    let expired = Authority::new("unknown").leaf_with(&["a.example"], |params| {
+        params.not_after = date_time_ymd(2020, 1, 1);
+    });
+    for leaf in [expired, Leaf::self_signed(&["b.example"])] {
+        let server = Server::play([connection().tls(&leaf.acceptor()).always(OK)]);
+        let mut client = client(TlsConfig {
+            insecure: true,
+            ..TlsConfig::default()
+        });
+        get(&mut client, &url(&server));
+        assert_none_left(client, [&server]);
+    }
+}
+
+#[test]
+fn a_client_certificate_asked_for_and_given_or_not() {
+    let (authority, clients) = (Authority::new("authority"), Authority::new("clients"));
+    let leaf = authority.leaf(&["127.0.0.1"]);
+    let own = clients.leaf(&["me"]);
+    for (version, name) in VERSIONS {
+        let acceptor = leaf.acceptor_with(&[version], Some(&clients));
+        let server = Server::every(connection().tls(&acceptor).always(OK));
+        let mut with = client(TlsConfig {
+            client: Some(own.for_client()),
+            ..authority.trusted()
+        });
+        get(&mut with, &url(&server));
+        assert_eq!(server.sessions()[0].client_certificates, 1);
+
+        let mut without = client(authority.trusted());
+        let error = without
+            .get(&url(&server), &mut Response::new())
+            .unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Tls(TlsFault::Alert(_))),
+            "{error:?}"
+        );
+        // In TLS 1.3 our side of the handshake is over before the server has seen that there is none.
+        match name {
+            TlsVersion::V1_2 => assert_eq!(error.sent(), Sent::Nothing),
+            _ => assert_ne!(error.sent(), Sent::Partial),
+        }
+        // The server tells the client first, and then the test.
+        eventually("the server has refused", || !server.refusals().is_empty());
+        assert!(server.refusals()[0].contains("no certificate"));
+        assert_eq!(server.requests().len(), 1);
+        drop(with);
+        assert_none_left(without, [&server]);
+    }
+}
+
+#[test]
+fn who_one_call_is_holds_for_it_alone() {
+    let (authority, clients) = (Authority::new("authority"), Authority::new("clients"));
+    let acceptor = authority
+        .leaf(&["127.0.0.1"])
+        .acceptor_with(&VERSIONS.map(|(version, _)| version), Some(&clients));
+    let server = Server::every(connection().tls(&acceptor).always(OK));
+    let identity = |name| {
+        let own = TlsConfig {
+            client: Some(clients.leaf(&[name]).for_client()),
+            ..authority.trusted()
+        };
+        own.build().unwrap()
+    };
+    let (first, second) = (identity("first"), identity("second"));
+    // The client has no identity of its own, and it does not trust the server.
+    let mut client = client(TlsConfig::default());
+    let mut run = |own: Option<&TlsIdentity>| {
+        let mut call = Call::new(Request::get(url(&server)), Response::new());
+        if let Some(own) = own {
+            call = call.tls(own.clone());
+        }
+        run_any(&mut client, [call]).remove(0)
+    };
+    for own in [&first, &second, &first, &second] {
+        run(Some(own)).outcome.unwrap();
+    }
+    // One connection for each, used twice; and a session of one is not resumed by the other.
+    assert_eq!(server.sessions().len(), 2);
+    assert!(
+        server
+            .sessions()
+            .iter()
+            .all(|session| session.client_certificates == 1 && !session.resumed)
+    );
+    assert_eq!(server.requests().len(), 4);
+    let error = run(None).outcome.unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::Tls(TlsFault::UnknownIssuer)),
+        "{error:?}"
+    );
+    assert_eq!(client.hosts(), 3);
+    assert_none_left(client, [&server]);
+}
+
+// ---- what is agreed on
+
+#[test]
+fn both_versions_and_what_the_report_tells() {
+    let (authority, _) = good();
+    let leaf = authority.leaf(&["127.0.0.1"]);
+    for (version, name) in VERSIONS {
+        let server = Server::play([connection()
+            .tls(&leaf.acceptor_with(&[version], None))
+            .always(OK)]);
+        let mut client = client(authority.trusted());
+        let first = get(&mut client, &url(&server));
+        let tls = first.tls().unwrap();
+        assert_eq!((tls.version, tls.resumed), (name, false));
+        assert_eq!(tls.alpn.as_deref(), Some(&b"http/1.1"[..]));
+        assert_eq!(tls.certificates.len(), 1);
+        assert!(first.timings().tls.is_some());
+        assert!(!first.reused());
+        let second = get(&mut client, &url(&server));
+        assert!(second.reused());
+        assert_eq!(second.timings().tls, None);
+        assert_eq!(server.accepted(), 1);
+        let expected = Session {
+            resumed: false,
+            is_1_3: name == TlsVersion::V1_3,
+            server_name: None,
+            alpn: Some("http/1.1".to_owned()),
+            client_certificates: 0,
+        };
+        assert_eq!(server.sessions(), [expected]);
+        assert_none_left(client, [&server]);
+    }
+}
+
+#[test]
+fn no_version_in_common() {
+    let (authority, _) = good();
+    let leaf = authority.leaf(&["127.0.0.1"]);
+    let only = |version| TlsConfig {
+        min_version: version,
+        max_version: version,
+        ..authority.trusted()
+    };
+    for (spoken, asked) in [(&TLS12, TlsVersion::V1_3), (&TLS13, TlsVersion::V1_2)] {
+        let server = Server::play([connection().tls(&leaf.acceptor_with(&[spoken], None))]);
+        let mut client = client(only(asked));
+        let fault = fault(&mut client, &url(&server));
+        assert!(matches!(fault, TlsFault::ProtocolMismatch(_)), "{fault:?}");
+        assert_none_left(client, [&server]);
+    }
+    // A server that cannot do without HTTP/2.
+    let h2 = leaf
+        .acceptor()
+        .edit(|config| config.alpn_protocols = vec![b"h2".to_vec()]);
+    let server = Server::play([connection().tls(&h2)]);
+    let mut client = client(authority.trusted());
+    assert_eq!(fault(&mut client, &url(&server)), TlsFault::Alpn);
+    assert_none_left(client, [&server]);
+}
+
+#[test]
+fn the_name_is_the_host_s_or_the_one_that_was_set() {
+    let (authority, acceptor) = good();
+    let server = Server::every(connection().tls(&acceptor).always(OK));
+    let mut plain = client(authority.trusted());
+    let mut other = client(TlsConfig {
+        server_name: Some("a.example".to_owned()),
+        ..authority.trusted()
+    });
+    get(&mut plain, &named(&server, "a.example"));
+    get(&mut plain, &named(&server, "A.Example."));
+    get(&mut plain, &url(&server));
+    get(&mut other, &url(&server));
+    get(&mut other, &named(&server, "b.example"));
+    let names: Vec<_> = server
+        .sessions()
+        .into_iter()
+        .map(|session| session.server_name)
+        .collect();
+    let a = Some("a.example".to_owned());
+    assert_eq!(names, [a.clone(), a.clone(), None, a.clone(), a]);
+    let port = server.address().port();
+    assert_eq!(
+        server.requests()[4].header("host"),
+        [format!("b.example:{port}")]
+    );
+    drop(other);
+    assert_none_left(plain, [&server]);
+}
+
+#[test]
+fn sessions_are_resumed_unless_that_is_turned_off() {
+    let authority = Authority::new("authority");
+    let leaf = authority.leaf(&["127.0.0.1"]);
+    for (version, _) in VERSIONS {
+        for on in [true, false] {
+            let acceptor = leaf.acceptor_with(&[version], None);
+            let script = connection().tls(&acceptor).request().send(CLOSING);
+            let server = Server::every(script.close_notify());
+            let mut tls = authority.trusted();
+            if !on {
+                tls.resumption = 0;
+            }
+            let mut client = client(tls);
+            for resumed in [false, on, on] {
+                let report = get(&mut client, &url(&server));
+                assert_eq!(report.tls().unwrap().resumed, resumed);
+            }
+            let seen: Vec<_> = server.sessions().iter().map(|s| s.resumed).collect();
+            assert_eq!(seen, [false, on, on]);
+            assert_none_left(client, [&server]);
+        }
+    }
+}
+
+/// A server that has forgotten the session, as after a restart: the handshake is a whole one.
+#[test]
+fn a_forgotten_session_costs_a_whole_handshake() {
+    let authority = Authority::new("authority");
+    let leaf = authority.leaf(&["127.0.0.1"]);
+    for (version, _) in VERSIONS {
+        let fresh = || {
+            let acceptor = leaf.acceptor_with(&[version], None);
+            connection().tls(&acceptor).request().send(CLOSING)
+        };
+        let server = Server::play([fresh().close_notify(), fresh().close_notify()]);
+        let mut client = client(authority.trusted());
+        for _ in 0..2 {
+            get(&mut client, &url(&server));
+        }
+        assert!(server.sessions().iter().all(|session| !session.resumed));
+        assert_none_left(client, [&server]);
+    }
+}
+
+/// The variable is the process's: the test runs itself again with it.
+#[test]
+fn keys_are_logged() {
+    const CHILD: &str = "COURSER_TEST_CHILD";
+    if std::env::var_os(CHILD).is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("keys");
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "blackbox::tls::keys_are_logged"])
+            .env(CHILD, "1")
+            .env("SSLKEYLOGFILE", &log)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let keys = std::fs::read_to_string(log).unwrap();
+        assert!(keys.contains("CLIENT_TRAFFIC_SECRET_0 "), "{keys}");
+        assert!(keys.contains("SERVER_TRAFFIC_SECRET_0 "), "{keys}");
+        // One of the two clients has not logged.
+        assert_eq!(keys.matches("CLIENT_HANDSHAKE_TRAFFIC_SECRET ").count(), 1);
+        return;
+    }
+    let (authority, acceptor) = good();
+    for key_log in [true, false] {
+        let server = Server::play([connection().tls(&acceptor).always(OK)]);
+        let mut client = client(TlsConfig {
+            key_log,
+            ..authority.trusted()
+        });
+        get(&mut client, &url(&server));
+    }
+}
+
+// ---- handshakes that do not end
+
+fn short() -> [(Timeouts, TimeLimit); 2] {
+    let soon = Some(Duration::from_millis(60));
+    let by_limit = Timeouts {
+        handshake: soon,
+        ..Timeouts::default()
+    };
+    let by_deadline = Timeouts {
+        total: soon,
+        ..Timeouts::default()
+    };
+    [
+        (
+            Timeouts {
+                total: None,
+                ..by_limit
+            },
+            TimeLimit::Handshake,
+        ),
+        (by_deadline, TimeLimit::Total),
+    ]
+}
+
+#[test]
+fn silence_and_a_trickle_end_by_the_limit_and_by_the_deadline() {
+    let (authority, _) = good();
+    // A ServerHello of 16,379 bytes, which takes half a minute.
+    let mut hello = vec![0x16, 3, 3, 0x3f, 0xff, 2, 0, 0x3f, 0xfb, 3, 3];
+    hello.resize(16_388, 0);
+    for script in [
+        connection(),
+        connection().read(5).trickle(&hello),
+        connection().trickle(&hello),
+    ] {
+        for (timeouts, limit) in short() {
+            let of_client = (timeouts.clone(), None);
+            let of_call = (Timeouts::default(), Some(timeouts));
+            for (timeouts, own) in [of_client, of_call] {
+                let server = Server::play([script.clone()]);
+                let mut client = limited(authority.trusted(), timeouts);
+                let mut call = Call::new(Request::get(url(&server)), Response::new());
+                if let Some(own) = own {
+                    call = call.timeouts(own);
+                }
+                let error = run_any(&mut client, [call]).remove(0).outcome.unwrap_err();
+                assert!(
+                    matches!(error.kind(), ErrorKind::Timeout(by) if *by == limit),
+                    "{error:?}"
+                );
+                // A busy machine may not have connected by then.
+                assert!(
+                    matches!(error.phase(), Phase::Tls | Phase::Connect),
+                    "{error:?}"
+                );
+                assert_eq!(error.sent(), Sent::Nothing);
+                assert_none_left(client, [&server]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_handshake_byte_by_byte_is_the_same_handshake() {
+    let authority = Authority::new("authority");
+    let leaf = authority.leaf(&["127.0.0.1"]);
+    for (version, _) in VERSIONS {
+        let acceptor = leaf.acceptor_with(&[version], None).dripping();
+        let server = Server::every(connection().tls(&acceptor).request().drip(CLOSING));
+        let mut client = client(authority.trusted());
+        for resumed in [false, true] {
+            let report = get(&mut client, &url(&server));
+            assert_eq!(report.tls().unwrap().resumed, resumed);
+        }
+        assert_none_left(client, [&server]);
+    }
+}
+
+#[test]
+fn peers_that_do_not_speak_tls() {
+    let (authority, _) = good();
+    let plain = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+    for reply in [
+        plain,
+        "220 mail.example ESMTP\r\n",
+        "SSH-2.0-OpenSSH_9.9\r\n",
+    ] {
+        for script in [
+            connection().send(reply),
+            connection().read(100).send(reply).half_close(),
+            connection().read(100).drip(reply),
+        ] {
+            let server = Server::play([script]);
+            let mut client = client(authority.trusted());
+            assert_eq!(fault(&mut client, &url(&server)), TlsFault::NotTls);
+            assert_none_left(client, [&server]);
+        }
+    }
+    // And the other way round.
+    let (_, acceptor) = good();
+    let server = Server::play([connection().tls(&acceptor)]);
+    let mut client = client(authority.trusted());
+    let error = client
+        .get(
+            &format!("http://{}/", server.address()),
+            &mut Response::new(),
+        )
+        .unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Peer(_)), "{error:?}");
+    assert_none_left(client, [&server]);
+}
+
+#[test]
+fn alerts_in_the_handshake() {
+    let (authority, _) = good();
+    for (alert, expected) in [
+        (40, Some(TlsFault::Alert(TlsAlert(40)))),
+        (80, Some(TlsFault::Alert(TlsAlert(80)))),
+        (112, Some(TlsFault::Alert(TlsAlert(112)))),
+        (120, Some(TlsFault::Alpn)),
+        (70, None),
+    ] {
+        let script = connection().read(5).send([0x15, 3, 3, 0, 2, 2, alert]);
+        let server = Server::play([script]);
+        let mut client = client(authority.trusted());
+        match (fault(&mut client, &url(&server)), expected) {
+            (fault, Some(expected)) => assert_eq!(fault, expected),
+            (fault, None) => assert!(matches!(fault, TlsFault::ProtocolMismatch(_))),
+        }
+        assert_none_left(client, [&server]);
+    }
+}
+
+#[test]
+fn the_end_inside_the_handshake() {
+    let (authority, _) = good();
+    for half in [&b""[..], &[0x16, 3, 3, 0, 90, 2]] {
+        let server = Server::play([connection().read(5).send(half).half_close()]);
+        let mut client = client(authority.trusted());
+        assert_eq!(fault(&mut client, &url(&server)), TlsFault::HandshakeEof);
+        assert_none_left(client, [&server]);
+    }
+    let server = Server::play([connection().read(5).reset()]);
+    let mut client = client(authority.trusted());
+    let error = client.get(&url(&server), &mut Response::new()).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Io(_)), "{error:?}");
+    assert_eq!((error.phase(), error.sent()), (Phase::Tls, Sent::Nothing));
+    assert_none_left(client, [&server]);
+}
+
+/// Calls that wait for the same handshake: each gets an error of its own, or a connection of its own.
+#[test]
+fn a_failed_handshake_fails_one_call() {
+    let (authority, acceptor) = good();
+    let good = connection().tls(&acceptor).always(OK);
+    let server = Server::play([connection().read(5).half_close(), good.clone(), good]);
+    let mut client = client(authority.trusted());
+    assert_eq!(fault(&mut client, &url(&server)), TlsFault::HandshakeEof);
+    get(&mut client, &url(&server));
+    assert_eq!(server.accepted(), 2);
+    assert_none_left(client, [&server]);
+}
+
+// ---- ends of connections
+
+/// Gets the body in one piece, or streams it.
+fn body(client: &mut Client, url: &str, streamed: bool) -> Result<Vec<u8>, courser::Error> {
+    let mut response = Response::new();
+    if !streamed {
+        client.get(url, &mut response)?;
+        return Ok(response.body().to_vec());
+    }
+    let mut body = client.open(&mut Request::get(url), &mut response)?;
+    let (mut all, mut piece) = (Vec::new(), [0; 10_000]);
+    loop {
+        match body.read_some(&mut piece)? {
+            0 => break,
+            n => all.extend_from_slice(&piece[..n]),
+        }
+    }
+    body.finish()?;
+    Ok(all)
+}
+
+/// RFC 9112 §9.8: only `close_notify` ends a body that has no other end.
+#[test]
+fn rfc_9112_close_notify_ends_a_body_and_fin_alone_does_not() {
+    let (authority, acceptor) = good();
+    let until_close = "HTTP/1.1 200 OK\r\n\r\nall of it";
+    let with_length = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nall of it";
+    let chunked =
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nall of it\r\n0\r\n\r\n";
+    let half_length = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nall of it";
+    let half_chunk = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nall of it\r\n";
+    // The reply, and whether it is whole with and without close_notify.
+    for (reply, with, without) in [
+        (until_close, true, false),
+        (with_length, true, true),
+        (chunked, true, true),
+        (half_length, false, false),
+        (half_chunk, false, false),
+    ] {
+        for (notify, whole) in [(true, with), (false, without)] {
+            for streamed in [false, true] {
+                let mut script = connection().tls(&acceptor).request().send(reply);
+                if notify {
+                    script = script.close_notify();
+                }
+                let server = Server::play([script.half_close()]);
+                let mut client = client(authority.trusted());
+                match body(&mut client, &url(&server), streamed) {
+                    Ok(body) => {
+                        assert!(whole, "{reply:?} {notify}");
+                        assert_eq!(body, b"all of it");
+                    }
+                    Err(error) => {
+                        assert!(!whole, "{reply:?} {notify}: {error:?}");
+                        let expected = match error.kind() {
+                            ErrorKind::Peer(PeerFault::Truncated) => reply != until_close,
+                            ErrorKind::Tls(TlsFault::Truncated) => reply == until_close,
+                            _ => false,
+                        };
+                        assert!(expected, "{reply:?} {notify}: {error:?}");
+                        assert_eq!((error.phase(), error.sent()), (Phase::Body, Sent::Partial));
+                    }
+                }
+                assert_none_left(client, [&server]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_reset_inside_a_body_is_an_error() {
+    let (authority, acceptor) = good();
+    let reply = "HTTP/1.1 200 OK\r\n\r\nall of it";
+    let server = Server::play([connection().tls(&acceptor).request().send(reply).reset()]);
+    let mut client = client(authority.trusted());
+    let error = client.get(&url(&server), &mut Response::new()).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Io(_)), "{error:?}");
+    assert_none_left(client, [&server]);
+}
+
+#[test]
+fn what_the_client_closes_it_closes_with_close_notify() {
+    let (authority, acceptor) = good();
+    let server = Server::play([connection().tls(&acceptor).always(OK)]);
+    let mut client = client(authority.trusted());
+    get(&mut client, &url(&server));
+    assert_eq!(client.close_idle(), 1);
+    server.wait_all_ended();
+    assert_eq!(server.notified(), 1);
+    assert_none_left(client, [&server]);
+}
+
+#[test]
+fn an_idle_connection_that_the_server_ends_is_dropped() {
+    let (authority, acceptor) = good();
+    let first = || connection().tls(&acceptor).request().send(OK);
+    for ending in [
+        first().close_notify(),
+        first().close_notify().close(),
+        first().half_close(),
+        first().close(),
+        first().reset(),
+        // An answer without a request.
+        first().send("HTTP/1.1 408 Request Timeout\r\n\r\n"),
+    ] {
+        let server = Server::play([ending, connection().tls(&acceptor).always(OK)]);
+        let mut client = client(authority.trusted());
+        get(&mut client, &url(&server));
+        eventually("the connection is dropped", || {
+            client.maintain(Duration::from_millis(1)).unwrap();
+            client.counters().open == 0
+        });
+        let mut request = Request::post(url(&server), "not to be repeated");
+        client.call(&mut request, &mut Response::new()).unwrap();
+        assert_eq!(server.served_by(), [0, 1]);
+        assert_none_left(client, [&server]);
+    }
+}
+
+#[test]
+fn a_stale_connection_is_retried() {
+    let (authority, acceptor) = good();
+    let first = || connection().tls(&acceptor).request().send(OK).request();
+    for ending in [
+        first().close_notify().close(),
+        first().close(),
+        first().reset(),
+    ] {
+        let server = Server::play([ending, connection().tls(&acceptor).always(OK)]);
+        let mut client = client(authority.trusted());
+        get(&mut client, &url(&server));
+        look_away();
+        let report = get(&mut client, &url(&server));
+        assert_eq!(report.attempts(), 2);
+        assert_eq!(server.served_by(), [0, 0, 1]);
+        assert_none_left(client, [&server]);
+    }
+}
+
+// ---- bytes
+
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|i| (i * 31 + i / 251) as u8).collect()
+}
+
+/// Sends `bytes` in records of odd sizes.
+fn in_records(mut script: Script, mut bytes: &[u8]) -> Script {
+    let sizes = [
+        1, 2, 3, 1400, 16_383, 16_384, 16_385, 5, 40_000, 4096, 70_001,
+    ];
+    for size in sizes.iter().cycle() {
+        let (record, rest) = bytes.split_at(bytes.len().min(*size));
+        script = script.send(record);
+        bytes = rest;
+        if bytes.is_empty() {
+            break;
+        }
+    }
+    script
+}
+
+#[test]
+fn a_million_bytes_in_records_of_odd_sizes() {
+    let authority = Authority::new("authority");
+    let leaf = authority.leaf(&["127.0.0.1"]);
+    let million = pattern(1_000_000);
+    let reply = super::response(&million);
+    for (version, _) in VERSIONS {
+        for fragment in [None, Some(100)] {
+            let acceptor = leaf
+                .acceptor_with(&[version], None)
+                .edit(|config| config.max_fragment_size = fragment);
+            let script = connection().tls(&acceptor).request();
+            let script = in_records(in_records(script, &reply).request(), &reply);
+            let server = Server::play([script]);
+            let mut client = client(authority.trusted());
+            for streamed in [false, true] {
+                let body = body(&mut client, &url(&server), streamed).unwrap();
+                assert!(body == million, "{} bytes", body.len());
+            }
+            assert_eq!(server.accepted(), 1);
+            assert_none_left(client, [&server]);
+        }
+    }
+}
+
+/// A consumer that lets the server wait: what the session has read already is not lost, and not more than that is read.
+#[test]
+fn a_slow_consumer_gets_every_byte() {
+    let (authority, acceptor) = good();
+    let million = pattern(1_000_000);
+    let reply = super::response(&million);
+    let server = Server::play([connection().tls(&acceptor).request().send(&reply)]);
+    let mut client = client(authority.trusted());
+    let mut response = Response::new();
+    let mut request = Request::get(url(&server));
+    let mut body = client.open(&mut request, &mut response).unwrap();
+    let (mut all, mut piece) = (Vec::new(), [0; 777]);
+    loop {
+        let n = body.read(&mut piece).unwrap();
+        all.extend_from_slice(&piece[..n]);
+        if n == 0 {
+            break;
+        }
+    }
+    body.finish().unwrap();
+    assert!(all == million);
+    assert_none_left(client, [&server]);
+}
+
+#[test]
+fn a_post_of_a_mebibyte_arrives_whole() {
+    let authority = Authority::new("authority");
+    let leaf = authority.leaf(&["127.0.0.1"]);
+    let sent = pattern(1 << 20);
+    for (version, _) in VERSIONS {
+        let acceptor = leaf.acceptor_with(&[version], None);
+        let gate = Gate::new();
+        let script = connection().tls(&acceptor).small_buffers().wait(&gate);
+        let server = Server::play([script.always(OK)]);
+        let mut client = client(authority.trusted());
+        // The server does not read until its buffers, and ours, are full.
+        let opener = std::thread::spawn({
+            let gate = gate.clone();
+            move || {
+                gate.wait_arrived(1);
+                look_away();
+                gate.open_for_all();
+            }
+        });
+        let mut request = Request::post(url(&server), sent.clone());
+        let mut response = Response::new();
+        client.call(&mut request, &mut response).unwrap();
+        opener.join().unwrap();
+        let copy = std::io::Cursor::new(sent.clone());
+        request.body_stream(copy, None);
+        client.call(&mut request, &mut response).unwrap();
+        let requests = server.requests();
+        assert!(requests[0].body() == sent);
+        assert!(requests[1].body().len() > sent.len(), "with its chunks");
+        assert_eq!(server.accepted(), 1);
+        assert_none_left(client, [&server]);
+    }
+}
+
+#[test]
+fn a_body_waits_for_100_continue() {
+    let (authority, acceptor) = good();
+    let script = connection().tls(&acceptor).head();
+    let script = script
+        .send("HTTP/1.1 100 Continue\r\n\r\n")
+        .take(5)
+        .send(OK);
+    let server = Server::play([script]);
+    let mut client = client(authority.trusted());
+    let mut request = Request::post(url(&server), "hello");
+    request.expect_continue(PATIENCE);
+    client.call(&mut request, &mut Response::new()).unwrap();
+    assert_eq!(server.taken(), [b"hello"]);
+    assert_none_left(client, [&server]);
+}
+
+/// A server that answers and closes before it has read the body: the answer is what the caller gets.
+#[test]
+fn an_early_answer_is_not_lost() {
+    let (authority, acceptor) = good();
+    let reply = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let script = connection().tls(&acceptor).small_buffers();
+    let server = Server::play([script.head().send(reply).close_notify().half_close()]);
+    let mut client = client(authority.trusted());
+    let mut request = Request::post(url(&server), pattern(16 << 20));
+    let mut response = Response::new();
+    client.call(&mut request, &mut response).unwrap();
+    assert_eq!(response.status(), 413);
+    assert_none_left(client, [&server]);
+}
+
+// ---- with the rest of the client
+
+#[test]
+fn redirects_between_http_and_https() {
+    let (authority, acceptor) = good();
+    let secure = Server::play([connection().tls(&acceptor).always(OK)]);
+    let location = url(&secure);
+    let plain = Server::answer(move |_| {
+        format!("HTTP/1.1 302 Found\r\nLocation: {location}x\r\nContent-Length: 0\r\n\r\n").into()
+    });
+    let mut config = any_config();
+    config.host.tls = authority.trusted();
+    config.redirects = Redirects::limit(3);
+    let mut client = any_client(config);
+    let mut request = Request::get(format!("http://{}/", plain.address()));
+    request.header("Authorization", "Basic c2VjcmV0");
+    client.call(&mut request, &mut Response::new()).unwrap();
+    assert_eq!(secure.requests()[0].target(), "/x");
+    assert!(secure.requests()[0].header("authorization").is_empty());
+    assert_none_left(client, [&plain, &secure]);
+}
+
+/// What is for one server goes to no other scheme, host or port, and stays on the same.
+#[test]
+fn credentials_stay_with_their_origin_over_tls_too() {
+    let authority = Authority::new("authority");
+    let acceptor = authority.leaf(&["127.0.0.1", "localhost"]).acceptor();
+    let found = |to: &str| {
+        let head = "HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation";
+        format!("{head}: {to}\r\n\r\n").into_bytes()
+    };
+    let leading = |secure: bool, to: &str| {
+        let script = match secure {
+            true => connection().tls(&acceptor),
+            false => connection(),
+        };
+        Server::play([script.request().send(found(to)).always(OK)])
+    };
+    let ending = |secure| match secure {
+        true => Server::every(connection().tls(&acceptor).always(OK)),
+        false => Server::every(connection().always(OK)),
+    };
+    let base = |secure: bool, host: &str, server: &Server| {
+        let scheme = if secure { "https" } else { "http" };
+        format!("{scheme}://{host}:{}", server.address().port())
+    };
+    let names = [
+        "authorization",
+        "cookie",
+        "proxy-authorization",
+        "x-api-key",
+    ];
+    let told = |request: &tests::script::Request| names.map(|name| request.header(name).len());
+    let send = |url: String, streaming: bool| {
+        let mut config = any_config();
+        config.host.tls = authority.trusted();
+        config.redirects = Redirects::limit(3);
+        let mut client = any_client(config);
+        let mut request = Request::get(url);
+        request
+            .header("Authorization", "Bearer secret")
+            .header("Cookie", "session=secret")
+            .header("Proxy-Authorization", "Basic secret")
+            .sensitive_header("X-Api-Key", "secret")
+            .header("X-Open", "open");
+        client.submit(Call::new(request, Response::new()).streaming(streaming));
+        let mut done = client.wait(None).unwrap().unwrap();
+        done.outcome.as_ref().unwrap();
+        assert_eq!(done.response.status(), 200);
+        let hops = done.report.redirects().len();
+        if let Some(id) = done.body.take() {
+            client.cancel(id);
+        }
+        (client, hops)
+    };
+    // To another server: each change of scheme, and of the port or the name alone.
+    for (from, to, host) in [
+        (false, true, "127.0.0.1"),
+        (true, false, "127.0.0.1"),
+        (true, true, "127.0.0.1"),
+        (true, true, "localhost"),
+    ] {
+        for streaming in [false, true] {
+            let there = ending(to);
+            let here = leading(from, &format!("{}/to", base(to, host, &there)));
+            let (client, hops) = send(base(from, "127.0.0.1", &here), streaming);
+            assert_eq!((hops, told(&here.requests()[0])), (1, [1; 4]));
+            let landed = &there.requests()[0];
+            assert_eq!(told(landed), [0; 4], "{from} {to}: {}", landed.head());
+            assert_eq!(landed.header("x-open"), ["open"]);
+            assert!(!landed.head().contains("secret"));
+            assert_none_left(client, [&here, &there]);
+        }
+    }
+    // On the same origin, all of it stays.
+    for streaming in [false, true] {
+        let server = leading(true, "/to");
+        let (client, hops) = send(base(true, "127.0.0.1", &server), streaming);
+        assert_eq!(hops, 1);
+        for request in server.requests() {
+            assert_eq!(told(&request), [1; 4], "{}", request.head());
+        }
+        assert_eq!(server.requests()[1].target(), "/to");
+        assert_none_left(client, [&server]);
+    }
+}
+
+/// http and https on one port are two hosts.
+#[test]
+fn the_scheme_is_part_of_the_pool_s_key() {
+    let (authority, acceptor) = good();
+    let server = Server::play([
+        connection().tls(&acceptor).always(OK),
+        connection().always(OK),
+    ]);
+    let mut client = client(authority.trusted());
+    let plain = format!("http://{}/", server.address());
+    for _ in 0..2 {
+        get(&mut client, &url(&server));
+        get(&mut client, &plain);
+    }
+    assert_eq!(server.served_by(), [0, 1, 0, 1]);
+    assert_none_left(client, [&server]);
+}
+
+#[test]
+fn a_configuration_that_makes_no_sense_makes_no_client() {
+    let mut config = any_config();
+    config.host.tls.extra_roots = vec![PemOrDer::File("/no/such/file".into())];
+    let error = Client::new(config).err().unwrap();
+    assert!(matches!(error.kind(), ErrorKind::Misuse(_)), "{error:?}");
+    assert!(error.to_string().contains("/no/such/file"), "{error}");
+}

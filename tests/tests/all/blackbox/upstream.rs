@@ -1,0 +1,754 @@
+//! Clients of one upstream over TLS, and by a name: what the server sees, whom the client trusts, and what becomes of
+//! pipelined calls.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use courser::proto::Scheme;
+use courser::{
+    AddressPolicy, Answer, BreakerConfig, Call, Completion, Config, ConnectTo, DnsError, ErrorKind,
+    HostClient, HostConfig, Misuse, PemOrDer, Phase, PipelineClient, PipelineConfig, Pipelined,
+    Proxies, Rate, Redirects, Reply, Report, Request, Resolver, Response, Sent, Shared,
+    SharedConfig, TlsConfig, TlsFault, UnixSocket, Upstream,
+};
+use tests::clients::{
+    any_config, assert_none_left, assert_nothing_left, config, drive_until, named_client, run,
+};
+use tests::script::{
+    Behaviour, BlackHole, Gate, PATIENCE, Script, Server, Transport, connection, on_one_port,
+};
+use tests::tls::{Acceptor, Authority, Leaf};
+
+use super::{CLOSING, OK, response};
+
+/// Answers each question for `api.example` with these addresses.
+struct Names(Vec<IpAddr>);
+
+impl Resolver for Names {
+    fn lookup(&mut self, name: &str, reply: Reply) {
+        reply.answer(match name {
+            "api.example" => Answer::found(self.0.iter().copied(), Duration::from_secs(60)),
+            _ => Answer::failed(DnsError::NotFound),
+        });
+    }
+}
+
+/// Must not be asked.
+struct Nobody;
+
+impl Resolver for Nobody {
+    fn lookup(&mut self, name: &str, _: Reply) {
+        panic!("{name} was asked for");
+    }
+}
+
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// An authority, and a server for `api.example` and 127.0.0.1 that the authority vouches for.
+fn trusted() -> (Authority, Acceptor) {
+    let authority = Authority::new("authority");
+    let leaf = authority.leaf(&["api.example", "127.0.0.1"]);
+    (authority, leaf.acceptor())
+}
+
+fn with_tls(tls: TlsConfig) -> HostConfig {
+    HostConfig { tls, ..config() }
+}
+
+fn by_name(server: &Server) -> Upstream {
+    let url = format!("https://api.example:{}", server.address().port());
+    url.parse().unwrap()
+}
+
+fn client(upstream: Upstream, config: HostConfig) -> HostClient {
+    HostClient::with_resolver(upstream, config, Names(vec![HERE])).unwrap()
+}
+
+fn call(target: impl Into<String>) -> Call {
+    Call::new(Request::get(target), Response::new())
+}
+
+fn get(client: &mut HostClient) -> Report {
+    let mut response = Response::new();
+    let report = client.get("/", &mut response).unwrap();
+    assert_eq!((response.status(), response.body()), (200, &b"ok"[..]));
+    report
+}
+
+/// The fault of a handshake, before which nothing of the request may go out.
+fn fault(client: &mut HostClient) -> TlsFault {
+    let error = client.get("/", &mut Response::new()).unwrap_err();
+    assert_eq!((error.phase(), error.sent()), (Phase::Tls, Sent::Nothing));
+    match error.kind() {
+        ErrorKind::Tls(fault) => fault.clone(),
+        _ => panic!("{error:?}"),
+    }
+}
+
+// ---- one upstream by name, over TLS
+
+#[test]
+fn an_upstream_by_its_url() {
+    let (authority, acceptor) = trusted();
+    let server = Server::every(connection().tls(&acceptor).request().send(CLOSING));
+    let upstream = by_name(&server);
+    assert_eq!(upstream.scheme(), Scheme::Https);
+    let mut client = client(upstream, with_tls(authority.trusted()));
+    for resumed in [false, true, true] {
+        let report = get(&mut client);
+        let tls = report.tls().unwrap();
+        assert_eq!(
+            (tls.resumed, tls.alpn.as_deref()),
+            (resumed, Some(&b"http/1.1"[..]))
+        );
+        let timings = report.timings();
+        assert_eq!(timings.resolve.is_some(), timings.tls.is_some());
+    }
+    for session in server.sessions() {
+        assert_eq!(session.server_name.as_deref(), Some("api.example"));
+        assert_eq!(session.alpn.as_deref(), Some("http/1.1"));
+    }
+    let host = format!("api.example:{}", server.address().port());
+    let requests = server.requests();
+    assert!(
+        requests
+            .iter()
+            .all(|request| request.header("host") == [&*host])
+    );
+    assert_eq!(requests[0].target(), "/");
+    // One question: the other openings found the addresses in the cache.
+    let dns = client.dns_counters();
+    assert_eq!((dns.asked, dns.hits), (1, 2));
+    client.flush_name("api.example");
+    get(&mut client);
+    assert_eq!(client.dns_counters().asked, 2);
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn a_kept_connection_serves_many_calls() {
+    let (authority, acceptor) = trusted();
+    let server = Server::every(connection().tls(&acceptor).always(OK));
+    let mut client = client(by_name(&server), with_tls(authority.trusted()));
+    for number in 0..20 {
+        assert_eq!(get(&mut client).reused(), number > 0);
+    }
+    assert_eq!(server.accepted(), 1);
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn an_upstream_by_addresses_with_a_name_for_tls() {
+    let (authority, acceptor) = trusted();
+    let script = || Behaviour::Every(connection().tls(&acceptor).always(OK));
+    let unix = Server::start(Transport::Unix, script());
+    let tcp = Server::start(Transport::Tcp, script());
+    let here = tcp.address();
+    let port = here.port();
+    for (upstream, server, host, name) in [
+        (
+            Upstream::tcp([here]).with_tls("api.example"),
+            &tcp,
+            format!("api.example:{port}"),
+            Some("api.example"),
+        ),
+        (
+            Upstream::tcp([here])
+                .with_tls("api.example")
+                .with_host("other"),
+            &tcp,
+            "other".to_owned(),
+            Some("api.example"),
+        ),
+        // An address is not sent as SNI (RFC 6066 §3).
+        (
+            format!("https://{here}").parse().unwrap(),
+            &tcp,
+            here.to_string(),
+            None,
+        ),
+        (
+            Upstream::unix(unix.path()).with_tls("api.example"),
+            &unix,
+            "api.example".to_owned(),
+            Some("api.example"),
+        ),
+    ] {
+        let config = with_tls(authority.trusted());
+        let mut client = HostClient::with_resolver(upstream, config, Nobody).unwrap();
+        get(&mut client);
+        let session = server.sessions().pop().unwrap();
+        assert_eq!(session.server_name.as_deref(), name);
+        assert_eq!(server.requests().pop().unwrap().header("host"), [host]);
+        assert_nothing_left(client, server);
+    }
+}
+
+#[test]
+fn only_the_right_certificate_is_accepted() {
+    let (authority, acceptor) = trusted();
+    let other = Authority::new("other");
+    let misnamed = authority.leaf(&["www.example"]);
+    let foreign = other.leaf(&["api.example"]);
+    let trust = authority.trusted();
+    let renamed = TlsConfig {
+        server_name: Some("www.example".to_owned()),
+        ..trust.clone()
+    };
+    for (tls, acceptor, expected) in [
+        (
+            &trust,
+            misnamed.acceptor(),
+            Some(TlsFault::WrongName {
+                expected: "api.example".to_owned(),
+                presented: vec!["www.example".to_owned()],
+            }),
+        ),
+        (&trust, foreign.acceptor(), Some(TlsFault::UnknownIssuer)),
+        (&trust, acceptor.clone(), None),
+        (&renamed, misnamed.acceptor(), None),
+        // The server insists on another protocol.
+        (
+            &trust,
+            acceptor.edit(|config| config.alpn_protocols = vec![b"h2".to_vec()]),
+            Some(TlsFault::Alpn),
+        ),
+    ] {
+        let server = Server::every(connection().tls(&acceptor).always(OK));
+        let mut client = client(by_name(&server), with_tls(tls.clone()));
+        match expected {
+            None => drop(get(&mut client)),
+            Some(expected) => {
+                assert_eq!(fault(&mut client), expected);
+                assert!(server.requests().is_empty());
+            }
+        }
+        assert_nothing_left(client, &server);
+    }
+}
+
+#[test]
+fn a_client_certificate_is_shown_to_a_server_that_asks() {
+    let (authority, people) = (Authority::new("authority"), Authority::new("people"));
+    let leaf = authority.leaf(&["api.example"]);
+    let acceptor = leaf.acceptor_with(rustls::ALL_VERSIONS, Some(&people));
+    let own = TlsConfig {
+        client: Some(people.leaf(&["client"]).for_client()),
+        ..authority.trusted()
+    };
+    let server = Server::every(connection().tls(&acceptor).always(OK));
+    let mut with = client(by_name(&server), with_tls(own));
+    get(&mut with);
+    assert_eq!(server.sessions()[0].client_certificates, 1);
+    assert_nothing_left(with, &server);
+    let mut without = client(by_name(&server), with_tls(authority.trusted()));
+    let error = without.get("/", &mut Response::new()).unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::Tls(TlsFault::Alert(_))),
+        "{error:?}"
+    );
+    assert!(server.requests().is_empty() || server.requests().len() == 1);
+    assert_nothing_left(without, &server);
+}
+
+#[test]
+fn the_addresses_of_a_name_are_raced() {
+    let (authority, acceptor) = trusted();
+    let script = connection().tls(&acceptor).always(OK);
+    let mut servers = on_one_port(&["127.0.0.3"], |address| {
+        Server::start_at(address, Behaviour::Every(script.clone()))
+    });
+    let server = servers.remove(0);
+    let mut at = server.address();
+    at.set_ip([127, 0, 0, 2].into());
+    let _silent = BlackHole::at(at).unwrap();
+    // One address refuses, one is silent, and one serves.
+    let names = Names([1, 2, 3].map(|last| [127, 0, 0, last].into()).into());
+    let config = HostConfig {
+        attempt_delay: Duration::from_millis(20),
+        ..with_tls(authority.trusted())
+    };
+    let mut client = HostClient::with_resolver(by_name(&server), config, names).unwrap();
+    for _ in 0..4 {
+        let report = get(&mut client);
+        assert_eq!(
+            report.remote().unwrap().to_string(),
+            server.address().to_string()
+        );
+        client.close_idle();
+    }
+    assert_nothing_left(client, &server);
+}
+
+#[test]
+fn settings_of_names_and_addresses_hold() {
+    let server = Server::every(connection().always(OK));
+    let port = server.address().port();
+    let upstream: Upstream = format!("api.example:{port}").parse().unwrap();
+    let mut fixed = config();
+    fixed.dns.resolve("api.example", None, [HERE]);
+    let mut client = HostClient::with_resolver(upstream.clone(), fixed, Nobody).unwrap();
+    get(&mut client);
+    assert_nothing_left(client, &server);
+
+    let denying = HostConfig {
+        addresses: AddressPolicy::deny_private(),
+        ..config()
+    };
+    for upstream in [upstream, Upstream::tcp([server.address()])] {
+        let names = Names(vec![HERE]);
+        let mut client = HostClient::with_resolver(upstream, denying.clone(), names).unwrap();
+        let error = client.get("/", &mut Response::new()).unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Denied(ip) if *ip == HERE),
+            "{error:?}"
+        );
+    }
+    assert_eq!(server.accepted(), 1);
+
+    let nowhere: Upstream = "nowhere.example".parse().unwrap();
+    let mut client = HostClient::with_resolver(nowhere, config(), Names(vec![])).unwrap();
+    let error = client.get("/", &mut Response::new()).unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::Dns(DnsError::NotFound)),
+        "{error:?}"
+    );
+    assert_eq!(
+        (error.phase(), error.sent()),
+        (Phase::Resolve, Sent::Nothing)
+    );
+}
+
+#[test]
+fn what_a_client_cannot_do_is_an_error() {
+    fn misuse<T>(made: Result<T, courser::Error>) -> String {
+        match made.err().expect("an error").kind() {
+            ErrorKind::Misuse(misuse) => misuse.to_string(),
+            kind => panic!("{kind:?}"),
+        }
+    }
+    let bad = with_tls(TlsConfig {
+        extra_roots: vec![PemOrDer::File("/no/such/file".into())],
+        ..TlsConfig::default()
+    });
+    let https: Upstream = "https://api.example".parse().unwrap();
+    assert!(misuse(HostClient::new(https.clone(), bad.clone())).contains("/no/such/file"));
+    // Without TLS, no file is read.
+    let http: Upstream = "http://127.0.0.1".parse().unwrap();
+    assert!(HostClient::new(http.clone(), bad).is_ok());
+    let net = courser::net::os::OsNet::new().unwrap();
+    let made = HostClient::with_net(https, config(), net);
+    assert!(matches!(
+        made.err().unwrap().kind(),
+        ErrorKind::Misuse(Misuse::NoResolver)
+    ));
+
+    let server = Server::every(connection().always(OK));
+    let mut client = HostClient::new(Upstream::tcp([server.address()]), config()).unwrap();
+    let identity = TlsConfig::default().build().unwrap();
+    for (call, what) in [
+        (call("/").tls(identity), "TLS settings of a call"),
+        (call("/").proxies(Proxies::none()), "proxies of a call"),
+        (
+            call("/").redirects(Redirects::limit(2)),
+            "redirects of a call",
+        ),
+    ] {
+        client.submit(call);
+        let done = client.wait(Some(PATIENCE)).unwrap().unwrap();
+        assert!(misuse(done.outcome).ends_with(what));
+    }
+    assert_eq!(server.accepted(), 0);
+}
+
+#[test]
+fn policies_work_over_tls_as_without() {
+    let (authority, acceptor) = trusted();
+    // Connections are kept warm, and opened again when the server closes them.
+    let gate = Gate::new();
+    let script = connection()
+        .tls(&acceptor)
+        .wait(&gate)
+        .close_notify()
+        .close();
+    let server = Server::every(script);
+    let warm = HostConfig {
+        min_idle: 2,
+        ..with_tls(authority.trusted())
+    };
+    let mut client = client(by_name(&server), warm);
+    let _ = drive_until(&mut client, "two are idle", |client, _| {
+        client.counters().idle == 2
+    });
+    gate.open_for_all();
+    let _ = drive_until(&mut client, "more are opened", |_, _| {
+        server.accepted() >= 4
+    });
+    drop(client);
+
+    // Failed handshakes open the breaker.
+    let refusing = Server::every(connection().tls(&Leaf::self_signed(&["api.example"]).acceptor()));
+    let broken = HostConfig {
+        breaker: Some(BreakerConfig {
+            consecutive: 2.try_into().ok(),
+            ..BreakerConfig::default()
+        }),
+        stats: true,
+        ..with_tls(authority.trusted())
+    };
+    let mut client =
+        HostClient::with_resolver(by_name(&refusing), broken, Names(vec![HERE])).unwrap();
+    for _ in 0..2 {
+        fault(&mut client);
+    }
+    let error = client.get("/", &mut Response::new()).unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::BreakerOpen(_)),
+        "{error:?}"
+    );
+    assert_eq!(client.stats().failures.tls, 2);
+    assert_nothing_left(client, &refusing);
+}
+
+#[test]
+fn a_shared_client_of_an_https_upstream() {
+    let (authority, acceptor) = trusted();
+    let server = Server::every(connection().tls(&acceptor).always(OK));
+    let (upstream, config) = (by_name(&server), with_tls(authority.trusted()));
+    let build =
+        move |_| HostClient::with_resolver(upstream.clone(), config.clone(), Names(vec![HERE]));
+    let shared = Shared::spawn(SharedConfig::default(), build).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut response = Response::new();
+                shared.get("/", &mut response).unwrap();
+                assert_eq!(response.body(), b"ok");
+            });
+        }
+    });
+    assert_eq!(shared.shutdown(PATIENCE), 0);
+    assert_eq!(server.requests().len(), 4);
+}
+
+// ---- Unix sockets of a client of any URL
+
+#[test]
+fn a_client_reaches_hosts_at_unix_sockets() {
+    let (authority, acceptor) = trusted();
+    let plain = Server::start(Transport::Unix, Behaviour::Every(connection().always(OK)));
+    let secure = Server::start(
+        Transport::Unix,
+        Behaviour::Every(connection().tls(&acceptor).always(OK)),
+    );
+    let tcp = Server::every(connection().always(OK));
+    let proxy = Server::every(connection().always(OK));
+    let proxy_url = format!("http://{}", proxy.address());
+    let config = Config {
+        host: with_tls(authority.trusted()),
+        unix_sockets: vec![
+            UnixSocket {
+                host: "API.example".into(),
+                port: Some(443),
+                path: secure.path().into(),
+            },
+            UnixSocket {
+                host: "docker".into(),
+                ..UnixSocket::for_all(plain.path())
+            },
+        ],
+        proxies: Proxies::all(proxy_url.parse().unwrap()),
+        ..any_config()
+    };
+    let mut client = named_client(config, Nobody);
+    let mut response = Response::new();
+    let mut get = |url: &str| {
+        let report = client.get(url, &mut response).unwrap();
+        assert_eq!(response.body(), b"ok", "{url}");
+        report.remote().unwrap().to_string()
+    };
+    for url in ["http://docker/a", "http://docker:2375/b", "http://docker/c"] {
+        assert_eq!(get(url), format!("unix:{}", plain.path().display()));
+    }
+    for _ in 0..2 {
+        let remote = get("https://api.example/?q=1");
+        assert_eq!(remote, format!("unix:{}", secure.path().display()));
+    }
+    assert_eq!(
+        plain.lines(),
+        ["GET /a HTTP/1.1", "GET /b HTTP/1.1", "GET /c HTTP/1.1"]
+    );
+    let hosts: Vec<_> = plain
+        .requests()
+        .iter()
+        .map(|request| request.header("host"))
+        .collect();
+    assert_eq!(hosts, [["docker"], ["docker:2375"], ["docker"]]);
+    assert_eq!(plain.accepted(), 2);
+    assert_eq!(secure.lines(), ["GET /?q=1 HTTP/1.1"; 2]);
+    assert_eq!(
+        secure.sessions()[0].server_name.as_deref(),
+        Some("api.example")
+    );
+    assert!(proxy.requests().is_empty());
+    // All other hosts are reached as usual, here through the proxy.
+    get(&format!("http://{}/d", tcp.address()));
+    get("http://api.example/e");
+    assert_eq!((proxy.requests().len(), tcp.accepted()), (2, 0));
+    assert_none_left(client, [&plain, &secure, &proxy]);
+
+    // For every URL, and before other rules and the proxies of a call.
+    let config = Config {
+        unix_sockets: vec![UnixSocket::for_all(plain.path())],
+        connect_to: vec![ConnectTo {
+            host: String::new(),
+            port: None,
+            to_host: "127.0.0.1".into(),
+            to_port: Some(1),
+        }],
+        ..any_config()
+    };
+    let mut client = named_client(config, Nobody);
+    let proxies = Proxies::all(proxy_url.parse().unwrap());
+    client.submit(call("http://any.example/").proxies(proxies));
+    client
+        .wait(Some(PATIENCE))
+        .unwrap()
+        .unwrap()
+        .outcome
+        .unwrap();
+    client.get("http://[::1]:8080/", &mut response).unwrap();
+    assert_eq!(plain.requests().len(), 5);
+    assert_eq!(proxy.requests().len(), 2);
+}
+
+// ---- pipelining over TLS
+
+/// One connection.
+fn one_connection(tls: TlsConfig) -> PipelineConfig {
+    let mut host = with_tls(tls);
+    host.max_connections = NonZeroUsize::MIN;
+    PipelineConfig {
+        host,
+        max_pending: NonZeroUsize::new(200).unwrap(),
+        ..PipelineConfig::default()
+    }
+}
+
+fn pipeline(server: &Server, config: PipelineConfig) -> PipelineClient {
+    PipelineClient::with_resolver(by_name(server), config, Names(vec![HERE])).unwrap()
+}
+
+/// The completions in the order in which they came.
+fn drive(client: &mut PipelineClient) -> Vec<Completion> {
+    let mut completions = Vec::new();
+    while let Some(done) = client.wait(Some(PATIENCE)).unwrap() {
+        completions.push(done);
+    }
+    assert_eq!(client.in_flight(), 0, "calls hang: {:?}", client.counters());
+    completions
+}
+
+fn run_pipelined(
+    client: &mut PipelineClient,
+    calls: impl IntoIterator<Item = Call>,
+) -> Vec<Completion> {
+    for call in calls {
+        client.submit(call);
+    }
+    drive(client)
+}
+
+fn calls(numbers: std::ops::Range<u64>) -> impl Iterator<Item = Call> {
+    numbers.map(|number| call(format!("/{number}")).tag(number))
+}
+
+fn answers(numbers: std::ops::Range<u64>) -> Vec<u8> {
+    numbers
+        .flat_map(|number| response(number.to_string()))
+        .collect()
+}
+
+fn requests(script: Script, count: usize) -> Script {
+    (0..count).fold(script, |script, _| script.request())
+}
+
+/// The tags of the calls that got their answer, as they came, and in order the tags of those that failed.
+fn split(completions: &[Completion]) -> (Vec<u64>, Vec<u64>) {
+    let (good, bad): (Vec<_>, Vec<_>) = completions.iter().partition(|done| done.outcome.is_ok());
+    for done in &good {
+        assert_eq!(done.response.body(), done.tag.to_string().as_bytes());
+    }
+    let tags = |all: &[&Completion]| all.iter().map(|done| done.tag).collect::<Vec<_>>();
+    let mut bad = tags(&bad);
+    bad.sort_unstable();
+    (tags(&good), bad)
+}
+
+#[test]
+fn a_hundred_requests_over_one_session_in_order() {
+    let (authority, acceptor) = trusted();
+    for dripping in [false, true] {
+        let script = requests(connection().tls(&acceptor), 100);
+        let script = match dripping {
+            false => script.send(answers(0..100)),
+            true => script.drip(answers(0..100)),
+        };
+        let server = Server::play([script]);
+        let mut client = pipeline(&server, one_connection(authority.trusted()));
+        let done = run_pipelined(&mut client, calls(0..100));
+        assert_eq!(split(&done), ((0..100).collect(), vec![]));
+        assert_eq!((server.accepted(), server.sessions().len()), (1, 1));
+        assert_eq!(
+            server.sessions()[0].server_name.as_deref(),
+            Some("api.example")
+        );
+        assert!(done[0].report.tls().is_some() && done[1].report.tls().is_none());
+        client.close_idle();
+        drop(client);
+        server.wait_all_ended();
+        assert_eq!(server.notified(), 1);
+    }
+}
+
+#[test]
+fn large_bodies_go_both_ways_over_one_session() {
+    let (authority, acceptor) = trusted();
+    let body = vec![b'x'; 300_000];
+    let script = requests(connection().tls(&acceptor), 3);
+    let server = Server::play([script.send(response(&body).repeat(3))]);
+    let mut client = pipeline(&server, one_connection(authority.trusted()));
+    let posts = (0..3).map(|number| {
+        let mut request = Request::new("PUT", format!("/{number}"));
+        request.body(body.clone());
+        Call::new(request, Response::new()).tag(number)
+    });
+    let done = run_pipelined(&mut client, posts);
+    assert_eq!(done.len(), 3);
+    for done in &done {
+        assert!(done.outcome.is_ok(), "{:?}", done.outcome);
+        assert!(done.response.body() == body);
+    }
+    assert!(
+        server
+            .requests()
+            .iter()
+            .all(|request| request.body() == body)
+    );
+}
+
+#[test]
+fn a_session_lost_among_pipelined_calls() {
+    let (authority, acceptor) = trusted();
+    let begin = || requests(connection().tls(&acceptor), 10).send(answers(0..4));
+    for end in [
+        |script: Script| script.reset(),
+        |script: Script| script.close(),
+        |script: Script| script.close_notify().close(),
+    ] {
+        let again = connection().tls(&acceptor).echo();
+        let server = Server::play([end(begin()), again]);
+        let mut client = pipeline(&server, one_connection(authority.trusted()));
+        // The idempotent calls are sent once more, on a new session.
+        let done = run_pipelined(&mut client, calls(0..10));
+        let (mut good, bad) = split(&done);
+        good.sort_unstable();
+        assert_eq!((good, bad), ((0..10).collect(), vec![]));
+        assert_eq!(server.accepted(), 2);
+        drop(client);
+
+        // Other calls fail: their requests may have been executed.
+        let server = Server::play([end(begin())]);
+        let shared = PipelineConfig {
+            methods: Pipelined::All,
+            ..one_connection(authority.trusted())
+        };
+        let mut client = pipeline(&server, shared);
+        let posts = (0..10).map(|number| {
+            Call::new(Request::new("POST", format!("/{number}")), Response::new()).tag(number)
+        });
+        let done = run_pipelined(&mut client, posts);
+        assert_eq!(split(&done), ((0..4).collect(), (4..10).collect()));
+        for failed in done.iter().filter_map(|done| done.outcome.as_ref().err()) {
+            assert_eq!(failed.sent(), Sent::NoReplyByte, "{failed:?}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_closes_after_some_requests() {
+    let (authority, acceptor) = trusted();
+    let ten = |last: &str| {
+        let script = connection().tls(&acceptor);
+        let nine = (0..4).fold(script, |script, _| script.request().send(OK));
+        nine.request().send(last).close_notify().close()
+    };
+    let server = Server::every(ten(CLOSING));
+    let mut client = pipeline(&server, one_connection(authority.trusted()));
+    let done = run_pipelined(&mut client, calls(0..50));
+    assert!(done.iter().all(|done| done.outcome.is_ok()), "{done:?}");
+    assert_eq!(done.len(), 50);
+    assert_eq!(client.pipeline_counters().pending, 0);
+}
+
+#[test]
+fn calls_that_give_up_behind_encrypted_requests() {
+    let (authority, acceptor) = trusted();
+    let server = Server::every(connection().tls(&acceptor).always(OK));
+    let mut config = one_connection(authority.trusted());
+    // Far fewer bytes than TLS encrypts at once.
+    config.host.bytes_out = Some(Rate {
+        count: 1_000_000.try_into().unwrap(),
+        per: Duration::from_secs(1),
+        burst: 16_384.try_into().unwrap(),
+    });
+    let mut client = pipeline(&server, config);
+    client.submit(call("/first"));
+    assert_eq!(drive(&mut client).len(), 1);
+    let long = "x".repeat(3000);
+    let target = |number: u64| format!("/{number}?{long}");
+    let ids: Vec<_> = (0..100)
+        .map(|number| client.submit(call(target(number)).tag(number)))
+        .collect();
+    assert!(client.wait(Some(Duration::ZERO)).unwrap().is_none());
+    // The first requests are on their way; the others are encrypted in part.
+    for id in ids.iter().skip(1).step_by(2) {
+        assert!(client.cancel(*id));
+    }
+    let done = drive(&mut client);
+    let good = done.iter().filter(|done| done.outcome.is_ok());
+    let good: Vec<u64> = good.map(|done| done.tag).collect();
+    assert_eq!(good, (0..100).step_by(2).collect::<Vec<_>>());
+    assert_eq!(server.accepted(), 1);
+    // Requests that were encrypted could not be withdrawn; the others were.
+    let requests = server.requests();
+    let sent: Vec<u64> = (0..100)
+        .filter(|number| {
+            requests
+                .iter()
+                .any(|request| request.target() == target(*number))
+        })
+        .collect();
+    assert_eq!(
+        sent.len() + 1,
+        requests.len(),
+        "requests that no call has made"
+    );
+    assert!(good.iter().all(|number| sent.contains(number)));
+    let withdrawn = 100 - sent.len();
+    assert!((1..50).contains(&withdrawn), "{withdrawn}");
+}
+
+#[test]
+fn a_host_client_and_a_pipeline_client_answer_alike() {
+    let (authority, acceptor) = trusted();
+    let server = Server::every(connection().tls(&acceptor).always(OK));
+    let mut host = client(by_name(&server), with_tls(authority.trusted()));
+    let done = run(&mut host, (0..30).map(|number| call("/").tag(number)));
+    assert!(done.iter().all(|done| done.outcome.is_ok()));
+    assert_nothing_left(host, &server);
+    let mut pipelined = pipeline(&server, one_connection(authority.trusted()));
+    let done = run_pipelined(&mut pipelined, (0..30).map(|number| call("/").tag(number)));
+    assert!(done.iter().all(|done| done.outcome.is_ok()));
+}
