@@ -12,13 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::authority::{Authority, path_of};
 use common::{Answer, Script, crawler, response};
 use crawler_cli::check::guard::Guard;
 use crawler_cli::check::life::State;
 use crawler_cli::check::sources::{Input, List};
 use crawler_cli::check::{
-    Baseline, Cause, Checked, Checker, Class, Event, Outcome, Standing, Summary, Verdict,
+    Cause, Checked, Checker, Class, Event, Outcome, Standing, Summary, Verdict,
 };
 use tempfile::TempDir;
 
@@ -224,43 +223,6 @@ fn a_page_with_several_urls_is_read_once() {
     let references = &report.of(&server.url("/docs/x")).references;
     let sources: Vec<&str> = references.iter().map(|place| &*place.source).collect();
     assert_eq!(sources, [server.url("/docs/")]);
-}
-
-#[test]
-fn fragments_name_elements() {
-    let server = Script::start(|request: &str| match request.split_once(' ') {
-        Some((_, "/page")) => html("<p id=\"there\">"),
-        _ => ok(request),
-    });
-    let folder = Folder::new();
-    let urls = ["/page#there", "/page#nowhere", "/page"].map(|path| server.url(path));
-    let report = run(checker().fragments().input(folder.list(&urls)));
-    let missing = Verdict::Failed(Cause::FragmentMissing);
-    let expected = [
-        (&urls[0], Verdict::Ok),
-        (&urls[1], missing),
-        (&urls[2], Verdict::Ok),
-    ];
-    let expected = expected.map(|(url, verdict)| (url.as_str(), verdict));
-    assert_eq!(report.verdicts(), expected.into());
-    let report = run(checker().input(folder.list(&urls)));
-    assert_eq!(report.summary.count(Class::Ok), 3);
-}
-
-#[test]
-fn known_failures_are_tolerated() {
-    let server = Script::start(ok);
-    let folder = Folder::new();
-    let urls = ["/gone", "/missing"].map(|path| server.url(path));
-    let known = format!("{{\"url\":\"{}\",\"class\":\"neg\"}}\n", urls[0]);
-    let baseline = Baseline::read(known.as_bytes()).expect("JSON lines");
-    let checker = || checker().baseline(baseline.clone());
-    let report = run(checker().input(folder.list(&urls)));
-    assert_eq!(report.of(&urls[0]).standing, Standing::InBaseline);
-    assert_eq!(report.of(&urls[1]).standing, Standing::Fails);
-    assert_eq!(report.summary.outcome(), Outcome::Bad);
-    let report = run(checker().input(folder.list(&urls[..1])));
-    assert_eq!(report.summary.outcome(), Outcome::Good);
 }
 
 #[test]
@@ -480,41 +442,6 @@ fn check_json(args: &[&str]) -> (Option<i32>, Vec<serde_json::Value>) {
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"));
     (output.status.code(), lines.collect())
-}
-
-#[test]
-fn a_certificate_that_ends_soon_is_reported_if_asked_for() {
-    let authority = Authority::new("test authority");
-    let later = jiff::Zoned::now()
-        .date()
-        .tomorrow()
-        .and_then(|day| day.tomorrow())
-        .expect("a day");
-    let later = (
-        i32::from(later.year()),
-        later.month() as u8,
-        later.day() as u8,
-    );
-    let ends_soon = Script::start_tls(authority.server_until("127.0.0.1", later), ok);
-    let lasts = Script::start_tls(authority.server("127.0.0.1"), ok);
-    let ca = authority.file();
-    let urls = [ends_soon.url("/a"), lasts.url("/b")];
-    let [first, second] = urls.each_ref().map(String::as_str);
-    let with =
-        |more: &[&str]| check_json(&[&["--cacert", path_of(&ca), first, second], more].concat());
-    let (code, lines) = with(&[]);
-    assert_eq!((code, lines.len()), (Some(0), 2), "{lines:?}");
-    let (code, lines) = with(&["--cert-days", "14"]);
-    assert_eq!(code, Some(1));
-    let of = |url: &str| {
-        lines
-            .iter()
-            .find(|line| line["url"] == url)
-            .expect("reported")
-    };
-    assert_eq!(of(first)["cause"], "tls_expired");
-    assert_eq!(of(first)["status"], 200);
-    assert_eq!(of(second)["class"], "ok");
 }
 
 #[test]

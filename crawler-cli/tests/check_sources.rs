@@ -1,4 +1,4 @@
-//! `crawler-cli check` as a user runs it on files, lists and standard input, and what it edits.
+//! `crawler-cli check` as a user runs it on files, lists and standard input.
 
 mod common;
 
@@ -6,7 +6,6 @@ use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Script, crawler, response, stderr};
 use serde_json::Value;
@@ -28,10 +27,6 @@ impl Folder {
 
     fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
-    }
-
-    fn text(&self, name: &str) -> String {
-        fs::read_to_string(self.path(name)).expect("readable")
     }
 
     fn check(&self, args: &[&str]) -> Output {
@@ -91,11 +86,9 @@ fn inputs_that_are_not_there_are_wrong_usage() {
         &["a.md", "nope.md"][..],
         &["--urls", "nope.txt"],
         &["http://[::1/"],
-        &["--config", "nope.toml", "a.md"],
         &["a.md", "--root-dir"],
         &["a.md", "--root-dir", "nope"],
         &["a.md", "--root-dir", "a.md"],
-        &["a.md", "--scheme", "nope"],
         &[],
     ] {
         let error = usage_error(&folder.check(args));
@@ -105,57 +98,6 @@ fn inputs_that_are_not_there_are_wrong_usage() {
         assert!(named.is_none_or(|name| error.contains(name)), "{error}");
     }
     usage_error(&folder.check(&["-", "--urls", "-"]));
-    usage_error(&folder.check(&["a.md", "--dry-run"]));
-}
-
-#[test]
-fn all_errors_of_a_configuration_are_told() {
-    let config = "timout = 20\nrecursive = 1\nretries = 'x'\nconfig = 'y'\nexclude = ['(']\n";
-    let folder = Folder::new(&[("a.md", ""), (".crawler-check.toml", config)]);
-    let error = usage_error(&folder.check(&["a.md"]));
-    for expected in [
-        ".crawler-check.toml:1:1: timout: there is no such option; did you mean timeout?",
-        ".crawler-check.toml:2:13: recursive: neither true nor false",
-        ".crawler-check.toml:3:11: retries x: ",
-        ".crawler-check.toml:4:1: config: there is no such option",
-        ".crawler-check.toml:5:11: exclude (: ",
-    ] {
-        assert!(error.contains(expected), "{error}");
-    }
-    let named = Folder::new(&[("a.md", ""), ("sub/c.toml", "nothing = 1")]);
-    let error = usage_error(&named.check(&["a.md", "--config", "sub/c.toml"]));
-    assert!(
-        error.contains("sub/c.toml:1:1: nothing: there is no such option"),
-        "{error}"
-    );
-}
-
-#[test]
-fn a_configuration_holds_and_the_command_line_wins() {
-    let config = "json = true\nexclude = ['none']\nroot_dir = 'site'\nscheme = \"file\"\n";
-    let text = "[a](/there.md) [b](/none.md) [c](https://example.com/) [d](/lost.md)";
-    let folder = Folder::new(&[
-        ("a.md", text),
-        ("site/there.md", ""),
-        ("other/lost.md", ""),
-        (".crawler-check.toml", config),
-    ]);
-    let base = fs::canonicalize(folder.0.path()).expect("there");
-    let shown = |output: &Output| {
-        let places = places(output).into_iter();
-        let shown = places.map(|place| place.replace(&base.display().to_string(), "DIR"));
-        shown.collect::<Vec<_>>()
-    };
-    let first = folder.check(&["a.md"]);
-    let expected = [
-        "file://DIR/site/lost.md file_missing a.md:1:56",
-        "file://DIR/site/there.md ok a.md:1:1",
-    ];
-    assert_eq!(shown(&first), expected, "{}", stderr(&first));
-    assert_eq!(first.status.code(), Some(1));
-    let second = folder.check(&["a.md", "--root-dir", "other", "--exclude", "there"]);
-    assert_eq!(shown(&second), ["file://DIR/other/lost.md ok a.md:1:56"]);
-    assert_eq!(second.status.code(), Some(0));
 }
 
 #[test]
@@ -199,8 +141,9 @@ fn files_lists_and_standard_input_are_checked() {
     assert_eq!(json(&["--urls", "urls.txt"], ""), expect(list, 1));
     let found = vec![format!("{ok} ok found.jsonl:1:9")];
     assert_eq!(json(&["found.jsonl"], ""), expect(found, 0));
-    let stdin = vec![format!("{ok} ok -:1:5")];
-    assert_eq!(json(&["-"], &format!("see {ok}.")), expect(stdin, 0));
+    let stdin = vec![format!("{ok} ok -:1:10")];
+    let page = format!("<a href=\"{ok}\">a</a>");
+    assert_eq!(json(&["-"], &page), expect(stdin, 0));
     let stdin = vec![format!("{ok} ok -:1:1"), format!("{ok} ok -:2:1")];
     assert_eq!(
         json(&["--urls", "-"], &format!("{ok}\n{ok}\n")),
@@ -224,87 +167,4 @@ fn problems_of_sources_are_told_and_the_rest_is_checked() {
     for expected in ["./a.jsonl:1: not JSON", "./b.xml:1: "] {
         assert!(errors.contains(expected), "{errors}");
     }
-}
-
-#[test]
-fn permanent_redirects_are_written_into_files() {
-    let flips = AtomicUsize::new(0);
-    let server = Script::start(move |request: &str| {
-        let to = |status, url: &str| response(status, &format!("Location: {url}\r\n"), "");
-        let (_, path) = request.split_once(' ').expect("a request");
-        match path {
-            "/moved" => to(301, "/also"),
-            "/also" => to(308, "/new?a=1&b"),
-            "/found" => to(302, "/new"),
-            "/home" => to(301, "/"),
-            "/lost" => to(301, "/none"),
-            "/flips" => to(
-                301,
-                &format!("/new{}", flips.fetch_add(1, Ordering::SeqCst)),
-            ),
-            "/none" => response(404, "", ""),
-            _ => response(200, "", ""),
-        }
-    });
-    let at = |path: &str| server.url(path);
-    let html = |moved: &str| {
-        format!(
-            "<a href='{moved}#f'>a</a>\r\n<a href={}>b</a><a href={}>c</a><a href={}>d</a><a href={}>e</a>\r\n<!-- {} -->",
-            at("/found"),
-            at("/home"),
-            at("/lost"),
-            at("/flips"),
-            at("/moved")
-        )
-    };
-    let text = html(&at("/moved"));
-    let json = format!("{{\"url\":\"{}\"}}\n", at("/moved"));
-    let folder = Folder::new(&[("a.html", text.as_str()), ("b.jsonl", &json)]);
-
-    let dry = folder.check(&[
-        "a.html",
-        "b.jsonl",
-        "--fix-redirects",
-        "--dry-run",
-        "--json",
-    ]);
-    assert_eq!(folder.text("a.html"), text);
-    let diff = stderr(&dry);
-    assert!(
-        diff.contains("--- a.html\n+++ a.html\n@@ -1,3 +1,3 @@\n"),
-        "{diff}"
-    );
-    assert!(
-        diff.contains("1 URLs in 1 files would be replaced"),
-        "{diff}"
-    );
-
-    let output = folder.check(&["a.html", "b.jsonl", "--fix-redirects"]);
-    let new = html(&at("/new?a=1&amp;b"));
-    assert_eq!(folder.text("a.html"), new, "{}", stderr(&output));
-    assert_eq!(folder.text("b.jsonl"), json);
-    assert_eq!(output.status.code(), Some(1), "one link is broken");
-    let stdout = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        stdout.contains(&format!("-<a href='{}#f'>a</a>\r\n", at("/moved"))),
-        "{stdout}"
-    );
-    let errors = stderr(&output);
-    assert!(
-        errors.contains(&format!("{} stays: it leads to the root", at("/home"))),
-        "{errors}"
-    );
-    assert!(
-        errors.contains(&format!("{} stays: asked again", at("/flips"))),
-        "{errors}"
-    );
-
-    let rooted = folder.check(&["a.html", "--fix-redirects", "--fix-to-root"]);
-    assert!(
-        folder
-            .text("a.html")
-            .contains(&format!("<a href={}>c</a>", at("/"))),
-        "{}",
-        stderr(&rooted)
-    );
 }

@@ -82,6 +82,11 @@ fn other_forms_of_output() {
     let output = find(&[&server.url("/pub/"), "-name", "*.iso", "-print0"]);
     assert_eq!(output.stdout.iter().filter(|&&b| b == 0).count(), 2);
     assert!(!output.stdout.contains(&b'\n'));
+    let output = find(&[&server.url("/pub/"), "-name", "x.*", "-0"]);
+    assert_eq!(
+        output.stdout,
+        format!("{}\0", server.url("/pub/x.ISO")).as_bytes()
+    );
 
     let output = find(&[&server.url("/pub/"), "--json", "-name", "café.iso"]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one object");
@@ -406,33 +411,6 @@ fn the_whole_sample_mirror_is_found_at_any_concurrency() {
         assert_eq!(server.requests(), summary.counts.directories + 1);
         assert!(found == mirror, "{connections} connections");
     }
-}
-
-/// The page does not mark directories. A name that is excluded both as a file and as a directory needs no probe.
-#[test]
-fn names_that_are_excluded_as_file_and_as_directory_are_not_probed() {
-    let server = Script::start(|request| match request {
-        "GET /" => response(
-            200,
-            "Content-Type: text/html\r\n",
-            "<a href=a.bak>a</a><a href=b>b</a><a href=c>c</a><a href=d>d</a>",
-        ),
-        "HEAD /b" => response(301, "Location: /b/\r\n", ""),
-        "GET /b/" => page(&["x", "y.bak"]),
-        _ => response(200, "", ""),
-    });
-    let url = server.url("/");
-    let exclude = ["--exclude", "*/[bc]", "--exclude-regex", r"\.bak/?$"];
-    let output = find(&[&[url.as_str(), "-j1"][..], &exclude].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let mut requests = server.requests();
-    requests.sort();
-    assert_eq!(
-        requests,
-        ["GET /", "GET /b/", "HEAD /b", "HEAD /c", "HEAD /d"]
-    );
-    let found = ["/", "/b/", "/b/x", "/d"].map(|path| server.url(path));
-    assert_eq!(lines(&output.stdout), found);
 }
 
 #[test]

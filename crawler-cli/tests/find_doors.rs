@@ -3,13 +3,11 @@
 
 mod common;
 
-use std::fs::{self, File};
-use std::io::Write as _;
+use std::fs::File;
 use std::process::{Command, Stdio};
 
 use common::authority::{Authority, path_of};
 use common::{Script, crawler, find, lines, page, response, stderr};
-use tempfile::NamedTempFile;
 
 fn tree(request: &str) -> Vec<u8> {
     match request {
@@ -17,12 +15,6 @@ fn tree(request: &str) -> Vec<u8> {
         "GET /pub/a/" => page(&["y.iso"]),
         _ => response(404, "", ""),
     }
-}
-
-fn file_of(text: &str) -> NamedTempFile {
-    let mut file = NamedTempFile::new().expect("a file");
-    file.write_all(text.as_bytes()).expect("written");
-    file
 }
 
 #[test]
@@ -191,77 +183,6 @@ fn a_gate_on_another_page_opens() {
 }
 
 #[test]
-fn cookies_of_servers_are_written_to_a_file_and_read_again() {
-    let server = Script::start(|request| match request {
-        "GET /pub/" => response(
-            200,
-            "Set-Cookie: c=3\r\nContent-Type: text/html\r\n",
-            "<title>Index of /pub/</title><h1>Index of /pub/</h1><pre><a href=a/>a/</a></pre>",
-        ),
-        _ => page(&[]),
-    });
-    let jar = NamedTempFile::new().expect("a file");
-    let start = server.url("/pub/");
-    let output = find(&[&start, "-c", path_of(&jar)]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let kept = fs::read_to_string(jar.path()).expect("written");
-    assert!(
-        kept.contains("127.0.0.1\tFALSE\t/pub\tFALSE\t0\tc\t3"),
-        "{kept}"
-    );
-    find(&[&start, "-b", path_of(&jar)]);
-    let heads = server.heads();
-    let last = heads.last().expect("a request");
-    assert!(last.contains("\r\nCookie: c=3\r\n"), "{heads:?}");
-    let output = find(&[&start, "-c", "/no/such/file"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        stderr(&output).contains("--cookie-jar /no/such/file: "),
-        "{}",
-        stderr(&output)
-    );
-}
-
-#[test]
-fn a_netrc_file_has_credentials_for_its_hosts_alone() {
-    let server = Script::start(tree);
-    let netrc = file_of(
-        "machine other.example login o password p\nmachine 127.0.0.1\nlogin me password secret\n",
-    );
-    let start = server.url("/pub/");
-    let of_last = |args: &[&str]| {
-        find(args);
-        server.heads().last().cloned().unwrap_or_default()
-    };
-    let netrc_file = path_of(&netrc);
-    let head = of_last(&[&start, "--netrc-file", netrc_file]);
-    assert!(
-        head.contains("\r\nAuthorization: Basic bWU6c2VjcmV0\r\n"),
-        "{head}"
-    );
-    let head = of_last(&[&start, "--netrc-file", netrc_file, "-u", "a:b"]);
-    assert!(
-        head.contains("\r\nAuthorization: Basic YTpi\r\n") && !head.contains("bWU6c2"),
-        "{head}"
-    );
-    let localhost = start.replace("127.0.0.1", "localhost");
-    let head = of_last(&[&localhost, "--netrc-file", netrc_file]);
-    assert!(!head.contains("Authorization"), "{head}");
-    let home = tempfile::tempdir().expect("a directory");
-    fs::copy(netrc.path(), home.path().join(".netrc")).expect("copied");
-    let mut search = crawler(&["find", &start, "--netrc"]);
-    let output = search.env("HOME", home.path()).output().expect("runs");
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let heads = server.heads();
-    assert!(
-        heads
-            .last()
-            .is_some_and(|head| head.contains("bWU6c2VjcmV0")),
-        "{heads:?}"
-    );
-}
-
-#[test]
 fn variables_name_the_authorities_as_for_curl() {
     let authority = Authority::new("ours");
     let server = Script::start_tls(authority.server("127.0.0.1"), tree);
@@ -293,7 +214,6 @@ fn variables_name_the_authorities_as_for_curl() {
 #[test]
 fn a_variable_that_names_no_file_matters_only_for_tls() {
     let server = Script::start(|request| match request {
-        "GET /away/" => response(302, "Location: https://127.0.0.1:1/away/\r\n", ""),
         _ => tree(request),
     });
     let run = |words: &[&str]| {
@@ -307,13 +227,6 @@ fn a_variable_that_names_no_file_matters_only_for_tls() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     for words in [
         &["find", "https://127.0.0.1:1/pub/"][..],
-        &[
-            "find",
-            &server.url("/away/"),
-            "--span-hosts",
-            "--retries",
-            "0",
-        ],
         &["get", "https://127.0.0.1:1/pub/"],
     ] {
         let output = run(words);
@@ -332,7 +245,6 @@ fn a_full_or_closed_output_is_an_error() {
     let program = env!("CARGO_BIN_EXE_crawler-cli");
     for words in [
         &["find", &start, "--robots", "off"][..],
-        &["find", &start, "--robots", "off", "--tree"],
         &["find", "--help"],
         &["get", "--help"],
         &["get", "-q", "-s", &start],

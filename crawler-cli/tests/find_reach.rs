@@ -5,10 +5,8 @@ mod common;
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Output;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use common::authority::{Authority, path_of};
 use common::{Script, crawler, find, index, lines, page, read_head, response, stderr};
@@ -55,7 +53,6 @@ fn https_is_searched_if_its_authority_is_trusted() {
     for args in [
         &[start.as_str(), "--cacert", path_of(&file)][..],
         &[&start, "-k"],
-        &[&start, "--insecure"],
     ] {
         let output = find(args);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -295,7 +292,7 @@ fn http_goes_through_the_proxy_of_the_option_or_the_environment() {
 
     let direct = Script::start(small_tree);
     let start = direct.url("/pub/");
-    let output = find(&[&start, "--proxy", &address, "--noproxy", "127.0.0.1"]);
+    let output = find(&[&start, "-x", &address, "--noproxy", "127.0.0.1"]);
     assert_eq!(lines(&output.stdout), all_of(&start));
     assert_eq!(proxy.requests().len(), 4);
 }
@@ -349,123 +346,6 @@ fn an_unreachable_proxy_is_distinguished_from_the_host() {
     assert_unread(&find(&args), start, cause);
 }
 
-/// Hosts with ten directories each. The requests of all hosts are logged with their time, and the largest number of
-/// simultaneous requests is counted.
-#[derive(Clone, Default)]
-struct Neighbours {
-    log: Arc<Mutex<Vec<(Instant, String)>>>,
-    at_once: Arc<AtomicUsize>,
-    most: Arc<AtomicUsize>,
-}
-
-impl Neighbours {
-    fn host(&self, name: &'static str, pauses: bool) -> Script {
-        let own = self.clone();
-        Script::start(move |request| {
-            let now = own.at_once.fetch_add(1, Ordering::SeqCst) + 1;
-            own.most.fetch_max(now, Ordering::SeqCst);
-            let mut log = own.log.lock().expect("no test panicked here");
-            let text = format!("{name} {request}");
-            let is_first = !log.iter().any(|(_, before)| *before == text);
-            log.push((Instant::now(), text));
-            drop(log);
-            // Time for other requests to arrive.
-            thread::sleep(Duration::from_millis(2));
-            own.at_once.fetch_sub(1, Ordering::SeqCst);
-            match request {
-                "GET /" => page(&["0/", "1/", "2/", "3/", "4/", "5/", "6/", "7/", "8/", "9/"]),
-                // This directory is requested first.
-                "GET /9/" if is_first && pauses => response(429, "Retry-After: 2\r\n", ""),
-                _ => page(&["x"]),
-            }
-        })
-    }
-}
-
-#[test]
-fn hosts_of_one_address_are_limited_together() {
-    let neighbours = Neighbours::default();
-    let (a, b) = (neighbours.host("a", true), neighbours.host("b", true));
-    let output = find(&[&a.url("/"), &b.url("/"), "-j", "2", "--per-address"]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    assert_eq!(output.stdout.split(|&byte| byte == b'\n').count() - 1, 42);
-    // The first request to each host is sent alone to learn its address. The first request of one host may overlap with
-    // two others.
-    assert!(neighbours.most.load(Ordering::SeqCst) <= 3);
-    let log = neighbours.log.lock().expect("no test panicked here");
-    // The pause of one host applies to the other. What was sent before the pause may arrive late.
-    let pause = Duration::from_secs(1);
-    let gap = log
-        .windows(2)
-        .position(|pair| pair[1].0 - pair[0].0 >= pause);
-    let after = &log[gap.expect("a pause") + 1..];
-    for host in ["a", "b"] {
-        assert!(after.iter().any(|(_, request)| request.starts_with(host)));
-    }
-}
-
-#[test]
-fn a_delay_holds_for_all_hosts_of_an_address() {
-    let neighbours = Neighbours::default();
-    let (a, b) = (neighbours.host("c", false), neighbours.host("d", false));
-    let delay = Duration::from_millis(30);
-    let output = find(&[
-        &a.url("/"),
-        &b.url("/"),
-        "--per-address",
-        "--min-delay",
-        "0.03",
-    ]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let log = neighbours.log.lock().expect("no test panicked here");
-    assert_eq!(log.len(), 22);
-    // The first two requests are sent before the address is known, and the third after one of the two has arrived.
-    let took = log[21].0 - log[0].0;
-    assert!(took >= delay * 19, "{took:?}");
-}
-
-#[test]
-fn hosts_of_one_address_take_turns() {
-    for limit in [&[][..], &["--min-delay", "0.01"]] {
-        let neighbours = Neighbours::default();
-        let (a, b) = (neighbours.host("a", false), neighbours.host("b", false));
-        let output = find(
-            &[
-                &[&a.url("/"), &b.url("/"), "--per-address", "-j", "1"],
-                limit,
-            ]
-            .concat(),
-        );
-        assert!(output.status.success(), "{}", stderr(&output));
-        let log = neighbours.log.lock().expect("no test panicked here");
-        let hosts: Vec<char> = log
-            .iter()
-            .filter_map(|(_, request)| request.chars().next())
-            .collect();
-        assert_eq!(hosts.len(), 22);
-        // The requests from the moment when the addresses of both hosts are known, until one host has no more requests.
-        let joined = |host: char| {
-            let own = log
-                .iter()
-                .position(|(_, request)| request.starts_with(host) && !request.ends_with(" /"));
-            own.expect("its directories")
-        };
-        let from = joined('a').max(joined('b'));
-        let last = |host: char| {
-            hosts
-                .iter()
-                .rposition(|other| *other == host)
-                .expect("some")
-        };
-        let until = last('a').min(last('b'));
-        let together = hosts.get(from..=until).unwrap_or_default();
-        assert!(
-            together.windows(2).all(|pair| pair[0] != pair[1]),
-            "{hosts:?}"
-        );
-    }
-}
-
 /// Whether each head has this line.
 fn all_have(heads: &[String], line: &str) -> bool {
     !heads.is_empty()
@@ -485,12 +365,10 @@ fn headers_credentials_and_cookies_never_leave_their_hosts() {
         _ => page(&[]),
     });
     let start = own.url("/pub/");
-    let named = format!("{}", other.address);
     let output = find(&[
         &start,
         "--links",
         "page",
-        "--span-hosts",
         "-H",
         "Accept: text/x",
         "-u",
@@ -499,10 +377,6 @@ fn headers_credentials_and_cookies_never_leave_their_hosts() {
         "a=1",
         "-b",
         "b=2",
-        "--for",
-        &named,
-        "-H",
-        "X-Other: yes",
     ]);
     let heads = own.heads();
     assert!(heads.len() >= 3, "{heads:?} {}", stderr(&output));
@@ -516,18 +390,11 @@ fn headers_credentials_and_cookies_never_leave_their_hosts() {
             .all(|head| head.matches("Accept: ").count() == 1),
         "{heads:?}"
     );
-    let heads = other.heads();
-    assert!(all_have(&heads, "X-Other: yes"), "{heads:?}");
-    for word in ["text/x", "Authorization", "Cookie"] {
-        assert!(
-            !heads.iter().any(|head| head.contains(word)),
-            "{word}: {heads:?}"
-        );
-    }
+    assert_eq!(other.requests(), [""; 0]);
 }
 
 #[test]
-fn a_client_certificate_is_for_its_hosts_alone() {
+fn a_client_certificate_is_shown_to_the_host_of_the_start() {
     let authority = Authority::new("test authority");
     let key = KeyPair::generate().expect("a key");
     let params = CertificateParams::new(vec!["client".to_owned()]).expect("a name");
@@ -539,12 +406,12 @@ fn a_client_certificate_is_for_its_hosts_alone() {
     let (ca, url) = (authority.file(), server.url("/pub/"));
     let search =
         |more: &[&str]| find(&[&[&url, "--retries", "0", "--cacert", path_of(&ca)], more].concat());
-    let output = search(&["--cert", path_of(&client)]);
+    let output = search(&["-E", path_of(&client)]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(lines(&output.stdout), all_of(&url));
-    let other = search(&["--for", "127.0.0.1:1", "--cert", path_of(&client)]);
-    assert_eq!(other.status.code(), Some(1), "{}", stderr(&other));
-    let missing = search(&["--cert", "/no/such.pem"]);
+    let without = search(&[]);
+    assert_eq!(without.status.code(), Some(1), "{}", stderr(&without));
+    let missing = search(&["-E", "/no/such.pem"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(
         stderr(&missing).contains("/no/such.pem"),
@@ -563,17 +430,7 @@ fn cookies_of_servers_go_back_to_them_alone() {
         "GET /pub/" => response(200, "Set-Cookie: c=3\r\n", index(&["a/", &link])),
         _ => page(&[]),
     });
-    let options = [
-        "--links",
-        "page",
-        "--span-hosts",
-        "-j",
-        "1",
-        "-b",
-        "/dev/null",
-        "-b",
-        "a=1",
-    ];
+    let options = ["--links", "page", "-j", "1", "-b", "a=1"];
     // Ports do not tell cookies apart (RFC 6265 §8.5), so this host has another name.
     let start = own.url("/pub/").replace("127.0.0.1", "localhost");
     find(&[&[&start[..]], &options[..]].concat());
@@ -584,11 +441,7 @@ fn cookies_of_servers_go_back_to_them_alone() {
             .any(|head| head.contains("\r\nCookie: a=1; c=3\r\n")),
         "{heads:?}"
     );
-    let heads = other.heads();
-    assert!(
-        !heads.is_empty() && !heads.iter().any(|head| head.contains("Cookie")),
-        "{heads:?}"
-    );
+    assert_eq!(other.requests(), [""; 0]);
 }
 
 /// RFC 9309 §2.5: at least 500 KiB of a robots.txt are read, whatever the limit for pages is.

@@ -1,9 +1,9 @@
-//! The bad days of `crawler-cli watch run`: stores that cannot be used, a full disk, too few files, a process that is
-//! stopped, and jobs that hang or kill. Each ends with a message that says what is wrong, and nothing is lost.
+//! The bad days of `crawler-cli watch run`: stores that cannot be used, a full disk, too few files, and a clock that was
+//! ahead. Each ends with a message that says what is wrong, and nothing is lost. A process that is stopped for a while is
+//! in the simulation, `watch_sim`.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::thread;
@@ -245,19 +245,8 @@ mod disk {
             return;
         };
         let (_site, urls) = good_site();
-        let job = schedule(
-            "long",
-            "echo $$ >> runs; exec sleep 1000",
-            "max_attempts = 2",
-        );
-        let folder = disk.folder(&format!("limits.drain_timeout = '2s'\n{job}"), &urls);
-        let runs = || {
-            let runs = fs::read_to_string(folder.path().join("runs")).unwrap_or_default();
-            runs.lines().map(str::to_owned).collect::<Vec<_>>()
-        };
-        ok(folder.path(), &["schedule", "run", "long"]);
+        let folder = disk.folder(&format!("limits.drain_timeout = '2s'\n{QUICK}"), &urls);
         let mut running = Service::start(folder.path());
-        until("the command runs", || runs().len() == 1);
         until("all are checked", || {
             let lines = export(folder.path());
             lines
@@ -274,17 +263,10 @@ mod disk {
         let log = running.rest_of_log();
         assert_eq!(status.code(), Some(1), "{log}");
         assert!(log.contains("not everything could be stored"), "{log}");
-        assert!(has_ended(&runs()[0]), "the command goes on");
 
         fs::remove_file(&filler).expect("removed");
-        let running = Service::start(folder.path());
-        until("the command runs again", || runs().len() == 2);
-        running.end();
+        Service::start(folder.path()).end();
         ok(folder.path(), &["db", "check"]);
-        assert_eq!(
-            values(&ok(folder.path(), &["dlq", "list", "--json"])),
-            [""; 0]
-        );
         all_are_alive(folder.path(), urls.len());
     }
 
@@ -462,259 +444,29 @@ fn limited(folder: &Path, files: u32) -> Command {
     shell
 }
 
-mod stopped {
-    use std::io::{BufReader, Write as _};
-    use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-    use std::sync::{Arc, Mutex};
-
-    use super::*;
-
-    #[test]
-    fn a_process_that_was_stopped_judges_nothing_wrong_and_keeps_the_rate() {
-        let sites = [Site::start(), Site::start()];
-        let urls: Vec<String> = sites
-            .iter()
-            .flat_map(|site| (0..30).map(|number| format!("http://{}/{number}", site.address)))
-            .collect();
-        let config = QUICK
-            .replace("per_host_rate = 0", &format!("per_host_rate = {RATE}"))
-            .replace("timeout = '10s'", "timeout = '4s'");
-        let folder = folder(&config, &urls);
-        let running = Service::start(folder.path());
-        // All have been checked once, and are due again.
-        let all_asked = |count: usize| sites.iter().all(|site| site.count() >= count);
-        until("all are asked", || all_asked(35));
-        running.signal(Signal::STOP);
-        let before: Vec<usize> = sites.iter().map(Site::count).collect();
-        for site in &sites {
-            site.drop_connections();
-        }
-        // Longer than the time limit of a request.
-        thread::sleep(Duration::from_secs(6));
-        running.signal(Signal::CONT);
-        until("all are asked again", || {
-            sites
-                .iter()
-                .zip(&before)
-                .all(|(site, before)| site.count() >= before + 60)
-        });
-        for site in &sites {
-            // What was sent before a second began may arrive within it: one request for each connection.
-            let most = site.most_within_a_second();
-            assert!(
-                most <= RATE + CONNECTIONS,
-                "{most} requests within a second"
-            );
-        }
-        running.end();
-        ok(folder.path(), &["db", "check"]);
-        let changes = values(&ok(folder.path(), &["export", "--changes", "--since", "0"]));
-        assert!(
-            changes.iter().all(|change| change["to"] == "ALIVE"),
-            "{changes:?}"
+#[test]
+fn expressions_that_never_fire_or_are_none_are_named_with_their_place() {
+    for (cron, column, why) in [
+        ("0 0 30 2 *", 13, "never fires: no year has such a day"),
+        ("61 * * * *", 9, "out of bounds"),
+        ("0 0 * *", 16, "and there are 4"),
+    ] {
+        let config = format!(
+            "[[schedule]]\nname = 'x'\ncron = '{cron}'\n\
+             job = {{ sitemap = 'http://h.test/map.xml', into_set = 'site' }}\n"
         );
-        assert_eq!(changes.len(), urls.len());
-    }
-
-    /// A server that keeps connections open until the test drops them.
-    struct Site {
-        address: SocketAddr,
-        asked_at: Arc<Mutex<Vec<Instant>>>,
-        connections: Arc<Mutex<Vec<TcpStream>>>,
-    }
-
-    impl Site {
-        fn start() -> Self {
-            let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-            let site = Self {
-                address: listener.local_addr().expect("an address"),
-                asked_at: Arc::default(),
-                connections: Arc::default(),
-            };
-            let (asked_at, connections) =
-                (Arc::clone(&site.asked_at), Arc::clone(&site.connections));
-            thread::spawn(move || {
-                for stream in listener.incoming().flatten() {
-                    let other = stream.try_clone().expect("another descriptor");
-                    connections.lock().expect("no panic").push(other);
-                    let asked_at = Arc::clone(&asked_at);
-                    thread::spawn(move || serve(stream, &asked_at));
-                }
-            });
-            site
-        }
-
-        fn count(&self) -> usize {
-            self.asked_at.lock().expect("no panic").len()
-        }
-
-        fn drop_connections(&self) {
-            for stream in self.connections.lock().expect("no panic").drain(..) {
-                // The peer may have closed it.
-                let _ = stream.shutdown(Shutdown::Both);
-            }
-        }
-
-        fn most_within_a_second(&self) -> usize {
-            let times = self.asked_at.lock().expect("no panic");
-            let within = |from: &Instant| {
-                let end = *from + Duration::from_secs(1);
-                times.iter().filter(|at| *at >= from && **at < end).count()
-            };
-            times.iter().map(within).max().unwrap_or_default()
-        }
-    }
-
-    fn serve(mut stream: TcpStream, asked_at: &Mutex<Vec<Instant>>) {
-        let mut reader = BufReader::new(stream.try_clone().expect("another descriptor"));
-        loop {
-            let head = common::read_head(&mut reader);
-            if head.is_empty() {
-                return;
-            }
-            let status = match head.contains("/robots.txt") {
-                true => 404,
-                false => {
-                    asked_at.lock().expect("no panic").push(Instant::now());
-                    200
-                }
-            };
-            let answer = format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n");
-            if stream.write_all(answer.as_bytes()).is_err() {
-                return;
-            }
-        }
-    }
-
-    const RATE: usize = 20;
-    /// The usual number to a host.
-    const CONNECTIONS: usize = 2;
-}
-
-mod jobs {
-    use super::*;
-
-    #[test]
-    fn a_command_that_hangs_is_killed_with_its_children() {
-        let script = "trap '' TERM; sleep 1000 & echo $$ $! > processes.new; mv processes.new processes; while :; do sleep 1000; done";
-        let folder = folder(
-            // Long enough for the script to begin on a busy machine.
-            &schedule("stuck", script, "timeout = '5s'\nmax_attempts = 1"),
-            &[],
-        );
-        ok(folder.path(), &["schedule", "run", "stuck"]);
-        let running = Service::start(folder.path());
-        let letters = letters(folder.path(), 1);
-        let why = &letters[0];
-        assert!(why.to_string().contains("limit of 5s"), "{why}");
-        let processes = fs::read_to_string(folder.path().join("processes")).expect("written");
-        for process in processes.split_whitespace() {
-            until("the process has ended", || has_ended(process));
-        }
-        assert_eq!(running.page("/healthz").0, 200);
-        running.end();
-        ok(folder.path(), &["db", "check"]);
-    }
-
-    #[test]
-    fn a_command_that_ignores_the_end_of_the_service_is_killed_in_time_and_runs_again() {
-        let script = "trap '' TERM; echo $$ >> runs; while :; do sleep 0.1; done";
-        let job = schedule("stuck", script, "max_attempts = 1");
-        let config = format!("limits.drain_timeout = '2s'\n{job}");
         let folder = folder(&config, &[]);
-        let runs = || {
-            let runs = fs::read_to_string(folder.path().join("runs")).unwrap_or_default();
-            runs.lines().map(str::to_owned).collect::<Vec<_>>()
-        };
-        ok(folder.path(), &["schedule", "run", "stuck"]);
-        for count in 1..=2 {
-            let running = Service::start(folder.path());
-            until("the command runs", || runs().len() == count);
-            let log = running.end();
-            let ended = log
-                .lines()
-                .find(|line| line.contains("ended"))
-                .expect("it ended");
+        for args in [&["config", "check"][..], &["run"]] {
+            let output = watch(folder.path(), args);
+            let text = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{cron}: {text}");
+            let place = format!("watch.toml:3:{column}: schedule[0].cron: \"{cron}\": ");
             assert!(
-                ended.contains("jobs_kept=1") && ended.contains("jobs_left=0"),
-                "{log}"
+                text.starts_with(&place) && text.contains(why),
+                "{place}{why}: {text}"
             );
-            assert!(has_ended(&runs()[count - 1]), "the command goes on");
-        }
-        assert_eq!(letters(folder.path(), 0), Vec::<Value>::new());
-        ok(folder.path(), &["db", "check"]);
-    }
-
-    #[test]
-    fn a_command_that_kills_the_service_is_a_dead_letter_after_its_attempts() {
-        let site = Script::start(|_| response(200, "", ""));
-        let script = "echo one >> attempts; kill -9 $PPID; sleep 1000";
-        let config = schedule("killer", script, "max_attempts = 3");
-        let folder = folder(&config, &[site.url("/")]);
-        ok(folder.path(), &["schedule", "run", "killer"]);
-        for _ in 0..3 {
-            let mut running = Service::start(folder.path());
-            assert_eq!(running.wait().signal(), Some(9));
-            ok(folder.path(), &["db", "check"]);
-        }
-        let running = Service::start(folder.path());
-        let letters = letters(folder.path(), 1);
-        assert_eq!(letters[0]["reason"], "poison", "{letters:?}");
-        assert_eq!(letters[0]["attempts"], 3, "{letters:?}");
-        running.page_with("/metrics", "courser_dlq_entries{reason=\"poison\"} 1");
-        running.page_with("/metrics", "courser_check_stored_total ");
-        running.end();
-        let attempts = fs::read_to_string(folder.path().join("attempts")).expect("written");
-        assert_eq!(attempts.lines().count(), 3);
-        assert_eq!(export(folder.path()).len(), 1);
-    }
-
-    #[test]
-    fn expressions_that_never_fire_or_are_none_are_named_with_their_place() {
-        for (cron, column, why) in [
-            ("0 0 30 2 *", 13, "never fires: no year has such a day"),
-            ("61 * * * *", 9, "out of bounds"),
-            ("0 0 * *", 16, "and there are 4"),
-        ] {
-            let config = format!(
-                "[[schedule]]\nname = 'x'\ncron = '{cron}'\njob = {{ command = ['true'] }}\n"
-            );
-            let folder = folder(&config, &[]);
-            for args in [&["config", "check"][..], &["run"]] {
-                let output = watch(folder.path(), args);
-                let text = stderr(&output);
-                assert_eq!(output.status.code(), Some(2), "{cron}: {text}");
-                let place = format!("watch.toml:3:{column}: schedule[0].cron: \"{cron}\": ");
-                assert!(
-                    text.starts_with(&place) && text.contains(why),
-                    "{place}{why}: {text}"
-                );
-            }
         }
     }
-
-    /// The dead letters, when there are so many.
-    fn letters(folder: &Path, count: usize) -> Vec<Value> {
-        let mut letters = Vec::new();
-        until("dead letters", || {
-            letters = values(&ok(folder, &["dlq", "list", "--json"]));
-            letters.len() >= count
-        });
-        letters
-    }
-}
-
-/// A configuration with a command that is started by hand.
-fn schedule(name: &str, script: &str, more: &str) -> String {
-    format!(
-        "{QUICK}\n[[schedule]]\nname = '{name}'\ncron = '0 0 29 2 *'\n{more}\njob = {{ command = ['sh', '-c', \"\"\"{script}\"\"\"] }}\n"
-    )
-}
-
-/// Ended processes may wait for their parent.
-fn has_ended(process: &str) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat"));
-    stat.map_or(true, |stat| stat.contains(") Z "))
 }
 
 /// What a command prints that succeeds.

@@ -317,7 +317,7 @@ fn schedules_run_by_their_own_names_and_settings() {
     }
     place.ok(&["schedule", "run", "nightly"]);
     service.page_with("/metrics", "courser_dlq_entries{");
-    let letters: Value = serde_json::from_str(&place.ok(&["dlq", "export"])).expect("one line");
+    let letters = place.json(&["dlq", "list", "--json"]);
     assert_eq!(letters["attempts"], 1);
     place.ok(&["dlq", "replay", "--all"]);
     service.page_with("/metrics", "courser_dlq_replayed_total 1");
@@ -362,109 +362,6 @@ fn an_input_that_is_slow_keeps_nobody_from_the_store() {
     let output = slow.wait_with_output().expect("it ends");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("set added: 2 new, 199 known"), "{text}");
-}
-
-#[test]
-fn tokens_are_shown_once_and_listed_without_what_opens() {
-    let place = Place::new();
-    let output = place.run(&["token", "add", "prometheus", "--expires", "90d"]);
-    assert_eq!(output.status.code(), Some(0));
-    let token = String::from_utf8(output.stdout).expect("UTF-8");
-    let token = token.strip_suffix('\n').expect("one line");
-    assert!(
-        token.starts_with("courser_") && token.len() == 60,
-        "{token}"
-    );
-    let made = place.json(&["token", "add", "deploy", "--write", "--json"]);
-    let written = made["token"].as_str().expect("a text");
-    assert_eq!(
-        (&made["may_write"], &made["expires_at"]),
-        (&true.into(), &Value::Null)
-    );
-
-    let rows = place.ok(&["token", "list"]);
-    let lines: Vec<&str> = rows.lines().collect();
-    let [deploy, prometheus] = lines[..] else {
-        panic!("two tokens: {rows}")
-    };
-    assert!(
-        deploy.starts_with("deploy ") && deploy.contains("never expires"),
-        "{deploy}"
-    );
-    assert!(
-        deploy.contains(" write ") && prometheus.contains(" read "),
-        "{rows}"
-    );
-    assert!(prometheus.contains("expires 2"), "{prometheus}");
-    let listed: Vec<Value> = (place.ok(&["token", "list", "--json"]).lines())
-        .map(|line| serde_json::from_str(line).expect("JSON"))
-        .collect();
-    assert_eq!(
-        (&listed[0]["name"], &listed[0]["id"]),
-        (&"deploy".into(), &made["id"])
-    );
-
-    // What opens something is nowhere but in what was printed once.
-    for file in fs::read_dir(place.folder.path()).expect("readable") {
-        let file = file.expect("readable").path();
-        let Ok(bytes) = fs::read(&file) else { continue };
-        for secret in [&token[17..], &written[17..]] {
-            let mut parts = bytes.windows(secret.len());
-            assert!(
-                !parts.any(|part| part == secret.as_bytes()),
-                "{}",
-                file.display()
-            );
-        }
-    }
-
-    let again = place.fails(1, &["token", "add", "deploy"]);
-    assert!(again.contains("there is a token deploy already"), "{again}");
-    assert_eq!(
-        place.ok(&["token", "remove", "deploy"]),
-        "removed token deploy\n"
-    );
-    let gone = place.fails(1, &["token", "remove", "deploy"]);
-    assert!(gone.contains("deploy: no such token"), "{gone}");
-    assert_eq!(place.ok(&["token", "list"]).lines().count(), 1);
-    place.ok(&["token", "remove", "prometheus"]);
-    let none = place.ok(&["token", "list"]);
-    assert!(none.starts_with("no tokens"), "{none}");
-    for (args, why) in [
-        (&["token"][..], "neither of"),
-        (&["token", "add"], "neither of"),
-        (&["token", "remove", "a", "--write"], "for new tokens"),
-        (
-            &["token", "add", "a", "--expires", "soon"],
-            "not a time such as",
-        ),
-        (
-            &["token", "add", "a", "--expires", "2020-01-01"],
-            "over already",
-        ),
-    ] {
-        let said = place.fails(2, args);
-        assert!(said.contains(why), "{args:?}: {said}");
-    }
-    let bad = place.fails(1, &["token", "add", "a\u{1b}b"]);
-    assert!(
-        bad.contains("no control characters") && !bad.contains('\u{1b}'),
-        "{bad}"
-    );
-}
-
-#[test]
-fn tokens_are_made_by_the_service_that_runs() {
-    let place = Place::new();
-    let service = Running::start(place.folder.path());
-    place.ok(&["token", "add", "scrape"]);
-    assert!(place.ok(&["token", "list"]).starts_with("scrape "));
-    assert_eq!(
-        place.ok(&["token", "remove", "scrape"]),
-        "removed token scrape\n"
-    );
-    let log = service.end();
-    assert!(!log.contains("courser_"), "{log}");
 }
 
 #[test]
@@ -515,11 +412,6 @@ fn changes_have_cursors_and_a_history_is_shown() {
     );
     assert_eq!(line["history"][1]["status"], 410);
     assert!(line["first_bad"].is_string());
-    assert!(
-        place
-            .ok(&["export", "--csv"])
-            .contains("http://a.example/,SUSPECT,neg,status_410,410")
-    );
     assert_eq!(
         place
             .ok(&["recheck", "--state", "SUSPECT"])
@@ -649,10 +541,8 @@ fn dead_letters_are_listed_replayed_and_dropped() {
         place.ok(&["dlq", "replay", "--all"]),
         "replayed 0 dead letters\n"
     );
-    let export: Value = serde_json::from_str(&place.ok(&["dlq", "export"])).expect("one line");
-    assert_eq!(export["url"], "http://a.example/");
     place.fails(1, &["dlq", "show", "99"]);
-    for verb in ["list", "export", "replay", "drop"] {
+    for verb in ["list", "replay", "drop"] {
         for host in ["", "http://[", "a b"] {
             let said = place.fails(2, &["dlq", verb, "--host", host]);
             assert!(said.contains(&format!("--host {host:?}")), "{said}");
@@ -693,7 +583,6 @@ fn stores_are_backed_up_checked_and_restored() {
     place.ok(&["remove", "--all"]);
     place.ok(&["db", "restore", "copy.db"]);
     assert!(place.ok(&["status"]).contains("NEW 1"));
-    place.ok(&["db", "migrate"]);
     fs::write(place.folder.path().join("junk.db"), "no store").expect("written");
     place.fails(1, &["db", "restore", "junk.db"]);
 }

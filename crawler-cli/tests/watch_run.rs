@@ -524,5 +524,5 @@ const SCHEDULED: &str = "\
 [[schedule]]
 name = 'yearly'
 cron = '@yearly'
-job = { command = ['true'] }
+job = { sitemap = 'http://h.test/map.xml', into_set = 'site' }
 ";

@@ -16,10 +16,8 @@ use std::time::Duration;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 pub(crate) mod authority;
-pub(crate) mod browser;
 pub(crate) mod service;
 pub(crate) mod terminal;
-pub(crate) mod tree;
 
 /// The program with these arguments and without the proxies of the environment. A search gets `--robots=off` unless its
 /// arguments decide about robots.txt: the scripted hosts have none.

@@ -12,13 +12,14 @@ fn find_job() -> JobConfig {
 
 #[test]
 fn a_job_that_panics_is_a_dead_letter_and_others_run() {
-    let mut service = Service::new();
-    let tools = Tools::new(service.store.clone(), Http::default());
+    let (mut service, server) = (Service::new(), map_server());
+    let http = Http::default().allow_private();
+    let tools = Tools::new(service.store.clone(), http);
     let tools = tools.find_reader(|_, _| -> Result<Find, String> { panic!("no such luck") });
     service.tools = Arc::new(tools);
     let planner = service.planner(vec![
         schedule("panics", find_job()),
-        schedule("works", shell("true")),
+        schedule("works", reading(&server)),
     ]);
     service.run(&planner, "panics", 2);
     until("a dead letter", || !service.letters().is_empty());
@@ -68,19 +69,17 @@ fn a_job_that_hangs_and_hears_nothing_is_given_up_and_the_next_one_runs() {
 #[test]
 fn a_drain_keeps_jobs_that_run_and_does_not_count_their_attempt() {
     let service = Service::new();
-    let mark = service.path("mark");
-    let script = format!("test -e {0} || {{ touch {0}; sleep 600; }}", mark.display());
-    let mut job = schedule("long", shell(&script));
+    let is_first = AtomicBool::new(true);
+    let server = Script::start(move |_| match is_first.swap(false, Ordering::SeqCst) {
+        true => Answer::Stall,
+        false => a_map().into(),
+    });
+    let mut job = schedule("long", reading(&server));
     job.max_attempts = NonZeroU32::MIN;
     let planner = service.planner(vec![job.clone()]);
     service.run(&planner, "long", 1);
-    until("the command runs", || mark.exists());
-    let began = Instant::now();
+    until("the job runs", || !server.requests().is_empty());
     let drained = planner.drain(Duration::from_secs(600));
-    assert!(
-        began.elapsed() < Duration::from_secs(60),
-        "jobs are told at once"
-    );
     assert_eq!((drained.kept, drained.left), (1, 0));
     assert_eq!(service.state("long").last_success, None);
     assert_eq!(service.busy(&queue_of("long")), 1);
@@ -110,11 +109,10 @@ fn firings_that_were_missed_are_made_up_for_once() {
     fired.expect("writable");
     let years = u64::try_from(Timestamp::now().to_zoned(TimeZone::UTC).year() - 2020);
     let years = years.expect("after 2020");
-    let log = service.path("log");
-    let script = format!("echo $COURSER_JOB >> {}", log.display());
-    let mut skip = schedule("skip", shell(&script));
+    let (server, skipped) = (map_server(), map_server());
+    let mut skip = schedule("skip", reading(&skipped));
     skip.catch_up = CatchUp::Skip;
-    let planner = service.planner(vec![schedule("once", shell(&script)), skip]);
+    let planner = service.planner(vec![schedule("once", reading(&server)), skip]);
     until("one has run", || {
         service.state("once").last_success.is_some()
     });
@@ -124,30 +122,30 @@ fn firings_that_were_missed_are_made_up_for_once() {
     assert_eq!(service.state("once").missed, years - 1);
     drop(planner);
     // A restart makes up for nothing again.
-    let planner = service.planner(vec![schedule("once", shell(&script))]);
+    let planner = service.planner(vec![schedule("once", reading(&server))]);
     service.run(&planner, "once", 2);
-    let lines = || fs::read_to_string(&log).map_or(0, |text| text.lines().count());
-    until("two runs", || lines() == 2);
+    until("two runs", || server.requests().len() == 2);
     until("the run has ended", || service.busy(&queue_of("once")) == 0);
     drop(planner);
-    assert_eq!(fs::read_to_string(&log).expect("a log"), "once\nonce\n");
+    assert_eq!((server.requests().len(), skipped.requests().len()), (2, 0));
 }
 
 #[test]
 fn a_firing_during_a_run_is_left_out_or_waits() {
     for (overlap, overlapped, runs) in [(Overlap::Forbid, 1, 1), (Overlap::QueueOne, 0, 2)] {
         let service = Service::new();
-        let (log, end) = (service.path("log"), service.path("end"));
-        let script = format!(
-            "echo run >> {}; until test -e {}; do sleep 0.02; done",
-            log.display(),
-            end.display()
-        );
-        let mut job = schedule("long", shell(&script));
+        let (end, gate) = channel::<()>();
+        let gate = Mutex::new(gate);
+        let server = Script::start(move |_| {
+            // An error means that the job may end.
+            let _ = gate.lock().expect("no test panicked here").recv();
+            a_map()
+        });
+        let mut job = schedule("long", reading(&server));
         job.overlap = overlap;
         let planner = service.planner(vec![job.clone()]);
         service.run(&planner, "long", 2);
-        until("it runs", || log.exists());
+        until("it runs", || !server.requests().is_empty());
         // Its time has come meanwhile.
         let next: Timestamp = "2025-01-01T00:00:00Z".parse().expect("a time");
         let planned = service.store.call(move |store| {
@@ -163,17 +161,16 @@ fn a_firing_during_a_run_is_left_out_or_waits() {
             service.state("long").last_fired.is_some()
         });
         assert_eq!(service.state("long").overlapped, overlapped);
-        fs::write(&end, "").expect("room");
+        drop(end);
         until("all has ended", || service.busy(&queue_of("long")) == 0);
-        let log = fs::read_to_string(&log).expect("a log");
-        assert_eq!(log.lines().count(), runs, "{overlap:?}");
+        assert_eq!(server.requests().len(), runs, "{overlap:?}");
         drop(planner);
     }
 }
 
 #[test]
 fn a_paused_schedule_does_not_fire() {
-    let service = Service::new();
+    let (service, server) = (Service::new(), map_server());
     let next: Timestamp = "2025-01-01T00:00:00Z".parse().expect("a time");
     let set = |paused: bool| {
         let change = ScheduleChange {
@@ -187,7 +184,7 @@ fn a_paused_schedule_does_not_fire() {
         done.expect("writable");
     };
     set(true);
-    let job = schedule("nightly", shell("true"));
+    let job = schedule("nightly", reading(&server));
     let planner = service.planner(vec![job]);
     planner.look();
     service.run(&planner, "nightly", 2);
@@ -203,20 +200,28 @@ fn a_paused_schedule_does_not_fire() {
 /// The part that runs in a process of its own, which its job kills.
 #[test]
 fn process_that_its_job_kills() {
-    let Some(folder) = std::env::var_os("COURSER_TEST_FOLDER") else {
+    let Some(folder) = std::env::var_os(FOLDER) else {
         return;
     };
-    let (_store, tools) = open(Path::new(&folder));
-    let planner = Planner::start(vec![killer()], Vec::new(), tools).expect("threads");
+    let (store, _) = open(Path::new(&folder));
+    let tools = Tools::new(store, Http::default()).find_reader(|_, _| {
+        let folder = std::env::var_os(FOLDER).expect("a folder");
+        let log = Path::new(&folder).join("log");
+        let log = File::options().create(true).append(true).open(log);
+        writeln!(log.expect("a log"), "run").expect("room");
+        rustix::process::kill_process(rustix::process::getpid(), Signal::KILL).expect("a signal");
+        Err("it goes on".to_owned())
+    });
+    let planner = Planner::start(vec![killer()], Vec::new(), Arc::new(tools));
     until("killed", || false);
     drop(planner);
 }
 
+/// Names the folder of the process that its job kills.
+const FOLDER: &str = "COURSER_TEST_JOB_FOLDER";
+
 fn killer() -> ScheduleConfig {
-    schedule(
-        "killer",
-        shell("echo run >> \"$COURSER_TEST_FOLDER/log\"; kill -9 $PPID"),
-    )
+    schedule("killer", find_job())
 }
 
 #[test]
@@ -239,7 +244,7 @@ fn a_job_that_kills_the_process_is_a_dead_letter_after_its_attempts() {
         let mut child = Command::new(std::env::current_exe().expect("a program"));
         child.args(["--exact", "life::process_that_its_job_kills", "--nocapture"]);
         let status = child
-            .env("COURSER_TEST_FOLDER", folder.path())
+            .env(FOLDER, folder.path())
             .output()
             .expect("a process")
             .status;

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::service::{Service as Running, folder, watch};
-use common::{Script, page, response, stderr};
+use common::{Answer, Script, page, response, stderr};
 use courser::Rate;
 use crawler_cli::find::Find;
 use crawler_cli::jobs::{Cancel, CancelReason, Ceiling, CeilingLimits, Ceilings};
@@ -31,6 +31,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use rustix::process::Signal;
 use url::Url;
 
 #[path = "../common/mod.rs"]
@@ -181,14 +182,21 @@ fn schedule(name: &str, job: JobConfig) -> ScheduleConfig {
     }
 }
 
-fn command(words: &[&str]) -> JobConfig {
-    JobConfig::Command {
-        command: words.iter().map(|word| (*word).to_owned()).collect(),
+/// A job that reads the sitemap of a server.
+fn reading(server: &Script) -> JobConfig {
+    JobConfig::Sitemap {
+        url: Url::parse(&server.url("/map.xml")).expect("a URL"),
+        into_set: "site".to_owned(),
     }
 }
 
-fn shell(script: &str) -> JobConfig {
-    command(&["sh", "-c", script])
+/// A server with a sitemap.
+fn map_server() -> Script {
+    Script::start(|_| a_map())
+}
+
+fn a_map() -> Vec<u8> {
+    response(200, "", sitemap_of(&["http://h.test/a".to_owned()]))
 }
 
 fn gzip(bytes: impl AsRef<[u8]>) -> Vec<u8> {

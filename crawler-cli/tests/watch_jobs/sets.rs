@@ -11,12 +11,6 @@ fn all_formats_are_read() {
         ("urls", list.as_bytes().to_vec(), 3),
         ("list.txt.gz", gzip(list), 3),
         (
-            "table.csv",
-            b"name,url\nx,http://h.test/1\ny,http://h.test/2\n".to_vec(),
-            2,
-        ),
-        ("table.csv.gz", gzip("url\nhttp://h.test/1\n"), 1),
-        (
             "records.jsonl",
             b"{\"url\":\"http://h.test/j\"}\n".to_vec(),
             1,
