@@ -1,9 +1,5 @@
 //! Runs the program as a user does, and a scripted web server: the test maps each request to the exact bytes of its
 //! response.
-#![allow(
-    dead_code,
-    reason = "each test program is compiled with this module, and none uses all of it"
-)]
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,6 +12,8 @@ use std::time::Duration;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 pub(crate) mod authority;
+pub(crate) mod cluster;
+pub(crate) mod proxy;
 pub(crate) mod service;
 pub(crate) mod terminal;
 
@@ -40,7 +38,7 @@ pub(crate) fn crawler(args: &[&str]) -> Command {
             .env_remove("CURL_HOME")
             .env_remove("XDG_CONFIG_HOME");
     }
-    let decides_robots = |arg: &&str| arg.contains("--robots") || *arg == "--compat";
+    let decides_robots = |arg: &&str| arg.contains("--robots");
     if name == ["find"] && !rest.iter().any(decides_robots) {
         command.arg("--robots=off");
     }
@@ -75,8 +73,6 @@ pub(crate) enum Answer {
     Reset,
     /// Sends nothing until the client closes the connection.
     Stall,
-    /// Sends these bytes, and then nothing until the client closes the connection.
-    Begin(Vec<u8>),
 }
 
 impl From<Vec<u8>> for Answer {
@@ -222,11 +218,6 @@ fn exchange(
         Answer::Bytes(bytes) => reader.get_mut().write_all(&bytes),
         Answer::Reset => socket2::SockRef::from(socket).set_linger(Some(Duration::ZERO)),
         Answer::Stall => reader.read(&mut [0]).map(|_| ()),
-        Answer::Begin(bytes) => {
-            let sent = reader.get_mut().write_all(&bytes);
-            let sent = sent.and_then(|()| reader.get_mut().flush());
-            sent.and_then(|()| reader.read(&mut [0]).map(|_| ()))
-        }
     };
 }
 

@@ -48,7 +48,6 @@
 //! | 404 counts as alive only to avoid pruning | here: what answers 404 for ever is found as gone, and is not pruned; `planted` |
 
 mod alerts;
-#[path = "../common/draw.rs"]
 mod draw;
 mod oracle;
 mod plan;

@@ -1,13 +1,11 @@
 //! The effects of expressions: their output, their commands, and the requests that their tests cause.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use common::{Script, find, lines, page, response, stderr};
+use crate::common::{Script, find, lines, page, response, stderr};
 
 /// Files whose listings show no size and no time; `HEAD` returns both.
 fn mirror() -> Script {

@@ -1,12 +1,10 @@
 //! The texts that `crawler-cli` generates from its option tables, checked with the programs that read them. A program
 //! that is not installed is skipped.
 
-mod common;
-
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
-use common::crawler;
+use crate::common::{crawler, lines};
 
 fn text(args: &[&str]) -> Vec<u8> {
     let output = crawler(args).output().expect("the program runs");
@@ -62,7 +60,7 @@ fn offered(words: &str) -> Option<Vec<String>> {
     script.extend_from_slice(line.as_bytes());
     let output = feed("bash", &["--norc"], &script)?;
     assert_quiet("bash", &output);
-    Some(common::lines(&output.stdout))
+    Some(lines(&output.stdout))
 }
 
 #[test]

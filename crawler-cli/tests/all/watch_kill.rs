@@ -20,10 +20,8 @@ use crawler_cli::store::{DeadLetter, DeadLetterFilter, DeadLetterId, JobStore as
 use serde_json::Value;
 use tempfile::TempDir;
 
-mod common;
-
-use common::service::{PATIENCE, Service, service, stdout, watch};
-use common::{Answer, Script, crawler, response, stderr};
+use crate::common::service::{PATIENCE, Service, service, stdout, watch};
+use crate::common::{Answer, Script, crawler, response, stderr};
 
 #[test]
 fn a_service_that_is_killed_loses_nothing_and_applies_nothing_twice() {

@@ -1,13 +1,11 @@
 //! `crawler-cli check` as a user runs it on files, lists and standard input.
 
-mod common;
-
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
 
-use common::{Script, crawler, response, stderr};
+use crate::common::{Script, crawler, response, stderr};
 use serde_json::Value;
 use tempfile::TempDir;
 

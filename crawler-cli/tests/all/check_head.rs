@@ -1,12 +1,10 @@
 //! `check --urls` at servers that treat HEAD wrongly: class, cause and the requests for each URL.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Output;
 
-use common::{Answer, Script, crawler, response};
+use crate::common::{Answer, Script, crawler, response, stderr};
 use serde_json::Value;
 
 /// What a server answers to a request, as in `GET /a`.
@@ -117,7 +115,7 @@ fn each_server_gets_its_class_its_cause_and_no_more_requests_than_needed() {
     let urls: Vec<String> = servers.iter().map(|server| server.url("/a")).collect();
     let args = ["--timeout", "3", "--retries", "1"];
     let output = check(&urls, &args);
-    assert_eq!(output.status.code(), Some(1), "{}", common::stderr(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let records = records(&output);
     assert_eq!(records.len(), ROWS.len());
     for ((row, server), url) in ROWS.iter().zip(&servers).zip(&urls) {

@@ -1,11 +1,9 @@
 //! The command lines of the documents: the program understands each of them as it stands.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{crawler, stderr};
+use crate::common::{crawler, stderr};
 
 const DOCUMENTS: [&str; 4] = [
     "../README.md",

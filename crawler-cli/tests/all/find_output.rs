@@ -1,7 +1,5 @@
 //! All output formats of `crawler-cli find`, and the live view on a terminal.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -9,8 +7,8 @@ use std::process::Stdio;
 use std::sync::mpsc;
 use std::thread;
 
-use common::terminal::{pseudo_terminal, rows, watch};
-use common::{Script, crawler, find, lines, page, response, stderr};
+use crate::common::terminal::{pseudo_terminal, rows, watch};
+use crate::common::{Script, crawler, find, lines, page, response, stderr};
 use crawler_cli::demo::server::Server;
 use serde_json::{Value, json};
 

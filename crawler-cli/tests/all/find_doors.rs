@@ -1,13 +1,11 @@
 //! What `crawler-cli find` does so that nobody is locked out: credentials, cookies, gates, starts as users type them; and
 //! how it ends when its output cannot be written.
 
-mod common;
-
 use std::fs::File;
 use std::process::{Command, Stdio};
 
-use common::authority::{Authority, path_of};
-use common::{Script, crawler, find, lines, page, response, stderr};
+use crate::common::authority::{Authority, path_of};
+use crate::common::{Script, crawler, find, lines, page, response, stderr};
 
 fn tree(request: &str) -> Vec<u8> {
     match request {
@@ -213,9 +211,7 @@ fn variables_name_the_authorities_as_for_curl() {
 /// As for curl.
 #[test]
 fn a_variable_that_names_no_file_matters_only_for_tls() {
-    let server = Script::start(|request| match request {
-        _ => tree(request),
-    });
+    let server = Script::start(tree);
     let run = |words: &[&str]| {
         let mut command = crawler(words);
         let output = command.env("CURL_CA_BUNDLE", "/no/such.pem").output();

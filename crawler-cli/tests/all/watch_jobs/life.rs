@@ -242,7 +242,11 @@ fn a_job_that_kills_the_process_is_a_dead_letter_after_its_attempts() {
     drop(store);
     for _ in 0..2 {
         let mut child = Command::new(std::env::current_exe().expect("a program"));
-        child.args(["--exact", "life::process_that_its_job_kills", "--nocapture"]);
+        child.args([
+            "--exact",
+            "watch_jobs::life::process_that_its_job_kills",
+            "--nocapture",
+        ]);
         let status = child
             .env(FOLDER, folder.path())
             .output()

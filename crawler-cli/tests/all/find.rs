@@ -1,7 +1,5 @@
 //! `crawler-cli find` as a program: its output, its exit status, and its requests.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::num::NonZeroUsize;
@@ -11,7 +9,7 @@ use std::process::Stdio;
 use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use common::{Script, crawler, find, index, lines, page, response, stderr};
+use crate::common::{Script, crawler, find, index, lines, page, response, stderr};
 use crawler_cli::demo::server::Server;
 use crawler_cli::demo::tree::{Place, REPOMD_FILES};
 use crawler_cli::find::{Ending, Event, Find, Kind};

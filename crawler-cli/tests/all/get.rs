@@ -1,8 +1,6 @@
 //! `crawler-cli get` as a program: its requests, its output and its exit status, with a server that follows a script of
 //! exact bytes.
 
-mod common;
-
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,9 +12,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::authority::Authority;
-use common::terminal::pseudo_terminal;
-use common::{Script, response};
+use crate::common::authority::Authority;
+use crate::common::terminal::pseudo_terminal;
+use crate::common::{Script, response};
 use socket2::SockRef;
 
 use Step::{Close, HalfClose, Pause, Reset, Send, Take};

@@ -1,8 +1,6 @@
 //! The verbs of `crawler-cli watch` that are the hands of an operator, run as a user does: with a service that runs on the
 //! store, and without one.
 
-mod common;
-
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
@@ -15,7 +13,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use common::service::{PATIENCE, Service as Running, folder};
+use crate::common::service::{PATIENCE, Service as Running, folder};
+use crate::common::{crawler, stderr};
 use crawler_cli::check::guard::{Guard, Hold};
 use crawler_cli::check::life::{Context, Profile, State};
 use crawler_cli::check::{Cause, Verdict};
@@ -54,7 +53,7 @@ impl Place {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = common::crawler(&[&["watch"], args].concat());
+        let mut command = crawler(&[&["watch"], args].concat());
         command.current_dir(self.folder.path());
         command
     }
@@ -68,7 +67,7 @@ impl Place {
     fn ok(&self, args: &[&str]) -> String {
         let output = self.run(args);
         let text = String::from_utf8(output.stdout.clone()).expect("UTF-8");
-        let stderr = common::stderr(&output);
+        let stderr = stderr(&output);
         assert_eq!(output.status.code(), Some(0), "{args:?}: {text}{stderr}");
         text
     }
@@ -77,7 +76,7 @@ impl Place {
     #[track_caller]
     fn fails(&self, status: i32, args: &[&str]) -> String {
         let output = self.run(args);
-        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &common::stderr(&output);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &stderr(&output);
         assert_eq!(output.status.code(), Some(status), "{args:?}: {text}");
         text
     }
@@ -228,13 +227,13 @@ fn usage_and_configuration_are_checked() {
     }
     place.fails(1, &["schedule", "run", "weekly"]);
     let elsewhere = tempfile::tempdir().expect("a folder");
-    let mut command = common::crawler(&["watch", "status"]);
+    let mut command = crawler(&["watch", "status"]);
     let output = command
         .current_dir(elsewhere.path())
         .output()
         .expect("runs");
     assert_eq!(output.status.code(), Some(2));
-    assert!(common::stderr(&output).contains("no --config FILE"));
+    assert!(stderr(&output).contains("no --config FILE"));
 }
 
 #[test]
@@ -912,12 +911,7 @@ fn a_reader_of_changes_goes_on_with_a_store_that_was_restored() {
 
 #[test]
 fn every_verb_has_help_and_a_man_page() {
-    let overview = String::from_utf8(
-        common::crawler(&["watch", "--help"])
-            .output()
-            .expect("runs")
-            .stdout,
-    );
+    let overview = String::from_utf8(crawler(&["watch", "--help"]).output().expect("runs").stdout);
     let overview = overview.expect("UTF-8");
     for verb in [
         "add", "remove", "show", "status", "recheck", "export", "hold", "pause", "resume", "dlq",
@@ -928,9 +922,7 @@ fn every_verb_has_help_and_a_man_page() {
             "{verb}: {overview}"
         );
         for option in ["-h", "--help", "--man"] {
-            let output = common::crawler(&["watch", verb, option])
-                .output()
-                .expect("runs");
+            let output = crawler(&["watch", verb, option]).output().expect("runs");
             assert!(
                 output.status.success() && !output.stdout.is_empty(),
                 "{verb} {option}"

@@ -10,11 +10,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Script, crawler, response, stderr};
+use crate::common::{Script, crawler, response, stderr};
 use graph::{Change, Graph, Places};
 
-mod common;
-#[path = "../examples/graph.rs"]
+#[path = "../../examples/graph.rs"]
 mod graph;
 
 /// A process that is killed with this.
@@ -123,9 +122,9 @@ fn service(places: &Places) -> Killed {
 /// Starts this program as the consumer.
 fn consumer(places: &Places) -> Killed {
     let mut command = Command::new(std::env::current_exe().expect("a program"));
-    command.args(["--exact", "consumer_process", "--nocapture"]);
+    command.args(["--exact", "watch_graph::consumer_process", "--nocapture"]);
     let folder = places.graph.parent().expect("a folder");
-    command.env("COURSER_TEST_FOLDER", folder);
+    command.env("COURSER_TEST_GRAPH_FOLDER", folder);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     Killed(command.spawn().expect("the program runs"))
 }
@@ -133,7 +132,7 @@ fn consumer(places: &Places) -> Killed {
 /// The consumer's process.
 #[test]
 fn consumer_process() {
-    let Some(folder) = std::env::var_os("COURSER_TEST_FOLDER") else {
+    let Some(folder) = std::env::var_os("COURSER_TEST_GRAPH_FOLDER") else {
         return;
     };
     let folder = PathBuf::from(folder);

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::service::{Service as Running, folder, watch};
-use common::{Answer, Script, page, response, stderr};
+use crate::common::service::{Service as Running, folder, watch};
+use crate::common::{Answer, Script, page, response, stderr};
 use courser::Rate;
 use crawler_cli::find::Find;
 use crawler_cli::jobs::{Cancel, CancelReason, Ceiling, CeilingLimits, Ceilings};
@@ -34,8 +34,6 @@ use jiff::tz::TimeZone;
 use rustix::process::Signal;
 use url::Url;
 
-#[path = "../common/mod.rs"]
-mod common;
 mod kinds;
 mod life;
 mod sets;

@@ -1,7 +1,5 @@
 //! `crawler-cli find --download`: the files on disk after good and bad behaviour of servers, disks and signals.
 
-mod common;
-
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,8 +15,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use common::terminal::{pseudo_terminal, rows, watch};
-use common::{crawler, find, index, read_head, response, stderr};
+use crate::common::terminal::{pseudo_terminal, rows, watch};
+use crate::common::{crawler, find, index, read_head, response, stderr};
 use crawler_cli::demo::server::Server;
 use crawler_cli::find::expr::Parser;
 use crawler_cli::find::{Ending, Event, Find};

@@ -1,7 +1,5 @@
 //! Checks as a program runs them: sources, hosts, store and reports together.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -12,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::{Answer, Script, crawler, response};
+use crate::common::{Answer, Script, crawler, lines, response, stderr};
 use crawler_cli::check::guard::Guard;
 use crawler_cli::check::life::State;
 use crawler_cli::check::sources::{Input, List};
@@ -579,8 +577,8 @@ fn a_killed_check_is_continued() {
         .arg("--rate=0")
         .output()
         .expect("the program runs");
-    assert_eq!(output.status.code(), Some(0), "{}", common::stderr(&output));
-    let lines = common::lines(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let lines = lines(&output.stdout);
     assert_eq!(lines.len(), urls.len());
     // At 10 requests a second, few can have been asked since the last transaction.
     let again = server.requests().len() - (urls.len() - before) - before;

@@ -17,10 +17,8 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
-mod common;
-
-use common::service::{PATIENCE, Service, folder, service, stdout, watch};
-use common::{Script, response, stderr};
+use crate::common::service::{PATIENCE, Service, folder, service, stdout, watch};
+use crate::common::{Script, response, stderr};
 
 mod stores {
     use super::*;

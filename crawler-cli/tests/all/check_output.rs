@@ -1,7 +1,5 @@
 //! What `crawler-cli check` writes where, its exit statuses, and what it does when it is interrupted.
 
-mod common;
-
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -9,7 +7,7 @@ use std::process::{Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use common::{Answer, Script, crawler, response, stderr};
+use crate::common::{Answer, Script, crawler, response, stderr};
 use serde_json::Value;
 use tempfile::TempDir;
 

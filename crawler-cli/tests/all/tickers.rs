@@ -4,7 +4,7 @@
 //! `COURSER_TICKERS` is the number of tickers: 5000 for the whole list.
 
 // The processes are this test itself: nothing else has to be built.
-#[path = "../examples/tickers/main.rs"]
+#[path = "../../examples/tickers/main.rs"]
 mod example;
 
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ fn number_of_tickers() -> u32 {
 
 fn command(address: &str, folder: &Path, tickers: u32) -> Command {
     let mut command = Command::new(env::current_exe().expect("the path of the test"));
-    command.args(["--exact", "fetching_process", "--nocapture"]);
+    command.args(["--exact", "tickers::fetching_process", "--nocapture"]);
     let folder = folder.to_str().expect("a path in UTF-8");
     let words =
         format!("--server\n{address}\n--folder\n{folder}\n--speed\n{SPEED}\n--tickers\n{tickers}");

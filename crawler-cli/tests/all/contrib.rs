@@ -16,10 +16,8 @@ use jiff::Timestamp;
 use regex::Regex;
 use serde_json::Value;
 
-mod common;
-
-use common::service::{Service, folder, stdout, watch};
-use common::{crawler, stderr};
+use crate::common::service::{Service, folder, stdout, watch};
+use crate::common::{crawler, stderr};
 
 fn contrib(name: &str) -> String {
     fs::read_to_string(file(name)).expect(name)

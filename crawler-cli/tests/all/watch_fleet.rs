@@ -12,16 +12,10 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-#[path = "common/cluster.rs"]
-mod cluster;
-mod common;
-#[path = "common/proxy.rs"]
-mod proxy;
-
-use cluster::{Cluster, QUICK};
-use common::service::{PATIENCE, Service, folder, stdout, watch};
-use common::stderr;
-use proxy::{Mode, Proxy};
+use crate::common::cluster::{Cluster, QUICK};
+use crate::common::proxy::{Mode, Proxy};
+use crate::common::service::{PATIENCE, Service, folder, stdout, watch};
+use crate::common::{Script, response, stderr};
 
 /// Web servers, each a host of its own, which tell who was asked for what and when.
 struct Sites {
@@ -397,14 +391,14 @@ fn services_share_the_connections() {
     let (now, most) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
     let host = |_| {
         let (now, most) = (Arc::clone(&now), Arc::clone(&most));
-        common::Script::start(move |_: &str| {
+        Script::start(move |_: &str| {
             most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             thread::sleep(Duration::from_millis(20));
             now.fetch_sub(1, Ordering::SeqCst);
-            common::response(200, "", "")
+            response(200, "", "")
         })
     };
-    let hosts: Vec<common::Script> = (0..12).map(host).collect();
+    let hosts: Vec<Script> = (0..12).map(host).collect();
     let store = Cluster::shared().database();
     let machines: Vec<TempDir> = (0..2).map(|_| machine(&store, &[])).collect();
     for machine in &machines {
@@ -439,7 +433,7 @@ fn services_share_the_connections() {
 #[test]
 #[ignore = "needs postgresql"]
 fn a_host_that_wants_to_rest_is_left_alone_by_the_next_service() {
-    let host = common::Script::start(|_: &str| common::response(429, "Retry-After: 3600\r\n", ""));
+    let host = Script::start(|_: &str| response(429, "Retry-After: 3600\r\n", ""));
     let store = Cluster::shared().database();
     let machine = machine(&store, &[host.url("/1"), host.url("/2")]);
     let first = Service::start(machine.path());

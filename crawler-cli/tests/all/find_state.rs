@@ -1,7 +1,5 @@
 //! `crawler-cli find --state`: a killed search continues without losing or repeating results.
 
-mod common;
-
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
@@ -11,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use common::{Script, crawler, find, lines, page, read_head, response, stderr};
+use crate::common::{Script, crawler, find, lines, page, read_head, response, stderr};
 
 /// 85 directories with five files each, on a server that kills the program at a chosen request.
 struct Tree {

@@ -14,10 +14,8 @@ use crawler_cli::store::WatchStore as _;
 use crawler_cli::store::sqlite::Sqlite;
 use rustix::process::Signal;
 
-mod common;
-
-use common::service::{PATIENCE, Service, folder, service, stdout, watch};
-use common::stderr;
+use crate::common::service::{PATIENCE, Service, folder, service, stdout, watch};
+use crate::common::stderr;
 
 /// A web server that tells the test of each request and answers it when the test says so.
 struct Site {

@@ -1,11 +1,9 @@
 //! `crawler-cli find --links page`: links of web pages below the start.
 
-mod common;
-
 use std::process::Output;
 use std::sync::OnceLock;
 
-use common::{Script, find, lines, page, response, stderr};
+use crate::common::{Script, find, lines, response, stderr};
 
 fn html(body: &str) -> Vec<u8> {
     let body = format!("<!doctype html><html><body>{body}</body></html>");

@@ -1,15 +1,13 @@
 //! How `crawler-cli find` reaches hosts: TLS, names, proxies, several hosts at the same time; and content codings.
 
-mod common;
-
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Output;
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
-use common::authority::{Authority, path_of};
-use common::{Script, crawler, find, index, lines, page, read_head, response, stderr};
+use crate::common::authority::{Authority, path_of};
+use crate::common::{Script, crawler, find, index, lines, page, read_head, response, stderr};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rcgen::{CertificateParams, KeyPair};

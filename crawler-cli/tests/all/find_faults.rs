@@ -1,7 +1,5 @@
 //! Servers that fail once, at random, or always. Every loss is reported, nothing is found twice, and each search ends.
 
-mod common;
-
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash as _, Hasher as _};
@@ -11,7 +9,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Answer, Script, find, index, lines, page, response, stderr};
+use crate::common::{Answer, Script, find, index, lines, page, response, stderr};
 use crawler_cli::find::{Event, Find, Policy};
 
 fn busy() -> Vec<u8> {
