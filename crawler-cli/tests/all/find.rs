@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use crate::common::{Script, crawler, find, index, lines, page, response, stderr};
+use crate::common::{ClosedPort, Script, crawler, find, index, lines, page, response, stderr};
 use crawler_cli::demo::server::Server;
 use crawler_cli::demo::tree::{Place, REPOMD_FILES};
 use crawler_cli::find::{Ending, Event, Find, Kind};
@@ -180,10 +180,8 @@ fn an_unsupported_scheme_is_reported_with_its_url() {
 #[test]
 fn an_unreachable_host_is_an_error_and_others_are_searched() {
     let server = small_tree();
-    // The port was free just now: no program listens on it.
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let gone = format!("http://{}/", closed.local_addr().expect("an address"));
-    drop(closed);
+    let closed = ClosedPort::new();
+    let gone = format!("http://{}/", closed.address());
     let output = find(&[
         &gone,
         &server.url("/pub/"),
@@ -308,13 +306,13 @@ fn a_closed_output_ends_the_search_quietly_as_it_ends_find() {
 #[test]
 fn the_given_time_limit_holds_and_its_error_names_the_phase() {
     let (server, _open) = server_that_waits();
+    let start = server.url("/slow/");
     let began = Instant::now();
-    let output = find(&[&server.url("/"), "--timeout", "0.3", "--retries", "0"]);
+    let output = find(&[&start, "--timeout", "1", "--retries", "0"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(began.elapsed() >= Duration::from_millis(300));
+    assert!(began.elapsed() >= Duration::from_secs(1));
     let line = format!(
-        "crawler-cli find: {}: waiting for the first byte timed out (total deadline)\n",
-        server.url("/slow/")
+        "crawler-cli find: {start}: waiting for the first byte timed out (total deadline)\n"
     );
     assert!(stderr(&output).starts_with(&line), "{}", stderr(&output));
 }
@@ -443,17 +441,13 @@ fn connections_are_limited_in_time() {
     // Accepts connections and says nothing, so that no TLS handshake ends.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("https://{}/", silent.local_addr().expect("an address"));
-    let began = Instant::now();
     let output = find(&[&*url, "--handshake-timeout", "0.2", "--retry-on", "none"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        began.elapsed() < Duration::from_secs(8),
-        "{}",
-        stderr(&output)
-    );
+    let cause = "negotiating TLS timed out (handshake limit)";
+    assert!(stderr(&output).contains(cause), "{}", stderr(&output));
     for option in ["--connect-timeout", "--idle-timeout", "--keepalive-time"] {
         let server = small_tree();
-        let output = find(&[&*server.url("/pub/"), option, "2"]);
+        let output = find(&[&*server.url("/pub/"), option, "60"]);
         assert_eq!(
             output.status.code(),
             Some(0),

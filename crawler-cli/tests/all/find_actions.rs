@@ -226,10 +226,10 @@ fn a_slow_command_makes_no_request_time_out() {
         }
         _ => response(404, "", ""),
     });
-    let command = format!("touch {}; sleep 6", runs.display());
+    let command = format!("touch {}; sleep 9", runs.display());
     let words = [
         "--timeout",
-        "5",
+        "8",
         "--retries",
         "0",
         "-path",

@@ -151,7 +151,7 @@ fn redirects_are_followed_within_the_search_and_found_where_they_leave_it() {
 fn links_of_pruned_pages_are_not_followed() {
     let site = Script::start(|request| match request {
         "GET /" => html("<a href=a>1</a><a href=b>2</a><a href=c/>3</a><a href=d.html>4</a>"),
-        "GET /a" => html("<a href=hidden>5</a>"),
+        "GET /a" | "GET /b" | "GET /c/" => html("<a href=hidden>5</a>"),
         "GET /d.html" => html("<a href=e.html>6</a>"),
         "GET /e.html" => html(""),
         other => panic!("{other} was asked for"),

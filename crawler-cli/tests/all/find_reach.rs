@@ -1,13 +1,15 @@
 //! How `crawler-cli find` reaches hosts: TLS, names, proxies, several hosts at the same time; and content codings.
 
 use std::io::{self, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::Output;
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
 use crate::common::authority::{Authority, path_of};
-use crate::common::{Script, crawler, find, index, lines, page, read_head, response, stderr};
+use crate::common::{
+    Acceptor, ClosedPort, Script, crawler, find, index, lines, page, read_head, response, stderr,
+};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rcgen::{CertificateParams, KeyPair};
@@ -87,14 +89,11 @@ fn tls_errors_are_named() {
     let output = find(&[&by_name, "--cacert", path_of(&file)]);
     assert_eq!(lines(&output.stdout), all_of(&by_name));
 
-    let plain = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let start = format!("https://{}/", plain.local_addr().expect("an address"));
-    thread::spawn(move || {
-        for mut stream in plain.incoming().flatten() {
-            let _ = stream.read(&mut [0; 4096]);
-            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
-        }
+    let plain = Acceptor::start("127.0.0.1", |mut stream| {
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
     });
+    let start = format!("https://{}/", plain.address);
     assert_unread(
         &find(&[&start]),
         &start,
@@ -223,24 +222,19 @@ fn an_incomplete_gzipped_listing_is_an_error() {
 
 /// A proxy for CONNECT only. With `wants_credentials`, it refuses requests without credentials.
 struct Proxy {
-    address: SocketAddr,
+    acceptor: Acceptor,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
 impl Proxy {
     fn start(wants_credentials: bool) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = listener.local_addr().expect("an address");
         let heads = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&heads);
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let log = Arc::clone(&log);
-                // The client may close the connection at any time.
-                thread::spawn(move || tunnel(stream, wants_credentials, &log));
-            }
+        let acceptor = Acceptor::start("127.0.0.1", move |stream| {
+            // The client may close the connection at any time.
+            let _ = tunnel(stream, wants_credentials, &log);
         });
-        Self { address, heads }
+        Self { acceptor, heads }
     }
 
     fn heads(&self) -> Vec<String> {
@@ -301,7 +295,7 @@ fn https_goes_through_a_tunnel() {
     let server = Script::start_tls(authority.server("127.0.0.1"), small_tree);
     let (start, file) = (server.url("/pub/"), authority.file());
     let proxy = Proxy::start(true);
-    let with_credentials = format!("http://u:p@{}", proxy.address);
+    let with_credentials = format!("http://u:p@{}", proxy.acceptor.address);
     let output = find(&[
         &start,
         "--cacert",
@@ -320,7 +314,7 @@ fn https_goes_through_a_tunnel() {
         "{heads:?}"
     );
 
-    let without = proxy.address.to_string();
+    let without = proxy.acceptor.address.to_string();
     assert_unread(
         &find(&[&start, "-x", &without]),
         &start,
@@ -330,10 +324,8 @@ fn https_goes_through_a_tunnel() {
 
 #[test]
 fn an_unreachable_proxy_is_distinguished_from_the_host() {
-    // The port was free just now: no program listens on it.
-    let closed = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let gone = closed.local_addr().expect("an address");
-    drop(closed);
+    let closed = ClosedPort::new();
+    let gone = closed.address();
     let start = "http://127.0.0.1:1/";
     let args = [start, "--retries", "0", "-x", &gone.to_string()];
     let cause = format!("through http://{gone}: connecting failed: Connection refused");

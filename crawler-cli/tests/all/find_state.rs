@@ -1,15 +1,16 @@
 //! `crawler-cli find --state`: a killed search continues without losing or repeating results.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpListener;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
-use crate::common::{Script, crawler, find, lines, page, read_head, response, stderr};
+use crate::common::proxy::Proxy;
+use crate::common::{Script, crawler, find, lines, page, response, stderr};
 
 /// 85 directories with five files each, on a server that kills the program at a chosen request.
 struct Tree {
@@ -98,7 +99,7 @@ impl Victim {
                 return status;
             }
             drop(running);
-            thread::yield_now();
+            thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -373,7 +374,7 @@ fn messages_in_the_results_file_do_not_count_as_results() {
             "GET /d/" => {
                 if !is_killed.swap(true, Ordering::SeqCst) {
                     while !results(&out).iter().any(|line| line.ends_with("/d/")) {
-                        thread::yield_now();
+                        thread::sleep(Duration::from_millis(1));
                     }
                     victim.kill();
                 }
@@ -449,22 +450,17 @@ fn a_failed_commit_is_repeated_as_a_whole() {
 /// Fails if a host that is unreachable when its search continues gets a request for each URL, or is waited for.
 #[test]
 fn an_unreachable_host_of_a_continued_search_is_given_up() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let url = format!("http://{}/", listener.local_addr().expect("an address"));
-    let server = thread::spawn(move || {
-        let (stream, _) = listener.accept().expect("a client");
-        let mut reader = BufReader::new(stream);
-        read_head(&mut reader);
-        let page = page(&["a/", "b/", "c/", "file"]);
-        reader.get_mut().write_all(&page).expect("a client");
-    });
+    let server = Script::start(|_| page(&["a/", "b/", "c/", "file"]));
+    let way = Proxy::new(server.address.port());
+    let url = way.url(&server.url("/"));
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join("state");
     let state = file.to_str().expect("UTF-8");
     let args = [&url, "--retries=0", "-j1", "--summary=none"];
     let args = [&args[..], &["--state", state]].concat();
     begin(&args);
-    server.join().expect("no panic");
+    way.refuse();
+    way.cut();
     let output = find(&args);
     assert_eq!(output.status.code(), Some(1));
     let unread = lines(&output.stderr);

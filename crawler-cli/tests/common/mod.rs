@@ -4,7 +4,7 @@
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -81,10 +81,63 @@ impl From<Vec<u8>> for Answer {
     }
 }
 
-/// A server on a free loopback port that runs until the process ends. One exchange for each connection.
+/// Accepts connections on a free port until it is dropped. Each is served in a thread of its own.
+pub(crate) struct Acceptor {
+    pub(crate) address: SocketAddr,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Acceptor {
+    pub(crate) fn start(ip: &str, serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind((ip, 0)).expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (over, serve) = (Arc::clone(&is_over), Arc::new(serve));
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                if over.load(Ordering::SeqCst) {
+                    return;
+                }
+                let serve = Arc::clone(&serve);
+                thread::spawn(move || serve(stream));
+            }
+        });
+        Self { address, is_over }
+    }
+}
+
+impl Drop for Acceptor {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        // Wakes the thread.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+/// A port of loopback on which connections are refused. No other program gets it before this is dropped.
+pub(crate) struct ClosedPort(socket2::Socket);
+
+impl ClosedPort {
+    pub(crate) fn new() -> Self {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let socket = socket.expect("a socket");
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        // Nobody listens.
+        socket.bind(&any.into()).expect("a free port");
+        Self(socket)
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        let address = self.0.local_addr().expect("an address");
+        address.as_socket().expect("an address of IP")
+    }
+}
+
+/// A server on a free loopback port that runs until it is dropped. One exchange for each connection.
 pub(crate) struct Script {
     scheme: &'static str,
     pub(crate) address: SocketAddr,
+    _acceptor: Acceptor,
     log: Arc<Mutex<Vec<String>>>,
     most_at_once: Arc<AtomicUsize>,
 }
@@ -122,7 +175,7 @@ impl Script {
 
     fn serve<A: Into<Answer>>(
         scheme: &'static str,
-        open: impl Fn(TcpStream) -> Box<dyn Stream> + Send + 'static,
+        open: impl Fn(TcpStream) -> Box<dyn Stream> + Send + Sync + 'static,
         answer: impl Fn(&str) -> A + Send + Sync + 'static,
     ) -> Self {
         Self::serve_heads(scheme, open, move |head| answer(&request_of(head)))
@@ -130,38 +183,31 @@ impl Script {
 
     fn serve_heads<A: Into<Answer>>(
         scheme: &'static str,
-        open: impl Fn(TcpStream) -> Box<dyn Stream> + Send + 'static,
+        open: impl Fn(TcpStream) -> Box<dyn Stream> + Send + Sync + 'static,
         answer: impl Fn(&str) -> A + Send + Sync + 'static,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = listener.local_addr().expect("an address");
         let log = Arc::new(Mutex::new(Vec::new()));
-        let at_once = Arc::new(AtomicUsize::new(0));
         let most_at_once = Arc::new(AtomicUsize::new(0));
-        let (shared_log, most) = (Arc::clone(&log), Arc::clone(&most_at_once));
-        let answer = Arc::new(answer);
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let (log, at_once, most) = (
-                    Arc::clone(&shared_log),
-                    Arc::clone(&at_once),
-                    Arc::clone(&most),
-                );
-                let answer = Arc::clone(&answer);
-                let socket = stream.try_clone().expect("another descriptor");
-                let stream = open(stream);
-                thread::spawn(move || {
-                    most.fetch_max(at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                    let answer = |head: &str| answer(head).into();
-                    exchange(stream, &socket, &log, &answer, || {
-                        at_once.fetch_sub(1, Ordering::SeqCst);
-                    });
-                });
-            }
+        let (requests, most) = (Arc::clone(&log), Arc::clone(&most_at_once));
+        let at_once = AtomicUsize::new(0);
+        let acceptor = Acceptor::start("127.0.0.1", move |stream| {
+            let socket = stream.try_clone().expect("another descriptor");
+            let stream = open(stream);
+            most.fetch_max(at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            exchange(
+                stream,
+                &socket,
+                &requests,
+                &|head| answer(head).into(),
+                || {
+                    at_once.fetch_sub(1, Ordering::SeqCst);
+                },
+            );
         });
         Self {
             scheme,
-            address,
+            address: acceptor.address,
+            _acceptor: acceptor,
             log,
             most_at_once,
         }

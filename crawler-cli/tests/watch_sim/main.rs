@@ -4,7 +4,6 @@
 //! ```text
 //! cargo test -p crawler-cli --release --test watch_sim -- months --seeds 20        # that many seeds, 1,000 URLs each
 //! cargo test -p crawler-cli --release --test watch_sim -- months --seed 17         # one seed
-//! cargo test -p crawler-cli --release --test watch_sim -- months --seconds 240 --least 20    # as many as fit, at least 20
 //! cargo test -p crawler-cli --release --test watch_sim -- planted                  # variants with a flaw each
 //! cargo test -p crawler-cli --release --test watch_sim -- week --urls 100000       # many URLs
 //! cargo test -p crawler-cli --release --test watch_sim -- eager --urls 100000      # how stale the profile `eager` gets
@@ -99,9 +98,6 @@ struct Options {
     count: u64,
     urls: Option<usize>,
     days: i64,
-    /// No further seed begins after this time, but for the least number of them.
-    seconds: Option<u64>,
-    least: u64,
 }
 
 impl Default for Options {
@@ -111,8 +107,6 @@ impl Default for Options {
             count: 2,
             urls: None,
             days: DAYS,
-            seconds: None,
-            least: 0,
         }
     }
 }
@@ -122,15 +116,7 @@ impl Options {
     fn read(&mut self, all: impl Iterator<Item = String>) -> Result<Vec<String>, String> {
         let (mut all, mut rest) = (all, Vec::new());
         while let Some(option) = all.next() {
-            let own = [
-                "--seeds",
-                "--seed",
-                "--urls",
-                "--days",
-                "--seconds",
-                "--least",
-            ];
-            if !own.contains(&&*option) {
+            if !["--seeds", "--seed", "--urls", "--days"].contains(&&*option) {
                 rest.push(option);
                 continue;
             }
@@ -140,9 +126,7 @@ impl Options {
                 "--seeds" => (self.first, self.count) = (0, number.into()),
                 "--seed" => (self.first, self.count) = (number.into(), 1),
                 "--urls" => self.urls = usize::try_from(number).ok(),
-                "--days" => self.days = number.into(),
-                "--least" => self.least = number.into(),
-                _ => (self.seconds, self.count) = (Some(number.into()), u64::MAX),
+                _ => self.days = number.into(),
             }
         }
         Ok(rest)
@@ -154,17 +138,12 @@ fn months(options: Options) -> Result<(), Failed> {
     let urls = options.urls.unwrap_or(URLS);
     let (began, next) = (Instant::now(), AtomicU64::new(options.first));
     let end = options.first.saturating_add(options.count);
-    let is_over = || {
-        let seconds = options.seconds.map(Duration::from_secs);
-        let has_least = next.load(Ordering::Relaxed) >= options.first + options.least;
-        has_least && seconds.is_some_and(|seconds| began.elapsed() > seconds)
-    };
     let results = Mutex::new((0, Matrix::default(), Vec::new()));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while !is_over() {
+                loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
                     if seed >= end {
                         return;
