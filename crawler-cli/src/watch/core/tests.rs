@@ -3,6 +3,7 @@
 mod bad_days;
 mod flips;
 mod holds;
+mod leases;
 mod letters;
 mod outages;
 mod pace;
