@@ -15,7 +15,16 @@ pub static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
     let profile = test.ancestors().nth(2).expect("TARGET/PROFILE/deps/TEST");
     let target = profile.parent().expect("TARGET/PROFILE");
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--workspace", "--bin", "crawler-cli"]);
+    // With a test, so that the features are those of all tests, and nothing is compiled once more with others.
+    cargo.args([
+        "build",
+        "--quiet",
+        "--workspace",
+        "--bin",
+        "crawler-cli",
+        "--test",
+        "servers",
+    ]);
     // What cargo says of the test's package would change what scripts of dependencies see, and all would be built anew.
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
