@@ -19,7 +19,10 @@ mod refusals;
 
 use cluster::Cluster;
 
-suite!(#[ignore = "needs postgresql"] durable Server);
+suite!(
+    #[ignore = "needs postgresql"]
+    Server
+);
 
 #[test]
 #[ignore = "started and killed by the test `kills`"]

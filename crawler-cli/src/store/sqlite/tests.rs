@@ -1,4 +1,4 @@
-//! The suite of the trait on both kinds of databases, and what is particular to SQLite.
+//! The suite of the trait on a database in a file, and what is particular to SQLite.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,36 +14,15 @@ use crate::store::tables::keys;
 use crate::store::*;
 use crate::store::{Demand, StoreErrorKind, Target};
 
-mod temporary {
-    use super::*;
-
-    suite!(NoFile);
-}
-
 mod file {
     use super::*;
 
-    suite!(durable InFile);
+    suite!(InFile);
 
     #[test]
     #[ignore = "started and killed by the test `kills`"]
     fn killed() {
         child::<InFile>();
-    }
-}
-
-/// A database without a file.
-struct NoFile;
-
-impl Engine for NoFile {
-    type Store = Sqlite;
-
-    fn new() -> Self {
-        Self
-    }
-
-    fn open(&self) -> Sqlite {
-        Sqlite::temporary().expect("memory")
     }
 }
 
@@ -271,7 +250,7 @@ fn a_full_disk_loses_only_the_batch_that_does_not_fit() {
 
 #[test]
 fn without_a_file_nothing_is_stored_after_a_failure() {
-    let mut store = NoFile.open();
+    let mut store = Sqlite::temporary().expect("memory");
     store.begin_run("test", now()).expect("written");
     store
         .db
@@ -324,7 +303,7 @@ fn keys_in_memory_and_in_the_table_find_the_same_urls() {
 
 #[test]
 fn urls_with_the_same_hash_are_told_apart() {
-    let mut store = NoFile.open();
+    let mut store = Sqlite::temporary().expect("memory");
     store.begin_run("test", now()).expect("written");
     store.add(&links(0..3)).expect("written");
     // The first URL takes the key of the next one that comes, and that after it.

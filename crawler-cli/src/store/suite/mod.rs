@@ -127,11 +127,6 @@ macro_rules! suite {
             what_is_in_no_set_for_long_is_forgotten
             what_a_check_has_learned_is_known_to_watch
             watching_agrees_with_the_model
-        }
-    };
-    ($(#[$attribute:meta])? durable $engine:ty) => {
-        $crate::store::suite::suite! { $(#[$attribute])? $engine }
-        $crate::store::suite::suite! { @all ($($attribute)?) $engine:
             an_interrupted_run_goes_on
             an_interrupted_run_keeps_the_links_of_pages
             another_identity_is_another_run
