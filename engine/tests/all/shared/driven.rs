@@ -290,6 +290,8 @@ fn more_events_than_one_poll_reports_are_handled() {
     };
     rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    // All connections may come at once; those beyond the usual number would come seconds later.
+    rustix::net::listen(&listener, CONNECTIONS as i32).unwrap();
     let upstream = Upstream::tcp([listener.local_addr().unwrap()]);
     let (ready, all_asked) = channel();
     let (go_on, answer) = channel::<()>();

@@ -164,12 +164,12 @@ fn a_dropped_future_cancels_its_call() {
     let future = client.send(call("/held"));
     server.wait_held(1);
     drop(future);
-    // The connection of the call is closed, so its thread in the server cannot answer.
-    server.release();
-    server.wait_gone(1);
     while client.in_flight() > 0 {
         thread::yield_now();
     }
+    // The connection of the call is closed.
+    server.release();
+    server.wait_gone(1);
 }
 
 #[test]
