@@ -33,7 +33,7 @@ pub use pool::{
     Drain, PoolCounts, Refusal, Refused, ShutdownReport, StuckJob, Unfinished, WorkerPool,
 };
 pub use schedule::{
-    BadExpression, BadSchedule, CatchUp, Decision, Expression, Firing, Overlap, Schedule,
+    BadExpression, BadSchedule, CatchUp, Decision, Firing, Overlap, Schedule,
     ScheduleRuns, ScheduleSettings, SkipReason,
 };
 pub use settings::PoolSettings;

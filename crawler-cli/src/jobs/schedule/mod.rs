@@ -1,22 +1,24 @@
 //! Schedules: when a job is to run, by a cron expression. Pure: the time is an argument.
 //!
 //! A firing is known by its schedule and its scheduled time, so that it happens once, however often the clock shows
-//! that time, and on however many machines. What was missed is counted without visiting each firing.
+//! that time, and on however many machines. croner reads the expressions and finds their times.
+//!
+//! When the clocks go forward, the one time of a day (`30 2 * * *`) that is left out fires right after the change; when they
+//! go back, such a time that comes twice fires the first time. An expression with several times of the day, such as
+//! `0 2,14 * * *` or `*/15 * * * *`, neither fires for what is left out, nor omits what comes twice.
 
-mod expression;
 #[cfg(test)]
 mod tests;
-mod timeline;
 
 use std::fmt;
+use std::iter;
 use std::time::Duration;
 
+use croner::Cron;
+use croner::parser::{CronParser, Seconds, Year};
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, Zoned};
 use xxhash_rust::xxh3::xxh3_64;
-
-pub use expression::{BadExpression, Expression};
-use timeline::Timeline;
 
 /// What a schedule is made from.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -102,7 +104,8 @@ pub enum CatchUp {
 #[derive(Clone, Debug)]
 pub struct Schedule {
     name: String,
-    timeline: Timeline,
+    cron: Cron,
+    zone: TimeZone,
     settings: ScheduleSettings,
     /// The delay of each firing.
     delay: SignedDuration,
@@ -128,11 +131,22 @@ impl fmt::Display for BadSchedule {
 
 impl std::error::Error for BadSchedule {}
 
-impl From<BadExpression> for BadSchedule {
-    fn from(bad: BadExpression) -> Self {
-        Self::Expression(bad)
+/// A text that is no cron expression, or an expression that never fires.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct BadExpression {
+    /// The text.
+    pub text: String,
+    /// What is wrong.
+    pub why: String,
+}
+
+impl fmt::Display for BadExpression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cron expression `{}`: {}", self.text, self.why)
     }
 }
+
+impl std::error::Error for BadExpression {}
 
 /// What a schedule has done. Kept by the caller, for instance in a store.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -152,7 +166,7 @@ pub struct ScheduleRuns {
 pub struct Firing {
     /// The time by the expression, without the jitter. Together with the name of the schedule it identifies the run.
     pub scheduled_at: Timestamp,
-    /// The number of firings since the last decision for which nothing ran and nothing will.
+    /// The number of firings since the last decision for which nothing ran and nothing will, at most 100,000.
     pub missed: u64,
 }
 
@@ -187,7 +201,7 @@ impl Schedule {
     /// # Errors
     /// The expression is wrong or never fires, or there is no such time zone.
     pub fn new(name: &str, store: &str, settings: &ScheduleSettings) -> Result<Self, BadSchedule> {
-        let expression = settings.cron.parse()?;
+        let cron = expression(&settings.cron).map_err(BadSchedule::Expression)?;
         let zone = TimeZone::get(&settings.timezone)
             .map_err(|_| BadSchedule::TimeZone(settings.timezone.clone()))?;
         let width = settings.jitter.as_nanos();
@@ -196,7 +210,8 @@ impl Schedule {
         let delay = i64::try_from(delay).unwrap_or(i64::MAX);
         Ok(Self {
             name: name.to_owned(),
-            timeline: Timeline { expression, zone },
+            cron,
+            zone,
             settings: settings.clone(),
             delay: SignedDuration::from_nanos(delay),
         })
@@ -214,14 +229,13 @@ impl Schedule {
 
     /// The next firings after this time, by the expression and without the jitter.
     pub fn next_firings(&self, after: Timestamp, count: usize) -> Vec<Timestamp> {
-        let firings =
-            std::iter::successors(self.timeline.next(after), |at| self.timeline.next(*at));
-        firings.take(count).collect()
+        self.firings(after).take(count).collect()
     }
 
-    /// The number of firings after `after`, up to and including `until`.
-    pub fn count_firings(&self, after: Timestamp, until: Timestamp) -> u64 {
-        self.timeline.count(after, until)
+    fn firings(&self, after: Timestamp) -> impl Iterator<Item = Timestamp> {
+        let next = |at: &Zoned| self.cron.find_next_occurrence(at, false).ok();
+        let first = next(&after.to_zoned(self.zone.clone()));
+        iter::successors(first, next).map(|at| at.timestamp())
     }
 
     /// What to do now. Changes nothing: the caller hands the decision to [`ScheduleRuns::handle`], and then asks again.
@@ -233,7 +247,7 @@ impl Schedule {
             });
         }
         let decided = self.decided(runs, now);
-        let Some(first) = self.timeline.next(decided) else {
+        let Some(first) = self.firings(decided).next() else {
             return Decision::Wait { until: None };
         };
         let due = first.saturating_add(self.delay).unwrap_or(first);
@@ -241,13 +255,10 @@ impl Schedule {
             return Decision::Wait { until: Some(due) };
         }
         let latest_possible = now.saturating_sub(self.delay).unwrap_or(first);
-        let count = self.timeline.count(decided, latest_possible).max(1);
+        let (latest, missed) = self.count(decided, first, latest_possible);
         let firing = Firing {
-            scheduled_at: match count {
-                1 => first,
-                _ => self.latest(first, latest_possible),
-            },
-            missed: count - 1,
+            scheduled_at: latest,
+            missed,
         };
         let late = latest_possible.duration_since(firing.scheduled_at);
         match (self.settings.overlap, runs.running) {
@@ -277,19 +288,40 @@ impl Schedule {
         SignedDuration::try_from(longest).is_ok_and(|longest| late > longest)
     }
 
-    /// The last firing up to and including `until`, which is not before the firing `first`.
-    fn latest(&self, first: Timestamp, until: Timestamp) -> Timestamp {
-        // The number of firings after a time falls to zero at the last one.
-        let (mut low, mut high) = (first.as_second(), until.as_second());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let rest = Timestamp::from_second(middle).map(|at| self.timeline.count(at, until));
-            match rest {
-                Ok(1..) => low = middle + 1,
-                _ => high = middle,
-            }
+    /// The last firing after `decided`, up to and including `until`, and how many there are before it. The first of them is known.
+    fn count(&self, decided: Timestamp, first: Timestamp, until: Timestamp) -> (Timestamp, u64) {
+        let firings = self.firings(decided).take_while(|at| *at <= until);
+        let numbered = (0..MOST_MISSED).zip(firings).last();
+        let (missed, latest) = numbered.unwrap_or((0, first));
+        if missed + 1 < MOST_MISSED {
+            return (latest, missed);
         }
-        Timestamp::from_second(low).unwrap_or(first)
+        let until = until.to_zoned(self.zone.clone());
+        let last = self.cron.find_previous_occurrence(&until, true);
+        (last.map_or(latest, |at| at.timestamp()), MOST_MISSED)
+    }
+}
+
+/// Reads a cron expression with five fields (minute, hour, day of month, month, day of week) or six (seconds first), or a
+/// nickname such as `@daily`.
+pub(crate) fn expression(text: &str) -> Result<Cron, BadExpression> {
+    let bad = |why: &str| BadExpression {
+        text: text.to_owned(),
+        why: why.to_owned(),
+    };
+    if text.len() > LONGEST {
+        return Err(bad("an expression has at most 256 bytes"));
+    }
+    let parser = CronParser::builder()
+        .seconds(Seconds::Optional)
+        .year(Year::Disallowed)
+        .build();
+    let cron = parser.parse(text);
+    let cron = cron.map_err(|error| bad(&error.to_string()))?;
+    let start = Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC);
+    match cron.find_next_occurrence(&start, false) {
+        Ok(_) => Ok(cron),
+        Err(_) => Err(bad("never fires: no year has such a day")),
     }
 }
 
@@ -332,6 +364,12 @@ impl ScheduleRuns {
         self.running = self.running.saturating_sub(1);
     }
 }
+
+/// The longest expression, in bytes.
+const LONGEST: usize = 256;
+
+/// The most missed firings that are counted: more than two months of minutes.
+const MOST_MISSED: u64 = 100_000;
 
 /// A firing that begins within this time after its own is not a missed one.
 const ON_TIME: Duration = Duration::from_secs(60);

@@ -9,7 +9,7 @@ use toml::de::DeValue;
 use super::entries::ScheduleConfig;
 use super::kinds::{Scalar, quoted};
 use super::reader::{Kind, Reader};
-use crate::jobs::Expression;
+use crate::jobs::schedule::expression;
 use crate::toml_text;
 
 /// A cron expression.
@@ -25,14 +25,9 @@ impl Kind for Cron {
             let why = format!("not a text; allowed: {}", Self::ALLOWED);
             return reader.wrong(value.span(), &why);
         };
-        match text.parse::<Expression>() {
+        match expression(text) {
             Ok(_) => text.clone_into(&mut into.cron),
-            Err(bad) => {
-                let before = text.chars().take(bad.column - 1).map(char::len_utf8);
-                let start = reader.text_start(value) + before.sum::<usize>();
-                let why = format!("{}: {}", quoted(text), bad.why);
-                reader.wrong(start..value.span().end, &why);
-            }
+            Err(bad) => reader.wrong(value.span(), &format!("{}: {}", quoted(text), bad.why)),
         }
     }
 

@@ -296,14 +296,6 @@ impl<'r> Reader<'r> {
         self.folder
     }
 
-    /// Where the characters of a text value begin, if it is written without escapes.
-    pub(super) fn text_start(&self, value: &Spanned<DeValue<'_>>) -> usize {
-        let raw = self.text.get(value.span()).unwrap_or_default();
-        let quotes = ["\"\"\"", "'''", "\"", "'"];
-        let quote = quotes.iter().find(|quote| raw.starts_with(**quote));
-        value.span().start + quote.map_or(0, |quote| quote.len())
-    }
-
     /// The places of keys, or all errors in the order of the file.
     pub(super) fn finish(mut self) -> Result<BTreeMap<String, Place>, Vec<ConfigError>> {
         for ((table, key), variable) in std::mem::take(&mut self.variables) {

@@ -369,15 +369,15 @@ fn bad_schedules_are_told_with_their_columns() {
         errors(&text).join("\n")
     };
     for (cron, expected) in [
-        ("'15 25 * * *'", "5:12: schedule[0].cron: \"15 25 * * *\": "),
-        ("\"\"\"5/5 * * * *\"\"\"", "5:11: schedule[0].cron: "),
+        ("'15 25 * * *'", "5:8: schedule[0].cron: \"15 25 * * *\": "),
+        ("\"\"\"5/5 * * * *\"\"\"", "5:8: schedule[0].cron: "),
         (
             "'0 0 30 2 *'",
-            "5:13: schedule[0].cron: \"0 0 30 2 *\": never fires",
+            "5:8: schedule[0].cron: \"0 0 30 2 *\": never fires",
         ),
         ("'* * *'", "5:"),
-        ("'@dayly'", "5:9: schedule[0].cron: "),
-        ("''", "5:9: schedule[0].cron: "),
+        ("'@dayly'", "5:8: schedule[0].cron: "),
+        ("''", "5:8: schedule[0].cron: "),
         ("'0 0 * * * * 2030'", "5:"),
         ("5", "5:8: schedule[0].cron: not a text"),
     ] {
