@@ -16,7 +16,7 @@ use super::{StoreError, StoreErrorKind};
 /// let place = Place::from(std::path::Path::new("watch.db"));
 /// assert_eq!(place.to_string(), "watch.db");
 /// let server = Place::Server(Box::new("postgres://me:secret@db/urls".parse()?));
-/// assert_eq!(server.to_string(), "postgres://me@db:5432/urls");
+/// assert_eq!(server.to_string(), "postgres://me@db/urls");
 /// assert_eq!(server.file(), None);
 /// # Ok::<(), crawler_cli::store::postgres::BadAddress>(())
 /// ```

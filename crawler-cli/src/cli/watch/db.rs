@@ -140,9 +140,14 @@ fn check(values: &Values) -> Result<(), Failure> {
 }
 
 fn copy(values: &Values, from: &str, to: &str) -> Result<(), Failure> {
-    let place = |text: &str| {
-        let place = text.parse::<Place>();
-        place.map_err(|error| usage(format!("{}: {error}", mask(text))))
+    // The configuration may have a file with the password of its store.
+    let own = values.store().ok();
+    let place = |text: &str| match &own {
+        Some(Place::Server(own)) if own.shown() == text => Ok(Place::Server(own.clone())),
+        _ => {
+            let place = text.parse::<Place>();
+            place.map_err(|error| usage(format!("{}: {error}", mask(text))))
+        }
     };
     let (from, to) = (place(from)?, place(to)?);
     for place in [&from, &to] {

@@ -42,23 +42,14 @@ impl Address {
         let mut config = self.config.clone();
         let is_socket = |host: &Host| matches!(host, Host::Unix(_));
         let connected = match config.get_hosts() {
-            // As libpq: a socket of this machine is used as it is.
+            // A socket of this machine is used as it is.
             [_, ..] if config.get_hosts().iter().all(is_socket) => {
                 config.ssl_mode(SslMode::Disable).connect(NoTls)
             }
-            hosts => {
-                if hosts.is_empty() {
-                    for address in config.get_hostaddrs().to_vec() {
-                        config.host(&address.to_string());
-                    }
-                }
-                let tls = match self.tls.trust {
-                    Trust::Off => None,
-                    _ => Some(self.tls.connector().map_err(StoreErrorKind::Database)?),
-                };
+            _ => {
                 let link = Link {
-                    tls,
-                    needs_tls: self.tls.trust != Trust::IfOffered,
+                    tls: self.trust.connector().map_err(StoreErrorKind::Database)?,
+                    needs_tls: self.trust != Trust::IfOffered,
                     connect: config.get_connect_timeout().copied().unwrap_or(ANSWER),
                     answer: self.answer,
                     name: String::new(),

@@ -4,7 +4,6 @@ mod address;
 mod connect;
 pub(in crate::store) mod fleet;
 mod link;
-mod passfile;
 #[cfg(test)]
 mod tests;
 mod tls;

@@ -1,29 +1,18 @@
-//! TLS to a server, with the meanings that libpq gives to `sslmode`.
+//! TLS to a server: whom to trust.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::client::WebPkiServerVerifier;
+use postgres::config::SslMode;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
-};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// Whom to trust, and who this is.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Tls {
-    pub(super) trust: Trust,
-    pub(super) roots: Roots,
-    /// The files of the certificate and the key of the client.
-    pub(super) identity: Option<(PathBuf, PathBuf)>,
-}
-
 /// Which servers are trusted.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Trust {
     /// All, without TLS: `disable`.
     Off,
@@ -31,141 +20,51 @@ pub(super) enum Trust {
     IfOffered,
     /// All, with TLS: `require`.
     Anyone,
-    /// Those with a certificate of the authority: `verify-ca`.
-    Authority,
-    /// Those with a certificate of the authority for their name: `verify-full`.
-    Name,
+    /// Those with a certificate of an authority in this PEM file for their name: `verify-full`.
+    Name(PathBuf),
 }
 
-/// The authorities.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Roots {
-    /// Those of the system.
-    System,
-    /// Those in a PEM file.
-    File(PathBuf),
-}
+impl Trust {
+    /// What the client library's modes mean.
+    pub(super) fn of_mode(mode: SslMode) -> Self {
+        match mode {
+            SslMode::Disable => Self::Off,
+            SslMode::Prefer => Self::IfOffered,
+            _ => Self::Anyone,
+        }
+    }
 
-impl Tls {
-    /// What connects by TLS.
+    /// What connects by TLS; `None` if TLS is not used.
     ///
     /// # Errors
-    /// A file cannot be used: its name and why.
-    pub(super) fn connector(&self) -> Result<MakeRustlsConnect, String> {
+    /// The file of the authorities cannot be used: its name and why.
+    pub(super) fn connector(&self) -> Result<Option<MakeRustlsConnect>, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier = self.verifier(&provider)?;
-        let builder = ClientConfig::builder_with_provider(provider)
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?
-            .dangerous()
-            .with_custom_certificate_verifier(verifier);
-        let config = match &self.identity {
-            None => builder.with_no_client_auth(),
-            Some((certificate, key)) => {
-                let chain = certificates(certificate)?;
-                let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| at(key, error))?;
-                let config = builder.with_client_auth_cert(chain, secret);
-                config.map_err(|error| at(key, error))?
-            }
+            .map_err(|error| error.to_string())?;
+        let builder = match self {
+            Self::Off => return Ok(None),
+            Self::IfOffered | Self::Anyone => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(AnyServer(provider))),
+            Self::Name(path) => builder.with_root_certificates(roots(path)?),
         };
-        Ok(MakeRustlsConnect::new(config))
-    }
-
-    fn verifier(
-        &self,
-        provider: &Arc<CryptoProvider>,
-    ) -> Result<Arc<dyn ServerCertVerifier>, String> {
-        let checks_name = match self.trust {
-            Trust::Off | Trust::IfOffered | Trust::Anyone => {
-                return Ok(Arc::new(AnyServer(Arc::clone(provider))));
-            }
-            Trust::Authority => false,
-            Trust::Name => true,
-        };
-        let mut roots = RootCertStore::empty();
-        match &self.roots {
-            Roots::System => {
-                let found = rustls_native_certs::load_native_certs();
-                roots.add_parsable_certificates(found.certs);
-            }
-            Roots::File(path) => {
-                for root in certificates(path)? {
-                    roots.add(root).map_err(|error| at(path, error))?;
-                }
-            }
-        }
-        let verifier =
-            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
-        let verifier = verifier.build().map_err(|error| match &self.roots {
-            Roots::System => format!("the authorities of the system: {error}"),
-            Roots::File(path) => at(path, error),
-        })?;
-        Ok(match checks_name {
-            true => verifier,
-            false => Arc::new(AnyName(verifier)),
-        })
+        let config = builder.with_no_client_auth();
+        Ok(Some(MakeRustlsConnect::new(config)))
     }
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let all = CertificateDer::pem_file_iter(path).map_err(|error| at(path, error))?;
-    let all: Result<Vec<_>, _> = all.collect();
-    let all = all.map_err(|error| at(path, error))?;
-    match all.is_empty() {
-        true => Err(at(path, "no certificate")),
-        false => Ok(all),
+fn roots(path: &Path) -> Result<RootCertStore, String> {
+    let at = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let mut roots = RootCertStore::empty();
+    for root in CertificateDer::pem_file_iter(path).map_err(|error| at(&error))? {
+        let added = roots.add(root.map_err(|error| at(&error))?);
+        added.map_err(|error| at(&error))?;
     }
-}
-
-fn at(path: &Path, error: impl std::fmt::Display) -> String {
-    format!("{}: {error}", path.display())
-}
-
-/// Trusts a certificate of the authorities, for whichever name it is.
-#[derive(Debug)]
-struct AnyName(Arc<WebPkiServerVerifier>);
-
-impl ServerCertVerifier for AnyName {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let verified =
-            self.0
-                .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
-        match verified {
-            // The name is looked at last.
-            Err(Error::InvalidCertificate(
-                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) => Ok(ServerCertVerified::assertion()),
-            verified => verified,
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls12_signature(message, cert, dss)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls13_signature(message, cert, dss)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
+    match roots.is_empty() {
+        true => Err(at(&"no certificate")),
+        false => Ok(roots),
     }
 }
 

@@ -95,11 +95,6 @@ fn sockets_of_this_machine_are_used() {
     );
     open(&url);
     open(&format!("{url}&sslmode=require"));
-    // The address of a machine needs no name.
-    let port = cluster.port();
-    open(&format!(
-        "postgres:///{name}?hostaddr=127.0.0.1&port={port}&user=postgres"
-    ));
 }
 
 /// A server that follows another one cannot be written; of several, the one that can be written is used.
