@@ -82,11 +82,10 @@ fn backup(values: &Values, file: &Path) -> Result<(), Failure> {
         let why = format!("{}: is there already; --force replaces it", file.display());
         return Err(Failure::Failed(why));
     }
-    let mut pages = 0;
-    sqlite::backup(store.only_file()?, file, &mut |_, total| pages = total)?;
+    sqlite::backup(store.only_file()?, file)?;
     let name = safe(&file.display().to_string());
     match values.is_json {
-        true => print(&format!("{}\n", json!({ "backup": name, "pages": pages }))),
+        true => print(&format!("{}\n", json!({ "backup": name }))),
         false => print(&format!("backed up to {name}, which is sound\n")),
     }
 }

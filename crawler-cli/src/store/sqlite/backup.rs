@@ -4,11 +4,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use jiff::Timestamp;
 use rusqlite::Connection;
-use rusqlite::backup::{Backup, StepResult};
 
 use super::{open, schema};
 use crate::store::file::{FileLock, REJECTED, beside, resolved, sync_folder};
@@ -18,7 +16,6 @@ use crate::store::{SKIPPED, StoreError, StoreErrorKind};
 /// Copies a store to the file `to`, also while another process uses the store, which goes on at its speed. The copy is the
 /// store at one moment. It gets its name only after it was found to be sound; a store that has the name is replaced then,
 /// with the files beside it, unless a process uses it.
-/// `progress` gets how many pages were copied, and how many there are.
 ///
 /// # Errors
 /// The store cannot be read, the copy cannot be written or is not sound, or `to` is the store itself, a file beside it, a
@@ -30,29 +27,25 @@ use crate::store::{SKIPPED, StoreError, StoreErrorKind};
 /// let folder = tempfile::tempdir()?;
 /// let (store, copy) = (folder.path().join("watch.db"), folder.path().join("copy.db"));
 /// let used = Sqlite::open(&store)?;
-/// sqlite::backup(&store, &copy, &mut |_, _| {})?;
+/// sqlite::backup(&store, &copy)?;
 /// drop(used);
 ///
 /// let restored = sqlite::restore(&copy, &store, jiff::Timestamp::now())?;
 /// assert!(restored.aside.is_some_and(|aside| aside.exists()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn backup(
-    store: &Path,
-    to: &Path,
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<(), StoreError> {
+pub fn backup(store: &Path, to: &Path) -> Result<(), StoreError> {
     let (source, _) = open::source(store).map_err(|failure| failure.at(store))?;
     refuse_own_files(store, to)?;
     let to = &resolved(to);
     let is_replaced = fs::metadata(to).is_ok_and(|file| file.len() > 0);
     if !is_replaced {
-        return Copy::make(&source, to, progress)?.rename_to(to);
+        return Copy::make(&source, to)?.rename_to(to);
     }
     // Nobody wants a file replaced that only has the wrong name.
     open::source(to).map_err(|failure| failure.at(to))?;
     let _lock = FileLock::take(to).map_err(|error| StoreError::new(to, error.into()))?;
-    let copy = Copy::make(&source, to, progress)?;
+    let copy = Copy::make(&source, to)?;
     // The new file must not get the log of the old one.
     remove_rest(to).map_err(|error| StoreError::new(to, StoreErrorKind::Io(error)))?;
     copy.rename_to(to)
@@ -105,7 +98,7 @@ pub fn restore(backup: &Path, store: &Path, now: Timestamp) -> Result<Restored, 
 
 fn replace(source: &Connection, store: &Path, now: Timestamp) -> Result<Restored, StoreError> {
     let failed = |error: io::Error| StoreError::new(store, StoreErrorKind::Io(error));
-    let copy = Copy::make(source, store, &mut |_, _| {})?;
+    let copy = Copy::make(source, store)?;
     skip_numbers(&copy.path).map_err(|error| Failure::from(error).at(&copy.path))?;
     let is_empty = fs::metadata(store).map_err(failed)?.len() == 0;
     let aside = beside(
@@ -162,16 +155,9 @@ struct Copy {
     is_renamed: bool,
 }
 
-/// How many pages of 8 KiB are copied at once.
-const PAGES: i32 = 512;
-
 impl Copy {
     /// A sound copy beside the file `to`.
-    fn make(
-        source: &Connection,
-        to: &Path,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<Self, StoreError> {
+    fn make(source: &Connection, to: &Path) -> Result<Self, StoreError> {
         let copy = Self {
             path: beside(to, &format!("-copy-{}", std::process::id())),
             is_renamed: false,
@@ -180,7 +166,7 @@ impl Copy {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
         options.open(&copy.path).map_err(failed)?;
-        let copied = fill(source, &copy.path, progress);
+        let copied = fill(source, &copy.path);
         copied.map_err(|failure| failure.at(&copy.path))?;
         let file = File::open(&copy.path).map_err(failed)?;
         file.sync_all().map_err(failed)?;
@@ -206,48 +192,12 @@ impl Drop for Copy {
     }
 }
 
-fn fill(
-    source: &Connection,
-    path: &Path,
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<(), Failure> {
-    let mut copy = Connection::open(path)?;
-    // One moment of the store for all steps: without a transaction each change of the store would begin the copy again.
-    source.execute_batch("BEGIN; SELECT 1 FROM sqlite_schema LIMIT 1")?;
-    let copied = pages(source, &mut copy, progress);
-    source.execute_batch("COMMIT")?;
-    copied?;
-    // A file of its own, without a log beside it.
-    copy.pragma_update(None, "journal_mode", "DELETE")?;
-    open::is_sound(&copy)
-}
-
-fn pages(
-    source: &Connection,
-    copy: &mut Connection,
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<(), Failure> {
-    let backup = Backup::new(source, copy)?;
-    let count = |pages: i32| u64::try_from(pages).unwrap_or(0);
-    let mut tries = 0;
-    loop {
-        match backup.step(PAGES)? {
-            StepResult::Done => return Ok(()),
-            StepResult::Busy | StepResult::Locked if tries >= 50 => return Err(Failure::Busy),
-            StepResult::Busy | StepResult::Locked => {
-                tries += 1;
-                std::thread::sleep(Duration::from_millis(100));
-            }
-            _ => {
-                tries = 0;
-                let pages = backup.progress();
-                progress(
-                    count(pages.pagecount - pages.remaining),
-                    count(pages.pagecount),
-                );
-            }
-        }
-    }
+/// Copies a database to an empty file, as it is at one moment.
+fn fill(source: &Connection, path: &Path) -> Result<(), Failure> {
+    let name = path.to_str();
+    let name = name.ok_or_else(|| Failure::Damaged(format!("{}: no UTF-8", path.display())))?;
+    source.execute("VACUUM INTO ?1", [name])?;
+    open::is_sound(&Connection::open(path)?)
 }
 
 /// What a migration has done.

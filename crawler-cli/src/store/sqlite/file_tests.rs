@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
 use rusqlite::Connection;
@@ -65,10 +66,6 @@ fn waiting(path: &Path) -> u64 {
     store.job_counts("mail").expect("readable").waiting
 }
 
-fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
-    backup(from, to, &mut |_, _| {})
-}
-
 #[test]
 fn a_reader_sees_what_is_stored_while_another_process_writes() {
     let place = Place::new();
@@ -128,24 +125,24 @@ fn a_backup_is_the_store_at_one_moment() {
     let mut store = Sqlite::open(&place.store).expect("a store");
     enqueue(&mut store, 20_000);
     let saved = place.file("saved.db");
-    let mut steps = Vec::new();
-    backup(&place.store, &saved, &mut |done, all| {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
         // The store goes on.
-        enqueue(&mut store, 10);
-        steps.push((done, all));
-    })
-    .expect("copied");
-    assert!(
-        steps.windows(2).all(|pair| pair[0].0 < pair[1].0),
-        "{steps:?}"
-    );
-    assert_eq!(waiting(&saved), 20_000);
-    assert!(waiting(&place.store) > 20_000 || steps.is_empty());
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                enqueue(&mut store, 10);
+            }
+        });
+        backup(&place.store, &saved).expect("copied");
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(waiting(&saved) % 10, 0, "whole transactions");
+    assert!((20_000..=waiting(&place.store)).contains(&waiting(&saved)));
     assert!(check(&saved).expect("readable").is_clean());
     // The next backup takes the name.
     enqueue(&mut store, 1);
     let all = waiting(&place.store);
-    copy(&place.store, &saved).expect("copied");
+    backup(&place.store, &saved).expect("copied");
     assert_eq!(waiting(&saved), all);
     drop(store);
     let rest: Vec<String> = place.names();
@@ -167,7 +164,7 @@ fn a_symbolic_link_is_the_store_that_it_means() {
         assert_eq!(waiting(name), 2);
     }
     let saved = place.file("saved.db");
-    copy(&next, &saved).expect("copied");
+    backup(&next, &saved).expect("copied");
     drop(store);
     let restored = super::restore(&saved, &link, now()).expect("restored");
     assert!(restored.aside.is_some_and(|aside| aside.exists()));
@@ -183,7 +180,7 @@ fn a_backup_replaces_a_store_with_its_log_and_none_that_is_in_use() {
     let other = place.file("other.db");
     let mut used = Sqlite::open(&other).expect("a store");
     enqueue(&mut used, 500);
-    let error = copy(&place.store, &other).expect_err("in use");
+    let error = backup(&place.store, &other).expect_err("in use");
     assert!(matches!(error.kind(), StoreErrorKind::InUse(_)), "{error}");
     // As if the process that used it was killed: its log is still there.
     let log = super::super::file::beside(&other, "-wal");
@@ -191,7 +188,7 @@ fn a_backup_replaces_a_store_with_its_log_and_none_that_is_in_use() {
     assert!(!left.is_empty());
     drop(used);
     fs::write(&log, left).expect("written");
-    copy(&place.store, &other).expect("copied");
+    backup(&place.store, &other).expect("copied");
     assert!(!log.exists());
     assert_eq!(waiting(&other), 3);
     assert!(check(&other).expect("readable").is_clean());
@@ -208,7 +205,7 @@ fn a_backup_never_replaces_the_store_or_its_files() {
     std::os::unix::fs::symlink(&place.store, &soft).expect("linked");
     let [log, lock] = ["-wal", "-lock"].map(|end| super::super::file::beside(&place.store, end));
     for own in [&place.store, &hard, &soft, &log, &lock] {
-        let error = copy(&place.store, own).expect_err("its own file");
+        let error = backup(&place.store, own).expect_err("its own file");
         assert!(matches!(error.kind(), StoreErrorKind::OwnFile), "{error}");
     }
     // What is stored after that is where readers look for it.
@@ -223,14 +220,14 @@ fn a_backup_replaces_no_other_file_and_is_never_half_a_store() {
     enqueue(&mut store, 5000);
     let notes = place.file("notes.txt");
     fs::write(&notes, "mine ".repeat(500)).expect("written");
-    let error = copy(&place.store, &notes).expect_err("refused").to_string();
+    let error = backup(&place.store, &notes).expect_err("refused").to_string();
     assert!(
         error.ends_with("notes.txt: not a store of crawler-cli"),
         "{error}"
     );
     assert_eq!(fs::read(&notes).expect("readable").len(), 2500);
     let below = place.file("missing/saved.db");
-    let error = copy(&place.store, &below).expect_err("no folder");
+    let error = backup(&place.store, &below).expect_err("no folder");
     assert!(matches!(error.kind(), StoreErrorKind::Io(_)), "{error}");
     drop(store);
     // A damaged page in the middle.
@@ -239,7 +236,7 @@ fn a_backup_replaces_no_other_file_and_is_never_half_a_store() {
     bytes[middle..middle + 8192].fill(0xA5);
     fs::write(&place.store, bytes).expect("written");
     let saved = place.file("saved.db");
-    let error = copy(&place.store, &saved).expect_err("damaged");
+    let error = backup(&place.store, &saved).expect_err("damaged");
     assert!(
         matches!(error.kind(), StoreErrorKind::Damaged(_)),
         "{error}"
@@ -258,7 +255,7 @@ fn a_restore_keeps_the_store_as_it_was() {
     let mut store = Sqlite::open(&place.store).expect("a store");
     enqueue(&mut store, 1);
     let saved = place.file("saved.db");
-    copy(&place.store, &saved).expect("copied");
+    backup(&place.store, &saved).expect("copied");
     enqueue(&mut store, 2);
     let refused = restore(&saved, &place.store, now()).expect_err("in use");
     assert!(
@@ -294,7 +291,7 @@ fn changes_after_a_restore_have_numbers_of_their_own() {
     };
     drop(Sqlite::open(&place.store).expect("a store"));
     let saved = place.file("saved.db");
-    copy(&place.store, &saved).expect("copied");
+    backup(&place.store, &saved).expect("copied");
     let before = next(&place.store);
     restore(&saved, &place.store, now()).expect("restored");
     assert_eq!(next(&place.store), before + (1 << 32));
