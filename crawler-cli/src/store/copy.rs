@@ -249,7 +249,7 @@ mod tests {
     use super::*;
     use crate::store::Database;
 
-    /// A table or a column that a migration adds has to be copied, too.
+    /// A table or a column that is added has to be copied, too.
     #[test]
     fn all_columns_are_copied() {
         let store = Database::temporary().expect("a store");

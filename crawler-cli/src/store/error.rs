@@ -24,8 +24,8 @@ pub enum StoreErrorKind {
     InUse(Option<u32>),
     /// The file is no store.
     Foreign,
-    /// The file was written by a newer version of the program: its version, and the newest one that is known.
-    Newer(i64, i64),
+    /// The store was made by another version of the program: its version, and the one that is needed.
+    Version(i64, i64),
     /// The file is on a file system of this kind, which does not lock files between machines reliably.
     NetworkFileSystem(&'static str),
     /// The file cannot be written.
@@ -46,9 +46,6 @@ pub enum StoreErrorKind {
     Panicked(String),
     /// The thread that writes has ended.
     Closed,
-    /// The file was written by an older version of the program, and has to be migrated: its version, and the one that is
-    /// needed.
-    Older(i64, i64),
     /// The file belongs to the store itself, and cannot take its backup.
     OwnFile,
     /// The store is a database of a server, whose own programs do this.
@@ -73,8 +70,7 @@ impl StoreErrorKind {
             | Self::InUse(_)
             | Self::Broken => true,
             Self::Foreign
-            | Self::Newer(..)
-            | Self::Older(..)
+            | Self::Version(..)
             | Self::OwnFile
             | Self::Server
             | Self::NoFleet
@@ -97,8 +93,7 @@ impl StoreErrorKind {
             }),
             Self::InUse(process) => Self::InUse(*process),
             Self::Foreign => Self::Foreign,
-            Self::Newer(version, known) => Self::Newer(*version, *known),
-            Self::Older(version, needed) => Self::Older(*version, *needed),
+            Self::Version(version, needed) => Self::Version(*version, *needed),
             Self::NetworkFileSystem(kind) => Self::NetworkFileSystem(kind),
             Self::OwnFile => Self::OwnFile,
             Self::Server => Self::Server,
@@ -159,9 +154,9 @@ impl fmt::Display for StoreError {
             StoreErrorKind::Io(error) => error.fmt(f),
             StoreErrorKind::InUse(process) => FileError::InUse(*process).fmt(f),
             StoreErrorKind::Foreign => f.write_str("not a store of crawler-cli"),
-            StoreErrorKind::Newer(version, known) => {
-                let own = "this version of crawler-cli knows versions up to";
-                write!(f, "the store has version {version}, but {own} {known}")
+            StoreErrorKind::Version(version, needed) => {
+                let own = "this version of crawler-cli needs version";
+                write!(f, "the store has version {version}, but {own} {needed}")
             }
             StoreErrorKind::NetworkFileSystem(kind) => FileError::NetworkFileSystem(kind).fmt(f),
             StoreErrorKind::ReadOnly => f.write_str("cannot be written"),
@@ -187,12 +182,6 @@ impl fmt::Display for StoreError {
             ),
             StoreErrorKind::OwnFile => {
                 f.write_str("belongs to the store itself; name another file")
-            }
-            StoreErrorKind::Older(version, needed) => {
-                write!(
-                    f,
-                    "the store has version {version}, and has to be migrated to {needed}"
-                )
             }
         }
     }

@@ -20,14 +20,13 @@ pub(super) struct Db;
 impl Spec for Db {
     const NAME: &'static str = "db";
     const TITLE: &'static str = "watch db";
-    const ABOUT: &'static str = "back up, restore, check or migrate the store";
+    const ABOUT: &'static str = "back up, restore, check or copy the store";
     const USAGE: &'static str =
-        "backup [--force] FILE | restore FILE | check | migrate | copy FROM TO";
+        "backup [--force] FILE | restore FILE | check | copy FROM TO";
     const DESCRIPTION: &'static str = "\
 backup: copies the store as it is at one moment to a file, also while the service runs. The copy gets its name only when it was found to be sound. A file that has the name is not replaced without --force.
 restore: replaces the store with a backup, while no service runs. The store as it was is kept beside it.
 check: tells whether everything that has to hold in the store holds, also while the service runs.
-migrate: brings the store to the version of this program, while no service runs. The service does the same when it starts.
 copy: copies a store as it is at one moment to an empty one, all of it or nothing: FILE, sqlite:FILE or postgres://USER@HOST/DATABASE. End the services before, and name the new place in the configuration.";
     const TABLE: &'static [Section<Typed<Self>>] = &[Section {
         heading: "Options",
@@ -50,7 +49,7 @@ copy: copies a store as it is at one moment to an empty one, all of it or nothin
         ("1", "Something does not hold, or could not be done."),
         ("2", "Wrong usage, or a configuration that is wrong."),
     ];
-    const OPERANDS: &'static [&'static str] = &["backup", "restore", "check", "migrate", "copy"];
+    const OPERANDS: &'static [&'static str] = &["backup", "restore", "check", "copy"];
     const TAKES_FILES: bool = true;
 
     fn run(values: Values) -> Result<(), Failure> {
@@ -59,7 +58,6 @@ copy: copies a store as it is at one moment to an empty one, all of it or nothin
             ["backup", file] => backup(&values, &named(file)?),
             ["restore", file] => restore(&values, &named(file)?),
             ["check"] => check(&values),
-            ["migrate"] => migrate(&values),
             ["copy", from, to] => copy(&values, from, to),
             _ => Err(usage(format!("neither of: {}", Self::USAGE))),
         }
@@ -164,23 +162,6 @@ fn copy(values: &Values, from: &str, to: &str) -> Result<(), Failure> {
         false => print(&format!(
             "copied {} from {from} to {to}\n",
             counted(rows, "row", "rows")
-        )),
-    }
-}
-
-fn migrate(values: &Values) -> Result<(), Failure> {
-    let migrated = sqlite::migrate(values.store()?.only_file()?)?;
-    match values.is_json {
-        true => print(&format!(
-            "{}\n",
-            json!({ "from": migrated.from, "to": migrated.to })
-        )),
-        false if migrated.from == migrated.to => {
-            print(&format!("the store has version {} already\n", migrated.to))
-        }
-        false => print(&format!(
-            "from version {} to {}\n",
-            migrated.from, migrated.to
         )),
     }
 }

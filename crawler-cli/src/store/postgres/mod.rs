@@ -20,21 +20,7 @@ pub use address::{Address, BadAddress};
 const SCHEMA: &str = include_str!("schema.sql");
 
 /// The version of the tables.
-const VERSION: i64 = 3;
-
-/// What makes tables of a version those of the next one; the first is for version 1. Services of the older version that
-/// run meanwhile go on, so nothing that they use is removed.
-const STEPS: [&str; 2] = [
-    "ALTER TABLE host ADD COLUMN asked BIGINT, ADD COLUMN rest_until BIGINT; \
-     ALTER TABLE worker ADD COLUMN sample TEXT COLLATE \"C\"; \
-     ALTER TABLE due SET (autovacuum_vacuum_cost_delay = 0); \
-     DROP INDEX host_due; \
-     DROP INDEX host_doubt; \
-     CREATE INDEX host_due ON host (next_due, host) WHERE next_due IS NOT NULL; \
-     CREATE INDEX host_doubt ON host (next_doubt, host) WHERE next_doubt IS NOT NULL;",
-    "CREATE INDEX host_free ON host (next_due, host) WHERE owner IS NULL AND next_due IS NOT NULL; \
-     CREATE INDEX host_free_doubt ON host (next_doubt, host) WHERE owner IS NULL AND next_doubt IS NOT NULL;",
-];
+const VERSION: i64 = 1;
 
 /// The advisory lock of the process that makes the tables.
 const MAKER: i64 = 0x4372_7372_0000;
@@ -88,8 +74,7 @@ pub(super) fn reader(address: &Address) -> Result<Connection, Failure> {
     let db = Connection::Postgres(Box::new(Postgres::new(connect)?));
     match version(&db)? {
         Some(VERSION) => Ok(db),
-        Some(version) if version < VERSION => Err(Failure::Older(version, VERSION)),
-        Some(version) => Err(Failure::Newer(version, VERSION)),
+        Some(version) => Err(Failure::Version(version, VERSION)),
         None => Err(Failure::Foreign),
     }
 }
@@ -115,7 +100,7 @@ fn version(db: &Connection) -> Result<Option<i64>, Failure> {
     )?))
 }
 
-/// Makes the tables, if there are none, or makes those of an older version newer.
+/// Makes the tables, if there are none.
 fn make(db: &Connection) -> Result<(), Failure> {
     db.begin_with(MAKER)?;
     let made = make_locked(db);
@@ -132,8 +117,7 @@ fn make(db: &Connection) -> Result<(), Failure> {
 fn make_locked(db: &Connection) -> Result<(), Failure> {
     match version(db)? {
         Some(VERSION) => return Ok(()),
-        Some(version) if version > VERSION => return Err(Failure::Newer(version, VERSION)),
-        Some(version) => return renew(db, version),
+        Some(version) => return Err(Failure::Version(version, VERSION)),
         None => {}
     }
     db.execute_batch(SCHEMA)?;
@@ -141,16 +125,5 @@ fn make_locked(db: &Connection) -> Result<(), Failure> {
         "INSERT INTO store VALUES (1, 1, 1, 1, 0, 0, substr(md5(random()::text), 1, 8), {VERSION}, 0);
         INSERT INTO number VALUES ('job', 1), ('letter', 1), ('message', 1), ('turn', 1);"
     ))?;
-    Ok(())
-}
-
-/// Makes tables of an older version those of this one.
-fn renew(db: &Connection, from: i64) -> Result<(), Failure> {
-    let done = usize::try_from(from - 1).unwrap_or(0);
-    for step in STEPS.iter().skip(done) {
-        db.execute_batch(step)?;
-    }
-    db.execute_batch(&format!("UPDATE store SET version = {VERSION};"))?;
-    tracing::info!(from, to = VERSION, "the tables were made newer");
     Ok(())
 }

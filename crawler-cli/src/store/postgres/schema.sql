@@ -1,5 +1,5 @@
--- The tables of a store in PostgreSQL: those of version 3 in SQLite (store/sqlite/schema.rs says what they are for), with
--- what several machines need.
+-- The tables of a store in PostgreSQL: those of SQLite (store/sqlite/schema.sql says what they are for), with what several
+-- machines need.
 --
 -- All numbers are BIGINT, also those that say yes (1) or no (0); times are milliseconds since 1970, by the clock of the
 -- caller. Only leases count by the clock of the database. Texts are compared by their bytes.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use rusqlite::Connection;
 
-use super::{open, schema};
+use super::open;
 use crate::store::file::{FileLock, REJECTED, beside, resolved, sync_folder};
 use crate::store::tables::failure::Failure;
 use crate::store::{SKIPPED, StoreError, StoreErrorKind};
@@ -35,7 +35,7 @@ use crate::store::{SKIPPED, StoreError, StoreErrorKind};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn backup(store: &Path, to: &Path) -> Result<(), StoreError> {
-    let (source, _) = open::source(store).map_err(|failure| failure.at(store))?;
+    let source = open::reader(store).map_err(|failure| failure.at(store))?;
     refuse_own_files(store, to)?;
     let to = &resolved(to);
     let is_replaced = fs::metadata(to).is_ok_and(|file| file.len() > 0);
@@ -43,7 +43,7 @@ pub fn backup(store: &Path, to: &Path) -> Result<(), StoreError> {
         return Copy::make(&source, to)?.rename_to(to);
     }
     // Nobody wants a file replaced that only has the wrong name.
-    open::source(to).map_err(|failure| failure.at(to))?;
+    open::reader(to).map_err(|failure| failure.at(to))?;
     let _lock = FileLock::take(to).map_err(|error| StoreError::new(to, error.into()))?;
     let copy = Copy::make(&source, to)?;
     // The new file must not get the log of the old one.
@@ -83,7 +83,7 @@ pub struct Restored {
 /// The store is in use, the backup cannot be read or is not sound, or a file cannot be written. The store is as it was
 /// then.
 pub fn restore(backup: &Path, store: &Path, now: Timestamp) -> Result<Restored, StoreError> {
-    let (source, _) = open::source(backup).map_err(|failure| failure.at(backup))?;
+    let source = open::reader(backup).map_err(|failure| failure.at(backup))?;
     let store = &resolved(store);
     let was_there = store.exists();
     let lock = FileLock::take(store).map_err(|error| StoreError::new(store, error.into()))?;
@@ -124,10 +124,8 @@ fn replace(source: &Connection, store: &Path, now: Timestamp) -> Result<Restored
 fn skip_numbers(path: &Path) -> Result<(), rusqlite::Error> {
     let db = Connection::open(path)?;
     db.execute("UPDATE store SET next_event = next_event + ?1", [SKIPPED])?;
-    if db.table_exists(None, "number")? {
-        let messages = "UPDATE number SET next = next + ?1 WHERE name = 'message'";
-        db.execute(messages, [SKIPPED])?;
-    }
+    let messages = "UPDATE number SET next = next + ?1 WHERE name = 'message'";
+    db.execute(messages, [SKIPPED])?;
     db.close().map_err(|(_, error)| error)
 }
 
@@ -198,31 +196,4 @@ fn fill(source: &Connection, path: &Path) -> Result<(), Failure> {
     let name = name.ok_or_else(|| Failure::Damaged(format!("{}: no UTF-8", path.display())))?;
     source.execute("VACUUM INTO ?1", [name])?;
     open::is_sound(&Connection::open(path)?)
-}
-
-/// What a migration has done.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Migrated {
-    /// The version of the store before; 0 if there was none.
-    pub from: i64,
-    /// The version now.
-    pub to: i64,
-}
-
-/// Brings a store that is not in use to the newest version. To open a store does the same.
-///
-/// # Errors
-/// The store is in use, is of a newer version, or cannot be written.
-pub fn migrate(store: &Path) -> Result<Migrated, StoreError> {
-    let _lock = FileLock::take(store).map_err(|error| StoreError::new(store, error.into()))?;
-    let is_empty = fs::metadata(store).is_ok_and(|file| file.len() == 0);
-    let from = if is_empty {
-        Ok(0)
-    } else {
-        open::source(store).map(|(_, version)| version)
-    };
-    let migrated = from.and_then(|from| open::file(store).map(|_| from));
-    let from = migrated.map_err(|failure| failure.at(store))?;
-    let to = schema::VERSION;
-    Ok(Migrated { from, to })
 }

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::tests::{link_to, links};
-use super::{Sqlite, backup, restore, schema};
+use super::{Sqlite, backup, open, restore};
 use crate::check::life::{Context, Profile};
 use crate::check::{Cause, Verdict};
 use crate::crawl::random::Random;
@@ -113,8 +113,8 @@ fn readers_say_what_is_wrong() {
     drop(db);
     let error = error(&store);
     let expected = format!(
-        ": the store has version 99, but this version of crawler-cli knows versions up to {}",
-        schema::VERSION
+        ": the store has version 99, but this version of crawler-cli needs version {}",
+        open::VERSION
     );
     assert!(error.ends_with(&expected), "{error}");
 }

@@ -2,7 +2,6 @@
 
 mod backup;
 mod open;
-mod schema;
 pub(super) use open::is_sound;
 #[cfg(test)]
 mod tests;
@@ -22,7 +21,7 @@ use super::sql::Connection;
 use super::tables::failure::Failure;
 use super::tables::{Database, Memory};
 pub use super::tables::{Database as Sqlite, RejectedFigures};
-pub use backup::{Migrated, Restored, backup, migrate, restore};
+pub use backup::{Restored, backup, restore};
 
 /// Opens a store in a file to read its tables, also while another process writes.
 pub(super) fn reader(path: &Path) -> Result<Connection, Failure> {

@@ -6,11 +6,16 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::schema::{APPLICATION, MIGRATIONS, VERSION};
 use crate::store::StoreErrorKind;
 use crate::store::file::FileError;
 use crate::store::tables::failure::Failure;
 
+/// What `PRAGMA application_id` says of a store: "Crsr".
+const APPLICATION: i64 = 0x4372_7372;
+/// The version of the tables.
+pub(super) const VERSION: i64 = 1;
+/// The tables.
+const SCHEMA: &str = include_str!("schema.sql");
 /// The size of the write-ahead log, in pages, from which on it is copied to the database: 32 MiB.
 const CHECKPOINT: i64 = 4096;
 /// The memory for pages, in KiB.
@@ -35,32 +40,23 @@ pub(super) fn file(path: &Path) -> Result<Connection, Failure> {
     // Readers hold the file only for moments.
     db.busy_timeout(Duration::from_secs(5))?;
     db.pragma_update(None, "page_size", 8192)?;
-    let version = version(&db)?;
+    let is_empty = is_empty(&db)?;
     db.pragma_update(None, "journal_mode", "WAL")?;
     db.pragma_update(None, "synchronous", "FULL")?;
     db.pragma_update(None, "journal_size_limit", LOG)?;
     db.pragma_update(None, "wal_autocheckpoint", CHECKPOINT)?;
-    prepare(&db, version)?;
+    prepare(&db, is_empty)?;
     Ok(db)
 }
 
-/// Opens the database in a file to read it, also while another process writes, and tells its version.
-pub(super) fn source(path: &Path) -> Result<(Connection, i64), Failure> {
+/// Opens the database in a file to read it, also while another process writes.
+pub(super) fn reader(path: &Path) -> Result<Connection, Failure> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(Duration::from_secs(5))?;
-    match version(&db)? {
+    if is_empty(&db)? {
         // An empty file is no store.
-        0 => Err(Failure::Foreign),
-        version => Ok((db, version)),
-    }
-}
-
-/// Opens a store of the newest version to read it, also while another process writes.
-pub(super) fn reader(path: &Path) -> Result<Connection, Failure> {
-    let (db, version) = source(path)?;
-    if version < VERSION {
-        return Err(Failure::Older(version, VERSION));
+        return Err(Failure::Foreign);
     }
     keep_statements(&db)?;
     Ok(db)
@@ -72,13 +68,22 @@ pub(super) fn temporary() -> Result<Connection, Failure> {
     db.pragma_update(None, "page_size", 8192)?;
     db.pragma_update(None, "journal_mode", "OFF")?;
     db.pragma_update(None, "synchronous", "OFF")?;
-    prepare(&db, 0)?;
+    prepare(&db, true)?;
     Ok(db)
 }
 
-fn prepare(db: &Connection, version: i64) -> Result<(), Failure> {
+fn prepare(db: &Connection, is_empty: bool) -> Result<(), Failure> {
     keep_statements(db)?;
-    migrate(db, version)
+    if is_empty {
+        db.execute_batch(&format!(
+            "BEGIN IMMEDIATE;
+            {SCHEMA}
+            PRAGMA application_id = {APPLICATION};
+            PRAGMA user_version = {VERSION};
+            COMMIT;"
+        ))?;
+    }
+    Ok(())
 }
 
 /// Statements are compiled once. Without a stable plan, SQLite compiles one again each time that a value is bound which
@@ -90,32 +95,16 @@ fn keep_statements(db: &Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The version of the store, 0 if the database is empty.
-fn version(db: &Connection) -> Result<i64, Failure> {
+/// Whether the database is empty. One that is neither empty nor a store of this version is refused.
+fn is_empty(db: &Connection) -> Result<bool, Failure> {
     let number = |name: &str| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     match (number("application_id")?, number("user_version")?) {
-        (0, 0) if tables == 0 => Ok(0),
-        (APPLICATION, version @ 1..=VERSION) => Ok(version),
-        (APPLICATION, version) if version > VERSION => Err(Failure::Newer(version, VERSION)),
+        (0, 0) if tables == 0 => Ok(true),
+        (APPLICATION, VERSION) => Ok(false),
+        (APPLICATION, version) => Err(Failure::Version(version, VERSION)),
         _ => Err(Failure::Foreign),
     }
-}
-
-/// Applies the migrations after this version, each in a transaction with the number of its version.
-fn migrate(db: &Connection, version: i64) -> Result<(), Failure> {
-    let done = usize::try_from(version).unwrap_or(0);
-    for (index, migration) in MIGRATIONS.iter().enumerate().skip(done) {
-        let version = index + 1;
-        db.execute_batch(&format!(
-            "BEGIN IMMEDIATE;
-            {migration}
-            PRAGMA application_id = {APPLICATION};
-            PRAGMA user_version = {version};
-            COMMIT;"
-        ))?;
-    }
-    Ok(())
 }
 
 /// What SQLite itself says about a database.

@@ -17,14 +17,12 @@ pub(in crate::store) enum Failure {
     Damaged(String),
     /// Another database.
     Foreign,
-    /// A store of this version; the newest one that is known.
-    Newer(i64, i64),
+    /// A store of this version; the one that is needed.
+    Version(i64, i64),
     /// An earlier change of the group has failed.
     Abandoned,
     /// Another process uses the file, and does not end that.
     Busy,
-    /// A store of this version; the one that is needed.
-    Older(i64, i64),
 }
 
 impl From<sql::Error> for Failure {
@@ -49,10 +47,9 @@ impl Failure {
         let error = match self {
             Self::Damaged(what) => return StoreErrorKind::Damaged(what),
             Self::Foreign => return StoreErrorKind::Foreign,
-            Self::Newer(version, known) => return StoreErrorKind::Newer(version, known),
+            Self::Version(version, needed) => return StoreErrorKind::Version(version, needed),
             Self::Abandoned => return StoreErrorKind::Broken,
             Self::Busy => return StoreErrorKind::InUse(None),
-            Self::Older(version, needed) => return StoreErrorKind::Older(version, needed),
             Self::Sql(error) => error,
         };
         let error = match error {

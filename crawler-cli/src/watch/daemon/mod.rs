@@ -77,10 +77,9 @@ impl fmt::Display for Failure {
             StoreErrorKind::InUse(_) => f.write_str(
                 "; another service or a command runs on it: end that one, or name another file in store.url",
             ),
-            StoreErrorKind::Newer(..) => {
-                f.write_str("; run the newer program, or restore a backup")
+            StoreErrorKind::Version(..) => {
+                f.write_str("; run the program of that version, or restore a backup")
             }
-            StoreErrorKind::Older(..) => f.write_str("; run 'crawler-cli watch db migrate'"),
             StoreErrorKind::Damaged(_) => {
                 f.write_str("; restore a backup with 'crawler-cli watch db restore'")
             }

@@ -397,7 +397,7 @@ fn a_host_that_rests_is_not_claimed() {
 
 #[test]
 #[ignore = "needs postgresql"]
-fn newer_tables_are_refused() {
+fn tables_of_another_version_are_refused() {
     let url = filled(1);
     let database = url.rsplit('/').next().expect("a name");
     Cluster::shared().psql(database, "UPDATE store SET version = 99");
