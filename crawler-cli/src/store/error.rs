@@ -4,7 +4,6 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::Shard;
 use super::file::FileError;
 
 /// Why a store cannot be opened, read or written.
@@ -52,8 +51,6 @@ pub enum StoreErrorKind {
     Server,
     /// The store is a file, which has no fleet of workers.
     NoFleet,
-    /// The store is for the hosts of this shard, not for those of the other one.
-    OtherShard(Shard, Shard),
     /// The store has something already, and only an empty one takes a copy.
     NotEmpty,
 }
@@ -75,7 +72,6 @@ impl StoreErrorKind {
             | Self::Server
             | Self::NoFleet
             | Self::NotEmpty
-            | Self::OtherShard(..)
             | Self::NetworkFileSystem(_)
             | Self::Damaged(_)
             | Self::Database(_)
@@ -99,7 +95,6 @@ impl StoreErrorKind {
             Self::Server => Self::Server,
             Self::NoFleet => Self::NoFleet,
             Self::NotEmpty => Self::NotEmpty,
-            Self::OtherShard(stored, wanted) => Self::OtherShard(*stored, *wanted),
             Self::ReadOnly => Self::ReadOnly,
             Self::Full => Self::Full,
             Self::Damaged(what) => Self::Damaged(what.clone()),
@@ -173,9 +168,6 @@ impl fmt::Display for StoreError {
             ),
             StoreErrorKind::NotEmpty => {
                 f.write_str("the store is not empty, and only an empty one takes a copy")
-            }
-            StoreErrorKind::OtherShard(stored, wanted) => {
-                write!(f, "the store is for the hosts of shard {stored}, and {wanted} is not within that")
             }
             StoreErrorKind::NoFleet => f.write_str(
                 "one service works on a file; only a database of PostgreSQL has a fleet",

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::{Completion, HostFacts, HostId, Judgement, Shard, StoreError, UrlId};
+use super::{Completion, HostFacts, HostId, Judgement, StoreError, UrlId};
 
 /// How long a worker has what it has without a sign of life, by the clock of the database.
 pub const LEASE: Duration = Duration::from_secs(60);
@@ -192,12 +192,6 @@ pub trait FleetStore: Send {
     /// The store cannot be written.
     fn join_fleet(&mut self, worker: &NewWorker) -> Result<Tenure, StoreError>;
 
-    /// Makes the store one of the URLs of this shard: URLs of other hosts are counted and not taken, and those that are there
-    /// leave their sets. Returns how many have left. A store stays what it is: a later shard has to be within this one.
-    ///
-    /// # Errors
-    /// The store is of another shard, or cannot be written.
-    fn take_shard(&mut self, shard: Shard, now: Timestamp) -> Result<u64, StoreError>;
 
     /// Gives a sign of life, and takes over from workers whose lease has ended. Changes do the same; this is for workers that
     /// have nothing to change.

@@ -32,7 +32,6 @@ mod queue;
 mod record;
 mod rejected;
 mod run;
-mod shard;
 pub(crate) mod sql;
 pub mod sqlite;
 #[cfg(test)]
@@ -65,7 +64,6 @@ pub use queue::{Change, Completed, EntryId, Past, Queued};
 pub(crate) use record::SKIPPED;
 pub use record::{Counts, Cursor, Event, LinkId, Record, Selection, UrlHistory};
 pub use run::Run;
-pub use shard::Shard;
 pub use tables::Database;
 pub(crate) use tables::failure::of_server;
 pub use watch::{

@@ -83,8 +83,6 @@ struct AddCounts {
     new: u64,
     known: u64,
     gone: u64,
-    /// URLs of other shards.
-    foreign: u64,
     rejected: u64,
     /// The first ones, with reasons.
     named: Vec<(Given, String)>,
@@ -131,7 +129,6 @@ impl Adding<'_> {
             new,
             known,
             gone,
-            foreign,
             rejected,
         } = hand.send(&command)?
         else {
@@ -141,7 +138,6 @@ impl Adding<'_> {
         counts.new += new;
         counts.known += known;
         counts.gone += gone;
-        counts.foreign += foreign;
         counts.rejected += rejected.len() as u64;
         for (index, why) in rejected {
             if counts.named.len() < MOST_NAMED
@@ -173,12 +169,8 @@ impl AddCounts {
             0 => String::new(),
             gone => format!(" ({} of them gone, and asked only now and then)", gone),
         };
-        let foreign = match self.foreign {
-            0 => String::new(),
-            foreign => format!(", {foreign} of other shards"),
-        };
         let mut text = format!(
-            "set {}: {} new, {} known{gone}{foreign}, {} rejected\n",
+            "set {}: {} new, {} known{gone}, {} rejected\n",
             safe(set),
             self.new,
             self.known,
@@ -212,7 +204,6 @@ impl AddCounts {
             "new": self.new,
             "known": self.known,
             "gone": self.gone,
-            "foreign": self.foreign,
             "rejected": self.rejected,
             "first_rejected": rejected.collect::<serde_json::Value>(),
         });

@@ -5,19 +5,14 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 
 use super::group::Group;
-use super::memory::save_shard;
-use super::watch::withdraw_foreign;
 use super::{Database, Durability};
 use crate::store::postgres::fleet::{self, Member};
 use crate::store::sql::Connection;
 use crate::store::tables::failure::Failure;
 use crate::store::{
-    Completion, FleetStore, HostId, Late, NewWorker, Shard, Store as _, StoreError, StoreErrorKind,
+    Completion, FleetStore, HostId, Late, NewWorker, Store as _, StoreError, StoreErrorKind,
     Tenure, UrlId, WatchStore as _, WorkerInfo,
 };
-
-/// How many URLs are looked at in one transaction.
-const PIECE: usize = 10_000;
 
 impl Database {
     /// Does something for the worker, with a sign of life: in the transaction of the group, or in one of its own that waits
@@ -78,38 +73,6 @@ impl FleetStore for Database {
         self.memory.member = Some(Member::new(worker));
         let tenure = self.as_member(|_, member| Ok(member.tenure().clone()))?;
         Ok(tenure.unwrap_or_else(Tenure::endless))
-    }
-
-    fn take_shard(&mut self, shard: Shard, now: Timestamp) -> Result<u64, StoreError> {
-        self.recall()?;
-        let stored = self.memory.shard;
-        if shard == stored {
-            return Ok(0);
-        }
-        if !shard.is_within(stored) {
-            return Err(StoreError::new(
-                &self.name,
-                StoreErrorKind::OtherShard(stored, shard),
-            ));
-        }
-        // The URLs of other shards leave before the shard is stored: a process that is killed in between begins again.
-        let (mut left, mut after) = (0, None);
-        loop {
-            let piece = self.change(Durability::Synced, |db, memory| {
-                withdraw_foreign(db, memory, shard, now, (after, PIECE))
-            })?;
-            left += piece.done;
-            after = piece.next;
-            if after.is_none() {
-                break;
-            }
-        }
-        self.change(Durability::Synced, |db, memory| {
-            save_shard(db, shard)?;
-            memory.shard = shard;
-            Ok(())
-        })?;
-        Ok(left)
     }
 
     fn beat(&mut self) -> Result<(), StoreError> {

@@ -14,7 +14,7 @@ use super::rejects::Rejects;
 use super::watch::Tally;
 use crate::store::postgres::fleet::Member;
 use crate::store::sql::{Connection, Optional as _, params, upsert};
-use crate::store::{Cursor, Demand, Host, HostId, Shard};
+use crate::store::{Cursor, Demand, Host, HostId};
 
 /// How many URLs in queues have links that are wanted.
 pub(super) fn pages_left(db: &Connection) -> Result<u64, Failure> {
@@ -41,31 +41,6 @@ pub(in crate::store) struct Memory {
     pub(in crate::store) rejects: Rejects,
     /// The worker whose engine this is, if it is in a fleet.
     pub(super) member: Option<Member>,
-    /// The hosts that the store is for.
-    pub(super) shard: Shard,
-}
-
-/// The shard of the store: two numbers, which a store of all hosts does not have.
-fn shard(db: &Connection) -> Result<Shard, Failure> {
-    let part = |name: &str| {
-        let query = "SELECT next FROM number WHERE name = ?1";
-        let part = db.query_row(query, [name], |row| row.get::<i64>(0));
-        Ok::<_, Failure>(part.optional()?.and_then(|part| u32::try_from(part).ok()))
-    };
-    let parts = part("shard")?.zip(part("shards")?);
-    let shard = parts.and_then(|(number, count)| Shard::new(number, count));
-    Ok(shard.unwrap_or(Shard::ALL))
-}
-
-/// Stores the shard.
-pub(super) fn save_shard(db: &Connection, shard: Shard) -> Result<(), Failure> {
-    let (number, count) = shard.parts();
-    let save = upsert("number", &["name"], &["next"]);
-    for (name, part) in [("shard", number), ("shards", count)] {
-        db.prepare_cached(&save)?
-            .execute(params![name, i64::from(part)])?;
-    }
-    Ok(())
 }
 
 /// The hosts that a worker has; `None` if it has all.
@@ -142,7 +117,6 @@ impl Memory {
             jobs: Jobs::load(db)?,
             rejects: Rejects::default(),
             member: None,
-            shard: shard(db)?,
         })
     }
 
@@ -188,7 +162,6 @@ impl Memory {
         self.jobs = std::mem::take(&mut self.jobs).reload(db)?;
         self.rejects.catch_up(db, self.last_event())?;
         self.next = next;
-        self.shard = shard(db)?;
         Ok(())
     }
 

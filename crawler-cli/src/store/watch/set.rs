@@ -127,8 +127,6 @@ pub struct Submitted {
     /// The indices of those among the known that are gone or pruned: they are members, but they are asked only as often as
     /// such URLs are.
     pub gone: Vec<usize>,
-    /// How many belong to another [`Shard`](crate::store::Shard), and were left to its store.
-    pub foreign: u64,
 }
 
 impl Submitted {
@@ -136,7 +134,6 @@ impl Submitted {
     pub fn join(&mut self, next: Self, from: usize) {
         self.new += next.new;
         self.known += next.known;
-        self.foreign += next.foreign;
         self.gone
             .extend(next.gone.into_iter().map(|index| from + index));
     }

@@ -159,7 +159,6 @@ fn answer(submission: &Submission, reply: &Reply) -> String {
         new,
         known,
         gone,
-        foreign,
         rejected,
     } = reply
     else {
@@ -174,7 +173,6 @@ fn answer(submission: &Submission, reply: &Reply) -> String {
         "new": new,
         "known": known,
         "gone": gone,
-        "foreign": foreign,
         "rejected": rejected.len(),
         "first_rejected": named.collect::<Value>(),
     }))

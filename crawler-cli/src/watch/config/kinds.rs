@@ -18,7 +18,7 @@ pub(super) use choices::{Choice, Choices, Kinds, Named};
 pub(super) use numbers::{
     Count, Flag, Limit, Most, MostShare, RateLimit, Share, ShareLimit, Tries,
 };
-pub(super) use texts::{Address, FilePath, HostNames, Name, Shard, StoreUrl, Text, Words};
+pub(super) use texts::{Address, FilePath, HostNames, Name, StoreUrl, Text, Words};
 pub(super) use times::{Growing, Interval, Steps, Time, TimeLimit, TimeRange, ZeroLimit};
 pub(super) use urls::{Hook, WebUrl, WebUrls, web_url};
 

@@ -11,7 +11,7 @@ use url::Url;
 use crate::check::guard::{BudgetRules, FlipRules, OwnNetworkRules};
 use crate::check::life::{Profile, Rules};
 use crate::crawl::transfer::USER_AGENT;
-use crate::store::{Place, Shard};
+use crate::store::Place;
 
 /// `[store]`.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -20,8 +20,6 @@ pub struct StoreConfig {
     pub place: Place,
     /// How long a worker keeps a host without a sign of life; for PostgreSQL. Default: 60 s.
     pub lease: Duration,
-    /// The hosts that the store is for, if one database is not enough for all. Default: [`Shard::ALL`].
-    pub shard: Shard,
     /// The file with the password of a PostgreSQL server.
     pub password_file: Option<PathBuf>,
     /// The folder in which outcomes wait that a PostgreSQL server cannot take. Default: `spool` in the
@@ -36,7 +34,6 @@ impl Default for StoreConfig {
         Self {
             place: Place::File(PathBuf::from("watch.db")),
             lease: Duration::from_secs(60),
-            shard: Shard::ALL,
             password_file: None,
             spool: None,
             keep: Some(400 * DAY),

@@ -249,9 +249,6 @@ pub enum Reply {
         known: u64,
         /// Those of the known that are gone or pruned, and asked only as often as such URLs are.
         gone: u64,
-        /// URLs of hosts of another shard, which were left to its store.
-        #[serde(default, skip_serializing_if = "is_zero")]
-        foreign: u64,
         /// What was refused: the index of the URL in the command, and why.
         rejected: Vec<(usize, String)>,
     },

@@ -250,7 +250,6 @@ pub(super) fn add(
         new: submitted.new,
         known: submitted.known,
         gone: submitted.gone.len() as u64,
-        foreign: submitted.foreign,
         rejected,
     })
 }

@@ -14,7 +14,6 @@ pub(super) fn needs_restart(old: &Loaded, new: &Loaded) -> Vec<String> {
 const AT_START: &[&str] = &[
     "store.url",
     "store.lease",
-    "store.shard",
     "store.password_file",
     "http.listen",
     "http.connections",

@@ -81,11 +81,6 @@ impl Service {
         let config = &loaded.config;
         let place = &config.store.place;
         let mut engine = open(place).map_err(Failure::Store)?;
-        let left = engine.take_shard(config.store.shard, Timestamp::now());
-        let left = left.map_err(Failure::Store)?;
-        if left > 0 {
-            tracing::info!(left, shard = %config.store.shard, "URLs of other shards have left");
-        }
         let tenure = engine.join_fleet(&worker(config)).map_err(Failure::Store)?;
         let rejected = engine.rejected_figures();
         let cannot =

@@ -154,9 +154,8 @@ impl Deed {
                 new,
                 known,
                 gone,
-                foreign,
                 rejected,
-            } => added(form, (new, known, gone, foreign), &rejected),
+            } => added(form, (new, known, gone), &rejected),
             Reply::Count { .. } if is_none && self.is_of_rows() => {
                 said(false, format!("Nothing was changed: {}", self.nothing()))
             }
@@ -230,7 +229,7 @@ fn letters(form: &Form) -> Result<Letters, String> {
 /// What was added, with the first URLs that were not, by their lines.
 fn added(
     form: &Form,
-    (new, known, gone, foreign): (u64, u64, u64, u64),
+    (new, known, gone): (u64, u64, u64),
     rejected: &[(usize, String)],
 ) -> Said {
     let set = safe(form.get("set").trim());
@@ -241,9 +240,6 @@ fn added(
     );
     if gone > 0 {
         text += &format!(" ({} of them gone)", number(gone));
-    }
-    if foreign > 0 {
-        text += &format!(", {} of other shards", number(foreign));
     }
     if !rejected.is_empty() {
         text += &format!(", {} refused", number(rejected.len() as u64));

@@ -85,7 +85,6 @@ impl<'t> ReadingInto<'t> {
             .tools
             .call(move |store| store.read_urls(&reading, &urls, now))?;
         self.intake.read.new += read.new;
-        self.intake.read.foreign += read.foreign;
         Ok(())
     }
 
@@ -163,7 +162,6 @@ impl Intake {
         let (set, now) = (set.to_owned(), tools.now());
         let submitted = tools.call(move |store| store.submit(&set, Origin::Hand, &urls, now))?;
         self.read.new += submitted.new;
-        self.read.foreign += submitted.foreign;
         Ok(())
     }
 

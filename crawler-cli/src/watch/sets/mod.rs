@@ -41,8 +41,6 @@ pub struct SetRead {
     pub new: u64,
     /// URLs that left the set.
     pub left: u64,
-    /// URLs of hosts of another shard, which were left to its store.
-    pub foreign: u64,
     /// Lines and entries that are no URLs that can be checked.
     pub invalid: u64,
     /// The first of these, with their lines.
@@ -136,7 +134,6 @@ impl fmt::Display for SetRead {
             urls,
             new,
             left,
-            foreign,
             invalid,
             ..
         } = self;
@@ -144,9 +141,6 @@ impl fmt::Display for SetRead {
             return f.write_str("unchanged");
         }
         write!(f, "{urls} URLs, {new} new, {left} left")?;
-        if *foreign > 0 {
-            write!(f, ", {foreign} of other shards")?;
-        }
         if *invalid > 0 {
             write!(f, ", {invalid} invalid")?;
             // Schemes that nobody asks, such as mailto, are counted alone.

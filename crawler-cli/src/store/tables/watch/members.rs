@@ -77,10 +77,6 @@ fn join_all(
     let mut submitted = Submitted::default();
     let (mut joiner, before) = (Joiner::prepare(db)?, set.clone());
     for (index, url) in urls.iter().enumerate() {
-        if !membership.memory.shard.has(url.identity()) {
-            submitted.foreign += 1;
-            continue;
-        }
         let (key, known) = finder.find(membership.memory, url.identity())?;
         match known {
             None => {

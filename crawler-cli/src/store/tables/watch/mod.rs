@@ -32,7 +32,6 @@ use crate::store::{
 
 pub(in crate::store) use bytes::Watched;
 pub(super) use members::Finder;
-pub(super) use pieces::withdraw_foreign;
 pub(super) use sets::is_gone;
 pub(super) use tally::Tally;
 

@@ -14,7 +14,7 @@ use crate::store::tables::failure::Failure;
 use crate::store::tables::jobs::letters;
 use crate::store::tables::keys::Lookup;
 use crate::store::tables::memory::Memory;
-use crate::store::{Lane, NewUrl, Piece, Shard, UrlId, Which};
+use crate::store::{Lane, NewUrl, Piece, UrlId, Which};
 
 /// The URLs of a piece.
 struct Meant {
@@ -27,8 +27,6 @@ enum Filter {
     All,
     Host(i64),
     State(State),
-    /// URLs of other shards.
-    NotOf(Shard),
 }
 
 fn meant(
@@ -88,7 +86,7 @@ fn members(db: &Connection, set: &SetRow, after: i64, limit: usize) -> Result<Me
 }
 
 fn scan(db: &Connection, filter: &Filter, after: i64, limit: usize) -> Result<Meant, Failure> {
-    let query = "SELECT url, host, watched, text FROM url WHERE url > ?1 ORDER BY url LIMIT ?2";
+    let query = "SELECT url, host, watched FROM url WHERE url > ?1 ORDER BY url LIMIT ?2";
     let mut query = db.prepare_cached(query)?;
     let mut rows = query.query([after, sql_limit(limit)])?;
     let (mut urls, mut looked, mut last) = (Vec::new(), 0, None);
@@ -101,7 +99,6 @@ fn scan(db: &Connection, filter: &Filter, after: i64, limit: usize) -> Result<Me
         let is_meant = match filter {
             Filter::All => true,
             Filter::Host(host) => row.get::<Option<i64>>(1)? == Some(*host),
-            Filter::NotOf(shard) => !shard.has(row.get_str(3)?),
             Filter::State(state) => Watched::from_bytes(watched)?.life.state() == *state,
         };
         if is_meant {
@@ -125,30 +122,6 @@ pub(super) fn withdraw(
     (after, limit): (Option<UrlId>, usize),
 ) -> Result<Piece, Failure> {
     let meant = meant(db, memory, which, after, limit)?;
-    leave(db, memory, name, meant, now)
-}
-
-/// Removes URLs of other shards from all sets.
-pub(in crate::store::tables) fn withdraw_foreign(
-    db: &Connection,
-    memory: &mut Memory,
-    shard: Shard,
-    now: Timestamp,
-    (after, limit): (Option<UrlId>, usize),
-) -> Result<Piece, Failure> {
-    let after = after.map_or(0, |url| url.0);
-    let meant = scan(db, &Filter::NotOf(shard), after, limit)?;
-    leave(db, memory, None, meant, now)
-}
-
-/// Removes URLs from a set, or from all sets.
-fn leave(
-    db: &Connection,
-    memory: &mut Memory,
-    name: Option<&str>,
-    meant: Meant,
-    now: Timestamp,
-) -> Result<Piece, Failure> {
     let before = match name {
         Some(name) => SetRow::find(db, name)?.into_iter().collect(),
         None => SetRow::all(db)?,

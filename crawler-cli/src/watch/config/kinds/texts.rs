@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::{Scalar, array, list, quoted, string};
-use crate::store::{self, Place, postgres};
+use crate::store::{Place, postgres};
 use crate::values;
 
 /// A text that is not empty and has no control characters.
@@ -146,22 +146,6 @@ impl Scalar for StoreUrl {
             Place::File(file) => format!("sqlite:{}", file.display()),
             Place::Server(address) => address.shown(),
         }))
-    }
-}
-
-/// The share of the hosts: number and count.
-pub(in crate::watch::config) struct Shard;
-
-impl Scalar for Shard {
-    type Value = store::Shard;
-    const ALLOWED: &'static str = "a number and how many there are, such as \"3/8\"";
-
-    fn parse(value: &DeValue<'_>, _: &Path) -> Result<store::Shard, String> {
-        string(value)?.parse()
-    }
-
-    fn show(shard: &store::Shard) -> Option<String> {
-        Some(quoted(&shard.to_string()))
     }
 }
 

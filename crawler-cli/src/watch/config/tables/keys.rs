@@ -10,7 +10,7 @@ use crate::watch::config::headers::{Credentials, Headers, Pattern, SigningKeys};
 use crate::watch::config::job::Job;
 use crate::watch::config::kinds::{
     Address, Choice, Choices, Count, FilePath, Flag, Growing, Hook, HostNames, Inline, Interval,
-    Kinds, Limit, Maybe, Most, MostShare, Name, RateLimit, Shard, Steps, StoreUrl, Text, Time,
+    Kinds, Limit, Maybe, Most, MostShare, Name, RateLimit, Steps, StoreUrl, Text, Time,
     TimeLimit, TimeRange, Tries, WebUrls,
 };
 use crate::watch::config::reader::{Key, Kind, key};
@@ -32,12 +32,6 @@ pub(super) const STORE: &[Key<StoreConfig>] = &[
         Interval,
         |s| s.lease,
         "How long a worker keeps a host without a sign of life. For PostgreSQL: SQLite has one worker."
-    ),
-    key!(
-        "shard",
-        Shard,
-        |s| s.shard,
-        "The hosts that the store is for, by the hashes of their names, if one database is not enough: \"3/8\" is the third of eight."
     ),
     key!("password_file", Maybe<FilePath>, |s| s.password_file, "The file with the password. For PostgreSQL: SQLite has none.", sample "\"/run/secrets/postgres\""),
     key!("spool", Maybe<FilePath>, |s| s.spool, "The folder in which outcomes wait while the server cannot be reached: if not set, spool in the STATE_DIRECTORY of systemd, or else beside this file. For PostgreSQL: SQLite needs none.", sample "\"/var/lib/courser/spool\""),
