@@ -33,8 +33,8 @@ pub use pool::{
     Drain, PoolCounts, Refusal, Refused, ShutdownReport, StuckJob, Unfinished, WorkerPool,
 };
 pub use schedule::{
-    BadExpression, BadSchedule, CatchUp, Decision, Firing, Overlap, Schedule,
-    ScheduleRuns, ScheduleSettings, SkipReason,
+    BadExpression, BadSchedule, CatchUp, Decision, Firing, Overlap, Schedule, ScheduleRuns,
+    ScheduleSettings, SkipReason,
 };
 pub use settings::PoolSettings;
 pub use task::JobError;

@@ -192,7 +192,6 @@ pub trait FleetStore: Send {
     /// The store cannot be written.
     fn join_fleet(&mut self, worker: &NewWorker) -> Result<Tenure, StoreError>;
 
-
     /// Gives a sign of life, and takes over from workers whose lease has ended. Changes do the same; this is for workers that
     /// have nothing to change.
     ///

@@ -141,18 +141,15 @@ impl World {
     /// Starts the service: a new process.
     fn start(&mut self) -> Result<(), Box<dyn Error>> {
         self.site.borrow_mut().process += 1;
-        let script = || {
-            let site = Rc::clone(&self.site);
-            self.net
-                .resolver(move |_, name| site.borrow_mut().look_up(name))
-        };
-        // The same script answers both.
-        let (first, second) = (script(), script());
-        let client = self.settings.client_on(self.net.clone(), first)?;
+        let site = Rc::clone(&self.site);
+        let resolver = self
+            .net
+            .resolver(move |_, name| site.borrow_mut().look_up(name));
+        let client = self.settings.client_on(self.net.clone(), resolver)?;
         let store = self.store.clone();
         let (settings, clock) = (self.settings.clone(), self.clock.clone());
         let service = Watcher::new(client, settings, store, clock, self.seed)?;
-        self.service = Some(service.with_second_resolver(second));
+        self.service = Some(service);
         Ok(())
     }
 

@@ -20,9 +20,6 @@ pub struct Context {
     /// Whether the host is in order: its control request was answered with anything below 500 but 429. Without,
     /// 404 and 410 do not count towards "gone".
     pub is_control_fine: bool,
-    /// Whether a second resolver confirms that the name does not exist. Without, a missing name does not count towards
-    /// "gone".
-    pub do_resolvers_agree: bool,
     /// The guard that is on for this URL, and when it ends at the latest.
     pub guard: Option<Held>,
     /// For how long a guard was on for this URL since it was asked last: evidence does not age in that time.
@@ -322,7 +319,8 @@ impl Step<'_> {
         (record.flag, record.failures) = (None, 0);
         record.evidence.note_claim(self.now);
         let counted = kind.filter(|kind| match kind {
-            Negative::Nxdomain => self.context.do_resolvers_agree,
+            // The name servers of the domain say so.
+            Negative::Nxdomain => true,
             Negative::Gone | Negative::NotFound => self.context.is_control_fine,
         });
         if let Some(kind) = counted {

@@ -108,7 +108,7 @@ pub struct Rules {
     pub gone_410: GoneRule,
     /// When a 404 does. Default: 4 within 6 days or more, with two gaps of at least half of the time between them.
     pub gone_404: GoneRule,
-    /// When a missing name does. Default: 4 within 7 days or more, each confirmed by a second resolver.
+    /// When a missing name does. Default: 4 within 7 days or more.
     pub gone_nxdomain: GoneRule,
     /// What brings a gone URL back. Default: 2 good verdicts at least 1 hour apart.
     pub resurrect: Resurrect,

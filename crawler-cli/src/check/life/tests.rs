@@ -39,7 +39,6 @@ impl Story {
         let is_sure = !answer.ends_with('?');
         let context = Context {
             is_control_fine: is_sure,
-            do_resolvers_agree: is_sure,
             guard: guard.map(|by| Held {
                 by,
                 until: time::after(now, HOUR),
@@ -909,7 +908,6 @@ proptest! {
             let is_sure = !answer.ends_with('?');
             let context = Context {
                 is_control_fine: is_sure,
-                do_resolvers_agree: is_sure,
                 stopped,
                 ..Context::default()
             };

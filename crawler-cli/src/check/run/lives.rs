@@ -57,11 +57,10 @@ impl Lives {
         let mut life = past.cloned().unwrap_or_default();
         let cleared = facts.cleared();
         let context = Context {
-            // The answer itself shows that the host works. A missing name says nothing about a host.
+            // The answer itself shows that the host works.
             is_control_fine: answer
                 .status
                 .is_some_and(|status| status < 500 && status != 429),
-            do_resolvers_agree: false,
             guard,
             stopped: Duration::ZERO,
             longest_cleared: cleared.longest(now),

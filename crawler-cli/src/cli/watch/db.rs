@@ -21,8 +21,7 @@ impl Spec for Db {
     const NAME: &'static str = "db";
     const TITLE: &'static str = "watch db";
     const ABOUT: &'static str = "back up, restore, check or copy the store";
-    const USAGE: &'static str =
-        "backup [--force] FILE | restore FILE | check | copy FROM TO";
+    const USAGE: &'static str = "backup [--force] FILE | restore FILE | check | copy FROM TO";
     const DESCRIPTION: &'static str = "\
 backup: copies the store as it is at one moment to a file, also while the service runs. The copy gets its name only when it was found to be sound. A file that has the name is not replaced without --force.
 restore: replaces the store with a backup, while no service runs. The store as it was is kept beside it.

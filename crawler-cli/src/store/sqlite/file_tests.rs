@@ -16,7 +16,7 @@ use crate::check::{Cause, Verdict};
 use crate::crawl::random::Random;
 use crate::store::{
     Answer, Buried, Change, Completed, Engine as _, EntryId, HostId, JobStore as _, Judgement,
-    Lane, Lanes, NewDeadLetter, NewJob, NewUrl, Origin, Store as _, StoreError, StoreErrorKind,
+    Lane, Lanes, NewDeadLetter, NewJob, NewUrl, Origin, Store as _, StoreErrorKind,
     WatchStore as _,
 };
 use crate::store::{CheckReport, check};
@@ -220,7 +220,9 @@ fn a_backup_replaces_no_other_file_and_is_never_half_a_store() {
     enqueue(&mut store, 5000);
     let notes = place.file("notes.txt");
     fs::write(&notes, "mine ".repeat(500)).expect("written");
-    let error = backup(&place.store, &notes).expect_err("refused").to_string();
+    let error = backup(&place.store, &notes)
+        .expect_err("refused")
+        .to_string();
     assert!(
         error.ends_with("notes.txt: not a store of crawler-cli"),
         "{error}"

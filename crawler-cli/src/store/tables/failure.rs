@@ -21,8 +21,6 @@ pub(in crate::store) enum Failure {
     Version(i64, i64),
     /// An earlier change of the group has failed.
     Abandoned,
-    /// Another process uses the file, and does not end that.
-    Busy,
 }
 
 impl From<sql::Error> for Failure {
@@ -49,7 +47,6 @@ impl Failure {
             Self::Foreign => return StoreErrorKind::Foreign,
             Self::Version(version, needed) => return StoreErrorKind::Version(version, needed),
             Self::Abandoned => return StoreErrorKind::Broken,
-            Self::Busy => return StoreErrorKind::InUse(None),
             Self::Sql(error) => error,
         };
         let error = match error {

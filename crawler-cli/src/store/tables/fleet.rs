@@ -4,14 +4,14 @@ use std::collections::HashSet;
 
 use jiff::Timestamp;
 
+use super::Database;
 use super::group::Group;
-use super::{Database, Durability};
 use crate::store::postgres::fleet::{self, Member};
 use crate::store::sql::Connection;
 use crate::store::tables::failure::Failure;
 use crate::store::{
-    Completion, FleetStore, HostId, Late, NewWorker, Store as _, StoreError, StoreErrorKind,
-    Tenure, UrlId, WatchStore as _, WorkerInfo,
+    Completion, FleetStore, HostId, Late, NewWorker, Store as _, StoreError, Tenure, UrlId,
+    WatchStore as _, WorkerInfo,
 };
 
 impl Database {

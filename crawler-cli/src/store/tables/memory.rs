@@ -13,7 +13,7 @@ use super::read;
 use super::rejects::Rejects;
 use super::watch::Tally;
 use crate::store::postgres::fleet::Member;
-use crate::store::sql::{Connection, Optional as _, params, upsert};
+use crate::store::sql::{Connection, Optional as _, params};
 use crate::store::{Cursor, Demand, Host, HostId};
 
 /// How many URLs in queues have links that are wanted.

@@ -273,7 +273,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             Given::Yes => true,
             Given::Invalid(due) => {
                 let outcome = invalid(&due);
-                self.decide(now, *due, outcome, false);
+                self.decide(now, *due, outcome);
                 true
             }
         }

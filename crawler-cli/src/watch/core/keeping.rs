@@ -56,8 +56,6 @@ pub(super) enum Reply {
     Counted(Box<Counted>),
     /// What operators want.
     Orders(Orders),
-    /// Whether the second resolver says that a name does not exist.
-    SecondOpinion { name: String, agrees: bool },
     /// What was asked of the store could not be done.
     Failed { what: Failed, error: StoreError },
 }
@@ -172,10 +170,6 @@ impl<H: StoreHandle> Keeping<H> {
 
     pub(super) fn next(&self) -> Option<Reply> {
         self.replies.try_recv().ok()
-    }
-
-    pub(super) fn outlet(&self) -> &Outlet {
-        &self.outlet
     }
 
     /// Whether the store takes changes.

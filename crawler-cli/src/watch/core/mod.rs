@@ -6,7 +6,7 @@
 //!
 //! Each part owns its state: `asking` the works at the hosts and what waits for them, `book` what is known about
 //! hosts, `network` the guard of the own network, `cycles` reconciling, `judge` lives and the budget of pruning,
-//! `second` the second resolver, `keeping` the way to the store. The other files are the Watcher's own story: where
+//! `keeping` the way to the store. The other files are the Watcher's own story: where
 //! URLs come from (`flow`), what becomes of outcomes (`outcome`), what happens when guards go on (`outage`,
 //! `holds`), what operators want (`orders`), and what it says about itself (`status`, `telling`).
 //!
@@ -40,7 +40,6 @@ mod outcome;
 mod policies;
 mod queue;
 mod reconcile;
-mod second;
 mod settings;
 mod status;
 mod steady;
@@ -55,8 +54,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use courser::Client;
 use courser::net::Net;
-use courser::{Client, Resolver};
 use jiff::Timestamp;
 use url::Url;
 
@@ -66,7 +65,6 @@ use self::cycles::Cycles;
 use self::judge::Judge;
 use self::keeping::{Batch, Keeping, Reply};
 use self::network::Network;
-use self::second::Second;
 use self::status::Counting;
 pub(in crate::watch) use self::steady::Steady;
 use self::tenure::Holding;
@@ -89,7 +87,6 @@ pub struct Watcher<N: Net, H: StoreHandle, C: Clock> {
     network: Network,
     cycles: Cycles,
     judge: Judge,
-    second: Second,
     time: Time<C>,
     /// Judgements that are to be sent to the store, and since when.
     batch: Batch,
@@ -177,7 +174,6 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
                 seed,
                 Arc::clone(&figures),
             ),
-            second: Second::new(keeping.outlet().clone()),
             batch: Batch::default(),
             looking: Looking::default(),
             holding: Holding::default(),
@@ -194,13 +190,6 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         };
         watcher.begin(now);
         Ok(watcher)
-    }
-
-    /// Names that do not exist are confirmed by this resolver. Without, they never count towards "gone".
-    #[must_use]
-    pub fn with_second_resolver(mut self, resolver: impl Resolver + 'static) -> Self {
-        self.second.set_resolver(Box::new(resolver));
-        self
     }
 
     /// Takes messages from other threads.
@@ -264,7 +253,6 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         }
         self.watch_store(now);
         self.watch_tenure();
-        self.watch_second(now);
         self.watch_network(now);
         self.watch_holds(now);
         self.unpark(now);
@@ -367,7 +355,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             false => None,
         };
         let mut timeout = longest;
-        for at in host.into_iter().chain(self.second.next_at()) {
+        if let Some(at) = host {
             timeout = timeout.min(at.saturating_duration_since(monotonic));
         }
         if let Some(since) = self.gate.batch_since {
@@ -422,7 +410,6 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             Reply::Marked { host, url } => self.handle_marked(now, host, url),
             Reply::Counted(counted) => self.handle_counted(now, *counted),
             Reply::Orders(orders) => self.handle_orders(now, orders),
-            Reply::SecondOpinion { name, agrees } => self.handle_opinion(now, name, agrees),
             Reply::Failed { what, error } => self.handle_failed(now, what, &error),
         }
     }
@@ -485,15 +472,9 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             true => self.rests().into_iter().map(|(host, _)| host).collect(),
             false => HashSet::new(),
         };
-        let (network, second, paused) = (&self.network, &self.second, &self.gate.paused_hosts);
+        let (network, paused) = (&self.network, &self.gate.paused_hosts);
         let is_needed = |host, page: &book::HostPage| {
-            network.held(host) > 0
-                || resting.contains(&host)
-                || paused.contains(&page.root)
-                || page
-                    .root
-                    .host_str()
-                    .is_some_and(|name| second.waits_for(name))
+            network.held(host) > 0 || resting.contains(&host) || paused.contains(&page.root)
         };
         self.book.tidy(now, self.asking.fleet(), is_needed);
         self.network.tidy(now);

@@ -19,18 +19,10 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         for due in again {
             self.asking.put_back(due);
         }
-        self.forget_opinions();
         self.figures.guards.own_network.set(1);
         let why = self.network.on().map(|on| on.why.clone());
         let text = format!("the own network fails: {}", why.unwrap_or_default());
         self.save_network(now, text);
-    }
-
-    /// A second resolver may have said without a network what it said.
-    fn forget_opinions(&mut self) {
-        for (due, _) in self.second.take_all() {
-            self.asking.put_back(due);
-        }
     }
 
     /// Stores the times of the guard, and tells the operator.
@@ -104,7 +96,6 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
 
     fn network_went_off(&mut self, now: Timestamp) {
         self.figures.guards.own_network.set(0);
-        self.forget_opinions();
         self.save_network(now, "the own network works again".to_owned());
         // Rounds ask hosts that failed; their works begin anew.
         self.clear(now);

@@ -128,31 +128,21 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             Verdict::Failed(Cause::Status404 | Cause::Status410) => {
                 self.weigh_negative(now, due, outcome);
             }
-            Verdict::Failed(Cause::DnsNxdomain) => {
-                let page = self.book.get(due.id.host);
-                let name = page.and_then(|page| page.root.host_str());
-                let name = name.unwrap_or_default().to_owned();
-                let monotonic = self.asking.now();
-                let said = self.second.ask(monotonic, &name, due, outcome);
-                if let Some((agrees, due, outcome)) = said {
-                    self.decide(now, due, outcome, agrees);
-                }
-            }
-            _ => self.decide(now, due, outcome, false),
+            _ => self.decide(now, due, outcome),
         }
     }
 
     /// A negative answer counts only if the host works.
     fn weigh_negative(&mut self, now: Timestamp, due: DueUrl, outcome: Outcome) {
         let Some(page) = self.book.get_mut(due.id.host) else {
-            return self.decide(now, due, outcome, false);
+            return self.decide(now, due, outcome);
         };
         if Url::parse(&due.url).is_ok_and(|url| url == page.root) {
             // The URL is the control. A home page of 404 is no fault of the host.
             page.note_control(now, outcome.status);
         }
         if page.control(now).is_some() || page.awaiting_control.len() >= MOST_AWAITING {
-            return self.decide(now, due, outcome, false);
+            return self.decide(now, due, outcome);
         }
         page.awaiting_control.push((due, outcome));
         if page.awaiting_control.len() == 1 {
@@ -167,32 +157,8 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         };
         page.note_control(now, outcome.status);
         for (due, outcome) in std::mem::take(&mut page.awaiting_control) {
-            self.decide(now, due, outcome, false);
+            self.decide(now, due, outcome);
         }
-        self.fill_host(now, host);
-    }
-
-    pub(super) fn handle_opinion(&mut self, now: Timestamp, name: String, agrees: bool) {
-        let monotonic = self.asking.now();
-        for (due, outcome) in self.second.handle(monotonic, name, agrees) {
-            self.handle_missing(now, due, outcome, agrees);
-        }
-    }
-
-    /// Names about which the second resolver says nothing for too long.
-    pub(super) fn watch_second(&mut self, now: Timestamp) {
-        for (due, outcome) in self.second.give_up(self.asking.now()) {
-            self.handle_missing(now, due, outcome, false);
-        }
-    }
-
-    fn handle_missing(&mut self, now: Timestamp, due: DueUrl, outcome: Outcome, agrees: bool) {
-        if self.network.on().is_some() {
-            // Neither resolver may have had a network.
-            return self.asking.put_back(due);
-        }
-        let host = due.id.host;
-        self.decide(now, due, outcome, agrees);
         self.fill_host(now, host);
     }
 }
@@ -206,14 +172,8 @@ impl super::book::HostPage {
 
 /// Into the store.
 impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
-    /// What an outcome makes of its URL. `agrees`: a second resolver does not know the name, either.
-    pub(super) fn decide(
-        &mut self,
-        now: Timestamp,
-        due: DueUrl,
-        mut outcome: Outcome,
-        agrees: bool,
-    ) {
+    /// What an outcome makes of its URL.
+    pub(super) fn decide(&mut self, now: Timestamp, due: DueUrl, mut outcome: Outcome) {
         let (id, before) = (due.id, due.life.state());
         if outcome.verdict == Verdict::Failed(Cause::InvalidUrl) && !outcome.redirects.is_empty() {
             // The URL is one. Where the server leads is the fault of the server, who may mend it.
@@ -241,7 +201,6 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         let held_for = flip.map_or(Duration::ZERO, |flip| flip.stops().within(last_at, now));
         let context = Context {
             is_control_fine: page.control(now).is_some_and(Control::is_fine),
-            do_resolvers_agree: agrees,
             guard: flip.and_then(|flip| flip.held()),
             stopped: own_stops.within(last_at, now).saturating_add(held_for),
             longest_cleared: page.facts.cleared().longest(now),

@@ -9,7 +9,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use courser::SystemResolver;
 use courser::net::os::OsNet;
 use jiff::Timestamp;
 
@@ -102,8 +101,6 @@ impl Service {
         );
         let core = core.map_err(cannot("the client"))?.with_inbox(inbox);
         let core = core.with_tenure(tenure);
-        // A missing name counts only if the C library, with its own configuration, does not find it either.
-        let core = core.with_second_resolver(SystemResolver::new());
         let vitals = Arc::new(Vitals::new(Instant::now()));
         let board = Arc::<HookBoard>::default();
         let sources = Sources {

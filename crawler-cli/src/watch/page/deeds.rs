@@ -227,11 +227,7 @@ fn letters(form: &Form) -> Result<Letters, String> {
 }
 
 /// What was added, with the first URLs that were not, by their lines.
-fn added(
-    form: &Form,
-    (new, known, gone): (u64, u64, u64),
-    rejected: &[(usize, String)],
-) -> Said {
+fn added(form: &Form, (new, known, gone): (u64, u64, u64), rejected: &[(usize, String)]) -> Said {
     let set = safe(form.get("set").trim());
     let mut text = format!(
         "{} new in set {set}, {} known",

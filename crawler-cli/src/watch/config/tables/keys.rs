@@ -10,8 +10,8 @@ use crate::watch::config::headers::{Credentials, Headers, Pattern, SigningKeys};
 use crate::watch::config::job::Job;
 use crate::watch::config::kinds::{
     Address, Choice, Choices, Count, FilePath, Flag, Growing, Hook, HostNames, Inline, Interval,
-    Kinds, Limit, Maybe, Most, MostShare, Name, RateLimit, Steps, StoreUrl, Text, Time,
-    TimeLimit, TimeRange, Tries, WebUrls,
+    Kinds, Limit, Maybe, Most, MostShare, Name, RateLimit, Steps, StoreUrl, Text, Time, TimeLimit,
+    TimeRange, Tries, WebUrls,
 };
 use crate::watch::config::reader::{Key, Kind, key};
 use crate::watch::config::sections::{

@@ -34,7 +34,7 @@ fn what_is_no_url_is_looked_at_again_whatever_becomes_of_its_letter() {
     let (mut world, due) = asked();
     let (now, outcome) = (world.now(), invalid(&due));
     let watcher = world.watcher.as_mut().unwrap();
-    watcher.decide(now, due, outcome, false);
+    watcher.decide(now, due, outcome);
     world.run(SECOND);
     assert_eq!(letters(&world), [("invalid_url".to_owned(), 1)]);
     assert!(world.detail(0, 0).url.due.is_some());
@@ -57,7 +57,7 @@ fn where_a_server_leads_is_no_fault_of_the_url() {
         url: "http://a..test/".into(),
     });
     let watcher = world.watcher.as_mut().unwrap();
-    watcher.decide(now, due, outcome, false);
+    watcher.decide(now, due, outcome);
     world.run(SECOND);
     assert_eq!(letters(&world), []);
     let url = world.detail(0, 0).url;
