@@ -133,8 +133,10 @@ impl ScheduleConfig {
             jitter: Duration::ZERO,
             max_attempts: NonZeroU32::new(3).unwrap_or(NonZeroU32::MIN),
             timeout: Some(Duration::from_secs(3600)),
-            job: JobConfig::Command {
-                command: Vec::new(),
+            job: JobConfig::Fetch {
+                list: PathBuf::new(),
+                template: String::new(),
+                into: PathBuf::new(),
             },
         }
     }
@@ -191,11 +193,6 @@ pub enum JobConfig {
         /// The folder of the files.
         into: PathBuf,
     },
-    /// `{ command = ["PROGRAM", "ARGUMENT", ...], timeout = "1h" }`.
-    Command {
-        /// The program and its arguments; at least the program.
-        command: Vec<String>,
-    },
 }
 
 impl JobConfig {
@@ -203,7 +200,7 @@ impl JobConfig {
     pub(in crate::watch) fn fills(&self) -> Option<&str> {
         match self {
             Self::Find { into_set, .. } | Self::Sitemap { into_set, .. } => Some(into_set),
-            Self::Check { .. } | Self::Fetch { .. } | Self::Command { .. } => None,
+            Self::Check { .. } | Self::Fetch { .. } => None,
         }
     }
 }

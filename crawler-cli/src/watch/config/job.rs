@@ -18,7 +18,7 @@ pub(super) struct Job;
 
 impl Kind for Job {
     type Value = ScheduleConfig;
-    const ALLOWED: &'static str = "{ check = \"SET\" }, { find = { start = \"URL\" }, into_set = \"SET\" }, { sitemap = \"URL\", into_set = \"SET\" }, { fetch = \"FILE\", template = \"https://…/{}\", into = \"DIR\" } or { command = [\"PROGRAM\"] }";
+    const ALLOWED: &'static str = "{ check = \"SET\" }, { find = { start = \"URL\" }, into_set = \"SET\" }, { sitemap = \"URL\", into_set = \"SET\" } or { fetch = \"FILE\", template = \"https://…/{}\", into = \"DIR\" }";
 
     fn read(into: &mut ScheduleConfig, reader: &mut Reader<'_>, value: &Spanned<DeValue<'_>>) {
         let mut draft = Draft::default();
@@ -47,7 +47,6 @@ struct Draft {
     find: Option<Find>,
     sitemap: Option<Url>,
     fetch: Option<PathBuf>,
-    command: Option<Vec<String>>,
     into_set: Option<String>,
     template: Option<String>,
     into: Option<PathBuf>,
@@ -82,12 +81,6 @@ impl Fields for Draft {
             Maybe<FilePath>,
             |d| d.fetch,
             "A file with a name in each line."
-        ),
-        key!(
-            "command",
-            Maybe<Words>,
-            |d| d.command,
-            "A program and its arguments."
         ),
         key!(
             "into_set",
@@ -178,12 +171,11 @@ impl Draft {
             ("find", self.find.is_some(), &["into_set"]),
             ("sitemap", self.sitemap.is_some(), &["into_set"]),
             ("fetch", self.fetch.is_some(), &["template", "into"]),
-            ("command", self.command.is_some(), &[]),
         ];
         let mut given = kinds.iter().filter(|(_, is_given, _)| *is_given);
         let (Some((kind, _, needs)), None) = (given.next(), given.next()) else {
             return Err(format!(
-                "needs one of check, find, sitemap, fetch and command; allowed: {}",
+                "needs one of check, find, sitemap and fetch; allowed: {}",
                 Job::ALLOWED
             ));
         };
@@ -219,16 +211,12 @@ impl Draft {
             let into_set = self.into_set?;
             return Some(JobConfig::Sitemap { url, into_set });
         }
-        if let Some(list) = self.fetch {
-            let (template, into) = (self.template?, self.into?);
-            return Some(JobConfig::Fetch {
-                list,
-                template,
-                into,
-            });
-        }
-        let command = self.command.filter(|command| !command.is_empty())?;
-        Some(JobConfig::Command { command })
+        let (list, template, into) = (self.fetch?, self.template?, self.into?);
+        Some(JobConfig::Fetch {
+            list,
+            template,
+            into,
+        })
     }
 
     fn of(job: &JobConfig) -> Self {
@@ -259,7 +247,6 @@ impl Draft {
                 draft.template = Some(template);
                 draft.into = Some(into);
             }
-            JobConfig::Command { command } => draft.command = Some(command),
         }
         draft
     }

@@ -141,7 +141,6 @@ impl Service {
         let tools = Arc::new(
             Tools::new(store.clone(), Http::from(&settings))
                 .find_reader(find)
-                .drain_timeout(config.limits.drain_timeout)
                 .most_lost(config.guard.most_lost),
         );
         let sets = SetReader::start(config.sets.clone(), Arc::clone(&tools));
@@ -302,7 +301,6 @@ impl Service {
             self.tools
                 .reloaded(&settings)
                 .most_lost(config.guard.most_lost)
-                .drain_timeout(config.limits.drain_timeout),
         );
         // Sources are read again even if the configuration is the same: that is what SIGHUP is for.
         self.sets

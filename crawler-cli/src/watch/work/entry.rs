@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::command;
 use super::failure::Failure;
 use super::fetch::{Fetched, Line, Plan};
 use super::http::Agent;
@@ -308,7 +307,7 @@ fn firings(kind: &Kind, current: &Arc<RwLock<Current>>, tools: &Arc<Tools>) -> i
     let settings = QueueSettings {
         name: queue_of(&kind.schedule.name),
         workers: workers(kind.runs_at_a_time()),
-        time_limit: time_limit(&kind.schedule),
+        time_limit: kind.schedule.timeout,
     };
     let current = Arc::clone(current);
     let run = move |payload: &[u8], cancel: &Cancel| {
@@ -370,7 +369,7 @@ fn lines(kind: &Kind, current: &Arc<RwLock<Current>>, tools: &Arc<Tools>) -> io:
     let settings = QueueSettings {
         name: lines_of(&kind.schedule.name),
         workers: workers(FETCHERS),
-        time_limit: time_limit(&kind.schedule),
+        time_limit: kind.schedule.timeout,
     };
     let current = Arc::clone(current);
     let run = move |payload: &[u8], cancel: &Cancel| {
@@ -413,16 +412,6 @@ fn fetch(
         };
         plan.fetch(line, agent, cancel)
     })
-}
-
-/// The time limit of a run. A command is stopped at the time limit of the schedule, which takes a moment.
-fn time_limit(config: &ScheduleConfig) -> Option<Duration> {
-    match config.job {
-        JobConfig::Command { .. } => config
-            .timeout
-            .map(|limit| limit.saturating_add(command::GRACE * 2)),
-        _ => config.timeout,
-    }
 }
 
 /// Workers of a fetch job. The ceiling of the host says how many requests are under way.

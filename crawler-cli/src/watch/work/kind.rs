@@ -1,7 +1,6 @@
 //! Runs the job of a schedule.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -9,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::failure::Failure;
 use super::fetch::{self, Plan};
 use super::tools::Tools;
-use super::{check, command, find, planner};
+use super::{check, find, planner};
 use crate::jobs::Cancel;
 use crate::watch::config::{JobConfig, Overlap, ScheduleConfig, SetConfig, Source};
 use crate::watch::sets::{self, ReadError};
@@ -147,7 +146,6 @@ impl Kind {
                 }
             }
             JobConfig::Fetch { .. } => return self.list(firing, tools, cancel),
-            JobConfig::Command { command } => self.command(command, tools.grace(), cancel),
         }
         .map(Ended::Done)
     }
@@ -161,28 +159,6 @@ impl Kind {
         let firing = firing.at.to_string();
         let count = fetch::enqueue(&plan, &queue, &firing, attempts, tools, cancel)?;
         Ok(Ended::Listed(format!("{count} lines are to be fetched")))
-    }
-
-    fn command(
-        &self,
-        words: &[String],
-        grace: Duration,
-        cancel: &Cancel,
-    ) -> Result<String, Failure> {
-        let name = &self.schedule.name;
-        let order = command::Order {
-            job: name,
-            words,
-            // The pool's own time limit comes a little later.
-            timeout: self.schedule.timeout,
-            grace,
-        };
-        let log = &mut |line: &str| tracing::info!(job = name, "{line}");
-        match command::run(order, cancel, log) {
-            Ok(()) => Ok("the command ended with exit status 0".to_owned()),
-            Err(error @ command::CommandError::Cancelled) => Err(Failure::retry(error.to_string())),
-            Err(error) => Err(Failure::fail(error.to_string())),
-        }
     }
 }
 

@@ -10,12 +10,10 @@
 //! | `find` | searches, and adds what is found to a set |
 //! | `sitemap` | reads a sitemap into a set |
 //! | `fetch` | fetches a file for each line of a list; each line is a job of its own |
-//! | `command` | runs a program |
 //!
 //! Requests of jobs wait for the ceilings of their hosts, which the checks share.
 
 mod check;
-mod command;
 mod entry;
 mod failure;
 mod fetch;

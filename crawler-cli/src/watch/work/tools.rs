@@ -2,11 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::command::GRACE;
 use super::http::Http;
 use crate::find::Find;
 use crate::store::{Engine, Notice, StoreError, StoreHandle as _, Writer};
@@ -22,7 +20,6 @@ pub struct Tools {
     http: Http,
     find: FindReader,
     most_lost: f64,
-    grace: Duration,
     /// One lock for each set: only one thread reads its source.
     locks: Arc<Mutex<HashMap<String, Arc<Mutex<()>>>>>,
 }
@@ -36,7 +33,6 @@ impl Tools {
             http,
             find: super::find::expression,
             most_lost: MOST_LOST,
-            grace: GRACE,
             locks: Arc::default(),
         }
     }
@@ -53,13 +49,6 @@ impl Tools {
         self
     }
 
-    /// How long the service takes to end at most. `None`: no limit. A command that ignores SIGTERM is killed after half
-    /// of the time, and after 5 seconds at most.
-    pub fn drain_timeout(mut self, longest: Option<Duration>) -> Self {
-        self.grace = longest.map_or(GRACE, |longest| GRACE.min(longest / 2));
-        self
-    }
-
     /// The same tools with changed settings.
     pub fn reloaded(&self, settings: &Settings) -> Self {
         Self {
@@ -67,7 +56,6 @@ impl Tools {
             http: self.http.reloaded(settings),
             find: self.find,
             most_lost: self.most_lost,
-            grace: self.grace,
             locks: Arc::clone(&self.locks),
         }
     }
@@ -82,11 +70,6 @@ impl Tools {
 
     pub(super) fn read_find(&self, find: Find, args: &[String]) -> Result<Find, String> {
         super::find::read(self.find, find, args)
-    }
-
-    /// The time between SIGTERM and SIGKILL of a command.
-    pub(super) fn grace(&self) -> Duration {
-        self.grace
     }
 
     pub(in crate::watch) fn share_lost(&self) -> f64 {
