@@ -6,10 +6,6 @@
 //! what it had. The number of the worker is the *fence*: a worker whose lease was taken over has to join again, under
 //! another number, and what it says about hosts of the old one is not stored.
 //!
-//! Some answer may crash the program that reads it. So a host whose workers have died again and again is asked *carefully*:
-//! one URL at a time, which is [noted](FleetStore::mark) before it is asked. A URL that was noted at several deaths in a row
-//! is not asked any more: a dead letter tells of it.
-//!
 //! A store in a file has one worker, which has all hosts, for ever.
 
 use std::collections::HashSet;
@@ -19,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::{Completion, HostFacts, HostId, Judgement, StoreError, UrlId};
+use super::{Completion, HostFacts, HostId, Judgement, StoreError};
 
 /// How long a worker has what it has without a sign of life, by the clock of the database.
 pub const LEASE: Duration = Duration::from_secs(60);
@@ -27,44 +23,6 @@ pub const LEASE: Duration = Duration::from_secs(60);
 /// How much earlier than its lease ends a worker stops to ask, by its own clock: requests take time, and no two clocks run
 /// alike.
 pub const MARGIN: Duration = Duration::from_secs(10);
-
-/// Workers that have died one after the other with a host. A worker that gives the host back ends the count.
-///
-/// ```
-/// use crawler_cli::store::{Crashes, UrlId};
-///
-/// let crashes = Crashes { count: 3, asked: None };
-/// assert!(crashes.is_careful());
-/// let crashes = Crashes { count: 8, asked: Some(UrlId(7)) };
-/// assert_eq!(crashes.poison(), Some(UrlId(7)));
-/// ```
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Crashes {
-    /// How many. When a worker notes another URL than the last one did, the count is [`CAREFUL`](Self::CAREFUL) again.
-    pub count: u64,
-    /// The URL that was noted last.
-    pub asked: Option<UrlId>,
-}
-
-impl Crashes {
-    /// With so many, the host is asked carefully.
-    pub const CAREFUL: u64 = 3;
-
-    /// With so many more at the same URL, the URL is not asked any more. Workers die for other reasons, too, and a URL that
-    /// takes long is noted for long: so not at the first.
-    pub const POISON: u64 = 5;
-
-    /// Whether the host is to be asked one URL at a time.
-    pub fn is_careful(self) -> bool {
-        self.count >= Self::CAREFUL
-    }
-
-    /// The URL that is not to be asked any more.
-    pub fn poison(self) -> Option<UrlId> {
-        let is_sure = self.count >= Self::CAREFUL + Self::POISON;
-        self.asked.filter(|_| is_sure)
-    }
-}
 
 /// Judgements that could not be stored when they were made.
 #[derive(Clone, Debug)]
@@ -210,13 +168,6 @@ pub trait FleetStore: Send {
     /// # Errors
     /// The store cannot be written.
     fn rest(&mut self, hosts: &[(HostId, Timestamp)]) -> Result<(), StoreError>;
-
-    /// Notes the URL that the worker is about to ask, of a host that is asked carefully. Returns whether the host is the
-    /// worker's.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    fn mark(&mut self, host: HostId, url: UrlId) -> Result<bool, StoreError>;
 
     /// Stores judgements of a worker whose process is dead, about hosts that no other worker has taken over.
     ///

@@ -49,7 +49,7 @@ pub use answer::Answer;
 pub use check::{CheckReport, Problem, check};
 pub use copy::copy;
 pub use error::{StoreError, StoreErrorKind};
-pub use fleet::{Crashes, FleetStore, LEASE, Late, MARGIN, NewWorker, Tenure, WorkerInfo};
+pub use fleet::{FleetStore, LEASE, Late, MARGIN, NewWorker, Tenure, WorkerInfo};
 pub use host::{Control, Episode, Host, HostFacts, HostId};
 pub use jobs::{
     ATTEMPTS, Buried, DeadLetter, DeadLetterFilter, DeadLetterId, Delivered, Delivery, Enqueued,

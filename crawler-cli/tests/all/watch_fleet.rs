@@ -222,7 +222,6 @@ fn others_go_on_when_a_service_is_stopped() {
     wait("the first is gone", || {
         number(&store, "SELECT count(*) FROM worker") == 1
     });
-    assert_eq!(number(&store, "SELECT max(crashes) FROM host"), 1);
     // It comes back as another worker, and nothing is asked twice for that.
     first.signal(Signal::CONT);
     wait("it joins again", || {

@@ -12,7 +12,7 @@ use crate::store::sql::{Connection, Optional as _, array, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::tables::read::host_of;
-use crate::store::{Crashes, HostId, Lanes, MARGIN, NewWorker, Ready, Tenure, UrlId, WorkerInfo};
+use crate::store::{HostId, Lanes, MARGIN, NewWorker, Ready, Tenure, UrlId, WorkerInfo};
 
 /// A worker of the fleet: what its engine knows.
 #[derive(Debug)]
@@ -163,8 +163,7 @@ impl Member {
              AND (h.owner IS NULL OR h.owner = ?1) AND {is_ready} ORDER BY h.{next}, h.host \
              LIMIT (SELECT least(?3, (count(*) + w.workers - 1) / w.workers) FROM waiting, w GROUP BY w.workers) \
              FOR NO KEY UPDATE OF h SKIP LOCKED) \
-             UPDATE host h SET owner = ?1 WHERE h.host = ANY (ARRAY(SELECT host FROM mine)) RETURNING {columns}, h.{next}, h.urls, \
-             h.crashes, h.asked"
+             UPDATE host h SET owner = ?1 WHERE h.host = ANY (ARRAY(SELECT host FROM mine)) RETURNING {columns}, h.{next}, h.urls"
         );
         let own = self.hosts.difference(except).map(|host| Some(host.0));
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -183,10 +182,6 @@ impl Member {
                 host: host_of(row)?,
                 next: codec::time(row.get(8)?)?,
                 urls: codec::count(row.get(9)?),
-                crashes: Crashes {
-                    count: codec::count(row.get(10)?),
-                    asked: row.get::<Option<i64>>(11)?.map(UrlId),
-                },
             });
         }
         ready.sort_by_key(|ready: &Ready| (ready.next, ready.host.id));
@@ -200,26 +195,12 @@ impl Member {
         db: &Connection,
         in_use: &HashSet<HostId>,
     ) -> Result<u64, Failure> {
-        let release = "UPDATE host SET owner = NULL, crashes = 0, asked = NULL \
+        let release = "UPDATE host SET owner = NULL \
              WHERE owner = ?1 AND NOT (host = ANY (CAST(CAST(?2 AS TEXT) AS BIGINT[])))";
         let row = params![self.number, array(in_use)];
         let released = db.prepare_cached(release)?.execute(row)?;
         self.hosts.retain(|host| in_use.contains(host));
         Ok(released as u64)
-    }
-
-    /// Notes the URL that is asked alone.
-    pub(in crate::store) fn mark(
-        &self,
-        db: &Connection,
-        host: HostId,
-        url: UrlId,
-    ) -> Result<bool, Failure> {
-        let mark = "UPDATE host SET asked = ?3, crashes = CASE WHEN asked = ?3 THEN crashes ELSE ?4 END \
-             WHERE host = ?2 AND owner = ?1";
-        let careful = i64::try_from(Crashes::CAREFUL).unwrap_or(i64::MAX);
-        let row = [self.number, host.0, url.0, careful];
-        Ok(db.prepare_cached(mark)?.execute(row)? > 0)
     }
 
     /// Takes those of these hosts that nobody has, or that a worker has whose process is dead. Returns them.
@@ -301,7 +282,7 @@ fn reap(db: &Connection) -> Result<(), Failure> {
         .prepare_cached(dead)?
         .query_all([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     for (worker, name) in dead {
-        let take = "UPDATE host SET owner = NULL, crashes = crashes + 1 WHERE owner = ?1";
+        let take = "UPDATE host SET owner = NULL WHERE owner = ?1";
         let hosts = db.prepare_cached(take)?.execute([worker])?;
         tracing::warn!(
             worker = name,

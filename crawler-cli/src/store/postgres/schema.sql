@@ -7,9 +7,8 @@
 -- `store.version`: of these tables. `store.changes`: how many transactions have changed them, so that each process sees
 -- that another one did.
 -- `worker`: the processes that ask URLs. A worker whose lease has ended is removed by another one, with all that it had;
--- its number, the fence, is not used again. `worker.sample`: what the worker does, in its own words. `host.owner`, `task.owner`, `job.worker`: who has it. `host.crashes`: how many
--- workers have died with the host since one has given it back. `host.asked`: the URL that the worker asks alone, because
--- others have died before. `host.rest_until`: no worker claims the host before that time.
+-- its number, the fence, is not used again. `worker.sample`: what the worker does, in its own words. `host.owner`,
+-- `task.owner`, `job.worker`: who has it. `host.rest_until`: no worker claims the host before that time.
 -- `host_free`, `host_free_doubt`: what a claim reads. An answer changes `host.next_due` and so adds to each index that has the
 -- row; it adds nothing here, because the host of an answer has an owner.
 -- Where texts can be longer than a row of a B-tree, the index is one of hashes; the engine then sees to it that no text
@@ -46,8 +45,6 @@ CREATE TABLE host (
     next_due BIGINT,
     next_doubt BIGINT,
     owner BIGINT,
-    crashes BIGINT NOT NULL DEFAULT 0,
-    asked BIGINT,
     rest_until BIGINT
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 CREATE TABLE url (

@@ -231,9 +231,7 @@ fn the_tables_are_those_of_sqlite() {
 }
 
 /// What the tables have that those of SQLite have not.
-const MORE: [&str; 17] = [
-    "host.asked",
-    "host.crashes",
+const MORE: [&str; 15] = [
     "host.owner",
     "host.rest_until",
     "job.worker",

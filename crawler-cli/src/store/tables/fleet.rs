@@ -92,11 +92,6 @@ impl FleetStore for Database {
         rested.map(drop)
     }
 
-    fn mark(&mut self, host: HostId, url: UrlId) -> Result<bool, StoreError> {
-        let marked = self.as_member(|db, member| member.mark(db, host, url));
-        Ok(marked?.unwrap_or(true))
-    }
-
     fn judge_late(&mut self, late: &Late) -> Result<Completion, StoreError> {
         let judged = late.judgements.iter().map(|judgement| judgement.id.host);
         let hosts = judged.chain(late.facts.iter().map(|(host, _)| *host));

@@ -308,7 +308,7 @@ mod tests {
             url: UrlId(9),
         };
         let letter = NewDeadLetter {
-            reason: "crash".to_owned(),
+            reason: "invalid_url".to_owned(),
             attempts: 5,
             last: "line\nline".to_owned(),
             first_at: at(0),

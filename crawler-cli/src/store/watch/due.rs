@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::check::life::{Record as Life, State};
-use crate::store::{Answer, Change, Crashes, Host, HostId, NewDeadLetter, UrlId};
+use crate::store::{Answer, Change, Host, HostId, NewDeadLetter, UrlId};
 
 /// Where a due row waits. Each lane of a host is read on its own, earliest first.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -107,8 +107,6 @@ pub struct Ready {
     pub next: Timestamp,
     /// How many of its URLs are in a set: for the prune budget.
     pub urls: u64,
-    /// Workers that have died with the host.
-    pub crashes: Crashes,
 }
 
 /// A URL that was asked.

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap};
 use jiff::Timestamp;
 use url::Url;
 
-use super::careful::Careful;
 use super::keeping::{HoldChange, HostRead};
 use super::queue::{Kind, QueueId};
 use crate::check::guard::{FlipRules, HostFlip, Stops};
@@ -48,8 +47,6 @@ pub(super) struct HostPage {
     pub(super) parked_until: Option<Timestamp>,
     /// Due rows until this time are read.
     pub(super) pass: Timestamp,
-    /// Workers have died with the host.
-    pub(super) careful: Option<Box<Careful>>,
     /// Negative outcomes that wait for the control of the host.
     pub(super) awaiting_control: Vec<(DueUrl, Outcome)>,
 }
@@ -85,17 +82,9 @@ impl Book {
 
     /// Opens the page of a host with something due. Returns whether it is new.
     pub(super) fn open(&mut self, ready: Ready) -> Option<bool> {
-        let Ready {
-            host,
-            urls,
-            crashes,
-            ..
-        } = ready;
+        let Ready { host, urls, .. } = ready;
         if let Some(page) = self.hosts.get_mut(&host.id) {
             page.set_urls(urls, self.flip);
-            if page.careful.is_some() != crashes.is_careful() {
-                page.careful = Careful::of(crashes);
-            }
             return Some(false);
         }
         // The store has only what was parsed before.
@@ -115,7 +104,6 @@ impl Book {
             unstored: 0,
             parked_until: None,
             pass: Timestamp::MIN,
-            careful: Careful::of(crashes),
             awaiting_control: Vec::new(),
         };
         page.set_urls(urls, self.flip);

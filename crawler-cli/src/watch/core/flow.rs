@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 
 use super::asking::Given;
-use super::careful::Turn;
 use super::keeping::{Failed, HostRead, Reply};
 use super::queue::{Kind, QueueId};
 use super::{Reason, Watcher};
@@ -254,11 +253,6 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
     }
 
     pub(super) fn give(&mut self, now: Timestamp, queue: QueueId) -> bool {
-        match self.turn(queue) {
-            Turn::Ask => {}
-            Turn::Wait => return false,
-            Turn::Bury => return self.bury(now, queue),
-        }
         let page = self.book.get(queue.host);
         let is_held = page.is_some_and(|page| page.is_held());
         // What is suspect is held as soon as the hold is written.
@@ -372,7 +366,6 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             }
             Failed::Piece(host) => self.stop_changing(host),
             Failed::Sample(host) => self.handle_sample(now, host, Vec::new()),
-            Failed::Mark(host) => self.handle_marked(now, host, None),
             Failed::Count => self.count_later(now),
             Failed::Siblings(_) | Failed::Other => {}
         }

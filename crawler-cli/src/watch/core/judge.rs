@@ -13,7 +13,7 @@ use crate::check::life::{Context, Record as Life, Rules, Transition};
 use crate::check::task::Outcome;
 use crate::check::verdict::{Cause, Verdict};
 use crate::crawl::random::Random;
-use crate::store::{Answer, Change, Crashes, DueUrl, HostId, Judgement, Lane, NewDeadLetter};
+use crate::store::{Answer, Change, DueUrl, HostId, Judgement, Lane, NewDeadLetter};
 use crate::watch::control::Pruned;
 use crate::watch::figures::Figures;
 
@@ -162,28 +162,6 @@ impl Judge {
         }
     }
 
-    /// What is stored about a URL that is not asked any more, because workers died when they asked it. Its life is as it was.
-    pub(super) fn bury(&mut self, now: Timestamp, due: DueUrl) -> Judgement {
-        let letter = NewDeadLetter {
-            reason: "crash".to_owned(),
-            attempts: u32::try_from(Crashes::POISON).unwrap_or(u32::MAX),
-            last: format!(
-                "{} workers in a row have died while they asked this URL and nothing else of its host",
-                Crashes::POISON
-            ),
-            first_at: now,
-            last_at: now,
-        };
-        self.telling.tell_dead_letter(now, &due.url, &letter);
-        Judgement {
-            id: due.id,
-            answer: None,
-            life: due.life,
-            changes: Vec::new(),
-            next: None,
-            dead_letter: Some(letter),
-        }
-    }
 
     fn tell(&mut self, now: Timestamp, url: &str, change: Option<&Transition>) {
         if let Some(change) = change {

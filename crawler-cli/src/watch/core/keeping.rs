@@ -48,8 +48,6 @@ pub(super) enum Reply {
         change: HoldChange,
         next: Option<DueId>,
     },
-    /// The store knows that this URL of the host is asked; or not.
-    Marked { host: HostId, url: Option<UrlId> },
     /// A cycle of reconciling began.
     CycleBegan(CycleId),
     /// How many URLs there are, and how far the work is behind.
@@ -112,7 +110,6 @@ pub(super) enum Failed {
     Piece(HostId),
     Sample(HostId),
     Siblings(HostId),
-    Mark(HostId),
     Count,
     /// Is asked again by itself.
     Other,

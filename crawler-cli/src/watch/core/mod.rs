@@ -26,7 +26,6 @@
 
 mod asking;
 mod book;
-mod careful;
 mod cycles;
 mod flow;
 mod holds;
@@ -407,7 +406,6 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
                     current.id = Some(id);
                 }
             }
-            Reply::Marked { host, url } => self.handle_marked(now, host, url),
             Reply::Counted(counted) => self.handle_counted(now, *counted),
             Reply::Orders(orders) => self.handle_orders(now, orders),
             Reply::Failed { what, error } => self.handle_failed(now, what, &error),

@@ -14,7 +14,7 @@ use crate::check::life::time::{after, before, between};
 use crate::crawl::clock::Clock;
 use crate::crawl::origin::root_of;
 use crate::crawl::stats;
-use crate::store::{Crashes, Guarded, HostId, Lane, Lanes, Nature, Ready, StoreHandle};
+use crate::store::{Guarded, HostId, Lane, Lanes, Nature, Ready, StoreHandle};
 use crate::watch::control::{CoreMessage, CoreStatus, GuardOn, HostLive, HostWaits};
 use std::time::Duration;
 
@@ -84,7 +84,6 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
                 host,
                 next: now,
                 urls,
-                crashes: Crashes::default(),
             };
             if self.book.open(ready).is_none() {
                 continue;

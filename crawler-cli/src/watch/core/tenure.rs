@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use courser::net::Net;
+use jiff::Timestamp;
 
 use super::Watcher;
 use super::keeping::Failed;
@@ -75,7 +76,6 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         }
         self.holding.beat_at = now.checked_add(BEAT);
         self.read_orders();
-        self.gate.is_refill_due |= self.has_careful();
         let soon = after(self.now(), LOOK);
         self.looking.at = Some(self.looking.at.map_or(soon, |at| at.min(soon)));
         // A host that was claimed a moment ago is not known here before the answer has come.
@@ -91,6 +91,45 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             },
             |()| None,
         );
+    }
+}
+
+/// The delays of hosts, for those who have them next.
+impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
+    /// Hosts that may not be asked yet, and until when: what the next worker has to know.
+    pub(super) fn rests(&mut self) -> Vec<(HostId, Timestamp)> {
+        let (now, monotonic) = (self.now(), self.asking.now());
+        let asking = &mut self.asking;
+        let rests = self.book.iter().filter_map(|(host, page)| {
+            let paced = asking.next_at(&page.root);
+            let paced = paced.map(|at| at.saturating_duration_since(monotonic));
+            let paced = paced.filter(|wait| !wait.is_zero());
+            let until = paced.map(|wait| after(now, wait)).max(page.parked_until);
+            until
+                .filter(|until| *until > now)
+                .map(|until| (host, until))
+        });
+        rests.collect()
+    }
+
+    /// Tells the other workers when hosts may be asked again. To be called when nothing is asked any more.
+    pub fn hand_over(&mut self) {
+        if !self.holding.is_shared() {
+            return;
+        }
+        let rests = self.rests();
+        self.tell_rests(rests);
+    }
+
+    pub(super) fn tell_rests(&self, rests: Vec<(HostId, Timestamp)>) {
+        if self.holding.is_shared() && !rests.is_empty() {
+            self.keeping.ask(
+                Nature::Read,
+                Failed::Other,
+                move |engine| engine.rest(&rests),
+                |()| None,
+            );
+        }
     }
 }
 

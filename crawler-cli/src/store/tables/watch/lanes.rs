@@ -14,7 +14,7 @@ use crate::store::tables::jobs::letters;
 use crate::store::tables::memory::Memory;
 use crate::store::tables::read::{HOST_COLUMNS, host_of};
 use crate::store::{
-    Amendment, Completion, Crashes, DueId, DueUrl, HostId, Judgement, Lane, Lanes, Ready, UrlId,
+    Amendment, Completion, DueId, DueUrl, HostId, Judgement, Lane, Lanes, Ready, UrlId,
     aligned,
 };
 
@@ -50,7 +50,6 @@ pub(super) fn ready(
             host: host_of(row)?,
             next: codec::time(row.get(8)?)?,
             urls: codec::count(row.get(9)?),
-            crashes: Crashes::default(),
         });
     }
     Ok(ready)
