@@ -14,7 +14,6 @@ use super::baseline::Baseline;
 use super::event::Event;
 use super::fix::Fixer;
 use super::host::{HeadUse, Policy};
-use super::life::Profile;
 use super::run;
 use super::select::{Remap, Selection};
 use super::sources::{FileId, Input, List, SourceOptions};
@@ -87,7 +86,6 @@ pub(super) struct Tolerance {
 pub(super) struct Keeping {
     pub(super) state: Option<PathBuf>,
     pub(super) max_age: Duration,
-    pub(super) profile: Profile,
 }
 
 /// What redirects of good URLs mean.
@@ -156,7 +154,6 @@ impl Checker {
             keeping: Keeping {
                 state: None,
                 max_age: Duration::ZERO,
-                profile: Profile::Ci,
             },
         }
     }
@@ -402,12 +399,6 @@ impl Checker {
     /// With a [state](Self::state): a URL makes the check fail only when it has been failing for this time. Default 0.
     pub fn fail_after(mut self, time: Duration) -> Self {
         self.tolerance.fail_after = time;
-        self
-    }
-
-    /// With a [state](Self::state): the rules by which URLs are called broken or gone. Default [`Profile::Ci`].
-    pub fn profile(mut self, profile: Profile) -> Self {
-        self.keeping.profile = profile;
         self
     }
 }

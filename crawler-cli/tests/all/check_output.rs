@@ -193,6 +193,9 @@ fn exit_statuses_say_what_was_asked_for() {
         (&["/good"], &["--nosuch"], 2),
         (&["/good"], &["--report", "html", "no/such/folder.html"], 2),
         (&["/good"], &["--summary", "json:no/such/folder.json"], 2),
+        // The first failure counts, if no time is asked for.
+        (&["/good", "/gone"], &["--state", "kept.db"], 1),
+        (&["/gone"], &["--state", "kept.db", "--fail-after", "1d"], 0),
         // A file that is no store, and a folder.
         (&["/good"], &["--state", "urls.txt"], 2),
         (&["/good"], &["--state", "."], 2),

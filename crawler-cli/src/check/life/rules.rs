@@ -16,8 +16,6 @@ pub enum Profile {
     /// Reports after 24 hours, prunes what answers 410 for 48 hours and 24 hours more.
     #[default]
     Default,
-    /// Reports at once, for runs that end with an exit status.
-    Ci,
     /// Counts 404 as alive, asks again after 15 minutes what answers 410, and prunes it without grace once its negative
     /// answers span 48 hours.
     Eager,
@@ -25,13 +23,12 @@ pub enum Profile {
 
 impl Profile {
     /// All profiles.
-    pub const ALL: [Self; 3] = [Self::Default, Self::Ci, Self::Eager];
+    pub const ALL: [Self; 2] = [Self::Default, Self::Eager];
 
-    /// The name in the configuration: `default`, `ci` or `eager`.
+    /// The name in the configuration: `default` or `eager`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Default => "default",
-            Self::Ci => "ci",
             Self::Eager => "eager",
         }
     }
@@ -45,7 +42,7 @@ impl Profile {
     /// have the whole timeout: a slow host is never taken for a dead one.
     pub fn adaptive_timeout(self) -> Option<Duration> {
         match self {
-            Self::Default | Self::Ci => None,
+            Self::Default => None,
             Self::Eager => Some(Duration::from_millis(800)),
         }
     }
@@ -55,12 +52,6 @@ impl Profile {
         let rules = Rules::default();
         match self {
             Self::Default => rules,
-            Self::Ci => Rules {
-                report_count: 1,
-                report_after: Duration::ZERO,
-                report_unreachable_after: Duration::ZERO,
-                ..rules
-            },
             Self::Eager => Rules {
                 alive_on: Negatives::NONE.with(Negative::NotFound),
                 grace: Duration::ZERO,
@@ -196,6 +187,16 @@ impl Default for Rules {
 }
 
 impl Rules {
+    /// Rules that report at once, for runs that end with an exit status.
+    pub fn at_once() -> Self {
+        Self {
+            report_count: 1,
+            report_after: Duration::ZERO,
+            report_unreachable_after: Duration::ZERO,
+            ..Self::default()
+        }
+    }
+
     /// Whether the failure of a URL is reported yet. A URL that is alive, new or quarantined is not.
     ///
     /// With [`fail_after`](Self::fail_after), a failure of any kind is reported once it has lasted for that time.

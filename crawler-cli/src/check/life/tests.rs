@@ -522,22 +522,20 @@ fn more_than_three_returns_in_30_days_are_flapping_and_change_no_threshold() {
 }
 
 #[test]
-fn ci_reports_at_once_or_after_the_time_that_was_asked_for() {
+fn a_failure_is_reported_at_once_or_after_the_time_that_was_asked_for() {
     for answer in ["410", "404", "soft", "refused"] {
-        let mut story = Story::new(Profile::Ci.rules());
+        let mut story = Story::new(Rules::at_once());
         story.answer(at("0"), answer);
         assert!(story.rules.is_reported(&story.record), "{answer}");
         story.answer(at("1h"), "ok");
         assert!(!story.rules.is_reported(&story.record));
     }
-    follow(
-        Profile::Ci,
-        "0 410 BROKEN\n 1d 410 BROKEN\n 36h 410 BROKEN\n 2d 410 GONE",
-    );
+    Story::new(Rules::at_once())
+        .follow("0 410 BROKEN\n 1d 410 BROKEN\n 36h 410 BROKEN\n 2d 410 GONE");
 
     let rules = Rules {
         fail_after: Some(3 * DAY),
-        ..Profile::Ci.rules()
+        ..Rules::at_once()
     };
     for answer in ["404", "soft", "refused"] {
         let mut story = Story::new(rules.clone());

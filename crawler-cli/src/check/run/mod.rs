@@ -140,7 +140,7 @@ fn rules(plan: &Plan) -> Rules {
     let fail_after = plan.tolerance.fail_after;
     Rules {
         fail_after: Some(fail_after).filter(|time| !time.is_zero()),
-        ..plan.keeping.profile.rules()
+        ..Rules::at_once()
     }
 }
 

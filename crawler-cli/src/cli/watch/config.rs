@@ -182,13 +182,12 @@ impl CommandLine for Args {
 
 const OPTIONS: &[Opt<Args>] = &[Opt::flag(&["--origin"], |args: &mut Args| args.with_origin = true)
     .short("show where each value comes from")
-    .long("With show: after each value, show where it comes from: the file with line and column, a variable of the environment, the profile, or the default.")];
+    .long("With show: after each value, show where it comes from: the file with line and column, the profile, or the default.")];
 
 const DESCRIPTION: &str = "\
 check reads the configuration and reports everything that is wrong with it, with lines and columns. If it is good, it says when each schedule fires next.
 show prints the configuration as the service uses it, with all defaults.
-example prints a configuration with all keys, their defaults and what they mean.
-A variable of the environment such as COURSER_WATCH__LIMITS__CONNECTIONS takes the place of the key connections of [limits].";
+example prints a configuration with all keys, their defaults and what they mean.";
 
 const STATUSES: &[(&str, &str)] = &[
     ("0", "The configuration is good."),

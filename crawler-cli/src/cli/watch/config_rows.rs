@@ -7,7 +7,7 @@ use crate::cli::find::read_for_job;
 use crate::cli::option::{Opt, file};
 use crate::cli::parse::UsageError;
 use crate::find::Find;
-use crate::watch::config::{JobConfig, Loaded, environment};
+use crate::watch::config::{JobConfig, Loaded};
 use crate::watch::work::read_find;
 
 /// The arguments of a verb that reads the configuration.
@@ -47,7 +47,7 @@ impl ConfigFile {
 /// # Errors
 /// Everything that is wrong, one in a line, safe to show on a terminal.
 pub(super) fn load(file: &Path) -> Result<Loaded, String> {
-    Loaded::read(file, &environment())?.check_jobs(|job| match job {
+    Loaded::read(file)?.check_jobs(|job| match job {
         JobConfig::Find { args, .. } => read_find(read_for_job, Find::new(), args).err(),
         _ => None,
     })

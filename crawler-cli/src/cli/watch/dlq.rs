@@ -19,13 +19,13 @@ pub(super) struct Dlq;
 impl Spec for Dlq {
     const NAME: &'static str = "dlq";
     const TITLE: &'static str = "watch dlq";
-    const ABOUT: &'static str = "list, show, replay, drop or export dead letters";
-    const USAGE: &'static str = "list|export|replay|drop [--reason REASON] [--host HOST] [--queue NAME] [--since TIME]\nshow|replay|drop NUMBER";
+    const ABOUT: &'static str = "list, show, replay or drop dead letters";
+    const USAGE: &'static str = "list|replay|drop [--reason REASON] [--host HOST] [--queue NAME] [--since TIME]\nshow|replay|drop NUMBER";
     const DESCRIPTION: &'static str = "\
 A dead letter is what needs you or a change of a rule: a URL that cannot be judged, a job that failed too often, a message that could not be delivered.
-list: one line for each. show: one of them with its last exchange. export: all of them as JSON, one in each line.
+list: one line for each. show: one of them with its last exchange.
 replay: try again. A URL is due now, a job waits in its queue with all of its attempts. What was replayed is not replayed again until it fails again. drop: forget.
-Without an option, list and export concern all dead letters; replay and drop need --all for that.";
+Without an option, list concerns all dead letters; replay and drop need --all for that.";
     const TABLE: &'static [Section<Typed<Self>>] = &[
         Section {
             heading: "Which dead letters",
@@ -53,19 +53,18 @@ Without an option, list and export concern all dead letters; replay and drop nee
             "How many would be tried again",
         ),
     ];
-    const OPERANDS: &'static [&'static str] = &["list", "show", "replay", "drop", "export"];
+    const OPERANDS: &'static [&'static str] = &["list", "show", "replay", "drop"];
 
     fn run(values: Values) -> Result<(), Failure> {
         let operands: Vec<&str> = values.operands.iter().map(String::as_str).collect();
         let (verb, number) = match *operands {
             [verb] => (verb, None),
             [verb @ ("show" | "replay" | "drop"), number] => (verb, Some(self::number(number)?)),
-            _ => return Err(usage("one of list, show, replay, drop and export")),
+            _ => return Err(usage("one of list, show, replay and drop")),
         };
         let letters = letters(&values, number)?;
         match verb {
-            "list" => list(&values, &letters, values.shape()),
-            "export" => list(&values, &letters, Shape::Json),
+            "list" => list(&values, &letters),
             "show" => show(&values, number.ok_or_else(|| usage("no number"))?),
             "replay" | "drop" => {
                 let is_limited = letters != Letters::default();
@@ -78,7 +77,7 @@ Without an option, list and export concern all dead letters; replay and drop nee
                 change(&values, verb == "replay", letters)
             }
             _ => Err(usage(format!(
-                "{verb}: not one of list, show, replay, drop and export"
+                "{verb}: not one of list, show, replay and drop"
             ))),
         }
     }
@@ -109,10 +108,11 @@ fn host_name(text: &str) -> Result<String, Failure> {
     values::host_name(text).map_err(|why| usage(format!("--host {text:?}: {why}")))
 }
 
-fn list(values: &Values, letters: &Letters, shape: Shape) -> Result<(), Failure> {
+fn list(values: &Values, letters: &Letters) -> Result<(), Failure> {
     let mut reader = values.reader()?;
     let mut filter = letters.filter();
     filter.with_replayed = true;
+    let shape = values.shape();
     let count = reader.letters(&filter, Timestamp::now(), shape, &mut io::stdout().lock())?;
     match (count, shape) {
         (0, Shape::Text) => print("no dead letters\n"),

@@ -15,7 +15,7 @@ use crate::cli::option::{Opt, Section, any, one_of};
 use crate::cli::parse::{CommandLine, Syntax, UsageError, parse};
 use crate::cli::{self, FAILED, USAGE, wrong_usage};
 use crate::store::{Place, StoreError};
-use crate::watch::config::{Loaded, environment};
+use crate::watch::config::Loaded;
 use crate::watch::control::{ControlError, Hand, Schedules, live_status};
 use crate::watch::hands::{ExportError, Live, Reader, Shape};
 use crate::{stdout, terminal, values};
@@ -182,7 +182,7 @@ impl Values {
     /// The configuration.
     pub(super) fn load(&self) -> Result<Loaded, Failure> {
         let file = self.config.path()?;
-        Loaded::read(&file, &environment()).map_err(Failure::Config)
+        Loaded::read(&file).map_err(Failure::Config)
     }
 
     /// Where the store is.

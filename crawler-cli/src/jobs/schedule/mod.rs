@@ -31,8 +31,6 @@ pub struct ScheduleSettings {
     pub overlap: Overlap,
     /// What happens with firings that were missed. Default [`CatchUp::Once`].
     pub catch_up: CatchUp,
-    /// A run that could not begin so long after its time is left out. Default: no limit.
-    pub starting_deadline: Option<Duration>,
     /// Each firing is delayed by the same part of this time, which depends on the name of the schedule and on the
     /// store, so that not all machines do the same at the same time. Default: none.
     pub jitter: Duration,
@@ -45,7 +43,6 @@ impl Default for ScheduleSettings {
             timezone: "UTC".to_owned(),
             overlap: Overlap::default(),
             catch_up: CatchUp::default(),
-            starting_deadline: None,
             jitter: Duration::ZERO,
         }
     }
@@ -191,7 +188,7 @@ pub enum Decision {
 pub enum SkipReason {
     /// An earlier run goes on.
     Overlap,
-    /// The firing is too old: by the starting deadline, or because missed firings are not made up for.
+    /// The firing is too old: missed firings are not made up for.
     Late,
 }
 
@@ -280,12 +277,7 @@ impl Schedule {
     }
 
     fn is_too_late(&self, late: SignedDuration) -> bool {
-        let longest = match (self.settings.starting_deadline, self.settings.catch_up) {
-            (Some(deadline), _) => deadline,
-            (None, CatchUp::Skip) => ON_TIME,
-            (None, CatchUp::Once) => return false,
-        };
-        SignedDuration::try_from(longest).is_ok_and(|longest| late > longest)
+        self.settings.catch_up == CatchUp::Skip && late > ON_TIME
     }
 
     /// The last firing after `decided`, up to and including `until`, and how many there are before it. The first of them is known.
@@ -372,7 +364,7 @@ const LONGEST: usize = 256;
 const MOST_MISSED: u64 = 100_000;
 
 /// A firing that begins within this time after its own is not a missed one.
-const ON_TIME: Duration = Duration::from_secs(60);
+const ON_TIME: SignedDuration = SignedDuration::from_secs(60);
 
 /// How far ahead of the clock a decided firing may be: a day and the changes of the clocks. A clock further back than
 /// that was wrong before.

@@ -12,7 +12,7 @@ use crate::store::sql::{Connection, Optional as _, array, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::tables::read::host_of;
-use crate::store::{HostId, Lanes, MARGIN, NewWorker, Ready, Tenure, UrlId, WorkerInfo};
+use crate::store::{HostId, Lanes, MARGIN, NewWorker, Ready, Tenure, WorkerInfo};
 
 /// A worker of the fleet: what its engine knows.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use crate::store::postgres::fleet::{self, Member};
 use crate::store::sql::Connection;
 use crate::store::tables::failure::Failure;
 use crate::store::{
-    Completion, FleetStore, HostId, Late, NewWorker, Store as _, StoreError, Tenure, UrlId,
+    Completion, FleetStore, HostId, Late, NewWorker, Store as _, StoreError, Tenure,
     WatchStore as _, WorkerInfo,
 };
 

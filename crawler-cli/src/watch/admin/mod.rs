@@ -101,7 +101,7 @@ impl Default for AdminLimits {
 /// let (core, _inbox) = core_channel();
 /// let operator = Operator { store, core, vitals, schedules: Arc::default(),
 ///     tokens: Arc::default(), hooks: Arc::default(), is_public: false };
-/// let config = Loaded::parse("", Path::new("watch.toml"), &[]).expect("valid");
+/// let config = Loaded::parse("", Path::new("watch.toml")).expect("valid");
 /// let site = Site::new(operator, sources, Reader::open(&file)?, Arc::new(Current::new(config)))?;
 /// let any = SocketAddr::from(([127, 0, 0, 1], 0));
 /// let admin = Admin::start(any, AdminLimits::default(), site)?;

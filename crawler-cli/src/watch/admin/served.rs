@@ -64,7 +64,7 @@ impl Served {
             hooks: Arc::default(),
             is_public: false,
         };
-        let loaded = Loaded::parse(config, Path::new("watch.toml"), &[]).expect("valid");
+        let loaded = Loaded::parse(config, Path::new("watch.toml")).expect("valid");
         let reader = Reader::open(&file).expect("opened");
         let site = Site::new(operator, sources, reader, Arc::new(Current::new(loaded)));
         let site = site.expect("random numbers");

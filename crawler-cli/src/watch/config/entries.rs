@@ -109,8 +109,6 @@ pub struct ScheduleConfig {
     pub overlap: Overlap,
     /// What happens with firings that the service missed. Default: once.
     pub catch_up: CatchUp,
-    /// A firing later than this is missed for ever. Default: `None`, no limit.
-    pub starting_deadline: Option<Duration>,
     /// Firings are moved by a time up to this one, the same for each firing of the schedule. Default: 0.
     pub jitter: Duration,
     /// How often a job that fails is tried. Default: 3.
@@ -129,7 +127,6 @@ impl ScheduleConfig {
             timezone: TimeZone::UTC,
             overlap: Overlap::default(),
             catch_up: CatchUp::default(),
-            starting_deadline: None,
             jitter: Duration::ZERO,
             max_attempts: NonZeroU32::new(3).unwrap_or(NonZeroU32::MIN),
             timeout: Some(Duration::from_secs(3600)),
@@ -153,7 +150,6 @@ impl ScheduleConfig {
             timezone: self.timezone.iana_name().unwrap_or("UTC").to_owned(),
             overlap: self.overlap,
             catch_up: self.catch_up,
-            starting_deadline: self.starting_deadline,
             jitter: self.jitter,
         };
         Schedule::new(&self.name, store, &settings)

@@ -9,34 +9,19 @@ use crate::toml_text::Position;
 /// What is wrong in a configuration.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct ConfigError {
-    pub(super) place: Place,
+    pub(super) place: Position,
     pub(super) why: String,
 }
 
-/// Where something stands.
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum Place {
-    /// In the file.
-    File(Position),
-    /// In the environment variable with this name.
-    Variable(String),
-}
-
 impl ConfigError {
-    /// The line in the file, from 1; `None` for a variable of the environment.
-    pub fn line(&self) -> Option<usize> {
-        match self.place {
-            Place::File(position) => Some(position.line),
-            Place::Variable(_) => None,
-        }
+    /// The line in the file, from 1.
+    pub fn line(&self) -> usize {
+        self.place.line
     }
 
-    /// The column in the file, from 1, in Unicode code points; `None` for a variable of the environment.
-    pub fn column(&self) -> Option<usize> {
-        match self.place {
-            Place::File(position) => Some(position.column),
-            Place::Variable(_) => None,
-        }
+    /// The column in the file, from 1, in Unicode code points.
+    pub fn column(&self) -> usize {
+        self.place.column
     }
 
     /// What is wrong. Never has a secret or a URL.
@@ -47,31 +32,22 @@ impl ConfigError {
     /// `FILE:LINE:COLUMN: what is wrong`, safe to show on a terminal.
     pub fn shown(&self, file: &Path) -> String {
         let why = terminal::neutralise(&self.why);
-        format!("{}: {why}", self.place.shown(file))
+        format!("{}: {why}", shown(self.place, file))
     }
 }
 
 /// Without the name of the file.
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let why = terminal::neutralise(&self.why);
-        match &self.place {
-            Place::File(Position { line, column }) => write!(f, "{line}:{column}: {why}"),
-            Place::Variable(name) => write!(f, "{name}: {why}"),
-        }
+        let Position { line, column } = self.place;
+        write!(f, "{line}:{column}: {}", terminal::neutralise(&self.why))
     }
 }
 
 impl std::error::Error for ConfigError {}
 
-impl Place {
-    pub(super) fn shown(&self, file: &Path) -> String {
-        match self {
-            Self::File(Position { line, column }) => {
-                let file = file.display().to_string();
-                format!("{}:{line}:{column}", terminal::neutralise(&file))
-            }
-            Self::Variable(name) => format!("environment variable {name}"),
-        }
-    }
+/// `FILE:LINE:COLUMN`
+pub(super) fn shown(Position { line, column }: Position, file: &Path) -> String {
+    let file = file.display().to_string();
+    format!("{}:{line}:{column}", terminal::neutralise(&file))
 }

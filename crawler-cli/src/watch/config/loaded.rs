@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::contradictions;
-use super::error::{ConfigError, Place};
-use super::reader::{PREFIX, Reader};
+use super::error::{ConfigError, shown};
+use super::reader::Reader;
 use super::tables::{Row, TABLES, written};
 use super::text_file;
 use super::{Config, JobConfig, WebhookConfig};
 use crate::check::life::Profile;
+use crate::toml_text::Position;
 use crate::{store, terminal};
 
 /// A configuration that was read, with the places of its values.
@@ -19,20 +20,19 @@ pub struct Loaded {
     /// What it says.
     pub config: Config,
     file: PathBuf,
-    places: BTreeMap<String, Place>,
+    places: BTreeMap<String, Position>,
 }
 
 impl Loaded {
-    /// Reads a file. `variables` are the names and values of the environment; those that begin with `COURSER_WATCH__` take
-    /// the place of keys: `COURSER_WATCH__LIMITS__CONNECTIONS` is `connections` of `[limits]`.
+    /// Reads a file.
     ///
     /// # Errors
     /// The file cannot be read, or something is wrong: everything that is, one in a line, safe to show on a terminal.
-    pub fn read(file: &Path, variables: &[(String, String)]) -> Result<Self, String> {
+    pub fn read(file: &Path) -> Result<Self, String> {
         let name = file.display().to_string();
         let name = terminal::neutralise(&name);
         let text = text_file::read(file, LONGEST).map_err(|error| format!("{name}: {error}"))?;
-        Self::parse(&text, file, variables).map_err(|errors| {
+        Self::parse(&text, file).map_err(|errors| {
             let errors = errors.iter().map(|error| error.shown(file));
             errors.collect::<Vec<_>>().join("\n")
         })
@@ -42,13 +42,9 @@ impl Loaded {
     ///
     /// # Errors
     /// Everything that is wrong, in the order of the file.
-    pub fn parse(
-        text: &str,
-        file: &Path,
-        variables: &[(String, String)],
-    ) -> Result<Self, Vec<ConfigError>> {
+    pub fn parse(text: &str, file: &Path) -> Result<Self, Vec<ConfigError>> {
         let folder = file.parent().unwrap_or(Path::new(""));
-        let mut reader = Reader::new(text, folder, variables);
+        let mut reader = Reader::new(text, folder);
         let mut config = Config::default();
         if let store::Place::File(file) = &mut config.store.place {
             *file = folder.join(&file);
@@ -173,11 +169,11 @@ impl Loaded {
         );
     }
 
-    /// Where the value of a key comes from: `FILE:LINE:COLUMN`, a variable, the profile, or the default.
+    /// Where the value of a key comes from: `FILE:LINE:COLUMN`, the profile, or the default.
     fn origin(&self, path: &str) -> String {
         let profile = self.config.policy.profile;
         if let Some(place) = self.places.get(path) {
-            return place.shown(&self.file);
+            return shown(*place, &self.file);
         }
         let is_limit = path == ADAPTIVE_TIMEOUT && profile.adaptive_timeout().is_some();
         let is_of_profile = profile != Profile::Default
@@ -198,26 +194,11 @@ fn value_of(config: &Config, path: &str) -> Option<String> {
     rows.into_iter().find(|row| row.name == key)?.value
 }
 
-/// The names and values of the environment that stand for keys.
-pub fn environment() -> Vec<(String, String)> {
-    let variables = std::env::vars_os().filter_map(|(name, value)| {
-        let name = name
-            .into_string()
-            .ok()
-            .filter(|name| name.starts_with(PREFIX))?;
-        // What is not UTF-8 is wrong for every key, and is told so.
-        Some((name, value.to_string_lossy().into_owned()))
-    });
-    variables.collect()
-}
-
 /// A configuration file with all keys, their defaults and what they mean.
 pub fn example() -> String {
-    let mut text = format!(
-        "# The configuration of crawler-cli watch. All keys are optional: those that are set here have their defaults.\n\
-         # Times have the units ms, s, m, h and d. Relative paths are relative to the folder of this file.\n\
-         # A variable such as {PREFIX}LIMITS__CONNECTIONS in the environment takes the place of a key.\n"
-    );
+    let mut text = "# The configuration of crawler-cli watch. All keys are optional: those that are set here have their defaults.\n\
+         # Times have the units ms, s, m, h and d. Relative paths are relative to the folder of this file.\n"
+        .to_owned();
     for table in TABLES.iter() {
         let _ = writeln!(text, "\n# {}", table.doc());
         let defaults = table.rows(&Config::default()).into_iter().next();

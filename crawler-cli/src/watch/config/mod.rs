@@ -37,7 +37,7 @@ pub use crate::jobs::{CatchUp, Overlap};
 pub use current::{Current, Reload};
 pub use entries::{HostConfig, JobConfig, ScheduleConfig, SetConfig, Source, Topic, WebhookConfig};
 pub use error::ConfigError;
-pub use loaded::{Loaded, environment, example};
+pub use loaded::{Loaded, example};
 pub use sections::{
     GuardConfig, HttpConfig, LimitsConfig, LogConfig, LogFormat, LogLevel, PolicyConfig,
     StoreConfig,
@@ -75,11 +75,11 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads the text of a file in `folder`. The environment is not asked.
+    /// Reads the text of a file in `folder`.
     ///
     /// # Errors
     /// Everything that is wrong, in the order of the file.
     pub fn parse(text: &str, folder: &Path) -> Result<Self, Vec<ConfigError>> {
-        Loaded::parse(text, &folder.join("watch.toml"), &[]).map(|loaded| loaded.config)
+        Loaded::parse(text, &folder.join("watch.toml")).map(|loaded| loaded.config)
     }
 }

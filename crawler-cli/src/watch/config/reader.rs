@@ -1,6 +1,5 @@
 //! Reads tables by their rows of keys. All that is wrong is collected.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
@@ -8,7 +7,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{ConfigError, Place};
+use super::error::ConfigError;
 use crate::toml_text::{self, Position};
 
 /// One key of a table whose values are collected in `T`.
@@ -58,48 +57,26 @@ macro_rules! key {
 }
 pub(super) use key;
 
-/// What is read: the file and the variables of the environment.
+/// What is read.
 pub(super) struct Reader<'r> {
     text: &'r str,
     /// The folder of the file.
     folder: &'r Path,
-    /// The variables, by table and key.
-    variables: BTreeMap<(String, String), Variable>,
     /// The names of the tables and keys that are being read.
     path: Vec<String>,
-    /// The variable that is being read; else the file is.
-    variable: Option<String>,
     /// Where keys stand, by path.
-    places: BTreeMap<String, Place>,
+    places: BTreeMap<String, Position>,
     errors: Vec<ConfigError>,
     /// Lines that are no TOML: what is read of them is a guess.
     malformed: Vec<usize>,
 }
 
-/// A variable of the environment that stands for a key.
-#[derive(Clone)]
-struct Variable {
-    name: String,
-    text: String,
-}
-
 impl<'r> Reader<'r> {
-    pub(super) fn new(text: &'r str, folder: &'r Path, variables: &[(String, String)]) -> Self {
-        let named = variables.iter().filter_map(|(name, text)| {
-            let keys = name.strip_prefix(PREFIX)?;
-            let (table, key) = keys.split_once("__").unwrap_or((keys, ""));
-            let variable = Variable {
-                name: name.clone(),
-                text: text.clone(),
-            };
-            Some(((table.to_lowercase(), key.to_lowercase()), variable))
-        });
+    pub(super) fn new(text: &'r str, folder: &'r Path) -> Self {
         Self {
             text,
             folder,
-            variables: named.collect(),
             path: Vec::new(),
-            variable: None,
             places: BTreeMap::new(),
             errors: Vec::new(),
             malformed: Vec::new(),
@@ -111,13 +88,12 @@ impl<'r> Reader<'r> {
         let (table, errors) = toml_text::parse(self.text);
         for (place, why) in errors {
             self.malformed.push(place.line);
-            let place = Place::File(place);
             self.errors.push(ConfigError { place, why });
         }
         table
     }
 
-    /// Reads the table `name`, from the file and from the environment.
+    /// Reads the table `name`.
     pub(super) fn section<T>(
         &mut self,
         name: &str,
@@ -128,10 +104,7 @@ impl<'r> Reader<'r> {
         self.path.push(name.to_owned());
         // In the order of the rows: a profile comes before what differs from the profile.
         for key in keys {
-            let variable = (name.to_owned(), key.name.to_owned());
-            if let Some(variable) = self.variables.remove(&variable) {
-                self.variable(key, into, &variable);
-            } else if let Some((span, value)) = table.and_then(|table| find(table, key.name)) {
+            if let Some((span, value)) = table.and_then(|table| find(table, key.name)) {
                 self.key(key, into, span, value);
             }
         }
@@ -141,7 +114,7 @@ impl<'r> Reader<'r> {
         self.path.pop();
     }
 
-    /// Reads a table that stands in the file alone.
+    /// Reads a table of a list.
     pub(super) fn table<T>(
         &mut self,
         keys: &'static [Key<T>],
@@ -175,34 +148,6 @@ impl<'r> Reader<'r> {
         self.path.pop();
     }
 
-    /// A variable has the value as TOML, or as plain text.
-    fn variable<T>(&mut self, key: &Key<T>, into: &mut T, variable: &Variable) {
-        let plain = toml::Value::from(variable.text.as_str()).to_string();
-        let candidates = [Cow::from(&variable.text), Cow::from(plain)];
-        self.path.push(key.name.to_owned());
-        self.variable = Some(variable.name.clone());
-        let before = self.errors.len();
-        let mut errors = Vec::new();
-        for candidate in candidates {
-            let Ok(value) = DeValue::parse(&candidate) else {
-                continue;
-            };
-            (key.read)(into, self, &value);
-            let wrong = self.errors.split_off(before);
-            let is_right = wrong.is_empty();
-            if errors.is_empty() || is_right {
-                errors = wrong;
-            }
-            if is_right {
-                break;
-            }
-        }
-        self.errors.extend(errors);
-        self.note(&(0..0));
-        self.variable = None;
-        self.path.pop();
-    }
-
     /// Runs `read` for the part `name` of what is being read.
     pub(super) fn within(&mut self, name: String, read: impl FnOnce(&mut Self)) {
         self.path.push(name);
@@ -216,18 +161,14 @@ impl<'r> Reader<'r> {
         self.places.insert(self.path.join("."), place);
     }
 
-    fn place(&self, span: &Range<usize>) -> Place {
-        match &self.variable {
-            Some(name) => Place::Variable(name.clone()),
-            None => Place::File(Position::of(self.text, span.start)),
-        }
+    fn place(&self, span: &Range<usize>) -> Position {
+        Position::of(self.text, span.start)
     }
 
     /// What is being read is wrong.
     pub(super) fn wrong(&mut self, span: Range<usize>, why: &str) {
         let place = self.place(&span);
-        let is_guess = matches!(&place, Place::File(at) if self.malformed.contains(&at.line));
-        if !is_guess {
+        if !self.malformed.contains(&place.line) {
             let why = format!("{}: {why}", self.path.join("."));
             self.errors.push(ConfigError { place, why });
         }
@@ -236,8 +177,8 @@ impl<'r> Reader<'r> {
     /// A key that was read before is wrong.
     pub(super) fn contradiction(&mut self, path: &str, why: &str) {
         // A key that is not set is wrong only beside another one, which the message names.
-        let default = || Place::File(Position { line: 1, column: 1 });
-        let place = self.places.get(path).cloned().unwrap_or_else(default);
+        let default = Position { line: 1, column: 1 };
+        let place = self.places.get(path).copied().unwrap_or(default);
         let why = format!("{path}: {why}");
         self.errors.push(ConfigError { place, why });
     }
@@ -297,12 +238,7 @@ impl<'r> Reader<'r> {
     }
 
     /// The places of keys, or all errors in the order of the file.
-    pub(super) fn finish(mut self) -> Result<BTreeMap<String, Place>, Vec<ConfigError>> {
-        for ((table, key), variable) in std::mem::take(&mut self.variables) {
-            let why = super::tables::unknown_variable(&table, &key);
-            let place = Place::Variable(variable.name);
-            self.errors.push(ConfigError { place, why });
-        }
+    pub(super) fn finish(mut self) -> Result<BTreeMap<String, Position>, Vec<ConfigError>> {
         if self.errors.is_empty() {
             return Ok(self.places);
         }
@@ -323,6 +259,3 @@ fn find<'t, 'd>(
 fn names<T>(keys: &'static [Key<T>]) -> Vec<&'static str> {
     keys.iter().map(|key| key.name).collect()
 }
-
-/// Begins the names of environment variables that stand for keys.
-pub(super) const PREFIX: &str = "COURSER_WATCH__";

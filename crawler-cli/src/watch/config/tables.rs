@@ -10,8 +10,7 @@ use toml::de::DeValue;
 
 use super::Config;
 use super::entries::{HostConfig, ScheduleConfig, SetConfig, WebhookConfig};
-use super::reader::{Key, PREFIX, Reader};
-use crate::toml_text;
+use super::reader::{Key, Reader};
 use keys::{GUARD, HOST, HTTP, LIMITS, LOG, POLICY, RECONCILE, SCHEDULE, SET, STORE, WEBHOOK};
 
 /// A table of the configuration.
@@ -276,32 +275,5 @@ pub(super) fn written(table: &dyn Table) -> String {
     match table.is_list() {
         true => format!("[[{}]]", table.name()),
         false => format!("[{}]", table.name()),
-    }
-}
-
-/// What is wrong with a variable of the environment that no key took.
-pub(super) fn unknown_variable(table: &str, key: &str) -> String {
-    let names: Vec<_> = TABLES.iter().map(|table| table.name()).collect();
-    let Some(found) = TABLES.iter().find(|found| found.name() == table) else {
-        return match toml_text::nearest(table, &names) {
-            Some(near) => format!(
-                "there is no table {table}; did you mean {}?",
-                near.to_uppercase()
-            ),
-            None => format!("there is no table {table}; names are {PREFIX}TABLE__KEY"),
-        };
-    };
-    if found.is_list() {
-        return format!("{} can be set in the file alone", written(*found));
-    }
-    match toml_text::nearest(key, &found.keys()) {
-        Some(near) => format!(
-            "there is no key {table}.{key}; did you mean {}?",
-            near.to_uppercase()
-        ),
-        None => format!(
-            "there is no key {table}.{key}; there are {}",
-            found.keys().join(", ")
-        ),
     }
 }

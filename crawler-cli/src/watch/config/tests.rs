@@ -17,7 +17,7 @@ fn errors(text: &str) -> Vec<String> {
 }
 
 fn loaded(text: &str) -> Result<Loaded, Vec<String>> {
-    Loaded::parse(text, Path::new("dir/w.toml"), &[])
+    Loaded::parse(text, Path::new("dir/w.toml"))
         .map_err(|errors| errors.iter().map(ToString::to_string).collect())
 }
 
@@ -142,7 +142,7 @@ job = { sitemap = "https://example.org/sitemap.xml", into_set = "x", timeout = "
     assert_eq!(nightly.timeout, Some(Duration::from_secs(3600)));
     assert_eq!(config.schedules[3].timeout, Some(Duration::from_secs(7200)));
     let file = folder.path().join("watch.toml");
-    let shown = Loaded::parse(text, &file, &[]).expect("valid").shown(false);
+    let shown = Loaded::parse(text, &file).expect("valid").shown(false);
     assert!(!format!("{config:?}{shown}").contains("secret1"), "{shown}");
     // What is shown is the same configuration.
     let again = Config::parse(&shown, Path::new("")).expect(&shown);
@@ -296,7 +296,7 @@ auth_file = "missing"
         "8:11: limits.timeout: 20 has no unit, did you mean \"20s\"?; allowed: a time such as \"500ms\", \"90s\", \"15m\", \"12h\" or \"7d\", or 0: no limit",
         "9:12: limits.adaptive: \"yes\" is not a truth value; allowed: true or false",
         "10:1: limits.lease: there is no such key here; it is one of [store]",
-        "12:11: policy.profile: \"eagre\" is unknown, did you mean eager?; allowed: \"default\", \"ci\" or \"eager\"",
+        "12:11: policy.profile: \"eagre\" is unknown, did you mean eager?; allowed: \"default\" or \"eager\"",
         "13:18: policy.alive_interval: the first time is longer than the second; allowed: the first and the longest time, such as [\"7d\", \"90d\"]",
         "14:15: policy.recheck_410: 0 times; allowed: 1 to 32 times, of which the last one repeats, such as [\"15m\", \"1h\", \"24h\"]",
         "15:14: policy.gone_410.cuont: there is no such key; did you mean count?",
@@ -454,14 +454,14 @@ fn malformed_files_are_refused_once() {
 #[test]
 fn files_that_cannot_be_read_are_told() {
     let folder = tempfile::tempdir().expect("a folder");
-    let missing = Loaded::read(&folder.path().join("a\nb"), &[]).expect_err("missing");
+    let missing = Loaded::read(&folder.path().join("a\nb")).expect_err("missing");
     assert!(
         missing.ends_with("a\\nb: No such file or directory (os error 2)"),
         "{missing}"
     );
     let long = folder.path().join("long");
     std::fs::write(&long, " ".repeat((4 << 20) + 1)).expect("written");
-    let long = Loaded::read(&long, &[]).expect_err("long");
+    let long = Loaded::read(&long).expect_err("long");
     assert!(long.ends_with("longer than 4 MiB"), "{long}");
 }
 

@@ -162,7 +162,6 @@ impl Judge {
         }
     }
 
-
     fn tell(&mut self, now: Timestamp, url: &str, change: Option<&Transition>) {
         if let Some(change) = change {
             self.telling.tell(now, url, change);

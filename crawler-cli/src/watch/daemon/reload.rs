@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     fn loaded(text: &str) -> Loaded {
-        Loaded::parse(text, Path::new("w.toml"), &[]).expect("valid")
+        Loaded::parse(text, Path::new("w.toml")).expect("valid")
     }
 
     #[test]

@@ -300,7 +300,7 @@ impl Service {
         self.tools = Arc::new(
             self.tools
                 .reloaded(&settings)
-                .most_lost(config.guard.most_lost)
+                .most_lost(config.guard.most_lost),
         );
         // Sources are read again even if the configuration is the same: that is what SIGHUP is for.
         self.sets

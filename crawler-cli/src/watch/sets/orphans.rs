@@ -64,7 +64,7 @@ mod tests {
         let text = "[[set]]\nname = 'kept'\nurls = 'a.txt'\n\
              [[schedule]]\nname = 's'\ncron = '@daily'\n\
              job = { sitemap = 'http://a.example/s.xml', into_set = 'found' }\n";
-        let loaded = Loaded::parse(text, std::path::Path::new("w.toml"), &[]).expect("valid");
+        let loaded = Loaded::parse(text, std::path::Path::new("w.toml")).expect("valid");
         let tools = Tools::new(store.clone(), Http::from(&Settings::default()));
         note_orphans(&loaded.config.sets, &loaded.config.schedules, &tools);
         let notices = store.read(|store| store.notices(NoticeId::START, 10));

@@ -20,7 +20,7 @@ use crate::jobs::{self, Cancel, Decision, Schedule, ScheduleRuns, ScheduleSettin
 use crate::store::{
     JobCounts, NewJob, ScheduleChange, ScheduleState, StoreError, StoreHandle as _,
 };
-use crate::watch::config::{self, JobConfig, ScheduleConfig};
+use crate::watch::config::{self, ScheduleConfig};
 
 /// A schedule of the configuration.
 pub(super) struct Entry {
@@ -297,7 +297,6 @@ fn settings(config: &ScheduleConfig) -> ScheduleSettings {
             config::CatchUp::Once => jobs::CatchUp::Once,
             config::CatchUp::Skip => jobs::CatchUp::Skip,
         },
-        starting_deadline: config.starting_deadline,
         jitter: config.jitter,
     }
 }

@@ -172,7 +172,6 @@ fn schedule(name: &str, job: JobConfig) -> ScheduleConfig {
         timezone: TimeZone::UTC,
         overlap: Overlap::Forbid,
         catch_up: CatchUp::Once,
-        starting_deadline: None,
         jitter: Duration::ZERO,
         max_attempts: NonZeroU32::new(2).expect("not zero"),
         timeout: Some(Duration::from_secs(60)),

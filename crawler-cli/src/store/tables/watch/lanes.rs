@@ -14,8 +14,7 @@ use crate::store::tables::jobs::letters;
 use crate::store::tables::memory::Memory;
 use crate::store::tables::read::{HOST_COLUMNS, host_of};
 use crate::store::{
-    Amendment, Completion, DueId, DueUrl, HostId, Judgement, Lane, Lanes, Ready, UrlId,
-    aligned,
+    Amendment, Completion, DueId, DueUrl, HostId, Judgement, Lane, Lanes, Ready, UrlId, aligned,
 };
 
 /// The column of `host` that says when the first row of these lanes is due.

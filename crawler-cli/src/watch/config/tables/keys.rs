@@ -342,7 +342,6 @@ pub(super) const SCHEDULE: &[Key<ScheduleConfig>] = &[
     key!("cron", Cron, |s| *s, "When: minute, hour, day of the month, month and day of the week; or six fields with seconds first; or @hourly, @daily, @weekly, @monthly, @yearly.", sample "\"15 2 * * *\"", is_required true),
     key!("overlap", Choice<Overlap>, |s| s.overlap, "What happens when a firing is due while the job of the last one runs.", sample "\"forbid\""),
     key!("catch_up", Choice<CatchUp>, |s| s.catch_up, "What happens with firings that the service missed: the job runs once, or they are counted.", sample "\"once\""),
-    key!("starting_deadline", TimeLimit, |s| s.starting_deadline, "A firing that is later than this is skipped and counted.", sample "\"10m\""),
     key!("jitter", Time, |s| s.jitter, "Firings are moved by a time up to this one, the same for each firing.", sample "\"5m\""),
     key!("max_attempts", Tries, |s| s.max_attempts, "How often a job is tried that fails.", sample "3"),
     key!("timeout", TimeLimit, |s| s.timeout, "The time limit of the job.", sample "\"1h\""),

@@ -8,12 +8,9 @@ use crate::watch::config::kinds::Named;
 use crate::watch::config::sections::{LogFormat, LogLevel};
 
 impl Named for Profile {
-    const NAMES: &'static [(&'static str, Self)] = &[
-        ("default", Self::Default),
-        ("ci", Self::Ci),
-        ("eager", Self::Eager),
-    ];
-    const ALLOWED: &'static str = "\"default\", \"ci\" or \"eager\"";
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("default", Self::Default), ("eager", Self::Eager)];
+    const ALLOWED: &'static str = "\"default\" or \"eager\"";
 }
 
 impl Named for LogFormat {
