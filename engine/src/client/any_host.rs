@@ -22,7 +22,9 @@ use crate::net::{Address, Net};
 use crate::policy::{
     AddressPolicy, Follow, Proxies, Proxy, ProxyKind, Redirect, Redirects, ThrottleConfig, literal,
 };
-use crate::proto::{Codings, Defaults, Request, Response, Scheme, TargetForm, Url, resolve};
+use crate::proto::{
+    Codings, Defaults, Request, Response, Scheme, TargetForm, Url, resolve_with_fragment,
+};
 use crate::reactor::{ByteRates, HostKey, Overrides, Step};
 
 /// A client of any `http` or `https` URL.
@@ -296,9 +298,10 @@ impl Router for AnyHost {
         if !(300..400).contains(&response.status()) {
             return Ok(Reroute::Stay);
         }
-        let Some(location) = response.header("location") else {
+        let location = response.header("location").unwrap_or_default();
+        if location.trim_ascii().is_empty() {
             return Ok(Reroute::Stay);
-        };
+        }
         let decided = redirects.decide(
             response.status(),
             request.method_now(),
@@ -312,7 +315,7 @@ impl Router for AnyHost {
             Follow::NotReplayable => return Err(Misuse::BodyNotReplayable.into()),
         };
         let from = request.url();
-        let to = resolve(from, location).map_err(|error| ErrorKind::Location {
+        let to = resolve_with_fragment(from, location).map_err(|error| ErrorKind::Location {
             value: redacted(&String::from_utf8_lossy(location)),
             error,
         })?;

@@ -323,7 +323,8 @@ impl Report {
         self.timestamps.hops()
     }
 
-    /// Where the followed redirects have led: the URL that the response came from. `None` if no redirect was followed.
+    /// Where the followed redirects have led: the URL that the response came from, with its fragment. `None` if no
+    /// redirect was followed.
     pub fn final_url(&self) -> Option<&str> {
         Some(&*self.redirects().last()?.url)
     }

@@ -42,6 +42,18 @@ pub fn resolve(base: &str, reference: &[u8]) -> Result<String, UrlError> {
     Ok(out)
 }
 
+/// As [`resolve`], with the fragment of the reference, or else that of `base` (RFC 9110 §10.2.2).
+pub(crate) fn resolve_with_fragment(base: &str, reference: &[u8]) -> Result<String, UrlError> {
+    let mut url = resolve(base, reference)?;
+    let text = cleaned(reference);
+    let own = text.split_once('#').or_else(|| base.split_once('#'));
+    if let Some((_, fragment)) = own {
+        url.push('#');
+        push_encoded(&mut url, fragment.as_bytes(), is_encoded_in_fragment);
+    }
+    Ok(url)
+}
+
 /// The text without the bytes that the standard drops: controls and blanks at both ends, and each tab or line end. If
 /// the text is not UTF-8, each byte outside ASCII is percent-encoded.
 fn cleaned(reference: &[u8]) -> String {
@@ -182,6 +194,11 @@ fn name_or_ipv4(host: &str) -> Result<String, UrlError> {
     let decoded = percent_decoded(host.as_bytes());
     let decoded = std::str::from_utf8(&decoded).map_err(|_| UrlError::Idna)?;
     let name = to_ascii(decoded)?;
+    // What was decoded or mapped may be a byte at which the URL would be split, such as `:` and `/`.
+    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_~.".contains(byte);
+    if let Some(byte) = name.bytes().find(|byte| !is_of_name(byte)) {
+        return Err(UrlError::HostByte(byte));
+    }
     let labels = name.strip_suffix('.').unwrap_or(&name);
     let last = labels.rsplit('.').next().unwrap_or_default();
     if !is_number(last.as_bytes()) {
@@ -298,6 +315,11 @@ fn is_encoded_in_query(byte: u8) -> bool {
     !byte.is_ascii_graphic() || matches!(byte, b'"' | b'#' | b'<' | b'>' | b'\'')
 }
 
+/// The fragment percent-encode set of the standard.
+fn is_encoded_in_fragment(byte: u8) -> bool {
+    !byte.is_ascii_graphic() || matches!(byte, b'"' | b'<' | b'>' | b'`')
+}
+
 /// The path percent-encode set of the standard.
 fn is_encoded_in_path(byte: u8) -> bool {
     !byte.is_ascii_graphic()
@@ -386,9 +408,39 @@ mod tests {
             ("http://[::1", UrlError::Ipv6),
             ("http://1.2.3.4.5", UrlError::HostNumber),
             ("http://a,b/", UrlError::HostByte(b',')),
+            ("http://h%3A8080%2F.g/", UrlError::HostByte(b':')),
+            ("http://x%40h/", UrlError::HostByte(b'@')),
+            ("http://h%23.g/", UrlError::HostByte(b'#')),
         ] {
             assert_eq!(resolve(base, location.as_bytes()), Err(error), "{location}");
         }
+    }
+
+    /// Signs that the mapping of names turns into others, at which a URL is split.
+    #[test]
+    #[cfg(feature = "idna")]
+    fn no_host_is_split_by_its_mapping() {
+        for sign in ['＠', '／', '：', '＃', '？', '℀'] {
+            let location = format!("http://h{sign}80.g/");
+            let resolved = resolve("http://b/", location.as_bytes());
+            assert!(resolved.is_err(), "{location} {resolved:?}");
+        }
+    }
+
+    #[test]
+    fn fragments_are_inherited() {
+        let base = "http://h/a?b#c";
+        for (location, expected) in [
+            ("/x", "http://h/x#c"),
+            ("/x#d", "http://h/x#d"),
+            ("#", "http://h/a?b#"),
+            ("/x?y#d e/?#<ä", "http://h/x?y#d%20e/?#%3C%C3%A4"),
+        ] {
+            let resolved = resolve_with_fragment(base, location.as_bytes());
+            assert_eq!(resolved.as_deref(), Ok(expected), "{location}");
+        }
+        let bare = resolve_with_fragment("http://h/", b"x");
+        assert_eq!(bare.as_deref(), Ok("http://h/x"));
     }
 
     /// The result of the `url` crate, by the same strict rules for the host.
@@ -415,6 +467,10 @@ mod tests {
             "%2E.",
             "%",
             "%41",
+            "%3A",
+            "%2F",
+            "%40",
+            "／",
             "%zz",
             "http:",
             "https:",

@@ -38,6 +38,7 @@ pub(crate) use coding::Decoder;
 pub use exchange::{BodyMode, CloseReason, Exchange, Reuse, SendStep};
 pub use limits::Limits;
 pub use location::resolve;
+pub(crate) use location::resolve_with_fragment;
 pub use multipart::{FormPart, Multipart};
 pub use proxy::Handshake;
 pub use request::{BodySource, Defaults, Request};

@@ -190,7 +190,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         call.client.stale_before = false;
         call.client.reauthorized = false;
         call.client.failures = 0;
-        call.client.sent_before = Sent::Nothing;
+        // The request that was redirected may have had its effect.
+        call.client.sent_before = Sent::Partial;
         call.response.clear();
         let call = self.reactor.call_ref(key);
         match call.and_then(|call| self.migration.elsewhere(call.request.url())) {
@@ -355,9 +356,11 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 }
 
-/// A URL without user information.
+/// A URL without user information, with its fragment.
 fn shown(url: &str) -> String {
-    without_userinfo(url).into_owned()
+    let at = url.find('#').unwrap_or(url.len());
+    let (url, fragment) = url.split_at(at);
+    format!("{}{fragment}", without_userinfo(url))
 }
 
 /// The most bytes of a redirect's body that are read to keep the connection.

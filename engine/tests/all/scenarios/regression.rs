@@ -93,6 +93,57 @@ fn a_redirect_is_not_given_a_connection_whose_end_is_on_the_way() {
     }
 }
 
+/// RFC 9110 §10.2.2: the fragment of `Location` counts, and else that of the URL before.
+#[test]
+fn fragments_go_along_redirects() {
+    let net = SimNet::new(1);
+    let redirect = |peer: &mut Peer<'_>, data: &[u8]| {
+        let to = match data {
+            data if data.starts_with(b"GET /1 ") => "Location: http://u:p@2.sim/2",
+            data if data.starts_with(b"GET /2 ") => "Location: /3#own",
+            _ => "Location:  ",
+        };
+        peer.send(format!(
+            "HTTP/1.1 302 Found\r\n{to}\r\nContent-Length: 0\r\n\r\n"
+        ));
+    };
+    net.listen(place(1), Link::default(), Script(redirect));
+    net.listen(place(2), Link::default(), Script(redirect));
+    let config = Config {
+        redirects: Redirects::limit(5),
+        ..Config::default()
+    };
+    let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
+    let mut response = Response::new();
+    let report = client.get("http://1.sim/1#typed", &mut response).unwrap();
+    let urls: Vec<&str> = report.redirects().iter().map(|hop| &*hop.url).collect();
+    assert_eq!(urls, ["http://2.sim/2#typed", "http://2.sim/3#own"]);
+    // An empty `Location` leads nowhere.
+    assert_eq!(
+        (response.status(), report.final_url()),
+        (302, Some(urls[1]))
+    );
+}
+
+/// The POST before the redirect was executed: whoever sends the request again because of this error repeats it.
+#[test]
+fn an_error_behind_a_redirect_says_that_something_was_sent() {
+    let net = SimNet::new(1);
+    let redirect = Script(|peer: &mut Peer<'_>, _: &[u8]| {
+        peer.send("HTTP/1.1 303 See\r\nLocation: http://2.sim/\r\nContent-Length: 0\r\n\r\n");
+    });
+    net.listen(place(1), Link::default(), redirect);
+    let config = Config {
+        redirects: Redirects::limit(5),
+        ..Config::default()
+    };
+    let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
+    let mut request = Request::post("http://1.sim/order", "one");
+    let error = client.call(&mut request, &mut Response::new()).unwrap_err();
+    assert!(error.is_connect(), "{error}");
+    assert_eq!(error.sent(), courser::Sent::Partial);
+}
+
 /// The redirect is slow and its target is not: the report is about the last attempt only.
 #[test]
 fn the_report_has_no_times_of_an_earlier_hop() {
