@@ -10,6 +10,7 @@
 pub mod check;
 pub mod cli;
 pub mod crawl;
+mod curl_rules;
 pub mod demo;
 pub mod find;
 pub mod get;

@@ -7,7 +7,7 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use courser::{CookieJar, PemOrDer, Proxies, Rate, TlsConfig, TlsRoots};
+use courser::{CookieJar, Proxies, Rate, TlsConfig};
 
 use super::identity_options::IdentityOptions;
 use super::option::{Opt, any, file, one_of};
@@ -15,6 +15,7 @@ use super::parse::UsageError;
 use super::values::{bytes, number, on_or_off, seconds};
 use crate::crawl::identity::Identities;
 use crate::crawl::policy::RetryClass;
+use crate::curl_rules::{proxies, trust_only, with_authorities};
 use crate::find::USER_AGENT;
 
 /// The arguments of a command that crawls.
@@ -108,25 +109,13 @@ impl CrawlOptions {
         is_secure: bool,
         var: impl Fn(&str) -> Option<String>,
     ) -> Result<Vec<CrawlSetting>, UsageError> {
-        let mut tls = self.tls;
-        let trusts_own = tls.roots == TlsRoots::None;
-        let bundle = || {
-            ["CURL_CA_BUNDLE", "SSL_CERT_FILE"]
-                .into_iter()
-                .find_map(&var)
-        };
-        let bundle = bundle().filter(|path| !path.is_empty() && !trusts_own);
-        let is_of_variable = bundle.is_some();
-        if let Some(bundle) = bundle {
-            // As curl does: this file alone.
-            tls.roots = TlsRoots::None;
-            tls.extra_roots = vec![PemOrDer::File(PathBuf::from(bundle))];
-        }
+        let (tls, is_of_variable) = with_authorities(self.tls, &var);
         // The client would report the error too, but once for each start.
         if is_secure || !is_of_variable {
             tls.build()?;
         }
-        let proxies = proxies(self.proxy.as_deref(), self.no_proxy.as_deref(), &var)?;
+        let proxies = proxies(self.proxy.as_deref(), self.no_proxy.as_deref(), &var);
+        let proxies = proxies.map_err(UsageError)?;
         let (identities, jar) = self.identity.build(&tls, &var)?;
         let mut settings = self.settings;
         settings.push(CrawlSetting::Identities(identities));
@@ -135,25 +124,6 @@ impl CrawlOptions {
         settings.push(CrawlSetting::Proxies(proxies));
         Ok(settings)
     }
-}
-
-/// The proxies, by curl's rules: an option takes the place of its variables, even if it is empty.
-fn proxies(
-    proxy: Option<&str>,
-    no_proxy: Option<&str>,
-    var: impl Fn(&str) -> Option<String>,
-) -> Result<Proxies, UsageError> {
-    let proxies = Proxies::from_vars(|name| match (name, proxy, no_proxy) {
-        ("all_proxy", Some(proxy), _) => Some(proxy.to_owned()),
-        ("no_proxy", _, Some(list)) => Some(list.to_owned()),
-        ("http_proxy" | "HTTP_PROXY" | "https_proxy" | "HTTPS_PROXY" | "ALL_PROXY", Some(_), _)
-        | ("NO_PROXY", _, Some(_)) => None,
-        _ => var(name),
-    });
-    proxies.map_err(|error| match proxy {
-        Some(_) => UsageError(format!("-x: {error}")),
-        None => UsageError(format!("the environment: {error}")),
-    })
 }
 
 /// The rows, for the arguments `A` of a command.
@@ -283,10 +253,7 @@ impl<A: Crawls> CrawlRows<A> {
             .short("accept any certificate")
             .long("Accept any certificate. Everyone between here and the server can then read and change the traffic."),
         Opt::text(&["--cacert"], &[file("FILE")], |args: &mut A, value| {
-            let tls = &mut args.crawl().tls;
-            // As curl does: this file alone.
-            tls.roots = TlsRoots::None;
-            tls.extra_roots = vec![PemOrDer::File(PathBuf::from(value))];
+            trust_only(&mut args.crawl().tls, PathBuf::from(value));
             Ok(())
         })
         .short("trust only these certificates")
@@ -372,40 +339,5 @@ mod tests {
             Ok([RetryClass::Timeout, RetryClass::ServerError].into())
         );
         assert_eq!(classes("5xx,x"), Err("there is no class \"x\"".to_owned()));
-    }
-
-    #[test]
-    fn proxies_come_from_the_options_and_else_from_the_environment() {
-        let vars = |name: &str| match name {
-            "http_proxy" => Some("env:1".to_owned()),
-            "NO_PROXY" => Some("direct.example".to_owned()),
-            _ => None,
-        };
-        for (proxy, no_proxy, expected) in [
-            // For http, for https, and for http to direct.example.
-            (None, None, [Some("env"), None, None]),
-            (Some("own"), None, [Some("own"), Some("own"), None]),
-            (Some(""), None, [None; 3]),
-            (Some("own"), Some(""), [Some("own"); 3]),
-            (None, Some("h.example"), [None, None, Some("env")]),
-            (Some("own"), Some("*"), [None; 3]),
-        ] {
-            let proxies = proxies(proxy, no_proxy, vars).expect("valid");
-            let picked = [
-                "http://h.example/",
-                "https://h.example/",
-                "http://direct.example/",
-            ]
-            .map(|url| {
-                let url = courser::proto::Url::parse(url).expect("valid");
-                proxies.pick(&url).map(|proxy| proxy.host().to_owned())
-            });
-            let picked = picked.each_ref().map(Option::as_deref);
-            assert_eq!(picked, expected, "{proxy:?} {no_proxy:?}");
-        }
-        let bad = proxies(None, None, |_| Some("ftp://u:secret@p".to_owned()));
-        let message = bad.map(|_| ()).expect_err("no proxy").0;
-        assert!(message.starts_with("the environment: "), "{message}");
-        assert!(!message.contains("secret"), "{message}");
     }
 }

@@ -13,12 +13,6 @@ pub(crate) trait CommandLine: Sized + 'static {
     /// The options, in the order of the help text.
     const TABLE: &'static [Section<Self>];
 
-    /// What to say about an option that is unknown here and has this name, with its dashes.
-    fn about_unknown(name: &str) -> Option<String> {
-        let _ = name;
-        None
-    }
-
     /// Notes that an option was typed, by the last of its names in the table.
     fn note(&mut self, option: &'static str) {
         let _ = option;
@@ -145,29 +139,6 @@ pub(crate) fn set<A: CommandLine>(
     }
 }
 
-/// Reads one option that stands in a line of its own: `word`, with its dashes, and its value, if there is one.
-///
-/// # Errors
-/// The option is unknown, its value is wrong or missing, or it takes none.
-pub(crate) fn parse_one<A: CommandLine>(
-    args: &mut A,
-    word: OsString,
-    value: Option<OsString>,
-) -> Result<Option<Show>, UsageError> {
-    let typed = shown(word.as_bytes());
-    let words: Vec<OsString> = value.into_iter().collect();
-    let mut parser = Parser {
-        args,
-        words: words.into_iter(),
-        only_operands: false,
-    };
-    let show = parser.word(word)?;
-    match parser.words.next() {
-        Some(value) if !value.is_empty() => Err(wrong(&typed, "takes no value")),
-        _ => Ok(show),
-    }
-}
-
 /// All options of a command.
 pub(crate) fn options<A: CommandLine>() -> impl Iterator<Item = &'static Opt<A>> {
     let sections = A::TABLE.iter();
@@ -193,7 +164,7 @@ impl<A: CommandLine> Parser<'_, A> {
             return Ok(None);
         }
         match word.as_bytes() {
-            b"-" if !A::SYNTAX.dash => Err(unknown::<A>(b"-")),
+            b"-" if !A::SYNTAX.dash => Err(unknown(b"-")),
             [b'-', letters @ ..] if A::SYNTAX.bundles && !letters.starts_with(b"-") => {
                 match letters.is_empty() {
                     true => self.args.operand(word).map(|()| None),
@@ -228,9 +199,9 @@ impl<A: CommandLine> Parser<'_, A> {
             }
             _ => None,
         };
-        let (name, value) = attached.ok_or_else(|| unknown::<A>(word))?;
+        let (name, value) = attached.ok_or_else(|| unknown(word))?;
         let option = find::<A>(name).filter(|option| takes_attached::<A>(option));
-        let option = option.ok_or_else(|| unknown::<A>(word))?;
+        let option = option.ok_or_else(|| unknown(word))?;
         self.apply(option, &shown(name), Some(value), true)
     }
 
@@ -239,7 +210,7 @@ impl<A: CommandLine> Parser<'_, A> {
     fn bundle(&mut self, letters: &[u8]) -> Step {
         for (at, &letter) in letters.iter().enumerate() {
             let name = [b'-', letter];
-            let option = find::<A>(&name).ok_or_else(|| unknown::<A>(&name))?;
+            let option = find::<A>(&name).ok_or_else(|| unknown(&name))?;
             let rest = &letters[at + 1..];
             let assigned = match A::SYNTAX.equals {
                 Equals::All => rest.strip_prefix(b"="),
@@ -297,7 +268,7 @@ impl<A: CommandLine> Parser<'_, A> {
                 set(self.args, &value, rest)
                     .map_err(|why| wrong(&format!("{typed} {value}"), &why))?;
             }
-            Set::Word => return Err(unknown::<A>(typed.as_bytes())),
+            Set::Word => return Err(unknown(typed.as_bytes())),
             Set::Operands => self.only_operands = true,
             Set::Show(show) => return Ok(Some(show)),
         }
@@ -324,10 +295,8 @@ fn takes_attached<A: CommandLine>(option: &Opt<A>) -> bool {
     }
 }
 
-fn unknown<A: CommandLine>(word: &[u8]) -> UsageError {
-    let word = shown(word);
-    let about = A::about_unknown(&word).unwrap_or_else(|| "is unknown".to_owned());
-    UsageError(format!("option {word}: {about}"))
+fn unknown(word: &[u8]) -> UsageError {
+    UsageError(format!("option {}: is unknown", shown(word)))
 }
 
 /// An option with its value, which is left out if it may be a credential.

@@ -16,13 +16,6 @@ pub(crate) fn load(jar: &CookieJar, text: &[u8]) -> usize {
     cookies.filter(|cookie| jar.insert(cookie)).count()
 }
 
-/// The same without session cookies, which end with the session that set them.
-pub(crate) fn load_lasting(jar: &CookieJar, text: &[u8]) -> usize {
-    let cookies = text.split(|&byte| byte == b'\n').filter_map(parse_line);
-    let lasting = cookies.filter(|cookie| cookie.expires.is_some());
-    lasting.filter(|cookie| jar.insert(cookie)).count()
-}
-
 /// The cookies of a jar as the text of a cookie file, the oldest cookie first.
 pub(crate) fn saved(jar: &CookieJar) -> String {
     let mut out = String::from("# Netscape HTTP Cookie File\n\n");

@@ -1,256 +1,391 @@
-//! `crawler-cli get`: fetches URLs with curl's option names and exit codes. The engine's
-//! [`Client`](courser::Client) sends the requests; this module has curl's rules for options, redirects, retries and
-//! output.
+//! `crawler-cli get`: fetches URLs with curl's option names and exit codes, a small tool to try and examine the engine.
+//! Redirects, retries, proxies, credentials and pooling are those of the engine's [`Client`](courser::Client); this
+//! module says what to ask for, and writes what comes.
 //!
 //! ```text
-//!  arguments ─▶ LowArgs (what was typed) ─▶ HiArgs (what it means) ─▶ Session::run for each URL ─▶ Facts ─▶ -w, errors
+//!  Args (what was typed) ─▶ Plan (files read, clients open) ─▶ transfer, for each URL ─▶ Facts ─▶ -w, messages, exit code
 //! ```
 //!
-//! Deliberate differences from curl:
-//! - Nothing is sent before the whole command line is checked and every file named in it is read. A file that cannot be
-//!   read is exit code 26, never an empty body.
-//! - Credentials appear in no message, no head that `-v` and `--trace` show, and no `-w` variable.
+//! What is not as in curl:
+//! - Nothing is sent before the whole command line is checked and every file named in it is found.
+//! - URLs are sent as typed: no globs, and `/../` stays. Bytes outside ASCII are percent-encoded.
+//! - `-m` is one deadline over redirects, retries and the pauses before them. The pauses are random, up to 1, 2, 4… s.
+//! - Credentials appear in no message, no head that `-v` shows, and no `-w` variable.
 //! - `--max-filesize` also limits bodies without an announced length: the transfer ends at the limit.
-//! - These are usage errors: a header line without a colon, bytes that would break the framing of the request, and more
-//!   `-o` than URLs.
-//! - After a redirect to another origin, credentials and the text of `-b` are not sent again, even if a later redirect
-//!   leads back.
-//! - With a proxy, a `Proxy-Authorization` of `-H` is sent to the proxy and never to a server.
-//! - 304, 305, 306 and unknown 3xx are no redirects. A `Host` of `-H` goes to the first host and port alone, and headers
-//!   of `-H` that describe the body are dropped with the body. The body of a redirect is not awaited for long.
-//! - The default certificate authorities are Mozilla's, compiled in, unless `CURL_CA_BUNDLE` or `SSL_CERT_FILE` names a
-//!   file. A folder of `--capath` has to be there.
-//! - A nonce of Digest authentication stays with the server that chose it, and of several Digest challenges the first
-//!   that can be answered is. An `Authorization` of `-H` is all that a server gets. `--max-redirs` counts redirects alone.
+//! - After a redirect to another origin, credentials and `-b` are not sent again, even if a later redirect leads back.
+//!   304, 305, 306 and unknown 3xx are no redirects, and 300 is none.
 //! - A truncated body is an error for every framing that can detect it, and so is a truncated head (exit code 56).
-//! - `--limit-rate` holds for a host, and a transfer that is alone has it alone; curl's holds for each transfer of `-Z`.
-//! - A file that a server names with `-J` never replaces a hidden file. `--etag-save` keeps the file of a response
-//!   without an `ETag`.
 
 pub(crate) mod args;
-pub(crate) mod auth;
-mod certificate;
-mod condition;
-mod cookies;
-mod data;
-mod dump;
-mod encoder;
 mod exit;
-mod facts;
-mod field;
-pub(crate) mod files;
-pub(crate) mod form;
-mod glob;
-mod headers;
-mod interface;
-mod link;
-mod local;
+mod log;
 mod mask;
-mod meter;
-mod multipart;
-pub(crate) mod netrc;
 mod output;
-mod parallel;
-mod password;
-mod pipe;
-mod plan;
-mod pool;
-mod progress;
-pub(crate) mod protocols;
-pub(crate) mod rate;
-mod redirect;
-mod replace;
 mod request;
-mod response;
-mod retry;
-mod settings;
-mod show;
-mod target;
-mod tls;
-mod transfer;
-mod upload;
 mod write_out;
 
-use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, Write as _};
-use std::path::Path;
+use std::env;
+use std::io::{self, IsTerminal as _};
+use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use courser::CookieJar;
+use courser::{
+    Backoff, Call, CallId, Client, ClientCertificate, Config, DnsConfig, ErrorKind, FailureClass,
+    HostConfig, Limits, Misuse, Observer, PemOrDer, Read, Redirects, Response, Retry, RetryOn,
+    RetryRule, Statuses, Timeouts, TlsConfig, UnixSocket,
+};
 
-use args::LowArgs;
+use args::{Args, Global, Group, Reach};
 use exit::{Exit, Failure};
-use facts::Facts;
-pub(crate) use output::say;
-use output::write_stdout;
-use plan::{HiArgs, Transfer};
-use progress::Progress;
-use rate::Pacer;
-use replace::write_file;
-use show::Trace;
-use transfer::{Session, SharedState};
-use write_out::WriteOut;
+use log::{Log, lock, observer, without_user};
+use output::{Output, tell, write_stdout};
+use request::{Template, typed_or_file};
+use write_out::Facts;
 
-use crate::crawl::cookie_file;
+use crate::curl_rules::{proxies, trust_only, with_authorities};
+use crate::terminal::{Keep, neutralise_bytes};
 
 /// Transfers the URLs and returns curl's exit code for the last transfer.
-pub(crate) fn run(args: LowArgs) -> ExitCode {
-    if let Some(name) = &args.global.stderr
-        && let Err(error) = redirect_stderr(name)
-    {
-        say(&format!("Warning: --stderr {}: {error}", name.display()));
-    }
-    let exit = match HiArgs::new(args) {
-        Ok(args) => transfer_all(&args),
+pub(crate) fn run(args: Args) -> ExitCode {
+    let global = args.global;
+    let log = Log::default();
+    let exit = match Plan::new(args, &log) {
+        Ok(mut plan) => plan.run(global, &log),
         Err(failure) => {
-            say(&format!("crawler-cli: ({}) {failure}", failure.exit.code()));
+            tell(&format!("crawler-cli: ({}) {failure}", failure.exit as u8));
             failure.exit
         }
     };
     exit.into()
 }
 
-/// `--stderr`: all messages go to this file; `-` is stdout.
-fn redirect_stderr(name: &OsStr) -> io::Result<()> {
-    if name == "-" {
-        rustix::stdio::dup2_stderr(io::stdout())?;
-    } else {
-        rustix::stdio::dup2_stderr(File::create(name)?)?;
-    }
-    Ok(())
+/// Everything is checked, and all small files are read.
+struct Plan {
+    /// Groups that reach servers in the same way share a client, and so its connections.
+    clients: Vec<(Reach, Client)>,
+    groups: Vec<Planned>,
 }
 
-fn transfer_all(args: &HiArgs) -> Exit {
-    let global = &args.global;
-    for warning in args.warnings.iter().filter(|_| !global.silent) {
-        say(&format!("Warning: {warning}"));
-    }
-    if let Some(option) = global.newer_http
-        && !global.silent
-    {
-        say(&format!("Warning: {option}: HTTP/1.1 is used"));
-    }
-    let trace = match Trace::new(global) {
-        Ok(trace) => trace,
-        Err(failure) => {
-            say(&format!("crawler-cli: ({}) {failure}", failure.exit.code()));
-            return failure.exit;
-        }
-    };
-    let exit = match global.parallel.on {
-        true => parallel::transfer_all(args, &trace),
-        false => transfer_in_turn(args, &trace),
-    };
-    match trace.failure() {
-        Some(failure) => {
-            if (!global.silent || global.show_error) && !failure.reader_gone {
-                let code = failure.exit.code();
-                say(&format!(
-                    "crawler-cli: ({code}) the trace is not complete: {failure}"
+/// A group, what its requests are made of, and the text of its `-w`.
+struct Planned {
+    /// The number of its client.
+    client: usize,
+    group: Group,
+    request: Template,
+    format: Option<Vec<u8>>,
+}
+
+impl Plan {
+    fn new(args: Args, log: &Log) -> Result<Self, Failure> {
+        let is_https = |url: &String| url.to_ascii_lowercase().starts_with("https:");
+        let uses_tls = |group: &Group| group.follows || group.urls.iter().any(is_https);
+        let uses_tls = args.groups.iter().any(uses_tls);
+        let mut clients: Vec<(Reach, Client)> = Vec::new();
+        let mut groups = Vec::new();
+        for mut group in args.groups {
+            let known = clients.iter().position(|(reach, _)| *reach == group.reach);
+            let client = known.unwrap_or(clients.len());
+            if known.is_none() {
+                clients.push((
+                    group.reach.clone(),
+                    open(&group.reach, uses_tls, observer(log, args.global))?,
                 ));
             }
-            if exit == Exit::Ok { failure.exit } else { exit }
+            let most = group.outputs.len().max(group.request.uploads.len());
+            if most > group.urls.len() {
+                return Err(Failure::usage("more files (-o, -O, -T) than URLs"));
+            }
+            let format = group.write_out.as_deref().map(typed_or_file);
+            groups.push(Planned {
+                client,
+                request: Template::new(std::mem::take(&mut group.request))?,
+                format: format.transpose()?,
+                group,
+            });
         }
-        None => exit,
+        Ok(Self { clients, groups })
+    }
+
+    /// Runs one transfer after the other. The exit code is that of the last one.
+    fn run(&mut self, global: Global, log: &Log) -> Exit {
+        let mut exit = Exit::Ok;
+        let mut next_start = None;
+        for planned in &self.groups {
+            let (_, client) = &mut self.clients[planned.client];
+            for number in 0..planned.group.urls.len() {
+                let now = Instant::now();
+                let start = next_start.map_or(now, |start: Instant| start.max(now));
+                thread::sleep(start - now);
+                next_start = global.interval.map(|interval| start + interval);
+                let mut facts = Facts::default();
+                let mut outcome = planned.transfer(client, number, log, &mut facts);
+                facts.said = std::mem::take(&mut *lock(log));
+                facts.total = start.elapsed();
+                if global.timing {
+                    facts.said.timing().lines().for_each(tell);
+                }
+                if let Err(failure) = &outcome {
+                    show(failure, &facts, global);
+                    facts.exit = failure.exit;
+                    facts.error = Some(failure.to_string());
+                }
+                if let Err(failure) = planned.write_out(&facts)
+                    && outcome.is_ok()
+                {
+                    show(&failure, &facts, global);
+                    outcome = Err(failure);
+                }
+                exit = outcome
+                    .as_ref()
+                    .map_or_else(|failure| failure.exit, |()| Exit::Ok);
+                // As in curl, nothing follows a file that cannot be sent.
+                let ends = |failure: Failure| failure.reader_gone || failure.exit == Exit::Read;
+                if outcome.is_err_and(ends) {
+                    return exit;
+                }
+            }
+        }
+        exit
     }
 }
 
-/// Runs one transfer after the other. The exit code is that of the last one.
-fn transfer_in_turn(args: &HiArgs, trace: &Trace) -> Exit {
-    let global = &args.global;
-    let shared = SharedState::default();
-    let mut session = Session::new(trace.clone(), global.silent, args.jar.clone(), shared);
-    let mut pacer = Pacer::default();
-    let mut exit = Exit::Ok;
-    for (urlnum, transfer) in args.transfers() {
-        let transfer = match transfer {
-            Ok(transfer) => transfer,
-            Err(failure) => return not_begun(args, &failure),
+fn show(failure: &Failure, facts: &Facts, global: Global) {
+    if (!global.silent || global.show_error) && !failure.reader_gone {
+        let (code, url) = (failure.exit as u8, &facts.url);
+        tell(&format!("crawler-cli: ({code}) {url}: {failure}"));
+    }
+}
+
+impl Planned {
+    /// Fetches the URL with this number: the engine follows redirects and retries, and the last answer goes to the
+    /// output.
+    fn transfer(
+        &self,
+        client: &mut Client,
+        number: usize,
+        log: &Log,
+        facts: &mut Facts,
+    ) -> Result<(), Failure> {
+        let url = self.request.url(&self.group.urls[number], number);
+        facts.url = without_user(&url);
+        let mut output = Output::new(self.output(number, &url)?, self.group.max_filesize);
+        let request = self.request.request(url, number)?;
+        let mut call = Call::new(request, Response::new())
+            .streaming(true)
+            .redirects(match self.group.follows {
+                true => Redirects::limit(self.group.max_redirects.unwrap_or(50)),
+                false => Redirects::none(),
+            })
+            .retry(retries(self.group.retries));
+        if let Some(limit) = self.group.max_time {
+            call = call.timeout(limit);
+        }
+        let done = client.perform(call);
+        let response = &done.response;
+        facts.status = response.status();
+        facts.redirects = done.report.redirects().len();
+        let heads = std::mem::take(&mut lock(log).heads);
+        if (self.group.include || self.request.is_head_only()) && !heads.is_empty() {
+            output.heads(&heads)?;
+        }
+        let streamed = self.request.streamed_file(number);
+        if let Err(error) = &done.outcome {
+            return Err(match (error.kind(), streamed) {
+                (ErrorKind::Misuse(Misuse::BodyNotReplayable), Some(file)) => {
+                    Failure::rewind(&file, "the server redirects the request")
+                }
+                _ => Failure::from(error),
+            });
+        }
+        let is_due = done.report.attempts() <= self.group.retries;
+        let outcome = match streamed {
+            Some(file) if is_due && may_pass().contains(response.status()) => {
+                let why = format_args!("a retry is due after status {}", response.status());
+                Err(Failure::rewind(&file, why))
+            }
+            _ => self.take(client, done.id, response, &mut output),
         };
-        if let Some(rate) = global.rate {
-            thread::sleep(pacer.delay(rate, Instant::now()));
-        }
-        let view = args.view(&transfer);
-        let progress = Progress::new(view, transfer.options.slow, Instant::now());
-        let (facts, outcome) = session.run(&transfer, urlnum, progress);
-        let outcome = settle(args, &transfer, &facts, outcome);
-        let (code, ends) = verdict(args, &outcome);
-        if ends {
-            return code;
-        }
-        exit = code;
+        // A body that has not been read to its end is not needed.
+        client.cancel(done.id);
+        let received = response.content_length().filter(|_| response.decoded());
+        facts.size_download = received.unwrap_or(output.written);
+        outcome?;
+        output.finish()
     }
-    exit
+
+    /// Writes the body of an answer as it arrives. Bytes that arrived before an error are written before the error is
+    /// returned.
+    fn take(
+        &self,
+        client: &mut Client,
+        id: CallId,
+        response: &Response,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let failed = |exit, cause: &str| Err(Failure::new(exit, "response", cause));
+        let status = response.status();
+        if self.group.fail && status >= 400 {
+            let cause = format!("the server answered with status {status}");
+            return failed(Exit::HttpError, &cause);
+        }
+        // After a 101 the bytes belong to another protocol.
+        if self.request.is_head_only() || status == 101 {
+            return Ok(());
+        }
+        output.check_length(response.content_length())?;
+        let coding = response.header("content-encoding").unwrap_or(b"identity");
+        let is_unknown = self.request.decodes() && !response.decoded() && coding != b"identity";
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            match client.read_body(id, &mut buffer) {
+                Ok(Read::Data(_)) if is_unknown => {
+                    let cause = format!("unknown content coding {}", coding.escape_ascii());
+                    return failed(Exit::BadEncoding, &cause);
+                }
+                Ok(Read::Data(length)) => output.body(&buffer[..length])?,
+                Ok(Read::End { trailers, .. }) => {
+                    for (name, value) in trailers.trailers().filter(|_| self.group.include) {
+                        output.heads(&[name.as_bytes(), b": ", value, b"\r\n"].concat())?;
+                    }
+                    return Ok(());
+                }
+                Ok(Read::Pending) => match client.wait(None) {
+                    // Takes the notification: this body is the only one.
+                    Ok(_) => drop(client.readable_body()),
+                    Err(error) => return failed(Exit::Receive, &error.to_string()),
+                },
+                Err(error) => return Err(Failure::from(&error)),
+            }
+        }
+    }
+
+    /// Where the answer for the URL with this number goes; `None` is stdout.
+    fn output(&self, number: usize, url: &str) -> Result<Option<PathBuf>, Failure> {
+        let Some(output) = self.group.outputs.get(number) else {
+            return Ok(None);
+        };
+        if output.is_some() {
+            return Ok(output.clone());
+        }
+        let path = url.split(['?', '#']).next().unwrap_or_default();
+        let path = path.split_once("://").map_or(path, |(_, path)| path);
+        match path.rsplit_once('/') {
+            Some((_, name)) if !name.is_empty() => Ok(Some(name.into())),
+            _ => {
+                let cause = "-O: the URL has no name of a file";
+                Err(Failure::new(Exit::Write, "write", cause))
+            }
+        }
+    }
+
+    fn write_out(&self, facts: &Facts) -> Result<(), Failure> {
+        let Some(format) = &self.format else {
+            return Ok(());
+        };
+        let text = write_out::filled(format, facts);
+        match io::stdout().is_terminal() {
+            true => write_stdout(&neutralise_bytes(&text, Keep::LineEnds)),
+            false => write_stdout(&text),
+        }
+    }
 }
 
-/// Prints why a transfer cannot begin. No other one begins after it.
-fn not_begun(args: &HiArgs, failure: &Failure) -> Exit {
-    if !args.global.silent || args.global.show_error {
-        say(&format!("crawler-cli: ({}) {failure}", failure.exit.code()));
-    }
-    failure.exit
-}
-
-/// Prints what is to be said about a transfer that has ended, and returns its outcome.
-fn settle(
-    args: &HiArgs,
-    transfer: &Transfer,
-    facts: &Facts,
-    mut outcome: Result<(), Failure>,
-) -> Result<(), Failure> {
-    let global = &args.global;
-    let show = |failure: &Failure| {
-        if (!global.silent || global.show_error) && !failure.reader_gone {
-            let code = failure.exit.code();
-            let (url, hint) = (&facts.url, failure.hint);
-            say(&format!("crawler-cli: ({code}) {url}: {failure}{hint}"));
-        }
+/// Opens a client. Without TLS, as for curl, the files of TLS are not read.
+fn open(reach: &Reach, uses_tls: bool, observer: Observer) -> Result<Client, Failure> {
+    let var = |name: &str| env::var(name).ok();
+    let proxies = proxies(reach.proxy.as_deref(), reach.noproxy.as_deref(), var);
+    let agent = reach.user_agent.as_deref().unwrap_or(DEFAULT_USER_AGENT);
+    let host = HostConfig {
+        timeouts: Timeouts {
+            resolve: reach.connect_timeout,
+            connect: reach.connect_timeout,
+            handshake: reach.connect_timeout,
+            ..Timeouts::none()
+        },
+        limits: Limits {
+            body_bytes: None,
+            decoded_bytes: None,
+            decode_ratio: None,
+            // curl's own limits.
+            head_bytes: 300 * 1024,
+            header_line: 100 * 1024 - 1,
+            ..Limits::default()
+        },
+        user_agent: (!agent.is_empty()).then(|| agent.to_owned()),
+        tls: match uses_tls {
+            true => tls(reach, var),
+            false => TlsConfig::default(),
+        },
+        dns: DnsConfig {
+            overrides: reach.resolve.clone(),
+            family: reach.family,
+            ..DnsConfig::default()
+        },
+        observer: Some(observer),
+        // In the order in which curl tries addresses.
+        random_start: false,
+        ..HostConfig::default()
     };
-    if let Err(failure) = &outcome {
-        show(failure);
-    }
-    if let Some(format) = &transfer.options.write_out {
-        let written = write_out(format, facts);
-        if let (Ok(()), Err(failure)) = (&outcome, &written) {
-            show(failure);
-            outcome = written;
-        }
-    }
-    if let Some(path) = &transfer.options.cookies.save
-        && let Err(failure) = save_cookies(path, &args.jar)
-        && !global.silent
-    {
-        say(&format!("Warning: {failure}"));
-    }
-    outcome
+    let unix_socket = reach.unix_socket.as_ref().map(UnixSocket::for_all);
+    let config = Config {
+        host,
+        unix_sockets: unix_socket.into_iter().collect(),
+        proxies: proxies.map_err(Failure::usage)?,
+        ..Config::default()
+    };
+    Client::new(config).map_err(|error| Failure::from(&error))
 }
 
-/// The exit code for an outcome, and whether no further transfer begins.
-fn verdict(args: &HiArgs, outcome: &Result<(), Failure>) -> (Exit, bool) {
-    match outcome {
-        Ok(()) => (Exit::Ok, false),
-        // As in curl, nothing follows a file that cannot be sent.
-        Err(failure) => {
-            let ends = failure.reader_gone || args.global.fail_early || failure.exit == Exit::Read;
-            (failure.exit, ends)
-        }
+fn tls(reach: &Reach, var: impl Fn(&str) -> Option<String>) -> TlsConfig {
+    let file = |path: &PathBuf| PemOrDer::File(path.clone());
+    let chain = reach.certificate.as_ref();
+    let mut config = TlsConfig {
+        insecure: reach.insecure,
+        client: chain.map(|chain| ClientCertificate {
+            chain: file(chain),
+            key: file(reach.key.as_ref().unwrap_or(chain)),
+        }),
+        ..TlsConfig::default()
+    };
+    if let Some(path) = &reach.authorities {
+        trust_only(&mut config, path.clone());
+    }
+    with_authorities(config, var).0
+}
+
+/// `--retry`: curl's temporary problems, with any method.
+fn retries(retries: u32) -> Retry {
+    let attempts = NonZeroU32::MIN.saturating_add(retries);
+    let rule = |on| RetryRule {
+        attempts,
+        backoff: Backoff {
+            initial: Duration::from_secs(1),
+            max: Duration::from_secs(600),
+            ..Backoff::default()
+        },
+        any_method: true,
+        ..RetryRule::new(on)
+    };
+    Retry {
+        // One more, on a fresh connection, for a kept one that the server had closed.
+        max_attempts: attempts.saturating_add(1),
+        rules: vec![
+            rule(RetryOn::Failure(FailureClass::Dns)),
+            rule(RetryOn::Failure(FailureClass::ConnectTimeout)),
+            rule(RetryOn::Status(may_pass())),
+        ],
+        max_retry_after: Duration::from_secs(6 * 3600),
+        ..Retry::default()
     }
 }
 
-/// `-c`: saved after each transfer, so that an interrupted command loses little. If that fails, the old file stays.
-fn save_cookies(path: &Path, jar: &CookieJar) -> Result<(), Failure> {
-    write_file(path, cookie_file::saved(jar).as_bytes())
+/// Statuses of problems that may pass, as in curl.
+fn may_pass() -> Statuses {
+    let statuses = Statuses::none().and(408..=408).and(429..=429);
+    statuses.and(500..=500).and(502..=504)
 }
 
-fn write_out(format: &WriteOut, facts: &Facts) -> Result<(), Failure> {
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    format
-        .fill(facts, &mut stdout, &mut stderr)
-        .map_err(|error| Failure::write("--write-out", &error))?;
-    // An error on stderr cannot be reported anywhere.
-    let _ = io::stderr().lock().write_all(&stderr);
-    write_stdout(&stdout)
-}
+const DEFAULT_USER_AGENT: &str = concat!("crawler-cli/", env!("CARGO_PKG_VERSION"));

@@ -243,7 +243,7 @@ fn a_full_or_closed_output_is_an_error() {
         &["find", &start, "--robots", "off"][..],
         &["find", "--help"],
         &["get", "--help"],
-        &["get", "-q", "-s", &start],
+        &["get", "-s", &start],
         &["check", "--man"],
         &["completions", "bash"],
         &["--version"],

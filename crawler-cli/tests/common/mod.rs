@@ -31,13 +31,6 @@ pub(crate) fn crawler(args: &[&str]) -> Command {
     }
     let (name, rest) = args.split_at(args.len().min(1));
     command.args(name);
-    if name == ["get"] {
-        // No .curlrc and no .netrc.
-        command.env("HOME", "/nonexistent");
-        command
-            .env_remove("CURL_HOME")
-            .env_remove("XDG_CONFIG_HOME");
-    }
     let decides_robots = |arg: &&str| arg.contains("--robots");
     if name == ["find"] && !rest.iter().any(decides_robots) {
         command.arg("--robots=off");

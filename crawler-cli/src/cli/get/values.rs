@@ -1,145 +1,56 @@
 //! Values of curl's options. An error says what is wrong with the value without naming it.
 
-use std::ffi::{OsStr, OsString};
-use std::net::{IpAddr, SocketAddr};
-use std::num::NonZeroU64;
-use std::ops::RangeInclusive;
-use std::os::unix::ffi::OsStrExt as _;
+use std::net::IpAddr;
 use std::time::Duration;
 
-use courser::TlsVersion;
+use courser::Override;
 
-use crate::get::rate::Rate;
-use crate::values::bytes_as_curl;
-
-pub(super) fn set<T: From<OsString>>(to: &mut Option<T>, value: OsString) -> Result<(), String> {
-    *to = Some(value.into());
-    Ok(())
-}
-
-pub(super) fn push<T>(to: &mut Vec<T>, value: T) -> Result<(), String> {
-    to.push(value);
-    Ok(())
-}
-
-pub(super) fn rate(to: &mut Option<Rate>, value: &OsStr) -> Result<(), String> {
-    *to = Some(value.to_str().unwrap_or_default().parse()?);
-    Ok(())
+/// Seconds with an optional fraction. 0 means no limit, as in curl.
+pub(super) fn duration(value: &str) -> Result<Option<Duration>, String> {
+    let seconds = value.parse().map_err(|_| "expected a number")?;
+    let duration = Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())?;
+    Ok((!duration.is_zero()).then_some(duration))
 }
 
 /// A range of bytes. A single number means all bytes from there on, as in curl.
-pub(super) fn range(mut value: OsString) -> OsString {
-    let bytes = value.as_bytes();
-    if !bytes.is_empty() && bytes.iter().all(u8::is_ascii_digit) {
-        value.push("-");
-    }
-    value
+pub(super) fn range(value: &str) -> String {
+    let is_number = !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit());
+    let end = if is_number { "-" } else { "" };
+    format!("{value}{end}")
 }
 
-/// A proxy given without its scheme.
-pub(super) fn scheme(to: &mut Option<OsString>, scheme: &str, value: &OsStr) -> Result<(), String> {
-    let mut proxy = OsString::from(scheme);
-    proxy.push(value);
-    set(to, proxy)
-}
-
-pub(super) fn tls_version(to: &mut Option<TlsVersion>, value: &OsStr) -> Result<(), String> {
-    *to = match value.to_str() {
-        Some("default") => None,
-        Some("1.2") => Some(TlsVersion::V1_2),
-        Some("1.3") => Some(TlsVersion::V1_3),
-        _ => return Err("expected 1.2 or 1.3".into()),
+/// The shortest time between two starts: `N/s`, `N/m`, `N/h` or `N/d`. Only the first letter of the unit counts; without
+/// a unit, `N` is per hour.
+pub(super) fn interval(value: &str) -> Result<Duration, String> {
+    let (number, unit) = value.split_once('/').unwrap_or((value, "h"));
+    let seconds = match unit.bytes().next() {
+        Some(b's') => 1,
+        Some(b'm') => 60,
+        Some(b'h') => 60 * 60,
+        Some(b'd') => 24 * 60 * 60,
+        _ => return Err("unsupported unit, use s, m, h or d".to_owned()),
     };
-    Ok(())
-}
-
-pub(super) fn integer(value: &OsStr) -> Result<i64, String> {
-    let number = value.to_str().and_then(|text| text.parse().ok());
-    number.ok_or_else(|| NOT_A_NUMBER.into())
-}
-
-pub(super) fn count(value: &OsStr) -> Result<u32, String> {
-    let number = integer(value)?;
-    if number < 0 {
-        return Err("expected a positive number".into());
+    match crate::values::number::<u32>(number)? {
+        0 => Err("at least 1 is needed".to_owned()),
+        count => Ok(Duration::from_secs(seconds) / count),
     }
-    u32::try_from(number).map_err(|_| "the number is too large".into())
 }
 
-/// Seconds with an optional fraction. 0 means no limit, as in curl.
-pub(super) fn duration(to: &mut Option<Duration>, value: &OsStr) -> Result<(), String> {
-    let text = value.to_str().ok_or(NOT_A_NUMBER)?;
-    if text.starts_with('-') {
-        return Err("expected a positive number".into());
-    }
-    let plain = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    let seconds: f64 = text.parse().map_err(|_| NOT_A_NUMBER)?;
-    if !plain {
-        return Err(NOT_A_NUMBER.into());
-    }
-    let duration = Duration::try_from_secs_f64(seconds).map_err(|_| "the number is too large")?;
-    *to = (!duration.is_zero()).then_some(duration);
-    Ok(())
-}
-
-/// Whole seconds.
-pub(super) fn seconds(value: &OsStr) -> Result<Duration, String> {
-    Ok(Duration::from_secs(count(value)?.into()))
-}
-
-/// As [`size`], with what is needed for a rate.
-pub(super) fn bytes_or_none(to: &mut Option<NonZeroU64>, value: &OsStr) -> Result<(), String> {
-    let mut bytes = None;
-    size(&mut bytes, value)?;
-    *to = bytes.and_then(NonZeroU64::new);
-    Ok(())
-}
-
-/// Bytes with an optional unit. 0 means no limit, as in curl.
-pub(super) fn size(to: &mut Option<u64>, value: &OsStr) -> Result<(), String> {
-    let bytes = bytes_as_curl(value.to_str().unwrap_or_default())?;
-    *to = (bytes > 0).then_some(bytes);
-    Ok(())
-}
-
-/// A port, or a range `N-M`.
-pub(super) fn local_ports(
-    to: &mut Option<RangeInclusive<u16>>,
-    value: &OsStr,
-) -> Result<(), String> {
-    let text = value.to_str().unwrap_or_default();
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let port = |text: &str| {
-        let plain = text.bytes().all(|b| b.is_ascii_digit());
-        text.trim().parse().ok().filter(|port| plain && *port > 0)
+/// `HOST:PORT:ADDRESS[,ADDRESS...]`, perhaps with a `+` before, which has no effect.
+pub(super) fn fixed_addresses(value: &str) -> Result<Override, String> {
+    let read = || {
+        let (host, rest) = value.strip_prefix('+').unwrap_or(value).split_once(':')?;
+        let (port, addresses) = rest.split_once(':')?;
+        let bare = |address: &str| address.trim_matches(['[', ']']).parse::<IpAddr>();
+        let addresses = addresses.split(',').map(bare).collect::<Result<_, _>>();
+        (!host.is_empty()).then_some(Override {
+            host: host.to_owned(),
+            port: Some(port.parse().ok()?),
+            addresses: addresses.ok()?,
+        })
     };
-    match (port(first), port(last)) {
-        (Some(first), Some(last)) if first <= last => {
-            *to = Some(first..=last);
-            Ok(())
-        }
-        _ => Err("expected a port from 1 to 65535, or two like 4000-4100".into()),
-    }
+    read().ok_or_else(|| "expected HOST:PORT:ADDRESS[,ADDRESS...]".to_owned())
 }
-
-/// Addresses with or without a port, separated by commas.
-pub(super) fn name_servers(to: &mut Option<Vec<SocketAddr>>, value: &OsStr) -> Result<(), String> {
-    let text = value.to_str().unwrap_or_default();
-    let server = |text: &str| {
-        let bare = text.trim_start_matches('[').trim_end_matches(']');
-        let ip: Option<IpAddr> = bare.parse().ok();
-        ip.map(|ip| SocketAddr::new(ip, DNS))
-            .or_else(|| text.parse().ok())
-    };
-    let servers: Option<Vec<_>> = text.split(',').map(|text| server(text.trim())).collect();
-    *to = Some(servers.ok_or("expected addresses like 10.0.0.1,[::1]:5353")?);
-    Ok(())
-}
-
-/// The port of name servers (RFC 1035 §4.2).
-const DNS: u16 = 53;
-
-const NOT_A_NUMBER: &str = "expected a number";
 
 #[cfg(test)]
 mod tests {
@@ -147,21 +58,15 @@ mod tests {
 
     #[test]
     fn times_are_seconds_with_a_fraction() {
-        let read = |text: &str| {
-            let mut time = Some(Duration::MAX);
-            duration(&mut time, text.as_ref()).map(|()| time)
-        };
         for (text, milliseconds) in [("1", 1000), ("1.5", 1500), (".5", 500), ("007", 7000)] {
-            assert_eq!(read(text), Ok(Some(Duration::from_millis(milliseconds))));
+            assert_eq!(
+                duration(text),
+                Ok(Some(Duration::from_millis(milliseconds)))
+            );
         }
-        assert_eq!(read("0"), Ok(None));
-        for (text, error) in [
-            ("-1", "expected a positive number"),
-            ("", "expected a number"),
-            ("1e300", "expected a number"),
-            ("99999999999999999999999", "the number is too large"),
-        ] {
-            assert_eq!(read(text), Err(error.to_owned()), "{text}");
+        assert_eq!(duration("0"), Ok(None));
+        for text in ["-1", "", "x", "1e300", "nan", "inf"] {
+            assert!(duration(text).is_err(), "{text}");
         }
     }
 
@@ -174,31 +79,55 @@ mod tests {
             ("", ""),
             ("x", "x"),
         ] {
-            assert_eq!(range(value.into()), expected);
+            assert_eq!(range(value), expected);
         }
     }
 
     #[test]
-    fn sizes_have_units() {
-        let read = |text: &str| {
-            let mut bytes = Some(1);
-            size(&mut bytes, text.as_ref()).map(|()| bytes)
-        };
-        for (text, expected) in [
-            ("0", None),
-            ("7", Some(7)),
-            ("2k", Some(2048)),
-            ("1B", Some(1)),
-            ("1G", Some(1 << 30)),
+    fn rates() {
+        for (text, nanoseconds) in [
+            ("1/s", 1_000_000_000),
+            ("4/s", 250_000_000),
+            ("3/s", 333_333_333),
+            ("2/m", 30_000_000_000),
+            ("1/h", 3_600_000_000_000),
+            ("3600", 1_000_000_000),
+            ("2/d", 43_200_000_000_000),
+            ("1/sec", 1_000_000_000),
         ] {
-            assert_eq!(read(text), Ok(expected));
+            assert_eq!(
+                interval(text),
+                Ok(Duration::from_nanos(nanoseconds)),
+                "{text}"
+            );
         }
         for (text, error) in [
-            ("1z", "unsupported unit, use B, k, M, G, T or P"),
-            ("-1", "expected a number"),
-            ("9999999P", "the number is too large"),
+            ("3/x", "unsupported unit, use s, m, h or d"),
+            ("3/", "unsupported unit, use s, m, h or d"),
+            ("0/s", "at least 1 is needed"),
         ] {
-            assert_eq!(read(text), Err(error.to_owned()), "{text}");
+            assert_eq!(interval(text), Err(error.to_owned()), "{text}");
+        }
+        for text in ["", "1.5/s", "+1/s", "-1/s", "99999999999/s"] {
+            assert!(interval(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_fixed_for_a_host_and_a_port() {
+        let rule = |host: &str, addresses: &[&str]| Override {
+            host: host.into(),
+            port: Some(8),
+            addresses: addresses.iter().map(|a| a.parse().unwrap()).collect(),
+        };
+        for (text, expected) in [
+            ("h:8:10.0.0.1,[::1]", rule("h", &["10.0.0.1", "::1"])),
+            ("+*:8:::2", rule("*", &["::2"])),
+        ] {
+            assert_eq!(fixed_addresses(text), Ok(expected));
+        }
+        for bad in ["h", "h:8", "h:x:::1", ":8:::1", "h:8:", "h:8:x"] {
+            assert!(fixed_addresses(bad).is_err(), "{bad}");
         }
     }
 }

@@ -1,0 +1,316 @@
+//! What the engine says while a transfer runs: the heads for `-i`, the lines of `-v`, and when each step of each request
+//! was done.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use courser::proto::Url;
+use courser::{Observer, ObserverEvent, Response, RetryCause, TlsVersion};
+
+use super::args::Global;
+use super::mask::masked;
+use super::output::tell;
+use crate::terminal::{Keep, neutralise_bytes};
+
+/// What was said about the transfer that runs.
+pub(super) type Log = Arc<Mutex<Said>>;
+
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    /// The heads of all answers, as received.
+    pub(super) heads: Vec<u8>,
+    /// Connections that were opened.
+    pub(super) connects: u32,
+    /// The requests of the transfer, in order: redirects and retries are further ones.
+    pub(super) trips: Vec<Trip>,
+}
+
+/// One request.
+#[derive(Debug)]
+pub(super) struct Trip {
+    /// Without user information.
+    pub(super) url: String,
+    /// 0 without an answer.
+    status: u16,
+    began: Instant,
+    /// When each step was done, if it was needed.
+    done: [Option<Instant>; STEPS.len()],
+}
+
+/// The steps of a request, in order.
+const STEPS: [&str; 5] = ["name", "connect", "TLS", "first byte", "body"];
+pub(super) const NAME: usize = 0;
+pub(super) const CONNECT: usize = 1;
+/// With what a proxy needs before.
+pub(super) const TLS: usize = 2;
+pub(super) const FIRST_BYTE: usize = 3;
+const BODY: usize = 4;
+
+pub(super) fn lock(log: &Log) -> MutexGuard<'_, Said> {
+    log.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The observer of a client whose calls are the transfers.
+pub(super) fn observer(log: &Log, global: Global) -> Observer {
+    let log = Arc::clone(log);
+    Observer::new(move |event| {
+        lock(&log).note(event, Instant::now());
+        if global.verbose {
+            show(event);
+        } else if let ObserverEvent::Retrying { cause, pause, .. } = event
+            && !pause.is_zero()
+            && !global.silent
+        {
+            tell(&format!("Warning: {}", again(cause, *pause)));
+        }
+    })
+}
+
+impl Said {
+    fn note(&mut self, event: &ObserverEvent<'_>, now: Instant) {
+        match event {
+            ObserverEvent::Begun { target, .. } => self.trips.push(Trip::new(target, now)),
+            ObserverEvent::Resolved { .. } => self.done(NAME, now),
+            ObserverEvent::Connected { .. } => {
+                self.connects += 1;
+                self.done(CONNECT, now);
+            }
+            ObserverEvent::TunnelAnswered { head, .. } => self.heads.extend_from_slice(head),
+            ObserverEvent::Ready {
+                tls, proxy_head, ..
+            } => {
+                if tls.is_some() || proxy_head.is_some() {
+                    self.done(TLS, now);
+                }
+            }
+            ObserverEvent::Head { response, .. } => {
+                for head in heads(response) {
+                    self.heads.extend_from_slice(head);
+                }
+                if let Some(trip) = self.trips.last_mut() {
+                    trip.status = response.status();
+                }
+                self.done(FIRST_BYTE, now);
+            }
+            ObserverEvent::Redirected { url, .. } => {
+                self.done(BODY, now);
+                self.trips.push(Trip::new(url, now));
+            }
+            ObserverEvent::Retrying { pause, .. } => {
+                self.done(BODY, now);
+                let again = self
+                    .trips
+                    .last()
+                    .map(|trip| Trip::new(&trip.url, now + *pause));
+                self.trips.extend(again);
+            }
+            ObserverEvent::Ended { .. } => self.done(BODY, now),
+            _ => {}
+        }
+    }
+
+    fn done(&mut self, step: usize, now: Instant) {
+        if let Some(trip) = self.trips.last_mut() {
+            trip.done[step] = Some(now);
+        }
+    }
+
+    /// The time until this step was done: a sum over the requests of the transfer, each measured from its start.
+    pub(super) fn time(&self, step: usize) -> Duration {
+        let times = self.trips.iter().filter_map(|trip| {
+            let done = trip.done[step]?;
+            Some(done.saturating_duration_since(trip.began))
+        });
+        times.sum()
+    }
+
+    /// `--timing`: for each request a line for each of its steps, with a bar that begins where the step began and is as
+    /// long as the step took, on one scale for the whole transfer.
+    pub(super) fn timing(&self) -> String {
+        let first = self.trips.first().map(|trip| trip.began);
+        let last = self.trips.iter().filter_map(|trip| trip.done[BODY]).max();
+        let (Some(first), Some(last)) = (first, last) else {
+            return String::new();
+        };
+        let scale = WIDTH as f64 / milliseconds(first, last).max(f64::MIN_POSITIVE);
+        let column = |at: Instant| (milliseconds(first, at) * scale).round() as usize;
+        let mut text = String::new();
+        for trip in &self.trips {
+            let status = trip.status;
+            let total = milliseconds(trip.began, trip.done[BODY].unwrap_or(last));
+            let reused = match (status, trip.done[CONNECT]) {
+                (1.., None) => ", connection reused",
+                _ => "",
+            };
+            text += &format!("{} {status:03}, {total:.1} ms{reused}\n", trip.url);
+            let mut from = trip.began;
+            for (name, done) in STEPS.into_iter().zip(trip.done) {
+                let Some(until) = done else { continue };
+                let time = milliseconds(from, until);
+                let start = column(from).min(WIDTH - 1);
+                let bar = "#".repeat(column(until).saturating_sub(start).max(1));
+                let space = " ".repeat(start);
+                text += &format!("  {name:<10} {time:>9.1} ms  |{space}{bar}\n");
+                from = until;
+            }
+        }
+        text
+    }
+}
+
+impl Trip {
+    fn new(url: &str, began: Instant) -> Self {
+        Self {
+            url: without_user(url),
+            status: 0,
+            began,
+            done: [None; STEPS.len()],
+        }
+    }
+}
+
+fn milliseconds(from: Instant, until: Instant) -> f64 {
+    until.saturating_duration_since(from).as_secs_f64() * 1000.0
+}
+
+/// A URL to show: without user information.
+pub(super) fn without_user(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or_default();
+    let end = match Url::parse(url) {
+        Ok(_) => rest.find(['/', '?', '#']).unwrap_or(rest.len()),
+        // Where the user information of an invalid URL ends is not sure.
+        Err(_) => rest.len(),
+    };
+    let bare = rest[..end].rfind('@').map_or(rest, |at| &rest[at + 1..]);
+    format!("{scheme}://{bare}")
+}
+
+/// `-v`: shows an event in curl's form, without credentials.
+fn show(event: &ObserverEvent<'_>) {
+    match event {
+        ObserverEvent::Resolved { name, addresses } => {
+            info(&format!("{name} has the addresses {addresses:?}"));
+        }
+        ObserverEvent::Connecting { remote } => info(&format!("  Trying {remote}...")),
+        ObserverEvent::ConnectFailed { error } => info(&error.to_string()),
+        ObserverEvent::Connected { remote, .. } => info(&format!("Connected to {remote}")),
+        ObserverEvent::Tunnelling { head, .. } => {
+            info("Establish HTTP proxy tunnel");
+            show_head('>', head);
+        }
+        ObserverEvent::TunnelAnswered { status, head, .. } => {
+            show_head('<', head);
+            info(&format!("CONNECT tunnel, response {status}"));
+        }
+        ObserverEvent::Ready { tls: Some(tls), .. } => {
+            let version = match tls.version {
+                TlsVersion::V1_2 => "TLSv1.2",
+                _ => "TLSv1.3",
+            };
+            info(&format!(
+                "SSL connection using {version} / {}",
+                tls.cipher_suite
+            ));
+        }
+        ObserverEvent::Sending {
+            remote,
+            reused,
+            head,
+            ..
+        } => {
+            if *reused {
+                info(&format!("Re-using the connection to {remote}"));
+            }
+            show_head('>', head);
+        }
+        ObserverEvent::Head { response, .. } => {
+            heads(response).for_each(|head| show_head('<', head));
+        }
+        ObserverEvent::Redirected { url, .. } => info(&format!("Following to {url}")),
+        ObserverEvent::Retrying { cause, pause, .. } => info(&again(cause, *pause)),
+        _ => {}
+    }
+}
+
+/// The heads of an answer: interim ones, and its own.
+fn heads(response: &Response) -> impl Iterator<Item = &[u8]> {
+    let interim = response.interim().map(|head| head.bytes());
+    interim.chain([response.head()])
+}
+
+fn again(cause: &RetryCause<'_>, pause: Duration) -> String {
+    let seconds = pause.as_secs_f64();
+    match cause {
+        RetryCause::Status(status) => {
+            format!("the server answered with status {status}; again in {seconds:.1} s")
+        }
+        cause => format!("{cause}; again in {seconds:.1} s"),
+    }
+}
+
+fn show_head(mark: char, head: &[u8]) {
+    for line in head.split_inclusive(|b| *b == b'\n') {
+        let text = line.trim_ascii_end();
+        let text = String::from_utf8_lossy(&neutralise_bytes(text, Keep::Nothing)).into_owned();
+        tell(&format!("{mark} {}", masked(&text)));
+    }
+}
+
+fn info(line: &str) {
+    tell(&format!("* {line}"));
+}
+
+/// The columns of the longest bar.
+const WIDTH: usize = 50;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_begin_where_the_step_before_ended() {
+        let start = Instant::now();
+        let at = |ms| Some(start + Duration::from_millis(ms));
+        let first = Trip {
+            status: 302,
+            done: [at(10), at(30), at(60), at(80), at(80)],
+            ..Trip::new("https://u:p@h/#x", start)
+        };
+        let second = Trip {
+            status: 200,
+            done: [None, None, None, at(90), at(100)],
+            ..Trip::new("https://h/b", at(80).unwrap())
+        };
+        let said = Said {
+            trips: vec![first, second],
+            ..Said::default()
+        };
+        let expected = "\
+https://h/#x 302, 80.0 ms
+  name            10.0 ms  |#####
+  connect         20.0 ms  |     ##########
+  TLS             30.0 ms  |               ###############
+  first byte      20.0 ms  |                              ##########
+  body             0.0 ms  |                                        #
+https://h/b 200, 20.0 ms, connection reused
+  first byte      10.0 ms  |                                        #####
+  body            10.0 ms  |                                             #####
+";
+        assert_eq!(said.timing(), expected);
+        assert_eq!(said.time(TLS), Duration::from_millis(60));
+        assert_eq!(said.time(FIRST_BYTE), Duration::from_millis(90));
+    }
+
+    #[test]
+    fn urls_are_shown_without_their_user() {
+        for (typed, shown) in [
+            ("http://u:p@h/x?y#z", "http://h/x?y#z"),
+            ("http://u:p@a..b/", "http://a..b/"),
+            ("http://u:p/@q@a..b/", "http://a..b/"),
+            ("http://[::1]:81/@", "http://[::1]:81/@"),
+            ("http://", "http://"),
+        ] {
+            assert_eq!(without_user(typed), shown);
+        }
+    }
+}
