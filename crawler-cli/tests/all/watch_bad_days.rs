@@ -74,7 +74,7 @@ mod stores {
     }
 
     #[test]
-    fn a_newer_store_needs_the_newer_program() {
+    fn a_store_of_another_version_is_refused_by_name() {
         let folder = folder("", &[]);
         let file = folder.path().join("watch.db");
         drop(Sqlite::open(&file).expect("a store"));
@@ -88,13 +88,13 @@ mod stores {
         let before = fs::read(&file).expect("a store");
         let text = refused(&folder, 2);
         let versions = format!(
-            "has version {}, but this version of crawler-cli knows versions up to {version}",
+            "has version {}, but this version of crawler-cli needs version {version}",
             version + 1
         );
         for part in [
             "watch.db: ",
             &versions,
-            "run the newer program, or restore a backup",
+            "run the program of that version, or restore a backup",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
