@@ -239,10 +239,10 @@ pub use net::upgraded::AsyncUpgraded;
 pub use net::upgraded::Upgraded;
 pub use net::{SocketHook, SocketOptions};
 pub use policy::{
-    AdaptiveTimeout, AddressHook, AddressPolicy, Aimd, AimdConfig, Backoff, BadNetwork,
+    AdaptiveTimeout, AddressHook, AddressPolicy, Backoff, BadNetwork,
     BalanceConfig, Balancer, Breaker, BreakerConfig, BreakerPermit, BreakerState, Caps, Counters,
     DnsConfig, DnsCounters, FailedAttempt, FailureClass, Family, Health, HealthCheck, LatePolicy,
-    Latencies, LoadSignal, Network, Overflow, Override, Pipelined, Proxies, Proxy, ProxyKind, Rate,
+    Latencies, Network, Overflow, Override, Pipelined, Proxies, Proxy, ProxyKind, Rate,
     RateLimiter, Redirect, RedirectHook, Redirects, Retry, RetryAccount, RetryBudget, RetryHook,
     RetryOn, RetryRule, RetryVia, ReuseOrder, Spread, Statuses, Timeouts, WaitPolicy, retry_after,
 };

@@ -9,7 +9,7 @@ use super::{ConnectTo, Observer, Proxies, SendHook, UnixSocket};
 use crate::net::SocketOptions;
 use crate::net::tls::TlsConfig;
 use crate::policy::{
-    AdaptiveTimeout, AddressPolicy, AimdConfig, BalanceConfig, BreakerConfig, DnsConfig,
+    AdaptiveTimeout, AddressPolicy, BalanceConfig, BreakerConfig, DnsConfig,
     LatePolicy, PoolConfig, Rate, Redirects, Retry, RetryBudget, ReuseOrder, ThrottleConfig,
     Timeouts, WaitPolicy,
 };
@@ -27,7 +27,7 @@ use crate::reactor::ByteRates;
 /// | memory | [`limits`](Self::limits), [`held_bytes`](Self::held_bytes), [`stream_buffer`](Self::stream_buffer) |
 /// | requests | [`user_agent`](Self::user_agent), [`codings`](Self::codings), [`send_hook`](Self::send_hook) |
 /// | failures | [`retry`](Self::retry), [`retry_budget`](Self::retry_budget), [`breaker`](Self::breaker), [`balance`](Self::balance) |
-/// | rates | [`rate`](Self::rate), [`min_delay`](Self::min_delay), [`bytes_in`](Self::bytes_in), [`bytes_out`](Self::bytes_out), [`concurrency`](Self::concurrency) |
+/// | rates | [`rate`](Self::rate), [`min_delay`](Self::min_delay), [`bytes_in`](Self::bytes_in), [`bytes_out`](Self::bytes_out) |
 /// | observing | [`observer`](Self::observer), [`stats`](Self::stats) |
 ///
 /// ```
@@ -116,12 +116,9 @@ pub struct HostConfig {
     pub bytes_in: Option<Rate>,
     /// The rate of bytes written to a host, counted in the same way. Default: no limit.
     pub bytes_out: Option<Rate>,
-    /// An adaptive limit of requests in flight to a host, in addition to `max_connections`: it follows the answers of
-    /// the host. Default: no limit.
-    pub concurrency: Option<AimdConfig>,
     /// How calls are spread over the addresses of the upstream. Each address then has a pool and a breaker of its own.
     /// [`max_connections`](Self::max_connections) and the rates are for all addresses together;
-    /// [`max_waiting`](Self::max_waiting) and `concurrency` are for each address. A connection that takes longer than
+    /// [`max_waiting`](Self::max_waiting) is for each address. A connection that takes longer than
     /// [`attempt_delay`](Self::attempt_delay) to open counts as a failure, and the calls that wait for it go to another
     /// address.
     ///
@@ -257,7 +254,6 @@ impl Default for HostConfig {
             min_delay: None,
             bytes_in: None,
             bytes_out: None,
-            concurrency: None,
             balance: None,
             adaptive: None,
             observer: None,
@@ -299,7 +295,6 @@ impl HostConfig {
         ThrottleConfig {
             rate: self.rate,
             min_delay: self.min_delay,
-            concurrency: self.concurrency.clone(),
             counts_bytes: false,
         }
     }

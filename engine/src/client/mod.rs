@@ -334,8 +334,7 @@ impl Report {
         self.timestamps.reused
     }
 
-    /// Whether the call waited for a rate ([`HostConfig::rate`], [`Config::rate`]) or until fewer requests were in
-    /// flight ([`HostConfig::concurrency`]), and not only for a connection.
+    /// Whether the call waited for a rate ([`HostConfig::rate`], [`Config::rate`]), and not only for a connection.
     pub fn held(&self) -> bool {
         self.timestamps.held
     }

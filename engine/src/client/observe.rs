@@ -138,8 +138,7 @@ pub enum ObserverEvent<'a> {
         target: &'a str,
     },
     /// The call waits for a rate ([`HostConfig::rate`](crate::HostConfig::rate),
-    /// [`Config::rate`](crate::Config::rate)), or until fewer requests are in flight
-    /// ([`HostConfig::concurrency`](crate::HostConfig::concurrency)).
+    /// [`Config::rate`](crate::Config::rate)).
     Held {
         /// The call.
         call: CallId,
@@ -204,15 +203,6 @@ pub enum ObserverEvent<'a> {
         tag: u64,
         /// The new state.
         state: BreakerState,
-    },
-    /// The limit of requests in flight to the call's host has changed, because an attempt of this call ended.
-    Concurrency {
-        /// The call.
-        call: CallId,
-        /// Its tag.
-        tag: u64,
-        /// The new limit.
-        limit: usize,
     },
     /// An address of a balanced upstream gets no calls for a while.
     Ejected {

@@ -151,17 +151,8 @@ fn each_address(
         ..config.pool()
     };
     let mut hosts = Hosts::new(pool, config.max_connections.get());
-    // The rates are for the whole upstream; the limit of calls in flight is for each address.
-    let throttle = config.throttle();
-    let each = ThrottleConfig {
-        concurrency: throttle.concurrency.clone(),
-        ..ThrottleConfig::default()
-    };
-    let all = ThrottleConfig {
-        concurrency: None,
-        ..throttle
-    };
-    let throttle = Throttling::new(each, &all, &mut hosts);
+    // The rates are for the whole upstream.
+    let throttle = Throttling::new(ThrottleConfig::default(), &config.throttle(), &mut hosts);
     let insert = |addresses| template.insert(&mut hosts, addresses);
     let keys: Vec<HostKey> = addresses.into_iter().map(insert).collect();
     let first = *keys.first().ok_or_else(|| unsent(Misuse::NoAddress))?;

@@ -105,11 +105,6 @@ impl Pipelines {
 
     // ---- room
 
-    /// The number of calls on connections.
-    pub(super) fn pending(&self) -> usize {
-        self.loads.pending()
-    }
-
     /// The limit of pending calls.
     pub(super) fn max_pending(&self) -> usize {
         self.max_pending.get()

@@ -33,7 +33,7 @@ pub struct Stats {
     pub retries: u64,
     /// Calls whose last attempt ran on a connection that had been open before.
     pub reused: u64,
-    /// Calls that waited for a rate, or until fewer requests were in flight.
+    /// Calls that waited for a rate.
     pub held: u64,
     /// Attempts that ended by [`TimeLimit::Adaptive`](crate::TimeLimit::Adaptive), because they waited for the first
     /// byte longer than usual for their host.

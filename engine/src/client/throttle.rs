@@ -1,4 +1,4 @@
-//! The throttle: the rates of a host and of all hosts, and the limit of calls in flight.
+//! The throttle: the rates of a host and of all hosts.
 
 use super::hosts::Hosts;
 use crate::policy::{FairQueue, Throttle, ThrottleConfig};
@@ -10,8 +10,6 @@ use crate::time::Time;
 pub(super) struct Throttling {
     /// `None` without a rate over all hosts.
     fair_queue: Option<Box<FairQueue<HostKey>>>,
-    /// Whether the limit of calls in flight adapts to the answers.
-    follows_load: bool,
 }
 
 /// The throttle of one host.
@@ -53,11 +51,6 @@ impl HostThrottle {
         self.rules.as_deref_mut()
     }
 
-    /// How many calls may be in flight, if that is limited.
-    pub(super) fn limit(&self) -> Option<usize> {
-        self.rules.as_ref()?.limit()
-    }
-
     /// Until when the host must be kept, because a new entry for the same host would let more calls begin.
     pub(super) fn counts_until(&self, now: Time) -> Option<Time> {
         self.rules.as_ref()?.counts_until(now)
@@ -74,18 +67,11 @@ impl Throttling {
     pub(super) fn new(each: ThrottleConfig, total: &ThrottleConfig, hosts: &mut Hosts) -> Self {
         let throttle = Self {
             fair_queue: (!total.is_open()).then(|| Box::new(FairQueue::new(total))),
-            follows_load: each.concurrency.is_some(),
         };
         if !each.is_open() || !total.is_open() || each.counts_bytes {
             hosts.set_throttle(each);
         }
         throttle
-    }
-
-    /// Whether answers change the limit of calls in flight.
-    #[inline]
-    pub(super) fn follows_load(&self) -> bool {
-        self.follows_load
     }
 
     /// Whether hosts begin calls in the order of the fair queue.

@@ -115,11 +115,6 @@ fn observe(spans: &mut HashMap<CallId, Span>, event: &ObserverEvent<'_>) {
                 debug!(parent: span, "held back");
             }
         }
-        ObserverEvent::Concurrency { call, limit, .. } => {
-            if let Some(span) = spans.get(&call) {
-                debug!(parent: span, limit, "concurrency");
-            }
-        }
         ObserverEvent::HandedOver { call, .. } => {
             if let Some(span) = spans.remove(&call) {
                 debug!(parent: &span, "goes on on another thread");

@@ -38,9 +38,8 @@ pub enum LimitExceeded {
     /// [`Config::max_connections`](crate::Config::max_connections), under
     /// [`WaitPolicy::FailFast`](crate::WaitPolicy::FailFast).
     Connections(usize),
-    /// [`HostConfig::rate`](crate::HostConfig::rate), [`HostConfig::min_delay`](crate::HostConfig::min_delay),
-    /// [`HostConfig::concurrency`](crate::HostConfig::concurrency) or [`Config::rate`](crate::Config::rate), under
-    /// [`WaitPolicy::FailFast`](crate::WaitPolicy::FailFast).
+    /// [`HostConfig::rate`](crate::HostConfig::rate), [`HostConfig::min_delay`](crate::HostConfig::min_delay) or
+    /// [`Config::rate`](crate::Config::rate), under [`WaitPolicy::FailFast`](crate::WaitPolicy::FailFast).
     Rate,
     /// [`Redirects::limit`](crate::Redirects::limit).
     Redirects(u32),

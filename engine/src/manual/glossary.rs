@@ -69,8 +69,7 @@
 //! - **Balancer**: what chooses one address of an upstream for each attempt. See [`Balancer`](crate::Balancer).
 //! - **Health check**: a request by which the balancer learns whether an address serves. No caller waits for it. See
 //!   [`HealthCheck`](crate::HealthCheck).
-//! - **Throttle**: what holds calls back by a rate, by a least delay, or by a number of calls in flight. See
-//!   [`Rate`](crate::Rate) and [`Aimd`](crate::Aimd).
+//! - **Throttle**: what holds calls back by a rate or by a least delay. See [`Rate`](crate::Rate).
 //! - **Permit**: leave to do something that is counted: an attempt that the breaker and the balancer count, or the start
 //!   of a call that a rate over all hosts counts.
 //! - **Retry budget**: how many retries a host may have in addition to its requests, as in Finagle and Envoy. See

@@ -3,7 +3,6 @@
 
 mod adaptive;
 mod address;
-mod aimd;
 mod backoff;
 mod balance;
 mod breaker;
@@ -25,7 +24,6 @@ mod timeouts;
 
 pub use adaptive::{AdaptiveTimeout, Latencies};
 pub use address::{AddressHook, AddressPolicy, BadNetwork, Network};
-pub use aimd::{Aimd, AimdConfig, LoadSignal};
 pub use backoff::{Backoff, retry_after};
 pub use balance::{BalanceConfig, Balancer, HealthCheck, Spread};
 pub use breaker::{Breaker, BreakerConfig, BreakerPermit, BreakerState, Health, Statuses};

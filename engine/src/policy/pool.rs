@@ -54,8 +54,6 @@ pub struct Counters {
     pub idle: usize,
     /// Calls that wait for a connection.
     pub waiting: usize,
-    /// Requests that may be in flight under [`HostConfig::concurrency`](crate::HostConfig::concurrency); zero without it.
-    pub limit: usize,
     /// Connections opened since the client was created.
     pub opened: u64,
 }
@@ -68,7 +66,6 @@ impl std::ops::AddAssign for Counters {
         self.draining += other.draining;
         self.idle += other.idle;
         self.waiting += other.waiting;
-        self.limit += other.limit;
         self.opened += other.opened;
     }
 }
@@ -428,11 +425,6 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
             return None;
         }
         self.refuse()
-    }
-
-    /// Requests in flight, if each has its own connection.
-    pub(crate) fn in_flight(&self) -> usize {
-        self.busy + self.draining
     }
 
     // ---- calls that come back, and those that give up
@@ -844,7 +836,6 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
             draining: self.draining,
             idle: self.idle.len(),
             waiting: self.waiting(),
-            limit: 0, // set by the caller
             opened: self.opened,
         }
     }

@@ -1,9 +1,9 @@
-//! What keeps the calls of a host back in addition to connections: rates, and a limit on the calls in flight.
+//! What keeps the calls of a host back in addition to connections: rates.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::{Aimd, AimdConfig, LoadSignal, Rate, RateLimiter, later};
+use super::{Rate, RateLimiter, later};
 use crate::time::Time;
 
 /// The rules of one host; the fields are those of `HostConfig`.
@@ -11,7 +11,6 @@ use crate::time::Time;
 pub(crate) struct ThrottleConfig {
     pub(crate) rate: Option<Rate>,
     pub(crate) min_delay: Option<Duration>,
-    pub(crate) concurrency: Option<AimdConfig>,
     /// The host has rates of bytes as well. These keep no call back, but the host must be kept for them.
     pub(crate) counts_bytes: bool,
 }
@@ -19,7 +18,7 @@ pub(crate) struct ThrottleConfig {
 impl ThrottleConfig {
     /// Whether no call is ever kept back.
     pub(crate) fn is_open(&self) -> bool {
-        self.rate.is_none() && self.min_delay.is_none() && self.concurrency.is_none()
+        self.rate.is_none() && self.min_delay.is_none()
     }
 }
 
@@ -29,9 +28,6 @@ impl ThrottleConfig {
 pub(crate) struct Throttle {
     /// A call begins only if all rates allow it.
     rates: [Option<RateLimiter>; 2],
-    aimd: Option<Aimd>,
-    /// The most calls in flight since the limit last changed.
-    peak: usize,
 }
 
 impl Throttle {
@@ -39,25 +35,20 @@ impl Throttle {
         let delay = config.min_delay.map(Rate::every);
         Self {
             rates: [config.rate, delay].map(|rate| rate.map(RateLimiter::new)),
-            aimd: config.concurrency.clone().map(Aimd::new),
-            peak: 0,
         }
     }
 
-    /// How many calls may begin now, in addition to `in_flight`.
-    pub(crate) fn room(&mut self, now: Time, in_flight: usize) -> usize {
-        let room = match &self.aimd {
-            Some(aimd) => aimd.limit().saturating_sub(in_flight),
-            None => usize::MAX,
-        };
-        self.rates.iter_mut().flatten().fold(room, |room, rate| {
-            room.min(usize::try_from(rate.available(now.instant())).unwrap_or(usize::MAX))
+    /// How many calls may begin now.
+    pub(crate) fn room(&mut self, now: Time) -> usize {
+        let rates = self.rates.iter_mut().flatten();
+        let room = rates.map(|rate| rate.available(now.instant())).min();
+        room.map_or(usize::MAX, |room| {
+            usize::try_from(room).unwrap_or(usize::MAX)
         })
     }
 
-    /// Counts a call that begins, with which `in_flight` are in flight. There must be room for it.
-    pub(crate) fn pass(&mut self, now: Time, in_flight: usize) {
-        self.peak = self.peak.max(in_flight);
+    /// Counts a call that begins. There must be room for it.
+    pub(crate) fn pass(&mut self, now: Time) {
         for rate in self.rates.iter_mut().flatten() {
             rate.charge(now.instant(), 1);
         }
@@ -79,28 +70,6 @@ impl Throttle {
         let rates = self.rates.iter().flatten();
         let at = rates.filter_map(RateLimiter::rests_at).max()?;
         (at > now.instant()).then(|| Time::of(at))
-    }
-
-    /// Records the end of a call that began at `began`; `judge` says how it ended. Returns the limit if it has changed.
-    pub(crate) fn ended(
-        &mut self,
-        began: Time,
-        now: Time,
-        judge: impl FnOnce(&Aimd) -> LoadSignal,
-    ) -> Option<usize> {
-        let aimd = self.aimd.as_mut()?;
-        let load = judge(aimd);
-        // Not the number that is in flight now: calls that end together would each count with fewer than there were.
-        if !aimd.record(began.instant(), now.instant(), self.peak, load) {
-            return None;
-        }
-        self.peak = 0;
-        Some(aimd.limit())
-    }
-
-    /// How many calls may be in flight; `None` for any number.
-    pub(crate) fn limit(&self) -> Option<usize> {
-        self.aimd.as_ref().map(Aimd::limit)
     }
 }
 
@@ -135,19 +104,19 @@ impl<H> FairQueue<H> {
 
     /// Whether a request may begin now.
     pub(crate) fn has_room(&mut self, now: Time) -> bool {
-        self.requests.room(now, 0) > 0
+        self.requests.room(now) > 0
     }
 
     /// Counts a request that begins. There must be room for it.
     pub(crate) fn pass(&mut self, now: Time) {
-        self.requests.pass(now, 0);
+        self.requests.pass(now);
     }
 
     /// Whether an opening may begin now. If so, it is counted.
     pub(crate) fn open(&mut self, now: Time) -> bool {
-        let may = self.openings.room(now, 0) > 0;
+        let may = self.openings.room(now) > 0;
         if may {
-            self.openings.pass(now, 0);
+            self.openings.pass(now);
         }
         may
     }
@@ -187,20 +156,17 @@ mod tests {
             min_delay: Some(Duration::from_millis(100)),
             ..ThrottleConfig::default()
         });
-        assert_eq!(
-            (throttle.room(at(0), 7), throttle.opens_at(at(0))),
-            (1, None)
-        );
+        assert_eq!((throttle.room(at(0)), throttle.opens_at(at(0))), (1, None));
         assert_eq!(throttle.counts_until(at(0)), None);
-        throttle.pass(at(0), 0);
+        throttle.pass(at(0));
         // The delay keeps the second call back, and the rate the third.
         assert_eq!(
-            (throttle.room(at(0), 8), throttle.opens_at(at(0))),
+            (throttle.room(at(0)), throttle.opens_at(at(0))),
             (0, Some(at(100)))
         );
-        throttle.pass(at(100), 1);
+        throttle.pass(at(100));
         assert_eq!(
-            (throttle.room(at(100), 9), throttle.opens_at(at(100))),
+            (throttle.room(at(100)), throttle.opens_at(at(100))),
             (0, Some(at(500)))
         );
         assert_eq!(throttle.counts_until(at(100)), Some(at(1000)));
@@ -215,7 +181,7 @@ mod tests {
             ..ThrottleConfig::default()
         };
         let (mut throttle, mut fair_queue) = (Throttle::new(&config), FairQueue::new(&config));
-        throttle.pass(now, 1);
+        throttle.pass(now);
         fair_queue.pass(now);
         fair_queue.ready.push_back(1);
         let year = now + Duration::from_secs(31_536_000);
@@ -240,13 +206,13 @@ mod tests {
             let (mut now, mut passed) = (start, Vec::new());
             for pause in pauses {
                 now = now + Duration::from_millis(pause);
-                if throttle.room(now, 0) == 0 {
+                if throttle.room(now) == 0 {
                     let at = throttle.opens_at(now);
                     prop_assert!(at.is_some_and(|at| at > now));
                     now = at.unwrap_or(now);
                 }
-                prop_assert!(throttle.room(now, 0) > 0);
-                throttle.pass(now, 0);
+                prop_assert!(throttle.room(now) > 0);
+                throttle.pass(now);
                 passed.push(now);
             }
             for (from, begin) in passed.iter().enumerate() {

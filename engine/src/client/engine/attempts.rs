@@ -16,9 +16,6 @@ use crate::reactor::{CallKey, CallState, ConnKey, HeadState, HostKey, RedirectSt
 impl<R: Router, N: Net> Engine<R, N> {
     /// An attempt has failed: the call is tried again, or ends.
     pub(super) fn end_attempt(&mut self, key: CallKey, error: Error) {
-        if self.throttle.follows_load() {
-            self.note_load(key, Some(&error));
-        }
         let (now, random) = (self.reactor.now(), self.reactor.random());
         let Some(call) = self.reactor.call(key) else {
             return;

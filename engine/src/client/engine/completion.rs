@@ -15,11 +15,10 @@ use crate::proto::{BodyMode, without_userinfo};
 use crate::reactor::{CallKey, CallState, HeadState, Hop, RedirectState};
 
 impl<R: Router, N: Net> Engine<R, N> {
-    /// Whether the engine examines an answer before the call ends: for a retry, for the limit of calls in flight, or for
-    /// the send hook.
+    /// Whether the engine examines an answer before the call ends: for a retry, or for the send hook.
     #[inline]
     pub(super) fn looks_at_answers(&self) -> bool {
-        self.retries.repeats_answers() || self.throttle.follows_load() || self.hook_looks()
+        self.retries.repeats_answers() || self.hook_looks()
     }
 
     #[inline]
@@ -121,9 +120,6 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         if self.telemetry.observes() {
             self.notify(key, Telemetry::head);
-        }
-        if self.throttle.follows_load() {
-            self.note_load(key, None);
         }
         match rerouted {
             Err(kind) => {

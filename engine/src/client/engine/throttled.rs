@@ -1,4 +1,4 @@
-//! Calls under a throttle: the rates of their host and of all hosts, and the limit of calls in flight.
+//! Calls under a throttle: the rates of their host and of all hosts.
 //!
 //! Throttled calls wait in the queue of their host's pool like all other calls, with the same limits, deadlines and
 //! cancelling. The throttle counts a call at the moment when the call gets its connection, and at no other moment. So
@@ -10,25 +10,17 @@ use super::Engine;
 use crate::client::router::Router;
 use crate::client::sharing::Sharing;
 use crate::client::{CallId, ObserverEvent};
-use crate::error::{Error, ErrorKind, LimitExceeded, Phase, Sent, TimeLimit};
+use crate::error::{Error, LimitExceeded, Phase, Sent, TimeLimit};
 use crate::net::Net;
-use crate::policy::{Checkout, LoadSignal, Next};
-use crate::reactor::{CallKey, CallState, ConnKey, HeadState, HostKey, TimerOwner};
+use crate::policy::{Checkout, Next};
+use crate::reactor::{CallKey, CallState, ConnKey, HostKey, TimerOwner};
 use crate::time::Time;
 
 impl<R: Router, N: Net> Engine<R, N> {
     /// How many calls of a host may begin now by the rules of that host alone, whether or not connections are free.
     fn room_to_begin(&mut self, key: HostKey, now: Time) -> usize {
-        let in_flight = self.in_flight_to(key);
         let throttle = self.hosts.get(key).and_then(|host| host.throttle.rules());
-        throttle.map_or(usize::MAX, |throttle| throttle.room(now, in_flight))
-    }
-
-    fn in_flight_to(&mut self, key: HostKey) -> usize {
-        match self.sharing.pipelines() {
-            Some(pipelines) => pipelines.pending(),
-            None => self.hosts.get(key).map_or(0, |host| host.pool.in_flight()),
-        }
+        throttle.map_or(usize::MAX, |throttle| throttle.room(now))
     }
 
     /// Queues a call whose request is encoded. If the throttle allows it, the call begins before the iteration ends.
@@ -212,13 +204,12 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Counts a call of a host that has begun.
     fn pass(&mut self, host_key: HostKey, now: Time) {
-        let in_flight = self.in_flight_to(host_key);
         if let Some(throttle) = self
             .hosts
             .get(host_key)
             .and_then(|host| host.throttle.rules())
         {
-            throttle.pass(now, in_flight);
+            throttle.pass(now);
         }
         self.throttle.call_begun(now);
     }
@@ -271,58 +262,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             || self.reactor.bytes_count_until(key).is_some()
     }
 
-    // ---- the limit of calls in flight
-
-    /// Reports the end of an attempt to the throttle of its host, which judges an answer by its status and its latency.
-    #[cold]
-    pub(super) fn note_load(&mut self, key: CallKey, error: Option<&Error>) {
-        let now = self.reactor.now();
-        let Some(call) = self.reactor.call_ref(key) else {
-            return;
-        };
-        // Each attempt counts once. An answer that is a redirect, or whose head was delivered, has been counted.
-        let counts = call.head == HeadState::Awaited
-            && !call.redirect.is_followed()
-            && matches!(call.state, CallState::OnConn(_));
-        let (Some(began), Some(host_key), true) = (call.timestamps.assigned, call.host, counts)
-        else {
-            return;
-        };
-        let tag = call.tag;
-        let latency = call
-            .timestamps
-            .first_byte
-            .map(|first_byte| first_byte - began);
-        let status = call.response.status();
-        let host = self.hosts.get(host_key);
-        let Some(throttle) = host.and_then(|host| host.throttle.rules()) else {
-            return;
-        };
-        let changed = throttle.ended(began, now, |aimd| match error.map(Error::kind) {
-            None => aimd.judge(status, latency),
-            Some(ErrorKind::Timeout(_)) => match aimd.config().latency {
-                Some(most) if now - began > most => LoadSignal::TooMuch,
-                _ => LoadSignal::Unknown,
-            },
-            Some(_) => LoadSignal::Unknown,
-        });
-        if let Some(limit) = changed {
-            self.hosts.touch(host_key);
-            self.telemetry.notify(|| ObserverEvent::Concurrency {
-                call: CallId(key),
-                tag,
-                limit,
-            });
-        }
-    }
-
     /// Examines an answer as the settings require; true if the call will be tried again and the caller does not get the
     /// answer.
     #[cold]
     pub(super) fn answer_is_repeated(&mut self, key: CallKey) -> bool {
-        if self.throttle.follows_load() {
-            self.note_load(key, None);
-        }
         self.hook_repeats_answer(key) || self.retries.repeats_answers() && self.repeats_answer(key)
     }
 }

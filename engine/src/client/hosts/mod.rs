@@ -190,7 +190,6 @@ impl Hosts {
         let mut sum = Counters::default();
         for host in self.hosts.iter() {
             sum += host.pool.counters();
-            sum.limit += host.throttle.limit().unwrap_or(0);
         }
         sum
     }

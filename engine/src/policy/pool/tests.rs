@@ -475,7 +475,6 @@ impl World {
             draining: self.count(|state| state == Is::Draining),
             idle: self.idle.len(),
             waiting: self.fresh.len() + self.waiting.len(),
-            limit: 0,
             opened: self.opened,
         };
         assert_eq!(self.pool.counters(), counters);
