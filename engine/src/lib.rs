@@ -88,7 +88,7 @@
 //! ```
 //! use std::time::Duration;
 //! use courser::{
-//!     AdaptiveTimeout, Backoff, BalanceConfig, BreakerConfig, FailureClass, HealthCheck, HostClient, HostConfig,
+//!     AdaptiveTimeout, Backoff, BalanceConfig, BreakerConfig, FailureClass, HostClient, HostConfig,
 //!     RetryBudget, Retry, RetryOn, RetryRule, Spread, Statuses, Upstream,
 //! };
 //!
@@ -117,13 +117,9 @@
 //!     breaker: Some(BreakerConfig::default()),
 //!     // The limit of the wait for the first byte is three times the usual wait.
 //!     adaptive: Some(AdaptiveTimeout { factor: 3.0, ..AdaptiveTimeout::default() }),
-//!     // Calls go to the less busy of two addresses, and to no address that fails its health checks. Failed calls are
-//!     // tried at another address.
-//!     balance: Some(BalanceConfig {
-//!         spread: Spread::LeastInFlight,
-//!         health_check: Some(HealthCheck::new("/healthz")),
-//!         ..BalanceConfig::default()
-//!     }),
+//!     // Calls go to the less busy of two addresses, and to none that keeps failing. Failed calls are tried at another
+//!     // address.
+//!     balance: Some(BalanceConfig { spread: Spread::LeastInFlight, ..BalanceConfig::default() }),
 //!     ..HostConfig::default()
 //! };
 //! let backends = [([10, 0, 0, 1], 8080).into(), ([10, 0, 0, 2], 8080).into()];
@@ -239,12 +235,12 @@ pub use net::upgraded::AsyncUpgraded;
 pub use net::upgraded::Upgraded;
 pub use net::{SocketHook, SocketOptions};
 pub use policy::{
-    AdaptiveTimeout, AddressHook, AddressPolicy, Backoff, BadNetwork,
-    BalanceConfig, Balancer, Breaker, BreakerConfig, BreakerPermit, BreakerState, Caps, Counters,
-    DnsConfig, DnsCounters, FailedAttempt, FailureClass, Family, Health, HealthCheck, LatePolicy,
-    Latencies, Network, Overflow, Override, Pipelined, Proxies, Proxy, ProxyKind, Rate,
-    RateLimiter, Redirect, RedirectHook, Redirects, Retry, RetryAccount, RetryBudget, RetryHook,
-    RetryOn, RetryRule, RetryVia, ReuseOrder, Spread, Statuses, Timeouts, WaitPolicy, retry_after,
+    AdaptiveTimeout, AddressHook, AddressPolicy, Backoff, BadNetwork, BalanceConfig, Balancer,
+    Breaker, BreakerConfig, BreakerPermit, BreakerState, Caps, Counters, DnsConfig, DnsCounters,
+    FailedAttempt, FailureClass, Family, Health, LatePolicy, Latencies, Network, Overflow,
+    Override, Pipelined, Proxies, Proxy, ProxyKind, Rate, RateLimiter, Redirect, RedirectHook,
+    Redirects, Retry, RetryAccount, RetryBudget, RetryHook, RetryOn, RetryRule, RetryVia,
+    ReuseOrder, Spread, Statuses, Timeouts, WaitPolicy, retry_after,
 };
 pub use proto::{
     BodySource, Codings, FormPart, Limits, Multipart, Request, Response, StatusError, Version,

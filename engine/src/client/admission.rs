@@ -1,23 +1,21 @@
-//! Whether an attempt may start, and at which address: breakers, the balancer of several addresses, and health checks.
+//! Whether an attempt may start, and at which address: breakers, and the balancer of several addresses.
 //!
 //! An attempt that may start holds a permit. The permit is given back with the result of the attempt, which shows the
 //! health of the host. For the rest of the client, each address of a balanced upstream is a host with its own pool.
 
-use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use super::ObserverEvent;
 use super::hosts::Hosts;
 use super::telemetry::Telemetry;
 use crate::address::Address;
-use crate::client::progress::{ActiveCall, CallProgress, CheckedAddress};
+use crate::client::progress::ActiveCall;
 use crate::error::{Error, Sent};
 use crate::policy::{
     AttemptPermit, BalanceConfig, Balancer, Breaker, BreakerConfig, FailureClass, Health,
-    HealthCheck, Retry, health_of, health_of_address, is_unasked, later,
+    health_of, health_of_address, later,
 };
-use crate::proto::{BodyMode, Request, Response};
-use crate::reactor::{CallKey, HostKey, Overrides};
+use crate::reactor::{CallKey, HostKey};
 use crate::time::Time;
 
 /// Decides whether attempts may start.
@@ -39,29 +37,8 @@ pub(super) struct Balance {
     next_lookup: Option<Time>,
     /// The number of idle connections to keep, over all addresses of a name.
     min_idle: usize,
-    /// The hosts of the addresses. The index is the number of the address, as in `checks`.
+    /// The hosts of the addresses. The index is the number of the address.
     hosts: Vec<HostKey>,
-    checks: Vec<Check>,
-    /// The number of running health checks.
-    checking: usize,
-}
-
-/// The health checks of an address.
-#[derive(Clone, Copy, Debug, Default)]
-struct Check {
-    /// When the next check begins; `None` while a check runs.
-    next: Option<Time>,
-    failures: u32,
-}
-
-impl Check {
-    /// A check that is due.
-    fn new(now: Time) -> Self {
-        Self {
-            next: Some(now),
-            failures: 0,
-        }
-    }
 }
 
 /// The state of an address of a client with [`HostConfig::balance`](crate::HostConfig::balance).
@@ -69,7 +46,7 @@ impl Check {
 /// ```
 /// # fn example(client: &courser::HostClient) {
 /// for address in client.addresses() {
-///     println!("{}: {} in flight, out: {}", address.remote, address.in_flight, address.is_out());
+///     println!("{}: {} in flight, out until {:?}", address.remote, address.in_flight, address.ejected_until);
 /// }
 /// # }
 /// ```
@@ -80,36 +57,20 @@ pub struct AddressState {
     pub remote: Address,
     /// The number of calls in flight to this address.
     pub in_flight: u32,
-    /// Until when the address gets no calls, because of failures or slow answers.
+    /// Until when the address gets no calls, because of failures or slow answers, as long as enough other addresses are
+    /// left.
     pub ejected_until: Option<Instant>,
-    /// Whether the [health check](crate::BalanceConfig::health_check) has found the address down.
-    pub down: bool,
-}
-
-impl AddressState {
-    /// Whether the address gets no calls, as long as enough other addresses are left.
-    pub fn is_out(&self) -> bool {
-        self.down || self.ejected_until.is_some()
-    }
 }
 
 impl Balance {
     /// For the addresses of these hosts.
-    pub(super) fn new(
-        now: Time,
-        config: BalanceConfig,
-        weights: &[u32],
-        leader: HostKey,
-        hosts: Vec<HostKey>,
-    ) -> Self {
+    pub(super) fn new(config: BalanceConfig, leader: HostKey, hosts: Vec<HostKey>) -> Self {
         Self {
-            balancer: Balancer::new(config, weights),
+            balancer: Balancer::new(config, hosts.len()),
             leader,
             next_lookup: None,
             min_idle: 0,
-            checks: vec![Check::new(now); hosts.len()],
             hosts,
-            checking: 0,
         }
     }
 
@@ -123,7 +84,7 @@ impl Balance {
         Self {
             next_lookup: Some(now),
             min_idle,
-            ..Self::new(now, config, &[], leader, Vec::new())
+            ..Self::new(config, leader, Vec::new())
         }
     }
 
@@ -134,17 +95,11 @@ impl Balance {
     }
 
     /// Adds the host of an address.
-    fn add(&mut self, now: Time, host: HostKey) {
-        let number = self.balancer.add(now.instant(), 1);
+    fn add(&mut self, host: HostKey) {
+        let number = self.balancer.add();
         match self.hosts.get_mut(number) {
-            Some(place) => {
-                *place = host;
-                self.checks[number] = Check::new(now);
-            }
-            None => {
-                self.hosts.push(host);
-                self.checks.push(Check::new(now));
-            }
+            Some(place) => *place = host,
+            None => self.hosts.push(host),
         }
     }
 
@@ -174,8 +129,8 @@ impl Balance {
         telemetry: &Telemetry,
     ) {
         let ejected = self.balancer.end(now.instant(), number, health, latency);
-        let until = self.balancer.ejected_until(number);
         if ejected
+            && let Some(until) = self.balancer.ejected_until(number)
             && let Some(host) = self.host(number as u32).and_then(|key| hosts.get_ref(key))
             && let Some(remote) = host.route.addresses.only()
         {
@@ -219,7 +174,6 @@ impl Admission {
                     remote: hosts.get_ref(host)?.route.addresses.only()?.clone(),
                     in_flight: balance.balancer.in_flight(number),
                     ejected_until: balance.balancer.ejected_until(number),
-                    down: balance.balancer.is_down(number),
                 })
             })
         })
@@ -265,9 +219,9 @@ impl Admission {
     }
 
     /// An address has a host, which gets calls from now on.
-    pub(super) fn add_address(&mut self, now: Time, host: HostKey) {
+    pub(super) fn add_address(&mut self, host: HostKey) {
         if let Some(balance) = &mut self.balance {
-            balance.add(now, host);
+            balance.add(host);
         }
     }
 
@@ -311,15 +265,6 @@ impl Admission {
             });
             return Ok(());
         };
-        if let Some(checked) = call.client.health_check {
-            let number = checked.number();
-            let host = balance.host(number);
-            call.host = Some(
-                host.filter(|_| balance.balancer.is_present(number as usize))
-                    .ok_or(now)?,
-            );
-            return Ok(());
-        }
         if balance.present().next().is_none() {
             // The call waits until the addresses of the name are known.
             call.host = Some(balance.leader);
@@ -455,7 +400,6 @@ impl Admission {
             .any(|(number, _)| tried & bit(number) == 0);
         balance.balancer.config().fail_over
             && has_others
-            && call.client.health_check.is_none()
             && call.client.failures < max_attempts
             && FailureClass::of(error).is_some()
             && call.request.is_replayable()
@@ -483,90 +427,6 @@ impl Admission {
         let balance = self.balance.as_ref();
         balance.is_some_and(|balance| balance.balancer.has_other(|at| tried & bit(at) != 0))
     }
-
-    // ---- health checks
-
-    /// The number of running health checks, which are calls that no caller submitted.
-    pub(super) fn checking(&self) -> usize {
-        self.balance.as_ref().map_or(0, |balance| balance.checking)
-    }
-
-    /// When the next health check of a host begins.
-    pub(super) fn next_check(&self, host: HostKey) -> Option<Time> {
-        let balance = self.balance.as_ref()?;
-        balance.balancer.config().health_check.as_ref()?;
-        let number = balance.number(host)?;
-        balance
-            .checks
-            .get(number)?
-            .next
-            .filter(|_| balance.balancer.is_present(number))
-    }
-
-    /// The health check of a host as a call, if a check is due.
-    pub(super) fn begin_check(&mut self, host: HostKey, now: Time) -> Option<ActiveCall> {
-        self.next_check(host).filter(|next| *next <= now)?;
-        let balance = self.balance.as_mut()?;
-        let number = balance.number(host)?;
-        let check = balance.balancer.config().health_check.as_ref()?;
-        balance.checks[number].next = None;
-        balance.checking += 1;
-        Some(check_call(now, number as u32, check))
-    }
-
-    /// Records the result of a health check, and returns the host that was checked. `None` if the call was no health
-    /// check.
-    pub(super) fn end_check(
-        &mut self,
-        call: &ActiveCall,
-        error: Option<&Error>,
-        now: Time,
-        hosts: &Hosts,
-        telemetry: &Telemetry,
-    ) -> Option<HostKey> {
-        let number = call.client.health_check?.number() as usize;
-        let balance = self.balance.as_mut()?;
-        let host = call.host.unwrap_or(balance.leader);
-        let is_leaving = hosts.get_ref(host).is_none_or(|host| host.leaving);
-        if is_leaving || !balance.balancer.is_present(number) {
-            // The address has vanished meanwhile. Its number may be that of another address.
-            balance.checking -= 1;
-            return Some(host);
-        }
-        let check = balance.balancer.config().health_check.as_ref()?;
-        let is_well = error.is_none() && check.expected.contains(call.response.status());
-        // A check that got no connection, because all were in use, says nothing about the address.
-        let was_asked = !error.is_some_and(is_unasked);
-        let max_failures = check.failures.get();
-        let known = &mut balance.checks[number];
-        known.next = Some(later(now, check.interval.max(LEAST_INTERVAL)));
-        if is_well {
-            known.failures = 0;
-        } else if was_asked {
-            known.failures = known.failures.saturating_add(1);
-        }
-        let changed = if is_well {
-            balance.balancer.set_up(now.instant(), number)
-        } else {
-            known.failures >= max_failures && was_asked && balance.balancer.set_down(number)
-        };
-        balance.checking -= 1;
-        let host = balance.hosts[number];
-        if changed
-            && let Some(remote) = hosts
-                .get_ref(host)
-                .and_then(|host| host.route.addresses.only())
-        {
-            telemetry.notify(|| match is_well {
-                true => ObserverEvent::Readmitted { remote },
-                false => ObserverEvent::Ejected {
-                    remote,
-                    until: None,
-                },
-            });
-        }
-        Some(host)
-    }
 }
 
 /// The bit of an address in [`CallProgress::tried`]. With more than 64 addresses, some addresses share a bit.
@@ -574,31 +434,5 @@ fn bit(number: usize) -> u64 {
     1 << (number % 64)
 }
 
-/// A health check as a call.
-fn check_call(now: Time, number: u32, check: &HealthCheck) -> ActiveCall {
-    let request = Request::get(&*check.target);
-    let once = Retry {
-        max_attempts: NonZeroU32::MIN.saturating_add(1), // the reused connection may be dead
-        ..Retry::default()
-    };
-    ActiveCall {
-        no_adaptive_limit: true,
-        client: CallProgress {
-            health_check: Some(CheckedAddress::new(number)),
-            ..CallProgress::default()
-        },
-        deadline: Some(later(now, check.timeout)),
-        mode: BodyMode::Discard,
-        overrides: Some(Box::new(Overrides {
-            retry: Some(once),
-            ..Overrides::default()
-        })),
-        ..ActiveCall::new(now, request, Response::new())
-    }
-}
-
 /// How often an upstream's name is looked up in the cache, for addresses that come and go.
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(1);
-
-/// The least time between two checks of an address, so that calls go on between them.
-const LEAST_INTERVAL: Duration = Duration::from_millis(1);

@@ -72,8 +72,7 @@ impl fmt::Debug for Observer {
 }
 
 /// An event. The first seven concern connections, which belong to no call while they are opened.
-/// [`Ejected`](Self::Ejected) and [`Readmitted`](Self::Readmitted) concern an address. The others concern a call, and
-/// have its [tag](crate::Call::tag).
+/// [`Ejected`](Self::Ejected) concerns an address. The others concern a call, and have its [tag](crate::Call::tag).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum ObserverEvent<'a> {
@@ -208,13 +207,8 @@ pub enum ObserverEvent<'a> {
     Ejected {
         /// The address.
         remote: &'a Address,
-        /// Until when; `None`: until its [health check](crate::BalanceConfig::health_check) succeeds.
-        until: Option<Instant>,
-    },
-    /// An ejected address is used again, because its health check has succeeded.
-    Readmitted {
-        /// The address.
-        remote: &'a Address,
+        /// Until when.
+        until: Instant,
     },
     /// The call, or its streamed body, has ended.
     Ended {

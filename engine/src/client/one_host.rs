@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::resolve::{Resolver, default_resolver};
 use crate::net::{Address, Net};
-use crate::policy::{BalanceConfig, PoolConfig, ThrottleConfig};
+use crate::policy::{PoolConfig, ThrottleConfig};
 use crate::proto::{Defaults, Scheme};
 use crate::reactor::{HostKey, Step};
 
@@ -105,14 +105,14 @@ impl<N: Net> HostClient<N> {
             client.set_names(names)?;
             return Ok(client);
         };
-        let (keys, parts) = each_address(upstream, &config, &balance)?;
+        let (keys, parts) = each_address(upstream, &config)?;
         let (min_idle, random_start) = (config.min_idle, config.random_start);
         let mut client = Self::assemble(parts, config, bytes, net);
         client.set_names(names)?;
         let (now, first) = (client.iteration_time(), keys[0]);
         let mut balance = match upstream.name() {
             Some(_) => Balance::of_name(now, balance, first, min_idle),
-            None => Balance::new(now, balance, &upstream.weights(), first, keys),
+            None => Balance::new(balance, first, keys),
         };
         if random_start {
             balance.start_at(client.random());
@@ -127,13 +127,8 @@ impl<N: Net> HostClient<N> {
 fn each_address(
     upstream: &Upstream,
     config: &HostConfig,
-    balance: &BalanceConfig,
 ) -> Result<(Vec<HostKey>, Parts<OneHost>), Error> {
     let template = HostTemplate::new(upstream, config)?;
-    if upstream.name().is_some() && upstream.has_weights() {
-        let what = "weights of the addresses of a name";
-        return Err(unsent(Misuse::Unsupported(what)));
-    }
     let addresses = match upstream.name() {
         Some((name, port)) => vec![Addresses::Spread(name.into(), port)],
         None => {
@@ -142,8 +137,8 @@ fn each_address(
         }
     };
     let min_idle = match upstream.name() {
-        // Without a call, connections to keep and health checks are why the name is looked up.
-        Some(_) => usize::from(config.min_idle > 0 || balance.health_check.is_some()),
+        // Without a call, connections to keep are why the name is looked up.
+        Some(_) => config.min_idle.min(1),
         None => config.min_idle.div_ceil(addresses.len()),
     };
     let pool = PoolConfig {

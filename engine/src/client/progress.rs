@@ -1,7 +1,5 @@
 //! The state of a call that the client keeps, in addition to the state that the reactor keeps.
 
-use std::num::NonZeroU32;
-
 use crate::error::Sent;
 use crate::policy::AttemptPermit;
 use crate::reactor;
@@ -25,22 +23,6 @@ pub(crate) struct CallProgress {
     pub(crate) permit: Option<AttemptPermit>,
     /// The addresses of the upstream where the call has failed: a bit for each.
     pub(crate) tried: u64,
-    /// If the call is a health check: of which address. No caller waits for a health check.
-    pub(crate) health_check: Option<CheckedAddress>,
-}
-
-/// The number of an address, in a form that leaves room for `None`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CheckedAddress(NonZeroU32);
-
-impl CheckedAddress {
-    pub(crate) fn new(number: u32) -> Self {
-        Self(NonZeroU32::MIN.saturating_add(number))
-    }
-
-    pub(crate) fn number(self) -> u32 {
-        self.0.get() - 1
-    }
 }
 
 impl Default for CallProgress {
@@ -55,7 +37,6 @@ impl Default for CallProgress {
             reauthorized: false,
             permit: None,
             tried: 0,
-            health_check: None,
         }
     }
 }

@@ -111,7 +111,6 @@ impl Retries {
         if let Some(account) = &mut host.retries
             && call.client.failures == 0
             && call.client.tried == 0
-            && call.client.health_check.is_none()
         {
             account.note_request();
         }

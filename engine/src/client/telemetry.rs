@@ -68,18 +68,16 @@ impl Telemetry {
         });
     }
 
-    /// The request of a call is being sent. Health checks are not reported.
+    /// The request of a call is being sent.
     #[cold]
     pub(super) fn sending(&self, key: CallKey, call: &ActiveCall, remote: &Address, reused: bool) {
-        if call.client.health_check.is_none() {
-            self.notify(|| ObserverEvent::Sending {
-                call: CallId(key),
-                tag: call.tag,
-                remote,
-                reused,
-                head: call.request.encoded_head(),
-            });
-        }
+        self.notify(|| ObserverEvent::Sending {
+            call: CallId(key),
+            tag: call.tag,
+            remote,
+            reused,
+            head: call.request.encoded_head(),
+        });
     }
 
     #[cold]

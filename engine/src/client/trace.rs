@@ -56,7 +56,6 @@ fn observe(spans: &mut HashMap<CallId, Span>, event: &ObserverEvent<'_>) {
         }
         ObserverEvent::Ready { remote, tls, .. } => debug!(%remote, ?tls, "ready"),
         ObserverEvent::Ejected { remote, until } => debug!(%remote, ?until, "ejected"),
-        ObserverEvent::Readmitted { remote } => debug!(%remote, "readmitted"),
         ObserverEvent::Begun {
             call,
             tag,

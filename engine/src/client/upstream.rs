@@ -32,7 +32,6 @@ use crate::proto::{Scheme, Url};
 pub struct Upstream {
     scheme: Scheme,
     servers: Servers,
-    weights: Vec<u32>,
     host: String,
     /// The caller has chosen `host`.
     has_own_host: bool,
@@ -70,7 +69,6 @@ impl Upstream {
         Self {
             scheme: Scheme::Http,
             servers,
-            weights: Vec::new(),
             host,
             has_own_host: false,
             server_name: String::new(),
@@ -106,28 +104,6 @@ impl Upstream {
             self.host = authority(&host, port, Scheme::Https);
         }
         self
-    }
-
-    /// The weights of the addresses, in the order of the addresses, for
-    /// [`HostConfig::balance`](crate::HostConfig::balance): an address gets calls in proportion to its weight. The
-    /// default weight is 1. An address with weight 0 gets calls only when no other address is left. The addresses of a
-    /// name have no weights: a client that balances such an upstream refuses weights.
-    pub fn with_weights(mut self, weights: impl IntoIterator<Item = u32>) -> Self {
-        self.weights = weights.into_iter().collect();
-        self
-    }
-
-    pub(crate) fn has_weights(&self) -> bool {
-        !self.weights.is_empty()
-    }
-
-    /// The weights of the addresses.
-    pub(crate) fn weights(&self) -> Vec<u32> {
-        let given = self.weights.iter().copied();
-        given
-            .chain(std::iter::repeat(1))
-            .take(self.addresses().len())
-            .collect()
     }
 
     /// Whether the upstream speaks TLS.

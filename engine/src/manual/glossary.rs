@@ -67,8 +67,6 @@
 //! - **Breaker**: a circuit breaker: it refuses attempts to a host while too many of them fail. See
 //!   [`Breaker`](crate::Breaker).
 //! - **Balancer**: what chooses one address of an upstream for each attempt. See [`Balancer`](crate::Balancer).
-//! - **Health check**: a request by which the balancer learns whether an address serves. No caller waits for it. See
-//!   [`HealthCheck`](crate::HealthCheck).
 //! - **Throttle**: what holds calls back by a rate or by a least delay. See [`Rate`](crate::Rate).
 //! - **Permit**: leave to do something that is counted: an attempt that the breaker and the balancer count, or the start
 //!   of a call that a rate over all hosts counts.

@@ -348,7 +348,7 @@ pub(crate) fn health_of_address(error: &Error) -> Health {
 
 /// Whether nothing was asked of the peer, because of this program or this machine alone: a call that waited for a
 /// connection, a lookup that waited for others, a resolver that is not usable, no descriptor left.
-pub(crate) fn is_unasked(error: &Error) -> bool {
+fn is_unasked(error: &Error) -> bool {
     match error.kind() {
         ErrorKind::Dns(error) | ErrorKind::Proxy(ProxyFault::Name(error)) => error.is_local(),
         ErrorKind::Shortage(_) => true,

@@ -25,7 +25,7 @@ mod timeouts;
 pub use adaptive::{AdaptiveTimeout, Latencies};
 pub use address::{AddressHook, AddressPolicy, BadNetwork, Network};
 pub use backoff::{Backoff, retry_after};
-pub use balance::{BalanceConfig, Balancer, HealthCheck, Spread};
+pub use balance::{BalanceConfig, Balancer, Spread};
 pub use breaker::{Breaker, BreakerConfig, BreakerPermit, BreakerState, Health, Statuses};
 pub use budget::{RetryAccount, RetryBudget};
 pub use dns::{DnsConfig, DnsCounters, Family, Override};
@@ -39,7 +39,7 @@ pub use retry::{FailedAttempt, FailureClass, Retry, RetryHook, RetryOn, RetryRul
 pub use timeouts::{LatePolicy, Timeouts};
 
 pub(crate) use balance::AttemptPermit;
-pub(crate) use breaker::{health_of, health_of_address, is_unasked};
+pub(crate) use breaker::{health_of, health_of_address};
 pub(crate) use dial::{Avoided, Race, RaceStep, interleave};
 pub(crate) use dns::{Found, NameCache, Question, literal};
 pub(crate) use host_hash::host_hash;

@@ -31,8 +31,6 @@ pub(crate) struct ActiveCall<C> {
     pub(crate) attempts: u32,
     /// The number among the calls of its connection, if the connection has a pipeline.
     pub(crate) number: u32,
-    /// The adaptive limit of the host does not apply to the waits of this call for a first byte.
-    pub(crate) no_adaptive_limit: bool,
     /// What the client keeps of the call. The reactor does not look at this.
     pub(crate) client: C,
     pub(crate) head: HeadState,
@@ -63,7 +61,6 @@ impl<C: Default> ActiveCall<C> {
             timestamps: Timestamps::new(now),
             attempts: 0,
             number: 0,
-            no_adaptive_limit: false,
             client: C::default(),
             head: HeadState::Awaited,
             redirect: RedirectState::Undecided,
@@ -91,11 +88,11 @@ impl<C> ActiveCall<C> {
         matches!(self.state, CallState::New)
     }
 
-    /// Whether the adaptive limit of the host does not apply to the waits for a first byte: the call has a limit of its
-    /// own, or must have no limit.
+    /// Whether the call has a limit of its own for the wait for a first byte, and the adaptive limit of the host does not
+    /// apply.
     pub(crate) fn has_own_first_byte_limit(&self) -> bool {
         let own = self.own_timeouts();
-        self.no_adaptive_limit || own.is_some_and(|own| own.first_byte.is_some())
+        own.is_some_and(|own| own.first_byte.is_some())
     }
 
     pub(super) fn timeouts<'a>(&'a self, settings: &'a Settings) -> &'a Timeouts {

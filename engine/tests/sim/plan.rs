@@ -777,7 +777,6 @@ fn draw_balance(random: &mut Random) -> BalanceConfig {
         eject_for: random.duration(&span(1, 3000)),
         max_eject_for: random.duration(&span(3000, 20_000)),
         panic_below: *random.pick(&[0.0, 0.3, 0.6]),
-        slow_start: random.duration(&span(0, 3000)),
         fail_over: !random.roll(RARELY),
         ..BalanceConfig::default()
     }

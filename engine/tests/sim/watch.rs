@@ -111,7 +111,7 @@ struct Watch {
     balance: Option<BalanceConfig>,
     addresses: usize,
     /// From when and until when an address gets no calls.
-    ejected: BTreeMap<Address, (Instant, Option<Instant>)>,
+    ejected: BTreeMap<Address, (Instant, Instant)>,
     /// The rates of each host, and of all of them.
     rates: Vec<Rate>,
     rate_of_all: Option<Rate>,
@@ -363,15 +363,15 @@ impl Watch {
         let Some(balance) = &self.balance else {
             return;
         };
-        let is_out = |ejected: &(Instant, Option<Instant>)| {
+        let is_out = |ejected: &(Instant, Instant)| {
             let (from, until) = *ejected;
-            call.since > from && until.is_none_or(|until| now < until)
+            call.since > from && now < until
         };
         // Addresses that were out for some of the time may have been out when this one was chosen.
         let perhaps = self
             .ejected
             .values()
-            .filter(|(_, until)| until.is_none_or(|until| call.since < until));
+            .filter(|(_, until)| call.since < *until);
         let left = (self.addresses - perhaps.count()) as f64;
         let enough = left > 0.0 && left >= balance.panic_below * self.addresses as f64;
         // What the other calls have done, or would not do, is unknown.

@@ -228,11 +228,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     #[inline(always)] // with the constant `Ok(())`, little code is left
     pub(super) fn end_call_as(&mut self, key: CallKey, outcome: Result<(), Error>) {
         if self.admission.is_on() {
-            let error = outcome.as_ref().err();
-            self.note_health(key, error);
-            if self.end_health_check(key, error) {
-                return;
-            }
+            self.note_health(key, outcome.as_ref().err());
         }
         let now = self.reactor.now();
         let Some(call) = self.reactor.call(key) else {
@@ -253,25 +249,6 @@ impl<R: Router, N: Net> Engine<R, N> {
         } else {
             self.notify_readable(key);
         }
-    }
-
-    /// If a call is a health check, removes the call and records its outcome.
-    pub(super) fn end_health_check(&mut self, key: CallKey, error: Option<&Error>) -> bool {
-        let now = self.reactor.now();
-        let Some(call) = self.reactor.call_ref(key) else {
-            return false;
-        };
-        let checked = self
-            .admission
-            .end_check(call, error, now, &self.hosts, &self.telemetry);
-        let Some(host) = checked else {
-            return false;
-        };
-        if let Some(call) = self.reactor.remove_call(key) {
-            self.reactor.put_spare(call.response);
-        }
-        self.hosts.touch(host);
-        true
     }
 
     /// Notifies the observer and the statistics of the end of a call, or of its streamed body.

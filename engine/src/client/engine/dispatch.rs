@@ -349,7 +349,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             };
             let fresh = matches!(call.state, CallState::Waiting { id, .. } if id.is_fresh());
             let tried = call.client.tried | here;
-            if call.client.health_check.is_none() && self.admission.has_other(tried) {
+            if self.admission.has_other(tried) {
                 call.client.tried = tried;
                 self.give_permit_back(key);
                 match fresh {

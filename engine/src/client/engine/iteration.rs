@@ -166,8 +166,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// Services a host: begins its waiting calls and its health check, opens the connections that the host needs, and
-    /// sets its timer.
+    /// Services a host: begins its waiting calls, opens the connections that the host needs, and sets its timer.
     pub(super) fn service_host(&mut self, key: HostKey) {
         let now = self.reactor.now();
         if self.hosts.get_ref(key).is_some_and(|host| host.leaving) {
@@ -176,9 +175,6 @@ impl<R: Router, N: Net> Engine<R, N> {
         let throttled = self.hosts.is_throttled();
         if throttled {
             self.begin_waiting(key);
-        }
-        if self.admission.balances() {
-            self.begin_health_check(key);
         }
         loop {
             let is_full = self.hosts.is_full();
@@ -216,7 +212,6 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         // A time in the past needs no timer: the host waits for room under the cap, or in the fair queue.
         let mut at = host.pool.poll_timeout().filter(|at| *at > now);
-        at = at.into_iter().chain(self.admission.next_check(key)).min();
         if throttled {
             at = at.into_iter().chain(self.keep_back(key)).min();
         }
@@ -419,14 +414,6 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub(super) fn set_timer(&mut self, owner: TimerOwner, at: Time) {
         self.connector
             .set_timer(&mut self.reactor, &self.hosts, &self.throttle, owner, at);
-    }
-
-    /// Begins the health check of a host, if one is due.
-    pub(super) fn begin_health_check(&mut self, host: HostKey) {
-        if let Some(call) = self.admission.begin_check(host, self.reactor.now()) {
-            let key = self.reactor.insert_call(call);
-            self.queue.send_further(key);
-        }
     }
 }
 

@@ -569,7 +569,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// The number of calls whose completion has not been taken yet, and of streamed bodies that have not been read to
     /// their end.
     pub fn in_flight(&self) -> usize {
-        self.reactor.calls() - self.admission.checking()
+        self.reactor.calls()
     }
 
     /// How many connections are in each state, and how many calls wait.

@@ -8,7 +8,6 @@ use crate::address::Address;
 use crate::client::ObserverEvent;
 use crate::client::hosts::{Addresses, Route};
 use crate::client::router::Router;
-use crate::error::{Error, ErrorKind, Phase, Sent};
 use crate::net::Net;
 use crate::reactor::{CallKey, CallState, HostKey};
 
@@ -28,7 +27,6 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// These are the addresses of the name: calls go to them from now on, and to no others. Calls that wait for the
     /// addresses begin.
     pub(super) fn set_addresses(&mut self, addresses: &[IpAddr]) {
-        let now = self.reactor.now();
         let Some(leader) = self.admission.lookup_host() else {
             return;
         };
@@ -62,7 +60,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             for address in added {
                 let route = Route::new(Addresses::Known(vec![address]), handshakes.clone());
                 let key = self.hosts.insert([].into(), defaults.clone(), route);
-                self.admission.add_address(now, key);
+                self.admission.add_address(key);
             }
             for &key in &vanished {
                 self.admission.remove_address(key);
@@ -96,11 +94,6 @@ impl<R: Router, N: Net> Engine<R, N> {
             let Some(call) = self.reactor.call_ref(key) else {
                 continue;
             };
-            if call.client.health_check.is_some() {
-                let cancelled = Error::new(ErrorKind::Cancelled, Phase::Queue, Sent::Nothing);
-                self.end_call(key, Err(cancelled));
-                continue;
-            }
             let fresh = matches!(call.state, CallState::Waiting { id, .. } if id.is_fresh());
             self.give_permit_back(key);
             match fresh {

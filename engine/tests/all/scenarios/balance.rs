@@ -179,7 +179,11 @@ fn calls_are_spread_and_connections_kept_for_each_address() {
     assert_eq!((counters.opened, counters.idle), (3, 3));
     let addresses: Vec<_> = client.addresses().collect();
     assert_eq!(addresses.len(), 3);
-    assert!(addresses.iter().all(|a| a.in_flight == 0 && !a.is_out()));
+    assert!(
+        addresses
+            .iter()
+            .all(|a| a.in_flight == 0 && a.ejected_until.is_none())
+    );
     assert_eq!(addresses[1].remote, Address::Tcp(World::address(1)));
 }
 
@@ -235,7 +239,10 @@ fn unsent_calls_fail_over_at_once_with_any_method() {
     // Five round trips for nothing, one for each call, and two connects.
     assert_eq!(world.net.now() - began, (5 + 60 + 2) * 2 * MS);
     assert_eq!(world.events(), ["10.0.0.1:80 out"]);
-    let out: Vec<_> = client.addresses().map(|a| a.is_out()).collect();
+    let out: Vec<_> = client
+        .addresses()
+        .map(|a| a.ejected_until.is_some())
+        .collect();
     assert_eq!(out, [false, true, false]);
     // After its time, the address gets its share again.
     world.revive(1);
@@ -524,7 +531,9 @@ fn calls_are_spread_over_the_addresses_of_a_name() {
         }
     }
     assert_eq!(world.requests(), [15, 0, 15]);
-    let out = client.addresses().filter(|state| state.is_out());
+    let out = client
+        .addresses()
+        .filter(|state| state.ejected_until.is_some());
     let out: Vec<_> = out.map(|state| state.remote).collect();
     assert_eq!(out, [Address::Tcp(World::address(1))]);
 }

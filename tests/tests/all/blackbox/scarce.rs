@@ -101,7 +101,11 @@ fn no_address_of_a_balanced_upstream_is_blamed() {
         let mut client = HostClient::new(upstream, config).unwrap();
         leave(20);
         assert_all_served(run(&mut client, calls(200, |_| "/".into())), 200);
-        assert!(client.addresses().all(|address| !address.is_out()));
+        assert!(
+            client
+                .addresses()
+                .all(|address| address.ejected_until.is_none())
+        );
         assert_eq!(ejected.load(Ordering::SeqCst), 0);
     });
 }
