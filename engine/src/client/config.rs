@@ -9,9 +9,9 @@ use super::{ConnectTo, Observer, Proxies, SendHook, UnixSocket};
 use crate::net::SocketOptions;
 use crate::net::tls::TlsConfig;
 use crate::policy::{
-    AdaptiveTimeout, AddressPolicy, BalanceConfig, BreakerConfig, DnsConfig,
-    LatePolicy, PoolConfig, Rate, Redirects, Retry, RetryBudget, ReuseOrder, ThrottleConfig,
-    Timeouts, WaitPolicy,
+    AdaptiveTimeout, AddressPolicy, BalanceConfig, BreakerConfig, DnsConfig, LatePolicy,
+    PoolConfig, Rate, Redirects, Retry, RetryBudget, ReuseOrder, ThrottleConfig, Timeouts,
+    WaitPolicy,
 };
 use crate::proto::{Codings, Limits};
 use crate::reactor::ByteRates;
@@ -112,7 +112,7 @@ pub struct HostConfig {
     pub min_delay: Option<Duration>,
     /// The rate of bytes read from a host, heads, TLS and handshakes included. Back-pressure slows the server down.
     /// While bytes are held back, time limits do not run, except the deadline of the call. A burst of less than 16 KiB
-    /// counts as 16 KiB. Default: no limit.
+    /// counts as 16 KiB. After a pause, the bytes of 80 ms may come at once, even if the burst is less. Default: no limit.
     pub bytes_in: Option<Rate>,
     /// The rate of bytes written to a host, counted in the same way. Default: no limit.
     pub bytes_out: Option<Rate>,

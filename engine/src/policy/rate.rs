@@ -150,24 +150,6 @@ impl RateLimiter {
         }
     }
 
-    /// Reserves the passing of one, after all earlier ones. Returns its time. So a later caller never goes first, and a
-    /// caller that does not come leaves a gap.
-    pub fn reserve(&mut self, now: Instant) -> Instant {
-        let at = self.see(now);
-        if self.rate.per.is_zero() {
-            return now;
-        }
-        self.paid_at = self.paid_at.max(at).saturating_add(self.cost(1));
-        let burst = at.saturating_add(self.cost(self.rate.burst.get()));
-        match self.paid_at.checked_sub(burst) {
-            None | Some(0) => now,
-            // A time that cannot be expressed counts as never.
-            Some(missing) => self
-                .instant(at.saturating_add(missing))
-                .unwrap_or(now + NEVER),
-        }
-    }
-
     /// How many may pass now, at most a burst; `u64::MAX` without a limit.
     pub fn available(&mut self, now: Instant) -> u64 {
         let now = self.see(now);
@@ -207,8 +189,6 @@ impl RateLimiter {
     }
 }
 
-const NEVER: Duration = Duration::from_secs(30 * 365 * 86_400);
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -239,18 +219,6 @@ mod tests {
     }
 
     #[test]
-    fn reservations_stand_in_line() {
-        let start = Instant::now();
-        let at = |ms| start + Duration::from_millis(ms);
-        let mut limiter = RateLimiter::new(Rate::per_second(count(10)).burst(count(2)));
-        let line: Vec<_> = (0..5).map(|_| limiter.reserve(start)).collect();
-        assert_eq!(line, [at(0), at(0), at(100), at(200), at(300)]);
-        assert_eq!(limiter.take(at(350), 1), Err(Some(at(400))));
-        assert_eq!(limiter.reserve(at(350)), at(400));
-        assert_eq!(limiter.reserve(at(10_000)), at(10_000));
-    }
-
-    #[test]
     fn rates_beyond_all_reason_do_no_harm() {
         let start = Instant::now();
         let most = count(u64::MAX);
@@ -271,7 +239,6 @@ mod tests {
                     let now = start + Duration::from_secs(years * 31_536_000);
                     let free = limiter.available(now);
                     let _ = (limiter.take(now, free), limiter.take(now, 1));
-                    limiter.reserve(now);
                 }
             }
         }

@@ -17,8 +17,8 @@ impl<N: Net, C> Reactor<N, C> {
         conn: &Conn<MeteredStream<N::Stream>>,
     ) -> Option<(Time, Option<TimeLimit>)> {
         // The peer is not to blame for a wait that our own rate of bytes causes.
-        let (held, granted_at) = self.net.held_back(conn.stream.stream());
-        let after = |since: Time| granted_at.map_or(since, |at| at.max(since));
+        let (held, resumed_at) = self.net.held_back(conn.stream.stream());
+        let after = |since: Time| resumed_at.map_or(since, |at| at.max(since));
         match &conn.state {
             ConnState::Idle(until) => Some((*until, None)),
             ConnState::Draining(_, _, until) => Some((conn.draining_due(*until), None)),

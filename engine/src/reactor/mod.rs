@@ -267,8 +267,8 @@ impl<N: Net, C> Reactor<N, C> {
             // There may be more events, which the descriptor does not announce again.
             return Some(self.now);
         }
-        let grant = self.net.next_grant().map(Time::of);
-        self.next_due().into_iter().chain(grant).min()
+        let resume = self.net.next_resume().map(Time::of);
+        self.next_due().into_iter().chain(resume).min()
     }
 
     pub(crate) fn descriptor(&mut self) -> io::Result<OwnedFd> {
