@@ -173,7 +173,6 @@
 //! | `charset` | texts of responses in other encodings than UTF-8 |
 //! | `native-roots` | the certificate authorities of the system, for [`TlsRoots`] |
 //! | `http` | conversions from and to the types of the `http` crate |
-//! | `tower` | [`Shared`] as a `tower::Service` |
 //! | `tracing` | a span for each call, with events |
 //! | `sim` | a simulated network, for tests of programs that embed the engine |
 //!
@@ -251,8 +250,6 @@ pub use shared::{
     Closing, CompletionSender, Completions, Drive, Driver, Refused, Sending, Shared, SharedBatch,
     SharedBody, SharedConfig, Streaming, Ticket, Turn, completions,
 };
-#[cfg(feature = "tower")]
-pub use shared::{HttpService, ServiceError, ServiceFuture};
 
 /// The examples of the README, as tests.
 #[cfg(doctest)]

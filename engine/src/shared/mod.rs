@@ -15,8 +15,6 @@ mod driver;
 mod models;
 mod pending_calls;
 mod sending;
-#[cfg(feature = "tower")]
-mod service;
 mod slot;
 mod thread;
 
@@ -36,8 +34,6 @@ pub use closing::Closing;
 pub use completions::{CompletionSender, Completions, completions};
 pub use driver::{Driver, Turn};
 pub use sending::{Sending, Ticket};
-#[cfg(feature = "tower")]
-pub use service::{HttpService, ServiceError, ServiceFuture};
 
 use crossbeam_channel::Receiver;
 
@@ -51,7 +47,7 @@ use crate::proto::{Request, Response};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use completions::Recipient;
-use slot::{Delivery, Permit, Permits, Slot};
+use slot::{Delivery, Permits, Slot};
 use thread::{Command, QueuedCall, Worker, Workers};
 
 /// A client that many threads and tasks use at the same time. It runs on threads of its own. Clones are handles on the
@@ -260,7 +256,7 @@ impl<C: Drive> Shared<C> {
 
     fn perform_in(&self, call: Call, slot: &Arc<Slot>) -> Completion {
         let refused = match self.inner.workers.may_block() {
-            Ok(()) => self.begin(call, Arc::clone(slot), None, None).err(),
+            Ok(()) => self.begin(call, Arc::clone(slot), None).err(),
             Err(misuse) => Some(Refused {
                 error: unbegun_error(misuse),
                 call,
@@ -287,7 +283,7 @@ impl<C: Drive> Shared<C> {
     }
 
     fn submit_as(&self, call: Call, slot: Arc<Slot>, to: Recipient) -> Result<Ticket, Refused> {
-        self.begin(call, Arc::clone(&slot), Some(to), None)?;
+        self.begin(call, Arc::clone(&slot), Some(to))?;
         Ok(self.ticket(slot))
     }
 
@@ -307,16 +303,12 @@ impl<C: Drive> Shared<C> {
     /// # Ok(()) }
     /// ```
     pub fn send(&self, call: Call) -> Sending {
-        self.send_with(call, None)
+        Sending::new(buffered(call).and_then(|call| self.send_any(call)))
     }
 
-    fn send_with(&self, call: Call, permit: Option<Permit>) -> Sending {
-        Sending::new(buffered(call).and_then(|call| self.send_any(call, permit)))
-    }
-
-    fn send_any(&self, call: Call, permit: Option<Permit>) -> Result<Ticket, Refused> {
+    fn send_any(&self, call: Call) -> Result<Ticket, Refused> {
         let slot = Arc::new(Slot::new());
-        self.begin(call, Arc::clone(&slot), None, permit)?;
+        self.begin(call, Arc::clone(&slot), None)?;
         Ok(self.ticket(slot))
     }
 
@@ -338,8 +330,7 @@ impl<C: Drive> Shared<C> {
     ) -> Result<SharedBody, Error> {
         self.inner.workers.may_block().map_err(unbegun_error)?;
         let call = Call::new(std::mem::take(request), std::mem::take(response));
-        let (done_request, done_response, outcome) = match self.send_any(call.streaming(true), None)
-        {
+        let (done_request, done_response, outcome) = match self.send_any(call.streaming(true)) {
             Err(Refused { error, call }) => (call.request, call.response, Err(error)),
             Ok(ticket) => {
                 let done = ticket.slot.wait();
@@ -369,7 +360,7 @@ impl<C: Drive> Shared<C> {
     /// # Ok(()) }
     /// ```
     pub fn send_streaming(&self, call: Call) -> Streaming {
-        Streaming::new(self.send_any(call.streaming(true), None))
+        Streaming::new(self.send_any(call.streaming(true)))
     }
 
     /// The number of calls in flight. A call counts, too, while its completion waits in a channel, and while its
@@ -397,7 +388,6 @@ impl<C: Drive> Shared<C> {
         call: Call,
         slot: Arc<Slot>,
         channel: Option<Recipient>,
-        permit: Option<Permit>,
     ) -> Result<(), Refused> {
         let Inner {
             workers, permits, ..
@@ -406,7 +396,7 @@ impl<C: Drive> Shared<C> {
         if self.is_closed() {
             return refuse(unbegun_error(Stopped::ShutDown), call);
         }
-        let Some(permit) = permit.or_else(|| permits.take()) else {
+        let Some(permit) = permits.take() else {
             return refuse(unbegun_error(LimitExceeded::InFlight(permits.max())), call);
         };
         let worker = match workers.len() {

@@ -40,7 +40,7 @@ fn a_blocked_caller_is_woken() {
         let callers = [client.clone(), client.clone()];
         let callers = callers.map(|client| {
             thread::spawn(move || {
-                let ticket = client.send_any(call(7), None).expect("taken");
+                let ticket = client.send_any(call(7)).expect("taken");
                 let done = ticket.slot.wait();
                 assert!(done.outcome.is_ok());
                 assert_eq!(done.tag, 7);
@@ -114,9 +114,7 @@ fn a_body_comes_whole() {
         let (client, thread) = start();
         let reader = client.clone();
         let reader = thread::spawn(move || {
-            let ticket = reader
-                .send_any(call(5).streaming(true), None)
-                .expect("taken");
+            let ticket = reader.send_any(call(5).streaming(true)).expect("taken");
             assert!(ticket.slot.wait().outcome.is_ok());
             let mut body = SharedBody::new(ticket);
             let mut all = Vec::new();
@@ -149,23 +147,6 @@ fn the_end_leaves_no_caller_waiting() {
         join(caller);
         join(thread);
         assert_eq!(client.in_flight(), 0);
-    });
-}
-
-#[test]
-fn a_permit_that_is_given_back_wakes_a_waiting_task() {
-    check(|| {
-        let permits = Arc::new(Permits::new(1));
-        let tasks = [0, 1, 2].map(|_| {
-            let permits = Arc::clone(&permits);
-            thread::spawn(move || {
-                let permit = future::block_on(poll_fn(|context| permits.poll_take(context)));
-                assert_eq!(permits.taken(), 1);
-                drop(permit);
-            })
-        });
-        tasks.into_iter().for_each(join);
-        assert_eq!(permits.taken(), 0);
     });
 }
 

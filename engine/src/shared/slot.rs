@@ -341,9 +341,6 @@ fn cut_off(kind: ErrorKind) -> Error {
 pub(super) struct Permits {
     max: usize,
     taken: AtomicUsize,
-    /// Whether `waiting` may have a task.
-    awaited: AtomicBool,
-    waiting: Mutex<Vec<task::Waker>>,
 }
 
 impl Permits {
@@ -351,8 +348,6 @@ impl Permits {
         Self {
             max,
             taken: AtomicUsize::new(0),
-            awaited: AtomicBool::new(false),
-            waiting: Mutex::default(),
         }
     }
 
@@ -380,40 +375,5 @@ pub(super) struct Permit(Arc<Permits>);
 impl Drop for Permit {
     fn drop(&mut self) {
         self.0.taken.fetch_sub(1, Ordering::SeqCst);
-        // A waiting task first sets `awaited`, and then tries once more to take a permit. All these accesses have one
-        // total order: either the task finds the permit, or `awaited` is seen here.
-        if self.0.awaited.load(Ordering::SeqCst) {
-            let waiting = {
-                let mut waiting = self.0.waiting();
-                self.0.awaited.store(false, Ordering::SeqCst);
-                std::mem::take(&mut *waiting)
-            };
-            waiting.into_iter().for_each(task::Waker::wake);
-        }
-    }
-}
-
-impl Permits {
-    /// Takes a permit, or has the task woken when a permit is given back.
-    #[cfg_attr(not(feature = "tower"), expect(dead_code))]
-    pub(super) fn poll_take(self: &Arc<Self>, context: &task::Context<'_>) -> task::Poll<Permit> {
-        if let Some(permit) = self.take() {
-            return task::Poll::Ready(permit);
-        }
-        {
-            let mut waiting = self.waiting();
-            if !waiting.iter().any(|task| task.will_wake(context.waker())) {
-                waiting.push(context.waker().clone());
-            }
-            self.awaited.store(true, Ordering::SeqCst);
-        }
-        match self.take() {
-            Some(permit) => task::Poll::Ready(permit),
-            None => task::Poll::Pending,
-        }
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Vec<task::Waker>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
