@@ -1,10 +1,12 @@
-//! The options of a batch, and the order of its results, for `call_many` of [`Engine`](crate::Engine) and of
-//! [`Shared`](crate::Shared).
+//! A batch: many calls with a result for each, and a limit of calls in flight, for `call_many` of
+//! [`Engine`](crate::Engine) and of [`Shared`](crate::Shared).
 
 use std::collections::VecDeque;
+use std::iter::Fuse;
 use std::num::NonZeroUsize;
 
-use super::Completion;
+use super::{Call, Completion};
+use crate::error::{Error, ErrorKind, LimitExceeded};
 
 /// How [`Engine::call_many`](crate::Engine::call_many) runs its calls.
 ///
@@ -54,6 +56,76 @@ pub enum BatchOrder {
     Input,
 }
 
+/// What runs the calls of a batch.
+pub(crate) trait Runner {
+    /// Begins a call, whose result will have this number.
+    fn begin(&mut self, number: usize, call: Call) -> Result<(), (Call, Error)>;
+
+    /// Puts the results that have come into the lineup. With `wait`, waits for one first.
+    fn collect(&mut self, wait: bool, lineup: &mut Lineup);
+}
+
+/// The calls of a batch, from the caller's iterator to their results.
+pub(crate) struct Flow<I> {
+    calls: Fuse<I>,
+    /// A call for which the limit over all calls of the client has no room.
+    held_back: Option<Call>,
+    lineup: Lineup,
+}
+
+impl<I: Iterator<Item = Call>> Flow<I> {
+    pub(crate) fn new(calls: I, config: BatchConfig) -> Self {
+        Self {
+            calls: calls.fuse(),
+            held_back: None,
+            lineup: Lineup::new(config),
+        }
+    }
+
+    /// Calls that have begun and whose results have not been collected.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.lineup.in_flight
+    }
+
+    /// The next result; waits until there is one. `None` when there are no more calls.
+    pub(crate) fn next(&mut self, runner: &mut impl Runner) -> Option<(usize, Completion)> {
+        let mut wait = false;
+        loop {
+            runner.collect(wait, &mut self.lineup);
+            self.fill(runner);
+            if let Some(result) = self.lineup.give() {
+                return Some(result);
+            }
+            if self.in_flight() == 0 {
+                return None;
+            }
+            wait = true;
+        }
+    }
+
+    /// Begins as many calls as the limits allow.
+    fn fill(&mut self, runner: &mut impl Runner) {
+        while self.lineup.has_room() {
+            let Some(call) = self.held_back.take().or_else(|| self.calls.next()) else {
+                return;
+            };
+            let refused = runner.begin(self.lineup.taken, call).err();
+            if let Some((call, error)) = refused {
+                let is_full = matches!(error.kind(), ErrorKind::Limit(LimitExceeded::InFlight(_)));
+                if is_full && self.in_flight() > 0 {
+                    // A call of this batch will make room.
+                    self.held_back = Some(call);
+                    return;
+                }
+                let number = self.lineup.take();
+                self.lineup.put(number, Completion::unbegun(call, error));
+            } else {
+                self.lineup.take();
+            }
+        }
+    }
+}
+
 /// Numbers the calls that a batch takes, and returns their results in order. Invariant: for every number below `taken`,
 /// the call is in flight, or its result is kept here, or its result was returned once.
 #[derive(Debug)]
@@ -68,7 +140,7 @@ pub(crate) struct Lineup {
 }
 
 impl Lineup {
-    pub(crate) fn new(config: BatchConfig) -> Self {
+    fn new(config: BatchConfig) -> Self {
         Self {
             config,
             taken: 0,
@@ -77,12 +149,8 @@ impl Lineup {
         }
     }
 
-    pub(crate) fn in_flight(&self) -> usize {
-        self.in_flight
-    }
-
     /// Whether another call may be taken now.
-    pub(crate) fn has_room(&self) -> bool {
+    fn has_room(&self) -> bool {
         let most_kept = match self.config.order {
             BatchOrder::Completion => self.config.max_in_flight,
             BatchOrder::Input => self.config.max_ahead,
@@ -90,13 +158,8 @@ impl Lineup {
         self.in_flight < self.config.max_in_flight.get() && self.kept.len() < most_kept.get()
     }
 
-    /// The number of the call that is taken next.
-    pub(crate) fn upcoming(&self) -> usize {
-        self.taken
-    }
-
     /// Takes a call, which is in flight from now on, and returns its number.
-    pub(crate) fn take(&mut self) -> usize {
+    fn take(&mut self) -> usize {
         let number = self.taken;
         self.taken += 1;
         self.in_flight += 1;
@@ -121,7 +184,7 @@ impl Lineup {
     }
 
     /// The next result, if it exists.
-    pub(crate) fn give(&mut self) -> Option<(usize, Completion)> {
+    fn give(&mut self) -> Option<(usize, Completion)> {
         let (number, completion) = self.kept.front_mut()?;
         let result = (*number, completion.take()?);
         self.kept.pop_front();
@@ -174,7 +237,7 @@ mod tests {
                 while lineup.taken < count && lineup.has_room() {
                     running.push(lineup.take());
                 }
-                prop_assert_eq!(lineup.in_flight(), running.len());
+                prop_assert_eq!(lineup.in_flight, running.len());
                 prop_assert!(running.len() <= max_in_flight);
                 prop_assert!(!input || lineup.taken - given.len() <= max_ahead);
                 if running.is_empty() {

@@ -43,8 +43,8 @@ use std::time::{Duration, Instant};
 
 pub use admission::AddressState;
 pub use any_host::{Client, ConnectTo, UnixSocket};
-pub(crate) use batch::Lineup;
 pub use batch::{BatchConfig, BatchOrder};
+pub(crate) use batch::{Flow, Lineup, Runner};
 pub use body_channel::{BodyClosed, BodySender};
 pub use config::{Config, HostConfig};
 #[cfg(feature = "cookies")]

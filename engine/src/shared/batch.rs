@@ -1,7 +1,6 @@
 //! Batches for a client on threads of its own: many calls and a result for each, with a limit of calls in flight.
 
 use std::collections::HashMap;
-use std::iter::Fuse;
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -9,8 +8,8 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use super::completions::{Delivered, Recipient};
 use super::slot::Slot;
 use super::{Drive, Refused, Shared, Ticket, buffered, unbegun_error};
-use crate::client::{BatchConfig, Call, Completion, Lineup};
-use crate::error::{ErrorKind, LimitExceeded};
+use crate::client::{BatchConfig, Call, Completion, Flow, Lineup, Runner};
+use crate::error::Error;
 
 impl<C: Drive> Shared<C> {
     /// Runs calls, and gives a result for each call: its number among `calls`, from 0 on, and its completion. Some
@@ -44,13 +43,13 @@ impl<C: Drive> Shared<C> {
     {
         let (sender, arrived) = unbounded();
         SharedBatch {
-            client: self.clone(),
-            calls: calls.into_iter().fuse(),
-            lineup: Lineup::new(config),
-            held_back: None,
-            tickets: HashMap::new(),
-            sender,
-            arrived,
+            flow: Flow::new(calls.into_iter(), config),
+            running: Running {
+                client: self.clone(),
+                tickets: HashMap::new(),
+                sender,
+                arrived,
+            },
         }
     }
 }
@@ -67,11 +66,13 @@ impl<C: Drive> Shared<C> {
 /// ```
 #[must_use = "a batch begins calls while its results are asked for"]
 pub struct SharedBatch<I: Iterator<Item = Call>, C> {
+    flow: Flow<I>,
+    running: Running<C>,
+}
+
+/// The calls of a batch that are in flight. Dropping this cancels them.
+struct Running<C> {
     client: Shared<C>,
-    calls: Fuse<I>,
-    lineup: Lineup,
-    /// A call for which the client had no permit left.
-    held_back: Option<Call>,
     /// The tickets of the calls in flight.
     tickets: HashMap<usize, Ticket>,
     /// Kept so that the channel stays open as long as the batch exists.
@@ -82,47 +83,38 @@ pub struct SharedBatch<I: Iterator<Item = Call>, C> {
 impl<I: Iterator<Item = Call>, C: Drive> SharedBatch<I, C> {
     /// Calls of the batch that have begun and whose completions the batch has not taken yet.
     pub fn in_flight(&self) -> usize {
-        self.lineup.in_flight()
+        self.flow.in_flight()
     }
+}
 
-    /// Begins as many calls as the limits allow.
-    fn fill(&mut self) {
-        while self.lineup.has_room() {
-            let Some(call) = self.held_back.take().or_else(|| self.calls.next()) else {
-                return;
-            };
-            if let Err(Refused { error, call }) = self.begin(call) {
-                let is_full = matches!(error.kind(), ErrorKind::Limit(LimitExceeded::InFlight(_)));
-                if is_full && self.lineup.in_flight() > 0 {
-                    // A call of this batch will give its permit back.
-                    self.held_back = Some(call);
-                    return;
-                }
-                let number = self.lineup.take();
-                self.lineup.put(number, Completion::unbegun(call, error));
-            }
-        }
-    }
-
-    fn begin(&mut self, call: Call) -> Result<(), Refused> {
+impl<C: Drive> Running<C> {
+    fn submit(&mut self, number: usize, call: Call) -> Result<(), Refused> {
         if let Err(misuse) = self.client.inner.workers.may_block() {
             let error = unbegun_error(misuse);
             return Err(Refused { error, call });
         }
         let (call, slot) = (buffered(call)?, Arc::new(Slot::new()));
-        let number = self.lineup.upcoming();
         let sender = self.sender.clone();
-        let ticket = self
-            .client
-            .submit_as(call, slot, Recipient { sender, number })?;
-        self.lineup.take();
+        let to = Recipient { sender, number };
+        let ticket = self.client.submit_as(call, slot, to)?;
         self.tickets.insert(number, ticket);
         Ok(())
     }
+}
 
-    fn put(&mut self, delivered: Delivered) {
-        self.tickets.remove(&delivered.number);
-        self.lineup.put(delivered.number, delivered.completion);
+impl<C: Drive> Runner for Running<C> {
+    fn begin(&mut self, number: usize, call: Call) -> Result<(), (Call, Error)> {
+        self.submit(number, call)
+            .map_err(|Refused { error, call }| (call, error))
+    }
+
+    fn collect(&mut self, wait: bool, lineup: &mut Lineup) {
+        // Each call completes, even if its worker ends.
+        let first = wait.then(|| self.arrived.recv().ok()).flatten();
+        for delivered in first.into_iter().chain(self.arrived.try_iter()) {
+            self.tickets.remove(&delivered.number);
+            lineup.put(delivered.number, delivered.completion);
+        }
     }
 }
 
@@ -131,25 +123,11 @@ impl<I: Iterator<Item = Call>, C: Drive> Iterator for SharedBatch<I, C> {
 
     /// The next result; blocks until there is one. `None` when there are no more calls.
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            while let Ok(delivered) = self.arrived.try_recv() {
-                self.put(delivered);
-            }
-            self.fill();
-            if let Some(result) = self.lineup.give() {
-                return Some(result);
-            }
-            if self.lineup.in_flight() == 0 {
-                return None;
-            }
-            // Each call completes, even if its worker ends.
-            let delivered = self.arrived.recv().ok()?;
-            self.put(delivered);
-        }
+        self.flow.next(&mut self.running)
     }
 }
 
-impl<I: Iterator<Item = Call>, C> Drop for SharedBatch<I, C> {
+impl<C> Drop for Running<C> {
     fn drop(&mut self) {
         self.tickets.values().for_each(Ticket::cancel);
     }

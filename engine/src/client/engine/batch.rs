@@ -1,10 +1,9 @@
 //! Many calls with a result for each, and a limit of calls in flight.
 
 use std::io;
-use std::iter::Fuse;
 
 use super::Engine;
-use crate::client::batch::{BatchConfig, Lineup};
+use crate::client::batch::{BatchConfig, Flow, Lineup, Runner};
 use crate::client::router::Router;
 use crate::client::{Call, CallId, Completion};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
@@ -49,11 +48,12 @@ impl<R: Router, N: Net> Engine<R, N> {
         I: IntoIterator<Item = Call>,
     {
         Batch {
-            client: self,
-            calls: calls.into_iter().fuse(),
-            lineup: Lineup::new(config),
-            numbers: Numbers::default(),
-            looked_at: 0,
+            flow: Flow::new(calls.into_iter(), config),
+            running: Running {
+                client: self,
+                numbers: Numbers::default(),
+                looked_at: 0,
+            },
         }
     }
 }
@@ -72,9 +72,13 @@ impl<R: Router, N: Net> Engine<R, N> {
 /// ```
 #[must_use = "a batch runs while its results are asked for"]
 pub struct Batch<'a, I: Iterator<Item = Call>, R: Router, N: Net = OsNet> {
+    flow: Flow<I>,
+    running: Running<'a, R, N>,
+}
+
+/// The calls of a batch that are in flight. Dropping this cancels them.
+struct Running<'a, R: Router, N: Net> {
     client: &'a mut Engine<R, N>,
-    calls: Fuse<I>,
-    lineup: Lineup,
     numbers: Numbers,
     /// How many of the client's completions, from the first on, are known not to belong to this batch. The batch
     /// borrows the client, so no other code takes completions meanwhile.
@@ -84,39 +88,24 @@ pub struct Batch<'a, I: Iterator<Item = Call>, R: Router, N: Net = OsNet> {
 impl<I: Iterator<Item = Call>, R: Router, N: Net> Batch<'_, I, R, N> {
     /// The number of calls that the batch has begun and that have not completed.
     pub fn in_flight(&self) -> usize {
-        self.lineup.in_flight()
+        self.flow.in_flight()
     }
 
     /// The client that runs the batch, for its counters and statistics.
     pub fn client(&self) -> &Engine<R, N> {
-        self.client
+        self.running.client
     }
+}
 
-    /// Begins as many calls as there is room for.
-    fn fill(&mut self) {
-        while self.lineup.has_room() {
-            let Some(call) = self.calls.next() else {
-                return;
-            };
-            let number = self.lineup.take();
-            if call.streaming {
-                let error = Error::new(Misuse::Streamed, Phase::Queue, Sent::Nothing);
-                self.lineup.put(number, Completion::unbegun(call, error));
-            } else {
-                let id = self.client.submit(call);
-                self.numbers.insert(id.0, number);
-            }
-        }
-    }
-
+impl<R: Router, N: Net> Running<'_, R, N> {
     /// Takes the completions of this batch from the client, and leaves the others in their order.
-    fn take_done(&mut self) {
+    fn take_done(&mut self, mut done: impl FnMut(usize, Completion)) {
         let mut kept = self.looked_at;
         let mut at = kept;
         while let Some(key) = self.client.deliveries.done_at(at) {
             let number = self.numbers.remove(key);
             match number.and_then(|number| Some((number, self.client.complete(key)?))) {
-                Some((number, completion)) => self.lineup.put(number, completion),
+                Some((number, completion)) => done(number, completion),
                 None => {
                     self.client.deliveries.keep_done(kept, key);
                     kept += 1;
@@ -144,38 +133,48 @@ impl<I: Iterator<Item = Call>, R: Router, N: Net> Batch<'_, I, R, N> {
     }
 }
 
+impl<R: Router, N: Net> Runner for Running<'_, R, N> {
+    fn begin(&mut self, number: usize, call: Call) -> Result<(), (Call, Error)> {
+        if call.streaming {
+            let error = Error::new(Misuse::Streamed, Phase::Queue, Sent::Nothing);
+            return Err((call, error));
+        }
+        let id = self.client.submit(call);
+        self.numbers.insert(id.0, number);
+        Ok(())
+    }
+
+    fn collect(&mut self, wait: bool, lineup: &mut Lineup) {
+        let known = self.looked_at;
+        let iterated = match wait {
+            false => Ok(true),
+            true => self.client.iterate(None, |client| {
+                client.deliveries.done_len() > known || client.reactor.calls() == 0
+            }),
+        };
+        if let Err(error) = iterated {
+            self.take_done(|number, completion| lineup.put(number, completion));
+            self.fail_all(&error);
+        }
+        self.take_done(|number, completion| lineup.put(number, completion));
+    }
+}
+
 impl<I: Iterator<Item = Call>, R: Router, N: Net> Iterator for Batch<'_, I, R, N> {
     type Item = (usize, Completion);
 
     /// The next result. Drives the client until a call completes; `None` when there are no more calls.
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(result) = self.lineup.give() {
-                return Some(result);
-            }
-            self.fill();
-            if self.lineup.in_flight() == 0 {
-                return self.lineup.give();
-            }
-            let known = self.looked_at;
-            let iterated = self.client.iterate(None, |client| {
-                client.deliveries.done_len() > known || client.reactor.calls() == 0
-            });
-            if let Err(error) = iterated {
-                self.take_done();
-                self.fail_all(&error);
-            }
-            self.take_done();
-        }
+        self.flow.next(&mut self.running)
     }
 }
 
-impl<I: Iterator<Item = Call>, R: Router, N: Net> Drop for Batch<'_, I, R, N> {
+impl<R: Router, N: Net> Drop for Running<'_, R, N> {
     fn drop(&mut self) {
         for key in self.numbers.keys() {
             self.client.cancel(CallId(key));
         }
-        self.take_done();
+        self.take_done(|_, _| {});
     }
 }
 
