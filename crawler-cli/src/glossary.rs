@@ -57,7 +57,7 @@
 //! - **Claim**: a worker takes a host, so that no other one asks the host.
 //! - **Lease**: how long a worker has what it claimed without a sign of life. **Tenure**: until when it may ask, by its own clock.
 //! - **Fence**: the number of a worker. What comes with a number that is gone is not stored.
-//! - **Task**: what one worker does for all: read a set, send to a webhook.
+//! - **Task**: what one worker does for all, such as reading a set.
 //! - **Group commit**: changes of several threads in one transaction.
 //! - **Drain**: to begin nothing new, to finish what is under way, and to store it.
 //!

@@ -43,7 +43,7 @@ fn parsed_span(value: &str) -> Option<Duration> {
 }
 
 /// A point in time: a time, a date (its first moment, in UTC), or a span to or from now, which `by` counts.
-pub(crate) fn moment(
+fn moment(
     value: &str,
     by: impl Fn(SignedDuration) -> Option<Timestamp>,
 ) -> Result<Timestamp, String> {

@@ -35,7 +35,7 @@ const TABLES: &[(&str, &str)] = &[
     ("anchors", "url, names"),
     (
         "event",
-        "cursor, at, url, from_state, to_state, status, why, prev, damped",
+        "cursor, at, url, from_state, to_state, status, why, prev",
     ),
     (
         "url_set",
@@ -59,28 +59,14 @@ const TABLES: &[(&str, &str)] = &[
     ),
     (
         "dead_letter",
-        "letter, kind, url, text, topic, queue, job, key, keep_key, max_attempts, payload, reason, attempts, last, first_at, last_at, replayed_at, turn",
+        "letter, kind, url, text, queue, job, key, keep_key, max_attempts, payload, reason, attempts, last, first_at, last_at, replayed_at",
     ),
     (
         "schedule",
         "schedule, name, last_fired, last_success, next, missed, overlapped, paused",
     ),
     ("firing", "schedule, scheduled_at, fired_at"),
-    (
-        "outbox",
-        "message, receiver, topic, posted_at, next_at, attempts, body",
-    ),
     ("pause", "kind, name, since, who"),
-    ("sample", "at, data"),
-    (
-        "token",
-        "id, name, hash, may_write, made_at, expires_at, made_by",
-    ),
-    ("idempotency", "key, request, status, answer, at"),
-    (
-        "hook",
-        "receiver, address, event, damped, damped_at, notice, turn, stopped_at, why",
-    ),
 ];
 
 /// Tables whose numbers PostgreSQL makes, and the columns.

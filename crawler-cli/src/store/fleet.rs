@@ -65,8 +65,6 @@ pub struct WorkerInfo {
     pub silent: Duration,
     /// How many hosts it has.
     pub hosts: u64,
-    /// What it does, as it said last.
-    pub sample: Option<String>,
 }
 
 /// Until when a worker may ask the hosts that it has. Clones are the same tenure.
@@ -180,12 +178,6 @@ pub trait FleetStore: Send {
     /// # Errors
     /// The store cannot be written.
     fn leave_fleet(&mut self) -> Result<(), StoreError>;
-
-    /// Tells the others what this worker does: [`WorkerInfo::sample`]. Returns the number of the worker; 0 without a fleet.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    fn publish(&mut self, sample: &str) -> Result<i64, StoreError>;
 
     /// Takes a task that one worker of the fleet does, or keeps it. Returns whether this worker has the task.
     ///

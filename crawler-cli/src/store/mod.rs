@@ -15,7 +15,6 @@
 //! after an error nothing of the batch is stored. A power failure may take back what was added since the last completion,
 //! since an interrupted run reads its sources again.
 
-mod admin;
 mod answer;
 mod check;
 mod copy;
@@ -44,7 +43,6 @@ use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 
-pub use admin::{AdminStore, Remembered, SAMPLES_LAST, StoredToken};
 pub use answer::Answer;
 pub use check::{CheckReport, Problem, check};
 pub use copy::copy;
@@ -52,10 +50,9 @@ pub use error::{StoreError, StoreErrorKind};
 pub use fleet::{FleetStore, LEASE, Late, MARGIN, NewWorker, Tenure, WorkerInfo};
 pub use host::{Control, Episode, Host, HostFacts, HostId};
 pub use jobs::{
-    ATTEMPTS, Buried, DeadLetter, DeadLetterFilter, DeadLetterId, Delivered, Delivery, Enqueued,
-    Firing, HookState, JobCounts, JobId, JobStore, LAST_EXCHANGE, Message, MessageId,
-    NewDeadLetter, NewJob, NewMessage, POISON, Poisoned, Replayed, ScheduleChange, ScheduleState,
-    Settled, SettledJobs, Settlement, Started, StartedJob, Subject, Turn,
+    ATTEMPTS, Buried, DeadLetter, DeadLetterFilter, DeadLetterId, Enqueued, Firing, JobCounts,
+    JobId, JobStore, LAST_EXCHANGE, NewDeadLetter, NewJob, POISON, Poisoned, Replayed,
+    ScheduleChange, ScheduleState, Settled, SettledJobs, Settlement, Started, StartedJob, Subject,
 };
 pub use link::{Added, Demand, JudgedLink, Link, Target, UrlId};
 pub use pause::{Pause, PauseStore, Scope};
@@ -68,9 +65,9 @@ pub use tables::Database;
 pub(crate) use tables::failure::of_server;
 pub use watch::{
     Amendment, CYCLES, Completion, Cycle, CycleCounts, CycleId, DueId, DueUrl, Guarded, HoldEnd,
-    HostDetail, HostHold, HostList, Judgement, LOOKS, Lane, Lanes, NOTICES, NewUrl, Notice,
-    NoticeId, Origin, Page, Piece, Reading, Ready, Refused, SetInfo, Submitted, Swept, UrlDetail,
-    UrlKey, UrlList, WatchCounts, WatchStore, WatchedUrl, Which, aligned,
+    HostDetail, HostHold, Judgement, Lane, Lanes, NOTICES, NewUrl, Notice, NoticeId, Origin, Piece,
+    Reading, Ready, Refused, SetInfo, Submitted, Swept, UrlDetail, WatchCounts, WatchStore,
+    WatchedUrl, Which, aligned,
 };
 pub use writer::{
     Buckets, Engine, Inline, Nature, Op, Spool, StoreHandle, Writer, WriterFigures, WriterSettings,

@@ -94,8 +94,6 @@ pub struct Change {
     pub status: Option<u16>,
     /// Why, in words.
     pub why: String,
-    /// Whether the URL is flapping: messages about the change belong into one digest.
-    pub is_damped: bool,
 }
 
 impl Change {
@@ -107,7 +105,6 @@ impl Change {
             to: transition.to,
             status,
             why: transition.why.name().into_owned(),
-            is_damped: transition.is_damped,
         }
     }
 }

@@ -100,8 +100,6 @@ pub struct Event {
     pub status: Option<u16>,
     /// Why, in words.
     pub why: String,
-    /// Whether the URL was flapping: messages about the change belong into one digest.
-    pub is_damped: bool,
 }
 
 /// How many URLs of a run have which verdict and state.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::check::life::State;
 use crate::check::{Class, Verdict};
 
-pub use numbers::{Counter, Gauge, Histogram, Ratio};
+pub use numbers::{Counter, Gauge, Histogram, Ratio, quantile};
 
 /// Everything that is counted about checks.
 ///

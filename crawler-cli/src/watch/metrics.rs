@@ -15,7 +15,6 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
 use super::figures::Figures;
-use super::hooks::HookBoard;
 use super::vitals::Vitals;
 use crate::store::WriterFigures;
 use crate::store::sqlite::RejectedFigures;
@@ -32,8 +31,6 @@ pub struct Sources {
     pub rejected: Arc<RejectedFigures>,
     /// How the service is.
     pub vitals: Arc<Vitals>,
-    /// Those who are told of changes.
-    pub hooks: Arc<HookBoard>,
 }
 
 /// The metrics of a service.
@@ -51,7 +48,6 @@ pub struct Sources {
 ///     store: Arc::default(),
 ///     rejected: Arc::default(),
 ///     vitals,
-///     hooks: Arc::default(),
 /// });
 /// assert!(metrics.text().contains("courser_check_inflight 0"));
 /// ```

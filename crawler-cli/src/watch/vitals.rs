@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::series::Sample;
 use crate::store::{ScheduleState, WorkerInfo};
 
 /// How the service is.
@@ -67,17 +66,6 @@ pub struct StoreFacts {
     pub schedules: Vec<ScheduleState>,
     /// The workers that share the store; none if the store is a file.
     pub workers: Vec<WorkerInfo>,
-    /// Which of them this service is.
-    pub own: i64,
-}
-
-impl StoreFacts {
-    /// What the other workers do.
-    pub fn others(&self) -> impl Iterator<Item = Sample> {
-        let others = self.workers.iter();
-        let others = others.filter(|worker| worker.number != self.own);
-        others.filter_map(|worker| Sample::from_text(worker.sample.as_deref()?))
-    }
 }
 
 impl Vitals {

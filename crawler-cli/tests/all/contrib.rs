@@ -48,9 +48,7 @@ fn exposition() -> BTreeMap<String, BTreeSet<String>> {
             age: Duration::ZERO,
             silent: Duration::ZERO,
             hosts: 1,
-            sample: Some("{}".to_owned()),
         }],
-        own: 7,
     });
     let checks = Arc::new(Figures::default());
     checks.results.note(Verdict::Ok, Some(200));
@@ -59,7 +57,6 @@ fn exposition() -> BTreeMap<String, BTreeSet<String>> {
         store: Arc::default(),
         rejected: Arc::default(),
         vitals,
-        hooks: Arc::default(),
     });
     let text = metrics.text();
     let kind = Regex::new(r"^# TYPE (\w+) (\w+)$").expect("a pattern");

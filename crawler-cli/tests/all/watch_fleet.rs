@@ -183,7 +183,7 @@ fn each_url_is_asked_by_one_of_the_services() {
     for service in &services {
         let all = || {
             let (_, metrics) = service.page("/metrics");
-            let names = ["courser_fleet_workers 3", "courser_fleet_inflight{"];
+            let names = ["courser_fleet_workers 3", "courser_fleet_hosts{"];
             names.map(|name| metrics.matches(name).count()) == [1, 3]
         };
         wait("the metrics show all services", all);

@@ -612,9 +612,6 @@ impl Service {
             core: handle,
             vitals: Arc::new(Vitals::new(Instant::now())),
             schedules: Arc::default(),
-            tokens: Arc::default(),
-            hooks: Arc::default(),
-            is_public: false,
         };
         let server = ControlServer::start(store, operator).expect("listens");
         Self {

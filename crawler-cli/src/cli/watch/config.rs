@@ -15,8 +15,6 @@ use crate::cli::parse::{CommandLine, Syntax, UsageError, parse};
 use crate::cli::{FAILED, USAGE, print, show, wrong_usage};
 use crate::terminal;
 use crate::watch::config::{Loaded, ScheduleConfig, example};
-use crate::watch::daemon::needs_token;
-use crate::watch::hands::Reader;
 
 /// The verb.
 pub(super) const VERB: Verb = Verb {
@@ -53,24 +51,8 @@ fn main(words: Vec<OsString>) -> ExitCode {
     };
     match action {
         Action::Show => print(&loaded.shown(args.with_origin), FAILED),
-        Action::Check if is_open(&loaded) => {
-            let text = needs_token(loaded.config.http.listen);
-            terminal::say(terminal::neutralise(&text));
-            ExitCode::from(USAGE)
-        }
         Action::Check | Action::Example => print(&checked(&loaded, Timestamp::now()), FAILED),
     }
-}
-
-/// Whether the service would listen beyond this machine without a token. A store that cannot be read is not the fault of
-/// the configuration.
-fn is_open(loaded: &Loaded) -> bool {
-    let config = &loaded.config;
-    let has_token = || match Reader::open(&config.store.place) {
-        Ok(mut reader) => reader.tokens().is_ok_and(|tokens| !tokens.is_empty()),
-        Err(_) => false,
-    };
-    !config.http.listen.ip().is_loopback() && !has_token()
 }
 
 /// What `check` says of a good configuration: what it has, and when its schedules fire next.
@@ -95,13 +77,6 @@ fn checked(loaded: &Loaded, now: Timestamp) -> String {
             "schedule {}: next at {}",
             schedule.name,
             next(schedule, now)
-        );
-    }
-    for hook in config.webhooks.iter().filter(|hook| hook.secret.is_none()) {
-        let _ = writeln!(
-            text,
-            "webhook {}: without secret_file, its messages are not signed",
-            terminal::neutralise(&hook.name)
         );
     }
     text

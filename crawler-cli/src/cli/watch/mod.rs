@@ -25,9 +25,7 @@ mod run;
 mod schedule;
 mod sets;
 mod target;
-mod token;
 mod verb;
-mod webhook;
 
 use config_rows::ConfigRows;
 use verb::verb;
@@ -56,8 +54,6 @@ const VERBS: &[Verb] = &[
     verb::<pause::Resume>(),
     verb::<dlq::Dlq>(),
     verb::<schedule::Schedule>(),
-    verb::<webhook::Webhook>(),
-    verb::<token::Token>(),
     verb::<db::Db>(),
     config::VERB,
 ];

@@ -5,8 +5,6 @@ use std::io;
 use std::marker::PhantomData;
 use std::process::ExitCode;
 
-use jiff::{SignedDuration, Timestamp};
-
 use super::Verb;
 use super::config_rows::{ConfigFile, HasConfig};
 use crate::check::life::State;
@@ -166,8 +164,6 @@ pub(super) struct Values {
     pub(super) is_dry_run: bool,
     pub(super) is_forced: bool,
     pub(super) is_fleet: bool,
-    pub(super) may_write: bool,
-    pub(super) expires: Option<String>,
     pub(super) operands: Vec<String>,
 }
 
@@ -362,18 +358,6 @@ impl<V: Spec> Rows<V> {
         )
         .short("only dead letters of jobs of this queue"),
     ];
-    pub(super) const TOKEN: &'static [Opt<Typed<V>>] = &[
-        Opt::flag(&["--write"], |typed: &mut Typed<V>| typed.values.may_write = true)
-            .short("with add: a token that allows changes")
-            .long("With add: a token that also changes what the service does, as the hands do. Without it, the token reads."),
-        Opt::text(&["--expires"], &[any("TIME")], |typed: &mut Typed<V>, value| {
-            typed.values.expires = Some(value.to_owned());
-            Ok(())
-        })
-        .short("with add: when the token ends")
-        .long("With add: when the token ends, a date or time such as 2027-11-22 or 2027-11-22T10:00:00Z, or a time span such as 12h or 90d from now.")
-        .default("never"),
-    ];
     pub(super) const SINCE: &'static [Opt<Typed<V>>] = &[Opt::text(
         &["--since"],
         &[any("TIME")],
@@ -408,15 +392,6 @@ impl<V: Spec> Rows<V> {
             .short("go on, and print changes as they come")
             .long("With --changes, go on and print further changes as they come, until the output is closed or a signal comes."),
     ];
-}
-
-/// The time that the value of an option means: a time, a date, or a span to or from now.
-pub(super) fn moment(
-    option: &str,
-    text: &str,
-    by: impl Fn(SignedDuration) -> Option<Timestamp>,
-) -> Result<Timestamp, Failure> {
-    values::moment(text, by).map_err(|why| usage(format!("{option} {text}: {why}")))
 }
 
 /// Prints a text on standard output.

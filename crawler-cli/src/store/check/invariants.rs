@@ -64,21 +64,18 @@ pub(super) const QUERIES: &[(&str, &str)] = &[
          WHERE q.waiting <> coalesce(j.waiting, 0) OR q.started <> coalesce(j.started, 0)",
     ),
     (
-        "no job, dead letter or message has a number that is still to come",
+        "no job or dead letter has a number that is still to come",
         "SELECT n.name || ' ' || t.last FROM number n JOIN ( \
          SELECT 'job' AS name, max(job) AS last FROM job \
-         UNION ALL SELECT 'letter', max(letter) FROM dead_letter \
-         UNION ALL SELECT 'turn', max(turn) FROM dead_letter \
-         UNION ALL SELECT 'message', max(message) FROM outbox) t ON t.name = n.name WHERE t.last >= n.next",
+         UNION ALL SELECT 'letter', max(letter) FROM dead_letter) t ON t.name = n.name WHERE t.last >= n.next",
     ),
     (
-        "each dead letter is that of a URL, a text, a job or a message",
+        "each dead letter is that of a URL, a text or a job",
         "SELECT 'dead letter ' || d.letter FROM dead_letter d WHERE CASE d.kind \
          WHEN 0 THEN NOT EXISTS (SELECT 1 FROM url u WHERE u.url = d.url) \
          WHEN 1 THEN d.text IS NULL \
          WHEN 2 THEN d.job IS NULL OR d.payload IS NULL \
-             OR NOT EXISTS (SELECT 1 FROM job_queue q WHERE q.queue = d.queue) \
-         WHEN 3 THEN d.text IS NULL OR d.topic IS NULL OR d.payload IS NULL ELSE 1 = 1 END",
+             OR NOT EXISTS (SELECT 1 FROM job_queue q WHERE q.queue = d.queue) ELSE 1 = 1 END",
     ),
     (
         "each dead letter has a first time that is not after its last, and a last exchange of at most 4 KiB",

@@ -20,15 +20,6 @@ impl DeadLetterId {
     pub const END: Self = Self(i64::MAX);
 }
 
-/// When a dead letter was news, in the order of the letters that were. No two letters have the same.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct Turn(pub i64);
-
-impl Turn {
-    /// Before the first one.
-    pub const START: Self = Self(0);
-}
-
 /// What a dead letter says about its subject.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NewDeadLetter {
@@ -45,7 +36,7 @@ pub struct NewDeadLetter {
     pub last_at: Timestamp,
 }
 
-/// What a caller can store a dead letter of. Jobs and messages become dead letters when they are settled.
+/// What a caller can store a dead letter of. A job becomes a dead letter when it is settled.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Buried {
     /// A URL of the store.
@@ -76,15 +67,6 @@ pub enum Subject {
         key: Option<String>,
         /// What it was about.
         payload: Vec<u8>,
-    },
-    /// A message of the outbox.
-    Message {
-        /// To whom it could not be delivered.
-        receiver: String,
-        /// What it is about.
-        topic: String,
-        /// What could not be delivered.
-        body: Vec<u8>,
     },
 }
 
@@ -123,7 +105,7 @@ pub struct DeadLetterFilter {
 pub struct Replayed {
     /// How many dead letters were replayed.
     pub count: u64,
-    /// How many were passed over: URLs in no set, texts that are no URLs, messages to a receiver that was forgotten.
+    /// How many were passed over: URLs in no set, texts that are no URLs.
     pub passed: u64,
     /// Go on after this one; `None` if no further dead letter passes the filter.
     pub next: Option<DeadLetterId>,

@@ -1,4 +1,4 @@
-//! Jobs, dead letters, schedules and messages that wait to be sent, as a store keeps them.
+//! Jobs, dead letters and schedules, as a store keeps them.
 //!
 //! - A *job* is a payload in a *queue*. [`JobStore::enqueue`] stores it, [`JobStore::start`] hands it out and counts the
 //!   *attempt*, [`JobStore::settle`] tells what became of the attempt. A job is in the store until an attempt has settled
@@ -6,14 +6,11 @@
 //! - A *dead letter* is what needs a human or a change of a rule: a job that failed too often, or a URL that cannot be
 //!   judged. [`JobStore::replay`] tries again.
 //! - A *schedule* remembers which of its times have fired: each fires once for ever.
-//! - The *outbox* has messages that are to be sent to others.
 //!
 //! Each method that changes something is one transaction, or a part of the one that [`Engine`](super::Engine) groups.
 
 mod dead_letter;
-mod hook;
 mod job;
-mod outbox;
 mod schedule;
 
 use std::ops::ControlFlow;
@@ -23,17 +20,15 @@ use jiff::Timestamp;
 
 pub use dead_letter::{
     Buried, DeadLetter, DeadLetterFilter, DeadLetterId, LAST_EXCHANGE, NewDeadLetter, Replayed,
-    Subject, Turn,
+    Subject,
 };
-pub use hook::HookState;
 pub use job::{
     Enqueued, JobCounts, JobId, NewJob, Poisoned, Settled, SettledJobs, Settlement, Started,
     StartedJob,
 };
-pub use outbox::{Delivered, Delivery, Message, MessageId, NewMessage};
 pub use schedule::{Firing, ScheduleChange, ScheduleState};
 
-use super::{Page, StoreError, UrlId};
+use super::{StoreError, UrlId};
 
 /// What an engine that keeps jobs can do.
 ///
@@ -147,34 +142,11 @@ pub trait JobStore: Send {
     /// The store cannot be read.
     fn dead_letter(&mut self, id: DeadLetterId) -> Result<Option<DeadLetter>, StoreError>;
 
-    /// Reads up to `limit` of the dead letters that pass the filter and come before this one, latest first; at least one
-    /// if there is one. Looks at up to [`LOOKS`](super::LOOKS).
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    fn letters_before(
-        &mut self,
-        filter: &DeadLetterFilter,
-        before: DeadLetterId,
-        limit: usize,
-    ) -> Result<Page<DeadLetter, DeadLetterId>, StoreError>;
-
     /// The dead letters of a URL, with those that were replayed: at most one for each reason.
     ///
     /// # Errors
     /// The store cannot be read.
     fn letters_of(&mut self, url: UrlId) -> Result<Vec<DeadLetter>, StoreError>;
-
-    /// Up to `limit` dead letters that were news after this turn, in the order in which they were: a letter is news when it
-    /// is new, and when its subject has failed again since it was replayed.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    fn letters_told_after(
-        &mut self,
-        after: Turn,
-        limit: usize,
-    ) -> Result<Vec<(Turn, DeadLetter)>, StoreError>;
 
     /// How many dead letters there are with each reason, without those that were replayed. The cost grows with the
     /// number of reasons.
@@ -184,8 +156,8 @@ pub trait JobStore: Send {
     fn dead_letter_counts(&mut self) -> Result<Vec<(String, u64)>, StoreError>;
 
     /// Tries again what is behind the dead letters that pass the filter, up to `limit` of them after this one: a
-    /// URL is due now, a job waits in its queue with all of its attempts, a message waits in the outbox if its receiver is known. A dead letter
-    /// that was replayed is not replayed again until its subject fails again.
+    /// URL is due now, a job waits in its queue with all of its attempts. A dead letter that was replayed is not replayed again until its subject
+    /// fails again.
     ///
     /// # Errors
     /// The store cannot be read or written.
@@ -256,65 +228,6 @@ pub trait JobStore: Send {
     /// # Errors
     /// The store cannot be read.
     fn firings(&mut self, name: &str, limit: usize) -> Result<Vec<Firing>, StoreError>;
-
-    /// Puts messages into the outbox, in this order.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
-    fn post(&mut self, messages: &[NewMessage], now: Timestamp) -> Result<(), StoreError>;
-
-    /// Up to `limit` messages for this receiver, in the order in which they were posted; also those whose time has not
-    /// come. Changes nothing.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    fn outbox(&mut self, receiver: &str, limit: usize) -> Result<Vec<Message>, StoreError>;
-
-    /// Tells what became of messages. What is about a message with another number of attempts changes nothing.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
-    fn settle_outgoing(
-        &mut self,
-        deliveries: &[Delivery],
-        now: Timestamp,
-    ) -> Result<(), StoreError>;
-
-    /// How many messages for this receiver are in the outbox. Counts up to `limit`.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    fn outbox_waiting(&mut self, receiver: &str, limit: usize) -> Result<u64, StoreError>;
-
-    /// How far all receivers have been told, in the order of their names.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    fn hooks(&mut self) -> Result<Vec<HookState>, StoreError>;
-
-    /// How far a receiver has been told; `None` if it is not known.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    fn hook(&mut self, receiver: &str) -> Result<Option<HookState>, StoreError>;
-
-    /// What a receiver begins with that is not known yet: it is told of what comes after now.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    fn new_hook(&mut self, receiver: &str) -> Result<HookState, StoreError>;
-
-    /// Keeps how far a receiver has been told. With the messages that tell it, in one group, none is lost or posted twice.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
-    fn save_hook(&mut self, hook: &HookState) -> Result<(), StoreError>;
-
-    /// Forgets a receiver with its messages.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
-    fn forget_hook(&mut self, receiver: &str) -> Result<(), StoreError>;
 
     /// What tells this store apart from others: eight hexadecimal digits. A backup has the same.
     ///

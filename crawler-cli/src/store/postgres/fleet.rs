@@ -243,13 +243,6 @@ impl Member {
         Ok(())
     }
 
-    /// Tells the others what this worker does.
-    pub(in crate::store) fn publish(&self, db: &Connection, sample: &str) -> Result<i64, Failure> {
-        db.prepare_cached("UPDATE worker SET sample = ?2 WHERE worker = ?1")?
-            .execute(params![self.number, sample])?;
-        Ok(self.number)
-    }
-
     /// Takes a task that nobody has who is there.
     pub(in crate::store) fn take_task(&self, db: &Connection, name: &str) -> Result<bool, Failure> {
         let take = "INSERT INTO task AS t (name, owner) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE \
@@ -298,7 +291,7 @@ pub(in crate::store) fn workers(db: &Connection) -> Result<Vec<WorkerInfo>, Fail
     let query = "SELECT w.worker, w.name, w.process, w.version, \
          CAST(extract(epoch FROM clock_timestamp() - w.joined_at) * 1000 AS BIGINT), \
          CAST(extract(epoch FROM clock_timestamp() - w.seen_at) * 1000 AS BIGINT), \
-         (SELECT count(*) FROM host h WHERE h.owner = w.worker), w.sample FROM worker w ORDER BY w.worker";
+         (SELECT count(*) FROM host h WHERE h.owner = w.worker) FROM worker w ORDER BY w.worker";
     let mut query = db.prepare_cached(query)?;
     let mut rows = query.query([])?;
     let mut workers = Vec::new();
@@ -312,7 +305,6 @@ pub(in crate::store) fn workers(db: &Connection) -> Result<Vec<WorkerInfo>, Fail
             age: time(4)?,
             silent: time(5)?,
             hosts: codec::count(row.get(6)?),
-            sample: row.get(7)?,
         });
     }
     Ok(workers)

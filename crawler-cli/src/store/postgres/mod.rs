@@ -123,7 +123,7 @@ fn make_locked(db: &Connection) -> Result<(), Failure> {
     db.execute_batch(SCHEMA)?;
     db.execute_batch(&format!(
         "INSERT INTO store VALUES (1, 1, 1, 1, 0, 0, substr(md5(random()::text), 1, 8), {VERSION}, 0);
-        INSERT INTO number VALUES ('job', 1), ('letter', 1), ('message', 1), ('turn', 1);"
+        INSERT INTO number VALUES ('job', 1), ('letter', 1);"
     ))?;
     Ok(())
 }

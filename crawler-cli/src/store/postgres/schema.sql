@@ -7,7 +7,7 @@
 -- `store.version`: of these tables. `store.changes`: how many transactions have changed them, so that each process sees
 -- that another one did.
 -- `worker`: the processes that ask URLs. A worker whose lease has ended is removed by another one, with all that it had;
--- its number, the fence, is not used again. `worker.sample`: what the worker does, in its own words. `host.owner`,
+-- its number, the fence, is not used again. `host.owner`,
 -- `task.owner`, `job.worker`: who has it. `host.rest_until`: no worker claims the host before that time.
 -- `host_free`, `host_free_doubt`: what a claim reads. An answer changes `host.next_due` and so adds to each index that has the
 -- row; it adds nothing here, because the host of an answer has an owner.
@@ -128,8 +128,7 @@ CREATE TABLE event (
     to_state TEXT COLLATE "C" NOT NULL,
     status BIGINT,
     why TEXT COLLATE "C" NOT NULL,
-    prev BIGINT NOT NULL DEFAULT 0,
-    damped BIGINT NOT NULL DEFAULT 0
+    prev BIGINT NOT NULL DEFAULT 0
 );
 CREATE INDEX host_due ON host (next_due, host) WHERE next_due IS NOT NULL;
 CREATE INDEX host_doubt ON host (next_doubt, host) WHERE next_doubt IS NOT NULL;
@@ -237,7 +236,6 @@ CREATE TABLE dead_letter (
     kind BIGINT NOT NULL,
     url BIGINT,
     text TEXT COLLATE "C",
-    topic TEXT COLLATE "C",
     queue BIGINT,
     job BIGINT,
     key TEXT COLLATE "C",
@@ -249,8 +247,7 @@ CREATE TABLE dead_letter (
     last TEXT COLLATE "C" NOT NULL,
     first_at BIGINT NOT NULL,
     last_at BIGINT NOT NULL,
-    replayed_at BIGINT,
-    turn BIGINT NOT NULL DEFAULT 0
+    replayed_at BIGINT
 );
 CREATE UNIQUE INDEX dead_letter_url ON dead_letter (url, reason) WHERE kind = 0;
 CREATE INDEX dead_letter_text ON dead_letter USING hash (text) WHERE kind = 1;
@@ -276,15 +273,6 @@ CREATE TABLE firing (
     fired_at BIGINT NOT NULL,
     PRIMARY KEY (schedule, scheduled_at)
 );
-CREATE TABLE outbox (
-    message BIGINT PRIMARY KEY,
-    receiver TEXT COLLATE "C" NOT NULL,
-    topic TEXT COLLATE "C" NOT NULL,
-    posted_at BIGINT NOT NULL,
-    next_at BIGINT NOT NULL,
-    attempts BIGINT NOT NULL,
-    body BYTEA NOT NULL
-);
 CREATE TABLE pause (
     kind BIGINT NOT NULL,
     name TEXT COLLATE "C" NOT NULL,
@@ -293,44 +281,7 @@ CREATE TABLE pause (
     PRIMARY KEY (kind, name)
 );
 CREATE INDEX url_trouble ON url (trouble, url) WHERE trouble IS NOT NULL;
-CREATE INDEX url_host_trouble ON url (host, trouble, url) WHERE trouble IS NOT NULL;
 CREATE INDEX event_gone ON event (cursor) WHERE to_state IN ('GONE', 'PRUNED');
-CREATE INDEX event_damped ON event (cursor) WHERE damped = 1;
-CREATE INDEX dead_letter_turn ON dead_letter (turn) WHERE turn > 0;
-CREATE INDEX dead_letter_reason ON dead_letter (reason, letter);
-CREATE TABLE sample (
-    at BIGINT PRIMARY KEY,
-    data TEXT COLLATE "C" NOT NULL
-);
-CREATE TABLE token (
-    id TEXT COLLATE "C" PRIMARY KEY,
-    name TEXT COLLATE "C" NOT NULL UNIQUE,
-    hash BYTEA NOT NULL,
-    may_write BIGINT NOT NULL,
-    made_at BIGINT NOT NULL,
-    expires_at BIGINT,
-    made_by TEXT COLLATE "C" NOT NULL
-);
-CREATE TABLE idempotency (
-    key TEXT COLLATE "C" PRIMARY KEY,
-    request BYTEA NOT NULL,
-    status BIGINT NOT NULL,
-    answer TEXT COLLATE "C" NOT NULL,
-    at BIGINT NOT NULL
-);
-CREATE INDEX idempotency_at ON idempotency (at);
-CREATE TABLE hook (
-    receiver TEXT COLLATE "C" PRIMARY KEY,
-    address TEXT COLLATE "C" NOT NULL,
-    event BIGINT NOT NULL,
-    damped BIGINT NOT NULL,
-    damped_at BIGINT,
-    notice BIGINT NOT NULL,
-    turn BIGINT NOT NULL,
-    stopped_at BIGINT,
-    why TEXT COLLATE "C"
-);
-CREATE INDEX outbox_receiver ON outbox (receiver);
 
 CREATE INDEX host_owner ON host (owner) WHERE owner IS NOT NULL;
 CREATE INDEX host_free ON host (next_due, host) WHERE owner IS NULL AND next_due IS NOT NULL;
@@ -342,8 +293,7 @@ CREATE TABLE worker (
     version TEXT COLLATE "C" NOT NULL,
     joined_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
     seen_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
-    lease_until TIMESTAMPTZ NOT NULL,
-    sample TEXT COLLATE "C"
+    lease_until TIMESTAMPTZ NOT NULL
 ) WITH (fillfactor = 50);
 CREATE TABLE task (
     name TEXT COLLATE "C" PRIMARY KEY,

@@ -76,8 +76,8 @@ pub struct Restored {
 }
 
 /// Replaces a store that is not in use with a backup, after the backup was found to be sound. The store as it was is
-/// kept beside it: as `NAME-before-TIME`. The changes and the messages of the new store have numbers that those of the old
-/// one did not have, so that no reader takes a new one for an old one.
+/// kept beside it: as `NAME-before-TIME`. The changes of the new store have numbers that those of the old one did not
+/// have, so that no reader takes a new one for an old one.
 ///
 /// # Errors
 /// The store is in use, the backup cannot be read or is not sound, or a file cannot be written. The store is as it was
@@ -119,13 +119,11 @@ fn replace(source: &Connection, store: &Path, now: Timestamp) -> Result<Restored
     Ok(Restored { aside })
 }
 
-/// Leaves out numbers that changes and messages after the backup may have had. How many that are is not known: the store
+/// Leaves out numbers that changes after the backup may have had. How many that are is not known: the store
 /// may be lost.
 fn skip_numbers(path: &Path) -> Result<(), rusqlite::Error> {
     let db = Connection::open(path)?;
     db.execute("UPDATE store SET next_event = next_event + ?1", [SKIPPED])?;
-    let messages = "UPDATE number SET next = next + ?1 WHERE name = 'message'";
-    db.execute(messages, [SKIPPED])?;
     db.close().map_err(|(_, error)| error)
 }
 

@@ -531,11 +531,11 @@ const BREAKS: &[(&str, &str)] = &[
         "UPDATE job_queue SET waiting = 7",
     ),
     (
-        "no job, dead letter or message has a number that is still to come",
+        "no job or dead letter has a number that is still to come",
         "UPDATE number SET next = 1 WHERE name = 'job'",
     ),
     (
-        "each dead letter is that of a URL, a text, a job or a message",
+        "each dead letter is that of a URL, a text or a job",
         "UPDATE dead_letter SET kind = 0, url = 99",
     ),
     (

@@ -9,7 +9,6 @@
 -- The spelling is NULL if it is the text of the URL. An `extra` one is not the first of its URL.
 -- `anchors`: the names of elements of pages that links with fragments lead to.
 -- `event`: changes of state. `prev`: the change of state of the same URL before this one; 0 if there is none.
--- `damped`: whether the URL was flapping.
 --
 -- `member`: the URLs of each set. Twice the number of the last reading that had the URL; 1 more if it was added by hand.
 -- `due`: when each URL that is in a set is to be asked. `lane` is the code of `Lane`.
@@ -21,9 +20,6 @@
 -- `watch_count`: counts that each transaction keeps up to date.
 --
 -- `number` has the next numbers of jobs and their like, so that none is used twice. `store.id` tells stores apart.
--- `dead_letter.turn`: a number of its own whenever the letter is news.
--- `sample`: what the charts of the operator's page show. `idempotency`: answers to requests that may come again.
--- `hook`: how far each receiver of webhooks has been told; `stopped_at`: it wants no more.
 --
 -- Times are milliseconds since 1970.
 CREATE TABLE store (
@@ -75,7 +71,6 @@ CREATE TABLE url (
 ) STRICT;
 CREATE INDEX url_left ON url (left_at) WHERE left_at IS NOT NULL;
 CREATE INDEX url_trouble ON url (trouble, url) WHERE trouble IS NOT NULL;
-CREATE INDEX url_host_trouble ON url (host, trouble, url) WHERE trouble IS NOT NULL;
 CREATE TABLE url_key (
     key INTEGER PRIMARY KEY,
     url INTEGER NOT NULL
@@ -143,11 +138,9 @@ CREATE TABLE event (
     to_state TEXT NOT NULL,
     status INTEGER,
     why TEXT NOT NULL,
-    prev INTEGER NOT NULL DEFAULT 0,
-    damped INTEGER NOT NULL DEFAULT 0
+    prev INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX event_gone ON event (cursor) WHERE to_state IN ('GONE', 'PRUNED');
-CREATE INDEX event_damped ON event (cursor) WHERE damped = 1;
 CREATE TABLE url_set (
     set_number INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -222,7 +215,7 @@ CREATE TABLE number (
     name TEXT PRIMARY KEY,
     next INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-INSERT INTO number VALUES ('job', 1), ('letter', 1), ('message', 1), ('turn', 1);
+INSERT INTO number VALUES ('job', 1), ('letter', 1);
 -- `waiting` and `started` count the jobs of the queue in these states.
 CREATE TABLE job_queue (
     queue INTEGER PRIMARY KEY,
@@ -251,14 +244,12 @@ CREATE TABLE job (
 ) STRICT;
 CREATE INDEX job_turn ON job (queue, state, at);
 CREATE UNIQUE INDEX job_key ON job (queue, key) WHERE key IS NOT NULL;
--- `kind`: 0 a URL of the table, 1 a text that is no URL, 2 a job, 3 a message of the outbox.
--- `text` is the text, or the receiver of the message; `payload` that of the job, or the body of the message.
+-- `kind`: 0 a URL of the table, 1 a text that is no URL, 2 a job.
 CREATE TABLE dead_letter (
     letter INTEGER PRIMARY KEY,
     kind INTEGER NOT NULL,
     url INTEGER,
     text TEXT,
-    topic TEXT,
     queue INTEGER,
     job INTEGER,
     key TEXT,
@@ -270,14 +261,11 @@ CREATE TABLE dead_letter (
     last TEXT NOT NULL,
     first_at INTEGER NOT NULL,
     last_at INTEGER NOT NULL,
-    replayed_at INTEGER,
-    turn INTEGER NOT NULL DEFAULT 0
+    replayed_at INTEGER
 ) STRICT;
 CREATE UNIQUE INDEX dead_letter_url ON dead_letter (url, reason) WHERE kind = 0;
 CREATE UNIQUE INDEX dead_letter_text ON dead_letter (text, reason) WHERE kind = 1;
 CREATE UNIQUE INDEX dead_letter_key ON dead_letter (queue, key, reason) WHERE key IS NOT NULL;
-CREATE INDEX dead_letter_turn ON dead_letter (turn) WHERE turn > 0;
-CREATE INDEX dead_letter_reason ON dead_letter (reason, letter);
 CREATE INDEX dead_letter_replayed ON dead_letter (replayed_at) WHERE replayed_at IS NOT NULL;
 -- How many dead letters have a reason, without those that were replayed.
 CREATE TABLE dead_letter_count (
@@ -318,16 +306,6 @@ CREATE TABLE firing (
     fired_at INTEGER NOT NULL,
     PRIMARY KEY (schedule, scheduled_at)
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE outbox (
-    message INTEGER PRIMARY KEY,
-    receiver TEXT NOT NULL,
-    topic TEXT NOT NULL,
-    posted_at INTEGER NOT NULL,
-    next_at INTEGER NOT NULL,
-    attempts INTEGER NOT NULL,
-    body BLOB NOT NULL
-) STRICT;
-CREATE INDEX outbox_receiver ON outbox (receiver);
 -- What operators have paused. Kind: 0 everything, 1 the host with this root URL.
 CREATE TABLE pause (
     kind INTEGER NOT NULL,
@@ -335,36 +313,4 @@ CREATE TABLE pause (
     since INTEGER NOT NULL,
     who TEXT NOT NULL,
     PRIMARY KEY (kind, name)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE sample (
-    at INTEGER PRIMARY KEY,
-    data TEXT NOT NULL
-) STRICT;
-CREATE TABLE token (
-    id TEXT PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE,
-    hash BLOB NOT NULL,
-    may_write INTEGER NOT NULL,
-    made_at INTEGER NOT NULL,
-    expires_at INTEGER,
-    made_by TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE TABLE idempotency (
-    key TEXT PRIMARY KEY,
-    request BLOB NOT NULL,
-    status INTEGER NOT NULL,
-    answer TEXT NOT NULL,
-    at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE INDEX idempotency_at ON idempotency (at);
-CREATE TABLE hook (
-    receiver TEXT PRIMARY KEY,
-    address TEXT NOT NULL,
-    event INTEGER NOT NULL,
-    damped INTEGER NOT NULL,
-    damped_at INTEGER,
-    notice INTEGER NOT NULL,
-    turn INTEGER NOT NULL,
-    stopped_at INTEGER,
-    why TEXT
 ) STRICT, WITHOUT ROWID;

@@ -214,7 +214,6 @@ fn completed(queued: &Queued) -> Completed {
         to: State::Alive,
         status: Some(200),
         why: "ok".to_owned(),
-        is_damped: false,
     };
     let mut completed = Completed {
         changes: vec![change],

@@ -5,7 +5,6 @@ mod job_model;
 mod jobs;
 mod kill;
 mod letters;
-mod lists;
 mod model;
 mod runs;
 mod watch;
@@ -29,7 +28,6 @@ pub(crate) use job_model::jobs_agree_with_the_model;
 pub(crate) use jobs::*;
 pub(crate) use kill::{Durable, child, kills, kills_while_watching};
 pub(crate) use letters::*;
-pub(crate) use lists::*;
 pub(crate) use model::agrees_with_the_model;
 pub(crate) use runs::*;
 pub(crate) use watch::*;
@@ -94,7 +92,6 @@ macro_rules! suite {
             a_dead_letter_has_the_last_job_of_its_key
             old_dead_letters_are_dropped_but_those_of_urls
             the_last_exchange_is_cut
-            dead_letters_are_listed_latest_first
             stores_have_different_ids
             a_schedule_fires_once_for_ever
             schedules_keep_what_changed
@@ -119,11 +116,8 @@ macro_rules! suite {
             times_of_guards_are_kept
             cycles_and_notices_are_kept
             urls_are_exported_by_their_numbers
-            lists_go_on_while_urls_move
-            what_is_wrong_with_a_host_comes_first
-            a_page_looks_at_few_rows
-            hosts_are_listed_by_name_and_by_time
-            holds_notices_and_changes_are_read_in_pages
+            what_was_last_is_read_first
+            what_is_in_trouble_is_listed_by_its_state
             what_is_in_no_set_for_long_is_forgotten
             what_a_check_has_learned_is_known_to_watch
             watching_agrees_with_the_model

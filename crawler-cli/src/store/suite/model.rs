@@ -239,7 +239,6 @@ impl Model {
             to: State::Alive,
             status: None,
             why: String::new(),
-            is_damped: false,
         };
         Completed {
             demand: met,

@@ -77,7 +77,6 @@ pub(crate) fn what_is_completed_is_never_completed_again<E: Engine>() {
         to: State::Alive,
         status: Some(200),
         why: "ok".to_owned(),
-        is_damped: false,
     });
     store
         .complete(std::slice::from_ref(&first))
@@ -582,7 +581,6 @@ pub(crate) fn events_have_cursors<E: Engine>() {
         to,
         status: (seconds % 2 == 0).then_some(404),
         why: "status_404".to_owned(),
-        is_damped: seconds == 2,
     };
     let entries = queued(&mut store);
     let completed: Vec<Completed> = entries
@@ -627,7 +625,6 @@ pub(crate) fn events_have_cursors<E: Engine>() {
         )
     );
     assert_eq!(rest[2].status, None);
-    assert!(rest[0].is_damped && !rest[2].is_damped);
     let known = store
         .history("http://a/3")
         .expect("readable")

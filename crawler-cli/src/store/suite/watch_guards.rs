@@ -256,3 +256,83 @@ pub(crate) fn cycles_and_notices_are_kept<E: Engine>() {
     assert_eq!((all.len(), &all[0]), (2, &(first, notice("one"))));
     assert_eq!(store.notices(first, 10).expect("readable")[0].1.text, "two");
 }
+
+pub(crate) fn what_was_last_is_read_first<E: Engine>() {
+    let (_engine, mut watch) = watch::<E>();
+    for text in ["0", "1", "2"] {
+        let notice = Notice {
+            at: at(0),
+            kind: "hold".to_owned(),
+            host: None,
+            who: None,
+            text: text.to_owned(),
+        };
+        watch.store.note(&notice).expect("written");
+    }
+    let last = watch
+        .store
+        .notices_before(NoticeId::END, 2)
+        .expect("readable");
+    let texts: Vec<&str> = last.iter().map(|(_, notice)| &*notice.text).collect();
+    assert_eq!(texts, ["2", "1"]);
+    let before = watch.store.notices_before(last[1].0, 2).expect("readable");
+    assert_eq!((before.len(), &*before[0].1.text), (1, "0"));
+
+    watch.submit("docs", &["http://a/1", "http://b/1", "http://b/2"], at(0));
+    watch.answer_all(200, at(1));
+    let all = events(&mut watch.store, Cursor::START);
+    let mut latest = watch.store.events_before(Cursor::END, 2).expect("readable");
+    let rest = watch
+        .store
+        .events_before(latest[1].cursor, 2)
+        .expect("readable");
+    latest.extend(rest);
+    latest.reverse();
+    assert_eq!((latest.len(), latest), (3, all));
+
+    // What was pruned, with its host.
+    let due = watch.due(Lanes::Schedule, at(10_000_000));
+    let mut hosts = Vec::new();
+    for (second, (due, to)) in
+        (100..).zip(due.iter().zip([State::Gone, State::Pruned, State::Pruned]))
+    {
+        let mut judgement = watch.judgement(due, 410, at(second));
+        judgement.changes[0].to = to;
+        watch.store.judge(&[judgement]).expect("written");
+        hosts.push(due.id.host);
+    }
+    let pruned = [(at(101), hosts[1]), (at(102), hosts[2])];
+    let store = &mut watch.store;
+    assert_eq!(store.pruned(at(101), 9).expect("readable"), pruned);
+    assert_eq!(store.pruned(at(102), 9).expect("readable"), pruned[1..]);
+    assert_eq!(store.pruned(at(0), 1).expect("readable"), pruned[1..]);
+}
+
+pub(crate) fn what_is_in_trouble_is_listed_by_its_state<E: Engine>() {
+    let (_engine, mut watch) = watch::<E>();
+    watch.submit("docs", &["http://a/1", "http://a/2", "http://a/3"], at(0));
+    watch.answer_all(200, at(1));
+    let listed = |watch: &mut Watch<E::Store>, limit| {
+        let urls = watch
+            .store
+            .in_trouble(State::Suspect, limit)
+            .expect("readable");
+        urls.into_iter().map(|url| url.url).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&mut watch, 9), [""; 0]);
+    let due = watch.store.make_due(&Which::Everything, at(2), None, 9);
+    assert_eq!(due.expect("written").done, 3);
+    watch.answer_all(410, at(3));
+    assert_eq!(
+        listed(&mut watch, 9),
+        ["http://a/1", "http://a/2", "http://a/3"]
+    );
+    assert_eq!(listed(&mut watch, 2), ["http://a/1", "http://a/2"]);
+    // What left its last set is in no list.
+    let which = Which::Urls(vec!["http://a/1".to_owned()]);
+    watch
+        .store
+        .withdraw(None, &which, at(60), None, 0)
+        .expect("written");
+    assert_eq!(listed(&mut watch, 9), ["http://a/2", "http://a/3"]);
+}

@@ -111,11 +111,6 @@ impl FleetStore for Database {
         Ok(())
     }
 
-    fn publish(&mut self, sample: &str) -> Result<i64, StoreError> {
-        let published = self.as_member(|db, member| member.publish(db, sample));
-        Ok(published?.unwrap_or(0))
-    }
-
     fn take_task(&mut self, name: &str) -> Result<bool, StoreError> {
         let taken = self.as_member(|db, member| member.take_task(db, name));
         Ok(taken?.unwrap_or(true))

@@ -53,7 +53,6 @@ struct Changed {
     to: String,
     status: Option<u16>,
     why: String,
-    is_damped: bool,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -201,7 +200,6 @@ impl From<&Change> for Changed {
             to: change.to.name().to_owned(),
             status: change.status,
             why: change.why.clone(),
-            is_damped: change.is_damped,
         }
     }
 }
@@ -216,7 +214,6 @@ impl TryFrom<Changed> for Change {
             to: codec::state(&changed.to)?,
             status: changed.status,
             why: changed.why,
-            is_damped: changed.is_damped,
         })
     }
 }

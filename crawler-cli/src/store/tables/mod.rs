@@ -2,7 +2,6 @@
 //!
 //! [`Database`] is the engine. `store/sqlite` opens files, and `store/postgres` connects to servers.
 
-pub(super) mod admin;
 pub(super) mod codec;
 pub(super) mod failure;
 mod filter;

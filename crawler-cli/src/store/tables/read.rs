@@ -351,7 +351,7 @@ const EVENTS: usize = 100;
 
 fn event_query(condition: &str) -> String {
     format!(
-        "SELECT e.cursor, e.at, coalesce(u.spelling, u.text), e.from_state, e.to_state, e.status, e.why, e.damped, e.prev \
+        "SELECT e.cursor, e.at, coalesce(u.spelling, u.text), e.from_state, e.to_state, e.status, e.why, e.prev \
          FROM event e CROSS JOIN url u ON u.url = e.url WHERE {condition}"
     )
 }
@@ -365,7 +365,7 @@ pub(super) fn last_events(db: &Connection, last: i64) -> Result<Vec<Event>, Fail
         let mut rows = query.query([next])?;
         let Some(row) = rows.next()? else { break };
         events.push(event(row)?);
-        next = row.get(8)?;
+        next = row.get(7)?;
     }
     events.reverse();
     Ok(events)
@@ -389,11 +389,6 @@ pub(super) fn events(
 /// The changes before this one, latest first.
 pub(in crate::store) fn events_before() -> String {
     event_query("e.cursor < ?1 ORDER BY e.cursor DESC LIMIT ?2")
-}
-
-/// The changes of URLs that were flapping, after this one.
-pub(in crate::store) fn damped_events() -> String {
-    event_query("e.damped = 1 AND e.cursor > ?1 ORDER BY e.cursor LIMIT ?2")
 }
 
 pub(super) fn some_events(
@@ -436,12 +431,6 @@ pub(super) fn pruned(
     Ok(pruned)
 }
 
-pub(super) fn last_cursor(db: &Connection) -> Result<Cursor, Failure> {
-    let query = "SELECT coalesce(max(cursor), 0) FROM event";
-    let last = db.prepare_cached(query)?.query_row([], |row| row.get(0));
-    Ok(Cursor(last?))
-}
-
 fn event(row: Row<'_>) -> Result<Event, Failure> {
     let state = |column| codec::state(codec::text(row, column)?.unwrap_or_default());
     Ok(Event {
@@ -452,6 +441,5 @@ fn event(row: Row<'_>) -> Result<Event, Failure> {
         to: state(4)?,
         status: row.get(5)?,
         why: row.get(6)?,
-        is_damped: row.get(7)?,
     })
 }

@@ -164,8 +164,8 @@ pub(super) struct Events<'c> {
 
 impl<'c> Events<'c> {
     pub(super) fn prepare(db: &'c Connection) -> Result<Self, Failure> {
-        let insert = "INSERT INTO event (cursor, at, url, prev, from_state, to_state, status, why, damped) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+        let insert = "INSERT INTO event (cursor, at, url, prev, from_state, to_state, status, why) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
         Ok(Self {
             insert: db.prepare_cached(insert)?,
             last: db.prepare_cached("SELECT event FROM url WHERE url = ?1")?,
@@ -206,7 +206,6 @@ impl<'c> Events<'c> {
                 change.to.name(),
                 change.status,
                 change.why,
-                change.is_damped,
             ])?;
             last = cursor;
         }

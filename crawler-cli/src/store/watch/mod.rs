@@ -14,10 +14,9 @@
 mod detail;
 mod due;
 mod guard;
-mod list;
 mod set;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use jiff::Timestamp;
@@ -25,7 +24,6 @@ use jiff::Timestamp;
 pub use detail::{HostDetail, UrlDetail, WatchCounts, WatchedUrl};
 pub use due::{Amendment, Completion, DueId, DueUrl, Judgement, Lane, Lanes, Ready, aligned};
 pub use guard::{Cycle, CycleCounts, CycleId, Guarded, HoldEnd, HostHold, Notice, NoticeId};
-pub use list::{HostList, Page, UrlKey, UrlList};
 pub use set::{NewUrl, Origin, Piece, Reading, Refused, SetInfo, Submitted, Swept, Which};
 
 use super::{Cursor, Event, HostId, StoreError, UrlId};
@@ -292,42 +290,11 @@ pub trait WatchStore: Send {
         visit: &mut dyn FnMut(WatchedUrl) -> ControlFlow<()>,
     ) -> Result<(), StoreError>;
 
-    /// Reads up to `limit` rows of a list of URLs; at least one if there is one. Looks at up to [`LOOKS`] URLs.
+    /// Up to `limit` URLs in sets that are in this state, which is neither new nor alive, in the order of their numbers.
     ///
     /// # Errors
     /// The store cannot be read.
-    fn urls(
-        &mut self,
-        list: &UrlList,
-        limit: usize,
-    ) -> Result<Page<WatchedUrl, UrlKey>, StoreError>;
-
-    /// Reads up to `limit` rows of a list of hosts; at least one if there is one. Looks at up to [`LOOKS`] hosts.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    fn hosts(
-        &mut self,
-        list: &HostList,
-        limit: usize,
-    ) -> Result<Page<HostDetail, HostList>, StoreError>;
-
-    /// How many URLs of a host that are in sets have which state, of the states that are neither new nor alive. Counts up
-    /// to `limit` of each.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    fn troubles(&mut self, host: HostId, limit: u64) -> Result<BTreeMap<State, u64>, StoreError>;
-
-    /// Up to `limit` holds after that of a host, in the order of the hosts' numbers.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    fn holds_after(
-        &mut self,
-        after: Option<HostId>,
-        limit: usize,
-    ) -> Result<Vec<HostHold>, StoreError>;
+    fn in_trouble(&mut self, state: State, limit: usize) -> Result<Vec<WatchedUrl>, StoreError>;
 
     /// Up to `limit` notices before `before`, latest first.
     ///
@@ -345,12 +312,6 @@ pub trait WatchStore: Send {
     /// The store cannot be read.
     fn events_before(&mut self, before: Cursor, limit: usize) -> Result<Vec<Event>, StoreError>;
 
-    /// Up to `limit` changes of state after `after` of URLs that were flapping, oldest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    fn damped_events(&mut self, after: Cursor, limit: usize) -> Result<Vec<Event>, StoreError>;
-
     /// When URLs were pruned since `since`, and their hosts: the last `limit`, oldest first. After a jump of the clock, what
     /// was pruned before the jump may be missing.
     ///
@@ -361,12 +322,6 @@ pub trait WatchStore: Send {
         since: Timestamp,
         limit: usize,
     ) -> Result<Vec<(Timestamp, HostId)>, StoreError>;
-
-    /// The last change of state; [`Cursor::START`] if there is none.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    fn last_cursor(&mut self) -> Result<Cursor, StoreError>;
 
     /// Counts the watched URLs. The cost does not depend on their number.
     ///
@@ -384,9 +339,6 @@ pub trait WatchStore: Send {
 
 /// How many cycles of reconciling are kept: those of three days, if there is one each 30 seconds.
 pub const CYCLES: i64 = 10_000;
-
-/// How many rows are looked at for a page of a list, however few of them are meant.
-pub const LOOKS: usize = 10_000;
 
 /// How many notices are kept.
 pub const NOTICES: i64 = 100_000;

@@ -27,10 +27,10 @@ pub use op::{Nature, Op, StoreHandle, WriterState};
 pub use spool::Spool;
 pub use thread::{Writer, WriterSettings};
 
-use super::{AdminStore, FleetStore, JobStore, PauseStore, Store, StoreError, WatchStore};
+use super::{FleetStore, JobStore, PauseStore, Store, StoreError, WatchStore};
 
 /// A store that can make several changes one transaction.
-pub trait Engine: Store + WatchStore + JobStore + PauseStore + AdminStore + FleetStore {
+pub trait Engine: Store + WatchStore + JobStore + PauseStore + FleetStore {
     /// The changes from now on are one transaction, until the group ends or is abandoned.
     ///
     /// # Errors

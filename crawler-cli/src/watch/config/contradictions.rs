@@ -17,7 +17,6 @@ pub(super) fn find(config: &Config, reader: &mut Reader<'_>) {
     hosts(config, reader);
     sets(config, reader);
     schedules(config, reader);
-    webhooks(config, reader);
 }
 
 /// The tables that are there once.
@@ -30,6 +29,20 @@ fn once(config: &Config, reader: &mut Reader<'_>) {
     }
     if config.store.lease < LEAST_LEASE {
         reader.contradiction("store.lease", "shorter than 10 s");
+    }
+    let http = &config.http;
+    if !http.allow_remote && !http.listen.ip().is_loopback() {
+        let why = format!(
+            "others reach {}, and could read all that the page shows; listen at 127.0.0.1:PORT or [::1]:PORT, or set http.allow_remote",
+            http.listen
+        );
+        reader.contradiction("http.listen", &why);
+    }
+    if !http.allow_remote && !http.names.is_empty() {
+        reader.contradiction(
+            "http.names",
+            "without http.allow_remote nobody else is answered",
+        );
     }
     let limits = &config.limits;
     if let (Some(all), Some(host)) = (limits.connections, limits.per_host_connections)
@@ -113,36 +126,6 @@ fn schedules(config: &Config, reader: &mut Reader<'_>) {
         }
     }
 }
-
-fn webhooks(config: &Config, reader: &mut Reader<'_>) {
-    let mut names = BTreeSet::new();
-    for (index, hook) in config.webhooks.iter().enumerate() {
-        let entry = format!("webhook[{index}]");
-        if !hook.name.is_empty() && !names.insert(&hook.name) {
-            let (key, why) = match format!("{entry}.name") {
-                key if reader.is_set(&key) => {
-                    (key, format!("there is another webhook {}", hook.name))
-                }
-                _ => (
-                    entry.clone(),
-                    format!("there is another webhook {}: set name", hook.name),
-                ),
-            };
-            reader.contradiction(&key, &why);
-        }
-        let is_private = hook.allow_private.unwrap_or(config.limits.allow_private);
-        if hook.url.as_ref().is_some_and(|url| url.scheme() == "http") && !is_private {
-            let why = "all on the way could read and change the messages; use https, or set allow_private for a receiver in the own network";
-            reader.contradiction(&format!("{entry}.url"), why);
-        }
-        if index == MOST_WEBHOOKS {
-            reader.contradiction(&entry, &format!("there are more than {MOST_WEBHOOKS}"));
-        }
-    }
-}
-
-/// The most webhooks: each has a thread.
-const MOST_WEBHOOKS: usize = 32;
 
 /// The first key that is set.
 fn set_one(reader: &Reader<'_>, keys: [&'static str; 2]) -> &'static str {

@@ -1,6 +1,5 @@
 //! The tables of the configuration that can be there several times. Fields have the names of their keys.
 
-use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +11,6 @@ use url::Url;
 use crate::check::host::HeadUse;
 use crate::crawl::identity::{HostPattern, Identity};
 use crate::jobs::{BadSchedule, CatchUp, Overlap, Schedule, ScheduleSettings};
-use crate::watch::hooks::Secret;
 
 /// `[[host]]`: what is different at some hosts. `None`: the key is not set, and `[limits]` holds.
 #[derive(Clone, Debug)]
@@ -198,113 +196,5 @@ impl JobConfig {
             Self::Find { into_set, .. } | Self::Sitemap { into_set, .. } => Some(into_set),
             Self::Check { .. } | Self::Fetch { .. } => None,
         }
-    }
-}
-
-/// `[[webhook]]`: who is told of changes.
-#[derive(Clone)]
-pub struct WebhookConfig {
-    /// The name of the receiver. Default: the host of the URL.
-    pub name: String,
-    /// The URL that gets the messages; always there in a configuration that was read. It may have a secret in its path.
-    pub url: Option<Url>,
-    /// The file with the keys that sign messages. Default: `None`, messages are not signed.
-    pub secret_file: Option<PathBuf>,
-    /// The keys of `secret_file`, as the file was when the configuration was read.
-    pub secret: Option<Secret>,
-    /// What is told. Default: everything.
-    pub events: Vec<Topic>,
-    /// Whether the receiver may have a private address, and a URL without encryption. Default: as `[limits]` says.
-    pub allow_private: Option<bool>,
-    /// How long a delivery may take. Default: 20 s.
-    pub timeout: Duration,
-    /// The time between two digests. Default: 1 minute.
-    pub digest: Duration,
-    /// The time between two digests about URLs that flap. Default: 1 hour.
-    pub flapping: Duration,
-}
-
-impl WebhookConfig {
-    pub(super) fn unset() -> Self {
-        Self {
-            name: String::new(),
-            url: None,
-            secret_file: None,
-            secret: None,
-            events: Topic::ALL.to_vec(),
-            allow_private: None,
-            timeout: Duration::from_secs(20),
-            digest: Duration::from_secs(60),
-            flapping: Duration::from_secs(3600),
-        }
-    }
-
-    /// Gives the receiver the name of its host, if it has none.
-    pub(super) fn name_by_host(&mut self) {
-        if let (true, Some(host)) = (
-            self.name.is_empty(),
-            self.url.as_ref().and_then(Url::host_str),
-        ) {
-            host.clone_into(&mut self.name);
-        }
-    }
-}
-
-/// Secrets are compared by the file that has them.
-impl PartialEq for WebhookConfig {
-    fn eq(&self, other: &Self) -> bool {
-        let times = |hook: &Self| (hook.timeout, hook.digest, hook.flapping);
-        self.name == other.name
-            && self.url == other.url
-            && self.secret_file == other.secret_file
-            && self.events == other.events
-            && self.allow_private == other.allow_private
-            && times(self) == times(other)
-    }
-}
-
-/// The URL alone by its host.
-impl fmt::Debug for WebhookConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WebhookConfig")
-            .field("name", &self.name)
-            .field("host", &self.url.as_ref().map(|url| url.host_str()))
-            .field("secret_file", &self.secret_file)
-            .field("events", &self.events)
-            .finish()
-    }
-}
-
-/// A kind of message of webhooks.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Topic {
-    /// A URL became broken.
-    Broken,
-    /// A URL is gone.
-    Gone,
-    /// A URL was pruned.
-    Pruned,
-    /// A URL that was gone or pruned came back.
-    Resurrected,
-    /// A guard went on or off.
-    Guard,
-    /// A dead letter was written.
-    DeadLetter,
-}
-
-impl Topic {
-    /// All kinds.
-    pub const ALL: [Self; 6] = [
-        Self::Broken,
-        Self::Gone,
-        Self::Pruned,
-        Self::Resurrected,
-        Self::Guard,
-        Self::DeadLetter,
-    ];
-
-    /// Whether it is about changes of URLs.
-    pub(in crate::watch) fn is_of_urls(self) -> bool {
-        !matches!(self, Self::Guard | Self::DeadLetter)
     }
 }

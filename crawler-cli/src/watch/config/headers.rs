@@ -8,12 +8,11 @@ use base64::prelude::BASE64_STANDARD;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::entries::{HostConfig, WebhookConfig};
+use super::entries::HostConfig;
 use super::kinds::{FilePath, Scalar, quoted};
 use super::reader::{Kind, Reader};
 use super::text_file;
 use crate::crawl::identity::Identity;
-use crate::watch::hooks::Secret;
 
 /// `match = "*.example.org"`
 pub(super) struct Pattern;
@@ -109,34 +108,6 @@ impl Kind for Credentials {
 
     fn show(value: &HostConfig) -> Option<String> {
         <FilePath as Scalar>::show(value.auth_file.as_ref()?)
-    }
-}
-
-/// `secret_file = "FILE"`
-pub(super) struct SigningKeys;
-
-impl Kind for SigningKeys {
-    type Value = WebhookConfig;
-    const ALLOWED: &'static str = <FilePath as Scalar>::ALLOWED;
-
-    fn read(into: &mut WebhookConfig, reader: &mut Reader<'_>, value: &Spanned<DeValue<'_>>) {
-        let read = FilePath::parse(value.get_ref(), reader.folder()).and_then(|path| {
-            let secret = Secret::parse(&text_of(&path)?);
-            let secret = secret.map_err(|why| {
-                let allowed = "lines with whsec_ and the key in Base64";
-                format!("{}: {why}; allowed: {allowed}", path.display())
-            });
-            into.secret = Some(secret?);
-            into.secret_file = Some(path);
-            Ok(())
-        });
-        if let Err(why) = read {
-            reader.wrong(value.span(), &why);
-        }
-    }
-
-    fn show(value: &WebhookConfig) -> Option<String> {
-        <FilePath as Scalar>::show(value.secret_file.as_ref()?)
     }
 }
 

@@ -14,13 +14,13 @@ use toml::de::DeValue;
 
 use super::reader::{Key, Kind, Reader};
 
-pub(super) use choices::{Choice, Choices, Kinds, Named};
+pub(super) use choices::{Choice, Kinds, Named};
 pub(super) use numbers::{
     Count, Flag, Limit, Most, MostShare, RateLimit, Share, ShareLimit, Tries,
 };
 pub(super) use texts::{Address, FilePath, HostNames, Name, StoreUrl, Text, Words};
 pub(super) use times::{Growing, Interval, Steps, Time, TimeLimit, TimeRange, ZeroLimit};
-pub(super) use urls::{Hook, WebUrl, WebUrls, web_url};
+pub(super) use urls::{WebUrl, WebUrls, web_url};
 
 /// A kind whose values are read as a whole.
 pub(super) trait Scalar {

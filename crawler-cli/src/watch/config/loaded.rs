@@ -9,7 +9,7 @@ use super::error::{ConfigError, shown};
 use super::reader::Reader;
 use super::tables::{Row, TABLES, written};
 use super::text_file;
-use super::{Config, JobConfig, WebhookConfig};
+use super::{Config, JobConfig};
 use crate::check::life::Profile;
 use crate::toml_text::Position;
 use crate::{store, terminal};
@@ -55,10 +55,6 @@ impl Loaded {
         }
         let names: Vec<_> = TABLES.iter().map(|table| table.name()).collect();
         reader.unknown_tables(root.get_ref(), &names);
-        config
-            .webhooks
-            .iter_mut()
-            .for_each(WebhookConfig::name_by_host);
         if let Some(timeout) = config.policy.profile.adaptive_timeout()
             && !reader.is_set(ADAPTIVE_TIMEOUT)
         {
@@ -108,8 +104,7 @@ impl Loaded {
         &self.file
     }
 
-    /// The configuration as TOML. `with_origin`: after each value stands where it comes from. Webhooks are shown by their
-    /// hosts alone: their paths are often secret.
+    /// The configuration as TOML. `with_origin`: after each value stands where it comes from.
     pub fn shown(&self, with_origin: bool) -> String {
         let mut text = String::new();
         for table in TABLES {

@@ -18,7 +18,6 @@
 
 mod contradictions;
 mod cron;
-mod current;
 mod entries;
 mod error;
 mod headers;
@@ -34,8 +33,7 @@ mod tests;
 mod text_file;
 
 pub use crate::jobs::{CatchUp, Overlap};
-pub use current::{Current, Reload};
-pub use entries::{HostConfig, JobConfig, ScheduleConfig, SetConfig, Source, Topic, WebhookConfig};
+pub use entries::{HostConfig, JobConfig, ScheduleConfig, SetConfig, Source};
 pub use error::ConfigError;
 pub use loaded::{Loaded, example};
 pub use sections::{
@@ -70,8 +68,6 @@ pub struct Config {
     pub sets: Vec<SetConfig>,
     /// `[[schedule]]`: jobs at given times. Names are unique.
     pub schedules: Vec<ScheduleConfig>,
-    /// `[[webhook]]`: who is told of changes.
-    pub webhooks: Vec<WebhookConfig>,
 }
 
 impl Config {

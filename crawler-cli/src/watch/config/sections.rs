@@ -46,7 +46,9 @@ impl Default for StoreConfig {
 pub struct HttpConfig {
     /// The address to listen at; port 0: any free port. Default: `127.0.0.1:0`.
     pub listen: SocketAddr,
-    /// The names by which others reach the service, beside those of this machine. Default: none.
+    /// Whether the address may be one that others reach. Default: no.
+    pub allow_remote: bool,
+    /// The names by which others reach the service. Default: none.
     pub names: Vec<String>,
     /// The most connections at once. Default: 64.
     pub connections: NonZeroUsize,
@@ -56,6 +58,7 @@ impl Default for HttpConfig {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            allow_remote: false,
             names: Vec::new(),
             connections: NonZeroUsize::new(64).unwrap_or(NonZeroUsize::MIN),
         }

@@ -9,9 +9,9 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::Config;
-use super::entries::{HostConfig, ScheduleConfig, SetConfig, WebhookConfig};
+use super::entries::{HostConfig, ScheduleConfig, SetConfig};
 use super::reader::{Key, Reader};
-use keys::{GUARD, HOST, HTTP, LIMITS, LOG, POLICY, RECONCILE, SCHEDULE, SET, STORE, WEBHOOK};
+use keys::{GUARD, HOST, HTTP, LIMITS, LOG, POLICY, RECONCILE, SCHEDULE, SET, STORE};
 
 /// A table of the configuration.
 pub(super) trait Table: Sync {
@@ -131,14 +131,6 @@ pub(super) static TABLES: &[&dyn Table] = &[
         new: ScheduleConfig::unset,
         of: |c| &c.schedules,
         of_mut: |c| &mut c.schedules,
-    },
-    &List {
-        name: "webhook",
-        doc: "Who is told of changes.",
-        keys: WEBHOOK,
-        new: WebhookConfig::unset,
-        of: |c| &c.webhooks,
-        of_mut: |c| &mut c.webhooks,
     },
 ];
 

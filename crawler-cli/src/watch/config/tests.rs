@@ -320,6 +320,14 @@ auth_file = "missing"
 fn values_that_contradict_each_other_are_told() {
     for (text, expected) in [
         (
+            "[http]\nlisten = '0.0.0.0:0'\n",
+            "2:1: http.listen: others reach 0.0.0.0:0, and could read all that the page shows; listen at 127.0.0.1:PORT or [::1]:PORT, or set http.allow_remote",
+        ),
+        (
+            "[http]\nnames = ['a.example']\n",
+            "2:1: http.names: without http.allow_remote nobody else is answered",
+        ),
+        (
             "[limits]\nconnections = 1\n",
             "2:1: limits.connections: limits.per_host_connections (2) is more than limits.connections (1)",
         ),

@@ -295,8 +295,7 @@ fn is_closed(error: &io::Error) -> bool {
 /// Whether the command can be performed twice.
 fn is_harmless(command: &Command) -> bool {
     match command {
-        // The second time a token has its name already.
-        Command::Hold { .. } | Command::Token { .. } => false,
+        Command::Hold { .. } => false,
         Command::Schedule { deed, .. } => *deed != ScheduleDeed::Run,
         _ => true,
     }

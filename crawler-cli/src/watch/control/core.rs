@@ -5,9 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use courser::net::Waker;
-use url::Url;
 
-use super::message::{CoreStatus, HostLive};
+use super::message::CoreStatus;
 
 /// What the core is asked or told.
 #[derive(Debug)]
@@ -19,20 +18,8 @@ pub enum CoreMessage {
         /// Where the answer goes. Nobody may be waiting any more.
         answer: SyncSender<CoreStatus>,
     },
-    /// How do these hosts wait, and what are their limits?
-    Hosts {
-        /// The URLs of their roots: at most [`MOST_HOSTS`](Self::MOST_HOSTS).
-        roots: Vec<Url>,
-        /// Where the answer goes, in the order of the hosts. Nobody may be waiting any more.
-        answer: SyncSender<Vec<HostLive>>,
-    },
     /// An operator has changed something in the store: something is due, paused, or not held any more. Look into it.
     LookAgain,
-}
-
-impl CoreMessage {
-    /// How many hosts one message asks about; the core says nothing of further ones.
-    pub const MOST_HOSTS: usize = 100;
 }
 
 /// Connects the threads that serve commands with the core. At most 64 messages wait.
@@ -79,13 +66,6 @@ impl CoreHandle {
     pub fn status(&self, host: Option<String>, patience: Duration) -> Option<CoreStatus> {
         let (answer, answered) = sync_channel(1);
         self.tell(CoreMessage::Status { host, answer })
-            .then(|| answered.recv_timeout(patience).ok())?
-    }
-
-    /// Asks the core about hosts. `None`: it did not answer within `patience`, or has ended.
-    pub fn hosts(&self, roots: Vec<Url>, patience: Duration) -> Option<Vec<HostLive>> {
-        let (answer, answered) = sync_channel(1);
-        self.tell(CoreMessage::Hosts { roots, answer })
             .then(|| answered.recv_timeout(patience).ok())?
     }
 

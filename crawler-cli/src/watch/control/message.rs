@@ -2,14 +2,11 @@
 
 use std::time::Duration;
 
-use courser::Rate;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::check::host::HeadUse;
 use crate::store::{DeadLetterFilter, DeadLetterId, HoldEnd, Scope};
 use crate::watch::core::Waiting;
-use crate::watch::hooks::HookStatus;
 
 /// What is asked of the store, or of the service that runs on it.
 ///
@@ -95,18 +92,6 @@ pub enum Command {
     Drop {
         /// Which dead letters.
         letters: Letters,
-    },
-    /// Does something with a receiver of webhooks. Answer: [`Reply::Done`], or [`Reply::Tested`].
-    Webhook {
-        /// Its name.
-        name: String,
-        /// What is done.
-        deed: WebhookDeed,
-    },
-    /// Makes or removes a token. Answer: [`Reply::Done`].
-    Token {
-        /// What is done.
-        deed: TokenDeed,
     },
 }
 
@@ -200,41 +185,6 @@ pub enum ScheduleDeed {
     Resume,
 }
 
-/// What is done with a receiver of webhooks.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WebhookDeed {
-    /// It gets a test message. For this a service has to run.
-    Test,
-    /// It gets messages again if it wanted no more, and what waits is sent without further wait.
-    Resume,
-}
-
-/// What is done with a token.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TokenDeed {
-    /// It is made. The token itself stays with who makes it.
-    Add {
-        /// The part of the token that names it.
-        id: String,
-        /// What the operator calls it.
-        name: String,
-        /// Its [hash](crate::watch::tokens::hash_of), in Base64.
-        hash: String,
-        /// Whether it allows changes.
-        may_write: bool,
-        /// When it ends; absent: never.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        expires_at: Option<Timestamp>,
-    },
-    /// It opens nothing any more.
-    Remove {
-        /// Its name.
-        name: String,
-    },
-}
-
 /// What is answered to a [`Command`].
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "reply", rename_all = "snake_case")]
@@ -262,13 +212,6 @@ pub enum Reply {
         /// The command is to be repeated with this, because only a part was done.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<i64>,
-    },
-    /// A receiver of webhooks was tried.
-    Tested {
-        /// Whether it took the message.
-        is_good: bool,
-        /// What it answered, or why it did not.
-        answer: String,
     },
     /// Done.
     Done,
@@ -319,9 +262,6 @@ pub struct LiveStatus {
     /// What its core says; absent if the core did not answer in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core: Option<CoreStatus>,
-    /// Those who are told of changes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub webhooks: Vec<HookStatus>,
 }
 
 /// Whether the store can be written.
@@ -397,30 +337,4 @@ pub struct HostWaits {
     pub waiting: u64,
     /// Why they wait; empty if the next one is asked at once.
     pub waits: Vec<Waiting>,
-}
-
-/// A host in the running service, with its limits.
-#[derive(Clone, Debug)]
-pub struct HostLive {
-    /// How it waits.
-    pub waits: HostWaits,
-    /// How it is asked.
-    pub limits: HostLimits,
-}
-
-/// How much of a host is asked at once, and how fast: by the configuration and by its robots.txt.
-#[derive(Clone, Copy, Debug)]
-pub struct HostLimits {
-    /// The most requests in flight; `None`: no limit.
-    pub connections: Option<usize>,
-    /// The largest rate of requests; `None`: no limit.
-    pub rate: Option<Rate>,
-    /// The shortest time between two requests.
-    pub delay: Duration,
-    /// The one that its robots.txt asks for, if it is longer and was read.
-    pub robots_delay: Option<Duration>,
-    /// The limit for one request in all.
-    pub timeout: Duration,
-    /// Whether URLs are asked by HEAD first.
-    pub head: HeadUse,
 }

@@ -15,19 +15,15 @@ mod operate;
 mod perform;
 mod server;
 mod socket;
-mod submit;
-mod token;
 
 pub(in crate::watch) use client::has_service;
 pub use client::{ControlError, Hand, live_status};
 pub use core::{CoreHandle, CoreInbox, CoreMessage, core_channel};
 pub use message::{
-    Command, CoreStatus, GuardOn, HoldDeed, HostLimits, HostLive, HostWaits, Letters, LiveStatus,
-    Pruned, Refusal, RefusalKind, Reply, ScheduleDeed, StoreCondition, Target, TokenDeed,
-    WebhookDeed,
+    Command, CoreStatus, GuardOn, HoldDeed, HostWaits, Letters, LiveStatus, Pruned, Refusal,
+    RefusalKind, Reply, ScheduleDeed, StoreCondition, Target,
 };
 pub use operate::Operator;
 pub use perform::{By, Performed, Schedules, perform};
 pub use server::ControlServer;
 pub use socket::socket_of;
-pub use submit::{RequestKey, Submission, Submitted};

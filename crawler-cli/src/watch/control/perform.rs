@@ -5,10 +5,7 @@ use std::num::NonZeroU32;
 
 use jiff::Timestamp;
 
-use super::message::{
-    Command, HoldDeed, Refusal, RefusalKind, Reply, ScheduleDeed, Target, WebhookDeed,
-};
-use super::token::token;
+use super::message::{Command, HoldDeed, Refusal, RefusalKind, Reply, ScheduleDeed, Target};
 use crate::check::life::State;
 use crate::store::{
     DeadLetterId, Engine, Guarded, HoldEnd, HostHold, HostId, NewUrl, Notice, Origin, Pause,
@@ -219,19 +216,12 @@ pub fn perform(
             // What was dropped is not met again, so the same command goes on.
             count(dropped, 0, (dropped == PIECE as u64).then_some(0))
         }
-        Command::Webhook { name, deed } => webhook(engine, name, *deed, by)?,
-        Command::Token { deed } => token(engine, deed, by)?,
     };
     Ok(reply.into())
 }
 
 /// Adds URLs to a set, in one transaction.
-pub(super) fn add(
-    engine: &mut dyn Engine,
-    set: &str,
-    urls: &[String],
-    by: &By,
-) -> Result<Reply, StoreError> {
+fn add(engine: &mut dyn Engine, set: &str, urls: &[String], by: &By) -> Result<Reply, StoreError> {
     if let Err(why) = values::name(set) {
         return Ok(refused(RefusalKind::Wrong, format!("set {set:?}: {why}")));
     }
@@ -279,13 +269,8 @@ fn hold(
         HoldDeed::Release => "release",
         HoldDeed::Confirm => "confirm",
     };
-    engine.note(&Notice {
-        at: by.now,
-        kind: kind.to_owned(),
-        host: Some(id),
-        who: Some(by.who.clone()),
-        text: format!("ended the hold of {host} ({kind}), {held} URLs"),
-    })?;
+    let text = format!("ended the hold of {host} ({kind}), {held} URLs");
+    note_of(engine, kind, Some(id), text, by)?;
     Ok(Performed {
         reply: count(held, 0, None),
         hold_ended: Some((id, end)),
@@ -314,28 +299,6 @@ fn schedule(
     engine.update_schedule(name, &change)?;
     note(engine, "schedule", format!("{done} schedule {name}"), by)?;
     Ok(Reply::Done)
-}
-
-fn webhook(
-    engine: &mut dyn Engine,
-    name: &str,
-    deed: WebhookDeed,
-    by: &By,
-) -> Result<Reply, StoreError> {
-    if deed == WebhookDeed::Test {
-        return Ok(refused(RefusalKind::Wrong, "no service runs on the store"));
-    }
-    let Some(mut hook) = engine.hook(name)? else {
-        return Ok(refused(RefusalKind::NotFound, no_webhook(name)));
-    };
-    hook.stopped = None;
-    engine.save_hook(&hook)?;
-    note(engine, "webhook", format!("resumed the webhook {name}"), by)?;
-    Ok(Reply::Done)
-}
-
-pub(super) fn no_webhook(name: &str) -> String {
-    format!("{name}: no such webhook")
 }
 
 /// Why a schedule is not run once more now, as its firings are left out: by the runs that have not ended.
@@ -418,16 +381,23 @@ fn note_first(
     }
 }
 
-pub(super) fn note(
+fn note(engine: &mut dyn Engine, kind: &str, text: String, by: &By) -> Result<(), StoreError> {
+    note_of(engine, kind, None, text, by)
+}
+
+/// Notes a deed, perhaps of a host, and writes it into the log.
+fn note_of(
     engine: &mut dyn Engine,
     kind: &str,
+    host: Option<HostId>,
     text: String,
     by: &By,
 ) -> Result<(), StoreError> {
+    tracing::info!(who = by.who, "{text}");
     let notice = Notice {
         at: by.now,
         kind: kind.to_owned(),
-        host: None,
+        host,
         who: Some(by.who.clone()),
         text,
     };

@@ -10,7 +10,7 @@ use courser::{Client, proto};
 use jiff::Timestamp;
 use url::{Position, Url};
 
-use super::policies::{MOST_CONNECTIONS, Policies};
+use super::policies::Policies;
 use super::queue::{Kind, QueueId};
 use super::settings::Settings;
 use crate::check::guard::LocalSign;
@@ -25,7 +25,6 @@ use crate::crawl::stats::{Stats, Waiting};
 use crate::crawl::transfer::Transfer;
 use crate::crawl::work::HostWork as _;
 use crate::store::{DueId, DueUrl, HostId, Lane, UrlId};
-use crate::watch::control::HostLimits;
 
 /// What is being asked.
 #[expect(
@@ -511,21 +510,6 @@ impl<N: Net> Asking<N> {
         let work = self.scheduler.hosts().at(root)?;
         let now = self.scheduler.now();
         self.scheduler.hosts().work(work).next_at(now)
-    }
-
-    /// How much of a host is asked at once, and how fast.
-    pub(super) fn limits(&mut self, root: &Url) -> HostLimits {
-        let (policy, connections) = self.policies.of(root);
-        let work = self.scheduler.hosts().at(root);
-        let robots_delay = work.and_then(|work| self.scheduler.hosts().work(work).robots_delay());
-        HostLimits {
-            connections: (connections < MOST_CONNECTIONS).then_some(connections),
-            rate: policy.host.rate.filter(|rate| !rate.per.is_zero()),
-            delay: policy.host.min_delay,
-            robots_delay,
-            timeout: policy.timeout,
-            head: policy.head,
-        }
     }
 
     /// At most this share of the connections is used.

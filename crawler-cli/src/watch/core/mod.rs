@@ -422,9 +422,6 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
                     // Nobody may be waiting any more.
                     let _ = answer.try_send(self.status(host.as_deref()));
                 }
-                CoreMessage::Hosts { roots, answer } => {
-                    let _ = answer.try_send(self.hosts(roots));
-                }
                 CoreMessage::LookAgain => {
                     self.look_again();
                     self.read_orders();

@@ -15,7 +15,7 @@ use crate::crawl::clock::Clock;
 use crate::crawl::origin::root_of;
 use crate::crawl::stats;
 use crate::store::{Guarded, HostId, Lane, Lanes, Nature, Ready, StoreHandle};
-use crate::watch::control::{CoreMessage, CoreStatus, GuardOn, HostLive, HostWaits};
+use crate::watch::control::{CoreStatus, GuardOn, HostWaits};
 use std::time::Duration;
 
 /// When URLs are counted.
@@ -244,16 +244,6 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             under_way,
             waiting,
         }
-    }
-
-    /// How these hosts wait, and their limits.
-    pub(super) fn hosts(&mut self, roots: Vec<Url>) -> Vec<HostLive> {
-        let roots = roots.into_iter().take(CoreMessage::MOST_HOSTS);
-        let live = roots.map(|root| HostLive {
-            limits: self.asking.limits(&root),
-            waits: self.host_waits(root),
-        });
-        live.collect()
     }
 
     /// What an operator is told.

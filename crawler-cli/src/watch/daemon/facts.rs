@@ -8,19 +8,18 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use crate::store::{Engine, Nature, Op, StoreError, StoreHandle};
-use crate::watch::series::{Sample, Sampler};
+use crate::watch::hour::Hour;
 use crate::watch::vitals::{StoreFacts, Vitals};
 
-/// Keeps the house: reads the facts, takes samples, and drops what is too old.
+/// Keeps the house: reads the facts, counts the minutes, and drops what is too old.
 pub(super) struct Housekeeping {
     vitals: Arc<Vitals>,
-    sampler: Sampler,
+    hour: Arc<Hour>,
     /// How long URLs in no set and dead letters are kept; `None`: for ever.
     pub(super) keep: Option<Duration>,
     facts: Chore,
     expiry: Chore,
     letters: Chore,
-    forgetting: Chore,
 }
 
 /// Something that the store does now and then.
@@ -59,60 +58,42 @@ impl Chore {
 }
 
 impl Housekeeping {
-    pub(super) fn new(vitals: Arc<Vitals>, sampler: Sampler, keep: Option<Duration>) -> Self {
+    pub(super) fn new(vitals: Arc<Vitals>, hour: Arc<Hour>, keep: Option<Duration>) -> Self {
         Self {
             vitals,
-            sampler,
+            hour,
             keep,
             facts: Chore::new(FACTS_EVERY),
             expiry: Chore::new(EXPIRY_EVERY),
             letters: Chore::new(EXPIRY_EVERY),
-            forgetting: Chore::new(EXPIRY_EVERY),
         }
     }
 
     /// Sends what is due.
     pub(super) fn turn(&mut self, now: Instant, wall: Timestamp, store: &impl StoreHandle) {
         if self.facts.begin(now) {
-            let sample = self.sampler.last().unwrap_or_default();
             store.send(Box::new(ReadFacts {
                 vitals: Arc::clone(&self.vitals),
-                sample: sample.to_text(),
                 is_under_way: Arc::clone(&self.facts.is_under_way),
                 facts: StoreFacts::default(),
             }));
         }
-        let vitals = &self.vitals;
-        let others = || vitals.facts().others().collect();
-        if let Some(sample) = self.sampler.turn(now, wall, others) {
-            store.send(Box::new(SaveSample { at: wall, sample }));
-        }
-        let before = |keep| wall.checked_sub(keep).ok();
-        let kept = self.keep.and_then(before);
-        let olds: [(_, _, _, DropSome); 3] = [
+        self.hour.turn(now);
+        let Some(before) = self.keep.and_then(|keep| wall.checked_sub(keep).ok()) else {
+            return;
+        };
+        let olds: [(_, _, DropSome); 2] = [
             (
                 &mut self.expiry,
-                kept,
                 "URLs that are in no set for too long",
                 |engine, before| engine.expire(before, DROPPED_AT_ONCE),
             ),
-            (
-                &mut self.letters,
-                kept,
-                "old dead letters",
-                |engine, before| engine.expire_dead_letters(before, DROPPED_AT_ONCE),
-            ),
-            (
-                &mut self.forgetting,
-                before(REMEMBERED_FOR),
-                "answers to requests with a key",
-                |engine, before| engine.forget_remembered(before, DROPPED_AT_ONCE),
-            ),
+            (&mut self.letters, "old dead letters", |engine, before| {
+                engine.expire_dead_letters(before, DROPPED_AT_ONCE)
+            }),
         ];
-        for (chore, before, what, some) in olds {
-            if let Some(before) = before
-                && chore.begin(now)
-            {
+        for (chore, what, some) in olds {
+            if chore.begin(now) {
                 store.send(Box::new(DropOld {
                     what,
                     some,
@@ -126,45 +107,15 @@ impl Housekeeping {
     }
 }
 
-struct SaveSample {
-    at: Timestamp,
-    sample: Sample,
-}
-
-impl Op for SaveSample {
-    fn run(&mut self, engine: &mut dyn Engine) -> Result<(), StoreError> {
-        // The samples of all workers, and of a service that was started again, are one.
-        let slot = self.at.as_millisecond().div_euclid(SLOT) * SLOT;
-        let slot = Timestamp::from_millisecond(slot).unwrap_or(self.at);
-        let stored = engine
-            .samples(slot)?
-            .into_iter()
-            .find(|(at, _)| *at == slot);
-        let stored = stored.and_then(|(_, text)| Sample::from_text(&text));
-        let sample = stored.map_or(self.sample, |stored| self.sample.with(&stored));
-        engine.save_sample(slot, &sample.to_text())
-    }
-
-    fn done(self: Box<Self>, result: Result<(), StoreError>) {
-        if let Err(error) = result {
-            tracing::debug!("a sample was lost: {error}");
-        }
-    }
-}
-
 struct ReadFacts {
     vitals: Arc<Vitals>,
-    /// What this service does.
-    sample: String,
     is_under_way: Arc<AtomicBool>,
     facts: StoreFacts,
 }
 
 impl Op for ReadFacts {
     fn run(&mut self, engine: &mut dyn Engine) -> Result<(), StoreError> {
-        let own = engine.publish(&self.sample)?;
         self.facts = StoreFacts {
-            own,
             workers: engine.workers()?,
             dead_letters: engine.dead_letter_counts()?,
             schedules: engine.schedules()?,
@@ -219,11 +170,7 @@ impl Op for DropOld {
 
 /// How old the numbers of the store in metrics may be.
 const FACTS_EVERY: Duration = Duration::from_secs(5);
-/// Samples in the store have these times, in milliseconds.
-const SLOT: i64 = 300_000;
 /// How often what is too old is dropped.
 const EXPIRY_EVERY: Duration = Duration::from_secs(3600);
 /// How much of it is dropped in one transaction.
 const DROPPED_AT_ONCE: usize = 256;
-/// How long answers to requests with a key are kept.
-const REMEMBERED_FOR: Duration = Duration::from_secs(24 * 3600);

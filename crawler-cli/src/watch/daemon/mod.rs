@@ -13,7 +13,6 @@ mod settings;
 
 use std::fmt;
 use std::io::{self, Write};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -37,8 +36,6 @@ pub struct Signals {
 pub enum Failure {
     /// The store cannot be used.
     Store(StoreError),
-    /// The service would listen at this address without a token, for all who reach the machine.
-    Open(SocketAddr),
     /// Something else of the machine: what, and why not.
     Start(String),
     /// What was left at the end could not be stored. It is done again at the next start.
@@ -56,7 +53,6 @@ impl Failure {
                     | StoreErrorKind::Database(_)
                     | StoreErrorKind::Damaged(_)
             ),
-            Self::Open(_) => true,
             Self::Start(_) | Self::NotStored(_) => false,
         }
     }
@@ -66,7 +62,6 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Store(error) => error.fmt(f)?,
-            Self::Open(address) => return f.write_str(&needs_token(*address)),
             Self::Start(why) => return f.write_str(why),
             Self::NotStored(error) => return write!(f, "not everything could be stored: {error}"),
         }
@@ -119,13 +114,6 @@ pub fn run(
     let mut service = Service::start(loaded, find, out)?;
     service.run(read, signals);
     service.end()
-}
-
-/// What is said of an address that others reach, if the store has no token.
-pub(crate) fn needs_token(address: SocketAddr) -> String {
-    format!(
-        "http.listen: {address} is no loopback address, and the store has no token: make one with 'crawler-cli watch token add NAME', or listen at \"127.0.0.1:PORT\" or \"[::1]:PORT\""
-    )
 }
 
 const NEEDS_TO_WRITE: &str = "; the service needs to write it and its folder";

@@ -16,6 +16,8 @@ const AT_START: &[&str] = &[
     "store.lease",
     "store.password_file",
     "http.listen",
+    "http.allow_remote",
+    "http.names",
     "http.connections",
     "log.format",
     "limits.connections",

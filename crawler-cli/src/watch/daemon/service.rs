@@ -2,10 +2,11 @@
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
+use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,19 +25,17 @@ use crate::store::{
     Database, FleetStore as _, JobStore as _, Late, NewWorker, Place, Spool, StoreError,
     StoreErrorKind, StoreHandle as _, Writer, WriterSettings, WriterState,
 };
-use crate::watch::admin::{Admin, AdminLimits, Site};
-use crate::watch::config::{Config, Current, Loaded, Reload};
+use crate::watch::config::{Config, Loaded};
 use crate::watch::control::{
     ControlServer, Operator, Schedules, core_channel, has_service, socket_of,
 };
 use crate::watch::core::{Settings, Watcher};
 use crate::watch::hands::Reader;
-use crate::watch::hooks::{HookBoard, Hooks, HooksError};
+use crate::watch::hour::Hour;
 use crate::watch::log;
 use crate::watch::metrics::Sources;
-use crate::watch::series::Sampler;
+use crate::watch::server::{Server, Site};
 use crate::watch::sets::SetReader;
-use crate::watch::tokens::Tokens;
 use crate::watch::vitals::Vitals;
 use crate::watch::work::{FindReader, Http, Planner, Tools};
 
@@ -44,7 +43,7 @@ type Core = Watcher<OsNet, Writer, SystemClock>;
 
 /// A service that runs.
 pub(super) struct Service {
-    current: Arc<Current>,
+    loaded: Loaded,
     /// What the core and the jobs were given last: they share the ceilings of hosts.
     settings: Settings,
     store: Writer,
@@ -52,7 +51,6 @@ pub(super) struct Service {
     tools: Arc<Tools>,
     sets: SetReader,
     planner: Planner,
-    hooks: Hooks,
     vitals: Arc<Vitals>,
     notifier: Notifier,
     housekeeping: Housekeeping,
@@ -62,7 +60,7 @@ pub(super) struct Service {
     control: Option<ControlServer>,
     /// Those that commands can name.
     schedules: Arc<RwLock<Schedules>>,
-    admin: Admin,
+    server: Server,
 }
 
 impl Service {
@@ -75,8 +73,6 @@ impl Service {
         find: FindReader,
         out: &mut dyn Write,
     ) -> Result<Self, Failure> {
-        let current = Arc::new(Current::new(loaded));
-        let loaded = current.get();
         let config = &loaded.config;
         let place = &config.store.place;
         let mut engine = open(place).map_err(Failure::Store)?;
@@ -102,37 +98,25 @@ impl Service {
         let core = core.map_err(cannot("the client"))?.with_inbox(inbox);
         let core = core.with_tenure(tenure);
         let vitals = Arc::new(Vitals::new(Instant::now()));
-        let board = Arc::<HookBoard>::default();
         let sources = Sources {
             checks: Arc::clone(core.figures()),
             store: store.figures(),
             rejected,
             vitals: Arc::clone(&vitals),
-            hooks: Arc::clone(&board),
         };
-        let mut reader = Reader::open(place).map_err(Failure::Store)?;
-        let tokens = Arc::new(Tokens::new(reader.tokens().map_err(Failure::Store)?));
-        let is_public = !config.http.listen.ip().is_loopback();
-        if is_public && tokens.is_empty() {
-            return Err(Failure::Open(config.http.listen));
-        }
+        let reader = Reader::open(place).map_err(Failure::Store)?;
         let schedules = Arc::new(RwLock::new(Schedules::from(&*config.schedules)));
         let operator = Operator {
             store: store.clone(),
             core: handle,
             vitals: Arc::clone(&vitals),
             schedules: Arc::clone(&schedules),
-            tokens,
-            hooks: Arc::clone(&board),
-            is_public,
         };
-        let site = Site::new(operator.clone(), sources, reader, Arc::clone(&current));
-        let site = site.map_err(cannot("sessions"))?;
-        let series = Arc::clone(&site.series);
-        let sampler = Sampler::new(Arc::clone(core.figures()), series, Instant::now());
-        let admin = admin(config, site)?;
+        let listener = listen(config)?;
+        let hour = Hour::new(Arc::clone(core.figures()), Instant::now());
+        let hour = Arc::new(hour);
         let control = place.file().map(|file| {
-            ControlServer::start(file, operator).map_err(|error| {
+            ControlServer::start(file, operator.clone()).map_err(|error| {
                 let socket = socket_of(file).display().to_string();
                 Failure::Start(format!("{socket}: the socket for commands: {error}"))
             })
@@ -144,25 +128,29 @@ impl Service {
                 .most_lost(config.guard.most_lost),
         );
         let sets = SetReader::start(config.sets.clone(), Arc::clone(&tools));
+        let sets = sets.map_err(cannot("the reader of sets"))?;
+        let site = Site {
+            sources,
+            hour: Arc::clone(&hour),
+            readings: sets.readings(),
+            operator,
+            reader: Mutex::new(reader),
+            http: config.http.clone(),
+        };
+        let server = Server::start(listener, site).map_err(cannot("the server"))?;
         let planner = Planner::start(
             config.schedules.clone(),
             config.sets.clone(),
             Arc::clone(&tools),
         );
-        let hooks = Hooks::start(config, store.clone(), place, board);
-        let hooks = hooks.map_err(|error| match error {
-            HooksError::Store(error) => Failure::Store(error),
-            HooksError::Thread(error) => cannot("the webhooks")(error),
-        });
         let keep = config.store.keep;
         let mut service = Self {
-            sets: sets.map_err(cannot("the reader of sets"))?,
+            sets,
             planner: planner.map_err(cannot("the schedules"))?,
-            hooks: hooks?,
-            housekeeping: Housekeeping::new(Arc::clone(&vitals), sampler, keep),
+            housekeeping: Housekeeping::new(Arc::clone(&vitals), hour, keep),
             notifier: Notifier::new(),
             looked: (None, 0),
-            current,
+            loaded,
             settings,
             store,
             core,
@@ -170,18 +158,17 @@ impl Service {
             vitals,
             control,
             schedules,
-            admin,
+            server,
         };
         // That nobody reads the line is no reason to end.
-        let _ = writeln!(out, "listening on http://{}", service.admin.address());
+        let _ = writeln!(out, "listening on http://{}", service.server.address());
         let _ = out.flush();
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
-            store = %loaded.config.store.place,
-            listen = %service.admin.address(),
-            sets = loaded.config.sets.len(),
-            schedules = loaded.config.schedules.len(),
-            webhooks = loaded.config.webhooks.len(),
+            store = %service.loaded.config.store.place,
+            listen = %service.server.address(),
+            sets = service.loaded.config.sets.len(),
+            schedules = service.loaded.config.schedules.len(),
             "started"
         );
         if let Some(text) = few_files {
@@ -254,7 +241,6 @@ impl Service {
         if groups != self.looked.1 && !self.looked.0.is_some_and(is_soon) {
             self.looked = (Some(now), groups);
             self.core.look_again();
-            self.hooks.look();
         }
     }
 
@@ -269,27 +255,20 @@ impl Service {
             tracing::error!("the configuration stays as it was");
         }
         self.vitals.note_reload(applied.is_ok());
-        self.current.note(Reload {
-            at: Timestamp::now(),
-            result: applied,
-        });
         self.notifier.ready();
     }
 
-    /// Returns the keys that have changed.
-    ///
     /// # Errors
     /// Why nothing was applied.
-    fn apply(&mut self, new: Loaded) -> Result<Vec<String>, String> {
-        let old = self.current.get();
-        let restart = needs_restart(&old, &new);
+    fn apply(&mut self, new: Loaded) -> Result<(), String> {
+        let restart = needs_restart(&self.loaded, &new);
         if !restart.is_empty() {
             return Err(format!(
                 "a restart is needed for changes of {}",
                 restart.join(", ")
             ));
         }
-        let changed = new.changes(&old);
+        let changed = new.changes(&self.loaded);
         let config = &new.config;
         log::set_level(config.log.level);
         let mut settings = Settings::from(config);
@@ -316,20 +295,14 @@ impl Service {
             config.sets.clone(),
             Arc::clone(&self.tools),
         );
-        if let Err(error) = self.hooks.reload(config) {
-            self.tools.note(
-                "webhook",
-                &format!("not all webhooks are as configured: {error}; reload again"),
-            );
-        }
         let in_words = match changed.is_empty() {
             true => "nothing".to_owned(),
             false => changed.join(", "),
         };
         tracing::info!(changed = in_words, "the configuration was read again");
         self.settings = settings;
-        self.current.set(new);
-        Ok(changed)
+        self.loaded = new;
+        Ok(())
     }
 
     /// Asks nothing new, waits for what is under way, stores it, and ends all parts.
@@ -340,19 +313,12 @@ impl Service {
         tracing::info!("draining");
         self.notifier.stopping();
         self.vitals.drain();
-        let longest = self
-            .current
-            .get()
-            .config
-            .limits
-            .drain_timeout
-            .unwrap_or(NEVER);
+        let longest = self.loaded.config.limits.drain_timeout.unwrap_or(NEVER);
         let end = Instant::now() + longest;
-        let (planner, sets, hooks) = (self.planner, self.sets, self.hooks);
+        let (planner, sets) = (self.planner, self.sets);
         // Jobs are drained beside the core, in the same time. So are readings, which may wait for a file system.
         let readings = thread::spawn(move || sets.stop());
         let jobs = thread::spawn(move || planner.drain(longest));
-        let messages = thread::spawn(move || hooks.stop(longest));
         let mut is_done = false;
         while !is_done && Instant::now() < end {
             match self.core.drain(end.min(Instant::now() + TURN)) {
@@ -366,8 +332,7 @@ impl Service {
             self.vitals.tick(now);
             self.notifier.turn(now);
         }
-        let has_ended = || readings.is_finished() && messages.is_finished();
-        while !jobs.is_finished() || !(has_ended() || Instant::now() >= end) {
+        while !jobs.is_finished() || !(readings.is_finished() || Instant::now() >= end) {
             // Jobs that do not end in time are left to the next start; a reading that was cut short removes nothing.
             thread::sleep(TURN);
             let now = Instant::now();
@@ -377,7 +342,7 @@ impl Service {
         let drained = jobs.join().unwrap_or_default();
         self.core.hand_over();
         // No request is left when the writer ends.
-        drop(self.admin);
+        drop(self.server);
         drop(self.control);
         drop(self.core);
         if let Err(error) = self.store.call(|engine| engine.leave_fleet()) {
@@ -456,13 +421,9 @@ fn usual_spool(config: &Path, state: Option<&OsStr>) -> PathBuf {
     )
 }
 
-fn admin(config: &Config, site: Site) -> Result<Admin, Failure> {
-    let limits = AdminLimits {
-        connections: config.http.connections.get(),
-        ..AdminLimits::default()
-    };
+fn listen(config: &Config) -> Result<TcpListener, Failure> {
     let address = config.http.listen;
-    Admin::start(address, limits, site).map_err(|error| {
+    TcpListener::bind(address).map_err(|error| {
         Failure::Start(format!("http.listen: cannot listen on {address}: {error}"))
     })
 }

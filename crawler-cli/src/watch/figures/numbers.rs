@@ -102,20 +102,24 @@ impl Histogram {
     pub fn sum(&self) -> Duration {
         Duration::from_micros(self.micros.get())
     }
+}
 
-    /// An upper limit of this share of the durations, such as 0.95; zero without any.
-    pub fn quantile(&self, share: f64) -> Duration {
-        // The cast saturates.
-        let wanted = (self.count() as f64 * share).ceil() as u64;
-        let mut seen = 0;
-        for (end, count) in self.buckets() {
-            seen += count;
-            if seen >= wanted {
-                return end.unwrap_or(Duration::MAX);
-            }
+/// The time that this share of the durations, such as 0.95, did not exceed, if those of each bucket are spread evenly over it;
+/// zero without any. The buckets are those of a [`Histogram`].
+pub fn quantile(buckets: &[(Option<Duration>, u64)], share: f64) -> Duration {
+    let all: u64 = buckets.iter().map(|(_, count)| count).sum();
+    let wanted = all as f64 * share;
+    let (mut begin, mut seen) = (Duration::ZERO, 0.0);
+    for (end, count) in buckets.iter().filter(|_| all > 0) {
+        // What is beyond the last bucket is not known better.
+        let Some(end) = *end else { break };
+        let count = *count as f64;
+        if count > 0.0 && seen + count >= wanted {
+            return begin + (end - begin).mul_f64((wanted - seen) / count);
         }
-        Duration::MAX
+        (begin, seen) = (end, seen + count);
     }
+    begin
 }
 
 /// 1 ms to 2^16 ms.
@@ -144,16 +148,18 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_upper_limits() {
+    fn quantiles_lie_within_their_bucket() {
         let histogram = Histogram::default();
         for millis in 1..=100 {
             histogram.note(Duration::from_millis(millis));
         }
-        assert_eq!(histogram.quantile(0.5), Duration::from_millis(64));
-        assert_eq!(histogram.quantile(0.95), Duration::from_millis(128));
-        assert_eq!(
-            Histogram::default().quantile(0.95),
-            Duration::from_millis(1)
-        );
+        let quantile = |histogram: &Histogram, share| {
+            super::quantile(&histogram.buckets().collect::<Vec<_>>(), share)
+        };
+        // 18 of the 32 between 32 and 64 ms, and 31 of the 36 above.
+        assert_eq!(quantile(&histogram, 0.5), Duration::from_millis(50));
+        let p95 = quantile(&histogram, 0.95).as_millis();
+        assert_eq!(p95, 64 + 64 * 31 / 36);
+        assert_eq!(quantile(&Histogram::default(), 0.95), Duration::ZERO);
     }
 }

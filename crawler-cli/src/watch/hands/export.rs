@@ -270,14 +270,6 @@ pub(super) fn changes(
     Ok(after)
 }
 
-/// A change of state.
-pub(super) fn change(event: &Event) -> Value {
-    let mut text = Vec::new();
-    write_change(event, &mut text);
-    // The line was written a moment ago, and is an object.
-    serde_json::from_slice(&text).unwrap_or_default()
-}
-
 fn write_change(event: &Event, out: &mut Vec<u8>) {
     let mut fields = Fields::open(out);
     fields.number("cursor", event.cursor.0);

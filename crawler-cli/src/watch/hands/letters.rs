@@ -39,9 +39,6 @@ pub(super) fn text(letter: &DeadLetter, now: Timestamp) -> String {
     if let Subject::Job { payload, .. } = &letter.subject {
         sheet.field("Payload", &bytes(payload));
     }
-    if let Subject::Message { body, .. } = &letter.subject {
-        sheet.field("Message", &bytes(body));
-    }
     let body = &letter.letter;
     sheet.field("Attempts", &words::number(u64::from(body.attempts)));
     sheet.field("First", &stamp_from(now, body.first_at));
@@ -59,18 +56,13 @@ pub(super) fn text(letter: &DeadLetter, now: Timestamp) -> String {
     sheet.finish()
 }
 
-pub(in crate::watch) fn subject(subject: &Subject) -> String {
+fn subject(subject: &Subject) -> String {
     match subject {
         Subject::Url { url, .. } => words::url(url),
         Subject::Text(text) => format!("text {:?}", safe(text)),
         Subject::Job { queue, key, .. } => {
             let key = key.as_deref().map(|key| format!(", key {}", safe(key)));
             format!("job of {}{}", safe(queue), key.unwrap_or_default())
-        }
-        Subject::Message {
-            receiver, topic, ..
-        } => {
-            format!("message {} to {}", safe(topic), words::url(receiver))
         }
     }
 }
@@ -102,15 +94,6 @@ pub(super) fn json(letter: &DeadLetter) -> Value {
                 "id": id.0, "queue": queue, "key": key, "payload": String::from_utf8_lossy(payload),
             });
         }
-        Subject::Message {
-            receiver,
-            topic,
-            body,
-        } => {
-            value["message"] = json!({
-                "receiver": receiver, "topic": topic, "body": String::from_utf8_lossy(body),
-            });
-        }
     }
     if let Some(at) = letter.replayed_at {
         value["replayed_at"] = json!(at);
@@ -135,7 +118,7 @@ pub(crate) fn done(number: u64, passed: u64, what: &str) -> String {
     let mut text = format!("{what} {}\n", count(number, "dead letter", "dead letters"));
     if passed > 0 {
         text += &format!(
-            "passed over {}: URLs in no set, texts that are no URLs, or messages to unknown receivers\n",
+            "passed over {}: URLs in no set, or texts that are no URLs\n",
             words::number(passed)
         );
     }

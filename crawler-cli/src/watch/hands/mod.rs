@@ -5,15 +5,11 @@
 
 mod export;
 mod holds;
-pub(in crate::watch) mod letters;
+mod letters;
 mod schedules;
-pub(in crate::watch) mod show;
+mod show;
 pub(in crate::watch) mod status;
-pub(in crate::watch) mod strip;
-mod today;
-mod tokens;
-mod values;
-pub(in crate::watch) mod webhooks;
+mod strip;
 pub(in crate::watch) mod why;
 pub(in crate::watch) mod words;
 
@@ -29,20 +25,17 @@ use url::Url;
 
 pub use export::{ExportError, ExportFormat, Exported};
 pub(crate) use letters::done as letters_done;
-pub(in crate::watch) use letters::subject as letter_subject;
 pub use why::Live;
 pub(crate) use words::{count as counted, safe, short_url as shortened_url, url as shown_url};
 
 use crate::store::file::beside;
 
 use crate::store::{
-    AdminStore, Cursor, Database, DeadLetter, DeadLetterFilter, DeadLetterId, FleetStore,
-    HostDetail, HostHold, JobStore, Lanes, PauseStore, Place, ScheduleState, StoreError,
-    StoreErrorKind, StoredToken, WatchStore, WorkerInfo,
+    Cursor, Database, DeadLetter, DeadLetterFilter, DeadLetterId, FleetStore, HostDetail, HostHold,
+    JobStore, Lanes, PauseStore, Place, ScheduleState, StoreError, StoreErrorKind, WatchStore,
+    WorkerInfo,
 };
-use crate::watch::hooks::HookStatus;
 use status::{GRACE, Late, MOST_COUNTED, Overview};
-pub(in crate::watch) use today::Today;
 use why::Around;
 
 /// What an operator reads, for people or for programs.
@@ -81,7 +74,6 @@ pub struct Reader {
     /// The file system and the number of the file, if it is one.
     file: Option<(u64, u64)>,
     store: Database,
-    today: Today,
 }
 
 impl Reader {
@@ -99,7 +91,6 @@ impl Reader {
             file: place.file().map(number).transpose()?,
             store: place.open_read_only()?,
             place,
-            today: Today::default(),
         })
     }
 
@@ -135,7 +126,7 @@ impl Reader {
         shape: Shape,
     ) -> Result<String, StoreError> {
         let around = self.around(None, live, now)?;
-        let overview = self.overview(&around.live, now, MOST_COUNTED)?;
+        let overview = self.overview(now, MOST_COUNTED)?;
         Ok(match shape {
             Shape::Text => status::text(&overview, &around),
             Shape::Json => line(&status::json(&overview, &around)),
@@ -240,14 +231,6 @@ impl Reader {
         Ok(self.store.sets()?.iter().any(|set| set.name == name))
     }
 
-    /// All tokens, in the order of their names.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn tokens(&mut self) -> Result<Vec<StoredToken>, StoreError> {
-        AdminStore::tokens(&mut self.store)
-    }
-
     /// The holds, one in each line; empty if there is none.
     ///
     /// # Errors
@@ -280,34 +263,6 @@ impl Reader {
                 .map(|state| line(&schedules::json(state)))
                 .collect(),
         })
-    }
-
-    /// How the receivers of webhooks fare, one in each line; empty if there is none.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn webhooks(
-        &mut self,
-        live: &Live,
-        now: Timestamp,
-        shape: Shape,
-    ) -> Result<String, StoreError> {
-        let hooks = self.hooks(live)?;
-        Ok(match shape {
-            Shape::Text => webhooks::rows(&hooks, now),
-            Shape::Json => hooks
-                .iter()
-                .map(|hook| line(&webhooks::json(hook)))
-                .collect(),
-        })
-    }
-
-    /// How the receivers of webhooks fare: as the service says, or as far as the store knows.
-    pub(in crate::watch) fn hooks(&mut self, live: &Live) -> Result<Vec<HookStatus>, StoreError> {
-        match live.running() {
-            Some(status) => Ok(status.webhooks.clone()),
-            None => webhooks::stored(&mut self.store),
-        }
     }
 
     /// Writes the dead letters that pass the filter, one in each line, and tells how many.
@@ -397,12 +352,6 @@ impl Reader {
         &mut self.store
     }
 
-    /// What has changed today.
-    pub(in crate::watch) fn today(&mut self, now: Timestamp) -> Result<&Today, StoreError> {
-        self.today.catch_up(&mut self.store, now)?;
-        Ok(&self.today)
-    }
-
     fn host(&mut self, root: &str) -> Result<Option<HostDetail>, StoreError> {
         WatchStore::host(&mut self.store, root)
     }
@@ -454,11 +403,9 @@ impl Reader {
     /// What the store says about everything. Late URLs are counted up to `most_late`.
     pub(in crate::watch) fn overview(
         &mut self,
-        live: &Live,
         now: Timestamp,
         most_late: u64,
     ) -> Result<Overview, StoreError> {
-        let webhooks = self.hooks(live)?;
         let store = &mut self.store;
         let mut jobs = Vec::new();
         for queue in store.queues()? {
@@ -490,7 +437,6 @@ impl Reader {
             cycle: store.cycles(1)?.pop(),
             schedules: store.schedules()?,
             letters: store.dead_letter_counts()?,
-            webhooks,
             jobs,
             late,
         })

@@ -14,8 +14,6 @@ use crate::store::{
     Cycle, HostDetail, HostHold, ScheduleState, Scope, SetInfo, UrlDetail, WatchCounts, WorkerInfo,
 };
 use crate::watch::control::{CoreStatus, LiveStatus, StoreCondition};
-use crate::watch::hooks::HookStatus;
-use crate::watch::series::Sample;
 
 /// What the store says about everything.
 #[derive(Clone, Debug)]
@@ -31,8 +29,6 @@ pub(in crate::watch) struct Overview {
     pub(in crate::watch) letters: Vec<(String, u64)>,
     /// Jobs by queue: waiting and started.
     pub(in crate::watch) jobs: Vec<(String, u64, u64)>,
-    /// Those who are told of changes.
-    pub(in crate::watch) webhooks: Vec<HookStatus>,
     pub(in crate::watch) late: Late,
 }
 
@@ -112,7 +108,6 @@ pub(in crate::watch) fn text(overview: &Overview, around: &Around) -> String {
         );
         sheet.field("Jobs", &text);
     }
-    webhooks(&mut sheet, &overview.webhooks, now);
     sets(&mut sheet, &overview.sets, now);
     if !overview.schedules.is_empty() {
         sheet.line("");
@@ -241,21 +236,6 @@ fn partly_paused(sheet: &mut Sheet, around: &Around) {
     }
 }
 
-fn webhooks(sheet: &mut Sheet, hooks: &[HookStatus], now: Timestamp) {
-    if hooks.is_empty() {
-        return;
-    }
-    sheet.field("Webhooks", "");
-    for hook in hooks {
-        sheet.more(&format!(
-            "{}: {}; {}",
-            safe(&hook.name),
-            super::webhooks::condition(hook, now),
-            super::webhooks::waiting(hook, now)
-        ));
-    }
-}
-
 /// The workers, one in a line.
 pub(in crate::watch) fn fleet_text(workers: &[WorkerInfo]) -> String {
     match workers.is_empty() {
@@ -272,35 +252,14 @@ fn fleet(workers: &[WorkerInfo]) -> String {
             count(worker.hosts, "host", "hosts"),
             format!("since {}", span(worker.age)),
             format!("seen {} ago", span(worker.silent)),
-            work(worker),
             safe(&worker.version),
         ]);
     }
     columns.lines("")
 }
 
-/// What a worker has said that it does.
-pub(in crate::watch) fn sample(worker: &WorkerInfo) -> Option<Sample> {
-    Sample::from_text(worker.sample.as_deref()?)
-}
-
-/// The same in words.
-pub(in crate::watch) fn work(worker: &WorkerInfo) -> String {
-    let Some(sample) = sample(worker) else {
-        return String::new();
-    };
-    let checks = sample.checks_per_second();
-    format!(
-        "{checks:.1} checks/s, {} in flight",
-        number(sample.in_flight)
-    )
-}
-
 pub(in crate::watch) fn worker_json(worker: &WorkerInfo) -> Value {
-    let sample = sample(worker);
     json!({
-        "checks_per_second": sample.map(|sample| sample.checks_per_second()),
-        "in_flight": sample.map(|sample| sample.in_flight),
         "number": worker.number,
         "name": worker.name,
         "process": worker.process,
@@ -454,7 +413,6 @@ pub(in crate::watch) fn json(overview: &Overview, around: &Around) -> Value {
             json!({ "what": pause.what, "since": pause.since, "who": pause.who })
         }).collect::<Value>(),
         "dead_letters": letters,
-        "webhooks": overview.webhooks.iter().map(super::webhooks::json).collect::<Value>(),
         "jobs": jobs.collect::<Value>(),
         "sets": sets.collect::<Value>(),
         "schedules": overview.schedules.iter().map(super::schedules::json).collect::<Value>(),

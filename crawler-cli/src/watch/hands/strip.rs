@@ -6,10 +6,10 @@ use crate::check::life::State;
 use crate::store::UrlDetail;
 
 /// A change of state: when, from, to.
-pub(in crate::watch) type Step = (Timestamp, State, State);
+pub(super) type Step = (Timestamp, State, State);
 
 /// The changes of a URL, oldest first, and since when they are known: only the last ones are kept.
-pub(in crate::watch) fn known(detail: &UrlDetail) -> (Timestamp, Vec<Step>) {
+pub(super) fn known(detail: &UrlDetail) -> (Timestamp, Vec<Step>) {
     let steps = detail.events.iter();
     let steps = steps.map(|event| (event.at, event.from, event.to));
     let from = match detail.events.first() {
@@ -33,7 +33,7 @@ pub(super) fn strip(
 }
 
 /// The history in `width` pieces of time, each with its worst state; the last piece is what is now.
-pub(in crate::watch) fn pieces(
+fn pieces(
     from: Timestamp,
     now: Timestamp,
     steps: &[Step],

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::words::{self, span, stamp_from};
 use crate::check::life::time::between;
 use crate::store::{HostDetail, HostHold, Lane, Pause, Scope, UrlDetail, WorkerInfo};
-use crate::watch::control::{CoreStatus, HostLive, HostWaits, LiveStatus, StoreCondition};
+use crate::watch::control::{CoreStatus, HostWaits, LiveStatus, StoreCondition};
 use crate::watch::core::Reason;
 
 /// What is known besides a URL or a host.
@@ -37,16 +37,6 @@ impl Live {
             Self::Running(status) => Some(status),
             Self::Absent | Self::Silent(_) => None,
         }
-    }
-
-    /// The same, with what its core says of a host.
-    pub(in crate::watch) fn with_host(mut self, host: Option<&HostLive>) -> Self {
-        if let Self::Running(status) = &mut self
-            && let Some(core) = &mut status.core
-        {
-            core.host = host.map(|host| host.waits.clone());
-        }
-        self
     }
 
     /// What its core says, if it answers.

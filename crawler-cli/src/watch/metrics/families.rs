@@ -3,16 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use prometheus_client::metrics::MetricType::{self, Counter, Gauge, Info};
 
 use super::{Family, Sources, Value};
 use crate::check::life::State;
-use crate::check::life::time::between;
 use crate::store::{Buckets, WorkerInfo};
 use crate::watch::figures::{Histogram, Method, Phase, Reason};
-use crate::watch::hooks::Delivery;
-use crate::watch::series::Sample;
 
 /// All metrics, without their prefix.
 pub(super) const FAMILIES: &[Family] = &[
@@ -375,69 +371,6 @@ pub(super) const FAMILIES: &[Family] = &[
         },
     },
     Family {
-        name: "fleet_checks_per_second",
-        help: "Checks of each service of the fleet in the last ten seconds that it told of",
-        kind: Gauge,
-        series: |from, to| {
-            for (worker, sample) in &samples(from) {
-                to(
-                    &[("worker", worker)],
-                    Value::Share(sample.checks_per_second()),
-                );
-            }
-        },
-    },
-    Family {
-        name: "fleet_inflight",
-        help: "Requests of each service of the fleet that wait for their answers",
-        kind: Gauge,
-        series: |from, to| {
-            for (worker, sample) in &samples(from) {
-                to(&[("worker", worker)], number(sample.in_flight));
-            }
-        },
-    },
-    Family {
-        name: "webhook_deliveries",
-        help: "Deliveries of messages by how they ended; what became a dead letter had failed, too",
-        kind: Counter,
-        series: |from, to| {
-            for how in Delivery::ALL {
-                let count = from.hooks.deliveries(how);
-                to(&[("result", how.name())], Value::Count(count));
-            }
-        },
-    },
-    Family {
-        name: "webhook_messages",
-        help: "Messages that wait for their receivers",
-        kind: Gauge,
-        series: |from, to| {
-            let waiting = from.hooks.all().iter().map(|hook| hook.waiting).sum();
-            to(&[], number(waiting));
-        },
-    },
-    Family {
-        name: "webhook_oldest_seconds",
-        help: "For how long the oldest message waits",
-        kind: Gauge,
-        series: |from, to| {
-            let oldest = from.hooks.all().iter().filter_map(|hook| hook.oldest).min();
-            let age = oldest.map(|at| between(at, Timestamp::now()));
-            to(&[], Value::Share(age.unwrap_or_default().as_secs_f64()));
-        },
-    },
-    Family {
-        name: "webhook_stopped",
-        help: "Receivers that want no messages any more",
-        kind: Gauge,
-        series: |from, to| {
-            let all = from.hooks.all();
-            let stopped = all.iter().filter(|hook| hook.is_stopped()).count();
-            to(&[], number(stopped as u64));
-        },
-    },
-    Family {
         name: "config_reload_success",
         help: "Whether the configuration was good when it was last read",
         kind: Gauge,
@@ -456,14 +389,6 @@ fn named(from: &Sources) -> Vec<(String, WorkerInfo)> {
     let workers = from.vitals.facts().workers.into_iter().take(MOST_SERIES);
     workers
         .map(|worker| (format!("{}-{}", worker.name, worker.number), worker))
-        .collect()
-}
-
-/// What the services of the fleet do.
-fn samples(from: &Sources) -> Vec<(String, Sample)> {
-    let workers = named(from).into_iter();
-    workers
-        .filter_map(|(name, worker)| Some((name, Sample::from_text(worker.sample.as_deref()?)?)))
         .collect()
 }
 

@@ -81,16 +81,13 @@ fn busy() -> Metrics {
             age: Duration::from_secs(60),
             silent: Duration::from_secs(2),
             hosts: 12,
-            sample: Some(r#"{"seconds":10,"checks":[50,0,0,0,0,0],"in_flight":3}"#.to_owned()),
         }],
-        own: 7,
     });
     Metrics::new(Sources {
         checks,
         store: Arc::default(),
         rejected,
         vitals,
-        hooks: Arc::default(),
     })
 }
 
@@ -212,12 +209,6 @@ fn values_are_those_of_the_figures() {
         ("courser_fleet_workers", &[], 1.0),
         ("courser_fleet_hosts", &[("worker", "one-7")], 12.0),
         ("courser_fleet_silent_seconds", &[("worker", "one-7")], 2.0),
-        (
-            "courser_fleet_checks_per_second",
-            &[("worker", "one-7")],
-            5.0,
-        ),
-        ("courser_fleet_inflight", &[("worker", "one-7")], 3.0),
         ("courser_dlq_replayed_total", &[], 7.0),
         ("courser_cron_missed_total", &[("job", "nightly")], 3.0),
         (

@@ -21,7 +21,7 @@ use std::sync::PoisonError;
 pub(super) use intake::Intake;
 pub use intake::MOST_NAMED;
 pub(super) use orphans::note_orphans;
-pub use reader::{LastReading, SetReader};
+pub use reader::{LastReading, Readings, SetReader};
 
 use url::Url;
 

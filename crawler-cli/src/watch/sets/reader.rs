@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -24,9 +24,24 @@ use crate::watch::work::Tools;
 pub struct SetReader {
     /// A new configuration.
     inbox: Option<Sender<(Vec<SetConfig>, Arc<Tools>)>>,
-    readings: Arc<Mutex<BTreeMap<String, LastReading>>>,
+    readings: Readings,
     cancel: Cancel,
     thread: Option<JoinHandle<()>>,
+}
+
+/// The last reading of each set. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Readings(Arc<Mutex<BTreeMap<String, LastReading>>>);
+
+impl Readings {
+    /// All of them, by the names of their sets.
+    pub fn all(&self) -> BTreeMap<String, LastReading> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, LastReading>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The last reading of a set by this process.
@@ -46,14 +61,14 @@ impl SetReader {
     pub fn start(sets: Vec<SetConfig>, tools: Arc<Tools>) -> io::Result<Self> {
         let (inbox, of_inbox) = unbounded();
         let cancel = Cancel::new();
-        let readings = Arc::<Mutex<BTreeMap<_, _>>>::default();
+        let readings = Readings::default();
         let mut work = Work {
             tools: Arc::clone(&tools),
             sets: Vec::new(),
             inbox: of_inbox,
             under_way: BTreeMap::new(),
             ended: unbounded(),
-            readings: Arc::clone(&readings),
+            readings: readings.clone(),
             cancel: cancel.clone(),
         };
         let thread = thread::Builder::new()
@@ -79,9 +94,8 @@ impl SetReader {
     }
 
     /// The last reading of each set.
-    pub fn readings(&self) -> BTreeMap<String, LastReading> {
-        let readings = self.readings.lock();
-        readings.unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn readings(&self) -> Readings {
+        self.readings.clone()
     }
 
     /// Stops the reading, and waits until the thread has ended. A reading that is interrupted removes nothing.
@@ -112,7 +126,7 @@ struct Work {
     /// Readings that go on, by the names of their sets.
     under_way: BTreeMap<String, JoinHandle<()>>,
     ended: (Sender<Ended>, Receiver<Ended>),
-    readings: Arc<Mutex<BTreeMap<String, LastReading>>>,
+    readings: Readings,
     cancel: Cancel,
 }
 
@@ -147,7 +161,7 @@ impl Work {
             })
             .collect();
         let names: Vec<&String> = self.sets.iter().map(|waiting| &waiting.set.name).collect();
-        let mut readings = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut readings = self.readings.lock();
         readings.retain(|name, _| names.contains(&name));
     }
 
@@ -283,7 +297,7 @@ impl Work {
             },
         };
         let before = {
-            let mut readings = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut readings = self.readings.lock();
             readings.insert(name.clone(), last.clone())
         };
         let is_odd = match outcome {

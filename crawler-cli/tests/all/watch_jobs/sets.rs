@@ -358,7 +358,7 @@ fn the_reader_reads_at_the_start_and_again_when_told_and_notes_what_is_wrong() {
     };
     let tools = Arc::clone(&service.tools);
     let reader = SetReader::start(sets("no.txt"), tools).expect("a thread");
-    until("both were read", || reader.readings().len() == 2);
+    until("both were read", || reader.readings().all().len() == 2);
     assert_eq!(service.members("docs").len(), 3);
     until("a notice", || {
         service.notices().iter().any(|text| text.contains("no.txt"))

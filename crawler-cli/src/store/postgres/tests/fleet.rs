@@ -225,13 +225,13 @@ fn a_task_has_one_worker() {
     assert!(one.take_task("sets").expect("written"));
     assert!(one.take_task("sets").expect("written"));
     assert!(!two.take_task("sets").expect("written"));
-    assert!(two.take_task("hooks").expect("written"));
+    assert!(two.take_task("set x").expect("written"));
     expire(&url, "one");
     two.forget_beats();
     assert!(two.take_task("sets").expect("written"));
     assert!(!one.take_task("sets").expect("written"));
     two.leave_fleet().expect("written");
-    assert!(one.take_task("hooks").expect("written"));
+    assert!(one.take_task("set x").expect("written"));
 }
 
 /// A job belongs to the worker that has started it, as long as the worker is there.

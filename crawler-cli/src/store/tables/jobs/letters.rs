@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use url::Url;
 
 use super::memory::Jobs;
-use super::outbox;
 use super::queue::Enqueue;
 use crate::store::sql::{Connection, Optional as _, Row, params};
 use crate::store::tables::codec;
@@ -16,21 +15,19 @@ use crate::store::tables::memory::{Memory, take};
 use crate::store::tables::watch;
 use crate::store::{
     self, DeadLetter, DeadLetterFilter, DeadLetterId, JobId, LAST_EXCHANGE, NewDeadLetter, NewJob,
-    NewMessage, Replayed, Subject, UrlId, Which,
+    Replayed, Subject, UrlId, Which,
 };
 
 /// The values of `dead_letter.kind`.
 const URL: i64 = 0;
 const TEXT: i64 = 1;
 const JOB: i64 = 2;
-const MESSAGE: i64 = 3;
 
 /// What a dead letter is stored of.
 pub(in crate::store) enum Buried<'a> {
     Url(i64),
     Text(&'a str),
     Job(&'a DeadJob),
-    Message(&'a NewMessage),
 }
 
 /// A job that is over.
@@ -110,11 +107,10 @@ pub(in crate::store) fn store(
     }
     let number = same.or(before);
     if let Some(number) = number {
-        // A subject that has failed since it was replayed is news.
         let update = "UPDATE dead_letter SET reason = ?2, attempts = ?3, last = ?4, first_at = CASE WHEN first_at < ?5 THEN first_at ELSE ?5 END, \
-             last_at = ?6, job = coalesce(?7, job), turn = CASE WHEN replayed_at IS NULL THEN turn ELSE ?8 END, replayed_at = NULL, \
-             payload = coalesce(?9, payload), keep_key = coalesce(?10, keep_key), \
-             max_attempts = coalesce(?11, max_attempts) WHERE letter = ?1 RETURNING turn";
+             last_at = ?6, job = coalesce(?7, job), replayed_at = NULL, \
+             payload = coalesce(?8, payload), keep_key = coalesce(?9, keep_key), \
+             max_attempts = coalesce(?10, max_attempts) WHERE letter = ?1";
         let job = match subject {
             Buried::Job(job) => Some(*job),
             _ => None,
@@ -127,30 +123,22 @@ pub(in crate::store) fn store(
             first_at,
             last_at,
             job.map(|job| job.id),
-            jobs.next.turn,
             job.map(|job| &job.payload),
             job.map(|job| job.keep_key),
             job.map(|job| job.max_attempts),
         ];
-        let mut update = db.prepare_cached(update)?;
-        let turn: Option<i64> = update.query_row(row, |row| row.get(0)).optional()?;
-        if let Some(turn) = turn {
-            jobs.next.turn = jobs.next.turn.max(turn + 1);
+        if db.prepare_cached(update)?.execute(row)? > 0 {
             return Ok(DeadLetterId(number));
         }
     }
     let number = take(&mut jobs.next.letter);
-    let insert = "INSERT INTO dead_letter (letter, reason, attempts, last, first_at, last_at, kind, url, text, topic, \
-         queue, job, key, keep_key, max_attempts, payload, turn) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
-    let (kind, url, text, topic, job, payload) = match subject {
-        Buried::Url(url) => (URL, Some(*url), None, None, None, None),
-        Buried::Text(text) => (TEXT, None, Some(*text), None, None, None),
-        Buried::Job(job) => (JOB, None, None, None, Some(*job), Some(&job.payload)),
-        Buried::Message(message) => {
-            let (receiver, topic) = (Some(&*message.receiver), Some(&*message.topic));
-            (MESSAGE, None, receiver, topic, None, Some(&message.body))
-        }
+    let insert = "INSERT INTO dead_letter (letter, reason, attempts, last, first_at, last_at, kind, url, text, \
+         queue, job, key, keep_key, max_attempts, payload) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+    let (kind, url, text, job) = match subject {
+        Buried::Url(url) => (URL, Some(*url), None, None),
+        Buried::Text(text) => (TEXT, None, Some(*text), None),
+        Buried::Job(job) => (JOB, None, None, Some(*job)),
     };
     db.prepare_cached(insert)?.execute(params![
         number,
@@ -162,14 +150,12 @@ pub(in crate::store) fn store(
         kind,
         url,
         text,
-        topic,
         job.map(|job| job.queue),
         job.map(|job| job.id),
         job.and_then(|job| job.key.as_deref()),
         job.map_or(0, |job| job.keep_key),
         job.map_or(1, |job| job.max_attempts),
-        payload,
-        take(&mut jobs.next.turn),
+        job.map(|job| &job.payload),
     ])?;
     Ok(DeadLetterId(number))
 }
@@ -207,7 +193,7 @@ fn same(db: &Connection, subject: &Buried<'_>, reason: &str) -> Result<Option<i6
             db.prepare_cached(query)?
                 .query_row(params![queue, key, reason], read)
         }
-        Buried::Job(_) | Buried::Message(_) => return Ok(None),
+        Buried::Job(_) => return Ok(None),
     };
     Ok(same.optional()?)
 }
@@ -221,23 +207,22 @@ fn shortened(text: &str) -> &str {
     &text[..end]
 }
 
-pub(super) const SELECT: &str = "SELECT d.letter, d.kind, d.url, coalesce(d.text, u.text), d.topic, q.name, d.job, d.key, \
-     d.payload, d.reason, d.attempts, d.last, d.first_at, d.last_at, d.replayed_at, d.keep_key, d.max_attempts, d.turn \
+const SELECT: &str = "SELECT d.letter, d.kind, d.url, coalesce(d.text, u.text), q.name, d.job, d.key, \
+     d.payload, d.reason, d.attempts, d.last, d.first_at, d.last_at, d.replayed_at, d.keep_key, d.max_attempts \
      FROM dead_letter d LEFT JOIN job_queue q ON q.queue = d.queue LEFT JOIN url u ON u.url = d.url";
 
 /// A dead letter, and what is needed to replay it.
-pub(super) struct Stored {
-    pub(super) letter: DeadLetter,
+struct Stored {
+    letter: DeadLetter,
     keep_key: i64,
     max_attempts: u32,
-    pub(super) turn: i64,
 }
 
-pub(super) fn stored(row: Row<'_>) -> Result<Stored, Failure> {
+fn stored(row: Row<'_>) -> Result<Stored, Failure> {
     let number: i64 = row.get(0)?;
     let missing = |what: &str| Failure::Damaged(format!("{what} of dead letter {number}"));
     let text = row.get::<Option<String>>(3)?;
-    let payload = row.get::<Option<Vec<u8>>>(8)?;
+    let payload = row.get::<Option<Vec<u8>>>(7)?;
     let subject = match row.get(1)? {
         URL => Subject::Url {
             id: UrlId(row.get(2)?),
@@ -245,39 +230,31 @@ pub(super) fn stored(row: Row<'_>) -> Result<Stored, Failure> {
         },
         TEXT => Subject::Text(text.ok_or_else(|| missing("the text"))?),
         JOB => Subject::Job {
-            id: JobId(row.get(6)?),
+            id: JobId(row.get(5)?),
             queue: row
-                .get::<Option<String>>(5)?
-                .ok_or_else(|| missing("the queue"))?,
-            key: row.get(7)?,
-            payload: payload.ok_or_else(|| missing("the payload"))?,
-        },
-        MESSAGE => Subject::Message {
-            receiver: text.ok_or_else(|| missing("the receiver"))?,
-            topic: row
                 .get::<Option<String>>(4)?
-                .ok_or_else(|| missing("the topic"))?,
-            body: payload.ok_or_else(|| missing("the body"))?,
+                .ok_or_else(|| missing("the queue"))?,
+            key: row.get(6)?,
+            payload: payload.ok_or_else(|| missing("the payload"))?,
         },
         kind => return Err(Failure::Damaged(format!("dead letter of kind {kind}"))),
     };
     let letter = NewDeadLetter {
-        reason: row.get(9)?,
-        attempts: row.get(10)?,
-        last: row.get(11)?,
-        first_at: codec::time(row.get(12)?)?,
-        last_at: codec::time(row.get(13)?)?,
+        reason: row.get(8)?,
+        attempts: row.get(9)?,
+        last: row.get(10)?,
+        first_at: codec::time(row.get(11)?)?,
+        last_at: codec::time(row.get(12)?)?,
     };
     Ok(Stored {
         letter: DeadLetter {
             id: DeadLetterId(number),
             subject,
             letter,
-            replayed_at: codec::optional_time(row.get(14)?)?,
+            replayed_at: codec::optional_time(row.get(13)?)?,
         },
-        keep_key: row.get(15)?,
-        max_attempts: row.get(16)?,
-        turn: row.get(17)?,
+        keep_key: row.get(14)?,
+        max_attempts: row.get(15)?,
     })
 }
 
@@ -291,22 +268,6 @@ fn is_of_host(letter: &DeadLetter, name: &str) -> bool {
         url.host_str()
             .is_some_and(|host| host.eq_ignore_ascii_case(name))
     })
-}
-
-/// Whether a dead letter passes all of a filter but its number.
-pub(super) fn passes(letter: &DeadLetter, filter: &DeadLetterFilter) -> bool {
-    let queue = match &letter.subject {
-        Subject::Job { queue, .. } => Some(queue),
-        _ => None,
-    };
-    let is = |wanted: &Option<String>, is_it: &dyn Fn(&String) -> bool| {
-        wanted.as_ref().is_none_or(is_it)
-    };
-    is(&filter.reason, &|reason| *reason == letter.letter.reason)
-        && is(&filter.queue, &|wanted| queue == Some(wanted))
-        && is(&filter.host, &|host| is_of_host(letter, host))
-        && (filter.since).is_none_or(|since| letter.letter.last_at >= since)
-        && (filter.with_replayed || letter.replayed_at.is_none())
 }
 
 /// Reads what passes the filter, in the order of the numbers.
@@ -365,6 +326,20 @@ pub(super) fn one(db: &Connection, id: DeadLetterId) -> Result<Option<DeadLetter
         ControlFlow::Break(())
     })?;
     Ok(found)
+}
+
+pub(in crate::store) fn of_url() -> String {
+    format!("{SELECT} WHERE d.kind = 0 AND d.url = ?1 ORDER BY d.reason")
+}
+
+pub(super) fn of(db: &Connection, url: UrlId) -> Result<Vec<DeadLetter>, Failure> {
+    let mut query = db.prepare_cached(&of_url())?;
+    let mut rows = query.query([url.0])?;
+    let mut letters = Vec::new();
+    while let Some(row) = rows.next()? {
+        letters.push(stored(row)?.letter);
+    }
+    Ok(letters)
 }
 
 pub(super) fn counts(db: &Connection) -> Result<Vec<(String, u64)>, Failure> {
@@ -453,23 +428,6 @@ fn revive(
             };
             let letter = Some(letter.id.0);
             Enqueue::prepare(db)?.add(db, &mut memory.jobs, &job, now, letter)?;
-            Ok(true)
-        }
-        Subject::Message {
-            receiver,
-            topic,
-            body,
-        } => {
-            let is_known = "SELECT 1 FROM hook WHERE receiver = ?1";
-            if !db.prepare_cached(is_known)?.exists([&receiver])? {
-                return Ok(false);
-            }
-            let message = NewMessage {
-                receiver,
-                topic,
-                body,
-            };
-            outbox::post(db, &mut memory.jobs, &[message], now)?;
             Ok(true)
         }
     }

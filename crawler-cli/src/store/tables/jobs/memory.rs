@@ -27,9 +27,6 @@ pub(in crate::store) struct Jobs {
 pub(super) struct Next {
     pub(super) job: i64,
     pub(super) letter: i64,
-    pub(super) message: i64,
-    /// When a dead letter was news, in the order of the letters that were.
-    pub(super) turn: i64,
 }
 
 /// A queue of jobs.
@@ -70,8 +67,6 @@ impl Jobs {
         let next = Next {
             job: next("job")?,
             letter: next("letter")?,
-            message: next("message")?,
-            turn: next("turn")?,
         };
         Ok(Self {
             next,
@@ -97,8 +92,6 @@ impl Jobs {
         let numbers = [
             ("job", self.next.job, self.stored.job),
             ("letter", self.next.letter, self.stored.letter),
-            ("message", self.next.message, self.stored.message),
-            ("turn", self.next.turn, self.stored.turn),
         ];
         for (name, next, stored) in numbers {
             if next != stored {

@@ -1,10 +1,7 @@
-//! Jobs, dead letters, schedules and the outbox in the database.
+//! Jobs, dead letters and schedules in the database.
 
-pub(in crate::store) mod hooks;
-pub(in crate::store) mod letter_lists;
 pub(in crate::store) mod letters;
 pub(super) mod memory;
-pub(in crate::store) mod outbox;
 pub(super) mod queue;
 pub(super) mod schedules;
 mod settle;
@@ -14,11 +11,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::failure::Failure;
 use super::{Database, Durability};
 use crate::store::{
-    Buried, DeadLetter, DeadLetterFilter, DeadLetterId, Delivery, Enqueued, Firing, HookState,
-    JobCounts, JobId, JobStore, Message, NewDeadLetter, NewJob, NewMessage, Page, Replayed,
-    ScheduleChange, ScheduleState, SettledJobs, Settlement, Started, StoreError, Turn, UrlId,
+    Buried, DeadLetter, DeadLetterFilter, DeadLetterId, Enqueued, Firing, JobCounts, JobId,
+    JobStore, NewDeadLetter, NewJob, Replayed, ScheduleChange, ScheduleState, SettledJobs,
+    Settlement, Started, StoreError, UrlId,
 };
 
 impl JobStore for Database {
@@ -99,25 +97,8 @@ impl JobStore for Database {
         self.read(letters::one(&self.db, id))
     }
 
-    fn letters_before(
-        &mut self,
-        filter: &DeadLetterFilter,
-        before: DeadLetterId,
-        limit: usize,
-    ) -> Result<Page<DeadLetter, DeadLetterId>, StoreError> {
-        self.read(letter_lists::before(&self.db, filter, before, limit))
-    }
-
     fn letters_of(&mut self, url: UrlId) -> Result<Vec<DeadLetter>, StoreError> {
-        self.read(letter_lists::of(&self.db, url))
-    }
-
-    fn letters_told_after(
-        &mut self,
-        after: Turn,
-        limit: usize,
-    ) -> Result<Vec<(Turn, DeadLetter)>, StoreError> {
-        self.read(letter_lists::told_after(&self.db, after, limit))
+        self.read(letters::of(&self.db, url))
     }
 
     fn dead_letter_counts(&mut self) -> Result<Vec<(String, u64)>, StoreError> {
@@ -185,52 +166,10 @@ impl JobStore for Database {
         self.read(schedules::firings(&self.db, name, limit))
     }
 
-    fn post(&mut self, messages: &[NewMessage], now: Timestamp) -> Result<(), StoreError> {
-        self.change(Durability::Synced, |db, memory| {
-            outbox::post(db, &mut memory.jobs, messages, now)
-        })
-    }
-
-    fn outbox(&mut self, receiver: &str, limit: usize) -> Result<Vec<Message>, StoreError> {
-        self.read(outbox::of(&self.db, receiver, limit))
-    }
-
-    fn settle_outgoing(
-        &mut self,
-        deliveries: &[Delivery],
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        self.change(Durability::Synced, |db, memory| {
-            outbox::settle(db, &mut memory.jobs, deliveries, now)
-        })
-    }
-
-    fn outbox_waiting(&mut self, receiver: &str, limit: usize) -> Result<u64, StoreError> {
-        self.read(hooks::waiting(&self.db, receiver, limit))
-    }
-
-    fn hooks(&mut self) -> Result<Vec<HookState>, StoreError> {
-        self.read(hooks::all(&self.db))
-    }
-
-    fn hook(&mut self, receiver: &str) -> Result<Option<HookState>, StoreError> {
-        self.read(hooks::one(&self.db, receiver))
-    }
-
-    fn new_hook(&mut self, receiver: &str) -> Result<HookState, StoreError> {
-        self.recall()?;
-        self.read(hooks::new(&self.db, self.memory.last_event(), receiver))
-    }
-
-    fn save_hook(&mut self, hook: &HookState) -> Result<(), StoreError> {
-        self.change(Durability::Synced, |db, _| hooks::save(db, hook))
-    }
-
-    fn forget_hook(&mut self, receiver: &str) -> Result<(), StoreError> {
-        self.change(Durability::Synced, |db, _| hooks::forget(db, receiver))
-    }
-
     fn store_id(&mut self) -> Result<String, StoreError> {
-        self.read(hooks::store_id(&self.db))
+        let id = self
+            .db
+            .query_row("SELECT id FROM store", [], |row| row.get(0));
+        self.read(id.map_err(Failure::from))
     }
 }

@@ -16,16 +16,12 @@ fn millis(time: Option<Timestamp>) -> Option<i64> {
     time.map(Timestamp::as_millisecond)
 }
 
-pub(in crate::store) const HOLDS: &str = "SELECT d.host, h.root, d.since, d.sampled_at, d.was_sample_good, h.held, d.ending \
-     FROM hold d CROSS JOIN host h ON h.host = d.host WHERE d.host > ?1 ORDER BY d.host LIMIT ?2";
+const HOLDS: &str = "SELECT d.host, h.root, d.since, d.sampled_at, d.was_sample_good, h.held, d.ending \
+     FROM hold d CROSS JOIN host h ON h.host = d.host ORDER BY d.host";
 
-pub(super) fn holds(
-    db: &Connection,
-    after: Option<HostId>,
-    limit: usize,
-) -> Result<Vec<HostHold>, Failure> {
+pub(super) fn holds(db: &Connection) -> Result<Vec<HostHold>, Failure> {
     let mut query = db.prepare_cached(HOLDS)?;
-    let mut rows = query.query([after.map_or(0, |host| host.0), sql_limit(limit)])?;
+    let mut rows = query.query([])?;
     let mut holds = Vec::new();
     while let Some(row) = rows.next()? {
         holds.push(HostHold {

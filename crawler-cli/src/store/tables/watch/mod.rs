@@ -4,15 +4,14 @@ mod batch;
 mod bytes;
 pub(in crate::store) mod guards;
 mod lanes;
-pub(in crate::store) mod lists;
 mod members;
 mod pieces;
-mod read;
+pub(in crate::store) mod read;
 mod rows;
 mod sets;
 mod tally;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use jiff::Timestamp;
@@ -25,9 +24,9 @@ use crate::check::life::State;
 use crate::store::sql::Connection;
 use crate::store::{
     Amendment, Completion, Cursor, Cycle, CycleCounts, CycleId, DueUrl, Event, Guarded, HostDetail,
-    HostHold, HostId, HostList, Judgement, Lane, Lanes, NewUrl, Notice, NoticeId, Origin, Page,
-    Piece, Reading, Ready, SetInfo, StoreError, Submitted, Swept, UrlDetail, UrlId, UrlKey,
-    UrlList, WatchCounts, WatchStore, WatchedUrl, Which,
+    HostHold, HostId, Judgement, Lane, Lanes, NewUrl, Notice, NoticeId, Origin, Piece, Reading,
+    Ready, SetInfo, StoreError, Submitted, Swept, UrlDetail, UrlId, WatchCounts, WatchStore,
+    WatchedUrl, Which,
 };
 
 pub(in crate::store) use bytes::Watched;
@@ -202,7 +201,7 @@ impl WatchStore for Database {
 
     fn holds(&mut self) -> Result<Vec<HostHold>, StoreError> {
         self.settle_hosts()?;
-        self.read(guards::holds(&self.db, None, usize::MAX))
+        self.read(guards::holds(&self.db))
     }
 
     fn save_hold(&mut self, hold: &HostHold) -> Result<(), StoreError> {
@@ -275,38 +274,12 @@ impl WatchStore for Database {
         self.read(read::export(&self.db, &self.memory, which, after, visit))
     }
 
-    fn urls(
-        &mut self,
-        list: &UrlList,
-        limit: usize,
-    ) -> Result<Page<WatchedUrl, UrlKey>, StoreError> {
-        self.read(lists::urls(&self.db, list, limit))
-    }
-
-    fn hosts(
-        &mut self,
-        list: &HostList,
-        limit: usize,
-    ) -> Result<Page<HostDetail, HostList>, StoreError> {
-        self.settle_hosts()?;
-        self.read(lists::hosts(&self.db, list, limit))
-    }
-
     fn root_of(&mut self, host: HostId) -> Result<Option<String>, StoreError> {
         self.read(read::root_of(&self.db, host))
     }
 
-    fn troubles(&mut self, host: HostId, limit: u64) -> Result<BTreeMap<State, u64>, StoreError> {
-        self.read(lists::troubles(&self.db, host, limit))
-    }
-
-    fn holds_after(
-        &mut self,
-        after: Option<HostId>,
-        limit: usize,
-    ) -> Result<Vec<HostHold>, StoreError> {
-        self.settle_hosts()?;
-        self.read(guards::holds(&self.db, after, limit))
+    fn in_trouble(&mut self, state: State, limit: usize) -> Result<Vec<WatchedUrl>, StoreError> {
+        self.read(read::in_trouble(&self.db, state, limit))
     }
 
     fn notices_before(
@@ -322,21 +295,12 @@ impl WatchStore for Database {
         self.read(read_events::some_events(&self.db, &query, before, limit))
     }
 
-    fn damped_events(&mut self, after: Cursor, limit: usize) -> Result<Vec<Event>, StoreError> {
-        let query = read_events::damped_events();
-        self.read(read_events::some_events(&self.db, &query, after, limit))
-    }
-
     fn pruned(
         &mut self,
         since: Timestamp,
         limit: usize,
     ) -> Result<Vec<(Timestamp, HostId)>, StoreError> {
         self.read(read_events::pruned(&self.db, since, limit))
-    }
-
-    fn last_cursor(&mut self) -> Result<Cursor, StoreError> {
-        self.read(read_events::last_cursor(&self.db))
     }
 
     fn watch_counts(&mut self) -> Result<WatchCounts, StoreError> {

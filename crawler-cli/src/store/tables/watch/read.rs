@@ -4,8 +4,9 @@ use std::ops::ControlFlow;
 
 use super::bytes::Watched;
 use super::members::host_with_root;
-use super::pieces::known;
+use super::pieces::{known, sql_limit};
 use super::sets::SetRow;
+use crate::check::life::State;
 use crate::store::sql::{Connection, Row};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
@@ -14,7 +15,7 @@ use crate::store::tables::read::{host as read_host, host_of, last_events};
 use crate::store::{HostDetail, HostId, UrlDetail, UrlId, WatchedUrl, Which};
 
 /// The columns that [`watched_url`] reads, the host and the last change.
-pub(super) const WATCHED: &str =
+const WATCHED: &str =
     "u.url, coalesce(u.spelling, u.text), u.sets, u.left_at, u.watched, u.host, u.event";
 
 pub(super) fn watched_url(row: Row<'_>) -> Result<WatchedUrl, Failure> {
@@ -67,10 +68,10 @@ fn sets_of(db: &Connection, url: i64) -> Result<Vec<String>, Failure> {
 }
 
 /// The columns that [`host_detail`] reads.
-pub(super) const HOST_DETAIL: &str = "host, root, no_head_until, head_lies_until, answered_at, control_at, \
+const HOST_DETAIL: &str = "host, root, no_head_until, head_lies_until, answered_at, control_at, \
      control_status, episodes, urls, held, next_due, next_doubt";
 
-pub(super) fn host_detail(row: Row<'_>) -> Result<HostDetail, Failure> {
+fn host_detail(row: Row<'_>) -> Result<HostDetail, Failure> {
     Ok(HostDetail {
         host: host_of(row)?,
         urls: codec::count(row.get(8)?),
@@ -89,6 +90,24 @@ pub(super) fn host(db: &Connection, root: &str) -> Result<Option<HostDetail>, Fa
 
 pub(super) fn root_of(db: &Connection, host: HostId) -> Result<Option<String>, Failure> {
     Ok(read_host(db, host.0)?.map(|host| host.root))
+}
+
+pub(in crate::store) fn of_state() -> String {
+    format!("SELECT {WATCHED} FROM url u WHERE u.trouble = ?1 ORDER BY u.url LIMIT ?2")
+}
+
+pub(super) fn in_trouble(
+    db: &Connection,
+    state: State,
+    limit: usize,
+) -> Result<Vec<WatchedUrl>, Failure> {
+    let mut query = db.prepare_cached(&of_state())?;
+    let mut rows = query.query([i64::from(state.code()), sql_limit(limit)])?;
+    let mut urls = Vec::new();
+    while let Some(row) = rows.next()? {
+        urls.push(watched_url(row)?);
+    }
+    Ok(urls)
 }
 
 pub(super) fn export(

@@ -178,7 +178,7 @@ impl<'c> Rows<'c> {
         self.write(&row)
     }
 
-    /// Writes what is known about a URL. `trouble` is written only if it changes: that costs the rows of two indexes.
+    /// Writes what is known about a URL. `trouble` is written only if it changes: that costs a row of an index.
     fn write(&mut self, row: &UrlRow) -> Result<(), Failure> {
         let trouble = row.new_trouble();
         let bytes = row.watched.to_bytes(beside(row.event, trouble));

@@ -64,23 +64,6 @@ impl<E: Named> Scalar for Choice<E> {
     }
 }
 
-/// Some of some names.
-pub(in crate::watch::config) struct Choices<E>(PhantomData<E>);
-
-impl<E: Named> Scalar for Choices<E> {
-    type Value = Vec<E>;
-    const ALLOWED: &'static str = E::ALLOWED;
-
-    fn parse(value: &DeValue<'_>, _: &Path) -> Result<Vec<E>, String> {
-        let names = array(value)?.iter();
-        names.map(|name| named(string(name.get_ref())?)).collect()
-    }
-
-    fn show(value: &Vec<E>) -> Option<String> {
-        Some(list(value.iter().map(|value| quoted(name_of(*value)))))
-    }
-}
-
 fn named<E: Named>(text: &str) -> Result<E, String> {
     let known = E::NAMES.iter().find(|(name, _)| *name == text);
     known.map(|(_, value)| *value).ok_or_else(|| {

@@ -42,23 +42,6 @@ impl Scalar for WebUrls {
     }
 }
 
-/// A URL that gets messages. What comes after the host is often secret, and is not shown.
-pub(in crate::watch::config) struct Hook;
-
-impl Scalar for Hook {
-    type Value = Option<Url>;
-    const ALLOWED: &'static str = <WebUrl as Scalar>::ALLOWED;
-
-    fn parse(value: &DeValue<'_>, folder: &Path) -> Result<Option<Url>, String> {
-        WebUrl::parse(value, folder).map(Some)
-    }
-
-    fn show(value: &Option<Url>) -> Option<String> {
-        let origin = value.as_ref()?.origin().ascii_serialization();
-        Some(quoted(&format!("{origin}/...")))
-    }
-}
-
 /// A URL that may be asked. Errors do not repeat the text: it may have credentials.
 pub(in crate::watch::config) fn web_url(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| format!("no URL ({error})"))?;

@@ -5,13 +5,13 @@ use crate::check::host::HeadUse;
 use crate::check::life::{GoneRule, Profile, Reconcile, Resurrect};
 use crate::jobs::{CatchUp, Overlap};
 use crate::watch::config::cron::{Cron, Zone};
-use crate::watch::config::entries::{HostConfig, ScheduleConfig, SetConfig, Topic, WebhookConfig};
-use crate::watch::config::headers::{Credentials, Headers, Pattern, SigningKeys};
+use crate::watch::config::entries::{HostConfig, ScheduleConfig, SetConfig};
+use crate::watch::config::headers::{Credentials, Headers, Pattern};
 use crate::watch::config::job::Job;
 use crate::watch::config::kinds::{
-    Address, Choice, Choices, Count, FilePath, Flag, Growing, Hook, HostNames, Inline, Interval,
-    Kinds, Limit, Maybe, Most, MostShare, Name, RateLimit, Steps, StoreUrl, Text, Time, TimeLimit,
-    TimeRange, Tries, WebUrls,
+    Address, Choice, Count, FilePath, Flag, Growing, HostNames, Inline, Interval, Kinds, Limit,
+    Maybe, Most, MostShare, Name, RateLimit, Steps, StoreUrl, Text, Time, TimeLimit, TimeRange,
+    Tries, WebUrls,
 };
 use crate::watch::config::reader::{Key, Kind, key};
 use crate::watch::config::sections::{
@@ -48,19 +48,25 @@ pub(super) const HTTP: &[Key<HttpConfig>] = &[
         "listen",
         Address,
         |h| h.listen,
-        "The address to listen at: beyond this machine only with a token. The address that it got is the first line on standard output."
+        "The address to listen at: one that others reach only with allow_remote. The address that it got is the first line on standard output."
+    ),
+    key!(
+        "allow_remote",
+        Flag,
+        |h| h.allow_remote,
+        "Whether others may reach the service, and read all that the page shows."
     ),
     key!(
         "names",
         HostNames,
         |h| h.names,
-        "The host names by which others reach the service, such as that of a reverse proxy. Addresses of this machine and localhost always do."
+        "With allow_remote, the host names by which others reach the service, such as that of a reverse proxy."
     ),
     key!(
         "connections",
         Most,
         |h| h.connections,
-        "The most connections at once; for further ones, the oldest are closed."
+        "The most connections at once; further ones wait."
     ),
 ];
 
@@ -346,15 +352,4 @@ pub(super) const SCHEDULE: &[Key<ScheduleConfig>] = &[
     key!("max_attempts", Tries, |s| s.max_attempts, "How often a job is tried that fails.", sample "3"),
     key!("timeout", TimeLimit, |s| s.timeout, "The time limit of the job.", sample "\"1h\""),
     key!("job", Job, |s| *s, "What is done.", sample "{ check = \"docs\" }", is_required true),
-];
-
-pub(super) const WEBHOOK: &[Key<WebhookConfig>] = &[
-    key!("name", Name, |w| w.name, "The name of the receiver. Without: the host of the URL.", sample "\"ops\""),
-    key!("url", Hook, |w| w.url, "Who gets the messages. http is for receivers in the own network, and needs allow_private.", sample "\"https://example.org/hook\"", is_required true),
-    key!("secret_file", SigningKeys, |w| *w, "The file with the keys that sign the messages (Standard Webhooks): lines with whsec_ and the key in Base64. Each of them signs: so that a key can be replaced. Without: messages are not signed.", sample "\"hook.secret\""),
-    key!("events", Choices<Topic>, |w| w.events, "What is told.", sample "[\"broken\", \"gone\", \"pruned\", \"resurrected\", \"guard\", \"dead_letter\"]"),
-    key!("allow_private", Maybe<Flag>, |w| w.allow_private, "Whether the receiver may have a private address. Without: as allow_private of [limits].", sample "false"),
-    key!("timeout", Interval, |w| w.timeout, "How long the delivery of a message may take.", sample "\"20s\""),
-    key!("digest", Interval, |w| w.digest, "In this time come at most 5 messages about one thing each; what is more comes in one digest.", sample "\"1m\""),
-    key!("flapping", Interval, |w| w.flapping, "In this time comes at most one digest about URLs that break and return again and again.", sample "\"1h\""),
 ];

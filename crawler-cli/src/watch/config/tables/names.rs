@@ -3,7 +3,6 @@
 use crate::check::host::HeadUse;
 use crate::check::life::Profile;
 use crate::jobs::{CatchUp, Overlap};
-use crate::watch::config::entries::Topic;
 use crate::watch::config::kinds::Named;
 use crate::watch::config::sections::{LogFormat, LogLevel};
 
@@ -46,16 +45,4 @@ impl Named for Overlap {
 impl Named for CatchUp {
     const NAMES: &'static [(&'static str, Self)] = &[("once", Self::Once), ("skip", Self::Skip)];
     const ALLOWED: &'static str = "\"once\" or \"skip\"";
-}
-
-impl Named for Topic {
-    const NAMES: &'static [(&'static str, Self)] = &[
-        ("broken", Self::Broken),
-        ("gone", Self::Gone),
-        ("pruned", Self::Pruned),
-        ("resurrected", Self::Resurrected),
-        ("guard", Self::Guard),
-        ("dead_letter", Self::DeadLetter),
-    ];
-    const ALLOWED: &'static str = "a list of \"broken\", \"gone\", \"pruned\", \"resurrected\", \"guard\" and \"dead_letter\"";
 }

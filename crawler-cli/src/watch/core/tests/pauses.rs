@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::mpsc::sync_channel;
-use std::time::Duration;
 
 use courser::Rate;
 
@@ -143,30 +142,27 @@ fn a_host_that_asks_to_wait_keeps_its_urls_due_and_is_left_alone() {
 }
 
 #[test]
-fn an_operator_is_told_how_hosts_wait_and_their_limits() {
+fn an_operator_is_told_how_hosts_wait() {
     let mut world = World::new(2, good);
     let mut rule = HostRule::new("h1.test".parse().unwrap());
     rule.rate = Some(Limit::At(Rate::every(10 * SECOND)));
-    rule.delay = Some(SECOND);
     world.settings.hosts = vec![rule];
     world.start();
     pause(&world, host("http://h0.test/"), true);
     world.submit(0, 1);
     world.submit(1, 5);
     world.run(15 * SECOND);
-    let roots = ["http://h0.test/", "http://h1.test/", "http://h9.test/"];
-    let roots = roots.map(|root| root.parse().unwrap()).to_vec();
-    let (answer, answered) = sync_channel(1);
-    world.tell(CoreMessage::Hosts { roots, answer });
-    world.run(SECOND);
-    let hosts = answered.recv().unwrap();
-    assert_eq!(hosts[0].waits.waits[0].reason, Reason::Paused);
-    assert_eq!(hosts[1].waits.waits[0].reason, Reason::Rate);
-    assert_eq!(hosts[1].limits.rate, Some(Rate::every(10 * SECOND)));
-    assert_eq!(hosts[1].limits.delay, SECOND);
-    assert_eq!(hosts[0].limits.delay, Duration::ZERO);
-    assert_eq!(hosts[2].waits.root, "http://h9.test/");
-    assert_eq!(hosts[2].limits.timeout, hosts[0].limits.timeout);
+    let mut reason = |host: &str| {
+        let (answer, answered) = sync_channel(1);
+        let host = Some(host.to_owned());
+        world.tell(CoreMessage::Status { host, answer });
+        world.run(SECOND);
+        let host = answered.recv().unwrap().host.unwrap();
+        host.waits.first().map(|waits| waits.reason)
+    };
+    assert_eq!(reason("http://h0.test/"), Some(Reason::Paused));
+    assert_eq!(reason("http://h1.test/"), Some(Reason::Rate));
+    assert_eq!(reason("http://h9.test/"), None);
 }
 
 #[test]

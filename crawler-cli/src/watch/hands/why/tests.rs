@@ -44,7 +44,6 @@ fn live(core: Option<CoreStatus>) -> Live {
         since: now(),
         store: StoreCondition::Ok,
         core,
-        webhooks: Vec::new(),
     }))
 }
 
