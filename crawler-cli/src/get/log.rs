@@ -78,11 +78,7 @@ impl Said {
             ObserverEvent::TunnelAnswered { head, .. } => self.heads.extend_from_slice(head),
             ObserverEvent::Ready {
                 tls, proxy_head, ..
-            } => {
-                if tls.is_some() || proxy_head.is_some() {
-                    self.done(TLS, now);
-                }
-            }
+            } if tls.is_some() || proxy_head.is_some() => self.done(TLS, now),
             ObserverEvent::Head { response, .. } => {
                 for head in heads(response) {
                     self.heads.extend_from_slice(head);
