@@ -123,11 +123,11 @@ impl Said {
     /// `--timing`: for each request a line for each of its steps, with a bar that begins where the step began and is as
     /// long as the step took, on one scale for the whole transfer.
     pub(super) fn timing(&self) -> String {
-        let first = self.trips.first().map(|trip| trip.began);
-        let last = self.trips.iter().filter_map(|trip| trip.done[BODY]).max();
-        let (Some(first), Some(last)) = (first, last) else {
+        let Some(Trip { began: first, .. }) = self.trips.first() else {
             return String::new();
         };
+        let ends = self.trips.iter().filter_map(|trip| trip.done[BODY]);
+        let (first, last) = (*first, ends.max().unwrap_or(*first));
         let scale = WIDTH as f64 / milliseconds(first, last).max(f64::MIN_POSITIVE);
         let column = |at: Instant| (milliseconds(first, at) * scale).round() as usize;
         let mut text = String::new();
@@ -235,13 +235,7 @@ fn heads(response: &Response) -> impl Iterator<Item = &[u8]> {
 }
 
 fn again(cause: &RetryCause<'_>, pause: Duration) -> String {
-    let seconds = pause.as_secs_f64();
-    match cause {
-        RetryCause::Status(status) => {
-            format!("the server answered with status {status}; again in {seconds:.1} s")
-        }
-        cause => format!("{cause}; again in {seconds:.1} s"),
-    }
+    format!("{cause}; again in {:.1} s", pause.as_secs_f64())
 }
 
 fn show_head(mark: char, head: &[u8]) {

@@ -89,10 +89,8 @@ impl Plan {
             let known = clients.iter().position(|(reach, _)| *reach == group.reach);
             let client = known.unwrap_or(clients.len());
             if known.is_none() {
-                clients.push((
-                    group.reach.clone(),
-                    open(&group.reach, uses_tls, observer(log, args.global))?,
-                ));
+                let client = open(&group.reach, uses_tls, observer(log, args.global))?;
+                clients.push((group.reach.clone(), client));
             }
             let most = group.outputs.len().max(group.request.uploads.len());
             if most > group.urls.len() {
@@ -188,7 +186,7 @@ impl Planned {
         facts.status = response.status();
         facts.redirects = done.report.redirects().len();
         let heads = std::mem::take(&mut lock(log).heads);
-        if (self.group.include || self.request.is_head_only()) && !heads.is_empty() {
+        if (self.group.include || self.request.args.head_only) && !heads.is_empty() {
             output.heads(&heads)?;
         }
         let streamed = self.request.streamed_file(number);
@@ -232,12 +230,13 @@ impl Planned {
             return failed(Exit::HttpError, &cause);
         }
         // After a 101 the bytes belong to another protocol.
-        if self.request.is_head_only() || status == 101 {
+        if self.request.args.head_only || status == 101 {
             return Ok(());
         }
         output.check_length(response.content_length())?;
         let coding = response.header("content-encoding").unwrap_or(b"identity");
-        let is_unknown = self.request.decodes() && !response.decoded() && coding != b"identity";
+        let is_unknown =
+            self.request.args.compressed && !response.decoded() && coding != b"identity";
         let mut buffer = vec![0; 64 * 1024];
         loop {
             match client.read_body(id, &mut buffer) {
@@ -264,19 +263,20 @@ impl Planned {
 
     /// Where the answer for the URL with this number goes; `None` is stdout.
     fn output(&self, number: usize, url: &str) -> Result<Option<PathBuf>, Failure> {
-        let Some(output) = self.group.outputs.get(number) else {
-            return Ok(None);
-        };
-        if output.is_some() {
-            return Ok(output.clone());
-        }
-        let path = url.split(['?', '#']).next().unwrap_or_default();
-        let path = path.split_once("://").map_or(path, |(_, path)| path);
-        match path.rsplit_once('/') {
-            Some((_, name)) if !name.is_empty() => Ok(Some(name.into())),
-            _ => {
-                let cause = "-O: the URL has no name of a file";
-                Err(Failure::new(Exit::Write, "write", cause))
+        match self.group.outputs.get(number) {
+            None => Ok(None),
+            Some(Some(path)) => Ok(Some(path.clone())),
+            Some(None) => {
+                let path = url.split(['?', '#']).next().unwrap_or_default();
+                match path.rsplit_once('/') {
+                    Some((host, name)) if !name.is_empty() && !host.ends_with(":/") => {
+                        Ok(Some(name.into()))
+                    }
+                    _ => {
+                        let cause = "-O: the URL has no name of a file";
+                        Err(Failure::new(Exit::Write, "write", cause))
+                    }
+                }
             }
         }
     }
@@ -359,7 +359,9 @@ fn tls(reach: &Reach, var: impl Fn(&str) -> Option<String>) -> TlsConfig {
 /// `--retry`: curl's temporary problems, with any method.
 fn retries(retries: u32) -> Retry {
     let attempts = NonZeroU32::MIN.saturating_add(retries);
-    let rule = |on| RetryRule {
+    let classes = [FailureClass::Dns, FailureClass::ConnectTimeout].map(RetryOn::Failure);
+    let on = classes.into_iter().chain([RetryOn::Status(may_pass())]);
+    let rules = on.map(|on| RetryRule {
         attempts,
         backoff: Backoff {
             initial: Duration::from_secs(1),
@@ -368,15 +370,11 @@ fn retries(retries: u32) -> Retry {
         },
         any_method: true,
         ..RetryRule::new(on)
-    };
+    });
     Retry {
         // One more, on a fresh connection, for a kept one that the server had closed.
         max_attempts: attempts.saturating_add(1),
-        rules: vec![
-            rule(RetryOn::Failure(FailureClass::Dns)),
-            rule(RetryOn::Failure(FailureClass::ConnectTimeout)),
-            rule(RetryOn::Status(may_pass())),
-        ],
+        rules: rules.collect(),
         max_retry_after: Duration::from_secs(6 * 3600),
         ..Retry::default()
     }

@@ -35,10 +35,10 @@ impl Output {
 
     /// Refuses a body that announces more than `--max-filesize`.
     pub(super) fn check_length(&self, announced: Option<u64>) -> Result<(), Failure> {
-        match (self.limit, announced) {
-            (Some(limit), Some(length)) if length > limit => Err(too_large(limit)),
-            _ => Ok(()),
-        }
+        let limit = self.limit.unwrap_or(u64::MAX);
+        announced
+            .filter(|length| *length > limit)
+            .map_or(Ok(()), |_| Err(too_large(limit)))
     }
 
     /// Writes a part of the body, up to the limit.

@@ -17,7 +17,7 @@ use super::exit::Failure;
 
 /// What the requests of one group have in common. All small files are read.
 pub(super) struct Template {
-    args: RequestArgs,
+    pub(super) args: RequestArgs,
     headers: Vec<Header>,
     /// `-d` and `--data-binary`
     data: Option<Payload>,
@@ -43,28 +43,20 @@ struct Header {
 impl Template {
     /// Checks the options and reads the files that they name.
     pub(super) fn new(args: RequestArgs) -> Result<Self, Failure> {
-        let template = Self {
+        let asked = [
+            args.head_only,
+            !args.data.is_empty(),
+            !args.uploads.is_empty(),
+        ];
+        if asked.iter().filter(|is_asked| **is_asked).count() > 1 {
+            return Err(Failure::usage("-I, -d and -T exclude each other"));
+        }
+        Ok(Self {
             headers: read_headers(&args.headers)?,
             data: read_data(&args.data)?,
             uploads: read_uploads(&args.uploads)?,
             args,
-        };
-        let bodies = [template.data.is_some(), !template.uploads.is_empty()];
-        let asked = bodies.into_iter().chain([template.args.head_only]);
-        if asked.filter(|is_asked| *is_asked).count() > 1 {
-            return Err(Failure::usage("-I, -d and -T exclude each other"));
-        }
-        Ok(template)
-    }
-
-    /// Whether only the head of the answer is wanted.
-    pub(super) fn is_head_only(&self) -> bool {
-        self.args.head_only
-    }
-
-    /// Whether content codings are decoded.
-    pub(super) fn decodes(&self) -> bool {
-        self.args.compressed
+        })
     }
 
     /// The file that the body for the URL with this number is read from while it is sent, for messages.

@@ -27,36 +27,33 @@ pub(super) fn filled(format: &[u8], facts: &Facts) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = format;
     while let Some((&byte, tail)) = rest.split_first() {
-        rest = tail;
-        match (byte, tail) {
-            (b'%', [b'%', after @ ..]) => {
-                out.push(b'%');
-                rest = after;
+        let mut escapes = ESCAPES.iter().filter(|(typed, _)| rest.starts_with(*typed));
+        if let Some((_, meant)) = escapes.next() {
+            out.push(*meant);
+            rest = &rest[2..];
+        } else if let Some(after) = rest.strip_prefix(b"%{")
+            && let Some(end) = after.iter().position(|b| *b == b'}')
+        {
+            let name = String::from_utf8_lossy(&after[..end]);
+            match value(&name, facts) {
+                Some(value) => out.extend(value.into_bytes()),
+                None => tell(&format!("Warning: unknown --write-out variable: '{name}'")),
             }
-            (b'%', [b'{', after @ ..]) if after.contains(&b'}') => {
-                let end = after.iter().position(|b| *b == b'}').unwrap_or_default();
-                let name = String::from_utf8_lossy(&after[..end]);
-                match value(&name, facts) {
-                    Some(value) => out.extend(value.into_bytes()),
-                    None => tell(&format!(
-                        "crawler-cli: unknown --write-out variable: '{name}'"
-                    )),
-                }
-                rest = &after[end + 1..];
-            }
-            (b'\\', [escape @ (b'n' | b'r' | b't'), after @ ..]) => {
-                out.push(match escape {
-                    b'n' => b'\n',
-                    b'r' => b'\r',
-                    _ => b'\t',
-                });
-                rest = after;
-            }
-            _ => out.push(byte),
+            rest = &after[end + 1..];
+        } else {
+            out.push(byte);
+            rest = tail;
         }
     }
     out
 }
+
+const ESCAPES: [(&[u8; 2], u8); 4] = [
+    (b"%%", b'%'),
+    (b"\\n", b'\n'),
+    (b"\\r", b'\r'),
+    (b"\\t", b'\t'),
+];
 
 fn value(name: &str, facts: &Facts) -> Option<String> {
     let seconds = |time: Duration| format!("{:.6}", time.as_secs_f64());

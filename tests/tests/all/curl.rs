@@ -159,7 +159,7 @@ fn scenarios(certificates: &Certificates) -> Vec<Scenario> {
         ),
         with(
             "retry/503",
-            "-f --retry 1 http://{A}/",
+            "--retry 1 -o out http://{A}/",
             vec![busy(), Fin, Next, Answer(ok())],
         ),
         asks(

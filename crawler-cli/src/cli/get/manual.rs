@@ -7,7 +7,7 @@ pub(crate) fn manual() -> Manual {
     Manual {
         usage: "[OPTION...] URL...",
         description: DESCRIPTION,
-        notes: &[("Variables", VARIABLES), ("Environment", ENVIRONMENT)],
+        notes: &[("Variables", VARIABLES)],
         statuses: STATUSES,
         examples: EXAMPLES,
         see_also: &["curl"],
@@ -24,9 +24,6 @@ Each URL is fetched in the order of the command line. A URL without a scheme is 
 const VARIABLES: &str = "\
 The text of -w may have these variables, as %{NAME}: errormsg, exitcode, http_code, num_connects, num_redirects, size_download, time_appconnect, time_connect, time_namelookup, time_starttransfer, time_total, url_effective. \\n, \\r and \\t are the characters that they are in C.";
 
-const ENVIRONMENT: &str = "\
-http_proxy, https_proxy, all_proxy and no_proxy are used without -x and --noproxy. The authorities to trust are those of Mozilla, as compiled in, unless CURL_CA_BUNDLE or SSL_CERT_FILE names a file with others. Those of the system are often in /etc/ssl/certs/ca-certificates.crt.";
-
 const STATUSES: &[(&str, &str)] = &[
     ("0", "The last URL was fetched."),
     ("1", "The protocol is not supported."),
@@ -35,7 +32,6 @@ const STATUSES: &[(&str, &str)] = &[
     ("5", "The proxy's name has no address."),
     ("6", "The host's name has no address."),
     ("7", "No connection to the server."),
-    ("8", "A header of the answer is invalid."),
     ("18", "The answer was incomplete."),
     ("22", "With -f: the status was 400 or more."),
     ("23", "The output could not be written."),
@@ -44,25 +40,19 @@ const STATUSES: &[(&str, &str)] = &[
     ("35", "The TLS handshake failed."),
     ("47", "Too many redirects."),
     ("52", "The server closed the connection without an answer."),
-    ("55", "The request could not be sent."),
     ("56", "The answer could not be read, or was invalid."),
     ("58", "The client's certificate or key cannot be used."),
     ("60", "The certificate of the server is not trusted."),
-    ("61", "The coding of the answer is unknown or broken."),
     ("63", "The body is larger than --max-filesize."),
     ("65", "A body that is not kept would have to be sent again."),
-    ("77", "The file of --cacert cannot be used."),
     ("97", "A SOCKS proxy refused the connection."),
+    ("other", "As documented for curl."),
 ];
 
 const EXAMPLES: &[(&str, &str)] = &[
     (
         "crawler-cli get -L --compressed https://www.example.com/",
         "Follow redirects, and ask for a compressed answer",
-    ),
-    (
-        "crawler-cli get -sS -o page -w '%{http_code} %{time_total}\\n' https://www.example.com/",
-        "Write the page to a file, and print the status and the time",
     ),
     (
         "crawler-cli get -L --timing -o /dev/null https://www.example.com/",

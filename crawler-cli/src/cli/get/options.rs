@@ -18,20 +18,12 @@ pub(super) const TABLE: &[Section<Typed>] = &[
         options: &[REQUEST],
     },
     Section {
-        heading: "Redirects, retries and limits",
-        options: &[LIMITS],
+        heading: "Redirects, limits and connections",
+        options: &[LIMITS, REACH],
     },
     Section {
-        heading: "How servers are reached",
-        options: &[REACH],
-    },
-    Section {
-        heading: "The result",
-        options: &[RESULT],
-    },
-    Section {
-        heading: "The command line",
-        options: &[COMMAND_LINE],
+        heading: "The result, and the command line",
+        options: &[RESULT, COMMAND_LINE],
     },
 ];
 
@@ -119,14 +111,10 @@ const LIMITS: &[Opt] = &[
 ];
 
 const REACH: &[Opt] = &[
-    Opt::switch(&["-4", "--ipv4"], |t, on| {
-        t.group.reach.family = on.then_some(Family::V4);
-    })
-    .short("Connect to IPv4 addresses only"),
-    Opt::switch(&["-6", "--ipv6"], |t, on| {
-        t.group.reach.family = on.then_some(Family::V6);
-    })
-    .short("Connect to IPv6 addresses only"),
+    Opt::flag(&["-4", "--ipv4"], |t| t.group.reach.family = Some(Family::V4))
+        .short("Connect to IPv4 addresses only"),
+    Opt::flag(&["-6", "--ipv6"], |t| t.group.reach.family = Some(Family::V6))
+        .short("Connect to IPv6 addresses only"),
     Opt::text(&["--resolve"], &[any("<host:port:addr,...>")], |t, v| {
         t.group.reach.resolve.push(fixed_addresses(v)?);
         Ok(())
@@ -152,6 +140,7 @@ const REACH: &[Opt] = &[
         set(&mut t.group.reach.authorities, Some(v.into()))
     })
     .short("Trust these authorities and no others")
+    .long("Trust the authorities in this file and no others. Without it and its variables, those of Mozilla are trusted, as compiled in. Those of the system are often in /etc/ssl/certs/ca-certificates.crt.")
     .env(&["CURL_CA_BUNDLE", "SSL_CERT_FILE"]),
     Opt::bytes(&["-E", "--cert"], &[file("<file>")], |t, v| {
         set(&mut t.group.reach.certificate, Some(v.into()))
@@ -183,10 +172,8 @@ const RESULT: &[Opt] = &[
         .long("Draw on standard error where the time of each request went: a bar for the lookup of the name, the connection, the handshakes, the wait for the answer, and its body. Redirects and retries are further requests."),
     Opt::switch(&["-s", "--silent"], |t, on| t.args.global.silent = on)
         .short("Print no errors"),
-    Opt::switch(&["-S", "--show-error"], |t, on| {
-        t.args.global.show_error = on;
-    })
-    .short("Print errors even with -s"),
+    Opt::switch(&["-S", "--show-error"], |t, on| t.args.global.show_error = on)
+        .short("Print errors even with -s"),
     Opt::switch(&["-v", "--verbose"], |t, on| t.args.global.verbose = on)
         .short("Print heads and connection events on stderr")
         .long(
