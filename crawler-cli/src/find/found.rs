@@ -38,30 +38,6 @@ pub struct Found<'a> {
     pub attempts: u32,
     /// How long the last of these attempts took.
     pub took: Duration,
-    /// How it compares with an earlier run, if that was [asked for](super::Find::since).
-    pub change: Option<Change>,
-}
-
-/// How an entry compares with an earlier run.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Change {
-    /// The earlier run has not found it.
-    New,
-    /// It has another size or time in the listing.
-    Changed,
-    /// Its directory does not list it any more.
-    Gone,
-}
-
-impl Change {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::New => "new",
-            Self::Changed => "changed",
-            Self::Gone => "gone",
-        }
-    }
 }
 
 #[cfg(test)]
@@ -82,7 +58,6 @@ impl Found<'_> {
         status: None,
         attempts: 1,
         took: Duration::ZERO,
-        change: None,
     };
 }
 

@@ -151,15 +151,6 @@ impl Host {
         let url = format!("{}{}", self.base, fetch.target);
         request.set_target(&url);
         write_head(request, fetch.kind);
-        if let Some(since) = shared.run.since.as_ref().filter(|_| fetch.conditional) {
-            let validators = since.validators(&url);
-            if let Some(tag) = &validators.etag {
-                request.header("If-None-Match", tag);
-            }
-            if let Some(date) = &validators.date {
-                request.header("If-Modified-Since", date);
-            }
-        }
         self.pages_first = false;
         let limit = Some(shared.timeout);
         // The time for a large listing grows with its size; see `is_slow`.

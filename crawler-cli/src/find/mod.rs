@@ -59,7 +59,6 @@ mod reference;
 mod run;
 pub mod scope;
 mod search;
-mod since;
 pub mod state;
 mod summary;
 mod visitor;
@@ -78,7 +77,7 @@ pub use event::Event;
 use expr::Actor;
 pub use expr::{ActError, Expression, ParseError};
 pub use fault::Fault;
-pub use found::{Change, Found, How, Kind, Saved, Unread};
+pub use found::{Found, How, Kind, Saved, Unread};
 use glob::Case;
 use host::FILE_DESCRIPTORS;
 pub use host_crawl::Counts;
@@ -88,10 +87,9 @@ pub use policy::{Follow, Limits, Policy};
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};
 use run::{Events, Run};
 use scope::{Pattern, Scope};
-pub use since::{Since, SinceError};
 pub use state::{Sharing, State, StateError};
 pub use summary::{Ending, Summary};
-pub use visitor::{LinkVerdict, PageFacts, ReadPage, Visitor};
+pub use visitor::{LinkVerdict, ReadPage, Visitor};
 
 /// A search: its starts, its expression and its settings.
 #[derive(Clone, Debug)]
@@ -106,7 +104,6 @@ pub struct Find {
     rules: FileRules,
     /// The most files that a mirror may delete, and what the search is about beside its starts.
     mirror: Option<(MostDeleted, String)>,
-    since: Option<Since>,
 }
 
 impl Reports for Find {
@@ -134,7 +131,6 @@ impl Find {
             download: None,
             rules: FileRules::default(),
             mirror: None,
-            since: None,
         }
     }
 
@@ -536,13 +532,6 @@ impl Find {
         self
     }
 
-    /// Reports only what is new, changed or gone since the run that has written this record. The caller
-    /// [commits](Since::commit) the record when the results of a search that has [finished](Ending::Finished) are safe.
-    pub fn since(mut self, since: Since) -> Self {
-        self.since = Some(since);
-        self
-    }
-
     /// Replaces the whole policy, including depth and attempts.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
@@ -600,7 +589,7 @@ impl Find {
         let mut policy = self.policy;
         policy.clock |= expression.needs_times();
         let downloads = self.download.is_some();
-        let run = Run::new(&expression, &scope, actor, events, downloads);
+        let mut run = Run::new(&expression, &scope, actor, events, downloads);
         let base = match self.starts.as_slice() {
             [start] => Some(Base::of(start, policy.follow)),
             _ => None,
@@ -612,8 +601,6 @@ impl Find {
         let mut store = self
             .download
             .map(|to| Store::new(to, rules, base, scope.clone()));
-        let mut run = run;
-        run.since = self.since;
         if let (Some(store), Some((most, about))) = (&mut store, self.mirror)
             && let Err(error) = store.mirror(&About::new(&self.starts, &about), most)
         {

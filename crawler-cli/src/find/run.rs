@@ -8,14 +8,13 @@ use super::Find;
 use super::cause::Cause;
 use super::download::{DownloadCounts, MirrorEvent, Sighting, Wanted, is_list};
 use super::event::Event;
-use super::expr::{Act, ActError, Action, Actor, Effect, Expression, Memo, Output, Text, Verdict};
+use super::expr::{Act, ActError, Action, Actor, Effect, Expression, Memo, Verdict};
 use super::found::{Found, Kind, Saved, Unread};
 use super::host_crawl::Counts;
 use super::link::{Link, LinkKind};
-use super::listing::{EntryKind, Listing};
+use super::listing::EntryKind;
 use super::policy::Follow;
 use super::scope::{Outside, Scope};
-use super::since::Since;
 use super::state::{State, StateError};
 use super::summary::{Ending, Summary, Tally};
 use super::visitor::{LinkVerdict, ReadPage, Visitor};
@@ -36,8 +35,6 @@ pub(super) struct Run<'r> {
     pub(super) wanted: Vec<Wanted>,
     /// What was seen of the servers and is not noted yet; `None` if it is not needed.
     pub(super) sightings: Option<Vec<(Sighting, String)>>,
-    /// The record of an earlier run: only what differs from that is a result.
-    pub(super) since: Option<Since>,
     /// Links to other hosts that no host has taken over yet.
     pub(super) links: Vec<Link>,
 }
@@ -58,7 +55,6 @@ impl<'r> Run<'r> {
             downloads,
             wanted: Vec::new(),
             sightings: None,
-            since: None,
             links: Vec::new(),
         }
     }
@@ -124,18 +120,6 @@ impl<'r> Run<'r> {
             Err(Outside::NotIncluded) => return Verdict::Go,
             Err(_) => return Verdict::Prune,
         }
-        let mut found = *found;
-        if let Some(since) = &self.since {
-            found.change = since.change(&found);
-            if found.change.is_none() {
-                // A directory may have new entries, unless the expression prunes it.
-                return match is_directory {
-                    true => self.expression.evaluate(&found, memo, &mut Silent).verdict,
-                    false => Verdict::Go,
-                };
-            }
-        }
-        let found = &found;
         let mut acting = Acting {
             actor: &mut self.actor,
             events: &mut self.events,
@@ -168,18 +152,6 @@ impl<'r> Run<'r> {
         if let Some(sightings) = &mut self.sightings {
             sightings.push((sighting, url.to_owned()));
         }
-    }
-
-    /// Reports an entry that is gone, if it fits. Other actions than -print are not performed for it.
-    fn gone(&mut self, found: &Found<'_>) {
-        let is_directory = found.kind == Kind::Directory;
-        if self.scope.judge_spelling(found.url, is_directory).is_err() {
-            return;
-        }
-        let mut telling = Telling(&mut self.events);
-        let memo = &mut Memo::new();
-        let evaluation = self.expression.evaluate(found, memo, &mut telling);
-        self.events.summary.matched += u64::from(evaluation.acted);
     }
 
     /// Tells what a mirror does.
@@ -243,9 +215,6 @@ impl Visitor for RunVisitor<'_, '_> {
 
     fn unread(&mut self, unread: Unread<'_>) {
         if !self.run.is_over() {
-            if let Some(since) = &self.run.since {
-                since.forget(unread.url);
-            }
             self.run.stats().handle_unread(unread.cause.class());
             self.run.events.emit(Event::Unread(unread));
         }
@@ -279,11 +248,11 @@ impl Visitor for RunVisitor<'_, '_> {
     }
 
     fn wants_listings(&self) -> bool {
-        self.run.sightings.is_some() || self.run.since.is_some()
+        self.run.sightings.is_some()
     }
 
     fn listed(&mut self, page: &ReadPage<'_>) {
-        if page.end.is_some() {
+        if page.is_whole {
             self.run.sight(Sighting::Read, page.directory);
         }
         if self.run.sightings.is_some() {
@@ -295,19 +264,6 @@ impl Visitor for RunVisitor<'_, '_> {
                 }
             }
         }
-        if let Some(since) = self.run.since.clone().filter(|_| !self.run.is_over()) {
-            since.read(page, &mut |gone| self.run.gone(&gone.found(page.start)));
-        }
-    }
-
-    fn lost(&mut self, directory: &str) {
-        if let Some(since) = &self.run.since {
-            since.lose(directory);
-        }
-    }
-
-    fn stored(&mut self, url: &str) -> Option<Listing> {
-        self.run.since.as_ref()?.stored(url)
     }
 
     fn planned(&mut self, url: &str, file: &Path) {
@@ -319,9 +275,6 @@ impl Visitor for RunVisitor<'_, '_> {
     }
 
     fn not_downloaded(&mut self, url: &str, cause: &Cause) {
-        if let Some(since) = &self.run.since {
-            since.forget(url);
-        }
         self.run.stats().handle_unread(cause.class());
         self.run.events.emit(Event::Unread(Unread {
             url,
@@ -338,44 +291,8 @@ struct Acting<'a, 'c, 'r> {
     calls: Option<&'c mut dyn Drive>,
 }
 
-/// Performs nothing: every action succeeds.
-struct Silent;
-
-impl Act for Silent {
-    fn act(&mut self, _: &Action, _: &Found<'_>) -> bool {
-        true
-    }
-}
-
-/// Performs -print and -print0 alone, for what is gone.
-struct Telling<'e, 'r>(&'e mut Events<'r>);
-
-impl Act for Telling<'_, '_> {
-    fn act(&mut self, action: &Action, found: &Found<'_>) -> bool {
-        match action {
-            Action::Write(Text::Line, Output::Results) => self.0.emit(Event::Found(*found)),
-            Action::Write(Text::Nul, Output::Results) => {
-                let bytes = format!("{}{}\0", prefix(found), found.url).into_bytes();
-                self.0.effect(Effect::Output(&bytes), Some(*found));
-            }
-            _ => {}
-        }
-        true
-    }
-}
-
-/// How a result compares with an earlier run, before its URL.
-fn prefix(found: &Found<'_>) -> String {
-    let change = found.change.map(|change| format!("{} ", change.name()));
-    change.unwrap_or_default()
-}
-
 impl Act for Acting<'_, '_, '_> {
     fn act(&mut self, action: &Action, found: &Found<'_>) -> bool {
-        if found.change.is_some() && matches!(action, Action::Write(Text::Nul, Output::Results)) {
-            let bytes = prefix(found).into_bytes();
-            self.events.effect(Effect::Output(&bytes), Some(*found));
-        }
         if matches!(action, Action::Run(_)) {
             // The command may write to the same output next. A search that was stopped meanwhile runs no more commands.
             self.events.update();

@@ -6,7 +6,7 @@ use super::cause::Cause;
 use super::expr::{Memo, Verdict};
 use super::found::{Found, Saved, Unread};
 use super::link::Link;
-use super::listing::{Directories, Entry, Listing, Shape};
+use super::listing::Entry;
 
 /// Receives each result as soon as it is known.
 pub trait Visitor {
@@ -33,14 +33,6 @@ pub trait Visitor {
     /// and are found after the last one.
     fn listed(&mut self, _page: &ReadPage<'_>) {}
 
-    /// The entries of the listing of this directory, which were told, are not found after all.
-    fn lost(&mut self, _directory: &str) {}
-
-    /// The listing at this URL as it was read in an earlier run: the server says that it has not changed since.
-    fn stored(&mut self, _url: &str) -> Option<Listing> {
-        None
-    }
-
     /// In a dry run: the wanted file of this URL would be downloaded to this path.
     fn planned(&mut self, _url: &str, _file: &Path) {}
 
@@ -56,54 +48,10 @@ pub trait Visitor {
 pub struct ReadPage<'a> {
     /// The URL of the directory.
     pub directory: &'a str,
-    /// The path of the start that led there, percent-decoded.
-    pub start: &'a [u8],
-    /// Segments below the start.
-    pub depth: u32,
     /// The entries of the page, or some of them.
     pub entries: &'a [Entry],
-    /// What is known about the page as a whole; `None` if more of its entries follow.
-    pub end: Option<&'a PageFacts>,
-}
-
-/// What is known about a page of a listing beside its entries.
-#[derive(Clone, Debug)]
-pub struct PageFacts {
-    /// The server that wrote the page.
-    pub shape: Shape,
-    /// How its directories are requested.
-    pub directories: Directories,
-    /// Whether it marks directories.
-    pub marks_directories: bool,
-    /// Whether it has names that are not among its entries.
-    pub leaves_out: bool,
-    /// Whether further pages of the listing follow.
-    pub has_next: bool,
-    /// Whether the page is the answer for the URL of the directory itself, and may be [stored](Visitor::stored).
-    pub is_alone: bool,
-    /// `ETag` of the answer.
-    pub etag: Option<Vec<u8>>,
-    /// `Last-Modified` of the answer.
-    pub last_modified: Option<Vec<u8>>,
-    /// Whether it is the stored listing.
-    pub unchanged: bool,
-}
-
-impl PageFacts {
-    /// The facts that the page itself has.
-    pub fn of(listing: &Listing) -> Self {
-        Self {
-            shape: listing.shape,
-            directories: listing.directories.clone(),
-            marks_directories: listing.marks_directories,
-            leaves_out: listing.leaves_out(),
-            has_next: listing.next.is_some(),
-            is_alone: false,
-            etag: None,
-            last_modified: None,
-            unchanged: false,
-        }
-    }
+    /// Whether all entries of the page were told now.
+    pub is_whole: bool,
 }
 
 /// Whether a link belongs to a search.

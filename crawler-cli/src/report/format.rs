@@ -38,11 +38,8 @@ impl Format {
     }
 
     /// The text before all results.
-    ///
-    /// `changes`: the results are compared with an earlier run.
-    pub(crate) fn header(self, changes: bool) -> String {
+    pub(crate) fn header(self) -> String {
         match self {
-            Self::Csv if changes => NAMES.join(",") + ",change\r\n",
             Self::Csv => NAMES.join(",") + "\r\n",
             _ => String::new(),
         }
@@ -52,12 +49,10 @@ impl Format {
     pub(crate) fn write(self, found: &Found<'_>, out: &mut Vec<u8>) {
         match self {
             Self::Lines | Self::Tree => {
-                write_change(found, out);
                 out.extend_from_slice(found.url.as_bytes());
                 out.push(b'\n');
             }
             Self::Nul => {
-                write_change(found, out);
                 out.extend_from_slice(found.url.as_bytes());
                 out.push(0);
             }
@@ -167,18 +162,7 @@ fn json(found: &Found<'_>, out: &mut Vec<u8>) {
         };
         out.extend_from_slice(value.as_bytes());
     }
-    if let Some(change) = found.change {
-        out.extend_from_slice(format!(",\"change\":\"{}\"", change.name()).as_bytes());
-    }
     out.extend_from_slice(b"}\n");
-}
-
-/// The word for how the result compares with an earlier run.
-fn write_change(found: &Found<'_>, out: &mut Vec<u8>) {
-    if let Some(change) = found.change {
-        out.extend_from_slice(change.name().as_bytes());
-        out.push(b' ');
-    }
 }
 
 fn csv(found: &Found<'_>, out: &mut Vec<u8>) {
@@ -192,10 +176,6 @@ fn csv(found: &Found<'_>, out: &mut Vec<u8>) {
             Cell::Seconds(time) => out.extend_from_slice(seconds(time).as_bytes()),
             Cell::Unknown => {}
         }
-    }
-    if let Some(change) = found.change {
-        out.push(b',');
-        out.extend_from_slice(change.name().as_bytes());
     }
     out.extend_from_slice(b"\r\n");
 }
@@ -242,7 +222,7 @@ mod tests {
     };
 
     fn written(format: Format, found: &Found<'_>) -> String {
-        let mut out = format.header(false).into_bytes();
+        let mut out = format.header().into_bytes();
         format.write(found, &mut out);
         String::from_utf8(out).expect("text")
     }

@@ -55,8 +55,6 @@ pub(crate) struct Options {
     pub(crate) unread: Option<PathBuf>,
     /// `--dry-run`: what would be downloaded and deleted takes the place of the results.
     pub(crate) dry_run: bool,
-    /// `--since`: results are compared with an earlier run.
-    pub(crate) changes: bool,
     /// `--report html`: the file for a page with statistics and charts.
     pub(crate) html_report: Option<PathBuf>,
 }
@@ -166,7 +164,7 @@ impl Report {
             page: page.transpose()?,
             results: match resumed {
                 true => Vec::new(),
-                false => options.format.header(options.changes).into_bytes(),
+                false => options.format.header().into_bytes(),
             },
             is_kept: state.is_some(),
             is_shared: state.is_some_and(State::is_shared),

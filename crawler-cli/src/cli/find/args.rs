@@ -31,8 +31,6 @@ pub(crate) struct Args {
     starts: Vec<String>,
     pub(super) sitemaps: usize,
     has_secure_sitemap: bool,
-    /// The record of an earlier run, with which the results are compared.
-    pub(super) since: Option<PathBuf>,
     /// Where downloads go.
     pub(super) folder: Folder,
     /// Whether there may be no start, because a file has none.
@@ -58,8 +56,6 @@ pub(super) struct Search {
     pub(super) find: Find,
     pub(super) output: Options,
     pub(super) state: Option<Kept>,
-    /// The record of an earlier run, with which the results are compared.
-    pub(super) since: Option<PathBuf>,
     pub(super) identity: String,
     pub(super) cookies: Option<CookieFile>,
 }
@@ -102,7 +98,6 @@ pub(super) fn read(
     args.check_format(&expression)?;
     args.check_files(&expression, cookies.as_ref())?;
     cookies.as_ref().map_or(Ok(()), CookieFile::check)?;
-    args.check_since()?;
     args.open_folder()?;
     let state = kept(args.state.take(), args.lease, &args.output)?;
     let is_plain = args.output.format == Format::Lines;
@@ -147,7 +142,6 @@ pub(super) fn read(
         find: args.find,
         output: args.output,
         state,
-        since: args.since,
         identity: args.identity,
         cookies,
     })))
@@ -169,7 +163,6 @@ pub fn read_for_job(find: Find, words: &[String]) -> Result<Find, String> {
         || args.has_start()
         || args.state.is_some()
         || !args.folder.is_plain()
-        || args.since.is_some()
         || args.lease.is_some()
         || args.wfind_flags.is_some()
         || args.output != Options::default()
@@ -260,7 +253,6 @@ impl Args {
             starts: Vec::new(),
             sitemaps: 0,
             has_secure_sitemap: false,
-            since: None,
             folder: Folder::default(),
             may_be_empty: false,
             formats: Vec::new(),
@@ -338,7 +330,6 @@ impl Args {
         };
         let one = [
             ("--state", state),
-            ("--since", self.since.as_deref()),
             ("--unread", self.output.unread.as_deref()),
             ("--summary json:FILE", summary),
             ("--report html", self.output.html_report.as_deref()),

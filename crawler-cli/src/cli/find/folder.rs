@@ -1,5 +1,5 @@
 //! The folder of downloads on the command line: `--download`, `--mirror`, and the options that only make sense with one of
-//! them. Also what cannot be given together with `--since`.
+//! them.
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -72,35 +72,6 @@ impl Folder {
 }
 
 impl Args {
-    /// Checks what cannot be compared with an earlier run.
-    ///
-    /// # Errors
-    /// A combination of options that means nothing.
-    pub(super) fn check_since(&mut self) -> Result<(), UsageError> {
-        if self.since.is_none() {
-            return Ok(());
-        }
-        self.output.changes = true;
-        let (other, why) = if self.state.is_some() {
-            ("--state", "a run that was interrupted begins again")
-        } else if self.folder.is_mirror() {
-            (MIRROR, "a mirror needs all files, and not only new ones")
-        } else if self.folder.is_dry {
-            ("--dry-run", "the record would not be written")
-        } else if self.folder.follow == Follow::Pages {
-            ("--links page", "only listings show what is gone")
-        } else if self.sitemaps > 0 {
-            ("--sitemap", "only listings show what is gone")
-        } else if self.output.format == Format::Tree {
-            ("--tree", "a tree does not show what is gone")
-        } else {
-            return Ok(());
-        };
-        Err(UsageError(format!(
-            "--since: not together with {other}: {why}"
-        )))
-    }
-
     /// Opens the folder.
     ///
     /// # Errors

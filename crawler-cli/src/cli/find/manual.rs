@@ -62,10 +62,6 @@ const EXAMPLES: &[(&str, &str)] = &[
         "A mirror, from which files that are gone on the server are deleted, but never many at a time",
     ),
     (
-        "crawler-cli find http://127.0.0.1:8080/pub/ -name '*.iso' --since pub.since",
-        "What is new, changed or gone since the last run",
-    ),
-    (
         "crawler-cli find http://127.0.0.1:8080/pub/ --state search >> found.txt",
         "A long search, which the same command continues after Ctrl-C",
     ),

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::cli::signals::{INTERRUPTED, die_of_closed_pipe, interrupt_flag};
 use crate::cli::{self, USAGE};
 use crate::crawl::reporter::{Reporter, Results};
-use crate::find::{Ending, Event, Find, Since, State, StateError, Summary};
+use crate::find::{Ending, Event, Find, State, StateError, Summary};
 use crate::report::{self, Reader, Report, SummaryFormat};
 use crate::{stdout, terminal};
 
@@ -44,7 +44,6 @@ fn run(search: Search) -> ExitCode {
         find,
         output,
         state,
-        since,
         identity,
         cookies,
     } = search;
@@ -64,19 +63,8 @@ fn run(search: Search) -> ExitCode {
             return ExitCode::from(UNREAD);
         }
     };
-    let since = match since.map(|path| Since::open(&path, &identity)).transpose() {
-        Ok(since) => since,
-        Err(error) => {
-            terminal::say(format_args!("crawler-cli find: --since {error}"));
-            return ExitCode::from(UNREAD);
-        }
-    };
-    let find = match &since {
-        Some(since) => find.since(since.clone()),
-        None => find,
-    };
     let says_more = output.summary == SummaryFormat::Text;
-    let whole = output.whole.then(|| output.format.header(false));
+    let whole = output.whole.then(|| output.format.header());
     let mut report = match Report::new(output, state.as_ref()) {
         Ok(report) => Interruptible {
             report,
@@ -98,15 +86,6 @@ fn run(search: Search) -> ExitCode {
     let mut written = closed.map_err(drop).and(printed);
     if let Some(Err(error)) = cookies.map(|file| file.save()) {
         terminal::say(format_args!("crawler-cli find: --cookie-jar {error}"));
-        written = Err(());
-    }
-    // After an interruption, the next run prints what this one has printed, and the rest.
-    if let Some(since) = since
-        && summary.ending == Ending::Finished
-        && written.is_ok()
-        && let Err(error) = since.commit()
-    {
-        terminal::say(format_args!("crawler-cli find: --since {error}"));
         written = Err(());
     }
     if let Some(state) = state

@@ -302,19 +302,6 @@ fn date(value: &[u8]) -> Option<SystemTime> {
     (time >= UNIX_EPOCH).then_some(time)
 }
 
-/// Values of `ETag` and `Last-Modified` that can be sent back in a later request.
-pub(in crate::find) fn validators(
-    etag: Option<&[u8]>,
-    last_modified: Option<&[u8]>,
-) -> (Option<String>, Option<String>) {
-    let head = Head {
-        etag,
-        last_modified,
-        ..Head::default()
-    };
-    (head.tag(), head.date_text())
-}
-
 /// Whether this is `"…"` of visible ASCII characters, which can be sent back unchanged.
 fn is_strong_tag(tag: &[u8]) -> bool {
     let inner = tag

@@ -41,8 +41,8 @@ mod task;
 #[cfg(test)]
 mod tests;
 
+pub(super) use answer::Head;
 use answer::{Answer, Asked};
-pub(super) use answer::{Head, validators};
 pub use counts::DownloadCounts;
 pub(super) use counts::Tally;
 pub(super) use mirror::{About, Outcome, Sighting};

@@ -15,7 +15,7 @@ use crate::find::found::Kind;
 use crate::find::link::Ancestors;
 use crate::find::listing::{self, Entry, EntryKind, Listing, PageError, Shape, Spool};
 use crate::find::path;
-use crate::find::visitor::{PageFacts, ReadPage, Visitor};
+use crate::find::visitor::{ReadPage, Visitor};
 
 impl HostCrawl {
     /// Handles the reply to the request for a directory.
@@ -121,13 +121,6 @@ impl HostCrawl {
         }
     }
 
-    /// The stored listing of a directory of which the server says that it has not changed.
-    pub(super) fn unchanged(&self, task: &Task, visitor: &mut dyn Visitor) -> Option<Listing> {
-        matches!(task.kind, TaskKind::Start | TaskKind::Directory)
-            .then(|| visitor.stored(&self.url(&task.target)))
-            .flatten()
-    }
-
     /// Handles the listing of a directory.
     pub(super) fn listed(
         &mut self,
@@ -168,12 +161,6 @@ impl HostCrawl {
             // The server knows nothing of further pages, or goes round in a circle.
             return self.unread(&task.target, &Cause::NoProgress, visitor);
         }
-        let facts = visitor.wants_listings().then(|| PageFacts {
-            etag: reply.etag.map(<[u8]>::to_vec),
-            last_modified: reply.last_modified.map(<[u8]>::to_vec),
-            unchanged: reply.status == 304,
-            ..PageFacts::of(&listing)
-        });
         let limit = self.policy.limits.page.url_bytes;
         for cause in [
             Cause::OverlongLinks(listing.overlong, limit),
@@ -198,23 +185,18 @@ impl HostCrawl {
             // The listing names its directory, which may differ from the requested path.
             task.path = Some(path.clone());
         }
-        let facts = facts.map(|facts| PageFacts {
-            // A very large listing is not stored with validators: after 304, all of it would have to be in memory.
-            is_alone: task.kind != TaskKind::Page && task.path.is_none() && listing.spool.is_none(),
-            ..facts
-        });
         let next = listing.next.filter(|_| task.skip.is_none());
         let mut ahead = None;
-        match facts {
-            Some(facts) if listing.spool.is_some() => ahead = Some(Box::new(Ahead { facts, next })),
-            facts => {
-                if let Some(facts) = facts {
-                    self.tell(&task, &listing.entries, Some(&facts), visitor);
-                }
-                if let Some(next) = next {
-                    let must_go_on = matches!(listing.shape, Shape::S3 | Shape::Azure);
-                    self.next_page(&task, &next, must_go_on, visitor);
-                }
+        let is_told = visitor.wants_listings();
+        if is_told && listing.spool.is_some() {
+            ahead = Some(Box::new(Ahead { next }));
+        } else {
+            if is_told {
+                self.tell(&task, &listing.entries, true, visitor);
+            }
+            if let Some(next) = next {
+                let must_go_on = matches!(listing.shape, Shape::S3 | Shape::Azure);
+                self.next_page(&task, &next, must_go_on, visitor);
             }
         }
         let mut repeats = None;
@@ -257,20 +239,18 @@ impl HostCrawl {
         }
     }
 
-    /// Tells the visitor some entries of a listing before they are found; with the facts about the page, the last ones.
+    /// Tells the visitor some entries of a listing before they are found; `is_whole`: the last ones.
     pub(super) fn tell(
         &self,
         task: &Task,
         entries: &[Entry],
-        end: Option<&PageFacts>,
+        is_whole: bool,
         visitor: &mut dyn Visitor,
     ) {
         visitor.listed(&ReadPage {
             directory: &self.url(task.directory()),
-            start: self.starts.path(task.start),
-            depth: task.depth,
             entries,
-            end,
+            is_whole,
         });
     }
 

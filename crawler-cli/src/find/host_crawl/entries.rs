@@ -94,7 +94,6 @@ impl HostCrawl {
             left -= 1;
             let entry = held.next_entry().unwrap_or_else(|error| {
                 self.not_spooled(&held.task, error, visitor);
-                visitor.lost(&self.url(held.task.directory()));
                 None
             });
             let Some(entry) = entry else {
@@ -169,8 +168,7 @@ impl HostCrawl {
             true => held.ahead.take(),
             false => None,
         };
-        let facts = end.as_ref().map(|end| &end.facts);
-        self.tell(&held.task, &entries, facts, visitor);
+        self.tell(&held.task, &entries, end.is_some(), visitor);
         if let Some(next) = end.and_then(|end| end.next) {
             self.next_page(&held.task, &next, false, visitor);
         }

@@ -16,8 +16,6 @@ pub struct Fetch<'a> {
     pub kind: FetchKind,
     /// The request target.
     pub target: &'a str,
-    /// Whether the answer may be 304, if the visitor has [stored](crate::find::Visitor::stored) the listing.
-    pub conditional: bool,
     /// Whether the body is to be read while it arrives: the answer goes to [`HostCrawl::handle_head`](super::HostCrawl::handle_head).
     pub is_streamed: bool,
 }
@@ -65,8 +63,6 @@ pub struct Reply<'a> {
     pub content_length: Option<&'a [u8]>,
     /// `Content-Range`
     pub content_range: Option<&'a [u8]>,
-    /// `ETag`
-    pub etag: Option<&'a [u8]>,
     /// `Last-Modified`
     pub last_modified: Option<&'a [u8]>,
     /// `Content-Encoding`
@@ -95,7 +91,6 @@ impl<'a> Reply<'a> {
             content_type: response.header("Content-Type"),
             content_length: response.header("Content-Length"),
             content_range: response.header("Content-Range"),
-            etag: response.header("ETag"),
             last_modified: response.header("Last-Modified"),
             content_encoding: coding.filter(|_| !response.decoded()),
             next: response.header_all("Link").find_map(next_link),
@@ -115,8 +110,6 @@ pub(super) struct KeptHead {
     status: u16,
     content_type: Option<Vec<u8>>,
     content_length: Option<Vec<u8>>,
-    etag: Option<Vec<u8>>,
-    last_modified: Option<Vec<u8>>,
     content_encoding: Option<Vec<u8>>,
     next: Option<Vec<u8>>,
     end: BodyEnd,
@@ -129,8 +122,6 @@ impl KeptHead {
             status: reply.status,
             content_type: kept(reply.content_type),
             content_length: kept(reply.content_length),
-            etag: kept(reply.etag),
-            last_modified: kept(reply.last_modified),
             content_encoding: kept(reply.content_encoding),
             next: kept(reply.next),
             end: reply.end,
@@ -143,8 +134,6 @@ impl KeptHead {
             status: self.status,
             content_type: self.content_type.as_deref(),
             content_length: self.content_length.as_deref(),
-            etag: self.etag.as_deref(),
-            last_modified: self.last_modified.as_deref(),
             content_encoding: self.content_encoding.as_deref(),
             next: self.next.as_deref(),
             end: self.end,

@@ -223,10 +223,6 @@ impl HostCrawl {
             id,
             kind: *fetch,
             target: task.next_target(),
-            // A listing that comes as a stream is not stored with validators.
-            conditional: *fetch == FetchKind::List
-                && matches!(task.kind, TaskKind::Start | TaskKind::Directory)
-                && !task.is_streamed,
             is_streamed: task.is_streamed || *fetch == FetchKind::Robots,
         })
     }
@@ -308,9 +304,6 @@ impl HostCrawl {
                     is_page: true,
                     ..task
                 });
-            }
-            (304, FetchKind::List) if let Some(listing) = self.unchanged(&task, visitor) => {
-                self.listed(now, task, listing, reply, visitor);
             }
             (200..=299, FetchKind::Probe | FetchKind::First) => {
                 self.probes.handle_answer(&task, fetch);

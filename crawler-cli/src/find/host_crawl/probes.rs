@@ -11,7 +11,6 @@ use super::task::Task;
 use crate::find::expr::Memo;
 use crate::find::listing::{Directories, Entry, Shape, Spool};
 use crate::find::range::{ListedTime, TimeRange};
-use crate::find::visitor::PageFacts;
 
 /// The probes of a host, and the listings that wait for them.
 #[derive(Debug)]
@@ -53,7 +52,6 @@ pub(super) struct PartialListing {
 /// The end of a listing whose entries are being told.
 #[derive(Debug)]
 pub(super) struct Ahead {
-    pub(super) facts: PageFacts,
     /// The next page, which is requested when all of this one is told: the last page shows what is missing in all.
     pub(super) next: Option<String>,
 }

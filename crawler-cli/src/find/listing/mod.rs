@@ -112,48 +112,6 @@ impl Directories {
 }
 
 impl Listing {
-    /// The listing that was read earlier, and has not changed since.
-    pub fn unchanged(
-        shape: Shape,
-        entries: Vec<Entry>,
-        directories: Directories,
-        marks_directories: bool,
-    ) -> Self {
-        Self {
-            shape,
-            entries,
-            spool: None,
-            rules: Rules {
-                marks_directories,
-                sizes_mark_files: false,
-                order: None,
-            },
-            ended: true,
-            promises_end: false,
-            marks_directories,
-            overlong: LeftOut::default(),
-            nameless: LeftOut::default(),
-            left_out: LeftOut::default(),
-            outside: LeftOut::default(),
-            next: None,
-            stops: false,
-            directory: None,
-            directories,
-            doubt: None,
-        }
-    }
-
-    /// Whether the page has names that are not among its entries.
-    pub fn leaves_out(&self) -> bool {
-        let all = [
-            &self.overlong,
-            &self.nameless,
-            &self.left_out,
-            &self.outside,
-        ];
-        all.iter().any(|names| !names.is_empty())
-    }
-
     /// A listing of these entries, with `ended` not set.
     fn of(mut children: Children, shape: Shape) -> Self {
         children.map(shape != Shape::Generic);
