@@ -12,14 +12,11 @@ pub(crate) fn safe(segment: &[u8]) -> Vec<u8> {
         b".." => b"%2E%2E".to_vec(),
         _ => escape(segment),
     };
-    let is_ours = [PARTIAL, NOTE, BAD].iter().any(|suffix| {
+    let is_ours = [PARTIAL, NOTE].iter().any(|suffix| {
         let tail = name.len().checked_sub(suffix.len()).map(|at| &name[at..]);
         tail.is_some_and(|tail| tail.eq_ignore_ascii_case(suffix))
     });
-    // SQLite has files beside the record whose names begin with its name.
-    let begins = name.get(..RECORD.len());
-    let is_record = begins.is_some_and(|begins| begins.eq_ignore_ascii_case(RECORD));
-    if is_ours || is_record || name.len() > MOST_BYTES {
+    if is_ours || name.len() > MOST_BYTES {
         shorten(&name)
     } else {
         name
@@ -80,10 +77,6 @@ pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
 pub(crate) const PARTIAL: &[u8] = b".courser-part";
 /// The end of the name of a note about a file.
 pub(crate) const NOTE: &[u8] = b".courser-note";
-/// The end of the name of a complete file whose checksum is wrong.
-pub(crate) const BAD: &[u8] = b".courser-bad";
-/// The name of the record of a mirror.
-pub(crate) const RECORD: &[u8] = b".courser-mirror";
 /// Longest name in bytes: file systems allow 255, and the partial file has a dot and a suffix in addition.
 pub(crate) const MOST_BYTES: usize = 255 - 1 - PARTIAL.len();
 const MOST_EXTENSION: usize = 16;

@@ -99,7 +99,6 @@ fn find(url: &str) -> io::Result<(Vec<String>, Summary)> {
                 });
             }
             Event::Downloaded(_)
-            | Event::Mirror(_)
             | Event::Output { .. }
             | Event::Failed(_)
             | Event::StateFailed(_)

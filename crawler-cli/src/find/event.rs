@@ -1,6 +1,5 @@
 //! The events of a search.
 
-use super::download::MirrorEvent;
 use super::expr::ActError;
 use super::found::{Found, Saved, Unread};
 use super::state::StateError;
@@ -28,8 +27,6 @@ pub enum Event<'a> {
     Unread(Unread<'a>),
     /// A wanted file is complete on disk.
     Downloaded(Saved<'a>),
-    /// What a mirror deletes, and what a dry run would do.
-    Mirror(MirrorEvent<'a>),
     /// The search has no more work for now and is about to wait: the time to show progress and to write out what was
     /// gathered. Comes at least ten times a second, and once at the end.
     Progress(&'a Summary),

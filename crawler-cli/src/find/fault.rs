@@ -27,17 +27,6 @@ pub enum Fault {
         /// The size that was received, or is about to be received, in bytes.
         received: u64,
     },
-    /// The SHA-256 is not the one in the list beside the file.
-    Checksum {
-        /// Where the file was put instead.
-        kept: PathBuf,
-        /// The checksum in the list.
-        listed: String,
-        /// That of the file.
-        received: String,
-    },
-    /// The list of checksums at this URL could not be read.
-    Unchecked(String),
     /// A redirect to this URL, which is outside the crawl.
     Outside(String, Outside),
     /// A redirect from `https` to this URL with another scheme.
@@ -76,21 +65,6 @@ impl fmt::Display for Fault {
                     announced.lo, announced.hi
                 ),
             },
-            Self::Checksum {
-                kept,
-                listed,
-                received,
-            } => write!(
-                f,
-                "the SHA-256 should be {listed}, not {received}; the file was put aside as {}",
-                kept.display()
-            ),
-            Self::Unchecked(list) => {
-                write!(
-                    f,
-                    "not downloaded: its checksum could not be read in {list}"
-                )
-            }
             Self::Outside(url, why) => write!(f, "redirects to {url}, which is {why}"),
             Self::Unsafe(url) => write!(f, "redirects from https to {url}"),
             Self::Page(url) => write!(

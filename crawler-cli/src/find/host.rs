@@ -7,7 +7,7 @@ use courser::{Codings, Error, Rate, Request, Response, Timeouts};
 use url::{Position, Url};
 
 use super::cause::{Cause, Failure};
-use super::download::{Downloads, Head, Store};
+use super::download::{Around, Downloads, Store};
 use super::host_crawl::{Counts, FetchId, FetchKind, HostCrawl, Reply};
 use super::policy::Policy;
 use super::run::Run;
@@ -84,11 +84,11 @@ impl Host {
 
     /// The counts of pages and files together.
     pub(super) fn counts(&self) -> Counts {
-        let (requests, retries) = self.downloads.requests();
+        let tally = self.downloads.tally();
         let of_downloads = Counts {
-            requests,
-            retries,
-            unread: self.downloads.counts().failed,
+            requests: tally.requests,
+            retries: tally.retries,
+            unread: tally.counts.failed,
             ..Counts::default()
         };
         self.crawl.counts() + of_downloads
@@ -180,7 +180,6 @@ impl Host {
             return None;
         }
         let (base, crawl) = (self.base.as_str(), &self.crawl);
-        let is_dav = crawl.lists_by_dav();
         let refusal = &|url: &str| {
             let target = url.strip_prefix(base)?;
             crawl.refusal(target).filter(|_| target.starts_with('/'))
@@ -189,32 +188,19 @@ impl Host {
         let store = &mut files.store;
         let get = self.downloads.poll_request(now, store, refusal, visitor)?;
         request.set_target(get.url);
-        let is_listing = get.is_listing;
-        match is_listing {
-            true if is_dav => write_head(request, FetchKind::Properties),
-            true => write_head(request, FetchKind::List),
-            false => {
-                request.set_method(get.method);
-                request.header("Accept", "*/*");
-                // A coding would make ranges of the file impossible.
-                request.header("Accept-Encoding", "identity");
-                request.decode(Codings::none());
-            }
-        }
+        request.set_method("GET");
+        request.header("Accept", "*/*");
+        // A coding would make ranges of the file impossible.
+        request.header("Accept-Encoding", "identity");
+        request.decode(Codings::none());
         if let Some((at, validator)) = get.rest {
             request.header("Range", format!("bytes={at}-"));
             request.header("If-Range", validator);
         }
-        if let Some(tag) = get.none_match {
-            request.header("If-None-Match", tag);
-        }
-        if let Some(date) = get.modified_since {
-            request.header("If-Modified-Since", date);
-        }
         let patience = Some(files.patience);
         let submission = Submission {
             id: RequestId(get.id.0 | DOWNLOAD),
-            timeouts: (!is_listing).then(|| Timeouts {
+            timeouts: Some(Timeouts {
                 // Until the head; see `slowness` for the body.
                 total: patience,
                 write: patience,
@@ -223,7 +209,7 @@ impl Host {
                 ..Timeouts::none()
             }),
             addresses: None,
-            streaming: get.method == "GET" && !is_listing,
+            streaming: true,
         };
         files.under_way += 1;
         self.crawl.politeness().handle_sent(now);
@@ -277,9 +263,8 @@ impl Host {
                 .handle_failure(now, FetchId(id.0), failure, visitor);
             return Body::Unwanted;
         }
-        self.download(shared, |downloads, politeness, _, run| {
-            let visitor = &mut run.visitor(None);
-            downloads.handle_failure(now, download_id(id), failure, politeness, visitor);
+        self.download(shared, now, |downloads, on| {
+            downloads.handle_failure(download_id(id), failure, on);
         });
         Body::Unwanted
     }
@@ -288,17 +273,18 @@ impl Host {
     fn download<T>(
         &mut self,
         shared: &mut Shared<'_>,
-        act: impl FnOnce(&mut Downloads, &mut Politeness, &mut Store, &mut Run<'_>) -> T,
+        now: Instant,
+        act: impl FnOnce(&mut Downloads, &mut Around<'_>) -> T,
     ) -> Option<T> {
         let files = shared.files.as_mut()?;
         let before = self.downloads.in_flight();
-        let politeness = self.crawl.politeness();
-        let outcome = act(
-            &mut self.downloads,
-            politeness,
-            &mut files.store,
-            &mut shared.run,
-        );
+        let mut around = Around {
+            now,
+            politeness: self.crawl.politeness(),
+            store: &mut files.store,
+            visitor: &mut shared.run.visitor(None),
+        };
+        let outcome = act(&mut self.downloads, &mut around);
         files.under_way -= before - self.downloads.in_flight();
         Some(outcome)
     }
@@ -317,7 +303,8 @@ impl HostWork for Host {
         request: &mut Request,
         shared: &mut Shared<'_>,
     ) -> Option<Submission> {
-        if self.is_leaving || !shared.run.may_send() {
+        let is_full = |files: &Files| files.store.is_full();
+        if self.is_leaving || !shared.run.may_send() || shared.files.as_ref().is_some_and(is_full) {
             return None;
         }
         match self.pages_first {
@@ -351,13 +338,6 @@ impl HostWork for Host {
         shared: &mut Shared<'_>,
         calls: &mut dyn Drive,
     ) {
-        if id.0 & DOWNLOAD != 0 && self.downloads.is_look(download_id(id)) {
-            self.download(shared, |downloads, politeness, _, run| {
-                let (reply, visitor) = (&Reply::of(response), &mut run.visitor(None));
-                downloads.handle_listing(now, download_id(id), reply, politeness, visitor);
-            });
-            return;
-        }
         if id.0 & DOWNLOAD != 0 {
             self.handle_head(now, id, response, shared);
             return;
@@ -383,9 +363,8 @@ impl HostWork for Host {
                 .crawl
                 .handle_failure(now, FetchId(id.0), failure, visitor);
         }
-        self.download(shared, |downloads, politeness, _, run| {
-            let visitor = &mut run.visitor(None);
-            downloads.handle_failure(now, download_id(id), failure, politeness, visitor);
+        self.download(shared, now, |downloads, on| {
+            downloads.handle_failure(download_id(id), failure, on);
         });
     }
 
@@ -401,9 +380,8 @@ impl HostWork for Host {
             let is_wanted = self.crawl.handle_head(now, FetchId(id.0), reply, visitor);
             return wanted(is_wanted);
         }
-        let wanted = self.download(shared, |downloads, politeness, store, run| {
-            let (id, head) = (download_id(id), Head::of(response));
-            downloads.handle_head(now, id, &head, politeness, store, &mut run.visitor(None))
+        let wanted = self.download(shared, now, |downloads, on| {
+            downloads.handle_head(download_id(id), &Reply::of(response), on)
         });
         wanted.unwrap_or(Body::Unwanted)
     }
@@ -418,9 +396,8 @@ impl HostWork for Host {
         let slowness = self.slowness(now, id, bytes.len(), shared);
         let body = if id.0 & DOWNLOAD != 0 {
             // The bytes of a slow part are kept all the same.
-            let body = self.download(shared, |downloads, politeness, store, run| {
-                let visitor = &mut run.visitor(None);
-                downloads.handle_data(download_id(id), bytes, politeness, store, visitor)
+            let body = self.download(shared, now, |downloads, on| {
+                downloads.handle_data(download_id(id), bytes, on)
             });
             body.unwrap_or(Body::Unwanted)
         } else if slowness.is_none() {
@@ -453,9 +430,8 @@ impl HostWork for Host {
             let visitor = &mut shared.run.visitor(None);
             return self.crawl.handle_end(now, FetchId(id.0), visitor);
         }
-        self.download(shared, |downloads, politeness, store, run| {
-            let visitor = &mut run.visitor(None);
-            downloads.handle_end(now, download_id(id), politeness, store, visitor);
+        self.download(shared, now, |downloads, on| {
+            downloads.handle_end(download_id(id), on);
         });
     }
 

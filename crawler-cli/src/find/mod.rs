@@ -18,7 +18,7 @@
 //!             Event::Unread(unread) => eprintln!("{}: {}", unread.url, unread.cause),
 //!             Event::Failed(error) => eprintln!("{error}"),
 //!             Event::StateFailed(error) | Event::StateAway(error) => eprintln!("{error}"),
-//!             Event::Output { .. } | Event::Downloaded(_) | Event::Mirror(_) | Event::Progress(_) => {}
+//!             Event::Output { .. } | Event::Downloaded(_) | Event::Progress(_) => {}
 //!         }
 //!         ControlFlow::Continue(())
 //!     });
@@ -71,8 +71,7 @@ use crate::crawl::reporter::{Callback, Reporter, Reports};
 use crate::crawl::transfer::Transfer;
 pub use crate::crawl::transfer::USER_AGENT;
 pub use cause::{Cause, Failure};
-use download::{About, Base, Destination, FileRules, Store};
-pub use download::{MirrorEvent, MostDeleted, Refusal};
+use download::{Base, Root, Store};
 pub use event::Event;
 use expr::Actor;
 pub use expr::{ActError, Expression, ParseError};
@@ -89,7 +88,7 @@ use run::{Events, Run};
 use scope::{Pattern, Scope};
 pub use state::{Sharing, State, StateError};
 pub use summary::{Ending, Summary};
-pub use visitor::{LinkVerdict, ReadPage, Visitor};
+pub use visitor::{LinkVerdict, Visitor};
 
 /// A search: its starts, its expression and its settings.
 #[derive(Clone, Debug)]
@@ -100,10 +99,8 @@ pub struct Find {
     policy: Policy,
     transfer: Transfer,
     scope: Scope,
-    download: Option<Destination>,
-    rules: FileRules,
-    /// The most files that a mirror may delete, and what the search is about beside its starts.
-    mirror: Option<(MostDeleted, String)>,
+    download: Option<Root>,
+    overwrite: bool,
 }
 
 impl Reports for Find {
@@ -129,8 +126,7 @@ impl Find {
             transfer: Transfer::default(),
             scope: Scope::new(),
             download: None,
-            rules: FileRules::default(),
-            mirror: None,
+            overwrite: false,
         }
     }
 
@@ -364,13 +360,6 @@ impl Find {
         self
     }
 
-    /// Takes a file for downloaded only if its size is that of the listing. Default: a listing may be older than the
-    /// file, so that an answer whose head has another size is taken, and [reported](Saved::listed).
-    pub fn strict_sizes(mut self) -> Self {
-        self.rules.strict_sizes = true;
-        self
-    }
-
     /// Lists directories by WebDAV's `PROPFIND` (RFC 4918) instead of their pages. Default: no.
     pub fn dav(mut self) -> Self {
         self.policy.dav = true;
@@ -472,63 +461,20 @@ impl Find {
     /// # Errors
     /// The directory, or a file in it, cannot be created.
     pub fn download(mut self, directory: &Path) -> io::Result<Self> {
-        self.download = Some(Destination::open(directory)?);
+        self.download = Some(Root::open(directory)?);
         self.transfer.reserved = FILE_DESCRIPTORS;
         Ok(self)
     }
 
     /// Allows downloads to replace files that differ from the server's. Default: such files stay and are reported.
     pub fn overwrite(mut self) -> Self {
-        self.rules.overwrite = true;
+        self.overwrite = true;
         self
-    }
-
-    /// Only tells what a [download](Self::download) into this directory would do, in
-    /// [`MirrorEvent`]s. The directory may not exist.
-    ///
-    /// # Errors
-    /// The directory cannot be opened.
-    pub fn dry_run(mut self, directory: &Path) -> io::Result<Self> {
-        self.download = Some(Destination::look_at(directory)?);
-        self.rules.dry = true;
-        Ok(self)
-    }
-
-    /// Deletes files that earlier searches with this setting have downloaded into the directory, and that are gone on the
-    /// server. Nothing is deleted if anything could not be read, or if there are more such files than `most`. Without a
-    /// [directory](Self::download), this has no effect.
-    ///
-    /// A mirror belongs to one search: to its starts, and to what else decides which files are found, which `about`
-    /// describes. Another search with the directory stops before it sends a request.
-    pub fn mirror(mut self, most: MostDeleted, about: &str) -> Self {
-        self.mirror = Some((most, about.to_owned()));
-        // One HEAD about the time zone of the listings saves a request for each file that has not changed.
-        self.policy.clock = true;
-        self
-    }
-
-    /// Whether the directory is not the mirror of another search.
-    ///
-    /// # Errors
-    /// It is; the text names what differs.
-    pub(crate) fn check_mirror(&self) -> Result<(), String> {
-        let (Some(to), Some((_, about))) = (&self.download, &self.mirror) else {
-            return Ok(());
-        };
-        to.check_mirror(&About::new(&self.starts, about), self.rules.dry)
-            .map_err(|error| error.to_string())
     }
 
     /// The most bytes that are received in a second, by all transfers together. Default: no limit.
     pub fn limit_rate(mut self, bytes: NonZeroU64) -> Self {
         self.transfer.bytes_in = Some(Rate::per_second(bytes));
-        self
-    }
-
-    /// Compares downloads with the SHA-256 checksums in lists beside the files, such as `SHA256SUMS`. A file that differs
-    /// does not get its name, and is reported.
-    pub fn checksums(mut self) -> Self {
-        self.rules.checksums = true;
         self
     }
 
@@ -587,28 +533,20 @@ impl Find {
             scope.start(start);
         }
         let mut policy = self.policy;
-        policy.clock |= expression.needs_times();
         let downloads = self.download.is_some();
-        let mut run = Run::new(&expression, &scope, actor, events, downloads);
+        // One HEAD about the time zone of the listings saves a request for each file that has not changed.
+        policy.clock |= expression.needs_times() || downloads;
+        let run = Run::new(&expression, &scope, actor, events, downloads);
         let base = match self.starts.as_slice() {
             [start] => Some(Base::of(start, policy.follow)),
             _ => None,
         };
-        let rules = FileRules {
-            refuses_tls: self.transfer.tls_fault().is_some(),
-            ..self.rules
-        };
-        let mut store = self
-            .download
-            .map(|to| Store::new(to, rules, base, scope.clone()));
-        if let (Some(store), Some((most, about))) = (&mut store, self.mirror)
-            && let Err(error) = store.mirror(&About::new(&self.starts, &about), most)
-        {
-            run.events
-                .failed(&ActError::Kept("--mirror", Box::new(error)));
-            run.events.summary.ending = Ending::Stopped;
-            return run.finish();
-        }
+        let store = self.download.map(|root| {
+            let mut store = Store::new(root, base, scope.clone());
+            store.overwrite = self.overwrite;
+            store.refuses_tls = self.transfer.tls_fault().is_some();
+            store
+        });
         let plan = search::Plan {
             store,
             starts: &self.starts,

@@ -1,23 +1,21 @@
 //! A running search: evaluates the expression for findings, performs its actions, and reports and commits the results.
 
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Find;
 use super::cause::Cause;
-use super::download::{DownloadCounts, MirrorEvent, Sighting, Wanted, is_list};
+use super::download::{DownloadCounts, Wanted};
 use super::event::Event;
 use super::expr::{Act, ActError, Action, Actor, Effect, Expression, Memo, Verdict};
 use super::found::{Found, Kind, Saved, Unread};
 use super::host_crawl::Counts;
 use super::link::{Link, LinkKind};
-use super::listing::EntryKind;
 use super::policy::Follow;
 use super::scope::{Outside, Scope};
 use super::state::{State, StateError};
 use super::summary::{Ending, Summary, Tally};
-use super::visitor::{LinkVerdict, ReadPage, Visitor};
+use super::visitor::{LinkVerdict, Visitor};
 use crate::crawl::calls::Drive;
 use crate::crawl::random::{Random, fresh_seed};
 use crate::crawl::reporter::Reporter;
@@ -33,8 +31,6 @@ pub(super) struct Run<'r> {
     downloads: bool,
     /// Files to download that no host has taken over yet.
     pub(super) wanted: Vec<Wanted>,
-    /// What was seen of the servers and is not noted yet; `None` if it is not needed.
-    pub(super) sightings: Option<Vec<(Sighting, String)>>,
     /// Links to other hosts that no host has taken over yet.
     pub(super) links: Vec<Link>,
 }
@@ -54,7 +50,6 @@ impl<'r> Run<'r> {
             events,
             downloads,
             wanted: Vec::new(),
-            sightings: None,
             links: Vec::new(),
         }
     }
@@ -107,13 +102,6 @@ impl<'r> Run<'r> {
         calls: Option<&mut dyn Drive>,
     ) -> Verdict {
         let is_directory = found.kind == Kind::Directory;
-        self.sight(
-            match is_directory {
-                true => Sighting::Directory,
-                false => Sighting::File,
-            },
-            found.url,
-        );
         match self.scope.judge_spelling(found.url, is_directory) {
             Ok(()) => {}
             // A directory that is not included may lead to included entries.
@@ -146,17 +134,6 @@ impl<'r> Run<'r> {
             Verdict::Go if evaluation.undecided && was_asked => Verdict::Undecided,
             verdict => verdict,
         }
-    }
-
-    fn sight(&mut self, sighting: Sighting, url: &str) {
-        if let Some(sightings) = &mut self.sightings {
-            sightings.push((sighting, url.to_owned()));
-        }
-    }
-
-    /// Tells what a mirror does.
-    pub(super) fn tell(&mut self, event: MirrorEvent<'_>) {
-        self.events.emit(Event::Mirror(event));
     }
 
     /// The client failed. A saved search can be continued, so it is not finished.
@@ -240,34 +217,7 @@ impl Visitor for RunVisitor<'_, '_> {
     fn named(&mut self, url: &str) -> bool {
         let scope = self.run.scope;
         let is_wanted = |url: &str, is_directory| scope.judge_spelling(url, is_directory).is_ok();
-        if self.run.is_over() || is_wanted(url, false) || is_wanted(&format!("{url}/"), true) {
-            return true;
-        }
-        self.run.sight(Sighting::Name, url);
-        false
-    }
-
-    fn wants_listings(&self) -> bool {
-        self.run.sightings.is_some()
-    }
-
-    fn listed(&mut self, page: &ReadPage<'_>) {
-        if page.is_whole {
-            self.run.sight(Sighting::Read, page.directory);
-        }
-        if self.run.sightings.is_some() {
-            // Lists of checksums are known before the first file that they are about is asked for.
-            for entry in page.entries {
-                if entry.kind != EntryKind::Directory && is_list(&entry.name) {
-                    let url = format!("{}{}", page.directory, entry.segment);
-                    self.run.sight(Sighting::File, &url);
-                }
-            }
-        }
-    }
-
-    fn planned(&mut self, url: &str, file: &Path) {
-        self.run.tell(MirrorEvent::WouldDownload { url, file });
+        self.run.is_over() || is_wanted(url, false) || is_wanted(&format!("{url}/"), true)
     }
 
     fn downloaded(&mut self, saved: Saved<'_>) {

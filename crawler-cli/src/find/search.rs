@@ -1,7 +1,7 @@
 //! Searches all hosts concurrently: creates the hosts, lets the scheduler drive them, passes findings of one host to
 //! others, and saves the progress.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use courser::{TlsConfig, proto};
 use url::{Position, Url};
 
 use super::cause::Cause;
-use super::download::{DownloadCounts, Outcome, Store};
+use super::download::{DownloadCounts, Store};
 use super::host::{Files, Host, Shared};
 use super::host_crawl::Counts;
 use super::link::{Link, LinkKind};
@@ -50,11 +50,6 @@ pub(super) fn search<'r>(mut plan: Plan<'_>, run: Run<'r>) -> Run<'r> {
         bytes_in: plan.transfer.bytes_in,
         tls_fault: plan.transfer.tls_fault(),
     };
-    if let Some(files) = &shared.files
-        && files.store.takes_notes()
-    {
-        shared.run.sightings = Some(Vec::new());
-    }
     loop {
         shared = search_once(&plan, shared);
         if !shared.run.events.begins_again() {
@@ -274,16 +269,26 @@ impl Search<'_, '_> {
                 return;
             }
             self.keep();
-            if self.is_over() {
+            if self.is_done() {
                 return;
             }
             self.note_waiting();
             self.update();
+            // What was received is kept; further files would meet the same end.
+            if self
+                .shared
+                .files
+                .as_ref()
+                .is_some_and(|files| files.store.is_full())
+            {
+                self.shared.run.events.summary.ending = Ending::Stopped;
+                return;
+            }
             // Here everything that the crawls have changed is saved.
             if let Err(error) = self.tend() {
                 return self.shared.run.state_failed(&error);
             }
-            if self.is_over() {
+            if self.is_done() {
                 return;
             }
             if let Err(error) = self.wait() {
@@ -302,57 +307,8 @@ impl Search<'_, '_> {
                 .filter(|host| !host.downloads.is_done())
                 .count();
         }
-        let mut downloads = downloads(hosts);
-        if let Some(files) = &self.shared.files {
-            downloads = files.store.count(downloads);
-        }
+        let downloads = downloads(hosts);
         self.shared.run.update(counts(hosts), downloads);
-    }
-
-    /// Whether the search is done, also with what a mirror deletes at the end. Files that waited for that then go on.
-    fn is_over(&mut self) -> bool {
-        while self.is_done() {
-            if !self.settle() {
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Deletes what is gone on the servers, if the downloads are a mirror: first what is in the way of files, and the rest
-    /// after those. Returns whether something was left to decide.
-    fn settle(&mut self) -> bool {
-        let run = &mut self.shared.run;
-        let Some(files) = &mut self.shared.files else {
-            return false;
-        };
-        if !files.store.is_unsettled() || run.ending() == Ending::Stopped {
-            return false;
-        }
-        note(files, run);
-        let hosts = self.scheduler.hosts();
-        // What is in the way of files may be deleted now; a later run takes those that were given up for it.
-        let blocked = hosts
-            .works()
-            .flat_map(|host| host.downloads.blocked(&files.store));
-        let waiting: BTreeSet<Vec<u8>> = blocked.collect();
-        let crowded: u64 = match waiting.is_empty() {
-            true => 0,
-            false => hosts.works().map(|host| host.downloads.crowded()).sum(),
-        };
-        let unread = counts(hosts).unread.saturating_sub(crowded);
-        let outcome = Outcome {
-            ending: run.ending(),
-            unread: unread + run.events.summary.failed,
-            record: None,
-        };
-        files
-            .store
-            .settle(outcome, &waiting, &mut |event| run.tell(event));
-        for (_, host) in hosts.works_mut() {
-            host.downloads.unblock();
-        }
-        true
     }
 
     /// After `-quit`, the downloads that were found before still complete.
@@ -545,10 +501,9 @@ impl Search<'_, '_> {
 
     /// Passes files to the downloads of their hosts, which may differ from the hosts that listed them.
     fn hand_over_files(&mut self) {
-        let Some(files) = &mut self.shared.files else {
+        let Some(files) = &self.shared.files else {
             return;
         };
-        note(files, &mut self.shared.run);
         for wanted in std::mem::take(&mut self.shared.run.wanted) {
             let root = Url::parse(&wanted.url).map(|url| root_of(&url));
             let hosts = self.scheduler.hosts();
@@ -557,13 +512,6 @@ impl Search<'_, '_> {
                 hosts.work(id).downloads.add(wanted, &files.store);
             }
         }
-    }
-}
-
-/// Notes what was seen of the servers.
-fn note(files: &mut Files, run: &mut Run<'_>) {
-    for (sighting, url) in run.sightings.iter_mut().flat_map(std::mem::take) {
-        files.store.note(sighting, &url);
     }
 }
 

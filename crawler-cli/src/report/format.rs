@@ -1,8 +1,6 @@
 //! One result in the output format. Names can contain any bytes: what is not UTF-8 becomes U+FFFD in JSON and CSV, and
 //! characters that a terminal would act on are escaped. URLs are always exact.
 
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
 use std::time::Duration;
 
 use crate::find::range::Precision;
@@ -59,28 +57,6 @@ impl Format {
             Self::Json => json(found, out),
             Self::Csv => csv(found, out),
         }
-    }
-}
-
-impl Format {
-    /// Appends what a dry run would do: `verb` with the URL of a file to download, or the path of a file to delete.
-    pub(crate) fn plan(self, verb: &str, url: Option<&str>, file: &Path, out: &mut Vec<u8>) {
-        if self == Self::Json {
-            let file = terminal::json_string(&file.to_string_lossy());
-            let url = url.map_or("null".to_owned(), terminal::json_string);
-            let line = format!("{{\"plan\":\"{verb}\",\"url\":{url},\"file\":{file}}}\n");
-            return out.extend_from_slice(line.as_bytes());
-        }
-        out.extend_from_slice(verb.as_bytes());
-        out.push(b' ');
-        match url {
-            Some(url) => out.extend_from_slice(url.as_bytes()),
-            None => out.extend_from_slice(file.as_os_str().as_bytes()),
-        }
-        out.push(match self {
-            Self::Nul => 0,
-            _ => b'\n',
-        });
     }
 }
 

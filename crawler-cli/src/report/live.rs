@@ -389,7 +389,6 @@ mod tests {
                 failed: 1,
                 under_way: 4,
                 bytes: 5 << 20,
-                left: 95 << 20,
                 ..DownloadCounts::default()
             },
             stats,
@@ -400,7 +399,7 @@ mod tests {
         let expected = "\
 7/1,200 directories · 30 files · 3 found · 1 unread · 0:02
   2 requests/s · 3.0 KiB/s · 1 in flight · latency P50 10 ms P95 2.00 s
-  downloads: 4/1,000 files · 1 failed · 5.0 MiB of 100 MiB · 4 under way
+  downloads: 4/1,000 files · 1 failed · 5.0 MiB · 4 under way
   waiting: http://fast 1.5 s (back-off)
   slowest: http://slow 2.00 s (1 in flight) · http://fast 10 ms (0 in flight)
   errors: 1 × timeout";

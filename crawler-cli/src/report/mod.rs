@@ -25,7 +25,7 @@ mod waits;
 
 use crate::crawl::reporter::{Reporter, ResultEntry, Results};
 use crate::find::state::State;
-use crate::find::{Event, Find, Found, MirrorEvent, StateError, Summary};
+use crate::find::{Event, Find, Found, StateError, Summary};
 use crate::{stdout, terminal};
 pub(crate) use format::Format;
 use html::Page;
@@ -53,8 +53,6 @@ pub(crate) struct Options {
     pub(crate) verbose: bool,
     /// `--unread`: the file for what was not read, as JSON lines.
     pub(crate) unread: Option<PathBuf>,
-    /// `--dry-run`: what would be downloaded and deleted takes the place of the results.
-    pub(crate) dry_run: bool,
     /// `--report html`: the file for a page with statistics and charts.
     pub(crate) html_report: Option<PathBuf>,
 }
@@ -194,10 +192,7 @@ impl Report {
                 if let Some(page) = &mut self.page {
                     page.found(found);
                 }
-                // What would be done is the result of a dry run.
-                if !self.options.dry_run {
-                    self.found(found);
-                }
+                self.found(found);
             }
             Event::Output { found, bytes } => self.output(found, bytes),
             Event::Unread(unread) => {
@@ -228,7 +223,6 @@ impl Report {
                     ));
                 }
             }
-            Event::Mirror(event) => self.mirror(event),
             Event::StateFailed(error) => self.message(&format!("--state {error}")),
             Event::StateAway(error) => {
                 self.message(&format!("--state {error}; waiting for the database"))
@@ -274,9 +268,7 @@ impl Report {
             text += &summary_text(summary);
             text.push('\n');
             let downloads = &summary.downloads;
-            if downloads.wanted + downloads.deleted + downloads.not_deleted > 0
-                && !self.options.text_report
-            {
+            if downloads.wanted > 0 && !self.options.text_report {
                 text += &statistics::downloads_text(downloads);
                 text.push('\n');
             }
@@ -369,28 +361,6 @@ impl Report {
                     self.results.extend_from_slice(&row);
                 }
             }
-        }
-    }
-
-    /// What a mirror does, and the results of a dry run.
-    fn mirror(&mut self, event: &MirrorEvent<'_>) {
-        let format = self.options.format;
-        match event {
-            MirrorEvent::WouldDownload { url, file } => {
-                format.plan("download", Some(url), file, &mut self.results);
-            }
-            MirrorEvent::WouldDelete(file) => {
-                format.plan("delete", None, file, &mut self.results);
-            }
-            MirrorEvent::Deleted(file) => self.message(&format!("deleted {}", file.display())),
-            MirrorEvent::Left(file) => self.message(&format!(
-                "{}: gone on the server, but changed here: left, and no longer part of the mirror",
-                file.display()
-            )),
-            MirrorEvent::NotDeleted(file, error) => {
-                self.message(&format!("cannot delete {}: {error}", file.display()));
-            }
-            MirrorEvent::Refused(refusal) => self.message(&format!("--mirror: {refusal}")),
         }
     }
 

@@ -94,7 +94,7 @@ pub(super) fn summary_json(summary: &Summary, unread: &UnreadList) -> String {
 
 /// `null` if no file was to be downloaded.
 fn downloads_json(downloads: &DownloadCounts) -> Value {
-    match downloads.wanted + downloads.deleted + downloads.not_deleted {
+    match downloads.wanted {
         0 => Value::Null,
         _ => json!({
             "wanted": downloads.wanted,
@@ -102,8 +102,6 @@ fn downloads_json(downloads: &DownloadCounts) -> Value {
             "resumed": downloads.resumed,
             "kept": downloads.kept,
             "failed": downloads.failed,
-            "deleted": downloads.deleted,
-            "not_deleted": downloads.not_deleted,
             "bytes": downloads.bytes,
         }),
     }
@@ -121,12 +119,6 @@ pub(super) fn downloads_text(downloads: &DownloadCounts) -> String {
     }
     if downloads.kept > 0 {
         text += &format!(", {} there already", thousands(downloads.kept));
-    }
-    if downloads.deleted > 0 {
-        text += &format!(", {} deleted", thousands(downloads.deleted));
-    }
-    if downloads.not_deleted > 0 {
-        text += &format!("; {} NOT DELETED", thousands(downloads.not_deleted));
     }
     let done = downloads.saved + downloads.kept;
     let missing = downloads.wanted.saturating_sub(done);
@@ -149,15 +141,7 @@ pub(super) fn downloads_progress(downloads: &DownloadCounts) -> Vec<String> {
     if downloads.kept > 0 {
         parts.push(format!("{} there already", thousands(downloads.kept)));
     }
-    let mut bytes = size_text(downloads.bytes);
-    if downloads.left > 0 {
-        bytes += match downloads.unsized_left {
-            0 => " of ",
-            _ => " of more than ",
-        };
-        bytes += &size_text(downloads.bytes.saturating_add(downloads.left));
-    }
-    parts.push(bytes);
+    parts.push(size_text(downloads.bytes));
     parts.push(format!("{} under way", thousands(downloads.under_way)));
     parts
 }

@@ -69,22 +69,6 @@ impl FileLock {
         Ok(lock)
     }
 
-    /// Whether no process uses the database now. Nothing is written.
-    ///
-    /// # Errors
-    /// A process uses it, or the file of its lock cannot be opened.
-    pub(crate) fn check(database: &Path) -> Result<(), FileError> {
-        let file = match File::open(beside(database, "-lock")) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            opened => opened?,
-        };
-        match file.try_lock_shared() {
-            Ok(()) => Ok(()),
-            Err(TryLockError::WouldBlock) => Err(FileError::InUse(process_in(&file))),
-            Err(TryLockError::Error(error)) => Err(error.into()),
-        }
-    }
-
     fn take_at(path: PathBuf) -> Result<Self, FileError> {
         loop {
             let mut file = open(&path)?;
@@ -200,12 +184,7 @@ mod tests {
             Err(FileError::InUse(Some(number))) => assert_eq!(number, process::id()),
             other => panic!("{other:?}"),
         }
-        assert!(matches!(
-            FileLock::check(&database),
-            Err(FileError::InUse(_))
-        ));
         drop(lock);
-        FileLock::check(&database).expect("free");
         assert!(!folder.path().join("urls.db-lock").exists());
         drop(FileLock::take(&database).expect("free again"));
     }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::folder::{Folder, MIRROR};
+use super::folder::Folder;
 use super::{options, wfind};
 use crate::cli::crawl_options::{CrawlOptions, CrawlSetting, CrawlTexts, Crawls};
 use crate::cli::identity_options::CookieFile;
@@ -15,7 +15,7 @@ use crate::cli::option::{Section, Show};
 use crate::cli::parse::{CommandLine, Syntax, UsageError, parse, text};
 use crate::crawl::cookie_file;
 use crate::find::expr::{Expression, Parser};
-use crate::find::{Find, Follow, MostDeleted, Sharing};
+use crate::find::{Find, Follow, Sharing};
 use crate::report::{Format, Options, Progress, SummaryFormat};
 use crate::store::Place;
 
@@ -43,10 +43,6 @@ pub(crate) struct Args {
     pub(super) lease: Option<Duration>,
     /// What is searched for and where, and where downloads go. The file of the search is for this alone.
     pub(super) identity: String,
-    /// The words of the identity that are no starts, quoted as for a shell.
-    about: String,
-    /// The most files that a mirror may delete.
-    pub(super) mirror: Option<MostDeleted>,
     /// What follows `--compat wfind`.
     pub(super) wfind_flags: Option<Vec<String>>,
 }
@@ -132,12 +128,6 @@ pub(super) fn read(
         let error = format!("{first} and {second}: only one output format at a time");
         return Err(UsageError(error));
     }
-    if let Some(most) = args.mirror {
-        let about = std::mem::take(&mut args.about);
-        args.find(|find| find.mirror(most, &about));
-        let checked = args.find.check_mirror();
-        checked.map_err(|error| UsageError(format!("{MIRROR} {error}")))?;
-    }
     Ok(Request::Search(Box::new(Search {
         find: args.find,
         output: args.output,
@@ -162,7 +152,7 @@ pub fn read_for_job(find: Find, words: &[String]) -> Result<Find, String> {
     if is_shown
         || args.has_start()
         || args.state.is_some()
-        || !args.folder.is_plain()
+        || args.folder.limit_rate.is_some()
         || args.lease.is_some()
         || args.wfind_flags.is_some()
         || args.output != Options::default()
@@ -196,15 +186,6 @@ fn add_word(words: &mut String, word: &str) {
         words.push(' ');
     }
     words.push_str(word);
-}
-
-/// A word that is distinct from its neighbours, as for a shell.
-fn quoted(word: &str) -> Cow<'_, str> {
-    let is_plain = !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || c == '\'');
-    match is_plain {
-        true => Cow::Borrowed(word),
-        false => Cow::Owned(format!("'{}'", word.replace('\'', "'\\''"))),
-    }
 }
 
 /// What `--state` cannot keep.
@@ -259,8 +240,6 @@ impl Args {
             state: None,
             lease: None,
             identity: String::new(),
-            about: String::new(),
-            mirror: None,
             wfind_flags: None,
         }
     }
@@ -373,7 +352,6 @@ impl Args {
 
     pub(super) fn identify(&mut self, word: &str) {
         add_word(&mut self.identity, word);
-        add_word(&mut self.about, &quoted(word));
     }
 
     pub(super) fn identify_option(&mut self, name: &str, value: &str) {
@@ -561,7 +539,7 @@ mod tests {
             ),
             (
                 &["http://h/", "--overwrite"],
-                "--overwrite: only with --download DIR or --mirror DIR",
+                "--overwrite: only with --download DIR",
             ),
             (
                 &["http://h/", "--max-pages", "5"],

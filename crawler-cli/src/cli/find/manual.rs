@@ -27,7 +27,7 @@ const STATUSES: &[(&str, &str)] = &[
     ("0", "Everything was read."),
     (
         "1",
-        "Something could not be read or downloaded, or an action failed, or a mirror was not allowed to delete what is gone; each case is reported on standard error. Or the results could not be written.",
+        "Something could not be read or downloaded, or an action failed; each case is reported on standard error. Or the results could not be written.",
     ),
     ("2", "Wrong usage."),
     (
@@ -56,10 +56,6 @@ const EXAMPLES: &[(&str, &str)] = &[
     (
         "crawler-cli find http://127.0.0.1:8080/pub/ -name '*.rpm' --download mirror --rate 20",
         "Download the files, with at most 20 requests in a second",
-    ),
-    (
-        "crawler-cli find http://127.0.0.1:8080/pub/ --mirror pub --max-delete 5%",
-        "A mirror, from which files that are gone on the server are deleted, but never many at a time",
     ),
     (
         "crawler-cli find http://127.0.0.1:8080/pub/ --state search >> found.txt",

@@ -100,11 +100,7 @@ fn run(search: Search) -> ExitCode {
     // A signal after the last result interrupts nothing.
     if is_stopped && interrupted.load(Ordering::Relaxed) {
         ExitCode::from(INTERRUPTED)
-    } else if summary.counts.unread > 0
-        || summary.failed > 0
-        || summary.downloads.not_deleted > 0
-        || written.is_err()
-    {
+    } else if summary.counts.unread > 0 || summary.failed > 0 || written.is_err() {
         ExitCode::from(UNREAD)
     } else {
         ExitCode::SUCCESS

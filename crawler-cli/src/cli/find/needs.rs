@@ -18,21 +18,9 @@ struct Need {
 
 const NEEDS: &[Need] = &[
     Need {
-        options: &[
-            "--dry-run",
-            "--checksums",
-            "--limit-rate",
-            "--max-delete",
-            "--overwrite",
-            "--strict-sizes",
-        ],
+        options: &["--limit-rate", "--overwrite"],
         is_met: |args| args.folder.is_given(),
-        only: "with --download DIR or --mirror DIR",
-    },
-    Need {
-        options: &["--max-delete"],
-        is_met: |args| args.folder.is_mirror(),
-        only: "with --mirror DIR",
+        only: "with --download DIR",
     },
     Need {
         options: &["--max-pages", "--max-link-depth", "--nofollow"],
@@ -71,7 +59,7 @@ impl Args {
     /// All actions of the expression print in a format of their own, or print nothing.
     pub(super) fn check_format(&self, expression: &Expression) -> Result<(), UsageError> {
         let format = self.output.format;
-        if format == Format::Lines || expression.prints() || self.folder.is_dry {
+        if format == Format::Lines || expression.prints() {
             return Ok(());
         }
         Err(UsageError(format!(

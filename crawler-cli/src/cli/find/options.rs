@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use super::args::Args;
 use super::expression_words::{ACTIONS, DEPTHS, OPERATORS, TESTS};
-use super::folder;
 use crate::cli::crawl_options::CrawlRows;
 use crate::cli::help_rows::HelpRows;
 use crate::cli::identity_options::IdentityRows;
@@ -66,7 +65,7 @@ pub(super) const TABLE: &[Section<Args>] = &[
     },
     Section {
         heading: "Output",
-        options: &[OUTPUT, MIRROR],
+        options: &[OUTPUT],
     },
     Section {
         heading: "Progress and reports",
@@ -188,7 +187,6 @@ const SCOPE: &[Opt<Args>] = &[
         .default("on"),
     Opt::flag(&["--accept-pages"], |args: &mut Args| {
         args.find(Find::accept_pages);
-        args.folder.accepts_pages = true;
         args.identify("--accept-pages");
     })
         .short("take links of any page for entries")
@@ -263,45 +261,21 @@ const OUTPUT: &[Opt<Args>] = &[
         .short("print the results in order, at the end")
         .long("Print the results in the order of their URLs; the entries of a directory come directly after it. The output of -printf, -ls and -print0 is sorted with them, but not that of -exec. Everything is printed at the end, and kept in memory until then. After 1 GiB, the collected results are printed in order and the rest as it comes."),
     Opt::text(&["--download"], &[file("DIR")], |args: &mut Args, value| {
-        args.folder.set("--download", value)?;
+        args.folder.set(value)?;
         args.identify_option("--download", value);
         Ok(())
     })
     .short("download the files that are found")
-    .long("Download the files that are found into this directory. Each file has the same path as below the directory of the start; with several starts, and for files from elsewhere, the path begins with the host. A file gets its name when it is complete, and the time that the server gives. An incomplete download is continued, also by a later run, if the server says that the file is still the same. If a file exists already, its size and time are compared with those of the server; a file that differs is an error and is not changed."),
+    .long("Download the files that are found into this directory. Each file has the same path as below the directory of the start; with several starts, and for files from elsewhere, the path begins with the host. A file gets its name when it is complete, and the time that the server gives. An incomplete download is continued, also by a later run, if the server says that the file is still the same. A file is complete when it has the length that the answer announces; if the listing shows another size, a warning says so. A file that exists already and has the size and time of the listing is skipped without a request. Any other existing file is compared with that of the server by HEAD; a file that differs is an error and is not changed. A full disk ends the run."),
     Opt::flag(&["--overwrite"], |args: &mut Args| args.find(Find::overwrite))
         .short("replace downloaded files that differ")
         .long("With --download, replace files that differ from those of the server."),
-    Opt::flag(&["--strict-sizes"], |args: &mut Args| args.find(Find::strict_sizes))
-        .short("download only files of the size in the listing")
-        .long("With --download, a file whose size is not that of the listing is an error. Without this option, the listing may be older than the file: the file is taken if the server announces its length and sends all of it, with a warning."),
-];
-
-const MIRROR: &[Opt<Args>] = &[
-    Opt::text(&["--mirror"], &[file("DIR")], |args: &mut Args, value| {
-        args.folder.set(folder::MIRROR, value)
-    })
-    .short("download, and delete what is gone on the server")
-    .long("Download as --download does, and at the end delete files that are gone on the server: those that an earlier run with --mirror has put there, that are unchanged since, and that the listing of their directory, or of one above it, no longer has. Other files are never deleted, and nothing that this search was not about: files that the expression leaves out, and directories that are pruned, stay. Nothing is deleted if anything could not be read or downloaded, if a page was no listing, if the search ended early, or if it would be too much (--max-delete); the reason is reported, and the exit status is 1 if there was something to delete. Only where a file has become a directory, or a directory a file, what is in the way is deleted before the last downloads, if everything else was read and downloaded; if one of those then fails, nothing else is deleted, and that is reported. Files that an earlier run has put there are replaced if they differ from those of the server. They are asked for with If-None-Match and If-Modified-Since, unless the listing shows the same size and time. What was put there is recorded in the file .courser-mirror in the directory, together with the starts, the expression and the options that decide what is found. Another search with the directory is refused: give it another one, or remove that file, after which the files that are there are never deleted. The same command completes a run that was interrupted or killed. Only for listings: not with --links page, --sitemap and --accept-pages; and not with --retry-unread."),
-    Opt::text(&["--max-delete"], &[any("N|N%")], |args: &mut Args, value| {
-        args.folder.most_deleted = Some(value.parse()?);
-        Ok(())
-    })
-    .short("with --mirror: the most files to delete")
-    .long("With --mirror, how many files a run may delete at most: a number, or a share of the files known before that the search is about, rounded up. A share below 100% never deletes all of them. If more files are gone on the server, none is deleted.")
-    .default("10%"),
-    Opt::flag(&["--dry-run"], |args: &mut Args| args.folder.is_dry = true)
-        .short("print what would be downloaded and deleted")
-        .long("With --download or --mirror, write nothing into the directory, which may be read-only, and print what would be done instead of the results: lines with download and a URL, and with delete and the path of a file; with --json, objects with the fields plan, url and file. Files are compared with those of the server by HEAD."),
     Opt::text(&["--limit-rate"], &[any("SPEED")], |args: &mut Args, value| {
         args.folder.limit_rate = NonZeroU64::new(bytes_as_curl(value)?);
         Ok(())
     })
     .short("the most bytes a second of all transfers together")
-    .long("With --download or --mirror, how many bytes are received in a second at most, by all transfers together, whatever their hosts. As for curl, the number may have a unit: k, M, G, T or P, which are powers of 1024; 0 is no limit. The bytes of listings and of TLS count, too. --timeout holds as ever: with a low limit, a long listing can take longer."),
-    Opt::flag(&["--checksums"], |args: &mut Args| args.folder.checksums = true)
-        .short("compare downloads with SHA256SUMS beside them")
-        .long("With --download or --mirror, compare each downloaded file with its SHA-256 in a list in the same directory of the server: NAME.sha256, NAME.sha256sum, SHA256SUMS, SHA256SUM, sha256sums, sha256sum (these four also with .txt), SHA256, sha256.txt, CHECKSUM or CHECKSUM.SHA256, in the format of sha256sum or of BSD. Names in a list that lead to another directory are ignored. A file that differs is reported, and kept apart as .NAME.courser-bad. If a list is there and cannot be read, its files are not downloaded. Files without a checksum are downloaded unchecked, and files that are there already are not read again."),
+    .long("With --download, how many bytes are received in a second at most, by all transfers together, whatever their hosts. As for curl, the number may have a unit: k, M, G, T or P, which are powers of 1024; 0 is no limit. The bytes of listings and of TLS count, too. --timeout holds as ever: with a low limit, a long listing can take longer."),
 ];
 
 const REPORT: &[Opt<Args>] = &[
@@ -317,7 +291,7 @@ const REPORT: &[Opt<Args>] = &[
         Ok(())
     })
     .short("at the end: text, json, json:FILE or none")
-    .long("The summary at the end. text: one line on standard error. json: an object as the last line of standard output. json:FILE: the same object in a file. none: no summary.\nThe object has one field, summary, with these fields: complete (whether everything was read); ending (finished, quit or stopped); matched, undecided and actions_failed; downloads (null without --download; else wanted, saved, resumed, kept, failed, deleted, not_deleted, and bytes written); files, directories and directories_done; requests, retries, unread, unread_by_class and failed_attempts_by_class; unread_urls, what this run could not read: objects with the fields of --unread, and left_out_more, how many names left_out has no room for; unread_urls_more, how many objects there is no room for, beyond 4 MiB; bytes; seconds, and parts of it: seconds_waiting_for_hosts, seconds_held_back (by rates, delays and back-off) and seconds_computing; requests_per_second; latency_seconds (p50, p95, p99, max); connections_opened and connections_reused; hosts, with the same fields for each host; and status_classes, the numbers of answers with statuses 1xx to 5xx.")
+    .long("The summary at the end. text: one line on standard error. json: an object as the last line of standard output. json:FILE: the same object in a file. none: no summary.\nThe object has one field, summary, with these fields: complete (whether everything was read); ending (finished, quit or stopped); matched, undecided and actions_failed; downloads (null without --download; else wanted, saved, resumed, kept, failed, and bytes written); files, directories and directories_done; requests, retries, unread, unread_by_class and failed_attempts_by_class; unread_urls, what this run could not read: objects with the fields of --unread, and left_out_more, how many names left_out has no room for; unread_urls_more, how many objects there is no room for, beyond 4 MiB; bytes; seconds, and parts of it: seconds_waiting_for_hosts, seconds_held_back (by rates, delays and back-off) and seconds_computing; requests_per_second; latency_seconds (p50, p95, p99, max); connections_opened and connections_reused; hosts, with the same fields for each host; and status_classes, the numbers of answers with statuses 1xx to 5xx.")
     .default("text"),
     Opt::flag(&["-v", "--verbose"], |args: &mut Args| args.output.verbose = true)
         .short("name everything that is left out of a listing")

@@ -3,41 +3,20 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use courser::Response;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
-use crate::crawl::retry::Failed;
-use crate::find::listing;
-
-/// The fields of a response head that a download needs.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Head<'a> {
-    pub(super) status: u16,
-    /// `Content-Length`, unless `Transfer-Encoding` frames the body.
-    pub(super) length: Option<u64>,
-    pub(super) content_range: Option<&'a [u8]>,
-    pub(super) etag: Option<&'a [u8]>,
-    pub(super) last_modified: Option<&'a [u8]>,
-    pub(super) date: Option<&'a [u8]>,
-    pub(super) location: Option<&'a [u8]>,
-    pub(super) retry_after: Option<&'a [u8]>,
-    pub(super) coding: Option<&'a [u8]>,
-    pub(super) content_type: Option<&'a [u8]>,
-}
+use crate::find::cause::Cause;
+use crate::find::fault::Fault;
+use crate::find::host_crawl::Reply;
+use crate::find::range::SizeRange;
 
 /// What was requested.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Asked {
-    /// The head only.
-    Head,
-    /// The listing of the directory.
-    Listing,
     /// The whole file.
     Whole,
     /// The bytes after this offset, if the file is still the one that the note describes.
     Rest(u64, Note),
-    /// The whole file, unless it is still the one with known validators (RFC 9110 §13.1.2, §13.1.3).
-    IfChanged,
 }
 
 /// The meaning of a response.
@@ -49,8 +28,6 @@ pub(super) enum Answer {
     StartOver,
     /// The partial file has all bytes of the file.
     Complete,
-    /// The file has not changed.
-    Same,
     /// The file is at the URL in `Location`.
     Redirect,
     /// The request is repeated, after the time in `Retry-After` or the usual pause.
@@ -59,134 +36,49 @@ pub(super) enum Answer {
     Refused,
 }
 
-impl<'a> Head<'a> {
-    pub(crate) fn of(response: &'a Response) -> Self {
-        let chunked = response.header("Transfer-Encoding").is_some();
-        let length = response.header("Content-Length").filter(|_| !chunked);
-        Self {
-            status: response.status(),
-            length: length.and_then(number),
-            content_range: response.header("Content-Range"),
-            etag: response.header("ETag"),
-            last_modified: response.header("Last-Modified"),
-            date: response.header("Date"),
-            location: response.header("Location"),
-            retry_after: response.header("Retry-After"),
-            coding: response.header("Content-Encoding"),
-            content_type: response.header("Content-Type"),
-        }
-    }
-
-    /// Whether the answer is a page for people.
-    pub(super) fn is_page(&self) -> bool {
-        self.content_type.is_some_and(listing::is_html)
-    }
-
-    pub(super) fn judge(&self, asked: &Asked) -> Answer {
-        match (self.status, asked) {
-            (200 | 203, _) => Answer::Body {
-                at: 0,
-                length: self.length,
-            },
-            (304, Asked::IfChanged) => Answer::Same,
-            (206, Asked::Rest(at, note)) => self.judge_partial_content(*at, note),
-            (416, Asked::Rest(at, note)) => {
-                let total = self.content_range.and_then(ContentRange::parse);
-                let is_all = total.is_some_and(|part| part.total == Some(*at));
-                if is_all && note.length.is_none_or(|length| length == *at) {
-                    Answer::Complete
-                } else {
-                    Answer::StartOver
-                }
+pub(super) fn judge(head: &Reply<'_>, asked: &Asked) -> Answer {
+    match (head.status, asked) {
+        (200 | 203, _) => Answer::Body {
+            at: 0,
+            length: head.content_length.and_then(number),
+        },
+        (206, Asked::Rest(at, note)) => judge_part(head, *at, note).unwrap_or(Answer::StartOver),
+        (416, Asked::Rest(at, note)) => {
+            let part = head.content_range.and_then(content_range);
+            let is_all = part.is_some_and(|(_, total)| total == Some(*at));
+            match is_all && note.length.is_none_or(|length| length == *at) {
+                true => Answer::Complete,
+                false => Answer::StartOver,
             }
-            (301 | 302 | 303 | 307 | 308, _) => Answer::Redirect,
-            (408 | 410 | 429 | 500.., _) => Answer::Later,
-            _ => Answer::Refused,
         }
-    }
-
-    /// How the request failed, if it is to be [repeated](Answer::Later).
-    pub(super) fn failed(&self) -> Failed {
-        Failed::of_status(self.status, self.retry_after, self.date)
-    }
-
-    /// Checks that a part is exactly the requested one, and belongs to the file that the note describes.
-    fn judge_partial_content(&self, at: u64, note: &Note) -> Answer {
-        let Some(part) = self.content_range.and_then(ContentRange::parse) else {
-            return Answer::StartOver;
-        };
-        let Some((first, last)) = part.range else {
-            return Answer::StartOver;
-        };
-        let whole = part.total.or(note.length);
-        let fits = first == at
-            && self.length.is_none_or(|length| length == last - first + 1)
-            && whole.is_none_or(|whole| last < whole)
-            && part
-                .total
-                .is_none_or(|total| note.length.is_none_or(|known| known == total));
-        let same = match &note.validator {
-            // A part has the tag that the whole would have (RFC 9110 §15.3.7).
-            Validator::Tag(tag) => self.etag.is_some_and(|etag| etag == tag.as_bytes()),
-            Validator::Date(date) => self.last_modified.is_none_or(|now| now == date.as_bytes()),
-        };
-        if fits && same {
-            Answer::Body { at, length: whole }
-        } else {
-            Answer::StartOver
-        }
-    }
-
-    /// The note by which a later request can continue the download. `None` without a strong validator (RFC 9110
-    /// §8.8.1).
-    pub(super) fn note(&self, url: &str) -> Option<Note> {
-        let tag = self.etag.filter(|tag| is_strong_tag(tag)).and_then(text);
-        let validator = match tag {
-            Some(tag) => Validator::Tag(tag),
-            None => Validator::Date(text(
-                self.last_modified.filter(|_| self.has_strong_date())?,
-            )?),
-        };
-        Some(Note {
-            url: url.to_owned(),
-            validator,
-            length: self.length,
-            modified: self.last_modified.and_then(text),
-        })
-    }
-
-    /// Whether `Last-Modified` is a strong validator: at least one second earlier than `Date` (RFC 9110 §8.8.2.2).
-    fn has_strong_date(&self) -> bool {
-        let (Some(changed), Some(sent)) = (self.modified(), self.date.and_then(date)) else {
-            return false;
-        };
-        sent.duration_since(changed)
-            .is_ok_and(|age| age >= Duration::from_secs(1))
-    }
-
-    /// `ETag`, strong or weak, if it can be sent back.
-    pub(super) fn tag(&self) -> Option<String> {
-        let is_tag = |tag: &&[u8]| is_strong_tag(tag.strip_prefix(b"W/").unwrap_or(tag));
-        self.etag.filter(is_tag).and_then(text)
-    }
-
-    /// `Last-Modified`, if it can be sent back.
-    pub(super) fn date_text(&self) -> Option<String> {
-        self.last_modified
-            .filter(|value| date(value).is_some())
-            .and_then(text)
-    }
-
-    /// The time of the last change of the file.
-    pub(super) fn modified(&self) -> Option<SystemTime> {
-        self.last_modified.and_then(date)
+        (301 | 302 | 303 | 307 | 308, _) => Answer::Redirect,
+        (408 | 410 | 429 | 500.., _) => Answer::Later,
+        _ => Answer::Refused,
     }
 }
 
+/// Checks that a part is exactly the requested one, and belongs to the file that the note describes. `None`: it is not.
+fn judge_part(head: &Reply<'_>, at: u64, note: &Note) -> Option<Answer> {
+    let (range, total) = content_range(head.content_range?)?;
+    let (first, last) = range?;
+    let length = total.or(note.length);
+    let is_of_length = |wanted: Option<u64>, is: u64| wanted.is_none_or(|wanted| wanted == is);
+    let fits = first == at
+        && is_of_length(head.content_length.and_then(number), last - first + 1)
+        && length.is_none_or(|length| last < length && is_of_length(note.length, length));
+    let same = match &note.validator {
+        // A part has the tag that the whole would have (RFC 9110 §15.3.7).
+        Validator::Tag(tag) => head.etag == Some(tag.as_bytes()),
+        Validator::Date(date) => head.last_modified.is_none_or(|now| now == date.as_bytes()),
+    };
+    (fits && same).then_some(Answer::Body { at, length })
+}
+
 /// The description of a partial file, which is stored beside it.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Note {
     pub(super) url: String,
+    #[serde(flatten)]
     pub(super) validator: Validator,
     /// The length of the whole file.
     pub(super) length: Option<u64>,
@@ -195,11 +87,13 @@ pub(super) struct Note {
 }
 
 /// The value of `If-Range`, by which the server recognises whether the file is still the same.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) enum Validator {
     /// A strong entity tag, with its quotes.
+    #[serde(rename = "etag")]
     Tag(String),
     /// A `Last-Modified` that is a strong validator.
+    #[serde(rename = "date")]
     Date(String),
 }
 
@@ -212,89 +106,89 @@ impl Validator {
 }
 
 impl Note {
+    /// The note by which a later request can continue the download. `None` without a strong validator (RFC 9110
+    /// §8.8.1).
+    pub(super) fn of(head: &Reply<'_>, url: &str) -> Option<Self> {
+        let tag = head.etag.filter(|tag| is_strong_tag(tag)).and_then(text);
+        let date = || {
+            head.last_modified
+                .filter(|_| has_strong_date(head))
+                .and_then(text)
+        };
+        Some(Self {
+            url: url.to_owned(),
+            validator: match tag {
+                Some(tag) => Validator::Tag(tag),
+                None => Validator::Date(date()?),
+            },
+            length: head.content_length.and_then(number),
+            modified: head.last_modified.and_then(text),
+        })
+    }
+
     pub(super) fn modified(&self) -> Option<SystemTime> {
         date(self.modified.as_deref()?.as_bytes())
     }
 
-    pub(super) fn write(&self) -> Vec<u8> {
-        let (tag, date) = match &self.validator {
-            Validator::Tag(tag) => (Some(tag), None),
-            Validator::Date(date) => (None, Some(date)),
-        };
-        let note = json!({
-            "url": self.url,
-            "etag": tag,
-            "date": date,
-            "length": self.length,
-            "modified": self.modified,
-        });
-        note.to_string().into_bytes()
-    }
-
-    /// Reads a note. `None` if the bytes are cut, or are not a note.
+    /// Reads a note. `None` if the bytes are cut, or are not a note whose validator can be sent.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
-        let note: Value = serde_json::from_slice(bytes).ok()?;
-        let field = |name: &str| note[name].as_str().map(str::to_owned);
-        let validator = match (field("etag"), field("date")) {
-            (Some(tag), None) if is_strong_tag(tag.as_bytes()) => Validator::Tag(tag),
-            (None, Some(text)) => {
-                date(text.as_bytes())?;
-                Validator::Date(text)
-            }
-            _ => return None,
+        let note: Self = serde_json::from_slice(bytes).ok()?;
+        let is_sound = match &note.validator {
+            Validator::Tag(tag) => is_strong_tag(tag.as_bytes()),
+            Validator::Date(text) => date(text.as_bytes()).is_some(),
         };
-        Some(Self {
-            url: field("url")?,
-            validator,
-            length: note["length"].as_u64(),
-            modified: field("modified"),
-        })
+        is_sound.then_some(note)
     }
 }
+
+/// Whether `Last-Modified` is a strong validator: at least one second earlier than `Date` (RFC 9110 §8.8.2.2).
+fn has_strong_date(head: &Reply<'_>) -> bool {
+    let (Some(changed), Some(sent)) = (modified(head), head.date.and_then(date)) else {
+        return false;
+    };
+    let age = sent.duration_since(changed);
+    age.is_ok_and(|age| age >= Duration::from_secs(1))
+}
+
+/// The time of the last change of the file.
+pub(super) fn modified(head: &Reply<'_>) -> Option<SystemTime> {
+    head.last_modified.and_then(date)
+}
+
+pub(super) fn wrong_length(announced: SizeRange, received: u64) -> Cause {
+    Cause::Download(Fault::Length {
+        announced,
+        received,
+    })
+}
+
+/// First and last byte, unless the requested range is not satisfiable, and the length of the whole file.
+type ContentRange = (Option<(u64, u64)>, Option<u64>);
 
 /// `Content-Range` (RFC 9110 §14.4).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct ContentRange {
-    /// First and last byte. `None` if the requested range is not satisfiable.
-    range: Option<(u64, u64)>,
-    total: Option<u64>,
-}
-
-impl ContentRange {
-    fn parse(value: &[u8]) -> Option<Self> {
-        let (unit, rest) = value.split_at_checked(6)?;
-        if !unit.eq_ignore_ascii_case(b"bytes ") {
-            return None;
+fn content_range(value: &[u8]) -> Option<ContentRange> {
+    let (unit, rest) = str::from_utf8(value).ok()?.split_once(' ')?;
+    let (range, total) = rest.split_once('/')?;
+    let range = match range.split_once('-') {
+        None if range == "*" => None,
+        bounds => {
+            let (first, last) = bounds?;
+            Some((number(first.as_bytes())?, number(last.as_bytes())?))
         }
-        let slash = rest.iter().position(|&byte| byte == b'/')?;
-        let (range, total) = (&rest[..slash], &rest[slash + 1..]);
-        let range = match range {
-            b"*" => None,
-            _ => {
-                let dash = range.iter().position(|&byte| byte == b'-')?;
-                let (first, last) = (number(&range[..dash])?, number(&range[dash + 1..])?);
-                // The length, which is one more than the last byte, has to fit into a u64.
-                if first > last || last == u64::MAX {
-                    return None;
-                }
-                Some((first, last))
-            }
-        };
-        let total = match total {
-            b"*" => None,
-            _ => Some(number(total)?),
-        };
-        Some(Self { range, total })
-    }
+    };
+    // The length, which is one more than the last byte, has to fit into a u64.
+    let is_valid = range.is_none_or(|(first, last)| first <= last && last < u64::MAX);
+    let total = match total {
+        "*" => None,
+        total => Some(number(total.as_bytes())?),
+    };
+    (unit.eq_ignore_ascii_case("bytes") && is_valid).then_some((range, total))
 }
 
 fn number(digits: &[u8]) -> Option<u64> {
-    let is_number = digits.iter().all(u8::is_ascii_digit);
-    str::from_utf8(digits)
-        .ok()?
-        .parse()
-        .ok()
-        .filter(|_| is_number)
+    let digits = str::from_utf8(digits).ok()?;
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|_| is_number)
 }
 
 fn date(value: &[u8]) -> Option<SystemTime> {
@@ -337,15 +231,16 @@ mod tests {
     fn a_part_must_be_the_requested_one() {
         use Answer::{Body, StartOver};
         const V1: Option<&str> = Some("\"v1\"");
-        let of = |range: &'static str, length, etag: Option<&'static str>| {
-            let head = Head {
+        let of = |range: &'static str, length: Option<u64>, etag: Option<&'static str>| {
+            let length = length.map(|length| length.to_string());
+            let head = Reply {
                 status: 206,
-                length,
+                content_length: length.as_deref().map(str::as_bytes),
                 content_range: Some(range.as_bytes()),
                 etag: etag.map(str::as_bytes),
-                ..Head::default()
+                ..Reply::default()
             };
-            head.judge(&Asked::Rest(10, note(Some(100))))
+            judge(&head, &Asked::Rest(10, note(Some(100))))
         };
         let rest = Body {
             at: 10,
@@ -380,12 +275,12 @@ mod tests {
                 "{range} {length:?} {etag:?}"
             );
         }
-        let multipart = Head {
+        let multipart = Reply {
             status: 206,
-            ..Head::default()
+            ..Reply::default()
         };
-        assert_eq!(multipart.judge(&Asked::Rest(10, note(None))), StartOver);
-        assert_eq!(multipart.judge(&Asked::Whole), Answer::Refused);
+        assert_eq!(judge(&multipart, &Asked::Rest(10, note(None))), StartOver);
+        assert_eq!(judge(&multipart, &Asked::Whole), Answer::Refused);
     }
 
     #[test]
@@ -407,39 +302,35 @@ mod tests {
             (416, Some("bytes */10"), Asked::Whole, Refused),
             (204, None, Asked::Whole, Refused),
             (304, None, Asked::Whole, Refused),
-            (304, None, Asked::Head, Refused),
             (304, None, rest(None), Refused),
-            (304, None, Asked::IfChanged, Answer::Same),
-            (200, None, Asked::IfChanged, whole),
-            (404, None, Asked::IfChanged, Refused),
             (404, None, rest(None), Refused),
             (302, None, rest(None), Redirect),
-            (429, None, Asked::Head, Later),
+            (429, None, Asked::Whole, Later),
             (503, None, Asked::Whole, Later),
             (500, None, Asked::Whole, Later),
             (410, None, Asked::Whole, Later),
             (408, None, Asked::Whole, Later),
         ] {
-            let head = Head {
+            let head = Reply {
                 status,
-                length: Some(7),
+                content_length: Some(b"7"),
                 content_range: range.map(str::as_bytes),
-                ..Head::default()
+                ..Reply::default()
             };
-            assert_eq!(head.judge(&asked), answer, "{status} {range:?}");
+            assert_eq!(judge(&head, &asked), answer, "{status} {range:?}");
         }
     }
 
     #[test]
     fn only_strong_validators_are_noted() {
         let of = |etag: Option<&'static [u8]>, date: Option<&'static [u8]>| {
-            let head = Head {
+            let head = Reply {
                 etag,
                 last_modified: Some(DATE),
                 date,
-                ..Head::default()
+                ..Reply::default()
             };
-            head.note("http://h/x").map(|note| note.validator)
+            Note::of(&head, "http://h/x").map(|note| note.validator)
         };
         let tag = || Some(Validator::Tag("\"v1\"".into()));
         let date = || Some(Validator::Date(String::from_utf8_lossy(DATE).into()));
@@ -472,7 +363,7 @@ mod tests {
                 length: Some(u64::MAX),
                 modified: Some("Sun, 06 Nov 1994 08:49:37 GMT".into()),
             };
-            let bytes = note.write();
+            let bytes = serde_json::to_vec(&note).expect("JSON");
             for cut in 0..bytes.len() {
                 assert_eq!(Note::parse(&bytes[..cut]), None);
             }

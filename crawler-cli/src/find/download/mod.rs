@@ -2,19 +2,21 @@
 //! like the host crawl, it speaks `poll_*` and `handle_*`, so that both share the connections to the host. Reads and
 //! writes only the downloaded files.
 //!
-//! A file is written to a partial file, and renamed when it is complete: when its length agrees with the head of the
-//! response and with the listing. An interrupted download is resumed, in this or a later run, if a strong validator
-//! shows that the server's file is unchanged; otherwise it starts over. Existing files are compared with the server's
-//! and replaced only on demand.
+//! A file is written to a partial file, and renamed when it is complete: when it has the length in the head of the
+//! response; the size in a listing is a hint. An interrupted download is resumed, in this or a later run, if a strong
+//! validator shows that the server's file is unchanged; otherwise it starts over. An existing file that agrees with the
+//! listing is kept without a request; another one is compared with the head of the answer, and replaced only on demand.
 
 use std::collections::HashMap;
+use std::ops::Add;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use serde::{Deserialize, Serialize};
+
 use super::cause::{Cause, Failure};
-use super::fault::Fault;
 use super::found::{How, Saved};
-use super::host_crawl::FetchId;
+use super::host_crawl::{FetchId, Reply};
 use super::policy::Policy;
 use super::range::SizeRange;
 use super::visitor::Visitor;
@@ -25,58 +27,83 @@ use crate::crawl::retry_queue::RetryQueue;
 use crate::crawl::work::Body;
 
 mod answer;
-mod checks;
-mod counts;
 mod disk;
-mod lists;
-mod look;
-mod mirror;
 mod names;
-mod place;
-mod prepare;
-mod receive;
 mod store;
-mod sums;
 mod task;
 #[cfg(test)]
 mod tests;
 
-pub(super) use answer::Head;
-use answer::{Answer, Asked};
-pub use counts::DownloadCounts;
-pub(super) use counts::Tally;
-pub(super) use mirror::{About, Outcome, Sighting};
-pub use mirror::{MirrorEvent, MostDeleted, Refusal};
+use answer::{Answer, Asked, judge, wrong_length};
+pub(super) use disk::Root;
 pub(super) use names::Base;
 use names::Name;
-use place::Placed;
-use prepare::{Prepared, prepare};
-use receive::{append, begin, redirect_target, wrong_length};
-pub(super) use store::{Destination, FileRules, Store};
-pub(super) use sums::is_list;
+use store::Prepared;
+pub(super) use store::Store;
 pub(super) use task::Wanted;
-use task::{ActiveDownload, Purpose, Step, Task};
+use task::{Flight, Step, Task};
 
 /// The downloads of one host.
 #[derive(Debug)]
 pub(super) struct Downloads {
-    policy: Policy,
+    most_redirects: u32,
     queue: RetryQueue<Task>,
-    in_flight: HashMap<FetchId, ActiveDownload>,
+    in_flight: HashMap<FetchId, Flight>,
     next_number: u64,
-    /// Files whose list of checksums is being read, by the URL of the list.
-    parked: HashMap<String, Vec<Task>>,
-    /// Lists of checksums that could not be read, which the store does not know yet.
-    failed_lists: Vec<String>,
-    /// Files that wait for the deletion of something that is in their way.
-    blocked: Vec<Task>,
-    /// Files that were given up because too many are blocked; a later run takes them.
-    crowded: u64,
-    counts: DownloadCounts,
-    requests: u64,
-    retries: u64,
+    tally: Tally,
     /// The changes since they were last taken; `None` if they are not saved.
     journal: Option<Vec<Change>>,
+}
+
+/// The progress that the next run continues.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+pub(super) struct Tally {
+    pub(super) counts: DownloadCounts,
+    pub(super) requests: u64,
+    /// Requests that were repetitions.
+    pub(super) retries: u64,
+}
+
+/// The progress of downloads.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct DownloadCounts {
+    /// Files to download.
+    pub wanted: u64,
+    /// Files downloaded, in one piece or resumed.
+    pub saved: u64,
+    /// Downloaded files that were resumed after an interruption, in this run or an earlier one.
+    pub resumed: u64,
+    /// Files that existed already.
+    pub kept: u64,
+    /// Files given up, each reported as unread.
+    pub failed: u64,
+    /// Files being downloaded.
+    pub under_way: u64,
+    /// Bytes written.
+    pub bytes: u64,
+}
+
+impl DownloadCounts {
+    /// Files that are complete on disk or given up.
+    pub fn over(&self) -> u64 {
+        self.saved + self.kept + self.failed
+    }
+}
+
+impl Add for DownloadCounts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            wanted: self.wanted + other.wanted,
+            saved: self.saved + other.saved,
+            resumed: self.resumed + other.resumed,
+            kept: self.kept + other.kept,
+            failed: self.failed + other.failed,
+            under_way: self.under_way + other.under_way,
+            bytes: self.bytes + other.bytes,
+        }
+    }
 }
 
 /// A change to save for the next run.
@@ -94,32 +121,27 @@ pub(super) enum Change {
 #[derive(Debug)]
 pub(super) struct Get<'a> {
     pub(super) id: FetchId,
-    pub(super) method: &'static str,
     pub(super) url: &'a str,
-    /// The request is for the listing of the directory, whose answer is passed to [`Downloads::handle_listing`].
-    pub(super) is_listing: bool,
     /// The offset of the first byte, and the value of `If-Range`.
     pub(super) rest: Option<(u64, &'a str)>,
-    /// The value of `If-None-Match`.
-    pub(super) none_match: Option<&'a str>,
-    /// The value of `If-Modified-Since`.
-    pub(super) modified_since: Option<&'a str>,
+}
+
+/// What an answer is handled with.
+pub(super) struct Around<'a> {
+    pub(super) now: Instant,
+    pub(super) politeness: &'a mut Politeness,
+    pub(super) store: &'a mut Store,
+    pub(super) visitor: &'a mut dyn Visitor,
 }
 
 impl Downloads {
     pub(super) fn new(policy: &Policy) -> Self {
         Self {
-            policy: policy.clone(),
+            most_redirects: policy.limits.redirects,
             queue: RetryQueue::default(),
             in_flight: HashMap::new(),
-            parked: HashMap::new(),
-            failed_lists: Vec::new(),
-            blocked: Vec::new(),
-            crowded: 0,
             next_number: 0,
-            counts: DownloadCounts::default(),
-            requests: 0,
-            retries: 0,
+            tally: Tally::default(),
             journal: None,
         }
     }
@@ -130,22 +152,14 @@ impl Downloads {
     }
 
     pub(super) fn take_changes(&mut self) -> Vec<Change> {
-        self.journal
-            .as_mut()
-            .map(std::mem::take)
-            .unwrap_or_default()
+        let journal = self.journal.as_mut();
+        journal.map(std::mem::take).unwrap_or_default()
     }
 
     /// Continues an earlier run that left these files.
     pub(super) fn restore(&mut self, tally: Tally, left: Vec<Wanted>, store: &Store) {
-        self.counts = DownloadCounts {
-            wanted: tally.counts.over(),
-            left: 0,
-            unsized_left: 0,
-            ..tally.counts
-        };
-        self.requests = tally.requests;
-        self.retries = tally.retries;
+        self.tally = tally;
+        self.tally.counts.wanted = tally.counts.over();
         for wanted in left {
             self.take_up(wanted, store);
         }
@@ -153,36 +167,27 @@ impl Downloads {
 
     /// The progress to save for the next run.
     pub(super) fn tally(&self) -> Tally {
-        Tally {
-            counts: self.counts,
-            requests: self.requests,
-            retries: self.retries,
-        }
+        self.tally
     }
 
     /// Adds a file.
     pub(super) fn add(&mut self, wanted: Wanted, store: &Store) {
-        if let Some(journal) = &mut self.journal {
-            journal.push(Change::Wanted(wanted.clone()));
-        }
+        self.note(|| Change::Wanted(wanted.clone()));
         self.take_up(wanted, store);
     }
 
     fn take_up(&mut self, wanted: Wanted, store: &Store) {
-        self.counts.wanted += 1;
+        self.tally.counts.wanted += 1;
         let name = Name::of(&wanted.url, store.base.as_ref());
-        let task = Task::new(wanted, Purpose::File, name, Step::Begin);
-        self.counts.add_left(task.left);
-        self.queue.push_last(task);
+        self.queue.push_last(Task::new(wanted, name));
     }
 
     /// Whether so many files wait that no more should be found.
     pub(super) fn is_full(&self) -> bool {
-        let parked = self.parked.values().map(Vec::len).sum::<usize>();
-        self.queue.len() + parked >= MOST_WAITING
+        self.queue.len() >= MOST_WAITING
     }
 
-    /// Whether there is nothing to do now. Files may still wait for deletions; see [`unblock`](Self::unblock).
+    /// Whether there is nothing left to do.
     pub(super) fn is_done(&self) -> bool {
         self.queue.is_empty() && self.in_flight.is_empty()
     }
@@ -194,13 +199,8 @@ impl Downloads {
     pub(super) fn counts(&self) -> DownloadCounts {
         DownloadCounts {
             under_way: self.in_flight.len() as u64,
-            ..self.counts
+            ..self.tally.counts
         }
-    }
-
-    /// Requests, and how many of them were repetitions.
-    pub(super) fn requests(&self) -> (u64, u64) {
-        (self.requests, self.retries)
     }
 
     /// The next request. Handles files on the way that need no request, and gives up files whose URL `refusal` refuses.
@@ -211,81 +211,33 @@ impl Downloads {
         refusal: &dyn Fn(&str) -> Option<Arc<Cause>>,
         visitor: &mut dyn Visitor,
     ) -> Option<Get<'_>> {
-        for list in self.failed_lists.drain(..) {
-            store.checks.take(list, None);
-        }
         let (task, asked, partial) = loop {
             let mut task = self.queue.pop_due(now).or_else(|| self.queue.pop_ready())?;
-            if let Step::LookAgain { whole } = task.step {
-                task.has_looked = true;
-                let may_look = task.directory().is_some_and(|url| refusal(url).is_none());
-                if may_look {
-                    break (task, Asked::Listing, None);
-                }
-                task.step = Step::after_look(whole);
-            }
             if let Some(cause) = refusal(task.url()) {
                 self.give_up(&task, &cause, visitor);
                 continue;
             }
-            match prepare(&mut task, store) {
+            match store.prepare(&mut task) {
                 Ok(Prepared::Ask(asked, partial)) => break (task, asked, partial),
                 Ok(Prepared::Kept(length)) => self.saved(&task, length, How::Kept, store, visitor),
-                Ok(Prepared::Needs(list)) => self.park(task, list, store),
-                Ok(Prepared::Blocked) if self.blocked.len() < MOST_WAITING => {
-                    self.blocked.push(task);
-                }
-                Ok(Prepared::Blocked) => {
-                    self.crowded += 1;
-                    let path = store.to.root.path_of(&task.name);
-                    self.give_up(&task, &Cause::Download(Fault::Exists(path)), visitor);
-                }
-                Ok(Prepared::Planned) => self.planned(&task, store, visitor),
-                Ok(Prepared::Repeated) => {
-                    self.counts.wanted -= 1;
-                    self.counts.take_left(task.left);
-                }
+                Ok(Prepared::Repeated) => self.tally.counts.wanted -= 1,
                 Err(cause) => self.give_up(&task, &cause, visitor),
             }
         };
         self.next_number += 1;
         let id = FetchId(self.next_number);
-        self.requests += 1;
-        let flight = ActiveDownload {
-            begun_at: partial.as_ref().map_or(0, |partial| partial.length()),
-            task,
-            asked,
-            partial,
-            length: None,
-            modified: None,
-            etag: None,
-            date: None,
-            sum: None,
-            text: Vec::new(),
-        };
+        let flight = Flight::new(task, asked, partial);
         let flight = self.in_flight.entry(id).insert_entry(flight).into_mut();
         flight.task.attempts.handle_sent(now);
-        self.retries += u64::from(flight.task.attempts.is_repeated());
-        let known = flight.task.known.as_ref();
-        let known = known.filter(|_| flight.asked == Asked::IfChanged);
+        self.tally.requests += 1;
+        self.tally.retries += u64::from(flight.task.attempts.is_repeated());
         Some(Get {
             id,
-            method: if flight.asked == Asked::Head {
-                "HEAD"
-            } else {
-                "GET"
-            },
-            url: match flight.asked {
-                Asked::Listing => flight.task.directory().unwrap_or_default(),
-                _ => flight.task.url(),
-            },
-            is_listing: flight.asked == Asked::Listing,
+            url: flight.task.url(),
             rest: match &flight.asked {
                 Asked::Rest(at, note) => Some((*at, note.validator.as_str())),
-                Asked::Head | Asked::Whole | Asked::IfChanged | Asked::Listing => None,
+                Asked::Whole => None,
             },
-            none_match: known.and_then(|known| known.etag.as_deref()),
-            modified_since: known.and_then(|known| known.date.as_deref()),
         })
     }
 
@@ -299,193 +251,99 @@ impl Downloads {
         Some(held.map_or(due, |until| until.max(due)))
     }
 
-    /// The head of a response arrived.
+    /// The head of a response arrived. Returns whether its body is wanted.
     pub(super) fn handle_head(
         &mut self,
-        now: Instant,
         id: FetchId,
-        head: &Head<'_>,
-        politeness: &mut Politeness,
-        store: &mut Store,
-        visitor: &mut dyn Visitor,
+        head: &Reply<'_>,
+        on: &mut Around<'_>,
     ) -> Body {
         let Some(mut flight) = self.in_flight.remove(&id) else {
             return Body::Unwanted;
         };
         if !matches!(head.status, 429 | 503) {
-            politeness.handle_answer(now);
+            on.politeness.handle_answer(on.now);
         }
-        match head.judge(&flight.asked) {
-            Answer::Body { length, .. } if flight.asked == Asked::Head => {
-                self.compare(flight.task, head, length, store, visitor);
-            }
-            Answer::Same if let Some(known) = flight.task.doubted() => {
-                // The listing shows another size: the file is compared without validators.
-                (known.etag, known.date) = (None, None);
-                let step = flight.task.step;
-                self.again(step, flight.task);
-            }
-            Answer::Same => self.unchanged(&flight.task, store, visitor),
-            Answer::Body { length, .. } if place::is_known(&flight, head, length) => {
-                self.unchanged(&flight.task, store, visitor);
-            }
-            Answer::Body { .. } if flight.task.purpose == Purpose::List => {
-                if self.begin_list(&flight.task, head, visitor) {
+        match judge(head, &flight.asked) {
+            Answer::Body { at, length } => match on.store.begin(&mut flight, head, at, length) {
+                Ok(None) => {
                     self.in_flight.insert(id, flight);
                     return Body::Wanted;
                 }
-            }
-            Answer::Body {
-                length: Some(length),
-                ..
-            } if flight.task.differs(length, store) => {
-                self.again(Step::LookAgain { whole: false }, flight.task);
-            }
-            Answer::Body { at, length } => match begin(&mut flight, head, at, length, store) {
-                Ok(()) => {
-                    let rest = length.map(|length| length.saturating_sub(at));
-                    self.counts.take_left(flight.task.left);
-                    flight.task.left = rest.or(flight.task.left);
-                    self.counts.add_left(flight.task.left);
-                    self.in_flight.insert(id, flight);
-                    return Body::Wanted;
-                }
-                Err(cause) => self.give_up(&flight.task, &cause, visitor),
+                Ok(Some(kept)) => self.saved(&flight.task, kept, How::Kept, on.store, on.visitor),
+                Err(cause) => self.give_up(&flight.task, &cause, on.visitor),
             },
             Answer::Later => {
-                politeness.handle_over();
-                let cause = Cause::Status(head.status);
-                self.failed(now, flight.task, head.failed(), cause, politeness, visitor);
+                on.politeness.handle_over();
+                let failed = Failed::of_status(head.status, head.retry_after, head.date);
+                self.failed(flight.task, failed, Cause::Status(head.status), on);
                 return Body::Unwanted;
             }
             Answer::StartOver => self.again(Step::FetchWhole, flight.task),
-            Answer::Complete => self.finish(flight, store, visitor),
-            Answer::Redirect => self.redirect(flight.task, head, store, visitor),
-            // Some servers refuse HEAD for files that they have.
-            Answer::Refused if flight.asked == Asked::Head && head.status != 404 => {
-                self.differs(flight.task, store, visitor);
+            Answer::Complete => self.finish(flight, on),
+            Answer::Redirect => self.redirect(flight.task, head, on),
+            Answer::Refused => {
+                self.give_up(&flight.task, &Cause::Status(head.status), on.visitor);
             }
-            Answer::Refused => self.give_up(&flight.task, &Cause::Status(head.status), visitor),
         }
-        politeness.handle_over();
+        on.politeness.handle_over();
         Body::Unwanted
     }
 
     /// A part of a wanted body arrived. Returns whether the rest is wanted.
-    pub(super) fn handle_data(
-        &mut self,
-        id: FetchId,
-        bytes: &[u8],
-        politeness: &mut Politeness,
-        store: &mut Store,
-        visitor: &mut dyn Visitor,
-    ) -> Body {
+    pub(super) fn handle_data(&mut self, id: FetchId, bytes: &[u8], on: &mut Around<'_>) -> Body {
         let Some(flight) = self.in_flight.get_mut(&id) else {
             return Body::Unwanted;
         };
-        if flight.task.purpose == Purpose::List {
-            return self.list_data(id, bytes, politeness, store);
-        }
-        let appended = append(flight, bytes, store);
-        if let Some(Cause::Download(Fault::Length { received, .. })) = appended
-            && flight.task.differs(received, store)
-            && let Some(flight) = self.in_flight.remove(&id)
-        {
-            politeness.handle_over();
-            self.again(Step::LookAgain { whole: true }, flight.task);
-            return Body::Unwanted;
-        }
-        let Some(flight) = self.in_flight.get_mut(&id) else {
-            return Body::Unwanted;
-        };
-        let Some(cause) = appended else {
-            let came = bytes.len() as u64;
-            self.counts.bytes += came;
-            self.counts.take_left(flight.task.left);
-            flight.task.left = flight.task.left.map(|left| left.saturating_sub(came));
-            self.counts.add_left(flight.task.left);
+        let Err(cause) = on.store.append(flight, bytes) else {
+            self.tally.counts.bytes += bytes.len() as u64;
             return Body::Wanted;
         };
         if let Some(flight) = self.in_flight.remove(&id) {
-            politeness.handle_over();
-            self.give_up(&flight.task, &cause, visitor);
+            on.politeness.handle_over();
+            self.give_up(&flight.task, &cause, on.visitor);
         }
         Body::Unwanted
     }
 
     /// A wanted body has ended.
-    pub(super) fn handle_end(
-        &mut self,
-        now: Instant,
-        id: FetchId,
-        politeness: &mut Politeness,
-        store: &mut Store,
-        visitor: &mut dyn Visitor,
-    ) {
+    pub(super) fn handle_end(&mut self, id: FetchId, on: &mut Around<'_>) {
         let Some(flight) = self.in_flight.remove(&id) else {
             return;
         };
-        politeness.handle_over();
-        politeness.handle_body_end();
-        if flight.task.purpose == Purpose::List {
-            return self.list_read(&flight.task.wanted.url, Some(&flight.text), store);
-        }
-        let came = flight
-            .partial
-            .as_ref()
-            .map_or(0, |partial| partial.length());
-        if let Some(length) = flight.length.filter(|length| came < *length) {
+        on.politeness.handle_over();
+        on.politeness.handle_body_end();
+        let came = flight.came();
+        match (flight.length, flight.task.wanted.size) {
             // A server may send less than was asked for (RFC 9110 §15.3.7).
-            let cause = wrong_length(SizeRange::exact(length), came);
-            let failed = Failed::new(cause.class(), FailureScope::Request);
-            return self.go_on(now, flight, failed, cause, politeness, visitor);
-        }
-        let needs_size = store.rules.strict_sizes || flight.length.is_none();
-        let listed = flight.task.wanted.size.filter(|_| needs_size);
-        match listed.filter(|size| came < size.lo) {
-            Some(_) if flight.task.differs(came, store) => {
-                self.again(Step::LookAgain { whole: true }, flight.task);
+            (Some(length), _) if came < length => {
+                let cause = wrong_length(SizeRange::exact(length), came);
+                let failed = Failed::new(cause.class(), FailureScope::Request);
+                self.go_on(flight, failed, cause, on);
             }
-            Some(size) => self.give_up(&flight.task, &wrong_length(size, came), visitor),
-            None => self.finish(flight, store, visitor),
+            // Without a length of its own, only the listing can show that an answer is cut.
+            (None, Some(size)) if came < size.lo => {
+                self.give_up(&flight.task, &wrong_length(size, came), on.visitor);
+            }
+            _ => self.finish(flight, on),
         }
     }
 
     /// A request failed, or a wanted body.
-    pub(super) fn handle_failure(
-        &mut self,
-        now: Instant,
-        id: FetchId,
-        failure: Failure,
-        politeness: &mut Politeness,
-        visitor: &mut dyn Visitor,
-    ) {
+    pub(super) fn handle_failure(&mut self, id: FetchId, failure: Failure, on: &mut Around<'_>) {
         let Some(flight) = self.in_flight.remove(&id) else {
             return;
         };
-        politeness.handle_over();
-        if let Step::LookAgain { whole } = flight.task.step {
-            // What the listing says now stays unknown.
-            return self.again(Step::after_look(whole), flight.task);
-        }
-        let scope = match failure.scope {
-            // A failure of another host says nothing about this host.
-            FailureScope::Host if flight.task.is_elsewhere() => FailureScope::Request,
-            FailureScope::HostFinal if flight.task.is_elsewhere() => FailureScope::Final,
-            scope => scope,
-        };
-        let failed = Failed::new(failure.cause.class(), scope);
-        self.go_on(now, flight, failed, failure.cause, politeness, visitor);
+        on.politeness.handle_over();
+        let failed = Failed::new(failure.cause.class(), failure.scope);
+        self.go_on(flight, failed, failure.cause, on);
     }
-}
 
-impl Downloads {
     /// Gives up all files for this cause, because nothing more can be fetched.
     pub(super) fn abandon(&mut self, cause: &Cause, visitor: &mut dyn Visitor) {
         let in_flight = std::mem::take(&mut self.in_flight);
         let in_flight = in_flight.into_values().map(|flight| flight.task);
-        let blocked = std::mem::take(&mut self.blocked);
-        for task in in_flight.chain(self.queue.take_all()).chain(blocked) {
+        for task in in_flight.chain(self.queue.take_all()) {
             self.give_up(&task, cause, visitor);
         }
     }
@@ -497,86 +355,27 @@ impl Downloads {
         self.queue.push_next(task);
     }
 
-    /// Compares the existing file with the head of the server's file.
-    fn compare(
-        &mut self,
-        task: Task,
-        head: &Head<'_>,
-        length: Option<u64>,
-        store: &Store,
-        visitor: &mut dyn Visitor,
-    ) {
-        let Step::Compare(metadata) = task.step else {
-            return self.again(Step::Fetch, task);
-        };
-        let modified = head.modified().and_then(seconds);
-        let same_length = length.is_none_or(|length| length == metadata.length);
-        let same_time = match modified {
-            Some(modified) => modified == metadata.modified,
-            None => !task.wanted.is_newer_than(metadata),
-        };
-        // Without length and time, the files cannot be compared.
-        let is_told = length.is_some() || modified.is_some();
-        if same_length && same_time && is_told {
-            self.saved(&task, metadata.length, How::Kept, store, visitor);
-        } else {
-            self.differs(task, store, visitor);
-        }
-    }
-
-    fn differs(&mut self, task: Task, store: &Store, visitor: &mut dyn Visitor) {
-        if store.rules.overwrite || task.known.is_some() {
-            return self.again(Step::Fetch, task);
-        }
-        let path = store.to.root.path_of(&task.name);
-        self.give_up(&task, &Cause::Download(Fault::Exists(path)), visitor);
-    }
-
-    fn redirect(
-        &mut self,
-        mut task: Task,
-        head: &Head<'_>,
-        store: &Store,
-        visitor: &mut dyn Visitor,
-    ) {
-        let to = if task.redirects < self.policy.limits.redirects {
-            redirect_target(&task, head.location, store)
-        } else {
-            Err(Cause::TooManyRedirects(self.policy.limits.redirects))
+    fn redirect(&mut self, mut task: Task, head: &Reply<'_>, on: &mut Around<'_>) {
+        let to = match task.redirects < self.most_redirects {
+            true => on.store.redirect_target(&task, head.location),
+            false => Err(Cause::TooManyRedirects(self.most_redirects)),
         };
         match to {
             Ok(to) => {
                 task.redirects += 1;
                 task.location = Some(to);
-                let step = task.step;
-                self.again(step, task);
+                self.again(task.step, task);
             }
-            Err(cause) => self.give_up(&task, &cause, visitor),
+            Err(cause) => self.give_up(&task, &cause, on.visitor),
         }
     }
 
-    fn finish(&mut self, mut flight: ActiveDownload, store: &mut Store, visitor: &mut dyn Visitor) {
-        if flight.partial.is_none() {
-            return self.again(Step::FetchWhole, flight.task);
+    fn finish(&mut self, mut flight: Flight, on: &mut Around<'_>) {
+        let length = flight.came();
+        match on.store.place(&mut flight) {
+            Ok(how) => self.saved(&flight.task, length, how, on.store, on.visitor),
+            Err(cause) => self.give_up(&flight.task, &cause, on.visitor),
         }
-        match place::place(&mut flight, store) {
-            Ok(Placed { length, how }) => self.saved(&flight.task, length, how, store, visitor),
-            Err(cause) => self.give_up(&flight.task, &cause, visitor),
-        }
-    }
-
-    /// The existing file is the one of the server.
-    fn unchanged(&mut self, task: &Task, store: &Store, visitor: &mut dyn Visitor) {
-        if let Step::Compare(metadata) = task.step {
-            self.saved(task, metadata.length, How::Kept, store, visitor);
-        }
-    }
-
-    /// In a dry run, the file would be downloaded.
-    fn planned(&mut self, task: &Task, store: &Store, visitor: &mut dyn Visitor) {
-        self.counts.take_left(task.left);
-        self.counts.wanted -= 1;
-        visitor.planned(&task.wanted.url, &store.to.root.path_of(&task.name));
     }
 
     fn saved(
@@ -587,19 +386,16 @@ impl Downloads {
         store: &Store,
         visitor: &mut dyn Visitor,
     ) {
-        self.note_over(&task.wanted.url);
-        self.counts.take_left(task.left);
+        self.note(|| Change::Over(task.wanted.url.clone()));
+        let counts = &mut self.tally.counts;
         match how {
-            How::Kept => self.counts.kept += 1,
-            How::Fetched => self.counts.saved += 1,
-            How::Resumed(_) => {
-                self.counts.saved += 1;
-                self.counts.resumed += 1;
-            }
+            How::Kept => counts.kept += 1,
+            How::Fetched | How::Resumed(_) => counts.saved += 1,
         }
+        counts.resumed += u64::from(matches!(how, How::Resumed(_)));
         visitor.downloaded(Saved {
             url: &task.wanted.url,
-            file: &store.to.root.path_of(&task.name),
+            file: &store.root.path_of(&task.name),
             length,
             how,
             listed: task.wanted.size.filter(|size| !size.contains(length)),
@@ -607,72 +403,41 @@ impl Downloads {
     }
 
     fn give_up(&mut self, task: &Task, cause: &Cause, visitor: &mut dyn Visitor) {
-        let url = task.wanted.url.as_str();
-        if task.purpose == Purpose::List {
-            return self.list_failed(url, cause, visitor);
-        }
-        self.counts.take_left(task.left);
-        if let Some(journal) = &mut self.journal {
-            journal.push(Change::Failed(url.to_owned()));
-        }
-        self.counts.failed += 1;
-        visitor.not_downloaded(url, cause);
+        self.note(|| Change::Failed(task.wanted.url.clone()));
+        self.tally.counts.failed += 1;
+        visitor.not_downloaded(&task.wanted.url, cause);
     }
 
-    fn note_over(&mut self, url: &str) {
+    fn note(&mut self, change: impl FnOnce() -> Change) {
         if let Some(journal) = &mut self.journal {
-            journal.push(Change::Over(url.to_owned()));
+            journal.push(change());
         }
     }
 
     /// Resumes an incomplete download. After enough progress, attempts are counted anew.
-    fn go_on(
-        &mut self,
-        now: Instant,
-        mut flight: ActiveDownload,
-        failed: Failed,
-        cause: Cause,
-        politeness: &mut Politeness,
-        visitor: &mut dyn Visitor,
-    ) {
-        let came = flight
-            .partial
-            .as_ref()
-            .map_or(0, |partial| partial.length());
-        if came.saturating_sub(flight.begun_at) >= PROGRESS {
-            flight.task.attempts.start_over(now);
+    fn go_on(&mut self, mut flight: Flight, failed: Failed, cause: Cause, on: &mut Around<'_>) {
+        if flight.came().saturating_sub(flight.begun_at) >= PROGRESS {
+            flight.task.attempts.start_over(on.now);
         }
-        self.failed(now, flight.task, failed, cause, politeness, visitor);
+        self.failed(flight.task, failed, cause, on);
     }
 
     /// Handles a failed request for a file: retries it, or gives it up for this cause, alone or with all files that
     /// wait.
-    fn failed(
-        &mut self,
-        now: Instant,
-        mut task: Task,
-        failed: Failed,
-        cause: Cause,
-        politeness: &mut Politeness,
-        visitor: &mut dyn Visitor,
-    ) {
+    fn failed(&mut self, mut task: Task, failed: Failed, cause: Cause, on: &mut Around<'_>) {
         let others = match is_stuck(&task.attempts) {
             true => self.others(),
             false => Others::default(),
         };
-        match decide(now, failed, &mut task.attempts, others, politeness) {
-            Decision::RetryAt(due) => self.queue.postpone(due, task),
-            Decision::GiveUp(reason) => {
-                let cause = cause.because(reason, politeness.retry_policy());
-                self.give_up(&task, &cause, visitor);
-            }
-            Decision::GiveUpHost(reason) => {
-                let cause = cause.because(reason, politeness.retry_policy());
-                self.give_up(&task, &cause, visitor);
-                for task in self.queue.take_all() {
-                    self.give_up(&task, &cause, visitor);
-                }
-            }
+        let decision = decide(on.now, failed, &mut task.attempts, others, on.politeness);
+        let (reason, rest) = match decision {
+            Decision::RetryAt(due) => return self.queue.postpone(due, task),
+            Decision::GiveUp(reason) => (reason, Vec::new()),
+            Decision::GiveUpHost(reason) => (reason, self.queue.take_all()),
+        };
+        let cause = cause.because(reason, on.politeness.retry_policy());
+        for task in [task].into_iter().chain(rest) {
+            self.give_up(&task, &cause, on.visitor);
         }
     }
 

@@ -11,7 +11,7 @@ use url::Url;
 
 use super::super::path;
 use super::super::policy::Follow;
-use crate::crawl::file_names::{BAD, NOTE, PARTIAL, fnv1a, safe};
+use crate::crawl::file_names::{NOTE, PARTIAL, fnv1a, safe};
 
 /// The path of a file below the directory of all downloads.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -91,19 +91,6 @@ impl Name {
         Self { segments }
     }
 
-    /// The name with this key; see [`Root::key`](super::disk::Root::key).
-    pub(super) fn of_key(key: &[u8]) -> Self {
-        let segments = key.split(|&byte| byte == b'/');
-        Self {
-            segments: segments.map(<[u8]>::to_vec).collect(),
-        }
-    }
-
-    /// All segments, outermost first.
-    pub(super) fn segments(&self) -> &[Vec<u8>] {
-        &self.segments
-    }
-
     /// The directories, outermost first. For the URL of a directory, with its final `/`: the directory itself.
     pub(super) fn directories(&self) -> &[Vec<u8>] {
         self.segments.split_last().map_or(&[], |(_, rest)| rest)
@@ -124,32 +111,15 @@ impl Name {
         [b".", self.file(), NOTE].concat()
     }
 
-    /// The name of a complete file whose bytes are wrong.
-    pub(super) fn bad(&self) -> Vec<u8> {
-        [b".", self.file(), BAD].concat()
-    }
-
-    /// The name of another file in the same directory.
-    pub(super) fn beside(&self, file: Vec<u8>) -> Self {
-        let mut segments = self.directories().to_vec();
-        segments.push(file);
-        Self { segments }
-    }
-
     /// The path relative to the directory of all downloads.
     pub(super) fn path(&self) -> PathBuf {
         let segments = self.segments.iter();
         segments.map(|segment| OsStr::from_bytes(segment)).collect()
     }
 
-    /// A hash that is equal for names that the file system treats as the same. `cases_differ`: the file system
-    /// distinguishes upper and lower case.
-    pub(super) fn fingerprint(&self, cases_differ: bool) -> u64 {
-        let whole = self.segments.join(&b'/');
-        match str::from_utf8(&whole) {
-            Ok(text) if !cases_differ => fnv1a(text.to_lowercase().as_bytes()),
-            _ => fnv1a(&whole),
-        }
+    /// A hash of the whole name.
+    pub(super) fn fingerprint(&self) -> u64 {
+        fnv1a(&self.segments.join(&b'/'))
     }
 }
 
@@ -234,18 +204,6 @@ mod tests {
             let other = name(&format!("http://h/{ours}"), ROOT);
             assert!(other.contains('~') && !other.ends_with(ours), "{other}");
         }
-    }
-
-    #[test]
-    fn fingerprints_distinguish_case_if_the_file_system_does() {
-        let of = |url| Name::of(url, None);
-        let (upper, lower) = (of("http://h/README"), of("http://h/readme"));
-        assert_ne!(upper.fingerprint(true), lower.fingerprint(true));
-        assert_eq!(upper.fingerprint(false), lower.fingerprint(false));
-        assert_eq!(
-            of("http://h/%61").fingerprint(true),
-            of("http://h/a").fingerprint(true)
-        );
     }
 
     const ROOT: &str = "http://h/";

@@ -1,195 +1,248 @@
-//! What the downloads of all hosts share: the directory, its rules, the names that are taken, and what is known about the
-//! files of a mirror and about checksums.
+//! What the downloads of all hosts share: the directory, its rules, and the names that are taken. From the look at the disk
+//! before the request for a file, over the bytes that arrive, to the final name.
 
-use std::collections::BTreeSet;
-use std::io;
-use std::path::Path;
+use std::collections::HashMap;
+use std::io::{self, ErrorKind};
 use std::time::SystemTime;
 
-use super::checks::Checks;
-use super::disk::{Claims, Existing, PartialFileError, Root};
-use super::mirror::{About, Mirror, MirrorEvent, MostDeleted, Outcome, RecordError, Sighting};
+use url::Url;
+
+use super::answer::{Asked, Note, modified, wrong_length};
+use super::disk::{Partial, Root};
 use super::names::{Base, Name};
-use super::{DownloadCounts, seconds};
+use super::seconds;
+use super::task::{Flight, Step, Task};
+use crate::crawl::file_names::fnv1a;
 use crate::find::cause::Cause;
 use crate::find::fault::Fault;
+use crate::find::found::How;
+use crate::find::host_crawl::Reply;
+use crate::find::range::SizeRange;
 use crate::find::scope::Scope;
-
-/// The directory of downloads.
-#[derive(Clone, Debug)]
-pub(in crate::find) struct Destination {
-    pub(super) root: Root,
-}
-
-impl Destination {
-    pub(in crate::find) fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self {
-            root: Root::open(path)?,
-        })
-    }
-
-    /// Opens the directory for a dry run, in which nothing is written. It may not exist.
-    pub(in crate::find) fn look_at(path: &Path) -> io::Result<Self> {
-        Ok(Self {
-            root: Root::look_at(path)?,
-        })
-    }
-
-    /// Whether the directory is not the mirror of another search.
-    ///
-    /// # Errors
-    /// It is.
-    pub(in crate::find) fn check_mirror(
-        &self,
-        about: &About,
-        dry: bool,
-    ) -> Result<(), RecordError> {
-        Mirror::check_search(self.root.path(), about, dry)
-    }
-}
-
-/// Which files are taken, and which are replaced.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::find) struct FileRules {
-    /// Files that differ from the server's are replaced.
-    pub(in crate::find) overwrite: bool,
-    /// A file of another size than in the listing is not taken.
-    pub(in crate::find) strict_sizes: bool,
-    /// Files are compared with the checksums beside them.
-    pub(in crate::find) checksums: bool,
-    /// Nothing is written: what would be done is told.
-    pub(in crate::find) dry: bool,
-    /// TLS cannot be used, so that redirects to https are not followed.
-    pub(in crate::find) refuses_tls: bool,
-}
+use crate::find::{listing, path};
 
 /// What the downloads of all hosts share.
 #[derive(Debug)]
 pub(in crate::find) struct Store {
-    pub(super) to: Destination,
-    pub(super) rules: FileRules,
+    pub(super) root: Root,
+    /// Files that differ from the server's are replaced.
+    pub(in crate::find) overwrite: bool,
+    /// TLS cannot be used, so that redirects to https are not followed.
+    pub(in crate::find) refuses_tls: bool,
     /// The base of file names, if there is exactly one start.
     pub(super) base: Option<Base>,
     /// The URLs to which redirects may lead.
-    pub(super) scope: Scope,
-    pub(super) claims: Claims,
-    pub(super) checks: Checks,
-    /// What is recorded of the files, if those that are gone on the server are deleted.
-    pub(super) mirror: Option<Mirror>,
-    /// The error after which no file can be written, such as a full disk.
-    pub(super) broken: Option<io::ErrorKind>,
+    scope: Scope,
+    /// The names used in this run: the hash of each name, and that of its URL.
+    claims: HashMap<u64, u64>,
+    /// A write has failed in a way that all others will.
+    is_full: bool,
+}
+
+/// The result of preparing a file.
+pub(super) enum Prepared {
+    Ask(Asked, Option<Box<Partial>>),
+    /// The file exists, with this length in bytes.
+    Kept(u64),
+    /// The file was added before.
+    Repeated,
 }
 
 impl Store {
-    pub(in crate::find) fn new(
-        to: Destination,
-        rules: FileRules,
-        base: Option<Base>,
-        scope: Scope,
-    ) -> Self {
+    /// Files go below this directory.
+    pub(in crate::find) fn new(root: Root, base: Option<Base>, scope: Scope) -> Self {
         Self {
-            to,
-            rules,
+            root,
+            overwrite: false,
+            refuses_tls: false,
             base,
             scope,
-            claims: Claims::default(),
-            checks: Checks::default(),
-            mirror: None,
-            broken: None,
+            claims: HashMap::new(),
+            is_full: false,
         }
     }
 
-    /// Makes the directory a mirror, and opens its record.
-    ///
-    /// # Errors
-    /// The record cannot be opened, or is that of another search.
-    pub(in crate::find) fn mirror(
+    /// Whether the disk is full: the run is to end.
+    pub(in crate::find) fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// Takes the name of a file, and looks at what is on the disk.
+    pub(super) fn prepare(&mut self, task: &mut Task) -> Result<Prepared, Cause> {
+        if task.step == Step::Begin {
+            let url = fnv1a(task.wanted.url.as_bytes());
+            if let Some(first) = self.claims.get(&task.name.fingerprint()) {
+                let path = self.root.path_of(&task.name);
+                return match *first == url {
+                    true => Ok(Prepared::Repeated),
+                    false => Err(Cause::Download(Fault::NameTaken(path))),
+                };
+            }
+            self.claims.insert(task.name.fingerprint(), url);
+            let existing = self.root.existing(&task.name);
+            task.existing = existing.map_err(|error| self.failed(&task.name, error))?;
+            let listed = task
+                .existing
+                .filter(|found| task.wanted.is_as_listed(*found));
+            if let Some(found) = listed {
+                return Ok(Prepared::Kept(found.length));
+            }
+            task.step = Step::Fetch;
+        }
+        let may_resume = task.existing.is_none() || self.overwrite;
+        if task.step == Step::FetchWhole || !may_resume {
+            return Ok(Prepared::Ask(Asked::Whole, None));
+        }
+        let partial = self.root.find_partial(&task.name, &task.wanted.url);
+        let partial = partial.map_err(|error| self.failed(&task.name, error))?;
+        let rest = partial.as_ref().and_then(|partial| partial.rest());
+        let asked = match rest {
+            Some((at, note)) => Asked::Rest(at, note.clone()),
+            None => Asked::Whole,
+        };
+        Ok(Prepared::Ask(asked, partial.map(Box::new)))
+    }
+
+    /// Prepares the file for a body that starts at offset `at`. Returns the length of the existing file if that is the same.
+    pub(super) fn begin(
         &mut self,
-        about: &About,
-        most: MostDeleted,
-    ) -> Result<(), RecordError> {
-        let folder = self.to.root.path();
-        self.mirror = Some(Mirror::open(folder, about, most, self.rules.dry)?);
-        Ok(())
-    }
-
-    /// Whether [sightings](Self::note) are needed.
-    pub(in crate::find) fn takes_notes(&self) -> bool {
-        self.mirror.is_some() || self.rules.checksums
-    }
-
-    /// Notes what was seen of a server.
-    pub(in crate::find) fn note(&mut self, sighting: Sighting, url: &str) {
-        if let Some(mirror) = &mut self.mirror {
-            mirror.note(&self.to.root, self.base.as_ref(), sighting, url);
+        flight: &mut Flight,
+        head: &Reply<'_>,
+        at: u64,
+        length: Option<u64>,
+    ) -> Result<Option<u64>, Cause> {
+        let task = &flight.task;
+        if let Some(coding) = head.content_encoding
+            && !is_own_coding(coding, task.name.file())
+        {
+            return Err(Cause::Encoded(coding.escape_ascii().to_string()));
         }
-        if self.rules.checksums && matches!(sighting, Sighting::File | Sighting::Name) {
-            self.checks.note(url);
+        let is_listed =
+            || length.is_some() && task.wanted.size.and_then(SizeRange::known) == length;
+        if let Some(to) = &task.location
+            && head.content_type.is_some_and(listing::is_html)
+            && !is_listed()
+            && !listing::has_page_extension(&task.wanted.url)
+        {
+            return Err(Cause::Download(Fault::Page(to.to_string())));
         }
-    }
-
-    /// Whether it is still open what is deleted.
-    pub(in crate::find) fn is_unsettled(&self) -> bool {
-        self.mirror
-            .as_ref()
-            .is_some_and(|mirror| !mirror.is_settled())
-    }
-
-    /// Deletes what is gone on the server, at the end of a run with this outcome. While files wait, whose keys are given,
-    /// only what is in their way.
-    pub(in crate::find) fn settle(
-        &mut self,
-        outcome: Outcome,
-        waiting: &BTreeSet<Vec<u8>>,
-        tell: &mut dyn FnMut(MirrorEvent<'_>),
-    ) {
-        if let Some(mirror) = &mut self.mirror {
-            mirror.settle(&self.to.root, outcome, waiting, self.rules.dry, tell);
+        if let Some(existing) = task.existing.filter(|_| at == 0) {
+            if task.is_same(existing, length, modified(head).and_then(seconds)) {
+                return Ok(Some(existing.length));
+            }
+            if !self.overwrite {
+                return Err(self.failed(&task.name, ErrorKind::AlreadyExists.into()));
+            }
         }
+        if at == 0 {
+            flight.begun_at = 0;
+            let note = Note::of(head, &task.wanted.url);
+            let begun = match &mut flight.partial {
+                Some(partial) => partial.start_over(note),
+                None => self.root.create(&task.name, note).map(|partial| {
+                    flight.partial = Some(Box::new(partial));
+                }),
+            };
+            begun.map_err(|error| self.failed(&task.name, error))?;
+        }
+        flight.length = length;
+        flight.modified = modified(head);
+        Ok(None)
     }
 
-    /// Adds the numbers of deletions.
-    pub(in crate::find) fn count(&self, counts: DownloadCounts) -> DownloadCounts {
-        let deletions = self
-            .mirror
-            .as_ref()
-            .map(Mirror::deletions)
-            .unwrap_or_default();
-        DownloadCounts {
-            deleted: deletions.deleted,
-            not_deleted: deletions.refused,
-            ..counts
+    /// Appends bytes to the partial file.
+    pub(super) fn append(&mut self, flight: &mut Flight, bytes: &[u8]) -> Result<(), Cause> {
+        let came = flight.came() + bytes.len() as u64;
+        // Without a length of its own, an answer could go on for ever.
+        let hint = flight.task.wanted.size.filter(|_| flight.length.is_none());
+        if let Some(size) = hint.filter(|size| came > size.hi) {
+            return Err(wrong_length(size, came));
+        }
+        let partial = flight.partial.as_mut();
+        let written = partial.map_or(Ok(()), |partial| partial.write(bytes));
+        written.map_err(|error| self.failed(&flight.task.name, error))
+    }
+
+    /// Gives a complete file its name.
+    pub(super) fn place(&mut self, flight: &mut Flight) -> Result<How, Cause> {
+        let name = &flight.task.name;
+        let Some(partial) = &mut flight.partial else {
+            return Err(self.failed(name, ErrorKind::NotFound.into()));
+        };
+        let noted = partial.note().and_then(|note| note.modified());
+        let modified = flight.modified.or(noted);
+        match partial.finish(modified, self.overwrite) {
+            Ok(()) if flight.begun_at == 0 => Ok(How::Fetched),
+            Ok(()) => Ok(How::Resumed(flight.begun_at)),
+            // Another process was faster.
+            Err(_) if self.has_same(name, partial.length(), modified) => {
+                partial.discard();
+                Ok(How::Kept)
+            }
+            Err(error) => Err(self.failed(name, error)),
         }
     }
 
     /// Whether a file with this name, length and time exists.
-    pub(super) fn has_same(&self, name: &Name, length: u64, modified: Option<SystemTime>) -> bool {
-        let Ok(Existing::File(existing)) = self.to.root.existing(name) else {
+    fn has_same(&self, name: &Name, length: u64, modified: Option<SystemTime>) -> bool {
+        let Ok(Some(existing)) = self.root.existing(name) else {
             return false;
         };
         let modified = modified.and_then(seconds);
         existing.length == length && modified.is_none_or(|modified| modified == existing.modified)
     }
 
-    pub(super) fn failed(&mut self, name: &Name, error: io::Error) -> Cause {
-        use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-        if matches!(
-            error.kind(),
-            StorageFull | QuotaExceeded | ReadOnlyFilesystem
-        ) {
-            self.broken = Some(error.kind());
+    /// Where a file is redirected to.
+    pub(super) fn redirect_target(
+        &self,
+        task: &Task,
+        location: Option<&[u8]>,
+    ) -> Result<Url, Cause> {
+        let reference = location.and_then(|location| str::from_utf8(location).ok());
+        let from = Url::parse(task.url()).map_err(|_| Cause::NoLocation)?;
+        let to = reference.and_then(|reference| from.join(reference).ok());
+        let mut to = to.ok_or(Cause::NoLocation)?;
+        to.set_fragment(None);
+        path::forget_credentials(&mut to);
+        if let Err(why) = self.scope.judge_redirect(&to) {
+            return Err(Cause::Download(Fault::Outside(to.into(), why)));
         }
-        let path = self.to.root.path_of(name);
-        Cause::Download(match error.kind() {
-            io::ErrorKind::AlreadyExists => Fault::Exists(path),
+        if self.refuses_tls && to.scheme() == "https" {
+            let text = "the file redirects to https, and the authorities for TLS cannot be read";
+            return Err(Cause::Transfer(text.into()));
+        }
+        if from.scheme() == "https" && to.scheme() != "https" {
+            return Err(Cause::Download(Fault::Unsafe(to.into())));
+        }
+        Ok(to)
+    }
+
+    pub(super) fn failed(&mut self, name: &Name, error: io::Error) -> Cause {
+        use ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        let kind = error.kind();
+        self.is_full |= matches!(kind, StorageFull | QuotaExceeded | ReadOnlyFilesystem);
+        let path = self.root.path_of(name);
+        Cause::Download(match kind {
+            ErrorKind::AlreadyExists => Fault::Exists(path),
+            ErrorKind::WouldBlock => Fault::InUse(path),
             _ => Fault::File(path, error),
         })
     }
+}
 
-    pub(super) fn not_opened(&mut self, name: &Name, error: PartialFileError) -> Cause {
-        match error {
-            PartialFileError::InUse => Cause::Download(Fault::InUse(self.to.root.path_of(name))),
-            PartialFileError::Failed(error) => self.failed(name, error),
-        }
-    }
+/// Whether a content coding is that of the file itself: some servers send `gzip` for `x.tar.gz`. A coding that was
+/// applied only for the transfer would yield another file.
+pub(super) fn is_own_coding(coding: &[u8], name: &[u8]) -> bool {
+    let suffixes: &[&[u8]] = match coding.to_ascii_lowercase().as_slice() {
+        b"identity" | b"" => return true,
+        b"gzip" | b"x-gzip" => &[b"gz", b"tgz", b"svgz", b"taz"],
+        b"compress" | b"x-compress" => &[b"Z", b"taZ"],
+        b"br" => &[b"br"],
+        b"zstd" => &[b"zst", b"tzst"],
+        b"x-bzip2" | b"bzip2" => &[b"bz2", b"tbz2", b"tbz"],
+        b"x-xz" | b"xz" => &[b"xz", b"txz"],
+        _ => &[],
+    };
+    let extension = name.rsplit(|&byte| byte == b'.').next();
+    extension.is_some_and(|extension| suffixes.contains(&extension))
 }

@@ -8,12 +8,11 @@ use tempfile::TempDir;
 use url::Url;
 
 use super::super::policy::Follow;
-use super::receive::is_own_coding;
+use super::store::is_own_coding;
 use super::*;
 use crate::crawl::policy::RetryPolicy;
 use crate::find::expr::{Memo, Verdict};
 use crate::find::found::{Found, Unread};
-use crate::find::host_crawl::Reply;
 use crate::find::link::Link;
 use crate::find::range::TimeRange;
 use crate::find::scope::Scope;
@@ -44,17 +43,11 @@ impl World {
         let start = Url::parse(START).expect("a URL");
         let mut scope = Scope::new();
         scope.start(&start);
-        let to = Destination::open(directory.path()).expect("writable");
+        let root = Root::open(directory.path()).expect("writable");
+        let mut store = Store::new(root, Some(Base::of(&start, Follow::Listings)), scope);
+        store.overwrite = overwrite;
         Self {
-            store: Store::new(
-                to,
-                FileRules {
-                    overwrite,
-                    ..FileRules::default()
-                },
-                Some(Base::of(&start, Follow::Listings)),
-                scope,
-            ),
+            store,
             downloads: Downloads::new(&policy),
             politeness: Politeness::new(&policy.host),
             now: Instant::now(),
@@ -87,21 +80,8 @@ impl World {
             .map(|(at, validator)| format!(" {at}- if {validator}"));
         Some((
             get.id,
-            format!("{} {}{}", get.method, get.url, rest.unwrap_or_default()),
+            format!("GET {}{}", get.url, rest.unwrap_or_default()),
         ))
-    }
-
-    /// Answers a request for a listing.
-    fn listing(&mut self, id: FetchId, body: &str) {
-        let reply = Reply {
-            status: 200,
-            content_type: Some(b"text/html"),
-            body: body.as_bytes(),
-            ..Reply::default()
-        };
-        let (politeness, log) = (&mut self.politeness, &mut self.log);
-        self.downloads
-            .handle_listing(self.now, id, &reply, politeness, log);
     }
 
     #[track_caller]
@@ -111,46 +91,35 @@ impl World {
         id
     }
 
-    fn head(&mut self, id: FetchId, head: &Head<'_>) -> Body {
-        self.downloads.handle_head(
-            self.now,
-            id,
-            head,
-            &mut self.politeness,
-            &mut self.store,
-            &mut self.log,
-        )
+    fn around(&mut self) -> (&mut Downloads, Around<'_>) {
+        let around = Around {
+            now: self.now,
+            politeness: &mut self.politeness,
+            store: &mut self.store,
+            visitor: &mut self.log,
+        };
+        (&mut self.downloads, around)
+    }
+
+    fn head(&mut self, id: FetchId, head: &Reply<'_>) -> Body {
+        let (downloads, mut on) = self.around();
+        downloads.handle_head(id, head, &mut on)
     }
 
     fn data(&mut self, id: FetchId, bytes: &[u8]) -> Body {
-        self.downloads.handle_data(
-            id,
-            bytes,
-            &mut self.politeness,
-            &mut self.store,
-            &mut self.log,
-        )
+        let (downloads, mut on) = self.around();
+        downloads.handle_data(id, bytes, &mut on)
     }
 
     fn end(&mut self, id: FetchId) {
-        self.downloads.handle_end(
-            self.now,
-            id,
-            &mut self.politeness,
-            &mut self.store,
-            &mut self.log,
-        );
+        let (downloads, mut on) = self.around();
+        downloads.handle_end(id, &mut on);
     }
 
     fn fail(&mut self, id: FetchId, scope: FailureScope) {
         let cause = Cause::Transfer("lost".into());
-        self.downloads.handle_failure(
-            self.now,
-            id,
-            Failure { cause, scope },
-            &mut self.politeness,
-            &mut self.log,
-        );
+        let (downloads, mut on) = self.around();
+        downloads.handle_failure(id, Failure { cause, scope }, &mut on);
     }
 
     /// The results since the last call.
@@ -203,13 +172,17 @@ impl Visitor for Log {
     }
 }
 
-fn ok(length: Option<u64>) -> Head<'static> {
-    Head {
+fn ok(length: Option<u64>) -> Reply<'static> {
+    let length: Option<&'static [u8]> = length.map(|length| {
+        let text = length.to_string().into_bytes();
+        &*text.leak()
+    });
+    Reply {
         status: 200,
-        length,
+        content_length: length,
         etag: Some(b"\"v1\""),
         last_modified: Some(b"Thu, 01 Jan 1970 01:00:00 GMT"),
-        ..Head::default()
+        ..Reply::default()
     }
 }
 
@@ -239,20 +212,19 @@ fn a_page_that_a_redirect_leads_to_is_no_file() {
     ] {
         let mut world = World::new();
         world.want_listed(name, listed, None);
-        let page = Head {
+        let page = Reply {
             content_type: Some(content_type),
             ..ok(length)
         };
-        let moved = Head {
+        let moved = Reply {
             status: 302,
             location: Some(b"/login"),
-            ..Head::default()
+            ..Reply::default()
         };
         let mut taken = false;
         while let Some((id, request)) = world.poll() {
             match request.as_str() {
                 "GET http://h/login" => taken = world.head(id, &page) == Body::Wanted,
-                "GET http://h/pub/" => world.listing(id, "no listing"),
                 _ => drop(world.head(id, &moved)),
             }
         }
@@ -263,59 +235,6 @@ fn a_page_that_a_redirect_leads_to_is_no_file() {
             assert_eq!(world.told(), [format!("{name}: {page}")]);
         }
     }
-}
-
-/// The bytes to come are estimated from the listing, corrected by the head, and removed with the file, whatever its
-/// result.
-#[test]
-fn what_is_left_is_told_as_far_as_it_is_known() {
-    let left = |world: &World| {
-        let counts = world.downloads.counts();
-        (
-            counts.under_way,
-            counts.bytes,
-            counts.left,
-            counts.unsized_left,
-        )
-    };
-    let mut world = World::new();
-    world.want_listed("x", Some(SizeRange { lo: 4, hi: 8 }), None);
-    world.want("y");
-    world.want("gone");
-    assert_eq!(left(&world), (0, 0, 6, 2));
-    let x = world.expect("GET http://h/pub/x");
-    let y = world.expect("GET http://h/pub/y");
-    world.head(x, &ok(Some(7)));
-    assert_eq!(left(&world), (2, 0, 7, 2));
-    world.data(x, b"123");
-    world.head(y, &ok(Some(10)));
-    assert_eq!(left(&world), (2, 3, 14, 1));
-    // The rest of an interrupted file is still to come, and is resumed.
-    world.fail(x, FailureScope::Request);
-    assert_eq!(left(&world), (1, 3, 14, 1));
-    let gone = world.expect("GET http://h/pub/gone");
-    let missing = Head {
-        status: 404,
-        ..ok(Some(9))
-    };
-    world.head(gone, &missing);
-    world.data(y, b"1234567890");
-    world.end(y);
-    assert_eq!(left(&world), (0, 13, 4, 0));
-    world.now += Duration::from_secs(1);
-    let x = world.expect("GET http://h/pub/x 3- if \"v1\"");
-    let rest = Head {
-        status: 206,
-        content_range: Some(b"bytes 3-6/7"),
-        ..ok(Some(4))
-    };
-    world.head(x, &rest);
-    world.data(x, b"4567");
-    world.end(x);
-    assert_eq!(left(&world), (0, 17, 0, 0));
-    let counts = world.downloads.counts();
-    assert_eq!((counts.saved, counts.resumed, counts.failed), (2, 1, 1));
-    assert_eq!(counts.over(), counts.wanted);
 }
 
 #[test]
@@ -330,7 +249,7 @@ fn a_shorter_part_than_asked_for_is_followed_by_another() {
     world.now += Duration::from_secs(1);
     for (at, range) in [(2, "bytes 2-3/6"), (4, "bytes 4-5/6")] {
         let id = world.expect(&format!("GET http://h/pub/x {at}- if \"v1\""));
-        let part = Head {
+        let part = Reply {
             status: 206,
             content_range: Some(range.as_bytes()),
             ..ok(Some(2))
@@ -370,7 +289,7 @@ fn attempts_are_counted_and_progress_counts_for_more() {
         let range = format!("bytes {}-10485759/10485760", at << 20);
         let head = match at {
             0 => ok(Some(10 << 20)),
-            _ => Head {
+            _ => Reply {
                 status: 206,
                 content_range: Some(range.as_bytes()),
                 ..ok(Some((10 - at) << 20))
@@ -392,10 +311,10 @@ fn a_host_that_asks_for_a_pause_gets_it() {
     let mut world = World::new();
     world.want("x");
     let id = world.expect("GET http://h/pub/x");
-    let later = Head {
+    let later = Reply {
         status: 429,
         retry_after: Some(b"7"),
-        ..Head::default()
+        ..Reply::default()
     };
     assert_eq!(world.head(id, &later), Body::Unwanted);
     let until = world.now + Duration::from_secs(7);
@@ -415,11 +334,11 @@ fn a_wait_beyond_the_patience_gives_up_the_file_at_once() {
     world.want("x");
     world.want("y");
     let id = world.expect("GET http://h/pub/x");
-    let later = Head {
+    let later = Reply {
         status: 503,
         retry_after: Some(b"Sun, 06 Nov 1994 09:49:37 GMT"),
         date: Some(b"Sun, 06 Nov 1994 08:49:37 GMT"),
-        ..Head::default()
+        ..Reply::default()
     };
     assert_eq!(world.head(id, &later), Body::Unwanted);
     let cause =
@@ -433,9 +352,9 @@ fn a_file_that_is_gone_is_asked_for_again_before_it_is_reported() {
     let mut world = World::new();
     world.want("x");
     let began = world.now;
-    let gone = Head {
+    let gone = Reply {
         status: 410,
-        ..Head::default()
+        ..Reply::default()
     };
     let mut asked = 0;
     while let Some((id, _)) = world.poll() {
@@ -490,9 +409,9 @@ fn one_file_without_time_is_at_fault_when_others_come() {
     for n in 0..40 {
         world.want(&format!("f{n}"));
     }
-    let busy = Head {
+    let busy = Reply {
         status: 503,
-        ..Head::default()
+        ..Reply::default()
     };
     let began = world.now;
     let mut asked = 0;
@@ -528,16 +447,16 @@ fn what_the_listing_shows_needs_no_request() {
         (exact(4), time(3600, 3600), None),
         (exact(4), time(3580, 3639), None),
         // Not precise enough, or another file.
-        (exact(4), time(0, 86_400), Some("HEAD http://h/pub/x")),
-        (exact(4), time(3601, 3660), Some("HEAD http://h/pub/x")),
-        (exact(4), None, Some("HEAD http://h/pub/x")),
-        (exact(5), time(3600, 3600), Some("HEAD http://h/pub/x")),
+        (exact(4), time(0, 86_400), Some("GET http://h/pub/x")),
+        (exact(4), time(3601, 3660), Some("GET http://h/pub/x")),
+        (exact(4), None, Some("GET http://h/pub/x")),
+        (exact(5), time(3600, 3600), Some("GET http://h/pub/x")),
         (
             Some(SizeRange { lo: 3, hi: 5 }),
             time(3600, 3600),
-            Some("HEAD http://h/pub/x"),
+            Some("GET http://h/pub/x"),
         ),
-        (None, time(3600, 3600), Some("HEAD http://h/pub/x")),
+        (None, time(3600, 3600), Some("GET http://h/pub/x")),
     ] {
         let mut world = World::new();
         let path = world.directory.path().join("x");
@@ -554,8 +473,8 @@ fn what_the_listing_shows_needs_no_request() {
     }
 }
 
-/// The result of a HEAD for a file of four bytes and a certain hour.
-fn compared(head: &Head<'_>) -> Vec<String> {
+/// The result of an answer for a file of four bytes and a certain hour.
+fn compared(head: &Reply<'_>) -> Vec<String> {
     let mut world = World::new();
     let path = world.directory.path().join("x");
     fs::write(&path, "mine").expect("written");
@@ -563,7 +482,7 @@ fn compared(head: &Head<'_>) -> Vec<String> {
     file.set_modified(UNIX_EPOCH + Duration::from_secs(3600))
         .expect("a time");
     world.want("x");
-    let id = world.expect("HEAD http://h/pub/x");
+    let id = world.expect("GET http://h/pub/x");
     assert_eq!(world.head(id, head), Body::Unwanted);
     assert!(world.downloads.is_done());
     assert_eq!(world.files(), [("x".to_owned(), 4)]);
@@ -575,7 +494,7 @@ fn files_are_compared_by_size_and_time() {
     let kept = ["x 4 Kept"];
     assert_eq!(compared(&ok(Some(4))), kept);
     assert_eq!(compared(&ok(None)), kept);
-    let timeless = |length| Head {
+    let timeless = |length| Reply {
         last_modified: None,
         ..ok(length)
     };
@@ -583,11 +502,11 @@ fn files_are_compared_by_size_and_time() {
     for other in [
         timeless(None),
         ok(Some(5)),
-        Head {
+        Reply {
             last_modified: Some(b"Thu, 01 Jan 1970 01:00:01 GMT"),
             ..ok(Some(4))
         },
-        Head {
+        Reply {
             status: 403,
             ..ok(Some(4))
         },
@@ -598,7 +517,7 @@ fn files_are_compared_by_size_and_time() {
             "{told:?}"
         );
     }
-    let gone = Head {
+    let gone = Reply {
         status: 404,
         ..ok(Some(4))
     };
@@ -623,19 +542,19 @@ fn one_name_is_for_one_url() {
     assert_eq!(world.downloads.counts().wanted, 3);
 }
 
+/// The run is to end: what else is to be written would fail as well.
 #[test]
-fn a_full_disk_is_asked_for_no_more() {
+fn a_full_disk_is_told_from_other_errors() {
     let mut world = World::new();
-    world.store.broken = Some(io::ErrorKind::StorageFull);
-    world.want("x");
-    world.want("y");
-    assert!(world.poll().is_none());
-    let told = world.told();
-    assert_eq!(told.len(), 2);
-    assert!(
-        told[0].contains("cannot write ") && told[0].contains("no storage space"),
-        "{told:?}"
-    );
+    let name = Name::of("http://h/pub/x", None);
+    for (kind, is_full) in [
+        (io::ErrorKind::PermissionDenied, false),
+        (io::ErrorKind::StorageFull, true),
+    ] {
+        let cause = world.store.failed(&name, kind.into());
+        assert!(cause.to_string().contains("cannot write "), "{cause}");
+        assert_eq!(world.store.is_full(), is_full);
+    }
 }
 
 #[test]

@@ -63,8 +63,6 @@ pub enum ActError {
     Page(Url, Box<dyn std::error::Error + Send + Sync>),
     /// A command could not be run.
     Run(OsString, io::Error),
-    /// The record of a mirror, or the state of an earlier search, cannot be used.
-    Kept(&'static str, Box<dyn std::error::Error + Send + Sync>),
     /// A command of `-exec … {} +` ended with this status, which is not success.
     Command(OsString, ExitStatus),
 }
@@ -76,7 +74,6 @@ impl fmt::Display for ActError {
             Self::Reference(path, _) => write!(f, "-newer {}", path.display()),
             Self::Page(url, _) => write!(f, "-newer {url}"),
             Self::Run(command, _) => write!(f, "cannot run {}", command.display()),
-            Self::Kept(option, error) => write!(f, "{option}: {error}"),
             Self::Command(command, status) => write!(f, "{}: {status}", command.display()),
         }
     }
@@ -88,7 +85,7 @@ impl std::error::Error for ActError {
             Self::Write(_, error) | Self::Reference(_, error) | Self::Run(_, error) => Some(error),
             Self::Page(_, error) => Some(&**error),
             // `Display` already shows it.
-            Self::Kept(..) | Self::Command(..) => None,
+            Self::Command(..) => None,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::entries::ProbeResult;
 use super::messages::{BodyEnd, FetchKind, Reply};
-use super::probes::{Ahead, PartialListing};
+use super::probes::PartialListing;
 use super::seen::found_key;
 use super::task::{Skip, Task, TaskKind, UndecidedEntry};
 use super::{FetchFacts, Finding, HostCrawl, printable};
@@ -15,7 +15,7 @@ use crate::find::found::Kind;
 use crate::find::link::Ancestors;
 use crate::find::listing::{self, Entry, EntryKind, Listing, PageError, Shape, Spool};
 use crate::find::path;
-use crate::find::visitor::{ReadPage, Visitor};
+use crate::find::visitor::Visitor;
 
 impl HostCrawl {
     /// Handles the reply to the request for a directory.
@@ -186,18 +186,9 @@ impl HostCrawl {
             task.path = Some(path.clone());
         }
         let next = listing.next.filter(|_| task.skip.is_none());
-        let mut ahead = None;
-        let is_told = visitor.wants_listings();
-        if is_told && listing.spool.is_some() {
-            ahead = Some(Box::new(Ahead { next }));
-        } else {
-            if is_told {
-                self.tell(&task, &listing.entries, true, visitor);
-            }
-            if let Some(next) = next {
-                let must_go_on = matches!(listing.shape, Shape::S3 | Shape::Azure);
-                self.next_page(&task, &next, must_go_on, visitor);
-            }
+        if let Some(next) = next {
+            let must_go_on = matches!(listing.shape, Shape::S3 | Shape::Azure);
+            self.next_page(&task, &next, must_go_on, visitor);
         }
         let mut repeats = None;
         if let Some(own) = own {
@@ -221,7 +212,6 @@ impl HostCrawl {
         let skip = task.skip.take();
         let mut held = PartialListing {
             spool: listing.spool,
-            ahead,
             task,
             shape: listing.shape,
             directories: listing.directories,
@@ -237,21 +227,6 @@ impl HostCrawl {
             None => self.entries(now, held, visitor),
             Some(own) => self.try_loop(now, held, own, visitor),
         }
-    }
-
-    /// Tells the visitor some entries of a listing before they are found; `is_whole`: the last ones.
-    pub(super) fn tell(
-        &self,
-        task: &Task,
-        entries: &[Entry],
-        is_whole: bool,
-        visitor: &mut dyn Visitor,
-    ) {
-        visitor.listed(&ReadPage {
-            directory: &self.url(task.directory()),
-            entries,
-            is_whole,
-        });
     }
 
     /// Goes on where an earlier run stopped in a listing. A listing that has changed meanwhile is handled from its

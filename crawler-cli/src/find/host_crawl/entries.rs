@@ -76,9 +76,6 @@ impl HostCrawl {
         mut held: PartialListing,
         visitor: &mut dyn Visitor,
     ) {
-        if held.ahead.is_some() {
-            return self.tell_ahead(held, visitor);
-        }
         let facts = FetchFacts::of(now, &held.task);
         if let Some((entry, memo)) = held.first.take()
             && let Some(waiting) = self.entry(now, &held, entry, memo, facts, visitor)
@@ -152,27 +149,6 @@ impl HostCrawl {
             EntryKind::File => return self.file(now, held, entry, memo, facts, visitor),
         }
         None
-    }
-
-    /// Tells the visitor some more entries of a listing in a file. When all are told, they are found from the first one
-    /// on: so what is found was told, as of a listing in memory.
-    fn tell_ahead(&mut self, mut held: PartialListing, visitor: &mut dyn Visitor) {
-        let mut entries = Vec::new();
-        let read = held.read_ahead(&mut entries);
-        if let Err(error) = read {
-            self.not_spooled(&held.task, error, visitor);
-            self.counts.directories_done += u64::from(held.task.kind != TaskKind::Page);
-            return;
-        }
-        let end = match entries.len() < ENTRIES_AT_ONCE {
-            true => held.ahead.take(),
-            false => None,
-        };
-        self.tell(&held.task, &entries, end.is_some(), visitor);
-        if let Some(next) = end.and_then(|end| end.next) {
-            self.next_page(&held.task, &next, false, visitor);
-        }
-        self.hold(held);
     }
 
     /// The file with the entries of a listing cannot be read.
@@ -352,7 +328,7 @@ impl HostCrawl {
 }
 
 /// How many entries of a listing in a file are handled at a time, before their results are written.
-pub(super) const ENTRIES_AT_ONCE: usize = 4096;
+const ENTRIES_AT_ONCE: usize = 4096;
 
 /// With so many ready tasks, a listing in a file yields no more.
 const MOST_QUEUED: usize = 50_000;

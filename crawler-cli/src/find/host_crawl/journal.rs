@@ -315,7 +315,6 @@ impl Journal {
         let memo = place.memo.map(|memo| Memo::from_bytes(&memo));
         let first = memo.and_then(|memo| Some((entries.next()?, memo)));
         Ok(Kept::Listing(Box::new(PartialListing {
-            ahead: None,
             spool: None,
             task: held.task.task(number),
             shape: held.shape,

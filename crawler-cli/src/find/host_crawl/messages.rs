@@ -59,10 +59,12 @@ pub struct Reply<'a> {
     pub date: Option<&'a [u8]>,
     /// `Content-Type`
     pub content_type: Option<&'a [u8]>,
-    /// `Content-Length`
+    /// `Content-Length`, unless `Transfer-Encoding` frames the body.
     pub content_length: Option<&'a [u8]>,
     /// `Content-Range`
     pub content_range: Option<&'a [u8]>,
+    /// `ETag`
+    pub etag: Option<&'a [u8]>,
     /// `Last-Modified`
     pub last_modified: Option<&'a [u8]>,
     /// `Content-Encoding`
@@ -89,8 +91,11 @@ impl<'a> Reply<'a> {
             retry_after: response.header("Retry-After"),
             date: response.header("Date"),
             content_type: response.header("Content-Type"),
-            content_length: response.header("Content-Length"),
+            content_length: response
+                .header("Content-Length")
+                .filter(|_| response.header("Transfer-Encoding").is_none()),
             content_range: response.header("Content-Range"),
+            etag: response.header("ETag"),
             last_modified: response.header("Last-Modified"),
             content_encoding: coding.filter(|_| !response.decoded()),
             next: response.header_all("Link").find_map(next_link),

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::io;
 use std::vec;
 
-use super::entries::ENTRIES_AT_ONCE;
 use super::messages::FetchKind;
 use super::task::Task;
 use crate::find::expr::Memo;
@@ -40,20 +39,11 @@ pub(super) struct PartialListing {
     pub(super) entries: vec::IntoIter<Entry>,
     /// Further entries, of a listing that is too large for memory.
     pub(super) spool: Option<Spool>,
-    /// What follows when all entries of such a listing were told to the visitor; they are found after that.
-    pub(super) ahead: Option<Box<Ahead>>,
     /// The number of entries in the journal.
     pub(super) entries_len: usize,
     pub(super) is_written: bool,
     /// The entry before `entries`, which waits for the time zone, and the state of the expression for it.
     pub(super) first: Option<(Entry, Memo)>,
-}
-
-/// The end of a listing whose entries are being told.
-#[derive(Debug)]
-pub(super) struct Ahead {
-    /// The next page, which is requested when all of this one is told: the last page shows what is missing in all.
-    pub(super) next: Option<String>,
 }
 
 impl PartialListing {
@@ -66,23 +56,6 @@ impl PartialListing {
             (None, Some(spool)) => spool.read(),
             (entry, _) => Ok(entry),
         }
-    }
-
-    /// Reads some entries of a listing in a file, and after the last one goes back to the first.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub(super) fn read_ahead(&mut self, entries: &mut Vec<Entry>) -> io::Result<()> {
-        let Some(spool) = &mut self.spool else {
-            return Ok(());
-        };
-        while entries.len() < ENTRIES_AT_ONCE {
-            match spool.read()? {
-                Some(entry) => entries.push(entry),
-                None => return spool.rewind(),
-            }
-        }
-        Ok(())
     }
 }
 

@@ -94,7 +94,6 @@ impl Spelling {
             status: item.facts.status,
             attempts: item.facts.attempts,
             took: item.facts.took,
-            change: None,
         }
     }
 }

@@ -164,16 +164,6 @@ impl Spool {
         entry.map(Some)
     }
 
-    /// Goes back to the first entry.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn rewind(&mut self) -> io::Result<()> {
-        self.input.rewind()?;
-        self.left = self.len;
-        Ok(())
-    }
-
     fn read_entry(&mut self) -> io::Result<Entry> {
         let mut length = [0; 4];
         self.input.read_exact(&mut length)?;

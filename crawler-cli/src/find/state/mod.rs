@@ -117,7 +117,7 @@ impl State {
             let mut read: download::Tally =
                 serde_json::from_str(&tally).map_err(|_| damaged(tally))?;
             // All files that failed are still wanted.
-            if read.retry() {
+            if std::mem::take(&mut read.counts.failed) > 0 {
                 files.push((host, text(&read)));
             }
         }

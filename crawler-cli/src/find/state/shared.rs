@@ -438,8 +438,14 @@ impl State {
         }
         for text in read("SELECT tally FROM downloads")? {
             let tally: download::Tally = self.value(&text)?;
-            whole.counts = whole.counts + tally.requests();
-            whole.downloads = whole.downloads + tally.counts();
+            whole.counts = whole.counts
+                + Counts {
+                    requests: tally.requests,
+                    retries: tally.retries,
+                    unread: tally.counts.failed,
+                    ..Counts::default()
+                };
+            whole.downloads = whole.downloads + tally.counts;
         }
         for text in read("SELECT tally FROM process WHERE tally IS NOT NULL")? {
             whole.tally.add(self.value(&text)?);
