@@ -113,11 +113,6 @@ impl<W> Hosts<W> {
         self.identities = identities;
     }
 
-    /// Whether calls to the host are in flight.
-    pub(crate) fn is_calling(&mut self, id: HostId) -> bool {
-        self.host(id).in_flight > 0
-    }
-
     /// Removes a host that has no calls.
     pub(super) fn remove(&mut self, id: HostId) -> Option<W> {
         let host = self.all.get_mut(id.0)?.take()?;

@@ -12,6 +12,7 @@ pub(crate) mod certificate;
 pub mod clock;
 pub(crate) mod cookie_file;
 pub mod failure;
+pub(crate) mod file_lock;
 pub(crate) mod file_names;
 pub(crate) mod fleet;
 pub mod hosts;

@@ -1,6 +1,6 @@
 //! The trait for the receiver of a crawl's events and results, which the crawl commits. One trait for all verbs.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 
 /// What a verb reports.
 pub trait Reports {
@@ -29,12 +29,6 @@ pub trait Reporter<V: Reports> {
     /// The results could not be saved and must not be written.
     fn reject(&mut self, error: V::StateError);
 
-    /// Drops the results that were not written: they could not be saved, and others will find them again.
-    fn discard(&mut self) {}
-
-    /// Adds results of a process that was killed before it wrote them.
-    fn inherit(&mut self, _results: &[u8]) {}
-
     /// The run has ended: adds the last results.
     fn finish(&mut self, summary: &V::Summary);
 }
@@ -46,18 +40,6 @@ pub struct Results<'a> {
     pub bytes: &'a [u8],
     /// The offset in the file, if they go to a file.
     pub place: Option<u64>,
-    /// The entries among the results, each with its URL, in their order. What is before the first one and after the last
-    /// one belongs to no entry. Known only to reporters of a search that several processes share.
-    pub entries: &'a [ResultEntry],
-}
-
-/// An entry among the results.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct ResultEntry {
-    /// The URL of the entry.
-    pub url: String,
-    /// The bytes that are about the entry.
-    pub range: Range<usize>,
 }
 
 /// Passes events to a closure, which writes results itself.

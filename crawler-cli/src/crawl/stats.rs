@@ -247,25 +247,6 @@ impl Totals {
     pub(crate) fn forget_unread(&mut self) {
         self.unread.clear();
     }
-
-    /// Adds the numbers of another crawl.
-    pub(crate) fn add(&mut self, other: Self) {
-        for (own, others) in [
-            (&mut self.failed, other.failed),
-            (&mut self.unread, other.unread),
-        ] {
-            let mut sum: BTreeMap<Class, u64> = own.drain(..).collect();
-            for (class, count) in others {
-                *sum.entry(class).or_default() += count;
-            }
-            own.extend(sum);
-        }
-        self.held += other.held;
-        self.cpu += other.cpu;
-        self.bytes += other.bytes;
-        self.connections.0 += other.connections.0;
-        self.connections.1 += other.connections.1;
-    }
 }
 
 /// One request and its result.

@@ -101,8 +101,7 @@ fn find(url: &str) -> io::Result<(Vec<String>, Summary)> {
             Event::Downloaded(_)
             | Event::Output { .. }
             | Event::Failed(_)
-            | Event::StateFailed(_)
-            | Event::StateAway(_) => {}
+            | Event::StateFailed(_) => {}
             Event::Progress(summary) => live.draw(summary, Instant::now()),
         }
         ControlFlow::Continue(())

@@ -21,8 +21,6 @@ pub enum Event<'a> {
     Failed(&'a ActError),
     /// The state of the search could not be saved. The search ends.
     StateFailed(&'a StateError),
-    /// The database that keeps the search cannot be reached. The search waits, and goes on when the database is back.
-    StateAway(&'a StateError),
     /// A URL that could not be read, whether or not it would have matched.
     Unread(Unread<'a>),
     /// A wanted file is complete on disk.

@@ -24,8 +24,6 @@ pub(super) struct Host {
     pub(super) downloads: Downloads,
     /// The number of the host in the state of the search.
     pub(super) number: i64,
-    /// Another process is to have the host: nothing more is requested.
-    pub(super) is_leaving: bool,
     /// Scheme and authority: the part of its URLs before the path.
     base: String,
     /// The proxy for the host, without credentials.
@@ -73,7 +71,6 @@ impl Host {
             crawl: HostCrawl::new(origin, policy.clone()),
             downloads: Downloads::new(policy),
             number: 0,
-            is_leaving: false,
             base: origin[..Position::BeforePath].to_owned(),
             proxy,
             connections,
@@ -219,7 +216,7 @@ impl Host {
 
     /// Whether further entries of a large listing can be handled.
     pub(super) fn can_go_on(&self) -> bool {
-        !self.is_leaving && !self.downloads.is_full() && self.crawl.can_go_on()
+        !self.downloads.is_full() && self.crawl.can_go_on()
     }
 
     /// Why a body that arrives takes too long, if it does. For a listing, the whole body counts. A download may take any
@@ -304,7 +301,7 @@ impl HostWork for Host {
         shared: &mut Shared<'_>,
     ) -> Option<Submission> {
         let is_full = |files: &Files| files.store.is_full();
-        if self.is_leaving || !shared.run.may_send() || shared.files.as_ref().is_some_and(is_full) {
+        if shared.files.as_ref().is_some_and(is_full) {
             return None;
         }
         match self.pages_first {
@@ -318,9 +315,6 @@ impl HostWork for Host {
     }
 
     fn poll_timeout(&mut self, now: Instant, shared: &Shared<'_>) -> Option<Instant> {
-        if self.is_leaving {
-            return None;
-        }
         let has_room = |files: &Files| self.has_room_for_download(files);
         let may_download = shared.files.as_ref().is_some_and(has_room);
         let held = self.crawl.politeness().held_until(now);

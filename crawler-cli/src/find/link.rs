@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::listing::Shape;
@@ -32,7 +31,7 @@ pub struct Link {
 }
 
 /// What to do with the target of a [`Link`].
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LinkKind {
     /// A start that was redirected.
     Start,
@@ -61,54 +60,6 @@ impl Link {
             from: None,
             chain: None,
         }
-    }
-}
-
-/// A [`Link`] in a message to another process.
-#[derive(Deserialize, Serialize)]
-struct SentLink {
-    url: String,
-    kind: LinkKind,
-    listing: Option<Shape>,
-    modified: Option<ListedTime>,
-    depth: u32,
-    #[serde(default)]
-    distance: u32,
-    #[serde(default)]
-    from: Option<String>,
-    chain: Vec<u64>,
-}
-
-impl Link {
-    /// The link as a text.
-    pub(super) fn to_text(&self) -> String {
-        let sent = SentLink {
-            url: self.url.as_str().to_owned(),
-            kind: self.kind,
-            listing: self.listing,
-            modified: self.modified,
-            depth: self.depth,
-            distance: self.distance,
-            from: self.from.as_deref().map(str::to_owned),
-            chain: Ancestors::listings(self.chain.as_ref()).collect(),
-        };
-        // Serialisation cannot fail: there are no maps.
-        serde_json::to_string(&sent).unwrap_or_default()
-    }
-
-    /// The link of a text; `None` if it is not one.
-    pub(super) fn of_text(text: &str) -> Option<Self> {
-        let sent: SentLink = serde_json::from_str(text).ok()?;
-        Some(Self {
-            elsewhere: true,
-            listing: sent.listing,
-            modified: sent.modified,
-            depth: sent.depth,
-            distance: sent.distance,
-            from: sent.from.map(Into::into),
-            chain: Ancestors::of(sent.chain),
-            ..Self::new(Url::parse(&sent.url).ok()?, sent.kind)
-        })
     }
 }
 

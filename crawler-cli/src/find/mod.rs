@@ -17,7 +17,7 @@
 //!             Event::Found(found) => urls.push(found.url.to_owned()),
 //!             Event::Unread(unread) => eprintln!("{}: {}", unread.url, unread.cause),
 //!             Event::Failed(error) => eprintln!("{error}"),
-//!             Event::StateFailed(error) | Event::StateAway(error) => eprintln!("{error}"),
+//!             Event::StateFailed(error) => eprintln!("{error}"),
 //!             Event::Output { .. } | Event::Downloaded(_) | Event::Progress(_) => {}
 //!         }
 //!         ControlFlow::Continue(())
@@ -86,7 +86,7 @@ pub use policy::{Follow, Limits, Policy};
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};
 use run::{Events, Run};
 use scope::{Pattern, Scope};
-pub use state::{Sharing, State, StateError};
+pub use state::{State, StateError};
 pub use summary::{Ending, Summary};
 pub use visitor::{LinkVerdict, Visitor};
 

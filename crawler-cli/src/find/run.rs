@@ -17,7 +17,6 @@ use super::state::{State, StateError};
 use super::summary::{Ending, Summary, Tally};
 use super::visitor::{LinkVerdict, Visitor};
 use crate::crawl::calls::Drive;
-use crate::crawl::random::{Random, fresh_seed};
 use crate::crawl::reporter::Reporter;
 use crate::crawl::stats::Stats;
 
@@ -62,16 +61,6 @@ impl<'r> Run<'r> {
     /// The state that the search is saved to.
     pub(super) fn state(&mut self) -> Option<&mut State> {
         self.events.state.as_mut()
-    }
-
-    /// Whether other processes search, too.
-    pub(super) fn is_shared(&self) -> bool {
-        self.events.state.as_ref().is_some_and(State::is_shared)
-    }
-
-    /// Whether requests may be sent: what this process has is still its own.
-    pub(super) fn may_send(&self) -> bool {
-        self.events.state.as_ref().is_none_or(State::may_send)
     }
 
     /// How the search ends, as far as that is known.
@@ -124,9 +113,6 @@ impl<'r> Run<'r> {
         self.events.summary.undecided += u64::from(evaluation.undecided);
         if evaluation.verdict == Verdict::Quit && !self.is_over() {
             self.events.summary.ending = Ending::Quit;
-            if let Some(state) = self.state() {
-                state.stage_quit();
-            }
         }
         // A file that could not be asked about is unread by this. A directory has no size, and often no time.
         let was_asked = found.kind == Kind::File && found.status.is_some();
@@ -144,11 +130,8 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// The state could not be saved: the search ends; or begins again, if others have taken over what the process had.
+    /// The state could not be saved: the search ends.
     pub(super) fn state_failed(&mut self, error: &StateError) {
-        if error.is_lost() {
-            return self.events.lose();
-        }
         self.events.summary.failed += 1;
         self.events.emit(Event::StateFailed(error));
         self.events.summary.ending = Ending::Stopped;
@@ -252,15 +235,10 @@ impl Act for Acting<'_, '_, '_> {
         }
         let (events, calls) = (&mut self.events, &mut self.calls);
         self.actor.act(action, found, &mut |effect| match effect {
-            Effect::Idle(time) => {
-                if let Some(state) = &mut events.state {
-                    state.beat();
-                }
-                match calls {
-                    Some(calls) => calls.drive_connections(time),
-                    None => thread::sleep(time),
-                }
-            }
+            Effect::Idle(time) => match calls {
+                Some(calls) => calls.drive_connections(time),
+                None => thread::sleep(time),
+            },
             effect => events.effect(effect, Some(*found)),
         })
     }
@@ -278,11 +256,6 @@ pub(super) struct Events<'r> {
     cpu_began: Duration,
     /// `counts` and `elapsed` are as of the last [`update`](Self::update); the rest is always up to date.
     pub(super) summary: Summary,
-    /// Others have taken over what this process had.
-    is_lost: bool,
-    /// How often in a row the database could not be reached.
-    away: u32,
-    random: Random,
 }
 
 impl<'r> Events<'r> {
@@ -310,9 +283,6 @@ impl<'r> Events<'r> {
                 downloads: DownloadCounts::default(),
                 stats: Stats::new(began),
             },
-            is_lost: false,
-            away: 0,
-            random: Random::new(fresh_seed()),
         }
     }
 
@@ -366,103 +336,19 @@ impl<'r> Events<'r> {
 
     /// Makes progress and results durable together, then writes the results.
     fn commit(&mut self) {
-        while let Some(results) = self.reporter.results() {
-            let state = self.state.as_mut();
-            match state.map_or(Ok(()), |state| state.commit(&results)) {
-                Ok(()) => {
-                    self.away = 0;
-                    return self.reporter.write();
-                }
-                Err(error) if error.is_lost() => return self.lose(),
-                Err(error) if error.is_quit_before() => self.reporter.discard(),
-                Err(error) if error.is_away() && self.waits(&error) => {}
-                Err(error) => return self.reporter.reject(error),
-            }
+        let Some(results) = self.reporter.results() else {
+            return;
+        };
+        let state = self.state.as_mut();
+        match state.map_or(Ok(()), |state| state.commit(&results)) {
+            Ok(()) => self.reporter.write(),
+            Err(error) => self.reporter.reject(error),
         }
-    }
-
-    /// Uses the state of the search; waits while the database cannot be reached.
-    pub(super) fn with_state<T: Default>(
-        &mut self,
-        mut run: impl FnMut(&mut State) -> Result<T, StateError>,
-    ) -> Result<T, StateError> {
-        while let Some(state) = &mut self.state {
-            match run(state) {
-                Err(error) if error.is_away() && self.waits(&error) => {}
-                outcome => {
-                    self.away = 0;
-                    return outcome;
-                }
-            }
-        }
-        Ok(T::default())
-    }
-
-    /// Waits until the database may be back: longer each time, and no two processes for the same time. Returns whether the
-    /// search goes on.
-    fn waits(&mut self, error: &StateError) -> bool {
-        if self.away == 0 {
-            self.emit(Event::StateAway(error));
-        }
-        self.away += 1;
-        let longest = FIRST_PAUSE.saturating_mul(1 << self.away.min(6));
-        let part = self.random.next_number() % 512 + 512;
-        let until = Instant::now() + longest.mul_f64(part as f64 / 1024.0);
-        while self.summary.ending != Ending::Stopped && Instant::now() < until {
-            thread::sleep(FIRST_PAUSE);
-            if self
-                .reporter
-                .event(&Event::Progress(&self.summary))
-                .is_break()
-            {
-                self.summary.ending = Ending::Stopped;
-            }
-        }
-        if let Some(state) = &self.state {
-            state.recover();
-        }
-        self.summary.ending != Ending::Stopped
-    }
-
-    /// Others have taken over what this process had, and will find its unsaved results again.
-    pub(super) fn lose(&mut self) {
-        self.reporter.discard();
-        self.is_lost = true;
-        self.summary.ending = Ending::Stopped;
-    }
-
-    /// Begins anew after [`lose`](Self::lose); returns whether that was so.
-    pub(super) fn begins_again(&mut self) -> bool {
-        if !std::mem::take(&mut self.is_lost) {
-            return false;
-        }
-        let now = Instant::now();
-        self.resume(Tally::default());
-        self.summary.resumed = false;
-        self.summary.stats = Stats::new(now);
-        self.summary.ending = Ending::Finished;
-        self.began = now;
-        true
-    }
-
-    /// Adds results of a process that is gone.
-    pub(super) fn inherit(&mut self, results: &[u8]) {
-        self.reporter.inherit(results);
-        self.reporter.write();
     }
 
     /// Commits the last results at the end of the search, and returns the state. Another run needs the state if this
     /// one was stopped.
     pub(super) fn end(mut self) -> (Summary, Option<State>) {
-        if self.state.as_ref().is_some_and(State::has_ended)
-            && let Ok(Some(whole)) = self.with_state(|state| state.whole().map(Some))
-        {
-            self.resume(whole.tally);
-            self.summary.resumed = false;
-            self.summary.elapsed = self.before;
-            self.summary.counts = whole.counts;
-            self.summary.downloads = whole.downloads;
-        }
         self.reporter.finish(&self.summary);
         self.commit();
         (self.summary, self.state)
@@ -491,9 +377,6 @@ impl<'r> Events<'r> {
         }
     }
 }
-
-/// The first pause before a database is tried again.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// The processor time of this thread.
 fn cpu_time() -> Duration {

@@ -23,8 +23,6 @@ use crate::crawl::origin::root_of;
 use crate::crawl::scheduler::Scheduler;
 use crate::crawl::transfer::Transfer;
 
-mod joint;
-
 /// What to search, and how.
 pub(super) struct Plan<'s> {
     pub(super) starts: &'s [Url],
@@ -35,7 +33,7 @@ pub(super) struct Plan<'s> {
     pub(super) store: Option<Store>,
 }
 
-/// Runs the search. A process that lost what it had to others begins again.
+/// Runs the search.
 pub(super) fn search<'r>(mut plan: Plan<'_>, run: Run<'r>) -> Run<'r> {
     let files = plan.store.take().map(|store| Files {
         store,
@@ -43,25 +41,17 @@ pub(super) fn search<'r>(mut plan: Plan<'_>, run: Run<'r>) -> Run<'r> {
         under_way: 0,
         hosts: 0,
     });
-    let mut shared = Shared {
+    let shared = Shared {
         run,
         files,
         timeout: plan.transfer.timeout,
         bytes_in: plan.transfer.bytes_in,
         tls_fault: plan.transfer.tls_fault(),
     };
-    loop {
-        shared = search_once(&plan, shared);
-        if !shared.run.events.begins_again() {
-            return shared.run;
-        }
-        if let Some(files) = &mut shared.files {
-            (files.under_way, files.hosts) = (0, 0);
-        }
-    }
+    search_with(&plan, shared).run
 }
 
-fn search_once<'r>(plan: &Plan<'_>, mut shared: Shared<'r>) -> Shared<'r> {
+fn search_with<'r>(plan: &Plan<'_>, mut shared: Shared<'r>) -> Shared<'r> {
     let given: Vec<Url> = plan.starts.iter().chain(plan.sitemaps).cloned().collect();
     let client = match shared.tls_fault {
         None => plan.transfer.client(&given),
@@ -75,26 +65,16 @@ fn search_once<'r>(plan: &Plan<'_>, mut shared: Shared<'r>) -> Shared<'r> {
             transfer.client(&given)
         }
     };
-    let hosts = match client.is_ok() && shared.run.is_shared() {
-        true => joint::enter(&given, plan, &mut shared),
-        false => {
-            let mut hosts = hosts_of_starts(plan, &mut shared);
-            restore(&mut hosts, plan, &mut shared).map(|()| hosts)
-        }
-    };
-    let mut hosts = match hosts {
-        Ok(hosts) => hosts,
-        Err(error) => {
-            shared.run.state_failed(&error);
-            return shared;
-        }
-    };
+    let mut hosts = hosts_of_starts(plan, &mut shared);
+    if let Err(error) = restore(&mut hosts, plan, &mut shared) {
+        shared.run.state_failed(&error);
+        return shared;
+    }
     match client {
         Ok(client) => {
             let scheduler = Scheduler::new(hosts, client, plan.transfer, &plan.policy.host);
             let mut search = Search {
                 scheduler,
-                given: Given::of(plan),
                 plan,
                 shared,
             };
@@ -188,7 +168,6 @@ fn host_of(hosts: &mut Hosts<Host>, url: &Url, plan: &Plan<'_>, shared: &mut Sha
         }
     }
     let stats = shared.run.stats().add_host(&root[..Position::BeforePath]);
-    // In a file, hosts have the numbers in which they come; in a database, others have hosts, too.
     host.number = i64::try_from(hosts.len()).unwrap_or(i64::MAX);
     hosts.add(root, proxy.is_some(), stats, host)
 }
@@ -199,7 +178,7 @@ fn restore(
     plan: &Plan<'_>,
     shared: &mut Shared<'_>,
 ) -> Result<(), StateError> {
-    let Some(mut state) = shared.run.events.state.take_if(|state| !state.is_shared()) else {
+    let Some(mut state) = shared.run.events.state.take() else {
         return Ok(());
     };
     let restored = restore_from(&mut state, hosts, plan, shared);
@@ -248,7 +227,6 @@ fn restore_host(host: &mut Host, saved: SavedHost, files: Option<&Files>) -> Res
 struct Search<'p, 'r> {
     scheduler: Scheduler<Host>,
     plan: &'p Plan<'p>,
-    given: Given<'p>,
     shared: Shared<'r>,
 }
 
@@ -284,13 +262,6 @@ impl Search<'_, '_> {
                 self.shared.run.events.summary.ending = Ending::Stopped;
                 return;
             }
-            // Here everything that the crawls have changed is saved.
-            if let Err(error) = self.tend() {
-                return self.shared.run.state_failed(&error);
-            }
-            if self.is_done() {
-                return;
-            }
             if let Err(error) = self.wait() {
                 let cause = Cause::Transfer(Box::new(error));
                 abandon(self.scheduler.hosts(), &cause, &mut self.shared.run);
@@ -313,26 +284,14 @@ impl Search<'_, '_> {
 
     /// After `-quit`, the downloads that were found before still complete.
     fn is_done(&mut self) -> bool {
-        match (self.shared.run.ending(), self.shared.run.is_shared()) {
-            (Ending::Stopped, _) => true,
-            (_, true) => self
-                .shared
-                .run
-                .state()
-                .is_some_and(|state| state.has_ended()),
-            (ending, false) => {
-                let mut hosts = self.scheduler.hosts().works();
-                hosts.all(|host| !host.is_open(ending))
-            }
-        }
+        let ending = self.shared.run.ending();
+        let mut hosts = self.scheduler.hosts().works();
+        ending == Ending::Stopped || hosts.all(|host| !host.is_open(ending))
     }
 
     /// Takes back spilled tasks, for the host crawls that have room for them.
     fn take_back(&mut self) -> Result<(), StateError> {
         if self.shared.run.is_over() {
-            return Ok(());
-        }
-        if self.shared.run.state().is_none() {
             return Ok(());
         }
         let ids: Vec<HostId> = self.scheduler.hosts().ids().collect();
@@ -343,8 +302,10 @@ impl Search<'_, '_> {
             }
             let (host, calls) = self.scheduler.work_and_calls(id);
             let number = host.number;
-            let events = &mut self.shared.run.events;
-            let Some(back) = events.with_state(|state| state.take_back(number, wanted))? else {
+            let Some(state) = &mut self.shared.run.events.state else {
+                return Ok(());
+            };
+            let Some(back) = state.take_back(number, wanted)? else {
                 continue;
             };
             let visitor = &mut self.shared.run.visitor(Some(calls));
@@ -359,13 +320,12 @@ impl Search<'_, '_> {
 
     /// Stages the changes of the host crawls, to be committed with the results of this iteration.
     fn keep(&mut self) {
-        let (tally, ending) = (self.shared.run.events.tally(), self.shared.run.ending());
+        let tally = self.shared.run.events.tally();
         let Some(state) = self.shared.run.state() else {
             return;
         };
         for (_, host) in self.scheduler.hosts().works_mut() {
-            let is_open = host.is_open(ending);
-            state.stage(host.number, &mut host.crawl, is_open);
+            state.stage(host.number, &mut host.crawl);
             state.stage_downloads(host.number, &mut host.downloads);
         }
         state.stage_tally(&tally);
@@ -456,8 +416,7 @@ impl Search<'_, '_> {
             let root = root_of(&link.url);
             let hosts = self.scheduler.hosts();
             let is_new = hosts.at(&root).is_none();
-            let known = self.shared.run.state().map_or(0, |state| state.hosts());
-            if is_new && known.max(hosts.len()) >= MOST_HOSTS {
+            if is_new && hosts.len() >= MOST_HOSTS {
                 let cause = Cause::TooManyHosts(MOST_HOSTS);
                 let url = link.url.as_str();
                 let visitor = &mut self.shared.run.visitor(None);
@@ -467,10 +426,7 @@ impl Search<'_, '_> {
                 }
                 continue;
             }
-            match self.shared.run.state().filter(|state| state.is_shared()) {
-                Some(state) if is_new => state.send(root.as_str(), &link),
-                _ => self.add_link(&link),
-            }
+            self.add_link(&link);
         }
     }
 
@@ -482,9 +438,7 @@ impl Search<'_, '_> {
         let (host, calls) = self.scheduler.work_and_calls(id);
         if is_new && self.shared.run.events.state.is_some() {
             host.crawl.keep_journal();
-            if !self.shared.run.is_shared() {
-                host.crawl.expect_later_run();
-            }
+            host.crawl.expect_later_run();
             if self.shared.files.is_some() {
                 host.downloads.keep_journal();
             }

@@ -44,17 +44,6 @@ pub(super) struct Tally {
     pub(super) totals: Totals,
 }
 
-impl Tally {
-    /// Adds the numbers of another process, which worked at the same time.
-    pub(super) fn add(&mut self, other: Self) {
-        self.matched += other.matched;
-        self.undecided += other.undecided;
-        self.failed += other.failed;
-        self.elapsed = self.elapsed.max(other.elapsed);
-        self.totals.add(other.totals);
-    }
-}
-
 impl Summary {
     /// Whether everything was read. A search that [quit](Ending::Quit) is not complete.
     pub fn is_complete(&self) -> bool {

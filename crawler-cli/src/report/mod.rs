@@ -23,7 +23,7 @@ pub(crate) mod treemap;
 mod unread;
 mod waits;
 
-use crate::crawl::reporter::{Reporter, ResultEntry, Results};
+use crate::crawl::reporter::{Reporter, Results};
 use crate::find::state::State;
 use crate::find::{Event, Find, Found, StateError, Summary};
 use crate::{stdout, terminal};
@@ -46,9 +46,6 @@ pub(crate) struct Options {
     pub(crate) summary: SummaryFormat,
     /// `--report text`: statistics on standard error at the end.
     pub(crate) text_report: bool,
-    /// The results of all processes that share the search are written at its end, in order, instead of this process's
-    /// own as they come.
-    pub(crate) whole: bool,
     /// `-v`: each name that was left out of a listing is told, and not only the first ones.
     pub(crate) verbose: bool,
     /// `--unread`: the file for what was not read, as JSON lines.
@@ -98,12 +95,8 @@ pub(crate) struct Report {
     options: Options,
     /// Results not yet written.
     results: Vec<u8>,
-    /// The entries among them, if several processes share the search.
-    entries: Vec<ResultEntry>,
     /// Messages not yet written.
     messages: Vec<u8>,
-    /// What comes after the results of all processes.
-    trailer: Vec<u8>,
     /// Results held until the end, for sorting or for the tree.
     collected: Collected,
     live: Live,
@@ -119,8 +112,6 @@ pub(crate) struct Report {
     is_finished: bool,
     /// The search keeps its state: messages are written before each commit of the state.
     is_kept: bool,
-    /// Several processes share the search.
-    is_shared: bool,
     /// The error that stopped the output; nothing is written after it.
     failure: Option<io::Error>,
 }
@@ -165,9 +156,6 @@ impl Report {
                 false => options.format.header().into_bytes(),
             },
             is_kept: state.is_some(),
-            is_shared: state.is_some_and(State::is_shared),
-            entries: Vec::new(),
-            trailer: Vec::new(),
             messages: Vec::new(),
             collected: match options.format {
                 Format::Tree => Collected::Tree(Tree::default(), 0),
@@ -224,9 +212,6 @@ impl Report {
                 }
             }
             Event::StateFailed(error) => self.message(&format!("--state {error}")),
-            Event::StateAway(error) => {
-                self.message(&format!("--state {error}; waiting for the database"))
-            }
             Event::Progress(summary) => {
                 let now = Instant::now();
                 self.live.draw(*summary, now);
@@ -275,10 +260,7 @@ impl Report {
         }
         // An error on standard error cannot be reported anywhere.
         let _ = io::stderr().write_all(text.as_bytes());
-        let mut outcome = match self.trailer.is_empty() {
-            true => Ok(()),
-            false => stdout::write(&self.trailer),
-        };
+        let mut outcome = Ok(());
         if let Some(file) = self.unread {
             outcome = outcome.and(file.close());
         }
@@ -297,9 +279,7 @@ impl Report {
         let format = self.options.format;
         match &mut self.collected {
             Collected::Nothing => {
-                let begin = self.results.len();
                 format.write(found, &mut self.results);
-                self.entry(found, begin);
             }
             Collected::Tree(tree, bytes) => {
                 tree.add(found);
@@ -318,9 +298,7 @@ impl Report {
     fn output(&mut self, found: &Found<'_>, written: &[u8]) {
         match &mut self.collected {
             Collected::Nothing | Collected::Tree(..) => {
-                let begin = self.results.len();
                 self.results.extend_from_slice(written);
-                self.entry(found, begin);
             }
             Collected::Rows(rows, bytes) => {
                 *bytes += found.url.len() + written.len() + OVERHEAD;
@@ -328,15 +306,6 @@ impl Report {
             }
         }
         self.bound();
-    }
-
-    /// Notes the entry that the results from `begin` on are about, if several processes share the search.
-    fn entry(&mut self, found: &Found<'_>, begin: usize) {
-        if self.is_shared {
-            let url = found.url.to_owned();
-            let range = begin..self.results.len();
-            self.entries.push(ResultEntry { url, range });
-        }
     }
 
     /// Gives up sorting when the held results take too much memory.
@@ -408,17 +377,12 @@ impl Reporter<Find> for Report {
         Some(Results {
             bytes: &self.results,
             place: self.is_kept.then(place_in_file).flatten(),
-            entries: &self.entries,
         })
     }
 
     fn write(&mut self) {
         if self.results.is_empty() && self.messages.is_empty() {
             return;
-        }
-        if self.options.whole {
-            // They are written with those of the others.
-            self.results.clear();
         }
         let (results, messages) = (&self.results, &self.messages);
         let write = || {
@@ -436,21 +400,12 @@ impl Reporter<Find> for Report {
         if let Err(error) = written {
             self.failure.get_or_insert(error);
         }
-        self.discard();
+        self.results.clear();
         self.messages.clear();
     }
 
-    fn discard(&mut self) {
-        self.results.clear();
-        self.entries.clear();
-    }
-
-    fn inherit(&mut self, results: &[u8]) {
-        self.results.extend_from_slice(results);
-    }
-
     fn reject(&mut self, error: StateError) {
-        self.discard();
+        self.results.clear();
         self.failure.get_or_insert_with(|| io::Error::other(error));
         self.write();
     }
@@ -460,10 +415,7 @@ impl Reporter<Find> for Report {
         self.release();
         if self.options.summary == SummaryFormat::Json {
             let text = statistics::summary_json(summary, &self.unread_list);
-            match self.options.whole {
-                true => self.trailer.extend_from_slice(text.as_bytes()),
-                false => self.results.extend_from_slice(text.as_bytes()),
-            }
+            self.results.extend_from_slice(text.as_bytes());
         }
     }
 }

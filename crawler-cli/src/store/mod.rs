@@ -19,7 +19,6 @@ mod answer;
 mod check;
 mod copy;
 mod error;
-pub(crate) mod file;
 mod fleet;
 mod host;
 mod jobs;

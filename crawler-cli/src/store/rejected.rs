@@ -16,7 +16,10 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use super::file::{REJECTED, beside, sync_folder};
+use crate::crawl::file_lock::{beside, sync_folder};
+
+/// What the name of the file of the filter ends with.
+pub(crate) const REJECTED: &str = "-rejected";
 
 /// The key of a URL.
 pub(crate) fn key_of(url: &str) -> u128 {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use super::folder::Folder;
 use super::{options, wfind};
@@ -15,9 +15,8 @@ use crate::cli::option::{Section, Show};
 use crate::cli::parse::{CommandLine, Syntax, UsageError, parse, text};
 use crate::crawl::cookie_file;
 use crate::find::expr::{Expression, Parser};
-use crate::find::{Find, Follow, Sharing};
+use crate::find::{Find, Follow};
 use crate::report::{Format, Options, Progress, SummaryFormat};
-use crate::store::Place;
 
 /// What was typed.
 pub(crate) struct Args {
@@ -37,10 +36,8 @@ pub(crate) struct Args {
     pub(super) may_be_empty: bool,
     /// The output formats that were asked for.
     formats: Vec<Format>,
-    /// What keeps the search.
-    pub(super) state: Option<Place>,
-    /// How long a process that shares the search keeps its hosts without a sign of life.
-    pub(super) lease: Option<Duration>,
+    /// The file that keeps the search.
+    pub(super) state: Option<PathBuf>,
     /// What is searched for and where, and where downloads go. The file of the search is for this alone.
     pub(super) identity: String,
     /// What follows `--compat wfind`.
@@ -51,15 +48,9 @@ pub(crate) struct Args {
 pub(super) struct Search {
     pub(super) find: Find,
     pub(super) output: Options,
-    pub(super) state: Option<Kept>,
+    pub(super) state: Option<PathBuf>,
     pub(super) identity: String,
     pub(super) cookies: Option<CookieFile>,
-}
-
-/// What keeps a search.
-pub(super) enum Kept {
-    File(PathBuf),
-    Shared(Box<Sharing>),
 }
 
 /// What the command line asks for.
@@ -95,10 +86,9 @@ pub(super) fn read(
     args.check_files(&expression, cookies.as_ref())?;
     cookies.as_ref().map_or(Ok(()), CookieFile::check)?;
     args.open_folder()?;
-    let state = kept(args.state.take(), args.lease, &args.output)?;
     let is_plain = args.output.format == Format::Lines;
-    if matches!(state, Some(Kept::Shared(_))) || (state.is_some() && !is_plain) {
-        // The results of all processes and runs are one list.
+    if args.state.is_some() && !is_plain {
+        // The results of all runs are one list.
         let format = format!("(results as {:?})", args.output.format);
         args.identify(&format);
     }
@@ -131,7 +121,7 @@ pub(super) fn read(
     Ok(Request::Search(Box::new(Search {
         find: args.find,
         output: args.output,
-        state,
+        state: args.state,
         identity: args.identity,
         cookies,
     })))
@@ -153,7 +143,6 @@ pub fn read_for_job(find: Find, words: &[String]) -> Result<Find, String> {
         || args.has_start()
         || args.state.is_some()
         || args.folder.limit_rate.is_some()
-        || args.lease.is_some()
         || args.wfind_flags.is_some()
         || args.output != Options::default()
     {
@@ -202,27 +191,6 @@ fn check_state(output: &Options, expression: &Expression) -> Result<(), UsageErr
     Err(UsageError(error.to_owned()))
 }
 
-/// What keeps the search, if something does.
-fn kept(
-    place: Option<Place>,
-    lease: Option<Duration>,
-    output: &Options,
-) -> Result<Option<Kept>, UsageError> {
-    match place {
-        Some(Place::Server(_)) if output.text_report || output.html_report.is_some() => {
-            let text = "--report: one process of a search that is shared knows only its own requests; --summary json has the numbers of all";
-            Err(UsageError(text.to_owned()))
-        }
-        Some(Place::Server(address)) => {
-            let sharing = Sharing::new(*address);
-            let lease = lease.unwrap_or(sharing.lease);
-            Ok(Some(Kept::Shared(Box::new(Sharing { lease, ..sharing }))))
-        }
-        Some(Place::File(path)) => Ok(Some(Kept::File(path))),
-        None => Ok(None),
-    }
-}
-
 impl Args {
     pub(super) fn new() -> Self {
         Self {
@@ -238,7 +206,6 @@ impl Args {
             may_be_empty: false,
             formats: Vec::new(),
             state: None,
-            lease: None,
             identity: String::new(),
             wfind_flags: None,
         }
@@ -299,16 +266,12 @@ impl Args {
         expression: &Expression,
         cookies: Option<&CookieFile>,
     ) -> Result<(), UsageError> {
-        let state = match &self.state {
-            Some(Place::File(path)) => Some(path.as_path()),
-            _ => None,
-        };
         let summary = match &self.output.summary {
             SummaryFormat::JsonFile(path) => Some(path.as_path()),
             _ => None,
         };
         let one = [
-            ("--state", state),
+            ("--state", self.state.as_deref()),
             ("--unread", self.output.unread.as_deref()),
             ("--summary json:FILE", summary),
             ("--report html", self.output.html_report.as_deref()),

@@ -62,10 +62,6 @@ const EXAMPLES: &[(&str, &str)] = &[
         "A long search, which the same command continues after Ctrl-C",
     ),
     (
-        "crawler-cli find http://127.0.0.1:8080/pub/ --state postgres://me@db/search --results",
-        "A search that is shared with other processes, which were started with the same command",
-    ),
-    (
         "crawler-cli find http://127.0.0.1:8080/pub/ --report html report.html --tree",
         "An overview, as a tree and as a page with charts",
     ),

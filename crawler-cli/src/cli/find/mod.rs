@@ -3,9 +3,8 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fmt::Display;
-use std::io::{self, BufWriter, Write as _};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,7 +13,7 @@ use crate::cli::{self, USAGE};
 use crate::crawl::reporter::{Reporter, Results};
 use crate::find::{Ending, Event, Find, State, StateError, Summary};
 use crate::report::{self, Reader, Report, SummaryFormat};
-use crate::{stdout, terminal};
+use crate::terminal;
 
 mod args;
 mod expression_words;
@@ -25,7 +24,7 @@ mod options;
 mod wfind;
 
 pub use args::read_for_job;
-use args::{Kept, Request, Search};
+use args::{Request, Search};
 pub(super) use manual::manual;
 
 /// Runs the command with the arguments that follow its name.
@@ -56,7 +55,7 @@ fn run(search: Search) -> ExitCode {
             return ExitCode::from(UNREAD);
         }
     };
-    let state = match state.map(|kept| open_state(&kept, &identity)).transpose() {
+    let state = match state.map(|path| open_state(&path, &identity)).transpose() {
         Ok(state) => state,
         Err(error) => {
             terminal::say(format_args!("crawler-cli find: --state {error}"));
@@ -64,7 +63,6 @@ fn run(search: Search) -> ExitCode {
         }
     };
     let says_more = output.summary == SummaryFormat::Text;
-    let whole = output.whole.then(|| output.format.header());
     let mut report = match Report::new(output, state.as_ref()) {
         Ok(report) => Interruptible {
             report,
@@ -77,13 +75,9 @@ fn run(search: Search) -> ExitCode {
     };
     let (summary, state) = find.run_kept(state, &mut report);
     let is_stopped = summary.ending == Ending::Stopped;
-    let printed = match (&whole, &state) {
-        (Some(header), Some(state)) if !is_stopped => print_results(header, state),
-        _ => Ok(()),
-    };
     let closed = report.report.close(&summary);
     let is_unread = matches!(closed, Ok(Reader::Gone));
-    let mut written = closed.map_err(drop).and(printed);
+    let mut written = closed.map_err(drop).map(drop);
     if let Some(Err(error)) = cookies.map(|file| file.save()) {
         terminal::say(format_args!("crawler-cli find: --cookie-jar {error}"));
         written = Err(());
@@ -108,13 +102,7 @@ fn run(search: Search) -> ExitCode {
 }
 
 /// Opens the state of a search. Writes the results that an interrupted run may not have written completely to its file.
-fn open_state(kept: &Kept, identity: &str) -> Result<State, String> {
-    let path = match kept {
-        Kept::File(path) => path,
-        Kept::Shared(sharing) => {
-            return State::join(sharing, identity).map_err(|error| error.to_string());
-        }
-    };
+fn open_state(path: &Path, identity: &str) -> Result<State, String> {
     let mut state = State::open(path, identity).map_err(|error| error.to_string())?;
     let unwritten = state.unwritten().map_err(|error| error.to_string())?;
     report::write_rest(&unwritten.0, unwritten.1)
@@ -126,36 +114,13 @@ fn open_state(kept: &Kept, identity: &str) -> Result<State, String> {
     Ok(state)
 }
 
-/// Prints the results of all processes. What is wrong is told.
-fn print_results(header: &str, state: &State) -> Result<(), ()> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    let failed = |error: &dyn Display| {
-        terminal::say(format_args!("crawler-cli find: --results: {error}"));
-        Err(())
-    };
-    let begun = stdout::check().and_then(|()| out.write_all(header.as_bytes()));
-    let results = match begun {
-        Ok(()) => state.results(|bytes| out.write_all(bytes)),
-        Err(error) => Ok(Err(error)),
-    };
-    match results {
-        Ok(Ok(())) => out.flush().or_else(|error| failed(&error)),
-        Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        Ok(Err(error)) => failed(&error),
-        Err(error) => failed(&error),
-    }
-}
-
-/// Removes the state of a search that is complete; keeps one that has something left to do, and one that others share.
+/// Removes the state of a search that is complete; keeps one that has something left to do.
 fn leave(
     mut state: State,
     is_written: bool,
     summary: &Summary,
     says_more: bool,
 ) -> Result<(), StateError> {
-    if state.is_shared() {
-        return state.leave(is_written);
-    }
     if !is_written {
         return Ok(());
     }
@@ -167,9 +132,9 @@ fn leave(
     // The next run does not write the last results again.
     state.note_written(report::place_in_file())?;
     if says_more && !is_stopped {
-        let place = state.place();
+        let path = state.path().display();
         terminal::say(format_args!(
-            "crawler-cli find: --state {place}: kept; the same command asks again for what could not be read"
+            "crawler-cli find: --state {path}: kept; the same command asks again for what could not be read"
         ));
     }
     Ok(())
@@ -202,14 +167,6 @@ impl Reporter<Find> for Interruptible<'_> {
 
     fn reject(&mut self, error: StateError) {
         self.report.reject(error);
-    }
-
-    fn discard(&mut self) {
-        self.report.discard();
-    }
-
-    fn inherit(&mut self, results: &[u8]) {
-        self.report.inherit(results);
     }
 
     fn finish(&mut self, summary: &Summary) {

@@ -6,7 +6,6 @@ use crate::cli::parse::UsageError;
 use crate::find::Follow;
 use crate::find::expr::Expression;
 use crate::report::Format;
-use crate::store::Place;
 
 /// Some options and what they need.
 struct Need {
@@ -31,11 +30,6 @@ const NEEDS: &[Need] = &[
         options: &["--dav"],
         is_met: |args| args.folder.follow == Follow::Listings,
         only: "with --links listing",
-    },
-    Need {
-        options: &["--results", "--lease"],
-        is_met: |args| matches!(args.state, Some(Place::Server(_))),
-        only: "for a search that is shared: --state postgres://...",
     },
 ];
 

@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::num::NonZeroU64;
 use std::path::Path;
-use std::time::Duration;
 
 use super::args::Args;
 use super::expression_words::{ACTIONS, DEPTHS, OPERATORS, TESTS};
@@ -19,11 +18,7 @@ use crate::cli::values::{number, on_or_off};
 use crate::find::scope::Pattern;
 use crate::find::{Find, Follow};
 use crate::report::{Format, Progress, SummaryFormat};
-use crate::store::postgres::BadAddress;
-use crate::values::{bytes_as_curl, seconds};
-
-/// The shortest lease: a process gives signs of life each second.
-const SHORTEST_LEASE: Duration = Duration::from_secs(2);
+use crate::values::bytes_as_curl;
 
 pub(super) const TABLE: &[Section<Args>] = &[
     Section {
@@ -78,26 +73,12 @@ pub(super) const TABLE: &[Section<Args>] = &[
 ];
 
 const SCOPE: &[Opt<Args>] = &[
-    Opt::text(&["--state"], &[any("FILE|postgres://...")], |args: &mut Args, value| {
-        args.state = Some(value.parse().map_err(|error: BadAddress| error.to_string())?);
+    Opt::text(&["--state"], &[file("FILE")], |args: &mut Args, value| {
+        args.state = Some(value.into());
         Ok(())
     })
-    .short("keep the search in a file, or share it in a database")
-    .long("Keep the search in this file, an SQLite database, so that the same command continues it after Ctrl-C or a crash. Nothing is searched twice. If the results go to a file (with >>), no result is lost or written twice. Through a pipe, the results of the last moment may come twice; so may the results and commands of a directory that was being processed when -exec was interrupted. Beyond 100,000 waiting directories, the rest waits in the file only. The file is removed when the search is complete. It belongs to one search: the starts, the expression, --download and all options that decide what is found must stay the same. Results that are sorted at the end, and files of -fprint and similar actions, cannot be continued.\nWith the address of a database of PostgreSQL, such as postgres://USER@HOST/DATABASE, several processes share the search, on any number of machines: each is started with the same command, at any time. Each host is searched by one process at a time, so that its rate and its delay hold; links to other hosts, and hosts that a process has too many of, go to the others. Each process prints what it finds, or all of it at the end: see --results. It ends when all processes are done, with the numbers of all. A process may be killed: after the time of --lease, the others take over its hosts, and print the results that it may not have printed, so that those of its last moment may come twice; with --results, each comes once. Files are downloaded by the process that has their host. The tables are in a schema of their own, courser_find, which stays after the search, so that a process that comes too late prints the numbers and ends; DROP SCHEMA courser_find CASCADE makes room for the next search."),
-    Opt::flag(&["--results"], |args: &mut Args| args.output.whole = true)
-        .short("print what all processes have found, in order")
-        .long("At the end of a search that several processes share (--state postgres://...), print the results of all of them, sorted by URL, instead of those of this process as they come. Can be given to any of the processes, also to one that comes when the search has ended."),
-    Opt::text(&["--lease"], &[any("TIME")], |args: &mut Args, value| {
-        let lease = seconds(value)?;
-        if lease < SHORTEST_LEASE {
-            return Err("shorter than 2 s".into());
-        }
-        args.lease = Some(lease);
-        Ok(())
-    })
-    .short("how long a silent process keeps its hosts")
-    .long("How long a process of a search that several processes share (--state postgres://...) keeps its hosts without a sign of life. It stops to send requests one sixth of the time earlier, at most 10 s.")
-    .default("60"),
+    .short("keep the search in a file, to go on after an interruption")
+    .long("Keep the search in this file, an SQLite database, so that the same command continues it after Ctrl-C or a crash. Nothing is searched twice. If the results go to a file (with >>), no result is lost or written twice. Through a pipe, the results of the last moment may come twice; so may the results and commands of a directory that was being processed when -exec was interrupted. Beyond 100,000 waiting directories, the rest waits in the file only. The file is removed when the search is complete. It belongs to one search: the starts, the expression, --download and all options that decide what is found must stay the same. Results that are sorted at the end, and files of -fprint and similar actions, cannot be continued."),
     Opt::text(&["--links"], &[one_of("listing|page", &["listing", "page"])], |args: &mut Args, value| {
         let follow = match value {
             "listing" => Follow::Listings,

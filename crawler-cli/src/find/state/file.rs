@@ -1,44 +1,22 @@
-//! The state of a search in a file, an SQLite database.
+//! The file of the state of a search: its tables, and statements about the search as a whole.
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::OptionalExtension as _;
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::error::{Kind, StateError};
-use super::signed;
 use super::staged::{FAILED, Staged};
+use super::{State, rows, signed};
+use crate::crawl::file_lock::FileLock;
 use crate::crawl::reporter::Results;
-use crate::store::file::FileLock;
-use crate::store::sql::{self, Connection, params, upsert};
-
-/// A file with the state of a search.
-#[derive(Debug)]
-pub(super) struct Kept {
-    path: PathBuf,
-    /// Whether the file had a search to continue.
-    pub(super) is_resumed: bool,
-    lock: FileLock,
-}
-
-impl Kept {
-    /// Removes the file, whose database is closed.
-    pub(super) fn remove(self) -> io::Result<()> {
-        let removed = fs::remove_file(&self.path);
-        drop(self.lock);
-        removed
-    }
-}
 
 /// Opens or makes the file.
-pub(super) fn open(path: &Path, identity: &str) -> Result<(Connection, Kept), StateError> {
-    let place = path.display().to_string();
-    let wrong = |kind| StateError::new(&place, kind);
-    let sql = |error: rusqlite::Error| wrong(Kind::Store(sql::Error::from(error).at(&place)));
+pub(super) fn open(path: &Path, identity: &str) -> Result<State, StateError> {
+    let wrong = |kind| StateError::new(path, kind);
+    let sql = |error| wrong(Kind::Sql(error));
     let lock = FileLock::take(path).map_err(|error| wrong(Kind::File(error)))?;
-    let db = rusqlite::Connection::open(path).map_err(sql)?;
+    let db = Connection::open(path).map_err(sql)?;
     // Nobody else reads the file before the search is over and removes the file.
     db.busy_timeout(Duration::ZERO).map_err(sql)?;
     db.pragma_update(None, "locking_mode", "EXCLUSIVE")
@@ -79,23 +57,26 @@ pub(super) fn open(path: &Path, identity: &str) -> Result<(Connection, Kept), St
     let hosts: i64 = db
         .query_row("SELECT count(*) FROM host", [], |row| row.get(0))
         .map_err(sql)?;
-    let kept = Kept {
+    Ok(State {
         path: path.to_owned(),
+        db,
         is_resumed: stored.is_some() && hosts > 0,
+        staged: Staged::default(),
+        has_failed: false,
+        tally: None,
         lock,
-    };
-    Ok((db.into(), kept))
+    })
 }
 
 /// The last saved results, and where their writing began.
-pub(super) fn unwritten(db: &Connection) -> sql::Result<(Vec<u8>, Option<u64>)> {
+pub(super) fn unwritten(db: &Connection) -> rusqlite::Result<(Vec<u8>, Option<u64>)> {
     db.query_row("SELECT results, place FROM search", [], |row| {
         let place: Option<i64> = row.get(1)?;
         Ok((row.get(0)?, place.and_then(|place| place.try_into().ok())))
     })
 }
 
-pub(super) fn note_written(db: &Connection, place: Option<u64>) -> sql::Result<()> {
+pub(super) fn note_written(db: &Connection, place: Option<u64>) -> rusqlite::Result<()> {
     let update = "UPDATE search SET results = x'', place = ?1";
     let place = place.map(signed);
     db.prepare_cached(update)?.execute(params![place]).map(drop)
@@ -109,29 +90,25 @@ pub(super) struct Failed {
     pub(super) downloads: Vec<(i64, String)>,
 }
 
-pub(super) fn failed(db: &Connection) -> sql::Result<Failed> {
+pub(super) fn failed(db: &Connection) -> rusqlite::Result<Failed> {
     let query = "SELECT DISTINCT h.host, h.summit FROM host h JOIN queued q ON q.host = h.host AND q.spilled = ?1";
-    let hosts: Vec<(i64, String)> = db
-        .prepare_cached(query)?
-        .query_all([FAILED], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let hosts: Vec<(i64, String)> =
+        rows(db, query, [FAILED], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let query = "SELECT task FROM queued WHERE host = ?1 AND spilled = ?2";
-    let mut tasks = db.prepare_cached(query)?;
     let hosts = hosts.into_iter().map(|(host, summit)| {
-        let tasks = tasks.query_all([host, FAILED], |row| row.get(0))?;
+        let tasks = rows(db, query, [host, FAILED], |row| row.get(0))?;
         Ok((host, summit, tasks))
     });
-    let hosts = hosts.collect::<sql::Result<_>>()?;
-    let downloads = db
-        .prepare_cached("SELECT host, tally FROM downloads")?
-        .query_all([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let hosts = hosts.collect::<rusqlite::Result<_>>()?;
+    let query = "SELECT host, tally FROM downloads";
+    let downloads = rows(db, query, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(Failed { hosts, downloads })
 }
 
-pub(super) fn has_failed(db: &Connection) -> sql::Result<bool> {
+pub(super) fn has_failed(db: &Connection) -> rusqlite::Result<bool> {
     let query =
         "SELECT EXISTS (SELECT 1 FROM queued WHERE spilled = ?1) OR EXISTS (SELECT 1 FROM wanted)";
-    db.query_row(query, [FAILED], |row| row.get::<i64>(0))
-        .map(|found| found != 0)
+    db.query_row(query, [FAILED], |row| row.get(0))
 }
 
 /// Makes tasks that failed ordinary tasks, and writes the counts without their failures.
@@ -140,7 +117,7 @@ pub(super) fn retry(
     summits: &[(i64, String)],
     files: &[(i64, String)],
     tally: &str,
-) -> sql::Result<()> {
+) -> rusqlite::Result<()> {
     db.prepare_cached("UPDATE queued SET spilled = 1 WHERE spilled = ?1")?
         .execute([FAILED])?;
     for (statement, rows) in [
@@ -156,18 +133,12 @@ pub(super) fn retry(
     Ok(())
 }
 
-/// Writes what a file alone has into the open transaction.
-pub(super) fn write(
+/// Writes the results that are about to be written, and the numbers, into the open transaction.
+pub(super) fn note_progress(
     db: &Connection,
-    staged: &Staged,
     results: &Results<'_>,
     tally: Option<&str>,
-) -> sql::Result<()> {
-    let replace = upsert("host", &["host"], &["origin", "summit"]);
-    for (host, state) in &staged.hosts {
-        db.prepare_cached(&replace)?
-            .execute(params![host, state.origin, state.summit])?;
-    }
+) -> rusqlite::Result<()> {
     let update = "UPDATE search SET results = ?1, place = ?2, tally = coalesce(?3, tally)";
     let place = results.place.map(signed);
     db.prepare_cached(update)?
@@ -175,7 +146,7 @@ pub(super) fn write(
     Ok(())
 }
 
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 const SCHEMA: &str = "
     BEGIN;
@@ -189,6 +160,6 @@ const SCHEMA: &str = "
     CREATE TABLE wanted (host INTEGER NOT NULL, url TEXT NOT NULL, size_lo INTEGER, size_hi INTEGER,
         time_lo INTEGER, time_hi INTEGER, UNIQUE (host, url));
     CREATE TABLE downloads (host INTEGER PRIMARY KEY, tally TEXT NOT NULL);
-    PRAGMA user_version = 2;
+    PRAGMA user_version = 3;
     COMMIT;
 ";

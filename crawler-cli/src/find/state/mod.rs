@@ -1,51 +1,46 @@
-//! The state of a search, so that an interrupted search, even by `kill -9`, can continue: a file of SQLite, or a
-//! database of PostgreSQL, which several processes share. Both have the
-//! [journals](super::host_crawl::Change) of the host crawls, and the results that are being written.
+//! The state of a search in a file, an SQLite database, so that an interrupted search, even by `kill -9`, can continue. It has
+//! the [journals](super::host_crawl::Change) of the host crawls, and the results that are being written.
 //!
 //! Each iteration of the search is one transaction. Its results are saved before they are written. If the search is
 //! interrupted in between, the next run writes them. If it is interrupted while they are written, the next run writes
 //! what the output file lacks. If the output is not a file, that cannot be known: the results of the last iteration may
 //! be written twice.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use rusqlite::{Connection, OptionalExtension as _};
 use url::Url;
 
 use super::download::{self, Downloads, Wanted};
 use super::host_crawl::{HostCrawl, KeptCrawl, ListingProgress, Snapshot};
 use super::range::{SizeRange, TimeRange};
 use super::summary::Tally;
+use crate::crawl::file_lock::FileLock;
 use crate::crawl::reporter::Results;
-use crate::store::sql::{self, Connection, Optional as _};
 
 mod error;
 mod file;
-mod shared;
 mod staged;
 
 use error::Kind as ErrorKind;
 pub use error::StateError;
-use file::Kept;
-use shared::Member;
-pub use shared::Sharing;
 use staged::Staged;
 
 /// The state of a search, in an open database.
 #[derive(Debug)]
 pub struct State {
-    /// The file, or the address of the database.
-    place: String,
+    path: PathBuf,
     db: Connection,
-    engine: Engine,
+    /// Whether the file had a search to continue.
+    is_resumed: bool,
     /// What the next transaction saves.
     staged: Staged,
-    /// Whether each host has something left to do, as it was staged last.
-    open: BTreeMap<i64, bool>,
     /// Whether something could not be saved; nothing is saved after that.
     has_failed: bool,
     /// The numbers of this iteration, as JSON.
     tally: Option<String>,
+    /// Released after the database is closed.
+    lock: FileLock,
 }
 
 /// What was saved of a host.
@@ -59,46 +54,15 @@ pub(super) struct SavedHost {
     pub(super) wanted: Vec<Wanted>,
 }
 
-/// What differs between the databases.
-#[derive(Debug)]
-enum Engine {
-    File(Kept),
-    Shared(Box<Member>),
-}
-
 impl State {
     /// Opens or creates the file for the search that `identity` describes. Another search cannot continue from it.
     ///
     /// # Errors
     /// The file cannot be read or written, belongs to another search, or is in use.
     pub fn open(path: &Path, identity: &str) -> Result<Self, StateError> {
-        let (db, kept) = file::open(path, identity)?;
-        let place = path.display().to_string();
-        let state = Self::new(place, db, Engine::File(kept));
+        let state = file::open(path, identity)?;
         state.retry_failed()?;
         Ok(state)
-    }
-
-    /// Joins the search that `identity` describes, or begins it. Any number of processes search together.
-    ///
-    /// # Errors
-    /// The database cannot be reached or used, or has another search.
-    pub fn join(sharing: &Sharing, identity: &str) -> Result<Self, StateError> {
-        let place = sharing.address.to_string();
-        let (db, member) = shared::join(sharing, identity, &place)?;
-        Ok(Self::new(place, db, Engine::Shared(Box::new(member))))
-    }
-
-    fn new(place: String, db: Connection, engine: Engine) -> Self {
-        Self {
-            place,
-            db,
-            engine,
-            staged: Staged::default(),
-            open: BTreeMap::new(),
-            has_failed: false,
-            tally: None,
-        }
     }
 
     /// What an earlier run has given up is asked for again.
@@ -131,36 +95,22 @@ impl State {
         retried.map_err(|error| self.sql(error))
     }
 
-    /// Whether there are URLs that were given up and that a later run can ask for again. A search that processes share
-    /// has none.
+    /// Whether there are URLs that were given up and that a later run can ask for again.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn has_failed(&self) -> Result<bool, StateError> {
-        match self.engine {
-            Engine::File(_) => file::has_failed(&self.db).map_err(|error| self.sql(error)),
-            Engine::Shared(_) => Ok(false),
-        }
+        file::has_failed(&self.db).map_err(|error| self.sql(error))
     }
 
-    /// The file, or the address of the database without a password.
-    pub fn place(&self) -> &str {
-        &self.place
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
-    /// Whether there is a search to continue. A search of several processes is not that of an earlier run.
+    /// Whether there is a search to continue.
     pub fn is_resumed(&self) -> bool {
-        matches!(&self.engine, Engine::File(kept) if kept.is_resumed)
-    }
-
-    /// Whether other processes search, too.
-    pub fn is_shared(&self) -> bool {
-        matches!(self.engine, Engine::Shared(_))
-    }
-
-    /// Whether everything that was staged is saved.
-    pub(super) fn is_settled(&self) -> bool {
-        self.staged.is_empty()
+        self.is_resumed
     }
 
     /// The last saved results, which may not have been written, and the offset in the output file where their writing
@@ -169,11 +119,7 @@ impl State {
     /// # Errors
     /// The file cannot be read.
     pub fn unwritten(&self) -> Result<(Vec<u8>, Option<u64>), StateError> {
-        match &self.engine {
-            Engine::File(_) => file::unwritten(&self.db).map_err(|error| self.sql(error)),
-            // Another process has taken over what this one has not written.
-            Engine::Shared(_) => Ok((Vec::new(), None)),
-        }
+        file::unwritten(&self.db).map_err(|error| self.sql(error))
     }
 
     /// The URLs of the hosts after the first `first` ones, which have starts. Links led to these hosts.
@@ -183,8 +129,9 @@ impl State {
     pub(super) fn further_hosts(&self, first: usize) -> Result<Vec<Url>, StateError> {
         let further = || {
             let query = "SELECT origin FROM host WHERE host >= ?1 ORDER BY host";
-            let mut rows = self.db.prepare_cached(query)?;
-            rows.query_all([signed(first as u64)], |row| row.get::<String>(0))
+            rows(&self.db, query, [signed(first as u64)], |row| {
+                row.get::<_, String>(0)
+            })
         };
         let further = further().map_err(|error| self.sql(error))?;
         further.iter().map(|text| self.url(text)).collect()
@@ -208,7 +155,7 @@ impl State {
     /// The value of a JSON column; the default if it is NULL.
     fn parsed<T: Default + serde::de::DeserializeOwned>(
         &self,
-        column: sql::Result<Option<String>>,
+        column: rusqlite::Result<Option<String>>,
     ) -> Result<T, StateError> {
         match column.map_err(|error| self.sql(error))? {
             Some(text) => serde_json::from_str(&text)
@@ -232,23 +179,24 @@ impl State {
         })
     }
 
-    fn saved(&self, host: i64) -> sql::Result<Option<KeptCrawl>> {
+    fn saved(&self, host: i64) -> rusqlite::Result<Option<KeptCrawl>> {
         let query = "SELECT summit FROM host WHERE host = ?1";
         let snapshot = self
             .db
-            .query_row(query, [host], |row| row.get::<Option<String>>(0));
-        let snapshot = snapshot.optional()?.flatten();
+            .query_row(query, [host], |row| row.get::<_, String>(0));
+        let snapshot = snapshot.optional()?;
         let Some(snapshot) = snapshot.and_then(|text| serde_json::from_str::<Snapshot>(&text).ok())
         else {
             return Ok(None);
         };
         let query = "SELECT number, listing, place FROM held WHERE host = ?1 ORDER BY number";
-        let held = self.db.prepare_cached(query)?.query_all([host], |row| {
-            let place: ListingProgress = serde_json::from_str(row.get_str(2)?).unwrap_or_default();
+        let held = rows(&self.db, query, [host], |row| {
+            let place: String = row.get(2)?;
+            let place: ListingProgress = serde_json::from_str(&place).unwrap_or_default();
             Ok((number(row.get(0)?), row.get(1)?, place))
         })?;
         let query = "SELECT directory FROM known WHERE host = ?1";
-        let known = self.db.prepare_cached(query)?.query_all([host], |row| {
+        let known = rows(&self.db, query, [host], |row| {
             let bytes: [u8; 16] = row.get(0)?;
             Ok(u128::from_le_bytes(bytes))
         })?;
@@ -272,20 +220,19 @@ impl State {
         wanted: usize,
     ) -> Result<Option<Vec<(u64, String)>>, StateError> {
         // Some of the tasks that the crawl has left may not be saved yet.
-        if !self.is_settled() {
+        if !self.staged.is_empty() {
             return Ok(None);
         }
         let taken = self.in_transaction(|own| own.taken_back(host, wanted));
         taken.map(Some).map_err(|error| self.fail(error))
     }
 
-    fn taken_back(&self, host: i64, wanted: usize) -> sql::Result<Vec<(u64, String)>> {
+    fn taken_back(&self, host: i64, wanted: usize) -> rusqlite::Result<Vec<(u64, String)>> {
         let select = "SELECT number, task FROM queued WHERE host = ?1 AND spilled = 1 ORDER BY number LIMIT ?2";
         let row = [host, signed(wanted as u64)];
-        let back = self
-            .db
-            .prepare_cached(select)?
-            .query_all(row, |row| Ok((number(row.get(0)?), row.get::<String>(1)?)))?;
+        let back = rows(&self.db, select, row, |row| {
+            Ok((number(row.get(0)?), row.get::<_, String>(1)?))
+        })?;
         if let Some((last, _)) = back.last() {
             let update =
                 "UPDATE queued SET spilled = 0 WHERE host = ?1 AND spilled = 1 AND number <= ?2";
@@ -295,14 +242,14 @@ impl State {
         Ok(back)
     }
 
-    fn in_transaction<T>(&self, run: impl FnOnce(&Self) -> sql::Result<T>) -> sql::Result<T> {
-        self.db.begin_quick()?;
-        let done = run(self).and_then(|done| self.db.commit().map(|()| done));
-        if done.is_err() {
-            // What is wrong was told already.
-            let _ = self.db.rollback();
-        }
-        done
+    fn in_transaction<T>(
+        &self,
+        run: impl FnOnce(&Self) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        let transaction = self.db.unchecked_transaction()?;
+        let done = run(self)?;
+        transaction.commit()?;
+        Ok(done)
     }
 
     /// An error for this text in the database, which cannot be understood.
@@ -311,21 +258,14 @@ impl State {
         self.error(ErrorKind::Damaged(text))
     }
 
-    /// Stages the changes of a host crawl. The crawl may then leave tasks on disk only. `is_open`: something is left to do
-    /// for the host.
-    pub(super) fn stage(&mut self, host: i64, crawl: &mut HostCrawl, is_open: bool) {
-        let was_open = self.open.get(&host).copied();
-        if self
-            .staged
-            .add_crawl(host, crawl, is_open, was_open != Some(is_open))
-        {
-            self.open.insert(host, is_open);
-        }
+    /// Stages the changes of a host crawl. The crawl may then leave tasks on disk only.
+    pub(super) fn stage(&mut self, host: i64, crawl: &mut HostCrawl) {
+        self.staged.add_crawl(host, crawl);
     }
 
-    fn wanted(&self, host: i64) -> sql::Result<Vec<Wanted>> {
+    fn wanted(&self, host: i64) -> rusqlite::Result<Vec<Wanted>> {
         let query = "SELECT url, size_lo, size_hi, time_lo, time_hi FROM wanted WHERE host = ?1 ORDER BY rowid";
-        self.db.prepare_cached(query)?.query_all([host], |row| {
+        rows(&self.db, query, [host], |row| {
             let size: (Option<i64>, Option<i64>) = (row.get(1)?, row.get(2)?);
             let time: (Option<i64>, Option<i64>) = (row.get(3)?, row.get(4)?);
             Ok(Wanted {
@@ -354,14 +294,10 @@ impl State {
     /// # Errors
     /// The file cannot be written.
     pub fn note_written(&mut self, place: Option<u64>) -> Result<(), StateError> {
-        match &self.engine {
-            Engine::File(_) => file::note_written(&self.db, place).map_err(|error| self.sql(error)),
-            Engine::Shared(_) => Ok(()),
-        }
+        file::note_written(&self.db, place).map_err(|error| self.sql(error))
     }
 
-    /// Saves what was staged, and the results, which are about to be written. After an error that may be over soon, it
-    /// can be tried again.
+    /// Saves what was staged, and the results, which are about to be written.
     ///
     /// # Errors
     /// The database cannot be written. The results must not be written then.
@@ -369,48 +305,52 @@ impl State {
         if self.has_failed {
             return Err(self.error(ErrorKind::Broken));
         }
-        let is_idle = self.staged.is_empty() && results.bytes.is_empty();
-        let saved = match &self.engine {
-            Engine::File(_) if is_idle => return Ok(()),
-            Engine::File(_) => self
-                .in_transaction(|own| {
-                    own.staged.write(&own.db)?;
-                    file::write(&own.db, &own.staged, results, own.tally.as_deref())
-                })
-                .map_err(|error| self.fail(error)),
-            Engine::Shared(_) => self.commit_shared(results, is_idle),
-        };
-        saved.map(|()| self.staged = Staged::default())
+        if self.staged.is_empty() && results.bytes.is_empty() {
+            return Ok(());
+        }
+        let saved = self.in_transaction(|own| {
+            own.staged.write(&own.db)?;
+            file::note_progress(&own.db, results, own.tally.as_deref())
+        });
+        saved.map_err(|error| self.fail(error))?;
+        self.staged = Staged::default();
+        Ok(())
     }
 
-    /// Removes the file at the end of the search, so that the next search begins anew. A search that processes share
-    /// stays, for those that come too late.
+    /// Removes the file at the end of the search, so that the next search begins anew.
     ///
     /// # Errors
     /// The file cannot be removed.
     pub fn remove(self) -> Result<(), StateError> {
-        let Engine::File(kept) = self.engine else {
-            return Ok(());
-        };
         drop(self.db);
-        kept.remove()
-            .map_err(|error| StateError::new(&self.place, ErrorKind::Io(error)))
+        let removed = std::fs::remove_file(&self.path);
+        drop(self.lock);
+        removed.map_err(|error| StateError::new(&self.path, ErrorKind::Io(error)))
     }
 
     /// Nothing is saved after this error.
-    fn fail(&mut self, error: sql::Error) -> StateError {
-        let error = self.sql(error);
-        self.has_failed = !error.is_away();
-        error
+    fn fail(&mut self, error: rusqlite::Error) -> StateError {
+        self.has_failed = true;
+        self.sql(error)
     }
 
-    fn sql(&self, error: sql::Error) -> StateError {
-        self.error(ErrorKind::Store(error.at(&self.place)))
+    fn sql(&self, error: rusqlite::Error) -> StateError {
+        self.error(ErrorKind::Sql(error))
     }
 
     fn error(&self, kind: ErrorKind) -> StateError {
-        StateError::new(&self.place, kind)
+        StateError::new(&self.path, kind)
     }
+}
+
+/// All rows of a query.
+fn rows<T>(
+    db: &Connection,
+    query: &str,
+    params: impl rusqlite::Params,
+    read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    db.prepare_cached(query)?.query_map(params, read)?.collect()
 }
 
 fn text(value: &impl serde::Serialize) -> String {

@@ -3,12 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::ToSql;
+use rusqlite::{Connection, ToSql, params, params_from_iter};
 
 use super::{signed, text};
 use crate::find::download::{self, Downloads};
 use crate::find::host_crawl::{Change, HostCrawl};
-use crate::store::sql::{self, Connection, params};
 
 /// A task: the number of its host, and its own.
 type Key = (i64, i64);
@@ -29,43 +28,28 @@ pub(super) struct Staged {
     /// Tasks that are in the database only.
     spilled: BTreeSet<Key>,
     /// The hosts that have changed, and how far they are.
-    pub(super) hosts: BTreeMap<i64, HostState>,
+    hosts: BTreeMap<i64, HostState>,
     files: Vec<(i64, download::Change)>,
     file_tallies: BTreeMap<i64, String>,
-    /// Links to hosts that other processes have: the URL of the host's root, and the link.
-    pub(super) sent: BTreeSet<(String, String)>,
-    /// Links from other processes that were handled.
-    pub(super) received: Vec<i64>,
 }
 
 /// How far a host is.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct HostState {
-    pub(super) origin: String,
-    pub(super) summit: String,
-    /// Whether there is something left to do.
-    pub(super) is_open: bool,
+struct HostState {
+    origin: String,
+    summit: String,
 }
 
 impl Staged {
     pub(super) fn is_empty(&self) -> bool {
-        self.hosts.is_empty()
-            && self.file_tallies.is_empty()
-            && self.sent.is_empty()
-            && self.received.is_empty()
+        self.hosts.is_empty() && self.file_tallies.is_empty()
     }
 
-    /// Adds the changes of a host crawl, or that it has none, if `always`. Returns whether something was added.
-    pub(super) fn add_crawl(
-        &mut self,
-        host: i64,
-        crawl: &mut HostCrawl,
-        is_open: bool,
-        always: bool,
-    ) -> bool {
+    /// Adds the changes of a host crawl.
+    pub(super) fn add_crawl(&mut self, host: i64, crawl: &mut HostCrawl) {
         let changes = crawl.take_changes();
-        if changes.is_empty() && !always {
-            return false;
+        if changes.is_empty() {
+            return;
         }
         for change in changes {
             self.add(host, change);
@@ -76,10 +60,8 @@ impl Staged {
         let state = HostState {
             origin: crawl.origin().as_str().to_owned(),
             summit: text(&crawl.snapshot()),
-            is_open,
         };
         self.hosts.insert(host, state);
-        true
     }
 
     fn add(&mut self, host: i64, change: Change) {
@@ -117,33 +99,34 @@ impl Staged {
         }
     }
 
-    /// Adds the changes of a host's downloads. Returns whether there were any.
-    pub(super) fn add_downloads(&mut self, host: i64, downloads: &mut Downloads) -> bool {
+    /// Adds the changes of a host's downloads.
+    pub(super) fn add_downloads(&mut self, host: i64, downloads: &mut Downloads) {
         let changes = downloads.take_changes();
         if changes.is_empty() {
-            return false;
+            return;
         }
         self.file_tallies.insert(host, text(&downloads.tally()));
         self.files
             .extend(changes.into_iter().map(|change| (host, change)));
-        true
     }
 
     /// Writes the tasks, listings and files into the open transaction.
-    pub(super) fn write(&self, db: &Connection) -> sql::Result<()> {
+    pub(super) fn write(&self, db: &Connection) -> rusqlite::Result<()> {
+        let replace = "INSERT OR REPLACE INTO host (host, origin, summit) VALUES (?1, ?2, ?3)";
+        for (host, state) in &self.hosts {
+            db.prepare_cached(replace)?
+                .execute(params![host, state.origin, state.summit])?;
+        }
         let queued: Vec<_> = self.queued.iter().collect();
         insert(db, "queued (host, number, task)", &queued, |row| {
             let ((host, number), task) = row;
             vec![host, number, *task]
         })?;
-        // Processes that share a search ask for nothing twice.
-        if !db.is_shared() {
-            let failed: Vec<_> = self.failed.iter().collect();
-            insert(db, "queued (host, number, task, spilled)", &failed, |row| {
-                let ((host, number), task) = row;
-                vec![host, number, *task, &FAILED]
-            })?;
-        }
+        let failed: Vec<_> = self.failed.iter().collect();
+        insert(db, "queued (host, number, task, spilled)", &failed, |row| {
+            let ((host, number), task) = row;
+            vec![host, number, *task, &FAILED]
+        })?;
         let held: Vec<_> = self.held.iter().collect();
         insert(db, "held (host, number, listing, place)", &held, |row| {
             let ((host, number), (listing, place)) = row;
@@ -164,10 +147,10 @@ impl Staged {
         self.write_files(db)
     }
 
-    fn write_files(&self, db: &Connection) -> sql::Result<()> {
-        let tally = sql::upsert("downloads", &["host"], &["tally"]);
+    fn write_files(&self, db: &Connection) -> rusqlite::Result<()> {
+        let tally = "INSERT OR REPLACE INTO downloads (host, tally) VALUES (?1, ?2)";
         for (host, text) in &self.file_tallies {
-            db.prepare_cached(&tally)?.execute(params![host, text])?;
+            db.prepare_cached(tally)?.execute(params![host, text])?;
         }
         for (host, change) in &self.files {
             match change {
@@ -184,15 +167,9 @@ impl Staged {
                         time.map(|time| time.hi),
                     ])?;
                 }
-                download::Change::Failed(_) if !db.is_shared() => {}
-                download::Change::Over(url) | download::Change::Failed(url) => {
-                    // The index of PostgreSQL has digests: a URL can be too long for an index.
-                    let delete = match db.is_shared() {
-                        true => {
-                            "DELETE FROM wanted WHERE host = ?1 AND url = ?2 AND md5(url) = md5(?2)"
-                        }
-                        false => "DELETE FROM wanted WHERE host = ?1 AND url = ?2",
-                    };
+                download::Change::Failed(_) => {}
+                download::Change::Over(url) => {
+                    let delete = "DELETE FROM wanted WHERE host = ?1 AND url = ?2";
                     db.prepare_cached(delete)?.execute(params![host, url])?;
                 }
             }
@@ -205,12 +182,12 @@ impl Staged {
 pub(super) const FAILED: i64 = 2;
 
 /// Inserts rows into the columns of `table`, unless they are there.
-pub(super) fn insert<'r, R>(
+fn insert<'r, R>(
     db: &Connection,
     table: &str,
     rows: &'r [R],
     values: impl Fn(&'r R) -> Vec<&'r dyn ToSql>,
-) -> sql::Result<()> {
+) -> rusqlite::Result<()> {
     in_chunks(rows, |rows| {
         let rows: Vec<Vec<&dyn ToSql>> = rows.iter().map(&values).collect();
         let width = rows.first().map_or(0, Vec::len);
@@ -225,7 +202,7 @@ pub(super) fn insert<'r, R>(
 }
 
 /// Runs a statement for the rows of these hosts with these numbers.
-fn for_numbers(db: &Connection, keys: &BTreeSet<Key>, statement: &str) -> sql::Result<()> {
+fn for_numbers(db: &Connection, keys: &BTreeSet<Key>, statement: &str) -> rusqlite::Result<()> {
     let keys: Vec<&Key> = keys.iter().collect();
     for of_host in keys.chunk_by(|a, b| a.0 == b.0) {
         in_chunks(of_host, |keys| {
@@ -233,7 +210,8 @@ fn for_numbers(db: &Connection, keys: &BTreeSet<Key>, statement: &str) -> sql::R
             let statement = format!("{statement} WHERE host = ?1 AND number IN ({numbers})");
             let host = keys.iter().map(|key| key.0).take(1);
             let values: Vec<i64> = host.chain(keys.iter().map(|key| key.1)).collect();
-            db.prepare_cached(&statement)?.execute(values.as_slice())?;
+            db.prepare_cached(&statement)?
+                .execute(params_from_iter(values))?;
             Ok(())
         })?;
     }
@@ -249,8 +227,8 @@ fn places(first: usize, count: usize) -> String {
 /// Runs a statement for many rows at a time, with few different numbers of rows: each is another statement.
 fn in_chunks<'r, R>(
     mut rows: &'r [R],
-    mut run: impl FnMut(&'r [R]) -> sql::Result<()>,
-) -> sql::Result<()> {
+    mut run: impl FnMut(&'r [R]) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
     for size in [64, 8, 1] {
         while rows.len() >= size {
             let (chunk, rest) = rows.split_at(size);

@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 
 use super::open;
-use crate::store::file::{FileLock, REJECTED, beside, resolved, sync_folder};
+use crate::crawl::file_lock::{FileLock, beside, resolved, sync_folder};
+use crate::store::rejected::REJECTED;
 use crate::store::tables::failure::Failure;
 use crate::store::{SKIPPED, StoreError, StoreErrorKind};
 

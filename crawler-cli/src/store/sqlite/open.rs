@@ -6,8 +6,8 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use crate::crawl::file_lock::FileError;
 use crate::store::StoreErrorKind;
-use crate::store::file::FileError;
 use crate::store::tables::failure::Failure;
 
 /// What `PRAGMA application_id` says of a store: "Crsr".

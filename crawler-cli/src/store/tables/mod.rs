@@ -23,12 +23,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::file::FileLock;
 use super::sql::Connection;
 use super::{
     Added, Completed, Counts, Cursor, EntryId, Event, Host, HostFacts, HostId, Link, LinkId,
     Queued, Record, Run, Selection, Store, StoreError, UrlHistory, UrlId,
 };
+use crate::crawl::file_lock::FileLock;
 use failure::Failure;
 use group::Group;
 pub(super) use memory::Memory;

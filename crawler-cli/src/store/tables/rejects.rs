@@ -10,8 +10,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::codec;
 use super::failure::Failure;
 use super::watch::{Watched, is_gone};
+use crate::crawl::file_lock::beside;
 use crate::store::Cursor;
-use crate::store::file::{REJECTED, beside};
+use crate::store::rejected::REJECTED;
 use crate::store::rejected::{Covered, Rejected, key_of};
 use crate::store::sql::{Connection, Optional as _, Row};
 

@@ -28,7 +28,7 @@ pub(crate) use letters::done as letters_done;
 pub use why::Live;
 pub(crate) use words::{count as counted, safe, short_url as shortened_url, url as shown_url};
 
-use crate::store::file::beside;
+use crate::crawl::file_lock::beside;
 
 use crate::store::{
     Cursor, Database, DeadLetter, DeadLetterFilter, DeadLetterId, FleetStore, HostDetail, HostHold,

@@ -96,9 +96,6 @@ impl Drop for FileLock {
     }
 }
 
-/// What the name of the file of the rejected-URL filter ends with.
-pub(crate) const REJECTED: &str = "-rejected";
-
 /// The file beside this one whose name is this one's with another end. That of a symbolic link is beside what the link
 /// means, so that all who use a database have the same lock.
 pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
