@@ -5,10 +5,10 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use courser::ErrorKind;
+use courser::{ErrorKind, LimitExceeded};
 
 use super::fault::Fault;
-use super::listing::{LeftOut, Shape, SitemapError, StreamError, WebPage};
+use super::listing::{LeftOut, Shape, SitemapError, WebPage};
 use crate::crawl::failure::{FailureScope, is_opening};
 use crate::crawl::policy::RetryPolicy;
 use crate::crawl::retry::Reason;
@@ -50,8 +50,8 @@ pub enum Cause {
     Encoded(String),
     /// The page has more links than this.
     TooManyLinks(usize),
-    /// The page is too large to be read at once, and cannot be read while it arrives.
-    Stream(StreamError),
+    /// The page has more bytes than this.
+    TooLarge(u64),
     /// Of the answer, fewer bytes came within this time.
     Slow { least: u64, limit: Duration },
     /// The URLs in the page have more than this number of bytes together.
@@ -175,7 +175,7 @@ impl Cause {
             Self::Nameless(_)
             | Self::LeftOut(_)
             | Self::Outside(_)
-            | Self::Stream(_)
+            | Self::TooLarge(_)
             | Self::TooManyPages(_)
             | Self::TooManyLinks(_)
             | Self::TooLongLinks(_)
@@ -249,7 +249,9 @@ impl fmt::Display for Cause {
                 "the listing is incomplete: it says that it goes on, and no further page has more",
             ),
             Self::Encoded(coding) => write!(f, "content coding {coding} was not requested"),
-            Self::Stream(error) => write!(f, "a listing that is read while it arrives: {error}"),
+            Self::TooLarge(limit) => {
+                write!(f, "the page has more than {limit} bytes: a larger --max-body reads it")
+            }
             Self::Slow { least, limit } => write!(
                 f,
                 "the answer came too slowly: less than {} KiB in {} s",
@@ -370,8 +372,11 @@ impl Failure {
             let cause = Cause::Private(*ip);
             return Self { cause, scope };
         }
-        let cause = match proxy {
-            Some(proxy) if is_opening(error.phase()) => {
+        let cause = match (proxy, error.kind()) {
+            (_, ErrorKind::Limit(LimitExceeded::BodyBytes(n) | LimitExceeded::DecodedBytes(n))) => {
+                Cause::TooLarge(*n)
+            }
+            (Some(proxy), _) if is_opening(error.phase()) => {
                 Cause::Proxy(proxy.to_owned(), Box::new(error))
             }
             _ => Cause::Transfer(Box::new(error)),

@@ -30,7 +30,7 @@ pub(super) struct Host {
     proxy: Option<String>,
     /// The largest number of requests in flight.
     connections: usize,
-    /// Listings that are read while they arrive, and downloads: since when bytes are counted, and how many have come.
+    /// Downloads: since when bytes are counted, and how many have come.
     arriving: HashMap<RequestId, (Instant, u64)>,
     /// Whether a page is tried before a file. Alternates, so that pages and files share a rate limit equally.
     pages_first: bool,
@@ -40,8 +40,6 @@ pub(super) struct Host {
 pub(super) struct Shared<'r> {
     pub(super) run: Run<'r>,
     pub(super) files: Option<Files>,
-    /// The limit for one request.
-    pub(super) timeout: Duration,
     /// The largest rate of bytes received, of all transfers together.
     pub(super) bytes_in: Option<Rate>,
     /// Why TLS cannot be used, if it cannot.
@@ -149,18 +147,9 @@ impl Host {
         request.set_target(&url);
         write_head(request, fetch.kind);
         self.pages_first = false;
-        let limit = Some(shared.timeout);
-        // The time for a large listing grows with its size; see `is_slow`.
-        let timeouts = || Timeouts {
-            total: limit,
-            write: limit,
-            between_bytes: limit,
-            ..Timeouts::none()
-        };
-        let is_listing = fetch.is_streamed && fetch.kind == FetchKind::List;
         Some(Submission {
             id: RequestId(fetch.id.0),
-            timeouts: is_listing.then(timeouts),
+            timeouts: None,
             addresses: None,
             streaming: fetch.is_streamed,
         })
@@ -214,13 +203,7 @@ impl Host {
         Some(submission)
     }
 
-    /// Whether further entries of a large listing can be handled.
-    pub(super) fn can_go_on(&self) -> bool {
-        !self.downloads.is_full() && self.crawl.can_go_on()
-    }
-
-    /// Why a body that arrives takes too long, if it does. For a listing, the whole body counts. A download may take any
-    /// time, but each part of it has to come in time.
+    /// Why a download that arrives takes too long, if it does: it may take any time, but each part of it has to come in time.
     fn slowness(
         &mut self,
         now: Instant,
@@ -228,22 +211,19 @@ impl Host {
         bytes: usize,
         shared: &Shared<'_>,
     ) -> Option<Cause> {
+        let limit = shared.files.as_ref()?.patience;
         let (began, received) = self.arriving.entry(id).or_insert((now, 0));
         *received += bytes as u64;
         let took = now.saturating_duration_since(*began);
-        let files = shared.files.as_ref().filter(|_| id.0 & DOWNLOAD != 0);
-        let (limit, least) = match files {
-            Some(files) => (files.patience, LEAST_PART),
-            None => (shared.timeout, LEAST_OF_LISTING),
-        };
-        let is_slow = took > time_for(*received, limit, least, shared.bytes_in);
-        if files.is_some() && *received >= least {
+        let is_slow = took > time_for(*received, limit, shared.bytes_in);
+        if *received >= LEAST_PART {
             (*began, *received) = (now, 0);
         }
+        let least = LEAST_PART;
         is_slow.then_some(Cause::Slow { least, limit })
     }
 
-    /// Ends a request whose body takes too long.
+    /// Ends a download that takes too long.
     fn end_slow(
         &mut self,
         now: Instant,
@@ -253,15 +233,8 @@ impl Host {
     ) -> Body {
         self.arriving.remove(&id);
         let scope = FailureScope::Request;
-        let failure = Failure { cause, scope };
-        if id.0 & DOWNLOAD == 0 {
-            let visitor = &mut shared.run.visitor(None);
-            self.crawl
-                .handle_failure(now, FetchId(id.0), failure, visitor);
-            return Body::Unwanted;
-        }
         self.download(shared, now, |downloads, on| {
-            downloads.handle_failure(download_id(id), failure, on);
+            downloads.handle_failure(download_id(id), Failure { cause, scope }, on);
         });
         Body::Unwanted
     }
@@ -387,32 +360,31 @@ impl HostWork for Host {
         bytes: &[u8],
         shared: &mut Shared<'_>,
     ) -> Body {
-        let slowness = self.slowness(now, id, bytes.len(), shared);
-        let body = if id.0 & DOWNLOAD != 0 {
-            // The bytes of a slow part are kept all the same.
-            let body = self.download(shared, now, |downloads, on| {
-                downloads.handle_data(download_id(id), bytes, on)
-            });
-            body.unwrap_or(Body::Unwanted)
-        } else if slowness.is_none() {
+        if id.0 & DOWNLOAD == 0 {
             let visitor = &mut shared.run.visitor(None);
-            let is_wanted = self.crawl.handle_data(now, FetchId(id.0), bytes, visitor);
-            wanted(is_wanted)
-        } else {
-            Body::Wanted
-        };
-        match slowness {
-            Some(cause) if body == Body::Wanted => self.end_slow(now, id, cause, shared),
-            _ if body == Body::Unwanted => {
+            return wanted(self.crawl.handle_data(now, FetchId(id.0), bytes, visitor));
+        }
+        let slowness = self.slowness(now, id, bytes.len(), shared);
+        // The bytes of a slow part are kept all the same.
+        let body = self.download(shared, now, |downloads, on| {
+            downloads.handle_data(download_id(id), bytes, on)
+        });
+        match (body, slowness) {
+            (Some(Body::Wanted), Some(cause)) => self.end_slow(now, id, cause, shared),
+            (Some(Body::Wanted), None) => Body::Wanted,
+            _ => {
                 self.arriving.remove(&id);
-                body
+                Body::Unwanted
             }
-            _ => body,
         }
     }
 
     fn handle_quiet(&mut self, now: Instant, id: RequestId, shared: &mut Shared<'_>) -> Body {
-        match self.slowness(now, id, 0, shared) {
+        let is_download = id.0 & DOWNLOAD != 0;
+        match is_download
+            .then(|| self.slowness(now, id, 0, shared))
+            .flatten()
+        {
             Some(cause) => self.end_slow(now, id, cause, shared),
             None => Body::Wanted,
         }
@@ -463,11 +435,11 @@ fn write_head(request: &mut Request, kind: FetchKind) {
     });
 }
 
-/// The longest time for so many bytes: the limit, and one more limit for each `least` bytes. Where the rate is limited,
-/// also the time that the bytes take beside as many downloads as there can be.
-fn time_for(received: u64, limit: Duration, least: u64, rate: Option<Rate>) -> Duration {
+/// The longest time for so many bytes: the limit, and one more limit for each part. Where the rate is limited, also
+/// the time that the bytes take beside as many downloads as there can be.
+fn time_for(received: u64, limit: Duration, rate: Option<Rate>) -> Duration {
     let times = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-    let own = limit.saturating_mul(times(received / least + 1));
+    let own = limit.saturating_mul(times(received / LEAST_PART + 1));
     let held = rate.map_or(Duration::ZERO, |rate| {
         let shares = MOST_FILES as u64 + 1;
         let periods = received.saturating_mul(shares) / rate.count;
@@ -486,9 +458,6 @@ fn wanted(is_wanted: bool) -> Body {
 fn download_id(id: RequestId) -> FetchId {
     FetchId(id.0 & !DOWNLOAD)
 }
-
-/// A listing that is read while it arrives needs so many bytes in the time of one request.
-const LEAST_OF_LISTING: u64 = 1 << 20;
 
 /// A download needs so many bytes in the time of one request: 1 KiB a second, if the time is the default one. Otherwise a
 /// server that sends a byte from time to time could hold a search for ever.
@@ -513,19 +482,18 @@ mod tests {
 
     use super::*;
 
-    /// A listing that `--limit-rate` holds back is not slow; one that drips is.
+    /// A download that `--limit-rate` holds back is not slow; one that drips is.
     #[test]
-    fn the_time_for_a_listing_grows_with_its_bytes_and_with_a_limit_of_the_rate() {
+    fn the_time_for_a_part_grows_with_its_bytes_and_with_a_limit_of_the_rate() {
         let limit = Duration::from_secs(30);
         let rate = NonZeroU64::new(10_000).map(Rate::per_second);
-        let time_for = |received, limit, rate| time_for(received, limit, LEAST_OF_LISTING, rate);
         assert_eq!(time_for(5, limit, None), limit);
-        assert_eq!(time_for(3 << 20, limit, None), limit * 4);
+        assert_eq!(time_for(90 << 10, limit, None), limit * 4);
         assert_eq!(time_for(5, limit, rate), limit);
-        // Alone, these bytes take 100 seconds.
+        // Alone, these bytes take 3 seconds.
         assert_eq!(
-            time_for(1_000_000, limit, rate),
-            limit + Duration::from_secs(12_900)
+            time_for(30_000, limit, rate),
+            limit + Duration::from_secs(387)
         );
         assert!(time_for(u64::MAX, limit, rate) > limit);
     }

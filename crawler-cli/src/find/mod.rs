@@ -352,11 +352,9 @@ impl Find {
         self
     }
 
-    /// The largest page in bytes, before and after decoding. A larger page is reported as unread. Default 64 MiB; of a
-    /// listing in HTML or JSON, 4 GiB.
+    /// The largest page in bytes, before and after decoding. A larger page is reported as unread. Default 64 MiB.
     pub fn max_body(mut self, bytes: u64) -> Self {
         self.transfer.max_body = bytes;
-        self.policy.limits.page.streamed_bytes = bytes;
         self
     }
 

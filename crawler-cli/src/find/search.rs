@@ -44,7 +44,6 @@ pub(super) fn search<'r>(mut plan: Plan<'_>, run: Run<'r>) -> Run<'r> {
     let shared = Shared {
         run,
         files,
-        timeout: plan.transfer.timeout,
         bytes_in: plan.transfer.bytes_in,
         tls_fault: plan.transfer.tls_fault(),
     };
@@ -236,7 +235,6 @@ impl Search<'_, '_> {
             if let Err(error) = self.take_back() {
                 return self.shared.run.state_failed(&error);
             }
-            self.go_on();
             if self.shared.files.is_some() {
                 // All hosts share the number of files that are downloaded at a time.
                 self.scheduler.wake_all();
@@ -354,7 +352,7 @@ impl Search<'_, '_> {
         let due = self.scheduler.poll_timeout(now);
         let until_due = due.map(|due| due.saturating_duration_since(now));
         let mut timeout = until_due.map_or(LONGEST_WAIT, |wait| wait.min(LONGEST_WAIT));
-        if self.scheduler.has_more() || self.wants_back() || self.can_go_on() {
+        if self.scheduler.has_more() || self.wants_back() {
             timeout = Duration::ZERO;
         }
         if self.scheduler.is_idle() {
@@ -371,30 +369,7 @@ impl Search<'_, '_> {
             timeout = Duration::ZERO;
         }
         self.scheduler.read_bodies(&mut self.shared);
-        // A large listing may have ended.
-        self.hand_over();
         Ok(())
-    }
-
-    /// Whether a large listing has further entries that can be handled now.
-    fn can_go_on(&mut self) -> bool {
-        !self.shared.run.is_over() && self.scheduler.hosts().works().any(Host::can_go_on)
-    }
-
-    /// Handles some more entries of each large listing.
-    fn go_on(&mut self) {
-        if !self.can_go_on() {
-            return;
-        }
-        let ids: Vec<HostId> = self.scheduler.hosts().ids().collect();
-        for id in ids {
-            if self.scheduler.hosts().work(id).can_go_on() {
-                let (host, calls) = self.scheduler.work_and_calls(id);
-                let visitor = &mut self.shared.run.visitor(Some(calls));
-                host.crawl.go_on(Instant::now(), visitor);
-                self.hand_over();
-            }
-        }
     }
 
     /// Whether a host crawl has room for spilled tasks.

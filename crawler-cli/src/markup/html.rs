@@ -11,9 +11,6 @@ use memchr::{memchr, memchr2, memmem};
 
 use super::references::{self, Context};
 
-mod incoming;
-pub(crate) use incoming::Incoming;
-
 /// A receiver of the stream. Names are in lower case, but a name of more than [`NAME`] bytes is given as written.
 pub(crate) trait Sink<'d> {
     /// A start tag begins. Its attributes follow, and then [`opened`](Self::opened).

@@ -203,7 +203,7 @@ fn an_incomplete_gzipped_listing_is_an_error() {
     assert_unread(
         &find(&[&server.url("/"), "--max-body", "2K"]),
         &server.url("/"),
-        "decoded response body over 2048 bytes\n",
+        "the page has more than 2048 bytes: a larger --max-body reads it\n",
     );
 
     let server = Script::start(move |_| {

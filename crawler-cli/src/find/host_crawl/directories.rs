@@ -7,13 +7,13 @@ use super::entries::ProbeResult;
 use super::messages::{BodyEnd, FetchKind, Reply};
 use super::probes::PartialListing;
 use super::seen::found_key;
-use super::task::{Skip, Task, TaskKind, UndecidedEntry};
+use super::task::{Task, TaskKind, UndecidedEntry};
 use super::{FetchFacts, Finding, HostCrawl, printable};
 use crate::find::cause::Cause;
-use crate::find::expr::{Memo, Verdict};
+use crate::find::expr::Verdict;
 use crate::find::found::Kind;
 use crate::find::link::Ancestors;
-use crate::find::listing::{self, Entry, EntryKind, Listing, PageError, Shape, Spool};
+use crate::find::listing::{self, Entry, EntryKind, Listing, PageError, Shape};
 use crate::find::path;
 use crate::find::visitor::Visitor;
 
@@ -26,26 +26,7 @@ impl HostCrawl {
         reply: &Reply<'_>,
         visitor: &mut dyn Visitor,
     ) {
-        let read = self.read_page(&task, reply);
-        if matches!(read, Err(Cause::TooManyLinks(_)))
-            && self.is_streamable(&task, FetchKind::List)
-            && !self.policy.dav
-        {
-            return self.stream(task);
-        }
-        self.handle_listing(now, task, read, reply, visitor);
-    }
-
-    /// Handles what was read of the listing of a directory.
-    pub(super) fn handle_listing(
-        &mut self,
-        now: Instant,
-        task: Task,
-        read: Result<Listing, Cause>,
-        reply: &Reply<'_>,
-        visitor: &mut dyn Visitor,
-    ) {
-        match read {
+        match self.read_page(&task, reply) {
             Ok(listing) => self.listed(now, task, listing, reply, visitor),
             // An incomplete page may arrive complete next time.
             Err(cause @ Cause::CutShort(_)) => {
@@ -65,19 +46,16 @@ impl HostCrawl {
                     PageError::TooManyLinks | PageError::TooLongLinks => {
                         Cause::TooManyLinks(limits.links)
                     }
-                    PageError::NotAListing => Self::no_listing(reply),
+                    PageError::NotAListing => {
+                        Cause::NotHtml(printable(reply.content_type.unwrap_or(b"not known")))
+                    }
                 }
             })?;
         self.check_listing(task, reply, listing)
     }
 
-    /// Why a reply lists no directory.
-    pub(super) fn no_listing(reply: &Reply<'_>) -> Cause {
-        Cause::NotHtml(printable(reply.content_type.unwrap_or(b"not known")))
-    }
-
     /// Whether a reply with this head can be a listing.
-    pub(super) fn check_head(reply: &Reply<'_>) -> Result<(), Cause> {
+    fn check_head(reply: &Reply<'_>) -> Result<(), Cause> {
         if let Some(coding) = reply.content_encoding
             && !coding.eq_ignore_ascii_case(b"identity")
         {
@@ -92,7 +70,7 @@ impl HostCrawl {
     }
 
     /// Whether what was read is a whole listing.
-    pub(super) fn check_listing(
+    fn check_listing(
         &self,
         task: &Task,
         reply: &Reply<'_>,
@@ -122,7 +100,7 @@ impl HostCrawl {
     }
 
     /// Handles the listing of a directory.
-    pub(super) fn listed(
+    fn listed(
         &mut self,
         now: Instant,
         mut task: Task,
@@ -130,7 +108,7 @@ impl HostCrawl {
         reply: &Reply<'_>,
         visitor: &mut dyn Visitor,
     ) {
-        let is_empty = listing.is_empty();
+        let is_empty = listing.entries.is_empty();
         if task.kind == TaskKind::Start || task.open.is_some() {
             let empty = is_empty && listing.overlong.is_empty();
             let verdict = self.decide(
@@ -148,13 +126,9 @@ impl HostCrawl {
         if self.policy.max_depth.is_some_and(|max| task.depth >= max) {
             return self.counts.directories_done += 1;
         }
-        let own = (!is_empty).then(|| match &listing.spool {
-            Some(spool) => spool.fingerprint(),
-            None => self.seen.listing(&listing.entries),
-        });
+        let own = (!is_empty).then(|| self.seen.listing(&listing.entries));
         let has_parts = task.kind == TaskKind::Page || listing.next.is_some();
         if has_parts
-            && task.skip.is_none()
             && let Some(own) = own
             && !self.seen.insert_part(task.directory(), own)
         {
@@ -168,9 +142,7 @@ impl HostCrawl {
             Cause::Nameless(listing.nameless),
             Cause::Outside(listing.outside),
         ] {
-            let names = cause.left_out();
-            // An earlier run has told what a continued listing leaves out.
-            if names.is_some_and(|names| !names.is_empty()) && task.skip.is_none() {
+            if cause.left_out().is_some_and(|names| !names.is_empty()) {
                 self.unread(&task.target, &cause, visitor);
             }
         }
@@ -185,8 +157,7 @@ impl HostCrawl {
             // The listing names its directory, which may differ from the requested path.
             task.path = Some(path.clone());
         }
-        let next = listing.next.filter(|_| task.skip.is_none());
-        if let Some(next) = next {
+        if let Some(next) = listing.next {
             let must_go_on = matches!(listing.shape, Shape::S3 | Shape::Azure);
             self.next_page(&task, &next, must_go_on, visitor);
         }
@@ -195,9 +166,7 @@ impl HostCrawl {
             let same = Ancestors::listings(task.above.as_ref()).filter(|above| *above == own);
             // Listings that have only names may be equal by chance.
             let dated = |entry: &Entry| entry.kind == EntryKind::File && entry.modified.is_some();
-            let spool = listing.spool.as_ref();
-            let is_dated = spool.map_or_else(|| listing.entries.iter().any(dated), Spool::is_dated);
-            let most = match is_dated {
+            let most = match listing.entries.iter().any(dated) {
                 true => self.policy.limits.same_listings,
                 false => self.policy.limits.repeats,
             };
@@ -209,9 +178,7 @@ impl HostCrawl {
                 next: task.above.take(),
             }));
         }
-        let skip = task.skip.take();
-        let mut held = PartialListing {
-            spool: listing.spool,
+        let held = PartialListing {
             task,
             shape: listing.shape,
             directories: listing.directories,
@@ -220,35 +187,9 @@ impl HostCrawl {
             is_written: false,
             first: None,
         };
-        if let Some(skip) = skip {
-            self.skip(&mut held, skip);
-        }
         match repeats {
             None => self.entries(now, held, visitor),
             Some(own) => self.try_loop(now, held, own, visitor),
-        }
-    }
-
-    /// Goes on where an earlier run stopped in a listing. A listing that has changed meanwhile is handled from its
-    /// beginning, under another number: its files are found again.
-    fn skip(&mut self, held: &mut PartialListing, skip: Skip) {
-        let same = held.spool.as_mut();
-        let same = same.filter(|spool| spool.fingerprint() == skip.fingerprint);
-        let Some(spool) = same else {
-            held.task.number = self.journal.number();
-            return;
-        };
-        held.is_written = true;
-        for _ in 0..skip.at {
-            // An error comes again with the next entry.
-            if !matches!(spool.read(), Ok(Some(_))) {
-                return;
-            }
-        }
-        if let Some(memo) = skip.memo
-            && let Ok(Some(entry)) = spool.read()
-        {
-            held.first = Some((entry, Memo::from_bytes(&memo)));
         }
     }
 

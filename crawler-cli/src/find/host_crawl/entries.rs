@@ -1,7 +1,6 @@
 //! The entries of listings. If the expression cannot decide about a file, the server is asked with `HEAD`; such a
 //! directory is read.
 
-use std::io;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::messages::{FetchKind, Reply};
@@ -11,7 +10,7 @@ use super::{FetchFacts, Finding, HostCrawl};
 use crate::find::cause::Cause;
 use crate::find::expr::{Memo, Verdict};
 use crate::find::found::Kind;
-use crate::find::listing::{Entry, EntryKind, StreamError};
+use crate::find::listing::{Entry, EntryKind};
 use crate::find::path;
 use crate::find::range::{SizeRange, TimeRange};
 use crate::find::visitor::Visitor;
@@ -69,7 +68,7 @@ fn seconds(time: SystemTime) -> i64 {
 }
 
 impl HostCrawl {
-    /// Handles the entries of a directory until one of them has to wait for a reply; of a listing in a file, some entries.
+    /// Handles the entries of a directory until one of them has to wait for a reply.
     pub(super) fn entries(
         &mut self,
         now: Instant,
@@ -83,17 +82,8 @@ impl HostCrawl {
             held.first = Some(waiting);
             return self.hold(held);
         }
-        let mut left = match held.spool {
-            Some(_) => ENTRIES_AT_ONCE,
-            None => usize::MAX,
-        };
-        while self.probes.has_room() && left > 0 {
-            left -= 1;
-            let entry = held.next_entry().unwrap_or_else(|error| {
-                self.not_spooled(&held.task, error, visitor);
-                None
-            });
-            let Some(entry) = entry else {
+        while self.probes.has_room() {
+            let Some(entry) = held.entries.next() else {
                 self.counts.directories_done += u64::from(held.task.kind != TaskKind::Page);
                 return;
             };
@@ -149,12 +139,6 @@ impl HostCrawl {
             EntryKind::File => return self.file(now, held, entry, memo, facts, visitor),
         }
         None
-    }
-
-    /// The file with the entries of a listing cannot be read.
-    fn not_spooled(&mut self, task: &Task, error: io::Error, visitor: &mut dyn Visitor) {
-        let cause = Cause::Stream(StreamError::Spool(error));
-        self.unread(&task.target, &cause, visitor);
     }
 
     /// Stores a listing whose remaining entries have to wait.
@@ -299,36 +283,9 @@ impl HostCrawl {
         }
     }
 
-    /// Whether further entries of a listing in a file can be handled. What they lead to is bounded.
-    pub fn can_go_on(&self) -> bool {
-        self.probes.can_go_on() && self.queue.ready().len() < MOST_QUEUED
-    }
-
-    /// Handles some more entries of a listing in a file.
-    pub fn go_on(&mut self, now: Instant, visitor: &mut dyn Visitor) {
-        if let Some(held) = self.probes.take_spooled() {
-            self.journal.begin(held.task.number);
-            self.entries(now, held, visitor);
-            self.journal.end();
-        }
-    }
-
     /// Decides entries whose reply will not come, from their listings.
     pub(super) fn give_up_held(&mut self, now: Instant, visitor: &mut dyn Visitor) {
         self.probes.give_up_zone();
         self.resume(now, visitor);
-        while let Some(held) = self.probes.take_spooled() {
-            let outer = self.journal.set_aside();
-            self.journal.begin(held.task.number);
-            self.entries(now, held, visitor);
-            self.journal.end();
-            self.journal.take_up(outer);
-        }
     }
 }
-
-/// How many entries of a listing in a file are handled at a time, before their results are written.
-const ENTRIES_AT_ONCE: usize = 4096;
-
-/// With so many ready tasks, a listing in a file yields no more.
-const MOST_QUEUED: usize = 50_000;

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Counts;
 use super::probes::PartialListing;
-use super::task::{Skip, Task, TaskKind, UndecidedEntry};
+use super::task::{Task, TaskKind, UndecidedEntry};
 use crate::find::expr::Memo;
 use crate::find::link::Ancestors;
-use crate::find::listing::{Directories, Entry, Shape, Spool};
+use crate::find::listing::{Directories, Entry, Shape};
 use crate::find::range::{ListedTime, SizeRange};
 
 /// One change. Tasks have numbers, each used once in a crawl.
@@ -127,8 +127,6 @@ pub(super) struct JournaledTask {
     from: Option<String>,
     is_found: bool,
     above: Vec<u64>,
-    #[serde(default)]
-    skip: Option<Skip>,
     open: Option<JournaledEntry>,
 }
 
@@ -147,17 +145,6 @@ struct JournaledListing {
     shape: Shape,
     directories: Directories,
     entries: Vec<Entry>,
-    /// The fingerprint of entries that are not here, but requested again.
-    #[serde(default)]
-    spooled: Option<u64>,
-}
-
-/// What a listing of the journal leads to.
-pub(super) enum Kept {
-    /// Its entries are here.
-    Listing(Box<PartialListing>),
-    /// The listing is requested again.
-    Again(Box<Task>),
 }
 
 impl JournaledTask {
@@ -186,7 +173,6 @@ impl JournaledTask {
             from: task.from.as_deref().map(str::to_owned),
             is_found: task.is_found,
             above: Ancestors::listings(task.above.as_ref()).collect(),
-            skip: task.skip.clone(),
             open: task.open.as_ref().map(|open| JournaledEntry {
                 memo: open.memo.as_bytes().to_vec(),
                 listing: open.listing,
@@ -206,8 +192,6 @@ impl JournaledTask {
             from: self.from.map(Into::into),
             is_found: self.is_found,
             above: Ancestors::of(self.above),
-            is_streamed: self.skip.is_some(),
-            skip: self.skip,
             open: self.open.map(|open| {
                 Box::new(UndecidedEntry {
                     memo: Memo::from_bytes(&open.memo),
@@ -264,22 +248,13 @@ impl Journal {
                 task: JournaledTask::of(&held.task),
                 shape: held.shape,
                 directories: held.directories.clone(),
-                entries: match held.spool {
-                    Some(_) => Vec::new(),
-                    None => first.chain(rest).cloned().collect(),
-                },
-                spooled: held.spool.as_ref().map(Spool::fingerprint),
+                entries: first.chain(rest).cloned().collect(),
             });
-            let at = held.spool.as_ref().map_or(0, Spool::done);
-            let at = at.saturating_sub(usize::from(held.spool.is_some() && held.first.is_some()));
-            let place = ListingProgress { at, memo };
+            let place = ListingProgress { at: 0, memo };
             Change::Listing(held.task.number, Some(listing), place)
         } else {
             let waits = usize::from(held.first.is_some());
-            let at = match &held.spool {
-                Some(spool) => spool.done().saturating_sub(waits),
-                None => held.entries_len - held.entries.len() - waits,
-            };
+            let at = held.entries_len - held.entries.len() - waits;
             Change::Listing(held.task.number, None, ListingProgress { at, memo })
         };
         self.changes.push(change);
@@ -289,24 +264,12 @@ impl Journal {
     ///
     /// # Errors
     /// The text, if it is not a listing.
-    pub(super) fn listing(number: u64, text: &str, place: ListingProgress) -> Result<Kept, String> {
+    pub(super) fn listing(
+        number: u64,
+        text: &str,
+        place: ListingProgress,
+    ) -> Result<PartialListing, String> {
         let held: JournaledListing = serde_json::from_str(text).map_err(|_| text.to_owned())?;
-        if let Some(fingerprint) = held.spooled {
-            let mut task = held.task.task(number);
-            // The listing itself was added, and will be again. What a start is was reported.
-            task.above = task.above.and_then(|above| above.next.clone());
-            if task.kind == TaskKind::Start {
-                task.kind = TaskKind::Directory;
-            }
-            let (at, memo) = (place.at, place.memo);
-            task.is_streamed = true;
-            task.skip = Some(Skip {
-                fingerprint,
-                at,
-                memo,
-            });
-            return Ok(Kept::Again(Box::new(task)));
-        }
         let entries_len = held.entries.len();
         let mut entries = held.entries.into_iter();
         if place.at > 0 {
@@ -314,8 +277,7 @@ impl Journal {
         }
         let memo = place.memo.map(|memo| Memo::from_bytes(&memo));
         let first = memo.and_then(|memo| Some((entries.next()?, memo)));
-        Ok(Kept::Listing(Box::new(PartialListing {
-            spool: None,
+        Ok(PartialListing {
             task: held.task.task(number),
             shape: held.shape,
             directories: held.directories,
@@ -323,7 +285,7 @@ impl Journal {
             entries_len,
             is_written: true,
             first,
-        })))
+        })
     }
 
     /// Begins to handle the reply to this task.

@@ -109,45 +109,6 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// The head of a reply whose body is still to come.
-#[derive(Clone, Debug)]
-pub(super) struct KeptHead {
-    status: u16,
-    content_type: Option<Vec<u8>>,
-    content_length: Option<Vec<u8>>,
-    content_encoding: Option<Vec<u8>>,
-    next: Option<Vec<u8>>,
-    end: BodyEnd,
-}
-
-impl KeptHead {
-    pub(super) fn of(reply: &Reply<'_>) -> Self {
-        let kept = |value: Option<&[u8]>| value.map(<[u8]>::to_vec);
-        Self {
-            status: reply.status,
-            content_type: kept(reply.content_type),
-            content_length: kept(reply.content_length),
-            content_encoding: kept(reply.content_encoding),
-            next: kept(reply.next),
-            end: reply.end,
-        }
-    }
-
-    /// The reply with this body.
-    pub(super) fn reply<'a>(&'a self, body: &'a [u8]) -> Reply<'a> {
-        Reply {
-            status: self.status,
-            content_type: self.content_type.as_deref(),
-            content_length: self.content_length.as_deref(),
-            content_encoding: self.content_encoding.as_deref(),
-            next: self.next.as_deref(),
-            end: self.end,
-            body,
-            ..Reply::default()
-        }
-    }
-}
-
 /// How the end of a body was detected.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum BodyEnd {

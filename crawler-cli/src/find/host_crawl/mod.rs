@@ -223,7 +223,7 @@ impl HostCrawl {
             id,
             kind: *fetch,
             target: task.next_target(),
-            is_streamed: task.is_streamed || *fetch == FetchKind::Robots,
+            is_streamed: *fetch == FetchKind::Robots,
         })
     }
 
@@ -353,16 +353,11 @@ impl HostCrawl {
         visitor: &mut dyn Visitor,
     ) {
         self.streams.forget(id);
-        let Some((task, fetch)) = self.in_flight.remove(&id) else {
+        let Some((task, _)) = self.in_flight.remove(&id) else {
             return;
         };
         self.politeness.handle_over();
         self.journal.begin(task.number);
-        if self.may_stream(&task, fetch, &failure) {
-            self.stream(task);
-            self.journal.end();
-            return self.resume(now, visitor);
-        }
         let failed = Failed::new(failure.cause.class(), failure.scope);
         self.failed(now, task, failed, failure.cause, visitor);
         self.journal.end();

@@ -2,13 +2,12 @@
 //! and replies about files. Holds the listings that wait.
 
 use std::collections::VecDeque;
-use std::io;
 use std::vec;
 
 use super::messages::FetchKind;
 use super::task::Task;
 use crate::find::expr::Memo;
-use crate::find::listing::{Directories, Entry, Shape, Spool};
+use crate::find::listing::{Directories, Entry, Shape};
 use crate::find::range::{ListedTime, TimeRange};
 
 /// The probes of a host, and the listings that wait for them.
@@ -23,8 +22,6 @@ pub(super) struct Probes {
     silent_replies: u32,
     /// Listings that wait for replies about their files.
     partial: VecDeque<PartialListing>,
-    /// The same, of listings whose entries are in a file.
-    spooled: VecDeque<PartialListing>,
     /// Files that wait for replies.
     undecided: usize,
 }
@@ -37,26 +34,11 @@ pub(super) struct PartialListing {
     /// How to request its directories.
     pub(super) directories: Directories,
     pub(super) entries: vec::IntoIter<Entry>,
-    /// Further entries, of a listing that is too large for memory.
-    pub(super) spool: Option<Spool>,
     /// The number of entries in the journal.
     pub(super) entries_len: usize,
     pub(super) is_written: bool,
     /// The entry before `entries`, which waits for the time zone, and the state of the expression for it.
     pub(super) first: Option<(Entry, Memo)>,
-}
-
-impl PartialListing {
-    /// The next entry that is not handled yet.
-    ///
-    /// # Errors
-    /// The file with the entries cannot be read.
-    pub(super) fn next_entry(&mut self) -> io::Result<Option<Entry>> {
-        match (self.entries.next(), &mut self.spool) {
-            (None, Some(spool)) => spool.read(),
-            (entry, _) => Ok(entry),
-        }
-    }
 }
 
 /// What is known about the time zone of the listings.
@@ -80,7 +62,6 @@ impl Probes {
             clock: Clock::Unknown,
             silent_replies: 0,
             partial: VecDeque::new(),
-            spooled: VecDeque::new(),
             undecided: 0,
         }
     }
@@ -196,20 +177,17 @@ impl Probes {
 
     /// Whether so many listings wait that no further listings are requested.
     pub(super) fn is_clogged(&self) -> bool {
-        self.partial.len() + self.spooled.len() >= MOST_PARTIAL
+        self.partial.len() >= MOST_PARTIAL
     }
 
     /// Whether no listing waits.
     pub(super) fn is_empty(&self) -> bool {
-        self.partial.is_empty() && self.spooled.is_empty()
+        self.partial.is_empty()
     }
 
     /// Adds a listing that has to wait.
     pub(super) fn hold(&mut self, listing: PartialListing) {
-        match listing.spool {
-            Some(_) => self.spooled.push_back(listing),
-            None => self.partial.push_back(listing),
-        }
+        self.partial.push_back(listing);
     }
 
     /// The number of listings that wait.
@@ -220,19 +198,6 @@ impl Probes {
     /// Whether waiting listings can continue.
     pub(super) fn can_resume(&self) -> bool {
         !self.is_zone_asked() && self.undecided < MOST_UNDECIDED / 2
-    }
-
-    /// Whether a listing in a file can continue.
-    pub(super) fn can_go_on(&self) -> bool {
-        !self.spooled.is_empty() && self.can_resume()
-    }
-
-    /// The next listing in a file that can continue.
-    pub(super) fn take_spooled(&mut self) -> Option<PartialListing> {
-        match self.can_resume() {
-            true => self.spooled.pop_front(),
-            false => None,
-        }
     }
 
     /// The next waiting listing that can continue.

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use super::HostCrawl;
-use super::journal::{Change, Journal, JournaledTask, Kept, KeptCrawl, Snapshot};
+use super::journal::{Change, Journal, JournaledTask, KeptCrawl, Snapshot};
 use super::task::{Task, TaskKind};
 use crate::find::cause::Cause;
 use crate::find::visitor::Visitor;
@@ -68,16 +68,9 @@ impl HostCrawl {
         self.counts = snapshot.counts;
         self.queue.take_ready();
         for (number, text, place) in held {
-            match Journal::listing(number, &text, place)? {
-                Kept::Listing(listing) => {
-                    self.check(listing.task.start, &text)?;
-                    self.probes.hold(*listing);
-                }
-                Kept::Again(task) => {
-                    self.check(task.start, &text)?;
-                    self.queue.push_next(*task);
-                }
-            }
+            let listing = Journal::listing(number, &text, place)?;
+            self.check(listing.task.start, &text)?;
+            self.probes.hold(listing);
         }
         Ok(())
     }

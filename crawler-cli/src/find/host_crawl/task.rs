@@ -44,10 +44,6 @@ pub(super) struct Task {
     pub(super) gate: Option<Box<Gate>>,
     /// A gate let the task pass: a further redirect is none.
     pub(super) is_past_gate: bool,
-    /// A listing that is too large for one reply: read as a stream.
-    pub(super) is_streamed: bool,
-    /// What an earlier run has done of the listing.
-    pub(super) skip: Option<Skip>,
     /// What the listing said, if the expression is undecided.
     pub(super) open: Option<Box<UndecidedEntry>>,
     /// Hashes of the listings of its ancestors; after redirects from elsewhere, of the URLs of the chain.
@@ -73,8 +69,6 @@ impl Task {
             by_get: false,
             gate: None,
             is_past_gate: false,
-            is_streamed: false,
-            skip: None,
             open: None,
             above: None,
         }
@@ -138,17 +132,6 @@ impl Task {
             _ => None,
         }
     }
-}
-
-/// How far an earlier run came in a listing that is read as a stream.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(super) struct Skip {
-    /// The fingerprint of all entries: with another one, the listing has changed.
-    pub(super) fingerprint: u64,
-    /// The number of entries that are done.
-    pub(super) at: usize,
-    /// The state of the expression for the next entry.
-    pub(super) memo: Option<Vec<u8>>,
 }
 
 /// A page that a URL redirects to, and that redirects back when it has set a cookie.

@@ -13,7 +13,6 @@ use percent_encoding::{CONTROLS, percent_encode};
 use url::Url;
 
 use super::left_out::LeftOut;
-use super::names::NameSet;
 use super::{Entry, EntryKind, PageLimits};
 use crate::find::path;
 
@@ -32,9 +31,6 @@ pub(super) struct Children {
     pub(super) tells_kinds: bool,
     /// The entries. Each name occurs once; of each kind, if the kinds are told.
     pub(super) entries: Vec<Entry>,
-    /// The number of entries before those in `entries`, which were taken away, and the hashes of their names.
-    pub(super) taken: usize,
-    taken_names: NameSet,
     hasher: RandomState,
     /// Index of each name among all entries. The key is the hash of the name, or the next free number after it.
     by_hash: HashMap<u64, usize, BuildHasherDefault<AlreadyHashed>>,
@@ -79,8 +75,6 @@ impl Children {
             limits,
             tells_kinds: true,
             entries: Vec::new(),
-            taken: 0,
-            taken_names: NameSet::default(),
             hasher: RandomState::new(),
             by_hash: HashMap::default(),
             marks_directories: false,
@@ -239,7 +233,7 @@ impl Children {
     /// directory under another path or name, and the links have those that the server knows. `is_known`: a known server
     /// wrote the page. In pages of others, links to another server are entries only if the paths agree.
     pub(super) fn map(&mut self, is_known: bool) {
-        if !self.entries.is_empty() || self.taken > 0 {
+        if !self.entries.is_empty() {
             return;
         }
         if self.strays_len == 0 {
@@ -303,43 +297,16 @@ impl Children {
         left_out
     }
 
-    /// The entry with this index; `None` if it was taken away.
+    /// The entry with this index.
     pub(super) fn entry(&mut self, at: usize) -> Option<&mut Entry> {
-        self.entries.get_mut(at.checked_sub(self.taken)?)
-    }
-
-    /// Takes away all entries but the last `kept`. Further links to them are dropped.
-    pub(super) fn take(&mut self, kept: usize) -> Vec<Entry> {
-        let count = self.entries.len().saturating_sub(kept);
-        let rest = self.entries.split_off(count);
-        let taken = std::mem::replace(&mut self.entries, rest);
-        for entry in &taken {
-            let key = self.key(&entry.name, entry.kind);
-            self.taken_names.insert(key);
-        }
-        self.taken += count;
-        self.by_hash.clear();
-        for (at, entry) in self.entries.iter().enumerate() {
-            let mut key = self.hasher.hash_one(entry.name.as_slice());
-            while self.by_hash.contains_key(&key) {
-                key = key.wrapping_add(1);
-            }
-            self.by_hash.insert(key, self.taken + at);
-        }
-        taken
-    }
-
-    /// The hash of a name, with the kind if the kinds are told.
-    fn key(&self, name: &[u8], kind: EntryKind) -> u64 {
-        let is_directory = self.tells_kinds && kind == EntryKind::Directory;
-        self.hasher.hash_one((name, is_directory))
+        self.entries.get_mut(at)
     }
 
     /// Whether there is an entry with this name.
     fn has(&self, name: &[u8]) -> bool {
         let mut key = self.hasher.hash_one(name);
         while let Some(&at) = self.by_hash.get(&key) {
-            if self.entries[at - self.taken].name == name {
+            if self.entries[at].name == name {
                 return true;
             }
             key = key.wrapping_add(1);
@@ -404,12 +371,9 @@ impl Children {
             self.nameless.add(&segment);
             return None;
         }
-        if self.taken > 0 && self.taken_names.contains(self.key(&name, kind)) {
-            return None;
-        }
         let mut key = self.hasher.hash_one(name.as_slice());
         while let Some(&at) = self.by_hash.get(&key) {
-            let entry = &mut self.entries[at - self.taken];
+            let entry = &mut self.entries[at];
             let is_directory = |kind| kind == EntryKind::Directory;
             let is_same_kind = is_directory(entry.kind) == is_directory(kind);
             if entry.name == name && (is_same_kind || !self.tells_kinds) {
@@ -420,7 +384,7 @@ impl Children {
             }
             key = key.wrapping_add(1);
         }
-        let at = self.taken + self.entries.len();
+        let at = self.entries.len();
         self.by_hash.insert(key, at);
         self.entries.push(Entry {
             segment,
@@ -458,7 +422,7 @@ const MOST_STRAYS: usize = 100_000;
 
 /// A hasher for keys that are keyed hashes already.
 #[derive(Debug, Default)]
-pub(super) struct AlreadyHashed(u64);
+struct AlreadyHashed(u64);
 
 impl Hasher for AlreadyHashed {
     fn finish(&self) -> u64 {

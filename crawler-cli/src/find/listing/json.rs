@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io;
 
 use serde::Deserialize;
 use serde::de::{
@@ -13,9 +12,7 @@ use url::Url;
 
 use super::children::Children;
 use super::shape::Shape;
-use super::spool::SpoolWriter;
-use super::stream::{MOST_IN_MEMORY, StreamError};
-use super::{EntryKind, Listing, PageError, PageLimits, next_offset, time};
+use super::{EntryKind, Listing, PageError, PageLimits, time};
 use crate::find::range::SizeRange;
 
 pub(super) fn read(body: &[u8], page: &Url, limits: PageLimits) -> Result<Listing, PageError> {
@@ -214,192 +211,6 @@ impl ArrayReader {
         Cow::Owned(bytes)
     }
 }
-
-/// An array that arrives in pieces: each object is read when it is complete.
-#[derive(Debug)]
-pub(super) struct ArrayStream {
-    reader: ArrayReader,
-    spool: SpoolWriter,
-    /// What is not read yet.
-    buffer: Vec<u8>,
-    /// Where the open object begins.
-    start: usize,
-    /// So much of the buffer was looked at.
-    at: usize,
-    place: Place,
-    has_callback: bool,
-    /// Something is no JSON; the rest is not read.
-    is_broken: bool,
-}
-
-/// Where in the array the next byte stands.
-#[derive(Clone, Copy, Debug)]
-enum Place {
-    /// Before the array.
-    Before,
-    /// Between two objects.
-    Between,
-    /// In an object, under this many open brackets.
-    Inside {
-        depth: u32,
-        in_string: bool,
-        is_escaped: bool,
-    },
-    /// Behind the array; these bytes of the end of the call have come.
-    Behind { closed: usize },
-}
-
-impl ArrayStream {
-    pub(super) fn new(page: &Url, limits: PageLimits) -> io::Result<Self> {
-        Ok(Self {
-            reader: ArrayReader::new(page, limits),
-            spool: SpoolWriter::new()?,
-            buffer: Vec::new(),
-            start: 0,
-            at: 0,
-            place: Place::Before,
-            has_callback: false,
-            is_broken: false,
-        })
-    }
-
-    pub(super) fn feed(&mut self, part: &[u8]) -> Result<(), StreamError> {
-        if self.is_broken {
-            return Ok(());
-        }
-        self.buffer.extend_from_slice(part);
-        while let Some(&byte) = self.buffer.get(self.at) {
-            self.at += 1;
-            if !self.step(byte)? {
-                if self.reader.objects == 0 {
-                    return Err(PageError::NotAListing.into());
-                }
-                self.is_broken = true;
-                return Ok(());
-            }
-        }
-        let read = match self.place {
-            Place::Inside { .. } => self.start,
-            _ => self.at,
-        };
-        self.buffer.drain(..read);
-        self.start = 0;
-        self.at -= read;
-        if self.buffer.len() > LONGEST_OBJECT {
-            return Err(StreamError::Format);
-        }
-        let children = &mut self.reader.children;
-        if children.entries.len() >= MOST_IN_MEMORY {
-            for entry in children.take(0) {
-                self.spool.push(&entry, None)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes the byte before `at`. Returns false if it cannot stand there.
-    fn step(&mut self, byte: u8) -> Result<bool, StreamError> {
-        let is_blank = byte.is_ascii_whitespace();
-        self.place = match (self.place, byte) {
-            (Place::Before, b'[') => Place::Between,
-            (Place::Before, b'/') => {
-                self.has_callback = true;
-                Place::Before
-            }
-            // A byte order mark, or the call.
-            (Place::Before, _) if is_blank || self.has_callback || !byte.is_ascii() => {
-                Place::Before
-            }
-            (Place::Between, b'{') => {
-                self.start = self.at - 1;
-                Place::Inside {
-                    depth: 1,
-                    in_string: false,
-                    is_escaped: false,
-                }
-            }
-            (Place::Between, b']') => Place::Behind { closed: 0 },
-            (Place::Between, b',') => Place::Between,
-            (Place::Between, _) if is_blank => Place::Between,
-            (
-                Place::Inside {
-                    depth,
-                    in_string,
-                    is_escaped,
-                },
-                _,
-            ) => {
-                let depth = match byte {
-                    _ if in_string => depth,
-                    b'{' | b'[' => depth.saturating_add(1),
-                    b'}' | b']' => depth - 1,
-                    _ => depth,
-                };
-                if depth == 0 {
-                    self.place = Place::Between;
-                    return self.object();
-                }
-                Place::Inside {
-                    depth,
-                    in_string: in_string != (byte == b'"' && !is_escaped),
-                    is_escaped: in_string && byte == b'\\' && !is_escaped,
-                }
-            }
-            (Place::Behind { closed }, _)
-                if self.has_callback && END.get(closed) == Some(&byte) =>
-            {
-                Place::Behind { closed: closed + 1 }
-            }
-            (Place::Behind { closed }, _) if is_blank => Place::Behind { closed },
-            _ => return Ok(false),
-        };
-        Ok(true)
-    }
-
-    /// Reads the object that ends at `at`. Returns false if it is none.
-    fn object(&mut self) -> Result<bool, StreamError> {
-        let object = &self.buffer[self.start..self.at];
-        // nginx writes the bytes of file names unchanged, so that the text need not be UTF-8.
-        let (text, is_latin) = match str::from_utf8(object) {
-            Ok(text) => (Cow::Borrowed(text), false),
-            Err(_) => (object.iter().map(|&byte| char::from(byte)).collect(), true),
-        };
-        let text = without_lone_surrogates(&text);
-        let Ok(item) = serde_json::from_str::<JsonEntry<'_>>(&text) else {
-            return Ok(false);
-        };
-        self.reader.objects += 1;
-        if self.reader.objects > self.reader.limits.links {
-            return Err(PageError::TooManyLinks.into());
-        }
-        self.reader.is_latin = is_latin;
-        self.reader.add(&item)?;
-        Ok(true)
-    }
-
-    pub(super) fn finish(mut self, page: &Url) -> Result<Listing, StreamError> {
-        for entry in self.reader.children.take(0) {
-            self.spool.push(&entry, None)?;
-        }
-        let closed = if self.has_callback { END.len() } else { 0 };
-        let is_closed = matches!(self.place, Place::Behind { closed: n } if n == closed);
-        let shape = self.reader.shape.unwrap_or(Shape::Nginx);
-        let mut listing = Listing::of(self.reader.children, shape);
-        listing.ended = is_closed && !self.is_broken;
-        let spool = self.spool.finish(listing.rules)?;
-        if shape == Shape::Caddy {
-            listing.next = next_offset(page, spool.len());
-        }
-        listing.spool = Some(spool);
-        Ok(listing)
-    }
-}
-
-/// The end of nginx's JSONP call.
-const END: &[u8] = b");";
-
-/// The longest object of an entry.
-const LONGEST_OBJECT: usize = 1 << 20;
 
 /// The fields of one object that are read. A value of an unexpected type counts as missing.
 #[derive(Default)]

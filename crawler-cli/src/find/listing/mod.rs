@@ -1,5 +1,5 @@
 //! Directory listings: the bytes of an index page in, the entries of the directory out. No DOM is built. No
-//! I/O, but that the entries of a very large page wait in a file (`stream`, `spool`).
+//! I/O.
 //!
 //! The name of an entry comes from its href, never from the text of the link: servers shorten that text and declare a
 //! wrong character set for it (`children`). The server that wrote the page (`shape`) decides what the text beside a
@@ -20,7 +20,6 @@ use crate::markup;
 use children::Children;
 use rows::Rows;
 use serde::{Deserialize, Serialize};
-use time::DateOrder;
 
 mod bucket;
 mod children;
@@ -28,13 +27,10 @@ mod header;
 mod json;
 mod left_out;
 mod links;
-mod names;
 mod rows;
 mod shape;
 mod sitemap;
 mod size;
-mod spool;
-mod stream;
 mod time;
 mod web_page;
 mod xml;
@@ -44,8 +40,6 @@ pub use left_out::LeftOut;
 pub use links::{Links, Reference, has_page_extension, is_page_name, links};
 pub use shape::Shape;
 pub use sitemap::{Located, Sitemap, SitemapError, SitemapLimits, sitemap};
-pub use spool::Spool;
-pub use stream::{ListingStream, StreamError};
 pub use web_page::{WebPage, WebPageKind};
 
 /// What one page lists.
@@ -55,10 +49,6 @@ pub struct Listing {
     pub shape: Shape,
     /// The entries in the order of the page. Each name occurs once.
     pub entries: Vec<Entry>,
-    /// The entries of a page that was read as a [stream](ListingStream); `entries` is empty then.
-    pub spool: Option<Spool>,
-    /// What the page as a whole says about its entries.
-    rules: Rules,
     /// Whether the page has the end that pages of this shape have. The known servers always write this end: a page
     /// without it was cut.
     pub ended: bool,
@@ -124,7 +114,6 @@ impl Listing {
         let rules = Rules {
             marks_directories,
             sizes_mark_files,
-            order: None,
         };
         for entry in &mut entries {
             rules.apply(entry);
@@ -132,8 +121,6 @@ impl Listing {
         Self {
             shape,
             entries,
-            spool: None,
-            rules,
             ended: false,
             promises_end: false,
             marks_directories,
@@ -150,18 +137,6 @@ impl Listing {
     }
 }
 
-impl Listing {
-    /// The number of entries.
-    pub fn len(&self) -> usize {
-        self.entries.len() + self.spool.as_ref().map_or(0, Spool::len)
-    }
-
-    /// Whether there are no entries.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
 /// What a page as a whole says about its entries.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
@@ -169,8 +144,6 @@ struct Rules {
     marks_directories: bool,
     /// Only files have sizes.
     sizes_mark_files: bool,
-    /// The order of day and month in dates with slashes.
-    order: Option<DateOrder>,
 }
 
 impl Rules {
@@ -226,10 +199,6 @@ pub enum EntryKind {
 pub struct PageLimits {
     /// Highest number of links on a page; more links are an error. Default 1,000,000.
     pub links: usize,
-    /// The same of a listing that is read as a [stream](ListingStream). Default 10,000,000.
-    pub streamed_links: usize,
-    /// Highest number of bytes of such a listing. Default 4 GiB.
-    pub streamed_bytes: u64,
     /// Longest URL of an entry in bytes; longer ones are [`Listing::overlong`]. Default 8192.
     pub url_bytes: usize,
     /// Highest number of bytes of all URLs that a page links to; more bytes are an error. Default 64 MiB.
@@ -240,8 +209,6 @@ impl Default for PageLimits {
     fn default() -> Self {
         Self {
             links: 1_000_000,
-            streamed_links: 10_000_000,
-            streamed_bytes: 4 << 30,
             url_bytes: 8192,
             all_urls_bytes: 64 << 20,
         }
@@ -432,7 +399,7 @@ fn listing_of(mut rows: Rows, shape: Shape, page: &Url) -> Listing {
     let linked = rows.next.take();
     let linked = linked.and_then(|href| rows.children.resolve(&href));
     let next = linked.as_ref().and_then(|next| next_page(next, page));
-    let total = rows.children.taken + rows.children.entries.len();
+    let total = rows.children.entries.len();
     let mut listing = Listing::of(rows.children, shape);
     listing.ended = rows.ended;
     listing.promises_end = rows.opened;

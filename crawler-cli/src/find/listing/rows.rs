@@ -4,9 +4,6 @@
 //! known. The text of other pages is searched for text that can only be a date and text that can only be a size; if a
 //! row has two dates, or two sizes, none is used.
 
-use std::collections::HashMap;
-use std::io;
-
 use memchr::{memchr, memmem};
 use url::Url;
 
@@ -14,7 +11,6 @@ use super::PageLimits;
 use super::children::{Children, Link};
 use super::shape::Shape;
 use super::size::Style;
-use super::spool::SpoolWriter;
 use super::time::{self, DateOrder, ParsedTime, SlashedDate};
 use crate::find::range::{ListedTime, SizeRange};
 use crate::markup::html::{Raw, Sink};
@@ -146,41 +142,14 @@ impl Rows {
     /// Ends the page. Returns whether the rows fit the shape: at least one does, or there are no rows.
     pub(super) fn finish(&mut self) -> bool {
         self.end_row();
-        let order = self.order();
+        // Dates of the page have proved one order of day and month, or none.
+        let order = self.order.filter(|_| !self.is_order_unsure);
         for (entry, slashed) in self.slashed.drain(..) {
             if let Some(entry) = self.children.entry(entry) {
                 entry.modified = entry.modified.or_else(|| slashed.time(order));
             }
         }
         self.rows == 0 || self.fitting > 0
-    }
-
-    /// Ends the last row, but does not place dates.
-    pub(super) fn end(&mut self) {
-        self.end_row();
-    }
-
-    /// The order of day and month, as far as dates of the page have proved one.
-    pub(super) fn order(&self) -> Option<DateOrder> {
-        self.order.filter(|_| !self.is_order_unsure)
-    }
-
-    /// Writes all entries but the last `kept` to the spool.
-    pub(super) fn spill(&mut self, kept: usize, spool: &mut SpoolWriter) -> io::Result<()> {
-        let begin = self.children.taken;
-        let taken = self.children.take(kept);
-        let end = begin + taken.len();
-        let (dates, rest): (HashMap<_, _>, Vec<_>) = {
-            let all = std::mem::take(&mut self.slashed);
-            let (of_taken, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|(at, _)| *at < end);
-            // The first date of an entry counts.
-            (of_taken.into_iter().rev().collect(), rest)
-        };
-        self.slashed = rest;
-        for (at, entry) in (begin..).zip(&taken) {
-            spool.push(entry, dates.get(&at).copied())?;
-        }
-        Ok(())
     }
 
     fn link(&mut self, href: &[u8]) {
