@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use courser::{CookieJar, Proxies, Rate, Statuses, TlsConfig};
+use courser::{Proxies, Rate, Statuses, TlsConfig};
 use regex::Regex;
 use url::Url;
 
@@ -411,15 +411,15 @@ impl Checker {
         self
     }
 
-    /// The largest rate of requests to one host; `None`: no limit. Default 10 a second.
-    pub fn rate(mut self, rate: Option<Rate>) -> Self {
-        self.policy.host.rate = rate;
+    /// The largest number of connections in all, to all hosts together. Default: 900.
+    pub fn most_connections(mut self, most: NonZeroUsize) -> Self {
+        self.transfer.most = Some(most);
         self
     }
 
-    /// The shortest time between two requests to one host. Default: none.
-    pub fn min_delay(mut self, delay: Duration) -> Self {
-        self.policy.host.min_delay = delay;
+    /// The largest rate of requests to one host; `None`: no limit. Default 10 a second.
+    pub fn rate(mut self, rate: Option<Rate>) -> Self {
+        self.policy.host.rate = rate;
         self
     }
 
@@ -486,12 +486,6 @@ impl Checker {
         self
     }
 
-    /// Treats hosts with the same address as one for limits on connections and requests, and for pauses. Default: no.
-    pub fn per_address(mut self) -> Self {
-        self.transfer.per_address = true;
-        self
-    }
-
     /// Allows redirects and links of public pages to lead to private addresses. Default: no.
     pub fn allow_private(mut self) -> Self {
         self.policy.allow_private = true;
@@ -531,12 +525,6 @@ impl Checker {
     /// Whether an identity is for given hosts, and no input is a page.
     pub(crate) fn has_identity_for_nobody(&self) -> bool {
         self.transfer.identities.has_given() && pages(&self.inputs).next().is_none()
-    }
-
-    /// Keeps the cookies of servers in this jar, and sends them back. Default: cookies are ignored.
-    pub fn cookies(mut self, jar: CookieJar) -> Self {
-        self.transfer.cookies = Some(jar);
-        self
     }
 
     /// The proxies. Default: none; the environment is not read.

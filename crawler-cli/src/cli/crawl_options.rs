@@ -7,7 +7,7 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use courser::{CookieJar, Proxies, Rate, TlsConfig};
+use courser::{Proxies, Rate, TlsConfig};
 
 use super::identity_options::IdentityOptions;
 use super::option::{Opt, any, file, one_of};
@@ -58,8 +58,6 @@ pub(crate) enum CrawlSetting {
     Robots(bool),
     /// `None`: no limit.
     Rate(Option<Rate>),
-    MinDelay(Duration),
-    PerAddress,
     Patience(Duration),
     Retries(u32),
     RetryOn(BTreeSet<RetryClass>),
@@ -67,6 +65,8 @@ pub(crate) enum CrawlSetting {
     LongestPause(Duration),
     UserAgent(String),
     Connections(NonZeroUsize),
+    /// In all, to all hosts together.
+    MostConnections(NonZeroUsize),
     Timeout(Duration),
     ConnectTimeout(Duration),
     HandshakeTimeout(Duration),
@@ -76,7 +76,6 @@ pub(crate) enum CrawlSetting {
     AllowPrivate,
     Tls(TlsConfig),
     Identities(Identities),
-    Cookies(CookieJar),
     Proxies(Proxies),
 }
 
@@ -116,10 +115,9 @@ impl CrawlOptions {
         }
         let proxies = proxies(self.proxy.as_deref(), self.no_proxy.as_deref(), &var);
         let proxies = proxies.map_err(UsageError)?;
-        let (identities, jar) = self.identity.build(&tls, &var)?;
+        let identities = self.identity.build(&tls)?;
         let mut settings = self.settings;
         settings.push(CrawlSetting::Identities(identities));
-        settings.extend(jar.map(CrawlSetting::Cookies));
         settings.push(CrawlSetting::Tls(tls));
         settings.push(CrawlSetting::Proxies(proxies));
         Ok(settings)
@@ -143,14 +141,6 @@ impl<A: Crawls> CrawlRows<A> {
         .short("requests per second to one host; 0: no limit")
         .long("The largest number of requests per second to one host, evenly spread: 20, or 0.5 for one in two seconds. With a unit, per minute or hour: 30/m, 100/h. 0: only the number of connections limits the rate.")
         .default(A::TEXTS.rate),
-        Opt::text(&["--min-delay"], &[any("TIME")], |args: &mut A, value| {
-            set(args, CrawlSetting::MinDelay(seconds(value)?))
-        })
-        .short("shortest time between two requests to one host")
-        .long("The shortest time between two requests to one host, even if its robots.txt allows a shorter one."),
-        Opt::flag(&["--per-address"], |args: &mut A| args.crawl().add(CrawlSetting::PerAddress))
-            .short("treat hosts with the same address as one host")
-            .long("Treat hosts with the same address as one host: connections, rates, delays and the pauses that a server asks for are counted together, because the hosts are most likely one machine. The first request to a host is sent alone, because its connection shows the address. Hosts that are reached through a proxy are never grouped."),
         Opt::text(&["--patience"], &[any("TIME")], |args: &mut A, value| {
             set(args, CrawlSetting::Patience(seconds(value)?))
         })
@@ -204,8 +194,14 @@ impl<A: Crawls> CrawlRows<A> {
             set(args, CrawlSetting::Connections(number(value)?))
         })
         .short("connections to one host")
-        .long("The largest number of connections to one host, and of requests to it at the same time. All hosts together have at most 900 connections, or N if N is larger.")
+        .long("The largest number of connections to one host, and of requests to it at the same time. All hosts together have at most 900 connections, or N if N is larger; see --max-connections.")
         .default(A::TEXTS.connections),
+        Opt::text(&["--max-connections"], &[any("N")], |args: &mut A, value| {
+            set(args, CrawlSetting::MostConnections(number(value)?))
+        })
+        .short("connections to all hosts together")
+        .long("The largest number of connections to all hosts together. A request waits until one of them is free.")
+        .default("900"),
         Opt::text(&["--timeout"], &[any("TIME")], |args: &mut A, value| {
             set(args, CrawlSetting::Timeout(seconds(value)?))
         })

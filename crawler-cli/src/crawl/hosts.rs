@@ -30,8 +30,6 @@ pub(super) struct Host<W> {
     pub(super) root: Url,
     /// Scheme and authority: the part of its URLs before the path.
     pub(super) base: String,
-    /// Whether requests to the host go through a proxy.
-    pub(super) is_proxied: bool,
     /// What requests to the host carry.
     pub(super) identity: Identity,
     /// Calls to the host in the client.
@@ -63,12 +61,11 @@ impl<W> Hosts<W> {
     }
 
     /// Adds a host. `root` is the URL of its root, `stats` its index in the statistics.
-    pub fn add(&mut self, root: Url, is_proxied: bool, stats: usize, work: W) -> HostId {
+    pub fn add(&mut self, root: Url, stats: usize, work: W) -> HostId {
         let host = Host {
             work,
             base: root[..Position::BeforePath].to_owned(),
             root: root.clone(),
-            is_proxied,
             identity: self.identities.of(&root),
             in_flight: 0,
             connections: usize::MAX,
@@ -180,11 +177,11 @@ mod tests {
     fn ids_of_removed_hosts_are_used_again() {
         let url = |name: &str| Url::parse(&format!("http://{name}/")).expect("valid");
         let mut hosts = Hosts::default();
-        let ids = ["a", "b", "c"].map(|name| hosts.add(url(name), false, 0, name));
+        let ids = ["a", "b", "c"].map(|name| hosts.add(url(name), 0, name));
         assert_eq!(hosts.remove(ids[1]), Some("b"));
         assert_eq!((hosts.remove(ids[1]), hosts.at(&url("b"))), (None, None));
         assert_eq!((hosts.len(), hosts.ids().count()), (2, 2));
-        assert_eq!(hosts.add(url("d"), false, 0, "d"), ids[1]);
+        assert_eq!(hosts.add(url("d"), 0, "d"), ids[1]);
         assert_eq!(hosts.works().copied().collect::<String>(), "adc");
         assert_eq!(hosts.at(&url("d")), Some(ids[1]));
     }

@@ -1,7 +1,6 @@
 //! What every crawl of many hosts shares: politeness, robots.txt, retries and their queue, allowed addresses, scheduling
 //! and statistics. What a crawl looks for is left to its program.
 
-mod address_groups;
 pub mod addresses;
 mod agenda;
 pub(crate) mod allowance;

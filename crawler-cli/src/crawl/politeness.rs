@@ -267,18 +267,6 @@ impl Politeness {
         self.pause(until);
     }
 
-    /// A request was sent to another host of the same address group.
-    pub fn handle_neighbour_sent(&mut self, now: Instant) {
-        // Time passes for the limits of this host even if it sends nothing.
-        self.allowance.handle_time(now);
-        self.charge(now);
-    }
-
-    /// Another host of the same address group keeps the requests to this host waiting.
-    pub fn handle_neighbour_pause(&mut self, now: Instant) {
-        self.allowance.handle_held(now);
-    }
-
     fn charge(&mut self, now: Instant) {
         for limit in &mut self.pace {
             limit.charge(now, 1);
@@ -397,7 +385,7 @@ mod tests {
         assert_eq!(host.robots_delay(), None);
         host.parse_robots(b"User-agent: *\nCrawl-delay: 3\nDisallow: /a");
         assert_eq!(host.robots_delay(), Some(3 * SECOND));
-        host.handle_neighbour_sent(now + SECOND);
+        host.handle_sent(now + SECOND);
         assert_eq!(host.held_until(now + SECOND), Some(now + SECOND * 4));
         let waiting = host.waiting(now + SECOND, true).expect("a delay");
         assert_eq!(

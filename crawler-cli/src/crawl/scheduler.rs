@@ -10,14 +10,12 @@ use std::time::{Duration, Instant};
 
 use courser::net::os::OsNet;
 use courser::net::{Net, Waker};
-use courser::{Address, Call, CallId, Client, Completion, Report};
+use courser::{Call, CallId, Client, Completion, Report};
 
-use super::address_groups::AddressGroups;
 use super::agenda::Agenda;
 use super::calls::Calls;
 use super::hosts::{Host, HostId, Hosts};
 use super::permits::Permits;
-use super::policy::HostPolicy;
 use super::stats::{Class, Connection, Exchange};
 use super::streams::{Progress, Stream, Streams};
 use super::transfer::Transfer;
@@ -26,7 +24,6 @@ use super::work::{Body, HostWork, RequestId};
 /// The hosts of a crawl and the client that they share.
 pub struct Scheduler<W: HostWork, N: Net = OsNet> {
     hosts: Hosts<W>,
-    groups: AddressGroups,
     agenda: Agenda,
     calls: Calls<N>,
     streams: Streams,
@@ -44,23 +41,15 @@ struct Limits {
     /// The largest number of calls in flight to all hosts, now and usually.
     all: usize,
     usual: usize,
-    /// Whether hosts with the same address are limited together.
-    per_address: bool,
 }
 
 impl<W: HostWork, N: Net> Scheduler<W, N> {
     /// A scheduler for these hosts. `client` sends their requests.
-    pub(crate) fn new(
-        hosts: Hosts<W>,
-        client: Client<N>,
-        transfer: &Transfer,
-        policy: &HostPolicy,
-    ) -> Self {
+    pub(crate) fn new(hosts: Hosts<W>, client: Client<N>, transfer: &Transfer) -> Self {
         let limits = Limits {
             host: transfer.connections.get(),
             all: transfer.all_connections().get(),
             usual: transfer.all_connections().get(),
-            per_address: transfer.per_address,
         };
         let mut agenda = Agenda::default();
         for host in hosts.ids() {
@@ -70,7 +59,6 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
         Self {
             looked_at: calls.now(),
             hosts,
-            groups: AddressGroups::new(limits.host, policy),
             agenda,
             calls,
             streams: Streams::new(),
@@ -122,7 +110,6 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
             return None;
         }
         self.agenda.remove(host);
-        self.groups.remove(host);
         self.permits.remove(host);
         self.hosts.remove(host)
     }
@@ -156,61 +143,34 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
             let Some(host) = self.agenda.next() else {
                 return;
             };
-            self.submit_near(host, shared);
-        }
-    }
-
-    /// Lets a host send what it may; if several hosts share its address, lets each of them send in turn.
-    pub fn submit_near(&mut self, host: HostId, shared: &mut W::Shared<'_>) {
-        let Some(order) = self.groups.round_robin(host) else {
             self.submit(host, shared);
-            return;
-        };
-        for place in (order.next..order.hosts).chain(0..order.next) {
-            let Some(next) = self.groups.at(host, place) else {
-                return;
-            };
-            if !self.hosts.work(next).is_done() && self.submit(next, shared) {
-                self.groups.note_turn(host, place);
-            }
         }
     }
 
-    /// Lets one host send what it may, and notes when to visit it again. Returns whether it sent anything.
-    fn submit(&mut self, host: HostId, shared: &mut W::Shared<'_>) -> bool {
+    /// Lets one host send what it may, and notes when to visit it again.
+    pub fn submit(&mut self, host: HostId, shared: &mut W::Shared<'_>) {
         self.agenda.handle_visit(host);
-        let has_sent = self.submit_while_allowed(host, shared);
+        self.submit_while_allowed(host, shared);
         if self.calls.in_flight() >= self.limits.all {
             // Any call that ends makes room.
             self.agenda.wake(host);
         } else if self.has_room(host) {
             let now = self.now();
-            let held = self.groups.held_until(host, now);
             let permitted_at = self.permits.held_until(host, now);
-            let held = held.max(permitted_at);
             // The work does not know that it has to wait for a permit.
             let due = self.hosts.work(host).poll_timeout(now, shared);
             if let Some(due) = due.or(permitted_at) {
                 self.agenda
-                    .wake_at(host, held.map_or(due, |held| due.max(held)));
+                    .wake_at(host, permitted_at.map_or(due, |at| due.max(at)));
             }
         }
-        has_sent
     }
 
-    fn submit_while_allowed(&mut self, host: HostId, shared: &mut W::Shared<'_>) -> bool {
-        let mut has_sent = false;
+    fn submit_while_allowed(&mut self, host: HostId, shared: &mut W::Shared<'_>) {
         while self.has_room(host) {
             let now = self.now();
-            let work = self.hosts.work(host);
-            if self.groups.held_until(host, now).is_some() {
-                if work.politeness().held_until(now).is_none() {
-                    work.politeness().handle_neighbour_pause(now);
-                }
-                return has_sent;
-            }
             let Ok(permit) = self.permits.take(host, &self.hosts.host(host).root, now) else {
-                return has_sent;
+                return;
             };
             let work = self.hosts.work(host);
             let (mut request, response) = self.calls.blank();
@@ -219,7 +179,7 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
                 if let Some(permit) = permit {
                     permit.give_back_unused();
                 }
-                return has_sent;
+                return;
             };
             self.permits.handle_sent(host, submission.id, permit);
             let identity = self.hosts.identity(host, request.target());
@@ -237,24 +197,16 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
             let entry = self.hosts.host(host);
             entry.in_flight += 1;
             W::stats(shared).handle_sent(entry.stats);
-            self.groups.handle_sent(host, now, &mut self.hosts);
-            has_sent = true;
         }
-        has_sent
     }
 
     fn has_room(&mut self, host: HostId) -> bool {
-        let (in_flight, most, is_proxied) = {
-            let host = self.hosts.host(host);
-            (host.in_flight, host.connections, host.is_proxied)
-        };
-        let has_room =
-            in_flight < self.limits.host.min(most) && self.calls.in_flight() < self.limits.all;
-        if !has_room || !self.limits.per_address || is_proxied {
-            return has_room;
-        }
-        // The address is known after the first request.
-        self.groups.has_room(host).unwrap_or(in_flight == 0)
+        let Host {
+            in_flight,
+            connections,
+            ..
+        } = self.hosts.host(host);
+        *in_flight < self.limits.host.min(*connections) && self.calls.in_flight() < self.limits.all
     }
 
     /// The earliest time at which a host may send something without a further answer.
@@ -311,7 +263,6 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
 
     fn handle(&mut self, done: Completion, shared: &mut W::Shared<'_>) -> HostId {
         let (host, id) = untag(done.tag);
-        self.note_address(host, &done.report);
         let now = self.now();
         self.agenda.wake(host);
         let Host {
@@ -348,7 +299,6 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
         if is_over {
             self.handle_over(host, id, now);
         }
-        self.groups.note_limits(host, now, &mut self.hosts);
         host
     }
 
@@ -360,7 +310,7 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
                 return;
             };
             if let Some(host) = self.read_body(call, shared) {
-                self.submit_near(host, shared);
+                self.submit(host, shared);
             }
         }
     }
@@ -376,7 +326,7 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
             if self.hosts.work(host).handle_quiet(now, id, shared) == Body::Unwanted {
                 self.calls.cancel(call);
                 self.end_body(call, now, shared);
-                self.submit_near(host, shared);
+                self.submit(host, shared);
             }
         }
     }
@@ -432,22 +382,6 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
         self.permits.handle_over(host, id, now);
         self.agenda.wake(host);
         self.hosts.host(host).in_flight -= 1;
-        self.groups.handle_over(host);
-    }
-
-    /// Notes the address at which the host was reached.
-    fn note_address(&mut self, host: HostId, report: &Report) {
-        let Host {
-            is_proxied,
-            in_flight,
-            ..
-        } = self.hosts.host(host);
-        if !self.limits.per_address || *is_proxied {
-            return;
-        }
-        if let Some(ip) = report.remote().and_then(Address::ip) {
-            self.groups.add(host, ip, *in_flight);
-        }
     }
 }
 

@@ -44,8 +44,6 @@ pub(crate) struct Transfer {
     pub(crate) breaker: Option<BreakerConfig>,
     /// The largest rate of bytes received from all hosts together. Default: no limit.
     pub(crate) bytes_in: Option<Rate>,
-    /// Whether the hosts of one address are limited together.
-    pub(crate) per_address: bool,
     /// What hosts may be asked together with other schedulers and pools. Default: nothing.
     pub(crate) ceilings: Ceilings,
     pub(crate) tls: TlsConfig,
@@ -73,7 +71,6 @@ impl Default for Transfer {
             adaptive: None,
             breaker: None,
             bytes_in: None,
-            per_address: false,
             ceilings: Ceilings::default(),
             tls: TlsConfig::default(),
             proxies: Proxies::none(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use courser::{ErrorKind, LimitExceeded};
 
 use super::fault::Fault;
-use super::listing::{LeftOut, Shape, SitemapError, WebPage};
+use super::listing::{LeftOut, Shape, WebPage};
 use crate::crawl::failure::{FailureScope, is_opening};
 use crate::crawl::policy::RetryPolicy;
 use crate::crawl::retry::Reason;
@@ -90,24 +90,14 @@ pub enum Cause {
     TooManyPages(usize),
     /// Links lead to more pages of one host than this.
     TooManyLinkedPages(u64),
-    /// More links lead from a start to the page than this.
-    TooManyLinksAway(u32),
     /// More directories on one host than this.
     TooManyDirectories(usize),
     /// URLs of this scheme cannot be fetched.
     Scheme(String),
     /// The host has this address, which is private and belongs to no given host.
     Private(IpAddr),
-    /// The response is not a readable sitemap.
-    Sitemap(SitemapError),
-    /// The sitemap names this other sitemap, which is not below its directory.
-    SitemapElsewhere(String),
-    /// This many locations of the sitemap are not usable URLs.
-    BadLocations(usize),
     /// Neither the listing nor the server says the size or the time that the expression needs.
     Undecided,
-    /// None of the locations in the sitemap belongs to the search.
-    NothingBelow,
     /// Links lead to more hosts than this.
     TooManyHosts(usize),
     /// A wanted file could not be downloaded.
@@ -164,9 +154,7 @@ impl Cause {
             | Self::LongWait { status, .. }
             | Self::OnlyRefusals { status, .. } => Class::Status(*status),
             Self::CutShort(_) | Self::Slow { .. } | Self::NoProgress => Class::CutShort,
-            Self::NotHtml(_) | Self::WebPage(_) | Self::Encoded(_) | Self::Sitemap(_) => {
-                Class::NotListing
-            }
+            Self::NotHtml(_) | Self::WebPage(_) | Self::Encoded(_) => Class::NotListing,
             Self::Elsewhere(_)
             | Self::NoLocation
             | Self::RedirectLoop
@@ -184,12 +172,8 @@ impl Cause {
             | Self::Loop(_)
             | Self::Private(_)
             | Self::SameListing
-            | Self::BadLocations(_)
-            | Self::SitemapElsewhere(_)
-            | Self::NothingBelow
             | Self::TooManyHosts(_)
             | Self::TooManyLinkedPages(_)
-            | Self::TooManyLinksAway(_)
             | Self::TooManyDirectories(_) => Class::Limit,
             Self::Robots | Self::RobotsUnread(_) => Class::Robots,
             Self::Download(_) => Class::Download,
@@ -224,9 +208,6 @@ impl fmt::Display for Cause {
             ),
             Self::CutShort(Shape::Page) => {
                 f.write_str("the page was cut short: the connection closed before </html>")
-            }
-            Self::CutShort(Shape::Sitemap) => {
-                f.write_str("the sitemap was cut short: the connection closed before its end")
             }
             Self::CutShort(Shape::Generic) => {
                 f.write_str("the listing was cut short: the connection closed before its end")
@@ -308,10 +289,6 @@ impl fmt::Display for Cause {
                 f,
                 "not read, like all further pages: links lead to more than {limit} pages of this host (--max-pages)"
             ),
-            Self::TooManyLinksAway(limit) => write!(
-                f,
-                "not read, like all further pages at this distance: more than {limit} links from a start (--max-link-depth)"
-            ),
             Self::TooManyDirectories(limit) => {
                 write!(f, "not read: more than {limit} directories on this host")
             }
@@ -319,17 +296,9 @@ impl fmt::Display for Cause {
                 write!(f, "{scheme} URLs are not supported, only http and https")
             }
             Self::Private(ip) => write!(f, "{ip} is a private address that belongs to no start"),
-            Self::Sitemap(error) => error.fmt(f),
-            Self::SitemapElsewhere(to) => {
-                write!(f, "names {to}, a sitemap that is not part of the search")
-            }
-            Self::BadLocations(count) => {
-                write!(f, "{count} locations left out: they are not usable URLs")
-            }
             Self::Undecided => f.write_str(
                 "UNDECIDED: neither its listing nor the server says its size or its time exactly enough",
             ),
-            Self::NothingBelow => f.write_str("none of its locations is part of the search"),
             Self::TooManyHosts(limit) => write!(f, "not read: links to more than {limit} hosts"),
             Self::Download(fault) => fault.fmt(f),
         }

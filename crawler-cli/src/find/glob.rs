@@ -1,13 +1,19 @@
 //! Shell patterns of `find -name` and `-path` (POSIX XCU 2.14; glibc's fnmatch without flags): `*`, `?`, `[...]` and
 //! backslash, matched against a whole name or path. A leading dot is not special, and neither is `/`.
 //!
-//! Patterns and names are bytes. `?` and brackets take one UTF-8 character, or one byte where the name is not UTF-8.
+//! A pattern becomes a regular expression. Patterns and names are bytes: a byte that is part of no UTF-8 character counts
+//! as one character, which no name has.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use regex::{Regex, RegexBuilder};
 
 /// A compiled pattern.
 #[derive(Clone, Debug)]
 pub struct Glob {
-    tokens: Vec<Token>,
-    case: Case,
+    /// `None`: the pattern is too large, and matches nothing.
+    regex: Option<Regex>,
 }
 
 /// Whether letters that differ only in case are equal.
@@ -23,280 +29,186 @@ impl Glob {
     /// Compiles `pattern`. Every pattern is valid: a `[` without its `]` is a literal, and a pattern that ends in a
     /// backslash matches nothing.
     pub fn new(pattern: &[u8], case: Case) -> Self {
-        let mut tokens = Vec::new();
-        let units = units(pattern);
+        let chars: Vec<char> = text(pattern).chars().collect();
+        let mut regex = String::from(r"\A(?s:");
         let mut at = 0;
-        while let Some(&unit) = units.get(at) {
+        while let Some(&c) = chars.get(at) {
             at += 1;
-            match unit {
-                Unit::Char('*') if matches!(tokens.last(), Some(Token::Any)) => {}
-                Unit::Char('*') => tokens.push(Token::Any),
-                Unit::Char('?') => tokens.push(Token::One),
-                Unit::Char('[') => match bracket(&units[at..]) {
-                    Some((token, used)) => {
-                        tokens.push(token);
+            match c {
+                '*' if regex.ends_with(".*") => {}
+                '*' => regex.push_str(".*"),
+                '?' => regex.push('.'),
+                '[' => match bracket(&chars[at..], case) {
+                    Some((set, used)) => {
+                        regex.push_str(&set);
                         at += used;
                     }
-                    None => tokens.push(Token::Literal(unit)),
+                    None => push_set(&mut regex, &[(c, c)], case),
                 },
-                Unit::Char('\\') => {
-                    tokens.push(match units.get(at) {
-                        Some(&escaped) => Token::Literal(escaped),
-                        None => Token::Nothing,
-                    });
+                '\\' => {
+                    match chars.get(at) {
+                        Some(&c) => push_set(&mut regex, &[(c, c)], case),
+                        None => regex.push_str(NOTHING),
+                    }
                     at += 1;
                 }
-                unit => tokens.push(Token::Literal(unit)),
+                c => push_set(&mut regex, &[(c, c)], case),
             }
         }
-        Self { tokens, case }
+        regex.push_str(r")\z");
+        // Only the user's own pattern decides how large it is.
+        let regex = RegexBuilder::new(&regex).size_limit(usize::MAX).build();
+        Self { regex: regex.ok() }
     }
 
-    /// Whether the pattern matches the whole `name`. Takes at most `name.len() * pattern.len()` steps.
+    /// Whether the pattern matches the whole `name`, in linear time.
     pub fn matches(&self, name: &[u8]) -> bool {
-        let (mut token, mut at) = (0, 0);
-        // Where to resume after a mismatch: the token after the last `*`, and where its match starts in the name. Then
-        // the `*` takes one more character.
-        let mut resume: Option<(usize, usize)> = None;
-        loop {
-            if matches!(self.tokens.get(token), Some(Token::Any)) {
-                token += 1;
-                resume = Some((token, at));
-                continue;
-            }
-            match (self.tokens.get(token), next_unit(name, at)) {
-                (None, None) => return true,
-                (Some(expected), Some((found, len))) if self.fits(expected, found) => {
-                    token += 1;
-                    at += len;
-                }
-                _ => {
-                    let Some((after_star, from)) = resume else {
-                        return false;
-                    };
-                    let Some((_, len)) = next_unit(name, from) else {
-                        return false;
-                    };
-                    resume = Some((after_star, from + len));
-                    (token, at) = (after_star, from + len);
-                }
-            }
+        let regex = self.regex.as_ref();
+        regex.is_some_and(|regex| regex.is_match(&text(name)))
+    }
+}
+
+/// A text in which each byte that is part of no UTF-8 character is a character for private use.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        let invalid = chunk.invalid().iter();
+        text.extend(invalid.filter_map(|&byte| char::from_u32(0x10_FF00 + u32::from(byte))));
+    }
+    Cow::Owned(text)
+}
+
+/// Appends a set of these ranges, with both cases of their ends if case is ignored.
+fn push_set(regex: &mut String, ranges: &[(char, char)], case: Case) {
+    regex.push('[');
+    for &range in ranges {
+        push_range(regex, range, case);
+    }
+    regex.push(']');
+}
+
+fn push_range(set: &mut String, (low, high): (char, char), case: Case) {
+    let lower = |c: char| c.to_lowercase().next().unwrap_or(c);
+    let upper = |c: char| c.to_uppercase().next().unwrap_or(c);
+    let others = [(lower(low), lower(high)), (upper(low), upper(high))];
+    let others = others.iter().filter(|_| case == Case::Ignored).copied();
+    for (low, high) in [(low, high)].into_iter().chain(others) {
+        if low <= high {
+            // `write!` to a String never fails.
+            let _ = write!(set, r"\x{{{:X}}}-\x{{{:X}}}", low as u32, high as u32);
         }
     }
-
-    fn fits(&self, token: &Token, found: Unit) -> bool {
-        match token {
-            Token::Any | Token::Nothing => false,
-            Token::One => true,
-            Token::Literal(expected) => found == *expected || self.folded(found, *expected),
-            Token::Set { negated, items } => {
-                for item in items {
-                    match self.holds(*item, found) {
-                        Some(false) => {}
-                        Some(true) => return !negated,
-                        None => return false,
-                    }
-                }
-                *negated
-            }
-        }
-    }
-
-    /// Whether case is ignored and the two differ only in case.
-    fn folded(&self, found: Unit, expected: Unit) -> bool {
-        match (found, expected) {
-            (Unit::Char(found), Unit::Char(expected)) => {
-                self.case == Case::Ignored && fold(found) == fold(expected)
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether an item of a set contains `found`. `None`: the item is not valid, and the whole set does not match.
-    fn holds(&self, item: Item, found: Unit) -> Option<bool> {
-        Some(match (item, found) {
-            (Item::Invalid, _) => return None,
-            (Item::One(expected), found) => found == expected || self.folded(found, expected),
-            (Item::Symbol(expected), found) => found == expected,
-            (_, Unit::Byte(_)) => false,
-            (Item::Range(low, high), Unit::Char(c)) if self.case == Case::Ignored => {
-                (fold(low)..=fold(high)).contains(&fold(c))
-            }
-            (Item::Range(low, high), Unit::Char(c)) => (low..=high).contains(&c),
-            // Case is never ignored in classes: `[:upper:]` and `[:lower:]` would be the same.
-            (Item::Class(test), Unit::Char(c)) => test(c),
-        })
-    }
 }
 
-#[derive(Clone, Debug)]
-enum Token {
-    Any,
-    One,
-    Literal(Unit),
-    Set {
-        negated: bool,
-        items: Vec<Item>,
-    },
-    /// Matches nothing.
-    Nothing,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Item {
-    One(Unit),
-    /// `[.x.]` or `[=x=]`. Case is never ignored here.
-    Symbol(Unit),
-    Range(char, char),
-    Class(CharTest),
-    /// A class or a collating symbol that does not exist.
-    Invalid,
-}
-
-type CharTest = fn(char) -> bool;
-
-/// One character of a name or a pattern, or one byte that is not UTF-8.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Unit {
-    Char(char),
-    /// A byte that is part of no UTF-8 character.
-    Byte(u8),
-}
-
-fn units(text: &[u8]) -> Vec<Unit> {
-    let mut at = 0;
-    std::iter::from_fn(|| {
-        let (unit, len) = next_unit(text, at)?;
-        at += len;
-        Some(unit)
-    })
-    .collect()
-}
-
-/// The unit at offset `at`, and its length in bytes.
-fn next_unit(name: &[u8], at: usize) -> Option<(Unit, usize)> {
-    let rest = name.get(at..)?;
-    let &first = rest.first()?;
-    if first.is_ascii() {
-        return Some((Unit::Char(char::from(first)), 1));
-    }
-    let window = &rest[..rest.len().min(4)];
-    let valid = match std::str::from_utf8(window) {
-        Ok(valid) => valid,
-        Err(error) => std::str::from_utf8(&window[..error.valid_up_to()]).unwrap_or(""),
-    };
-    match valid.chars().next() {
-        Some(c) => Some((Unit::Char(c), c.len_utf8())),
-        None => Some((Unit::Byte(first), 1)),
-    }
-}
-
-/// Reads a bracket expression after its `[`. Returns the token and the number of units it took; `None` if the bracket
+/// Reads a bracket expression after its `[`. Returns the set and the number of characters it took; `None` if the bracket
 /// is not closed.
-fn bracket(units: &[Unit]) -> Option<(Token, usize)> {
-    let mut at = 0;
-    let negated = matches!(units.first(), Some(Unit::Char('!' | '^')));
-    if negated {
-        at += 1;
-    }
-    let mut items = Vec::new();
-    loop {
-        let unit = *units.get(at)?;
-        if unit == Unit::Char(']') && !items.is_empty() {
-            return Some((Token::Set { negated, items }, at + 1));
+fn bracket(chars: &[char], case: Case) -> Option<(String, usize)> {
+    let is_negated = matches!(chars.first(), Some('!' | '^'));
+    let mut at = usize::from(is_negated);
+    let begin = at;
+    let mut items = String::new();
+    // What follows a class or a symbol that does not exist has no effect.
+    let mut is_valid = true;
+    while at == begin || *chars.get(at)? != ']' {
+        let (item, used) = item(&chars[at..], case)?;
+        at += used;
+        is_valid &= item.is_some();
+        if let Some(item) = item.filter(|_| is_valid) {
+            items.push_str(&item);
         }
-        items.push(if let Some(name) = class_name(&units[at..]) {
-            at += name.len() + 4;
-            class(&name).map_or(Item::Invalid, Item::Class)
-        } else if units[at..].starts_with(&[Unit::Char('['), Unit::Char('=')]) {
-            let (unit, used) = symbol(&units[at..], '=')?;
-            at += used;
-            unit.map_or(Item::Invalid, Item::Symbol)
-        } else {
-            range(units, &mut at)?
-        });
     }
+    let set = match (is_negated, items.as_str()) {
+        (true, _) if !is_valid => NOTHING.to_owned(),
+        (true, "") => ".".to_owned(),
+        (false, "") => NOTHING.to_owned(),
+        (true, items) => format!("[^{items}]"),
+        (false, items) => format!("[{items}]"),
+    };
+    Some((set, at + 1))
 }
 
-/// Reads one character or a range.
-fn range(units: &[Unit], at: &mut usize) -> Option<Item> {
-    let is_symbol = units[*at..].starts_with(&[Unit::Char('['), Unit::Char('.')]);
-    let low = element(units, at)?;
-    let is_range = units.get(*at) == Some(&Unit::Char('-'))
-        && !matches!(units.get(*at + 1), None | Some(Unit::Char(']')));
+/// Reads a class, a character or a range inside brackets. The inner `None` is a class or a symbol that does not exist.
+fn item(chars: &[char], case: Case) -> Option<(Option<String>, usize)> {
+    if let Some(name) = class_name(chars) {
+        let class = CLASSES.iter().find(|(known, _)| *known == name);
+        return Some((class.map(|(_, class)| (*class).to_owned()), name.len() + 4));
+    }
+    if chars.starts_with(&['[', '=']) {
+        let (c, used) = symbol(chars, '=')?;
+        return Some((c.map(|c| set_of((c, c), Case::Sensitive)), used));
+    }
+    let (low, mut used) = element(chars)?;
+    let is_range =
+        chars.get(used) == Some(&'-') && !matches!(chars.get(used + 1), None | Some(']'));
     if !is_range {
-        let item = if is_symbol { Item::Symbol } else { Item::One };
-        return Some(low.map_or(Item::Invalid, item));
+        // Case is never ignored in symbols.
+        let case = match chars.starts_with(&['[', '.']) {
+            true => Case::Sensitive,
+            false => case,
+        };
+        return Some((low.map(|c| set_of((c, c), case)), used));
     }
-    *at += 1;
-    let high = element(units, at)?;
-    Some(match (low, high) {
-        (Some(Unit::Char(low)), Some(Unit::Char(high))) => Item::Range(low, high),
-        _ => Item::Invalid,
-    })
+    used += 1;
+    let (high, more) = element(&chars[used..])?;
+    let range = low.zip(high).map(|range| set_of(range, case));
+    Some((range, used + more))
 }
 
-/// Reads one unit inside brackets: a unit, a backslash with a unit, or a collating symbol. The inner `None` is an
+fn set_of(range: (char, char), case: Case) -> String {
+    let mut set = String::new();
+    push_range(&mut set, range, case);
+    set
+}
+
+/// Reads one character inside brackets: itself, after a backslash, or as a collating symbol. The inner `None` is an
 /// unknown collating symbol.
-fn element(units: &[Unit], at: &mut usize) -> Option<Option<Unit>> {
-    if units.get(*at) == Some(&Unit::Char('[')) && units.get(*at + 1) == Some(&Unit::Char('.')) {
-        let (unit, used) = symbol(&units[*at..], '.')?;
-        *at += used;
-        return Some(unit);
+fn element(chars: &[char]) -> Option<(Option<char>, usize)> {
+    match chars {
+        ['[', '.', ..] => symbol(chars, '.'),
+        ['\\', c, ..] => Some((Some(*c), 2)),
+        [c, ..] => Some((Some(*c), 1)),
+        [] => None,
     }
-    if units.get(*at) == Some(&Unit::Char('\\')) {
-        *at += 1;
-    }
-    let unit = *units.get(*at)?;
-    *at += 1;
-    Some(Some(unit))
 }
 
-/// The unit that `[.x.]` or `[=x=]` stands for, and the number of units read. The inner `None` is an unknown symbol.
-fn symbol(units: &[Unit], mark: char) -> Option<(Option<Unit>, usize)> {
-    let inside = units.get(2..)?;
-    let end = inside
-        .windows(2)
-        .position(|pair| pair == [Unit::Char(mark), Unit::Char(']')])?;
-    let unit = (end == 1).then(|| inside[0]);
-    Some((unit, end + 4))
+/// The character that `[.x.]` or `[=x=]` stands for, and the number of characters read. The inner `None` is an unknown
+/// symbol.
+fn symbol(chars: &[char], mark: char) -> Option<(Option<char>, usize)> {
+    let inside = chars.get(2..)?;
+    let end = inside.windows(2).position(|pair| pair == [mark, ']'])?;
+    Some(((end == 1).then(|| inside[0]), end + 4))
 }
 
-/// The name in `[:alpha:]`. `None`: the units are ordinary members of the set.
-fn class_name(units: &[Unit]) -> Option<String> {
-    let inside = units.strip_prefix(&[Unit::Char('['), Unit::Char(':')])?;
-    let mut name = String::new();
-    for (at, unit) in inside.iter().enumerate() {
-        match unit {
-            Unit::Char(c @ 'a'..='y') => name.push(*c),
-            Unit::Char(':') if inside.get(at + 1) == Some(&Unit::Char(']')) => return Some(name),
-            _ => return None,
-        }
-    }
-    None
+/// The name in `[:alpha:]`. `None`: the characters are ordinary members of the set.
+fn class_name(chars: &[char]) -> Option<String> {
+    let inside = chars.strip_prefix(&['[', ':'])?;
+    let end = inside.iter().position(|c| !c.is_ascii_lowercase())?;
+    let is_class = inside[end..].starts_with(&[':', ']']);
+    is_class.then(|| inside[..end].iter().collect())
 }
 
-fn class(name: &str) -> Option<CharTest> {
-    Some(match name {
-        "alnum" => char::is_alphanumeric,
-        "alpha" => char::is_alphabetic,
-        "blank" => |c| c == ' ' || c == '\t',
-        "cntrl" => char::is_control,
-        "digit" => |c| c.is_ascii_digit(),
-        "graph" => |c| !c.is_control() && !c.is_whitespace(),
-        "lower" => char::is_lowercase,
-        "print" => |c| !c.is_control(),
-        "punct" => |c| !c.is_control() && !c.is_whitespace() && !c.is_alphanumeric(),
-        "space" => char::is_whitespace,
-        "upper" => char::is_uppercase,
-        "xdigit" => |c| c.is_ascii_hexdigit(),
-        _ => return None,
-    })
-}
+/// A set of no character.
+const NOTHING: &str = "[a&&b]";
 
-fn fold(c: char) -> char {
-    c.to_lowercase().next().unwrap_or(c)
-}
+/// The classes of characters, in the syntax of the `regex` crate.
+pub(super) const CLASSES: &[(&str, &str)] = &[
+    ("alnum", r"\p{Alphabetic}\p{N}"),
+    ("alpha", r"\p{Alphabetic}"),
+    ("blank", r" \t"),
+    ("cntrl", r"\p{Cc}"),
+    ("digit", "0-9"),
+    ("graph", r"[^\p{Cc}\p{Cn}\p{Cs}\s]"),
+    ("lower", r"\p{Lowercase}"),
+    ("print", r"[^\p{Cc}\p{Cn}\p{Cs}]"),
+    ("punct", r"\p{P}\p{S}"),
+    ("space", r"\s"),
+    ("upper", r"\p{Uppercase}"),
+    ("xdigit", "0-9A-Fa-f"),
+];
 
 #[cfg(test)]
 mod tests {

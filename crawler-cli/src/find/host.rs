@@ -410,22 +410,16 @@ impl HostWork for Host {
     }
 }
 
-/// Writes the method, header fields and body of a request of the crawl.
+/// Writes the method, header fields of a request of the crawl.
 fn write_head(request: &mut Request, kind: FetchKind) {
     request.set_method(match kind {
-        FetchKind::Properties => "PROPFIND",
         FetchKind::Probe => "HEAD",
         _ => "GET",
     });
     match kind {
         FetchKind::List | FetchKind::Page => request.header("Accept", "text/html,*/*;q=0.1"),
-        FetchKind::Sitemap => request.header("Accept", "application/xml,text/plain,*/*;q=0.1"),
         FetchKind::Robots => request.header("Accept", "text/plain,*/*;q=0.1"),
         FetchKind::First => request.header("Range", "bytes=0-0"),
-        FetchKind::Properties => request
-            .header("Depth", "1")
-            .header("Content-Type", "application/xml")
-            .body(PROPERTIES),
         FetchKind::Probe => request,
     };
     // The length to find out is that of the file, not of an encoded body.
@@ -471,10 +465,6 @@ const MOST_FILES: usize = 128;
 
 /// The file descriptors of these files, two for each, in addition to those of their connections.
 pub(super) const FILE_DESCRIPTORS: usize = 2 * MOST_FILES;
-
-/// The properties that a WebDAV server is asked for, for each member of a directory.
-const PROPERTIES: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n\
-    <propfind xmlns=\"DAV:\"><prop><resourcetype/><getcontentlength/><getlastmodified/></prop></propfind>\n";
 
 #[cfg(test)]
 mod tests {

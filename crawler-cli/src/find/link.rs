@@ -1,4 +1,4 @@
-//! Links from one URL to another: by a page, a sitemap or a redirect.
+//! Links from one URL to another: by a page or a redirect.
 
 use std::sync::Arc;
 
@@ -16,14 +16,10 @@ pub struct Link {
     pub kind: LinkKind,
     /// Whether the target is on another host, whose crawl has to handle it.
     pub elsewhere: bool,
-    /// The shape of the page or sitemap that named the target, if the target is to be reported.
+    /// The shape of the page that named the target, if the target is to be reported.
     pub(super) listing: Option<Shape>,
     /// The time of the target's last change, if given.
     pub(super) modified: Option<ListedTime>,
-    /// For a sitemap: the length of the chain of sitemaps that led to it.
-    pub(super) depth: u32,
-    /// For a page: how many links lead to it from a start.
-    pub(super) distance: u32,
     /// The page that has the link.
     pub(super) from: Option<Arc<str>>,
     /// The chain of URLs that redirected to it.
@@ -43,8 +39,6 @@ pub enum LinkKind {
     Page,
     /// A file to report.
     File,
-    /// A sitemap: read, but not reported.
-    Sitemap,
 }
 
 impl Link {
@@ -55,8 +49,6 @@ impl Link {
             elsewhere: false,
             listing: None,
             modified: None,
-            depth: 0,
-            distance: 0,
             from: None,
             chain: None,
         }

@@ -85,7 +85,7 @@ pub use listing::Shape;
 pub use policy::{Follow, Limits, Policy};
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};
 use run::{Events, Run};
-use scope::{Pattern, Scope};
+use scope::Scope;
 pub use state::{State, StateError};
 pub use summary::{Ending, Summary};
 pub use visitor::{LinkVerdict, Visitor};
@@ -94,7 +94,6 @@ pub use visitor::{LinkVerdict, Visitor};
 #[derive(Clone, Debug)]
 pub struct Find {
     starts: Vec<Url>,
-    sitemaps: Vec<Url>,
     expression: Expression,
     policy: Policy,
     transfer: Transfer,
@@ -120,7 +119,6 @@ impl Find {
     pub fn new() -> Self {
         Self {
             starts: Vec::new(),
-            sitemaps: Vec::new(),
             expression: Expression::default(),
             policy: Policy::default(),
             transfer: Transfer::default(),
@@ -138,17 +136,6 @@ impl Find {
     /// checked here.
     pub fn start(mut self, url: &str) -> Result<Self, StartError> {
         self.starts.push(check_start(url, self.policy.follow)?);
-        Ok(self)
-    }
-
-    /// Adds a sitemap (sitemaps.org): XML or plain text, also compressed with gzip, or an index of sitemaps. Its URLs
-    /// at or below its directory are reported. Directories are read, and so are pages if [links](Self::follow) of pages
-    /// are followed.
-    ///
-    /// # Errors
-    /// `url` is not an absolute URL with a host, or has credentials.
-    pub fn sitemap(mut self, url: &str) -> Result<Self, StartError> {
-        self.sitemaps.push(check_url(url)?);
         Ok(self)
     }
 
@@ -189,16 +176,6 @@ impl Find {
         Ok(self)
     }
 
-    /// Matches only names in which the regular expression has a match, in the syntax of the `regex` crate. The name of
-    /// a directory has a final `/` here, as in a link.
-    ///
-    /// # Errors
-    /// The regular expression is not valid, or too large.
-    pub fn href(mut self, regex: &str) -> Result<Self, ParseError> {
-        self.expression.and_href(regex)?;
-        Ok(self)
-    }
-
     /// Matches only files, or only directories.
     pub fn kind(mut self, kind: Kind) -> Self {
         self.expression.and_kind(kind);
@@ -217,23 +194,16 @@ impl Find {
         self
     }
 
-    /// Treats hosts with the same address as one for limits on connections and requests, and for pauses. Default: no.
-    /// Does not apply to hosts behind a proxy.
-    pub fn per_address(mut self) -> Self {
-        self.transfer.per_address = true;
-        self
-    }
-
     /// The largest number of connections to one host, and of requests in flight to the host. Default 8.
     pub fn connections(mut self, connections: NonZeroUsize) -> Self {
         self.transfer.connections = connections;
         self
     }
 
-    /// Lowers [`connections`](Self::connections) to this number if it is higher.
-    pub fn at_most_connections(self, connections: NonZeroUsize) -> Self {
-        let fewer = self.transfer.connections.min(connections);
-        self.connections(fewer)
+    /// The largest number of connections in all, to all hosts together. Default: 900, and 256 fewer with downloads.
+    pub fn most_connections(mut self, most: NonZeroUsize) -> Self {
+        self.transfer.most = Some(most);
+        self
     }
 
     /// The limit for connecting. Default 10 s.
@@ -303,12 +273,6 @@ impl Find {
         self
     }
 
-    /// The shortest time between two requests to one host. Default: none.
-    pub fn min_delay(mut self, delay: Duration) -> Self {
-        self.policy.host.min_delay = delay;
-        self
-    }
-
     /// The longest time between the first request for a URL and a retry. A URL for which the server asks for a longer
     /// wait, by `Retry-After`, is given up at once. Default 15 min.
     pub fn patience(mut self, patience: Duration) -> Self {
@@ -332,7 +296,7 @@ impl Find {
     }
 
     /// What only certain hosts get: header fields, credentials, a client certificate. Identities for
-    /// [given](crate::crawl::identity::IdentityHosts::Given) hosts go to the hosts of the starts and sitemaps. Default:
+    /// [given](crate::crawl::identity::IdentityHosts::Given) hosts go to the hosts of the starts. Default:
     /// none.
     pub fn identities(mut self, identities: Identities) -> Self {
         self.transfer.identities = identities;
@@ -358,32 +322,6 @@ impl Find {
         self
     }
 
-    /// Lists directories by WebDAV's `PROPFIND` (RFC 4918) instead of their pages. Default: no.
-    pub fn dav(mut self) -> Self {
-        self.policy.dav = true;
-        self
-    }
-
-    /// Reads directories that may be loops of links, too: only [`depth_seen`](Self::depth_seen) ends a loop. Default: a
-    /// directory is not read if what is below it repeats what is above it, or a name occurs too often in its path.
-    pub fn no_loops(mut self) -> Self {
-        self.policy.limits.same_listings = usize::MAX;
-        self.policy.limits.repeats = usize::MAX;
-        self
-    }
-
-    /// One name may occur so often in the path of a directory below its start. Default: 8.
-    pub fn repeats(mut self, most: usize) -> Self {
-        self.policy.limits.repeats = most;
-        self
-    }
-
-    /// Directories deeper than this below their start are reported as unread. Default: 100.
-    pub fn depth_seen(mut self, most: u32) -> Self {
-        self.policy.limits.depth = most;
-        self
-    }
-
     /// Finds out the time zone of listings, by one `HEAD` of a host, even if no test or action of the expression needs the
     /// times. Default: no.
     pub fn times(mut self) -> Self {
@@ -398,19 +336,6 @@ impl Find {
         self
     }
 
-    /// When pages are followed, how many links lead from a start to a page at most; the rest is reported as unread. The
-    /// pages of a host are requested in the order of their distance. Default: no limit.
-    pub fn link_depth(mut self, most: u32) -> Self {
-        self.policy.limits.link_depth = Some(most);
-        self
-    }
-
-    /// When pages are followed, whether links are left out that their page asks robots not to follow. Default: yes.
-    pub fn nofollow(mut self, obey: bool) -> Self {
-        self.policy.nofollow = obey;
-        self
-    }
-
     /// Takes the links of any page that lead to its children for entries. Default: a page that looks like no listing is
     /// reported, and its directory is unread.
     pub fn accept_pages(mut self) -> Self {
@@ -422,34 +347,6 @@ impl Find {
     /// [`addresses`](crate::crawl::addresses).
     pub fn allow_private(mut self) -> Self {
         self.transfer.allow_private = true;
-        self
-    }
-
-    /// Follows links, sitemap locations and redirects to other hosts; if there are [domains](Self::domain), only to
-    /// hosts in them.
-    pub fn span_hosts(mut self) -> Self {
-        self.scope.span_hosts();
-        self
-    }
-
-    /// Follows links, sitemap locations and redirects to this host and its subdomains.
-    ///
-    /// # Errors
-    /// `domain` is neither a host name nor an address.
-    pub fn domain(mut self, domain: &str) -> Result<Self, url::ParseError> {
-        self.scope.domain(domain)?;
-        Ok(self)
-    }
-
-    /// Leaves out files whose URL fits no included pattern.
-    pub fn include(mut self, pattern: Pattern) -> Self {
-        self.scope.include(pattern);
-        self
-    }
-
-    /// Leaves out URLs that fit the pattern. An excluded directory is not read, so everything below is left out too.
-    pub fn exclude(mut self, pattern: Pattern) -> Self {
-        self.scope.exclude(pattern);
         self
     }
 
@@ -514,7 +411,7 @@ impl Find {
         self.policy.host.seed.get_or_insert_with(fresh_seed);
         let mut expression = self.expression;
         let mut events = Events::new(reporter, state, self.policy.follow);
-        for start in self.starts.iter().chain(&self.sitemaps) {
+        for start in &self.starts {
             self.transfer.identities.give(start);
         }
         let resolved = reference::resolve(&mut expression, &self.transfer, &self.policy);
@@ -527,7 +424,7 @@ impl Find {
             }
         };
         let mut scope = self.scope;
-        for start in self.starts.iter().chain(&self.sitemaps) {
+        for start in &self.starts {
             scope.start(start);
         }
         let mut policy = self.policy;
@@ -548,7 +445,6 @@ impl Find {
         let plan = search::Plan {
             store,
             starts: &self.starts,
-            sitemaps: &self.sitemaps,
             policy,
             transfer: &self.transfer,
         };

@@ -12,15 +12,11 @@ pub struct Policy {
     pub host: HostPolicy,
     /// Which links lead from one URL to the next. Default: listings.
     pub follow: Follow,
-    /// Whether directories are listed by WebDAV's `PROPFIND` instead of their pages. Default: no.
-    pub dav: bool,
     /// Whether the links of pages that look like no listing are entries. Default: no; such a page is reported as unread.
     pub accept_pages: bool,
     /// Whether the time zone of listings is found out before the first file with a time is reported, and not only when
     /// a test depends on it. Default: no.
     pub clock: bool,
-    /// Whether links that their page asks robots not to follow are left out, when pages are followed. Default: yes.
-    pub nofollow: bool,
     /// Whether cookies of servers are sent back, so that a page that redirects to itself with a cookie is asked again.
     /// Default: no.
     pub keeps_cookies: bool,
@@ -34,10 +30,8 @@ impl Default for Policy {
             max_depth: None,
             host: HostPolicy::default(),
             follow: Follow::Listings,
-            dav: false,
             accept_pages: false,
             clock: false,
-            nofollow: true,
             keeps_cookies: false,
             limits: Limits::default(),
         }
@@ -65,9 +59,6 @@ pub struct Limits {
     pub pages: usize,
     /// Pages of one host that links lead to. Default 100,000.
     pub linked_pages: u64,
-    /// Links from a start to a page. If there is a limit, the pages of a host are requested in the order of their
-    /// distance, so that it is exact within the host. Default: none.
-    pub link_depth: Option<u32>,
     /// Depth below the start. Default 100.
     pub depth: u32,
     /// Occurrences of one name in a path below the start. More are taken for a loop of symbolic links, which HTTP does
@@ -88,7 +79,6 @@ impl Default for Limits {
             directories: 10_000_000,
             pages: 1_000_000,
             linked_pages: 100_000,
-            link_depth: None,
             depth: 100,
             repeats: 8,
             same_listings: 0,

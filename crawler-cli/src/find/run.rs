@@ -10,9 +10,9 @@ use super::event::Event;
 use super::expr::{Act, ActError, Action, Actor, Effect, Expression, Memo, Verdict};
 use super::found::{Found, Kind, Saved, Unread};
 use super::host_crawl::Counts;
-use super::link::{Link, LinkKind};
+use super::link::Link;
 use super::policy::Follow;
-use super::scope::{Outside, Scope};
+use super::scope::Scope;
 use super::state::{State, StateError};
 use super::summary::{Ending, Summary, Tally};
 use super::visitor::{LinkVerdict, Visitor};
@@ -90,13 +90,6 @@ impl<'r> Run<'r> {
         memo: &mut Memo,
         calls: Option<&mut dyn Drive>,
     ) -> Verdict {
-        let is_directory = found.kind == Kind::Directory;
-        match self.scope.judge_spelling(found.url, is_directory) {
-            Ok(()) => {}
-            // A directory that is not included may lead to included entries.
-            Err(Outside::NotIncluded) => return Verdict::Go,
-            Err(_) => return Verdict::Prune,
-        }
         let mut acting = Acting {
             actor: &mut self.actor,
             events: &mut self.events,
@@ -184,23 +177,13 @@ impl Visitor for RunVisitor<'_, '_> {
         if self.run.is_over() {
             return LinkVerdict::Outside;
         }
-        match self.run.scope.judge(&link.url) {
-            Ok(()) => {}
-            // Patterns of included files do not leave out directories and pages.
-            Err(Outside::NotIncluded) if link.kind != LinkKind::File => {}
-            Err(Outside::NotIncluded | Outside::Excluded) => return LinkVerdict::LeftOut,
-            Err(_) => return LinkVerdict::Outside,
+        if self.run.scope.judge(&link.url).is_err() {
+            return LinkVerdict::Outside;
         }
         if link.elsewhere {
             self.run.links.push(link.clone());
         }
         LinkVerdict::Follow
-    }
-
-    fn named(&mut self, url: &str) -> bool {
-        let scope = self.run.scope;
-        let is_wanted = |url: &str, is_directory| scope.judge_spelling(url, is_directory).is_ok();
-        self.run.is_over() || is_wanted(url, false) || is_wanted(&format!("{url}/"), true)
     }
 
     fn downloaded(&mut self, saved: Saved<'_>) {

@@ -1,15 +1,13 @@
 //! Decides which URLs belong to a crawl. Pure.
 //!
-//! By default, these are the URLs at or below the directory of a start, on its host. Every URL from a page, a redirect
-//! or a sitemap is checked here before it is requested.
+//! By default, these are the URLs at or below the directory of a start, on its host. Every URL from a page or a redirect
+//! is checked here before it is requested.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use regex::Regex;
 use url::{Host, Url};
 
-use super::glob::{Case, Glob};
 use super::path;
 
 /// The scope of a crawl.
@@ -31,8 +29,6 @@ pub struct Scope {
     span_hosts: bool,
     domains: Vec<Domain>,
     parents: bool,
-    include: Vec<Pattern>,
-    exclude: Vec<Pattern>,
 }
 
 /// Why a URL is outside the scope.
@@ -45,10 +41,6 @@ pub enum Outside {
     Host,
     /// It is on the host of a start, but not below the start.
     Above,
-    /// It fits an excluded pattern.
-    Excluded,
-    /// It is a file that fits no included pattern.
-    NotIncluded,
 }
 
 impl Scope {
@@ -88,18 +80,7 @@ impl Scope {
         self.parents = true;
     }
 
-    /// Leaves out files whose URL fits no included pattern. Directories are read nevertheless: they may lead to files
-    /// that fit.
-    pub fn include(&mut self, pattern: Pattern) {
-        self.include.push(pattern);
-    }
-
-    /// Leaves out URLs that fit the pattern, and everything that is reached through an excluded directory.
-    pub fn exclude(&mut self, pattern: Pattern) {
-        self.exclude.push(pattern);
-    }
-
-    /// Checks a URL. It is a directory if its path ends in `/`.
+    /// Checks a URL.
     ///
     /// # Errors
     /// Why the URL is outside the scope.
@@ -114,7 +95,7 @@ impl Scope {
         } else if !self.spans(url) {
             return Err(Outside::Host);
         }
-        self.judge_spelling(url.as_str(), url.path().ends_with('/'))
+        Ok(())
     }
 
     /// Like [`judge`](Self::judge), for the target of a redirect of a file: it may be anywhere on the host of a start.
@@ -123,7 +104,7 @@ impl Scope {
     /// Why the URL is outside the scope.
     pub fn judge_redirect(&self, url: &Url) -> Result<(), Outside> {
         match self.judge(url) {
-            Err(Outside::Above) => self.judge_spelling(url.as_str(), false),
+            Err(Outside::Above) => Ok(()),
             judged => judged,
         }
     }
@@ -171,26 +152,6 @@ impl Scope {
         origins.filter_map(|origin| self.starts.get(&origin))
     }
 
-    /// Checks only the patterns: for an entry of a directory in the scope, the other checks always succeed.
-    ///
-    /// # Errors
-    /// Why the URL is outside the scope.
-    pub fn judge_spelling(&self, url: &str, is_directory: bool) -> Result<(), Outside> {
-        let fits = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.fits(url));
-        if fits(&self.exclude) {
-            return Err(Outside::Excluded);
-        }
-        if !is_directory && !self.include.is_empty() && !fits(&self.include) {
-            return Err(Outside::NotIncluded);
-        }
-        Ok(())
-    }
-
-    /// Whether there are patterns, so that listed entries have to be checked.
-    pub fn has_patterns(&self) -> bool {
-        !self.include.is_empty() || !self.exclude.is_empty()
-    }
-
     fn spans(&self, url: &Url) -> bool {
         match url.host() {
             Some(host) if !self.domains.is_empty() => {
@@ -202,45 +163,12 @@ impl Scope {
     }
 }
 
-/// A pattern for a whole URL, as printed: percent-encoded.
-#[derive(Clone, Debug)]
-pub enum Pattern {
-    /// A shell pattern for the whole URL; `*` also matches `/`.
-    Glob(Glob),
-    /// A regular expression for a part of the URL.
-    Regex(Regex),
-}
-
-impl Pattern {
-    /// A shell pattern.
-    pub fn glob(pattern: &str) -> Self {
-        Self::Glob(Glob::new(pattern.as_bytes(), Case::Sensitive))
-    }
-
-    /// A regular expression, in the syntax of the `regex` crate.
-    ///
-    /// # Errors
-    /// `expression` is not valid, or too large.
-    pub fn regex(expression: &str) -> Result<Self, regex::Error> {
-        Ok(Self::Regex(Regex::new(expression)?))
-    }
-
-    fn fits(&self, url: &str) -> bool {
-        match self {
-            Self::Glob(glob) => glob.matches(url.as_bytes()),
-            Self::Regex(regex) => regex.is_match(url),
-        }
-    }
-}
-
 impl fmt::Display for Outside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Scheme => "neither http nor https",
             Self::Host => "on another host",
             Self::Above => "not below a start",
-            Self::Excluded => "excluded",
-            Self::NotIncluded => "not among what is included",
         })
     }
 }

@@ -1,7 +1,6 @@
 //! Searches all hosts concurrently: creates the hosts, lets the scheduler drive them, passes findings of one host to
 //! others, and saves the progress.
 
-use std::collections::HashMap;
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,7 +25,6 @@ use crate::crawl::transfer::Transfer;
 /// What to search, and how.
 pub(super) struct Plan<'s> {
     pub(super) starts: &'s [Url],
-    pub(super) sitemaps: &'s [Url],
     pub(super) policy: Policy,
     pub(super) transfer: &'s Transfer,
     /// The store for downloads.
@@ -51,9 +49,8 @@ pub(super) fn search<'r>(mut plan: Plan<'_>, run: Run<'r>) -> Run<'r> {
 }
 
 fn search_with<'r>(plan: &Plan<'_>, mut shared: Shared<'r>) -> Shared<'r> {
-    let given: Vec<Url> = plan.starts.iter().chain(plan.sitemaps).cloned().collect();
     let client = match shared.tls_fault {
-        None => plan.transfer.client(&given),
+        None => plan.transfer.client(plan.starts),
         // Hosts that need TLS are given up, so that these settings are used for none.
         Some(_) => {
             let tls = TlsConfig::default();
@@ -61,7 +58,7 @@ fn search_with<'r>(plan: &Plan<'_>, mut shared: Shared<'r>) -> Shared<'r> {
                 tls,
                 ..plan.transfer.clone()
             };
-            transfer.client(&given)
+            transfer.client(plan.starts)
         }
     };
     let mut hosts = hosts_of_starts(plan, &mut shared);
@@ -71,7 +68,7 @@ fn search_with<'r>(plan: &Plan<'_>, mut shared: Shared<'r>) -> Shared<'r> {
     }
     match client {
         Ok(client) => {
-            let scheduler = Scheduler::new(hosts, client, plan.transfer, &plan.policy.host);
+            let scheduler = Scheduler::new(hosts, client, plan.transfer);
             let mut search = Search {
                 scheduler,
                 plan,
@@ -87,36 +84,6 @@ fn search_with<'r>(plan: &Plan<'_>, mut shared: Shared<'r>) -> Shared<'r> {
             shared.run.client_failed();
             shared.run.update(counts(&hosts), downloads(&hosts));
             shared
-        }
-    }
-}
-
-/// The starts and the sitemaps of each host, by the root of the host.
-#[derive(Default)]
-struct Given<'p>(HashMap<Url, (Vec<&'p Url>, Vec<&'p Url>)>);
-
-impl<'p> Given<'p> {
-    fn of(plan: &Plan<'p>) -> Self {
-        let mut given = Self::default();
-        for start in plan.starts {
-            given.0.entry(root_of(start)).or_default().0.push(start);
-        }
-        for sitemap in plan.sitemaps {
-            given.0.entry(root_of(sitemap)).or_default().1.push(sitemap);
-        }
-        given
-    }
-
-    /// Adds those of a host to its crawl.
-    fn give(&self, host: &mut Host) {
-        let target = |url: &Url| url[Position::BeforePath..Position::AfterQuery].to_owned();
-        if let Some((starts, sitemaps)) = self.0.get(host.crawl.origin()) {
-            for start in starts {
-                host.crawl.add_start(&target(start));
-            }
-            for sitemap in sitemaps {
-                host.crawl.add_sitemap(&target(sitemap));
-            }
         }
     }
 }
@@ -139,12 +106,12 @@ fn check_scheme(host: &mut Host, shared: &mut Shared<'_>) {
 /// Creates the hosts of the starts.
 fn hosts_of_starts(plan: &Plan<'_>, shared: &mut Shared<'_>) -> Hosts<Host> {
     let mut hosts = Hosts::new(plan.transfer.identities.clone());
-    for url in plan.starts.iter().chain(plan.sitemaps) {
-        host_of(&mut hosts, url, plan, shared);
+    for start in plan.starts {
+        let id = host_of(&mut hosts, start, plan, shared);
+        let target = &start[Position::BeforePath..Position::AfterQuery];
+        hosts.work(id).crawl.add_start(target);
     }
-    let given = Given::of(plan);
     for (_, host) in hosts.works_mut() {
-        given.give(host);
         check_scheme(host, shared);
     }
     hosts
@@ -168,7 +135,7 @@ fn host_of(hosts: &mut Hosts<Host>, url: &Url, plan: &Plan<'_>, shared: &mut Sha
     }
     let stats = shared.run.stats().add_host(&root[..Position::BeforePath]);
     host.number = i64::try_from(hosts.len()).unwrap_or(i64::MAX);
-    hosts.add(root, proxy.is_some(), stats, host)
+    hosts.add(root, stats, host)
 }
 
 /// Restores the hosts from the state of an earlier run, if the search has a state, including hosts that links led to.
@@ -365,7 +332,7 @@ impl Search<'_, '_> {
                 break;
             };
             self.hand_over();
-            self.scheduler.submit_near(host, &mut self.shared);
+            self.scheduler.submit(host, &mut self.shared);
             timeout = Duration::ZERO;
         }
         self.scheduler.read_bodies(&mut self.shared);

@@ -17,10 +17,6 @@ pub trait Visitor {
     /// [adds](super::host_crawl::HostCrawl::add_link) the link to the crawl of that host.
     fn link(&mut self, link: &Link) -> LinkVerdict;
 
-    /// The server is about to be asked whether this URL is a file or, with a final `/`, a directory. Returns whether
-    /// one of them is wanted.
-    fn named(&mut self, url: &str) -> bool;
-
     /// A wanted file is complete on disk.
     fn downloaded(&mut self, saved: Saved<'_>);
 
@@ -33,8 +29,6 @@ pub trait Visitor {
 pub enum LinkVerdict {
     /// It belongs to the search.
     Follow,
-    /// An exclude or include pattern leaves it out.
-    LeftOut,
     /// It is outside the search, or the search has ended.
     Outside,
 }

@@ -1,11 +1,11 @@
-//! One result in the output format. Names can contain any bytes: what is not UTF-8 becomes U+FFFD in JSON and CSV, and
+//! One result in the output format. Names can contain any bytes: what is not UTF-8 becomes U+FFFD in JSON, and
 //! characters that a terminal would act on are escaped. URLs are always exact.
 
 use std::time::Duration;
 
 use crate::find::range::Precision;
 use crate::find::{Found, Kind};
-use crate::terminal::{self, csv_text};
+use crate::terminal;
 
 /// The output format of results.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -17,10 +17,6 @@ pub(crate) enum Format {
     Nul,
     /// One JSON object per line.
     Json,
-    /// CSV (RFC 4180) with a header line.
-    Csv,
-    /// A tree of all results, printed at the end.
-    Tree,
 }
 
 impl Format {
@@ -30,23 +26,13 @@ impl Format {
             Self::Lines => "-print",
             Self::Nul => "-0",
             Self::Json => "--json",
-            Self::Csv => "--csv",
-            Self::Tree => "--tree",
         }
     }
 
-    /// The text before all results.
-    pub(crate) fn header(self) -> String {
-        match self {
-            Self::Csv => NAMES.join(",") + "\r\n",
-            _ => String::new(),
-        }
-    }
-
-    /// Appends a result. For [`Format::Tree`] this is its URL: the tree is drawn elsewhere.
+    /// Appends a result.
     pub(crate) fn write(self, found: &Found<'_>, out: &mut Vec<u8>) {
         match self {
-            Self::Lines | Self::Tree => {
+            Self::Lines => {
                 out.extend_from_slice(found.url.as_bytes());
                 out.push(b'\n');
             }
@@ -55,12 +41,11 @@ impl Format {
                 out.push(0);
             }
             Self::Json => json(found, out),
-            Self::Csv => csv(found, out),
         }
     }
 }
 
-/// The value of a JSON or CSV field.
+/// The value of a JSON field.
 enum Cell {
     Text(String),
     Number(u64),
@@ -141,21 +126,6 @@ fn json(found: &Found<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"}\n");
 }
 
-fn csv(found: &Found<'_>, out: &mut Vec<u8>) {
-    for (i, cell) in cells(found).into_iter().enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        match cell {
-            Cell::Text(text) => out.extend_from_slice(csv_text(&text).as_bytes()),
-            Cell::Number(number) => out.extend_from_slice(number.to_string().as_bytes()),
-            Cell::Seconds(time) => out.extend_from_slice(seconds(time).as_bytes()),
-            Cell::Unknown => {}
-        }
-    }
-    out.extend_from_slice(b"\r\n");
-}
-
 fn seconds(time: Duration) -> String {
     format!("{:.6}", time.as_secs_f64())
 }
@@ -198,7 +168,7 @@ mod tests {
     };
 
     fn written(format: Format, found: &Found<'_>) -> String {
-        let mut out = format.header().into_bytes();
+        let mut out = Vec::new();
         format.write(found, &mut out);
         String::from_utf8(out).expect("text")
     }

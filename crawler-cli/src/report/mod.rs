@@ -18,21 +18,19 @@ pub(crate) mod page;
 mod screen;
 mod sizes;
 mod statistics;
-mod tree;
 pub(crate) mod treemap;
 mod unread;
 mod waits;
 
 use crate::crawl::reporter::{Reporter, Results};
 use crate::find::state::State;
-use crate::find::{Event, Find, Found, StateError, Summary};
+use crate::find::{Event, Find, StateError, Summary};
 use crate::{stdout, terminal};
 pub(crate) use format::Format;
 use html::Page;
 pub(crate) use live::{Live, Progress};
 use rustix::fs;
 pub(crate) use statistics::{summary_text, thousands};
-use tree::Tree;
 use unread::{UnreadFile, UnreadList};
 use waits::Waits;
 
@@ -40,8 +38,6 @@ use waits::Waits;
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Options {
     pub(crate) format: Format,
-    /// Standard output is sorted by URL and written at the end of the search.
-    pub(crate) sort: bool,
     pub(crate) progress: Progress,
     pub(crate) summary: SummaryFormat,
     /// `--report text`: statistics on standard error at the end.
@@ -97,8 +93,6 @@ pub(crate) struct Report {
     results: Vec<u8>,
     /// Messages not yet written.
     messages: Vec<u8>,
-    /// Results held until the end, for sorting or for the tree.
-    collected: Collected,
     live: Live,
     waits: Waits,
     unread: Option<UnreadFile>,
@@ -124,16 +118,6 @@ pub(crate) enum Reader {
     Gone,
 }
 
-/// Results that are held until the end, and their size in bytes.
-#[derive(Debug)]
-enum Collected {
-    /// The output is not sorted, or there were too many results to hold.
-    Nothing,
-    Tree(Tree, usize),
-    /// The output of entries with their URLs.
-    Rows(Vec<(String, Vec<u8>)>, usize),
-}
-
 impl Report {
     /// # Errors
     /// A report file cannot be written. The message names the file.
@@ -148,20 +132,11 @@ impl Report {
         }
         let unread = options.unread.as_deref().map(UnreadFile::new);
         let live = Live::new(options.progress);
-        let resumed = state.is_some_and(State::is_resumed);
         Ok(Self {
             page: page.transpose()?,
-            results: match resumed {
-                true => Vec::new(),
-                false => options.format.header().into_bytes(),
-            },
+            results: Vec::new(),
             is_kept: state.is_some(),
             messages: Vec::new(),
-            collected: match options.format {
-                Format::Tree => Collected::Tree(Tree::default(), 0),
-                _ if options.sort => Collected::Rows(Vec::new(), 0),
-                _ => Collected::Nothing,
-            },
             shared_terminal: live.is_shown() && io::stdout().is_terminal(),
             live,
             waits: Waits::default(),
@@ -180,9 +155,9 @@ impl Report {
                 if let Some(page) = &mut self.page {
                     page.found(found);
                 }
-                self.found(found);
+                self.options.format.write(found, &mut self.results);
             }
-            Event::Output { found, bytes } => self.output(found, bytes),
+            Event::Output { bytes, .. } => self.results.extend_from_slice(bytes),
             Event::Unread(unread) => {
                 if let Some(file) = &mut self.unread {
                     file.write(unread);
@@ -275,64 +250,6 @@ impl Report {
         outcome.map(|()| Reader::There)
     }
 
-    fn found(&mut self, found: &Found<'_>) {
-        let format = self.options.format;
-        match &mut self.collected {
-            Collected::Nothing => {
-                format.write(found, &mut self.results);
-            }
-            Collected::Tree(tree, bytes) => {
-                tree.add(found);
-                *bytes += found.url.len() + OVERHEAD;
-            }
-            Collected::Rows(..) => {
-                let mut row = Vec::new();
-                format.write(found, &mut row);
-                return self.output(found, &row);
-            }
-        }
-        self.bound();
-    }
-
-    /// Adds what an action wrote about an entry, at the place of the entry among the results.
-    fn output(&mut self, found: &Found<'_>, written: &[u8]) {
-        match &mut self.collected {
-            Collected::Nothing | Collected::Tree(..) => {
-                self.results.extend_from_slice(written);
-            }
-            Collected::Rows(rows, bytes) => {
-                *bytes += found.url.len() + written.len() + OVERHEAD;
-                rows.push((found.url.to_owned(), written.to_vec()));
-            }
-        }
-        self.bound();
-    }
-
-    /// Gives up sorting when the held results take too much memory.
-    fn bound(&mut self) {
-        if let Collected::Tree(_, bytes) | Collected::Rows(_, bytes) = self.collected
-            && bytes > MOST_COLLECTED
-        {
-            self.release();
-            self.message("more results than fit into memory: those from here on are not in order");
-        }
-    }
-
-    /// Moves the held results to the output. Later results are not held.
-    fn release(&mut self) {
-        match std::mem::replace(&mut self.collected, Collected::Nothing) {
-            Collected::Nothing => {}
-            Collected::Tree(tree, _) => self.results.extend_from_slice(tree.draw().as_bytes()),
-            Collected::Rows(mut rows, _) => {
-                // The sort is stable: the output of several actions about one entry keeps its order.
-                rows.sort_by(|(a, _), (b, _)| tree::order(a, b));
-                for (_, row) in rows {
-                    self.results.extend_from_slice(&row);
-                }
-            }
-        }
-    }
-
     fn message(&mut self, text: &str) {
         let text = format!("crawler-cli find: {text}");
         let shown = if io::stderr().is_terminal() {
@@ -412,7 +329,6 @@ impl Reporter<Find> for Report {
 
     fn finish(&mut self, summary: &Summary) {
         self.is_finished = true;
-        self.release();
         if self.options.summary == SummaryFormat::Json {
             let text = statistics::summary_json(summary, &self.unread_list);
             self.results.extend_from_slice(text.as_bytes());
@@ -503,9 +419,3 @@ pub(crate) fn write_rest(results: &[u8], place: Option<u64>) -> io::Result<()> {
     };
     stdout::write(missing)
 }
-
-/// The largest number of bytes of results that are held for sorting.
-const MOST_COLLECTED: usize = 1 << 30;
-
-/// The approximate memory of a held result beside its text, in bytes.
-const OVERHEAD: usize = 64;

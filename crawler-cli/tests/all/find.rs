@@ -128,7 +128,10 @@ fn unread_urls_are_named_and_the_exit_code_is_1() {
     for (path, cause) in [
         ("/forbidden/", "the server answered 403"),
         ("/cut/", "the connection closed inside the response"),
-        ("/large/", "response body over 2048 bytes"),
+        (
+            "/large/",
+            "the page has more than 2048 bytes: a larger --max-body reads it",
+        ),
         (
             "/text/",
             "not a directory listing: its content type is text/plain",

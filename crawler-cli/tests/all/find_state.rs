@@ -612,17 +612,17 @@ fn what_could_not_be_read_is_in_a_file_from_which_a_search_can_start() {
     let count = server.requests().len();
     let again = tempfile::NamedTempFile::new().expect("a file");
     let rest = again.path().to_str().expect("UTF-8");
-    let output = find(&["--retry-unread", file, "--unread", rest]);
+    let output = find(&["--starts-from", file, "--unread", rest]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let found = ["/a/", "/a/y.iso"].map(|path| server.url(path));
     assert_eq!(lines(&output.stdout), found);
     assert_eq!(server.requests().split_off(count), ["GET /a/"]);
     // Nothing is left.
-    let output = find(&["--retry-unread", rest]);
+    let output = find(&["--starts-from", rest]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(output.stdout, b"");
     fs::write(unread.path(), "{\"url\":7}\n").expect("written");
-    let output = find(&["--retry-unread", file]);
+    let output = find(&["--starts-from", file]);
     assert_eq!(output.status.code(), Some(2));
     assert!(
         stderr(&output).contains("line 1: no object with a url"),

@@ -21,6 +21,7 @@ mod find_reach;
 mod find_state;
 mod find_texts;
 mod get;
+mod not_there;
 mod readme;
 mod tickers;
 mod watch_bad_days;

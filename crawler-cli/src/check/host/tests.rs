@@ -221,7 +221,7 @@ impl Run {
 
 impl<N: Net> Run<N> {
     fn of(policy: Policy, transfer: &Transfer, client: Client<N>) -> Self {
-        let scheduler = Scheduler::new(Hosts::default(), client, transfer, &policy.host);
+        let scheduler = Scheduler::new(Hosts::default(), client, transfer);
         Self {
             policy: Arc::new(policy),
             scheduler,
@@ -236,7 +236,7 @@ impl<N: Net> Run<N> {
         }
         let host = Host::new(root.clone(), None, Arc::clone(&self.policy));
         let stats = self.shared.stats.add_host(root.as_str());
-        self.scheduler.hosts().add(root, false, stats, host)
+        self.scheduler.hosts().add(root, stats, host)
     }
 
     fn check(&mut self, tasks: Vec<Task>) -> Vec<Outcome> {

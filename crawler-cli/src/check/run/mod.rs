@@ -82,7 +82,7 @@ pub(super) fn run(plan: Plan, reporter: &mut dyn Reporter<Checker>) -> Summary {
     };
     let hosts = Hosts::new(plan.transfer.identities.clone());
     let is_kept = plan.keeping.state.is_some();
-    let scheduler = Scheduler::new(hosts, client, &plan.transfer, &plan.policy.host);
+    let scheduler = Scheduler::new(hosts, client, &plan.transfer);
     let mut run = Run {
         scheduler,
         shared: Shared::new(Stats::new(Instant::now())),
@@ -264,7 +264,7 @@ impl Run<'_> {
             };
             self.collect();
             if matches!(self.outage, Outage::No) {
-                self.scheduler.submit_near(host, &mut self.shared);
+                self.scheduler.submit(host, &mut self.shared);
             }
             timeout = Duration::ZERO;
         }
@@ -433,9 +433,8 @@ impl Run<'_> {
         let proxy = proxied.and_then(|url| self.transfer.proxies.pick(&url));
         let proxy = proxy.map(ToString::to_string);
         let stats = self.shared.stats.add_host(&root[..Position::BeforePath]);
-        let is_proxied = proxy.is_some();
         let work = Host::new(root.clone(), proxy, Arc::clone(&self.policy));
-        self.scheduler.hosts().add(root, is_proxied, stats, work)
+        self.scheduler.hosts().add(root, stats, work)
     }
 
     /// Removes the works that have nothing to do.

@@ -13,7 +13,6 @@ use crate::check::sources::Input;
 use crate::check::{Baseline, Checker};
 use crate::cli::config;
 use crate::cli::crawl_options::{CrawlOptions, CrawlSetting, CrawlTexts, Crawls};
-use crate::cli::identity_options::CookieFile;
 use crate::cli::option::{Section, Show};
 use crate::cli::parse::{CommandLine, Syntax, UsageError, parse};
 use crate::report::check::Options;
@@ -40,7 +39,6 @@ pub(super) struct Check {
     pub(super) checker: Checker,
     pub(super) output: Options,
     pub(super) fix: Option<FixOptions>,
-    pub(super) cookies: Option<CookieFile>,
 }
 
 /// What the command line asks for.
@@ -68,12 +66,9 @@ pub(super) fn read(
         parse(&mut args, words)?;
     }
     let crawl = std::mem::take(&mut args.crawl);
-    let cookies = crawl.identity.cookie_file();
     let settings = crawl.settings(true, var)?;
     args.checker(|checker| settings.into_iter().fold(checker, with));
-    let check = args.finish()?;
-    cookies.as_ref().map_or(Ok(()), CookieFile::check)?;
-    Ok(Request::Check(Box::new(Check { cookies, ..check })))
+    Ok(Request::Check(Box::new(args.finish()?)))
 }
 
 /// The file with the options of the project that the working folder belongs to.
@@ -140,7 +135,6 @@ impl Args {
             checker: self.checker,
             output: self.output,
             fix: self.fix.check().map_err(UsageError)?,
-            cookies: None,
         })
     }
 }
@@ -213,8 +207,6 @@ fn with(checker: Checker, setting: CrawlSetting) -> Checker {
     match setting {
         CrawlSetting::Robots(obey) => checker.robots(obey),
         CrawlSetting::Rate(rate) => checker.rate(rate),
-        CrawlSetting::MinDelay(delay) => checker.min_delay(delay),
-        CrawlSetting::PerAddress => checker.per_address(),
         CrawlSetting::Patience(time) => checker.patience(time),
         CrawlSetting::Retries(retries) => checker.retries(retries),
         // The table has no row for it.
@@ -223,6 +215,7 @@ fn with(checker: Checker, setting: CrawlSetting) -> Checker {
         CrawlSetting::LongestPause(time) => checker.longest_pause(time),
         CrawlSetting::UserAgent(text) => checker.user_agent(&text),
         CrawlSetting::Connections(connections) => checker.connections(connections),
+        CrawlSetting::MostConnections(most) => checker.most_connections(most),
         CrawlSetting::Timeout(time) => checker.timeout(time),
         CrawlSetting::ConnectTimeout(time) => checker.connect_timeout(time),
         CrawlSetting::HandshakeTimeout(time) => checker.handshake_timeout(time),
@@ -232,7 +225,6 @@ fn with(checker: Checker, setting: CrawlSetting) -> Checker {
         CrawlSetting::AllowPrivate => checker.allow_private(),
         CrawlSetting::Tls(tls) => checker.tls(tls),
         CrawlSetting::Identities(identities) => checker.identities(identities),
-        CrawlSetting::Cookies(jar) => checker.cookies(jar),
         CrawlSetting::Proxies(proxies) => checker.proxies(proxies),
     }
 }

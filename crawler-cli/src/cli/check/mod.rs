@@ -40,7 +40,6 @@ fn run(check: Check) -> ExitCode {
         mut checker,
         output,
         fix,
-        cookies,
     } = check;
     let fix = fix.map(|options| {
         Fix::new(
@@ -81,11 +80,7 @@ fn run(check: Check) -> ExitCode {
         state_is_unusable: false,
     };
     let summary = checker.run_with(&mut report);
-    let mut written = report.report.close(&summary);
-    if let Some(Err(error)) = cookies.map(|file| file.save()) {
-        terminal::say(format_args!("crawler-cli check: --cookie-jar {error}"));
-        written = Err(());
-    }
+    let written = report.report.close(&summary);
     // Nothing is edited that a guard doubts or an interrupted check did not judge.
     let may_fix = matches!(summary.outcome(), Outcome::Good | Outcome::Bad);
     let fixed = match report.fix {

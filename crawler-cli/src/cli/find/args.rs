@@ -7,13 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use courser::CookieJar;
+
 use super::folder::Folder;
-use super::{options, wfind};
+use super::options;
 use crate::cli::crawl_options::{CrawlOptions, CrawlSetting, CrawlTexts, Crawls};
-use crate::cli::identity_options::CookieFile;
 use crate::cli::option::{Section, Show};
 use crate::cli::parse::{CommandLine, Syntax, UsageError, parse, text};
-use crate::crawl::cookie_file;
 use crate::find::expr::{Expression, Parser};
 use crate::find::{Find, Follow};
 use crate::report::{Format, Options, Progress, SummaryFormat};
@@ -28,20 +28,18 @@ pub(crate) struct Args {
     /// The options that were typed.
     typed: HashSet<&'static str>,
     starts: Vec<String>,
-    pub(super) sitemaps: usize,
-    has_secure_sitemap: bool,
     /// Where downloads go.
     pub(super) folder: Folder,
     /// Whether there may be no start, because a file has none.
     pub(super) may_be_empty: bool,
+    /// Whether starts are what an earlier search could not read.
+    pub(super) has_unread: bool,
     /// The output formats that were asked for.
     formats: Vec<Format>,
     /// The file that keeps the search.
     pub(super) state: Option<PathBuf>,
     /// What is searched for and where, and where downloads go. The file of the search is for this alone.
     pub(super) identity: String,
-    /// What follows `--compat wfind`.
-    pub(super) wfind_flags: Option<Vec<String>>,
 }
 
 /// A search as the command line describes it.
@@ -50,15 +48,12 @@ pub(super) struct Search {
     pub(super) output: Options,
     pub(super) state: Option<PathBuf>,
     pub(super) identity: String,
-    pub(super) cookies: Option<CookieFile>,
 }
 
 /// What the command line asks for.
 pub(super) enum Request {
     Search(Box<Search>),
     Show(Show),
-    /// The help text of `--compat wfind`.
-    WfindHelp,
 }
 
 /// Reads the arguments; `var` is the environment.
@@ -74,17 +69,15 @@ pub(super) fn read(
         return Ok(Request::Show(show));
     }
     let crawl = std::mem::take(&mut args.crawl);
-    let cookies = crawl.identity.cookie_file();
     let settings = crawl.settings(args.is_secure(), var)?;
     let words = std::mem::replace(&mut args.expression, Parser::new(SystemTime::now()));
     let expression = words.finish()?;
     if args.state.is_some() {
-        check_state(&args.output, &expression)?;
+        check_state(&expression)?;
     }
     args.check_needs()?;
     args.check_format(&expression)?;
-    args.check_files(&expression, cookies.as_ref())?;
-    cookies.as_ref().map_or(Ok(()), CookieFile::check)?;
+    args.check_files(&expression)?;
     args.open_folder()?;
     let is_plain = args.output.format == Format::Lines;
     if args.state.is_some() && !is_plain {
@@ -95,14 +88,9 @@ pub(super) fn read(
     if expression.writes_past_results() && args.output.progress != Progress::Always {
         args.output.progress = Progress::Never;
     }
-    // Cookies are kept for the time of the search, so that gates that set one open; settings may have another jar.
-    args.find(|find| find.cookies(cookie_file::jar()));
+    // Cookies are kept for the time of the search and for their host alone, so that gates that set one open.
+    args.find(|find| find.cookies(CookieJar::new().with_public_suffixes(|_| true)));
     args.find(|find| settings.into_iter().fold(find.expression(expression), with));
-    if let Some(flags) = args.wfind_flags.take()
-        && !wfind::read(flags, &mut args)?
-    {
-        return Ok(Request::WfindHelp);
-    }
     if !args.has_start() {
         return Err(UsageError("no URL to start from".into()));
     }
@@ -110,7 +98,7 @@ pub(super) fn read(
     for url in &args.starts {
         args.find = args.find.start(url)?;
     }
-    if matches!(args.output.format, Format::Json | Format::Csv) {
+    if args.output.format == Format::Json {
         args.find(Find::times);
     }
     if let [first, second, ..] = args.formats[..] {
@@ -123,7 +111,6 @@ pub(super) fn read(
         output: args.output,
         state: args.state,
         identity: args.identity,
-        cookies,
     })))
 }
 
@@ -143,7 +130,6 @@ pub fn read_for_job(find: Find, words: &[String]) -> Result<Find, String> {
         || args.has_start()
         || args.state.is_some()
         || args.folder.limit_rate.is_some()
-        || args.wfind_flags.is_some()
         || args.output != Options::default()
     {
         let text = "the arguments of a find job are its expression and how it crawls, without starts, output or --state";
@@ -178,10 +164,8 @@ fn add_word(words: &mut String, word: &str) {
 }
 
 /// What `--state` cannot keep.
-fn check_state(output: &Options, expression: &Expression) -> Result<(), UsageError> {
-    let error = if output.sort || output.format == Format::Tree {
-        "--state: sorted results (--sort, --tree) cannot be continued"
-    } else if expression.gathers() {
+fn check_state(expression: &Expression) -> Result<(), UsageError> {
+    let error = if expression.gathers() {
         "--state: the arguments that -exec ... + collects cannot be continued; use -exec ... ;"
     } else if expression.writes_files() {
         "--state: files of -fprint, -fprintf and -fls cannot be continued"
@@ -200,14 +184,12 @@ impl Args {
             crawl: CrawlOptions::default(),
             typed: HashSet::new(),
             starts: Vec::new(),
-            sitemaps: 0,
-            has_secure_sitemap: false,
             folder: Folder::default(),
             may_be_empty: false,
+            has_unread: false,
             formats: Vec::new(),
             state: None,
             identity: String::new(),
-            wfind_flags: None,
         }
     }
 
@@ -232,40 +214,8 @@ impl Args {
         Ok(())
     }
 
-    /// Starts from the URLs in a file of `--unread`. Without any, there is nothing to search.
-    pub(super) fn retry_unread(&mut self, path: &Path) -> Result<(), UsageError> {
-        let text = fs::read_to_string(path).map_err(|error| UsageError(error.to_string()))?;
-        let mut seen = HashSet::new();
-        for (at, line) in text.lines().enumerate() {
-            let line: Result<serde_json::Value, _> = serde_json::from_str(line);
-            let url = line
-                .ok()
-                .and_then(|line| Some(line["url"].as_str()?.to_owned()));
-            let bad = || UsageError(format!("line {}: no object with a url", at + 1));
-            let url = url.ok_or_else(bad)?;
-            // The same URL can have been unread for two reasons.
-            if seen.insert(url.clone()) {
-                self.start(&url)?;
-            }
-        }
-        self.may_be_empty = true;
-        Ok(())
-    }
-
-    pub(super) fn sitemap(&mut self, url: &str) -> Result<(), UsageError> {
-        self.find = std::mem::take(&mut self.find).sitemap(url)?;
-        self.has_secure_sitemap |= url.to_ascii_lowercase().starts_with("https:");
-        self.sitemaps += 1;
-        self.identify_option("--sitemap", url);
-        Ok(())
-    }
-
     /// Each file is for one purpose, or one would destroy what the other has written. Actions share their files.
-    fn check_files(
-        &self,
-        expression: &Expression,
-        cookies: Option<&CookieFile>,
-    ) -> Result<(), UsageError> {
+    fn check_files(&self, expression: &Expression) -> Result<(), UsageError> {
         let summary = match &self.output.summary {
             SummaryFormat::JsonFile(path) => Some(path.as_path()),
             _ => None,
@@ -275,7 +225,6 @@ impl Args {
             ("--unread", self.output.unread.as_deref()),
             ("--summary json:FILE", summary),
             ("--report html", self.output.html_report.as_deref()),
-            ("--cookie-jar", cookies.map(CookieFile::path)),
         ];
         let one = one
             .into_iter()
@@ -306,11 +255,11 @@ impl Args {
     /// Whether a start uses TLS. Redirects and links may, too, but that is not known now.
     fn is_secure(&self) -> bool {
         let is_secure = |url: &String| url.to_ascii_lowercase().starts_with("https:");
-        self.has_secure_sitemap || self.starts.iter().any(is_secure)
+        self.starts.iter().any(is_secure)
     }
 
     pub(super) fn has_start(&self) -> bool {
-        !self.starts.is_empty() || self.sitemaps > 0 || self.may_be_empty
+        !self.starts.is_empty() || self.may_be_empty
     }
 
     pub(super) fn identify(&mut self, word: &str) {
@@ -379,8 +328,6 @@ pub(super) fn with(find: Find, setting: CrawlSetting) -> Find {
     match setting {
         CrawlSetting::Robots(obey) => find.robots(obey),
         CrawlSetting::Rate(rate) => find.rate(rate),
-        CrawlSetting::MinDelay(delay) => find.min_delay(delay),
-        CrawlSetting::PerAddress => find.per_address(),
         CrawlSetting::Patience(time) => find.patience(time),
         CrawlSetting::Retries(retries) => find.retries(retries),
         CrawlSetting::RetryOn(classes) => find.retry_on(classes),
@@ -388,6 +335,7 @@ pub(super) fn with(find: Find, setting: CrawlSetting) -> Find {
         CrawlSetting::LongestPause(time) => find.longest_pause(time),
         CrawlSetting::UserAgent(text) => find.user_agent(&text),
         CrawlSetting::Connections(connections) => find.connections(connections),
+        CrawlSetting::MostConnections(most) => find.most_connections(most),
         CrawlSetting::Timeout(time) => find.timeout(time),
         CrawlSetting::ConnectTimeout(time) => find.connect_timeout(time),
         CrawlSetting::HandshakeTimeout(time) => find.handshake_timeout(time),
@@ -397,7 +345,6 @@ pub(super) fn with(find: Find, setting: CrawlSetting) -> Find {
         CrawlSetting::AllowPrivate => find.allow_private(),
         CrawlSetting::Tls(tls) => find.tls(tls),
         CrawlSetting::Identities(identities) => find.identities(identities),
-        CrawlSetting::Cookies(jar) => find.cookies(jar),
         CrawlSetting::Proxies(proxies) => find.proxies(proxies),
     }
 }

@@ -51,21 +51,9 @@ pub(super) const TESTS: &[Opt<Args>] = &[
     ),
     word(
         &["-regextype"],
-        &[one_of(
-            "TYPE",
-            &[
-                "emacs",
-                "posix-basic",
-                "posix-extended",
-                "egrep",
-                "grep",
-                "sed",
-                "awk",
-                "rust",
-            ],
-        )],
+        &[one_of("TYPE", &["emacs", "posix-extended", "rust"])],
         "the syntax of the regular expressions after it",
-        "The syntax of the -regex and -iregex after this word: emacs (the default), findutils-default, posix-basic, posix-extended, posix-egrep, posix-awk, posix-minimal-basic, egrep, grep, sed, ed, awk, gnu-awk, or rust for the syntax of Rust's regex crate.",
+        "The syntax of the -regex and -iregex after this word: emacs (the default), posix-extended, or rust for the syntax of Rust's regex crate.",
     ),
     word(
         &["-type", "-xtype"],

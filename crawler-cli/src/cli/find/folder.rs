@@ -46,8 +46,8 @@ impl Args {
         let Some(path) = self.folder.path.take() else {
             return Ok(());
         };
-        if self.may_be_empty {
-            let text = "--download: not together with --retry-unread: the names of files depend on the starts of the whole search; the same command as before downloads what is missing";
+        if self.has_unread {
+            let text = "--download: not with starts that --unread has written: the names of files depend on the starts of the whole search; the same command as before downloads what is missing";
             return Err(UsageError(text.to_owned()));
         }
         let named = |error| UsageError(format!("--download {}: {error}", path.display()));

@@ -62,7 +62,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "A long search, which the same command continues after Ctrl-C",
     ),
     (
-        "crawler-cli find http://127.0.0.1:8080/pub/ --report html report.html --tree",
-        "An overview, as a tree and as a page with charts",
+        "crawler-cli find http://127.0.0.1:8080/pub/ --report html report.html",
+        "An overview, as a page with charts",
     ),
 ];

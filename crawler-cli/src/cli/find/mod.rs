@@ -21,7 +21,6 @@ mod folder;
 mod manual;
 mod needs;
 mod options;
-mod wfind;
 
 pub use args::read_for_job;
 use args::{Request, Search};
@@ -31,7 +30,6 @@ pub(super) use manual::manual;
 pub fn main(args: Vec<OsString>) -> ExitCode {
     let var = |name: &str| Some(env::var_os(name)?.to_string_lossy().into_owned());
     match args::read(args, var) {
-        Ok(Request::WfindHelp) => cli::print(&wfind::help(cli::width()), UNREAD),
         Ok(Request::Show(show)) => cli::show(show, &manual(), UNREAD),
         Ok(Request::Search(search)) => run(*search),
         Err(error) => cli::wrong_usage("find", &error),
@@ -44,7 +42,6 @@ fn run(search: Search) -> ExitCode {
         output,
         state,
         identity,
-        cookies,
     } = search;
     let interrupted = match interrupt_flag() {
         Ok(flag) => flag,
@@ -77,11 +74,7 @@ fn run(search: Search) -> ExitCode {
     let is_stopped = summary.ending == Ending::Stopped;
     let closed = report.report.close(&summary);
     let is_unread = matches!(closed, Ok(Reader::Gone));
-    let mut written = closed.map_err(drop).map(drop);
-    if let Some(Err(error)) = cookies.map(|file| file.save()) {
-        terminal::say(format_args!("crawler-cli find: --cookie-jar {error}"));
-        written = Err(());
-    }
+    let written = closed.map_err(drop).map(drop);
     if let Some(state) = state
         && let Err(error) = leave(state, written.is_ok() && !is_unread, &summary, says_more)
     {

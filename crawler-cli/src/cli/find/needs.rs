@@ -22,14 +22,9 @@ const NEEDS: &[Need] = &[
         only: "with --download DIR",
     },
     Need {
-        options: &["--max-pages", "--max-link-depth", "--nofollow"],
+        options: &["--max-pages"],
         is_met: |args| args.folder.follow == Follow::Pages,
         only: "with --links page",
-    },
-    Need {
-        options: &["--dav"],
-        is_met: |args| args.folder.follow == Follow::Listings,
-        only: "with --links listing",
     },
 ];
 

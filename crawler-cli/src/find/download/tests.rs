@@ -157,10 +157,6 @@ impl Visitor for Log {
         LinkVerdict::Outside
     }
 
-    fn named(&mut self, _: &str) -> bool {
-        false
-    }
-
     fn downloaded(&mut self, saved: Saved<'_>) {
         let name = &saved.url[START.len()..];
         self.0

@@ -522,7 +522,6 @@ mod tests {
         status: None,
         attempts: 0,
         took: std::time::Duration::ZERO,
-        change: None,
     };
 
     fn shown(format: &str, found: &Found<'_>, terminal: bool) -> String {

@@ -190,21 +190,6 @@ impl Expression {
         Ok(())
     }
 
-    /// Adds wfind's `-n` at the front: the name contains a match of the regular expression. The names of directories
-    /// end in `/` for this test.
-    ///
-    /// # Errors
-    /// The pattern is not valid.
-    pub(super) fn and_href(&mut self, pattern: &str) -> Result<(), ParseError> {
-        let regex = regex::bytes::Regex::new(pattern).map_err(|error| ParseError::Argument {
-            word: "-n".to_owned(),
-            argument: pattern.to_owned(),
-            reason: error.to_string(),
-        })?;
-        self.and(Test::Href(regex));
-        Ok(())
-    }
-
     /// Adds `-type` at the front.
     pub(super) fn and_kind(&mut self, kind: Kind) {
         self.and(Test::Type {

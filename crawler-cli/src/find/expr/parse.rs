@@ -54,7 +54,7 @@ impl Parser {
         Self {
             now: now.to_zoned(zone),
             day_start: None,
-            dialect: Dialect::EMACS,
+            dialect: Dialect::Emacs,
             tokens: Vec::new(),
             expression: Expression::default(),
         }

@@ -1,7 +1,5 @@
 //! The regular expressions of GNU find (`-regextype`; POSIX XBD 9 and GNU extensions), translated to the syntax of the
-//! `regex` crate.
-//!
-//! One table has all differences between the dialects. Back-references are not supported: the `regex` crate guarantees
+//! `regex` crate: `emacs`, which is find's default, and `posix-extended`. Back-references are not supported: the `regex` crate guarantees
 //! linear time and has none. A translation is matched only against a whole path, so that the rule which of several
 //! matches a dialect prefers has no effect.
 
@@ -9,90 +7,36 @@ use std::fmt::Write as _;
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::find::glob::Case;
+use crate::find::glob::{CLASSES, Case};
 
 /// A dialect of regular expressions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Dialect {
-    /// A dialect of POSIX or GNU.
-    Posix(Syntax),
+    /// GNU find's default.
+    Emacs,
+    /// POSIX's extended regular expressions, with the operators of GNU.
+    Extended,
     /// The syntax of the `regex` crate.
     Rust,
 }
 
-/// The differences between the dialects of POSIX and GNU.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Syntax {
-    /// `(`, `)`, `|` and the braces of intervals are operators without a backslash. If not, with a backslash.
-    unescaped_operators: bool,
-    plus: PlusSyntax,
-    intervals: IntervalSyntax,
-    /// `[[:alpha:]]`
-    classes: bool,
-    /// A backslash escapes inside brackets.
-    list_escapes: bool,
-    /// `[z-a]` is an error. If not, the range is empty.
-    strict_ranges: bool,
-    dot: DotMeaning,
-    /// `^` and `$` are anchors everywhere.
-    anchors_anywhere: bool,
-    leading_star: LeadingStar,
-    /// A star or an interval after a repetition is an error, and an interval without anything to repeat is one too.
-    strict_repeats: bool,
-    /// A `)` without its `(` is a literal.
-    loose_close: bool,
-    back_references: bool,
-    /// The operators of GNU: `\w`, `\<` and others.
-    gnu_operators: bool,
-    /// A newline separates alternatives.
-    newline_alternates: bool,
-}
-
-/// How the operators `+` and `?` are written.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum PlusSyntax {
-    Plain,
-    Escaped,
-    /// The dialect has neither, and no `|`.
-    None,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum IntervalSyntax {
-    None,
-    Strict,
-    /// An invalid interval is literal characters.
-    Loose,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum DotMeaning {
-    Any,
-    NotNewline,
-    NotNul,
-}
-
-/// A repetition without anything to repeat.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum LeadingStar {
-    Literal,
-    Skipped,
-    Error,
-}
-
 impl Dialect {
-    /// The default of GNU find.
-    pub(super) const EMACS: Self = Self::Posix(EMACS);
+    /// The names of `-regextype`.
+    const NAMES: [(&str, Self); 3] = [
+        ("emacs", Self::Emacs),
+        ("posix-extended", Self::Extended),
+        ("rust", Self::Rust),
+    ];
 
     /// The dialect with this name of `-regextype`.
     pub(super) fn named(name: &str) -> Option<Self> {
-        let named = DIALECTS.iter().find(|(known, _)| *known == name);
+        let named = Self::NAMES.iter().find(|(known, _)| *known == name);
         named.map(|&(_, dialect)| dialect)
     }
 
     /// All names, separated by commas, for messages.
     pub(super) fn names() -> String {
-        let names: Vec<&str> = DIALECTS.iter().map(|&(name, _)| name).collect();
+        let names: Vec<&str> = Self::NAMES.iter().map(|&(name, _)| name).collect();
         names.join(", ")
     }
 
@@ -108,7 +52,8 @@ impl Dialect {
                 (pattern.to_owned(), false)
             }
             // Anchors match at lines, as in GNU find.
-            Self::Posix(syntax) => (translate(pattern, syntax)?, true),
+            Self::Emacs => (translate(pattern, false)?, true),
+            Self::Extended => (translate(pattern, true)?, true),
         };
         RegexBuilder::new(&format!(r"\A(?:{inner})\z"))
             .dot_matches_new_line(true)
@@ -119,16 +64,15 @@ impl Dialect {
     }
 }
 
-fn translate(pattern: &str, syntax: Syntax) -> Result<String, String> {
+fn translate(pattern: &str, extended: bool) -> Result<String, String> {
     let mut translation = Translation {
         chars: pattern.chars().collect(),
         at: 0,
-        syntax,
+        extended,
         out: String::with_capacity(2 * pattern.len()),
         open: Vec::new(),
         atom: None,
         at_start: true,
-        repeated: false,
     };
     translation.run()?;
     Ok(translation.out)
@@ -137,7 +81,9 @@ fn translate(pattern: &str, syntax: Syntax) -> Result<String, String> {
 struct Translation {
     chars: Vec<char>,
     at: usize,
-    syntax: Syntax,
+    /// `(`, `)`, `|` and `{` are operators without a backslash. If not, the first three are with a backslash, and there are
+    /// no intervals and no classes.
+    extended: bool,
     out: String,
     /// Offsets in `out` of the groups that are still open.
     open: Vec<usize>,
@@ -145,8 +91,6 @@ struct Translation {
     atom: Option<usize>,
     /// At the start of an alternative.
     at_start: bool,
-    /// The last token was a repetition.
-    repeated: bool,
 }
 
 /// One unit of a pattern.
@@ -172,19 +116,12 @@ enum RegexToken {
 impl Translation {
     fn run(&mut self) -> Result<(), String> {
         while let Some((token, after)) = self.token(self.at) {
-            let written = self.at;
             self.at = after;
-            let repeats = matches!(token, RegexToken::Star | RegexToken::Interval);
-            if repeats && self.repeated && self.syntax.strict_repeats {
-                return Err("a repetition follows another repetition".to_owned());
-            }
-            self.repeated = false;
             match token {
                 RegexToken::Char(c) => self.literal(c),
-                RegexToken::Dot => self.push(match self.syntax.dot {
-                    DotMeaning::Any => ".",
-                    DotMeaning::NotNewline => r"[^\n]",
-                    DotMeaning::NotNul => r"[^\x00]",
+                RegexToken::Dot => self.push(match self.extended {
+                    true => r"[^\x00]",
+                    false => r"[^\n]",
                 }),
                 RegexToken::Open => {
                     self.open.push(self.out.len());
@@ -199,7 +136,7 @@ impl Translation {
                 RegexToken::Star => self.repeat("*", '*')?,
                 RegexToken::Plus => self.repeat("+", '+')?,
                 RegexToken::Question => self.repeat("?", '?')?,
-                RegexToken::Interval => self.interval(written)?,
+                RegexToken::Interval => self.interval()?,
                 RegexToken::Bracket => self.bracket()?,
                 RegexToken::Caret => self.anchor("^"),
                 RegexToken::Dollar => self.anchor("$"),
@@ -220,29 +157,20 @@ impl Translation {
 
     /// The token at `at`, and the start of the next one.
     fn token(&self, at: usize) -> Option<(RegexToken, usize)> {
-        let syntax = self.syntax;
         let c = *self.chars.get(at)?;
-        let alternation = syntax.plus != PlusSyntax::None;
         let plain = |is: bool, token: RegexToken| if is { token } else { RegexToken::Char(c) };
         let token = match c {
             '\\' => return Some(self.escaped(at)),
             '.' => RegexToken::Dot,
             '*' => RegexToken::Star,
             '[' => RegexToken::Bracket,
-            '+' => plain(syntax.plus == PlusSyntax::Plain, RegexToken::Plus),
-            '?' => plain(syntax.plus == PlusSyntax::Plain, RegexToken::Question),
-            '|' => plain(
-                syntax.unescaped_operators && alternation,
-                RegexToken::Alternative,
-            ),
-            '\n' => plain(syntax.newline_alternates, RegexToken::Alternative),
-            '(' => plain(syntax.unescaped_operators, RegexToken::Open),
-            ')' => plain(syntax.unescaped_operators, RegexToken::Close),
-            '{' => plain(
-                syntax.unescaped_operators && syntax.intervals != IntervalSyntax::None,
-                RegexToken::Interval,
-            ),
-            '^' => plain(syntax.anchors_anywhere || self.at_start, RegexToken::Caret),
+            '+' => RegexToken::Plus,
+            '?' => RegexToken::Question,
+            '|' => plain(self.extended, RegexToken::Alternative),
+            '(' => plain(self.extended, RegexToken::Open),
+            ')' => plain(self.extended, RegexToken::Close),
+            '{' => plain(self.extended, RegexToken::Interval),
+            '^' => plain(self.extended || self.at_start, RegexToken::Caret),
             '$' => plain(self.ends_alternative(at + 1), RegexToken::Dollar),
             c => RegexToken::Char(c),
         };
@@ -250,42 +178,25 @@ impl Translation {
     }
 
     fn escaped(&self, at: usize) -> (RegexToken, usize) {
-        let syntax = self.syntax;
         let Some(&c) = self.chars.get(at + 1) else {
             return (RegexToken::Char('\\'), at + 1);
         };
-        let alternation = syntax.plus != PlusSyntax::None;
-        let when = |is: bool, token: RegexToken| if is { token } else { RegexToken::Char(c) };
         let token = match c {
-            '(' => when(!syntax.unescaped_operators, RegexToken::Open),
-            ')' => when(!syntax.unescaped_operators, RegexToken::Close),
-            '|' => when(
-                !syntax.unescaped_operators && alternation,
-                RegexToken::Alternative,
-            ),
-            '{' => when(
-                !syntax.unescaped_operators && syntax.intervals != IntervalSyntax::None,
-                RegexToken::Interval,
-            ),
-            '+' => when(syntax.plus == PlusSyntax::Escaped, RegexToken::Plus),
-            '?' => when(syntax.plus == PlusSyntax::Escaped, RegexToken::Question),
-            '1'..='9' => when(syntax.back_references, RegexToken::BackReference(c)),
-            c => {
-                let known = GNU
-                    .iter()
-                    .find(|(letter, ..)| syntax.gnu_operators && *letter == c);
-                match known {
-                    Some(&(_, operator, anchor)) => RegexToken::Gnu(operator, anchor),
-                    None => RegexToken::Char(c),
-                }
-            }
+            '(' if !self.extended => RegexToken::Open,
+            ')' if !self.extended => RegexToken::Close,
+            '|' if !self.extended => RegexToken::Alternative,
+            '1'..='9' => RegexToken::BackReference(c),
+            c => match GNU.iter().find(|(letter, ..)| *letter == c) {
+                Some(&(_, operator, anchor)) => RegexToken::Gnu(operator, anchor),
+                None => RegexToken::Char(c),
+            },
         };
         (token, at + 2)
     }
 
     /// Whether a `$` directly before `at` is an anchor.
     fn ends_alternative(&self, at: usize) -> bool {
-        self.syntax.anchors_anywhere || self.token_is_end(at).unwrap_or(true)
+        self.extended || self.token_is_end(at).unwrap_or(true)
     }
 
     fn token_is_end(&self, at: usize) -> Option<bool> {
@@ -322,7 +233,7 @@ impl Translation {
                 (self.at_start, self.atom) = (false, Some(from));
                 Ok(())
             }
-            None if self.syntax.loose_close => {
+            None if self.extended => {
                 self.literal(')');
                 Ok(())
             }
@@ -331,57 +242,33 @@ impl Translation {
     }
 
     fn repeat(&mut self, operator: &str, c: char) -> Result<(), String> {
-        match (self.atom, self.syntax.leading_star) {
-            (Some(from), _) => {
+        match self.atom {
+            Some(from) => {
                 // The atom gets its own group, because `a*?` and `a*+` have other meanings in the `regex` crate.
                 self.out.insert_str(from, "(?:");
                 self.out.push(')');
                 self.out.push_str(operator);
-                self.repeated = true;
-                Ok(())
             }
-            (None, LeadingStar::Literal) => {
-                self.literal(c);
-                Ok(())
+            None if self.extended => {
+                return Err(format!("{c} has nothing before it to repeat"));
             }
-            (None, LeadingStar::Skipped) => Ok(()),
-            (None, LeadingStar::Error) => Err(format!("{c} has nothing before it to repeat")),
+            None => self.literal(c),
         }
+        Ok(())
     }
 
-    /// Reads an interval after its brace. `from` is the start of the operator.
-    fn interval(&mut self, from: usize) -> Result<(), String> {
-        if self.atom.is_none() {
-            return match self.syntax.leading_star {
-                // As in GNU: only the brace itself is skipped, or is a literal.
-                LeadingStar::Skipped => Ok(()),
-                LeadingStar::Literal if !self.syntax.strict_repeats => {
-                    self.literal('{');
-                    Ok(())
-                }
-                _ => Err("an interval has nothing before it to repeat".to_owned()),
-            };
-        }
-        let closing: &[char] = if self.syntax.unescaped_operators {
-            &['}']
-        } else {
-            &['\\', '}']
-        };
+    /// Reads an interval after its brace.
+    fn interval(&mut self) -> Result<(), String> {
         let rest = &self.chars[self.at..];
-        let end = rest.windows(closing.len()).position(|w| w == closing);
+        let end = rest.iter().position(|&c| c == '}');
         let bounds = end.and_then(|end| bounds(&rest[..end]).map(|bounds| (end, bounds)));
         let Some((end, (least, most))) = bounds else {
-            if self.syntax.intervals == IntervalSyntax::Loose && end != Some(0) {
-                self.at = from + 1;
-                self.literal(self.chars[from]);
-                return Ok(());
-            }
             return Err("an interval is not of the form {N}, {N,}, {,M} or {N,M}".to_owned());
         };
         if most.is_some_and(|most| most < least) {
             return Err(format!("an interval ends below its start {least}"));
         }
-        self.at += end + closing.len();
+        self.at += end + 1;
         let most = most.map_or(String::new(), |most| most.to_string());
         self.repeat(&format!("{{{least},{most}}}"), '{')
     }
@@ -403,7 +290,7 @@ impl Translation {
             }
             is_first = false;
             match (c, self.chars.get(self.at + 1)) {
-                ('[', Some(':')) if self.syntax.classes => {
+                ('[', Some(':')) if self.extended => {
                     let name = self.named(':')?;
                     let class = CLASSES.iter().find(|(known, _)| *known == name);
                     let (_, class) =
@@ -439,7 +326,7 @@ impl Translation {
         };
         if low <= high {
             push_range(items, low, high);
-        } else if self.syntax.strict_ranges {
+        } else if self.extended {
             return Err(format!("the range {low}-{high} is empty"));
         }
         Ok(())
@@ -447,14 +334,8 @@ impl Translation {
 
     fn element(&mut self) -> Result<char, String> {
         let c = *self.chars.get(self.at).ok_or(UNCLOSED)?;
-        let next = self.chars.get(self.at + 1);
-        match (c, next) {
-            ('[', Some('.')) => return self.single('.'),
-            ('\\', Some(&next)) if self.syntax.list_escapes => {
-                self.at += 2;
-                return Ok(next);
-            }
-            _ => {}
+        if (c, self.chars.get(self.at + 1)) == ('[', Some(&'.')) {
+            return self.single('.');
         }
         self.at += 1;
         Ok(c)
@@ -527,129 +408,6 @@ const GNU: &[(char, &str, bool)] = &[
     ('\'', r"\z", true),
 ];
 
-const CLASSES: &[(&str, &str)] = &[
-    ("alnum", r"\p{Alphabetic}\p{Nd}"),
-    ("alpha", r"\p{Alphabetic}"),
-    ("blank", r"\t\p{Zs}"),
-    ("cntrl", r"\p{Cc}"),
-    ("digit", "0-9"),
-    ("graph", r"[^\p{Cc}\p{Cn}\p{Cs}\s]"),
-    ("lower", r"\p{Lowercase}"),
-    ("print", r"[^\p{Cc}\p{Cn}\p{Cs}]"),
-    ("punct", r"\p{P}\p{S}"),
-    ("space", r"\s"),
-    ("upper", r"\p{Uppercase}"),
-    ("xdigit", "0-9A-Fa-f"),
-];
-
-const EMACS: Syntax = Syntax {
-    unescaped_operators: false,
-    plus: PlusSyntax::Plain,
-    intervals: IntervalSyntax::None,
-    classes: false,
-    list_escapes: false,
-    strict_ranges: false,
-    dot: DotMeaning::NotNewline,
-    anchors_anywhere: false,
-    leading_star: LeadingStar::Literal,
-    strict_repeats: false,
-    loose_close: false,
-    back_references: true,
-    gnu_operators: true,
-    newline_alternates: false,
-};
-
-const BASIC: Syntax = Syntax {
-    plus: PlusSyntax::Escaped,
-    intervals: IntervalSyntax::Strict,
-    classes: true,
-    strict_ranges: true,
-    strict_repeats: true,
-    dot: DotMeaning::NotNul,
-    ..EMACS
-};
-
-const EXTENDED: Syntax = Syntax {
-    unescaped_operators: true,
-    plus: PlusSyntax::Plain,
-    anchors_anywhere: true,
-    leading_star: LeadingStar::Error,
-    strict_repeats: false,
-    loose_close: true,
-    ..BASIC
-};
-
-const EGREP: Syntax = Syntax {
-    intervals: IntervalSyntax::Loose,
-    leading_star: LeadingStar::Skipped,
-    newline_alternates: true,
-    ..EXTENDED
-};
-
-const DIALECTS: &[(&str, Dialect)] = &[
-    ("emacs", Dialect::Posix(EMACS)),
-    (
-        "findutils-default",
-        Dialect::Posix(Syntax {
-            dot: DotMeaning::Any,
-            ..EMACS
-        }),
-    ),
-    ("posix-basic", Dialect::Posix(BASIC)),
-    ("ed", Dialect::Posix(BASIC)),
-    ("sed", Dialect::Posix(BASIC)),
-    (
-        "posix-minimal-basic",
-        Dialect::Posix(Syntax {
-            plus: PlusSyntax::None,
-            strict_repeats: false,
-            ..BASIC
-        }),
-    ),
-    (
-        "grep",
-        Dialect::Posix(Syntax {
-            newline_alternates: true,
-            strict_repeats: false,
-            ..BASIC
-        }),
-    ),
-    ("posix-extended", Dialect::Posix(EXTENDED)),
-    ("egrep", Dialect::Posix(EGREP)),
-    ("posix-egrep", Dialect::Posix(EGREP)),
-    (
-        "gnu-awk",
-        Dialect::Posix(Syntax {
-            list_escapes: true,
-            intervals: IntervalSyntax::Loose,
-            dot: DotMeaning::Any,
-            leading_star: LeadingStar::Literal,
-            ..EXTENDED
-        }),
-    ),
-    (
-        "posix-awk",
-        Dialect::Posix(Syntax {
-            list_escapes: true,
-            intervals: IntervalSyntax::Loose,
-            gnu_operators: false,
-            ..EXTENDED
-        }),
-    ),
-    (
-        "awk",
-        Dialect::Posix(Syntax {
-            list_escapes: true,
-            intervals: IntervalSyntax::None,
-            leading_star: LeadingStar::Literal,
-            back_references: false,
-            gnu_operators: false,
-            ..EXTENDED
-        }),
-    ),
-    ("rust", Dialect::Rust),
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -689,11 +447,11 @@ mod tests {
     /// Paths need not be UTF-8, but a dot matches only a UTF-8 character.
     #[test]
     fn paths_are_matched_as_a_whole_and_by_bytes() {
-        let regex = Dialect::EMACS.compile(".*A", Case::Ignored).expect("valid");
+        let regex = Dialect::Emacs.compile(".*A", Case::Ignored).expect("valid");
         assert!(regex.is_match(b"xa"));
         assert!(!regex.is_match(b"xab"));
         assert!(!regex.is_match(b"caf\xe9a"));
-        let name = Dialect::EMACS
+        let name = Dialect::Emacs
             .compile(r"/x\|/y", Case::Sensitive)
             .expect("valid");
         assert!(name.is_match(b"/y") && !name.is_match(b"/xy"));

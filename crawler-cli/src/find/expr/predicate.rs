@@ -16,8 +16,6 @@ pub(super) enum Test {
     Path(Glob),
     /// `-regex`
     Regex(Regex),
-    /// wfind's `-n`: the name, with a `/` for a directory, contains a match.
-    Href(Regex),
     /// `-type`
     Type { file: bool, directory: bool },
     /// `-size`; `unit` is in bytes.
@@ -74,10 +72,6 @@ impl Test {
             Self::Name(glob) => glob.matches(found.name).into(),
             Self::Path(glob) => glob.matches(found.path).into(),
             Self::Regex(regex) => regex.is_match(found.path).into(),
-            Self::Href(regex) => match found.kind {
-                Kind::File => regex.is_match(found.name).into(),
-                Kind::Directory => regex.is_match(&[found.name, b"/"].concat()).into(),
-            },
             Self::Type { file, directory } => match found.kind {
                 Kind::File => (*file).into(),
                 Kind::Directory => (*directory).into(),

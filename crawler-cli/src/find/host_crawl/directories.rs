@@ -6,7 +6,6 @@ use std::time::Instant;
 use super::entries::ProbeResult;
 use super::messages::{BodyEnd, FetchKind, Reply};
 use super::probes::PartialListing;
-use super::seen::found_key;
 use super::task::{Task, TaskKind, UndecidedEntry};
 use super::{FetchFacts, Finding, HostCrawl, printable};
 use crate::find::cause::Cause;
@@ -236,9 +235,6 @@ impl HostCrawl {
         let canonical = path::canonical(task.directory());
         if self.starts.is_found_at(&canonical) {
             return;
-        }
-        if self.has_sitemaps && !self.know(&found_key(&canonical)) {
-            return self.enqueue(now, task, &canonical, visitor);
         }
         let item = Finding {
             depth: task.depth,

@@ -11,7 +11,6 @@ use crate::find::cause::Cause;
 use crate::find::expr::{Memo, Verdict};
 use crate::find::found::Kind;
 use crate::find::listing::{Entry, EntryKind};
-use crate::find::path;
 use crate::find::range::{SizeRange, TimeRange};
 use crate::find::visitor::Visitor;
 
@@ -125,9 +124,6 @@ impl HostCrawl {
                     .task
                     .below(&entry.segment, TaskKind::Unknown(held.shape));
                 let limit = self.policy.limits.directories;
-                if !visitor.named(&self.url(&task.target)) {
-                    return None;
-                }
                 if self.queue.ready().len() >= limit {
                     self.unread(&task.target, &Cause::TooManyDirectories(limit), visitor);
                 } else if !self.is_allowed(&task.target) {
@@ -161,12 +157,6 @@ impl HostCrawl {
         let mut target = self.spelling.take_buffer();
         target.push_str(held.task.directory());
         target.push_str(&entry.segment);
-        let found = self.has_sitemaps.then(|| path::canonical(&target));
-        if found.as_deref().is_some_and(|found| self.is_known(found)) {
-            self.spelling.give_back(target);
-            self.counts.files -= 1;
-            return None;
-        }
         let item = Finding {
             depth: held.task.depth + 1,
             listing: Some(held.shape),
@@ -183,9 +173,6 @@ impl HostCrawl {
         };
         self.spelling.give_back(target);
         let waits = verdict == Verdict::Head && self.probes.is_zone_asked() && local;
-        if let Some(found) = found.filter(|_| !waits) {
-            self.know(&found);
-        }
         if verdict != Verdict::Head {
             return None;
         }

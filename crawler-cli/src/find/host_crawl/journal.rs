@@ -52,7 +52,6 @@ pub struct Snapshot {
     pub(super) clock: Option<i64>,
     pub(super) heads: bool,
     pub(super) counts: Counts,
-    pub(super) sitemaps: bool,
     /// Pages that links led to.
     #[serde(default)]
     pub(super) linked_pages: u64,
@@ -120,8 +119,6 @@ pub(super) struct JournaledTask {
     kind: TaskKind,
     start: usize,
     depth: u32,
-    #[serde(default)]
-    distance: u32,
     redirects: u32,
     #[serde(default)]
     from: Option<String>,
@@ -168,7 +165,6 @@ impl JournaledTask {
             kind: task.kind,
             start: task.start,
             depth: task.depth,
-            distance: task.distance,
             redirects: task.redirects,
             from: task.from.as_deref().map(str::to_owned),
             is_found: task.is_found,
@@ -187,7 +183,6 @@ impl JournaledTask {
         Task {
             number,
             path: self.path,
-            distance: self.distance,
             redirects: self.redirects,
             from: self.from.map(Into::into),
             is_found: self.is_found,

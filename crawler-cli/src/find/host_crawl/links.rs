@@ -1,5 +1,4 @@
-//! Links that may lead anywhere on the host and to other hosts: links of web pages when pages are followed, the
-//! locations of sitemaps, and redirects to other hosts.
+//! Links that may lead anywhere on the host: links of web pages when pages are followed, and redirects to other hosts.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use crate::find::cause::Cause;
 use crate::find::expr::{Memo, Verdict};
 use crate::find::found::Kind;
 use crate::find::link::{Ancestors, Link, LinkKind};
-use crate::find::listing::{self, Links, PageError, Reference, Shape, SitemapLimits};
+use crate::find::listing::{self, Links, PageError, Reference, Shape};
 use crate::find::path;
 use crate::find::policy::Follow;
 use crate::find::range::SizeRange;
@@ -61,7 +60,6 @@ impl LinkTarget {
     fn mark(&self, kind: LinkKind) -> String {
         match kind {
             LinkKind::Start | LinkKind::Page => format!("page:{}", self.key),
-            LinkKind::Sitemap => format!("sitemap:{}", self.key),
             LinkKind::Moved | LinkKind::Directory | LinkKind::File => self.key.clone(),
         }
     }
@@ -69,25 +67,6 @@ impl LinkTarget {
 
 /// Starts that are not listings.
 impl HostCrawl {
-    /// Adds a sitemap. URLs at or below its directory belong to the crawl.
-    pub fn add_sitemap(&mut self, target: &str) {
-        self.add_root(target);
-        if let Some(url) = self.absolute(target) {
-            self.add_sitemap_at(&LinkTarget::of(&url, Follow::Pages), 0, None);
-        }
-    }
-
-    /// Adds a sitemap that another sitemap names, or at the end of redirects.
-    fn add_sitemap_at(&mut self, place: &LinkTarget, depth: u32, chain: Option<Arc<Ancestors>>) {
-        self.has_sitemaps = true;
-        let start = self.starts.innermost(&place.canonical);
-        if self.know(&place.mark(LinkKind::Sitemap)) {
-            let target = place.target.clone();
-            let task = Task::new(target, TaskKind::Sitemap, start.unwrap_or(0), depth);
-            self.queue_first(task.redirected(chain));
-        }
-    }
-
     /// Adds the directory of a target to the starts, without a request for it. Returns the index of the start.
     pub fn add_root(&mut self, target: &str) -> usize {
         let path = target.split('?').next().unwrap_or(target);
@@ -124,12 +103,12 @@ impl HostCrawl {
     }
 }
 
-/// Links from pages, sitemaps and redirects.
+/// Links from pages and redirects.
 impl HostCrawl {
-    /// Handles a link from a page, a sitemap or a redirect on any host to this host.
+    /// Handles a link from a page or a redirect on any host to this host.
     pub fn add_link(&mut self, now: Instant, link: &Link, visitor: &mut dyn Visitor) {
         let place = LinkTarget::of(&link.url, self.policy.follow);
-        if matches!(link.kind, LinkKind::Start | LinkKind::Sitemap) {
+        if link.kind == LinkKind::Start {
             return self.add_late(&place, link, visitor);
         }
         let Some(start) = self.starts.innermost(&place.canonical) else {
@@ -147,7 +126,6 @@ impl HostCrawl {
         let task = Task::new(place.target.clone(), kind, start, depth);
         let mut task = task.redirected(link.chain.clone());
         task.from.clone_from(&link.from);
-        task.distance = link.distance;
         let open = UndecidedEntry {
             memo: Memo::new(),
             listing: link.listing,
@@ -161,7 +139,7 @@ impl HostCrawl {
         }
     }
 
-    /// Adds a start or a sitemap that is found during the crawl.
+    /// Adds a start that is found during the crawl.
     fn add_late(&mut self, place: &LinkTarget, link: &Link, visitor: &mut dyn Visitor) {
         let limits = self.policy.limits;
         let given_up = self.given_up.clone();
@@ -171,10 +149,6 @@ impl HostCrawl {
             &Cause::Robots
         } else if self.seen.len() >= limits.directories {
             &Cause::TooManyDirectories(limits.directories)
-        } else if link.depth > MOST_NESTED {
-            &Cause::TooDeep(MOST_NESTED)
-        } else if link.kind == LinkKind::Sitemap {
-            return self.add_sitemap_at(place, link.depth, link.chain.clone());
         } else {
             return self.add_start_at(&place.target, link.chain.clone());
         };
@@ -227,24 +201,12 @@ impl HostCrawl {
                 self.unread(&task.target, &cause, visitor);
             }
             return;
-        } else if is_page
-            && let Some(most) = limits.link_depth
-            && task.distance > most
-        {
-            if self.know("left:distance") {
-                let cause = Cause::TooManyLinksAway(most);
-                self.unread(&task.target, &cause, visitor);
-            }
-            return;
         } else if is_page {
             self.linked_pages += 1;
             self.mark(&mark);
             task.is_found = !self.know(&place.key);
             task.open = Some(Box::new(open));
-            return match limits.link_depth {
-                Some(_) => self.queue_first(task),
-                None => self.queue(task),
-            };
+            return self.queue(task);
         } else {
             self.know(&mark);
             self.counts.files += 1;
@@ -295,7 +257,7 @@ impl HostCrawl {
             }
             Err(cause) => return self.give_up(now, task, &cause, visitor),
         };
-        let (target, distance) = (task.target.clone(), task.distance + 1);
+        let target = task.target.clone();
         let mut probed = ProbeResult::by(reply, FetchKind::Page);
         probed.size = Some(SizeRange::exact(reply.body.len() as u64));
         let verdict = self.linked_file(now, task, probed, visitor);
@@ -307,10 +269,8 @@ impl HostCrawl {
             let cause = Cause::OverlongLinks(links.overlong, limit);
             self.unread(&target, &cause, visitor);
         }
-        let leaves_out = |link: &Reference| {
-            let is_marked = links.is_nofollow || link.is_nofollow;
-            self.policy.nofollow && is_marked && !link.is_embedded
-        };
+        let leaves_out =
+            |link: &Reference| (links.is_nofollow || link.is_nofollow) && !link.is_embedded;
         let followed: Vec<Reference> = links
             .urls
             .into_iter()
@@ -325,7 +285,6 @@ impl HostCrawl {
             let link = Link {
                 listing: Some(Shape::Page),
                 from: from.clone(),
-                distance,
                 ..Link::new(found.url, kind)
             };
             self.lead(now, link, visitor);
@@ -383,10 +342,9 @@ impl HostCrawl {
         visitor: &mut dyn Visitor,
     ) {
         let is_start = task.open.is_none();
-        let (kind, listing) = match (task.kind, &task.open) {
-            (TaskKind::Sitemap, _) => (LinkKind::Sitemap, None),
-            (_, None) => (LinkKind::Start, None),
-            (_, Some(open)) => (LinkKind::Page, open.listing),
+        let (kind, listing) = match &task.open {
+            None => (LinkKind::Start, None),
+            Some(open) => (LinkKind::Page, open.listing),
         };
         let to = match self.moved_to(&task, reply.location) {
             Ok(to) => to,
@@ -410,13 +368,11 @@ impl HostCrawl {
         let link = Link {
             listing,
             chain: self.chain_of(&task),
-            depth: task.depth,
-            distance: task.distance,
             ..Link::new(to, kind)
         };
         let to = link.url.clone();
         if self.lead(now, link, visitor) == LinkVerdict::Follow {
-            self.counts.directories_done += u64::from(task.kind == TaskKind::Link);
+            self.counts.directories_done += 1;
         } else if is_start {
             self.give_up(now, task, &Cause::Elsewhere(to.into()), visitor);
         } else {
@@ -489,63 +445,6 @@ impl HostCrawl {
             next: redirected,
         }))
     }
-
-    /// Handles a sitemap.
-    pub(super) fn sitemap(
-        &mut self,
-        now: Instant,
-        task: Task,
-        reply: &Reply<'_>,
-        visitor: &mut dyn Visitor,
-    ) {
-        let is_framed = reply.end == BodyEnd::Framed;
-        let map = match listing::sitemap(reply.body, SitemapLimits::default()) {
-            Ok(map) if is_framed || map.ended => map,
-            Err(error) if is_framed => {
-                return self.give_up(now, task, &Cause::Sitemap(error), visitor);
-            }
-            // It may arrive complete next time.
-            Ok(_) | Err(_) => {
-                return self.retry(now, task, Cause::CutShort(Shape::Sitemap), visitor);
-            }
-        };
-        let (named, mut outside) = (map.pages.len(), 0);
-        for located in map.pages {
-            let kind = match self.policy.follow {
-                Follow::Pages => LinkKind::Page,
-                Follow::Listings => {
-                    let place = LinkTarget::of(&located.url, self.policy.follow);
-                    match place.target.ends_with('/') && !place.target.contains('?') {
-                        true => LinkKind::Directory,
-                        false => LinkKind::File,
-                    }
-                }
-            };
-            let link = Link {
-                listing: Some(Shape::Sitemap),
-                modified: located.modified,
-                ..Link::new(located.url, kind)
-            };
-            let verdict = self.lead(now, link, visitor);
-            outside += usize::from(verdict == LinkVerdict::Outside);
-        }
-        for located in map.sitemaps {
-            let link = Link {
-                depth: task.depth + 1,
-                ..Link::new(located.url, LinkKind::Sitemap)
-            };
-            let url = link.url.clone();
-            if self.lead(now, link, visitor) == LinkVerdict::Outside {
-                self.unread(&task.target, &Cause::SitemapElsewhere(url.into()), visitor);
-            }
-        }
-        if map.unusable > 0 {
-            self.unread(&task.target, &Cause::BadLocations(map.unusable), visitor);
-        }
-        if named > 0 && outside == named {
-            self.unread(&task.target, &Cause::NothingBelow, visitor);
-        }
-    }
 }
 
 /// Whether a reply is a web page.
@@ -570,9 +469,6 @@ fn hash(url: &Url) -> u64 {
     url.as_str().hash(&mut hasher);
     hasher.finish()
 }
-
-/// The largest depth of sitemaps that name sitemaps. The protocol allows one level.
-const MOST_NESTED: u32 = 3;
 
 /// The largest distance in bytes between the end tag and the end of a page.
 const PAGE_END: usize = 1024;

@@ -29,8 +29,6 @@ pub struct FetchId(pub u64);
 pub enum FetchKind {
     /// `GET`: the listing of a directory.
     List,
-    /// `PROPFIND` with `Depth: 1` (RFC 4918 §9.1): the listing of a directory by WebDAV.
-    Properties,
     /// `HEAD`: whether a name without a final `/` is a file or a directory. A redirect to the name with `/` proves a
     /// directory. For a file, the reply has size and time.
     Probe,
@@ -38,8 +36,6 @@ pub enum FetchKind {
     First,
     /// `GET`: a web page, for its links.
     Page,
-    /// `GET`: a sitemap.
-    Sitemap,
     /// `GET`: robots.txt.
     Robots,
 }

@@ -77,8 +77,6 @@ pub struct HostCrawl {
     trials: Trials,
     /// Pages that links led to.
     linked_pages: u64,
-    /// Whether there are sitemaps. They may name what listings show too, so the crawl has to remember what was found.
-    has_sitemaps: bool,
     /// Whether requests of another part, such as downloads, wait for robots.txt.
     robots_wanted: bool,
     /// Why the host was given up. Tasks that come back from the disk later are given up for the same cause.
@@ -155,7 +153,6 @@ impl HostCrawl {
             counts: Counts::default(),
             trials: Trials::default(),
             linked_pages: 0,
-            has_sitemaps: false,
             robots_wanted: false,
             given_up: None,
             policy,
@@ -213,7 +210,7 @@ impl HostCrawl {
         self.counts.requests += 1;
         self.counts.retries += u64::from(task.attempts.is_repeated());
         let id = FetchId(self.journal.number());
-        let fetch = task.fetch_kind(self.probes.uses_head(), self.policy.dav);
+        let fetch = task.fetch_kind(self.probes.uses_head());
         let (task, fetch) = self
             .in_flight
             .entry(id)
@@ -253,11 +250,6 @@ impl HostCrawl {
         self.spelling.origin()
     }
 
-    /// Whether directories are listed by WebDAV.
-    pub fn lists_by_dav(&self) -> bool {
-        self.policy.dav
-    }
-
     /// The progress of the crawl.
     pub fn counts(&self) -> Counts {
         self.counts
@@ -284,14 +276,7 @@ impl HostCrawl {
             (..500, _) if task.gate.is_some() => self.gate_reply(now, task, reply, visitor),
             (..500, _) if task.kind == TaskKind::Trial => self.tried(now, task, reply, visitor),
             (_, FetchKind::Robots) => self.robots_reply(now, task, reply, visitor),
-            (
-                500..,
-                FetchKind::List
-                | FetchKind::Properties
-                | FetchKind::First
-                | FetchKind::Page
-                | FetchKind::Sitemap,
-            ) => {
+            (500.., FetchKind::List | FetchKind::First | FetchKind::Page) => {
                 self.retry(now, task, Cause::Status(reply.status), visitor);
             }
             (301 | 302 | 303 | 307 | 308, _) => self.redirect(now, task, reply, visitor),
@@ -309,11 +294,8 @@ impl HostCrawl {
                 self.probes.handle_answer(&task, fetch);
                 self.exists(now, task, ProbeResult::by(reply, fetch), visitor);
             }
-            (200 | 203, FetchKind::List) | (207, FetchKind::Properties) => {
-                self.page(now, task, reply, visitor)
-            }
+            (200 | 203, FetchKind::List) => self.page(now, task, reply, visitor),
             (200 | 203, FetchKind::Page) => self.linked_page(now, task, reply, visitor),
-            (200 | 203, FetchKind::Sitemap) => self.sitemap(now, task, reply, visitor),
             // The server waited too long for the request (RFC 9110 §15.5.9), or is a cache, which answers 410 for
             // minutes while it is purged.
             (status @ (408 | 410), _) => self.retry(now, task, Cause::Status(status), visitor),
@@ -372,7 +354,6 @@ impl HostCrawl {
         match self.probes.is_clogged() {
             _ if self.asks_nothing_new() => false,
             true => self.queue.ready().any(|task| task.kind == TaskKind::File),
-            false if self.awaits_nearer() => false,
             false => self.has_any_ready(),
         }
     }
@@ -384,18 +365,6 @@ impl HostCrawl {
     /// Whether only postponed tasks may be requested.
     fn asks_nothing_new(&self) -> bool {
         self.awaits_robots() || self.queue.postponed().len() >= MOST_POSTPONED
-    }
-
-    /// Whether the next ready task has to wait for pages that are nearer to a start: their links may lead there on a
-    /// shorter way. Only if there is a limit for links.
-    fn awaits_nearer(&self) -> bool {
-        let Some(next) = self.queue.ready().next_back() else {
-            return false;
-        };
-        let in_flight = self.in_flight.values().map(|(task, _)| task);
-        let mut left = in_flight.chain(self.queue.postponed());
-        let is_nearer = |task: &Task| task.kind == TaskKind::Link && task.distance < next.distance;
-        self.policy.limits.link_depth.is_some() && left.any(is_nearer)
     }
 
     fn next_task(&mut self, now: Instant) -> Option<Task> {
@@ -413,7 +382,6 @@ impl HostCrawl {
             true => self
                 .queue
                 .pop_ready_where(|task| task.kind == TaskKind::File),
-            false if self.awaits_nearer() => None,
             false => self.queue.pop_ready(),
         }
     }

@@ -57,7 +57,7 @@ impl HostCrawl {
         reply: &Reply<'_>,
         visitor: &mut dyn Visitor,
     ) {
-        if matches!(task.kind, TaskKind::Link | TaskKind::Sitemap) {
+        if task.kind == TaskKind::Link {
             return self.linked_redirect(now, task, reply, visitor);
         }
         let named = matches!(task.kind, TaskKind::Unknown(_) | TaskKind::File);

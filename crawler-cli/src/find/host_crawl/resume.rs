@@ -42,7 +42,6 @@ impl HostCrawl {
             clock: self.probes.ahead(),
             heads: self.probes.uses_head(),
             counts: self.counts,
-            sitemaps: self.has_sitemaps,
             linked_pages: self.linked_pages,
             starts: self.starts.added(),
         }
@@ -63,7 +62,6 @@ impl HostCrawl {
         self.starts.restore(snapshot.starts);
         self.seen.restore(snapshot.seeds, known);
         self.probes.restore(snapshot.heads, snapshot.clock);
-        self.has_sitemaps |= snapshot.sitemaps;
         self.linked_pages = snapshot.linked_pages;
         self.counts = snapshot.counts;
         self.queue.take_ready();

@@ -121,11 +121,6 @@ impl Seen {
     }
 }
 
-/// The key of a directory that was found. The plain path is the key of a directory that will be read.
-pub(super) fn found_key(directory: &str) -> String {
-    format!("found:{directory}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -26,8 +26,6 @@ pub(super) struct Task {
     /// Index of the innermost start that contains the URL.
     pub(super) start: usize,
     pub(super) depth: u32,
-    /// For a page: how many links lead to it from a start.
-    pub(super) distance: u32,
     pub(super) attempts: Attempts,
     pub(super) redirects: u32,
     /// For a further page of a directory: how many pages in a row before it have no entries.
@@ -61,7 +59,6 @@ impl Task {
             kind,
             start,
             depth,
-            distance: 0,
             attempts: Attempts::default(),
             redirects: 0,
             empty_pages: 0,
@@ -74,21 +71,16 @@ impl Task {
         }
     }
 
-    /// The kind of the next request. `heads`: the server supports `HEAD`. `dav`: directories are listed by WebDAV.
-    pub(super) fn fetch_kind(&self, heads: bool, dav: bool) -> FetchKind {
+    /// The kind of the next request. `heads`: the server supports `HEAD`.
+    pub(super) fn fetch_kind(&self, heads: bool) -> FetchKind {
         match self.kind {
             _ if self.gate.is_some() => FetchKind::Page,
             TaskKind::Robots => FetchKind::Robots,
-            TaskKind::Sitemap => FetchKind::Sitemap,
             TaskKind::Link if self.is_page => FetchKind::Page,
             TaskKind::Start | TaskKind::Directory | TaskKind::Page | TaskKind::Trial
                 if self.is_directory() =>
             {
-                if dav {
-                    FetchKind::Properties
-                } else {
-                    FetchKind::List
-                }
+                FetchKind::List
             }
             _ if heads && !self.by_get => FetchKind::Probe,
             _ => FetchKind::First,
@@ -161,8 +153,6 @@ pub(super) enum TaskKind {
     File,
     /// A start or a link of a crawl that follows pages.
     Link,
-    /// A sitemap.
-    Sitemap,
 }
 
 impl TaskKind {

@@ -110,12 +110,8 @@ impl Visitor for Outcome {
     fn link(&mut self, _: &Link) -> LinkVerdict {
         match self.follows {
             true => LinkVerdict::Follow,
-            false => LinkVerdict::LeftOut,
+            false => LinkVerdict::Outside,
         }
-    }
-
-    fn named(&mut self, _: &str) -> bool {
-        true
     }
 
     fn downloaded(&mut self, _: Saved<'_>) {}
@@ -146,10 +142,6 @@ impl<F: FnMut(&Found<'_>) -> Verdict> Visitor for Looking<F> {
 
     fn link(&mut self, _: &Link) -> LinkVerdict {
         LinkVerdict::Follow
-    }
-
-    fn named(&mut self, _: &str) -> bool {
-        true
     }
 
     fn downloaded(&mut self, _: Saved<'_>) {}

@@ -32,14 +32,10 @@ pub enum Shape {
     S3,
     /// `EnumerationResults` of Azure Blob Storage.
     Azure,
-    /// `multistatus`, the response to PROPFIND (RFC 4918).
-    Webdav,
     /// Any other page: its entries are all links that pass the child test.
     Generic,
     /// A web page of which all links are followed.
     Page,
-    /// A sitemap (sitemaps.org).
-    Sitemap,
 }
 
 impl Shape {
@@ -58,10 +54,8 @@ impl Shape {
             Self::Webfs => "webfs",
             Self::S3 => "s3",
             Self::Azure => "azure",
-            Self::Webdav => "webdav",
             Self::Generic => "generic",
             Self::Page => "page",
-            Self::Sitemap => "sitemap",
         }
     }
 
@@ -111,7 +105,6 @@ impl Shape {
             Self::Webfs => "</body>",
             Self::S3 => "</ListBucketResult>",
             Self::Azure => "</EnumerationResults>",
-            Self::Webdav => "</multistatus>",
             _ => "</html>",
         }
     }

@@ -1,5 +1,4 @@
-//! Listings in XML: nginx with `autoindex_format xml`, the objects of an S3 or Azure bucket, and the response to
-//! PROPFIND (RFC 4918).
+//! Listings in XML: nginx with `autoindex_format xml`, and the objects of an S3 or Azure bucket.
 //!
 //! The root element decides the format. Namespace prefixes are dropped. A reference to an entity that the document
 //! defines itself ends the reading.
@@ -9,11 +8,10 @@ use quick_xml::events::{BytesStart, Event};
 use url::Url;
 
 use super::bucket::{Bucket, Object};
-use super::children::{Children, Link};
+use super::children::Children;
 use super::shape::Shape;
-use super::{Entry, EntryKind, Listing, PageError, PageLimits, time};
-use crate::find::path;
-use crate::find::range::{ListedTime, SizeRange};
+use super::{EntryKind, Listing, PageError, PageLimits, time};
+use crate::find::range::SizeRange;
 
 pub(super) fn read(body: &[u8], page: &Url, limits: PageLimits) -> Result<Listing, PageError> {
     let mut document = Document::new(body);
@@ -30,7 +28,6 @@ pub(super) fn read(body: &[u8], page: &Url, limits: PageLimits) -> Result<Listin
         b"list" => autoindex(document, page, limits),
         b"ListBucketResult" => bucket(document, Bucket::s3(page), limits),
         b"EnumerationResults" => bucket(document, Bucket::azure(page), limits),
-        b"multistatus" => multistatus(document, page, limits),
         _ => Err(PageError::NotAListing),
     }
 }
@@ -131,169 +128,6 @@ fn bucket(
     let mut listing = bucket.finish(limits)?;
     listing.ended = document.is_whole;
     Ok(listing)
-}
-
-/// `multistatus` (RFC 4918 §14.16). The child test drops the response that is about the directory itself. A server behind
-/// a reverse proxy may name all members below the path, and on the host, that only the proxy knows.
-fn multistatus(
-    mut document: Document<'_>,
-    page: &Url,
-    limits: PageLimits,
-) -> Result<Listing, PageError> {
-    // Responses about something that is neither the directory nor a member of it.
-    let mut others: Vec<(Url, Properties)> = Vec::new();
-    let mut children = Children::new(page, limits);
-    let mut responses = 0;
-    let (mut is_own_seen, mut stops) = (false, false);
-    // Members that the server does not describe.
-    let mut unknown = Vec::new();
-    let mut hrefs: Vec<Vec<u8>> = Vec::new();
-    let mut code = Vec::new();
-    let (mut properties, mut proven) = (Properties::default(), Properties::default());
-    while let Some(event) = document.next() {
-        let ElementEvent::End(element, text) = event else {
-            continue;
-        };
-        match element {
-            b"href" => {
-                let href = text.trim_ascii().to_vec();
-                if document.is_inside(&[b"response"]) && !href.is_empty() {
-                    hrefs.push(href);
-                }
-            }
-            b"getcontentlength" => properties.size = bytes(text),
-            b"getlastmodified" => properties.modified = time::exact(text),
-            b"collection" => properties.is_collection = true,
-            b"status" => {
-                let status = text.trim_ascii().get(9..12).unwrap_or_default().to_vec();
-                if document.is_inside(&[b"propstat"]) {
-                    if status.starts_with(b"2") {
-                        proven = std::mem::take(&mut properties);
-                        proven.is_known = true;
-                    }
-                    properties = Properties::default();
-                } else {
-                    code = status;
-                }
-            }
-            b"response" => {
-                responses += hrefs.len();
-                if responses > limits.links {
-                    return Err(PageError::TooManyLinks);
-                }
-                let properties = std::mem::take(&mut proven);
-                let code = std::mem::take(&mut code);
-                // A member with another status, such as 403, exists.
-                let is_gone = matches!(code.as_slice(), b"404" | b"410");
-                // The server had no room for all members.
-                stops |= code == b"507";
-                for href in hrefs.drain(..).filter(|_| !is_gone) {
-                    if let Link::Entry(at) = children.link(&href, false) {
-                        let entry = &mut children.entries[at];
-                        properties.give(entry);
-                        if !properties.is_known && entry.kind == EntryKind::Unknown {
-                            unknown.push(at);
-                        }
-                    } else if let Some(url) = children.resolve(&href) {
-                        let is_own = is_directory(page.as_str(), &url);
-                        is_own_seen |= is_own && (code.is_empty() || code.starts_with(b"2"));
-                        if !is_own {
-                            others.push((url, properties));
-                        }
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    // A proxy may show an empty directory under another path.
-    is_own_seen |= matches!(others.as_slice(), [(url, _)] if is_shown_as(url, page));
-    mapped(others, &mut children);
-    let says_nothing = children.entries.is_empty() && children.left_out().is_empty();
-    if says_nothing && !is_own_seen && document.is_whole {
-        return Err(PageError::NotAListing);
-    }
-    let mut listing = Listing::of(children, Shape::Webdav);
-    listing.ended = document.is_whole;
-    listing.stops = stops;
-    for at in unknown {
-        listing.entries[at].kind = EntryKind::Unknown;
-        listing.marks_directories = false;
-    }
-    Ok(listing)
-}
-
-/// Whether a proxy can show the directory of this URL as the page: their names agree.
-fn is_shown_as(url: &Url, page: &Url) -> bool {
-    let name = |url: &Url| {
-        let path = url.path().trim_end_matches('/');
-        path.rsplit('/').next().map(path::decode)
-    };
-    name(url) == name(page)
-}
-
-/// What a multistatus says about a member.
-#[derive(Clone, Copy, Default)]
-struct Properties {
-    /// The server has described the member.
-    is_known: bool,
-    size: Option<SizeRange>,
-    modified: Option<ListedTime>,
-    is_collection: bool,
-}
-
-impl Properties {
-    fn give(self, entry: &mut Entry) {
-        if self.is_collection {
-            entry.kind = EntryKind::Directory;
-        }
-        entry.size = self.size;
-        entry.modified = self.modified;
-    }
-}
-
-/// Takes responses about the members of one directory elsewhere for members of the page, if nothing else is: a proxy
-/// shows that directory here. Otherwise, they are left out, but for those about the page and the directories above.
-fn mapped(others: Vec<(Url, Properties)>, children: &mut Children) {
-    let own = match children.entries.is_empty() {
-        true => directory_of(&others),
-        false => None,
-    };
-    for (url, properties) in others {
-        match &own {
-            Some(own) if is_directory(own, &url) => {}
-            Some(_) => {
-                if let Some(at) = children.last_segment(&url) {
-                    properties.give(&mut children.entries[at]);
-                }
-            }
-            None if children.is_here(&url) => {}
-            None => children.add_stray(url),
-        }
-    }
-}
-
-/// The URL, with a final `/`, of the directory that all of these are members of, or the directory itself.
-fn directory_of(others: &[(Url, Properties)]) -> Option<String> {
-    let (shortest, properties) = others.iter().min_by_key(|(url, _)| url.as_str().len())?;
-    let shortest = shortest.as_str().trim_end_matches('/');
-    let parent = &shortest[..=shortest.rfind('/')?];
-    let itself = properties.is_collection.then(|| format!("{shortest}/"));
-    let is_below = |own: &str, url: &Url| {
-        let rest = url.as_str().strip_prefix(own);
-        let rest = rest.map(|rest| rest.strip_suffix('/').unwrap_or(rest));
-        rest.is_some_and(|rest| !rest.contains(['/', '?', '#']))
-    };
-    let is_of_all = |own: &String| {
-        let mut all = others.iter().map(|(url, _)| url);
-        all.all(|url| is_directory(own, url) || is_below(own, url))
-    };
-    let mut candidates = itself.into_iter().chain([parent.to_owned()]);
-    candidates.find(is_of_all)
-}
-
-fn is_directory(own: &str, url: &Url) -> bool {
-    url.as_str().trim_end_matches('/') == own.trim_end_matches('/')
 }
 
 /// The boolean of XML Schema, and what servers write for it.

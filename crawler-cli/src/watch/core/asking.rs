@@ -101,8 +101,7 @@ impl<N: Net> Asking<N> {
         let transfer = settings.transfer();
         let policies = Policies::new(settings, seed);
         let hosts = Hosts::new(transfer.identities.clone());
-        let policy = &policies.usual().host;
-        let scheduler = Scheduler::new(hosts, client, &transfer, policy);
+        let scheduler = Scheduler::new(hosts, client, &transfer);
         Self {
             shared: Shared::new(Stats::new(scheduler.now())),
             scheduler,
@@ -291,11 +290,10 @@ impl<N: Net> Asking<N> {
         let proxy = proxied.and_then(|url| self.transfer.proxies.pick(&url));
         let proxy = proxy.map(ToString::to_string);
         let stats = self.shared.stats.add_host(&root[..Position::BeforePath]);
-        let is_proxied = proxy.is_some();
         let (policy, connections) = self.policies.of(&root);
         let work = Host::new(root.clone(), proxy, policy);
         let now = self.scheduler.now();
-        let id = self.scheduler.hosts().add(root, is_proxied, stats, work);
+        let id = self.scheduler.hosts().add(root, stats, work);
         self.scheduler.hosts().set_connections(id, connections);
         self.made.insert(id, (now, self.policies.generation()));
         id
@@ -394,7 +392,7 @@ impl<N: Net> Asking<N> {
                 break;
             };
             if goes_on {
-                self.scheduler.submit_near(host, &mut self.shared);
+                self.scheduler.submit(host, &mut self.shared);
             }
             timeout = Duration::ZERO;
         }
