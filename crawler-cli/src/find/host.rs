@@ -8,7 +8,7 @@ use url::{Position, Url};
 
 use super::cause::{Cause, Failure};
 use super::download::{Around, Downloads, Store};
-use super::host_crawl::{Counts, FetchId, FetchKind, HostCrawl, Reply};
+use super::host_crawl::{FetchId, FetchKind, HostCrawl, Reply};
 use super::policy::Policy;
 use super::run::Run;
 use super::summary::Ending;
@@ -77,18 +77,6 @@ impl Host {
         }
     }
 
-    /// The counts of pages and files together.
-    pub(super) fn counts(&self) -> Counts {
-        let tally = self.downloads.tally();
-        let of_downloads = Counts {
-            requests: tally.requests,
-            retries: tally.retries,
-            unread: tally.counts.failed,
-            ..Counts::default()
-        };
-        self.crawl.counts() + of_downloads
-    }
-
     /// Whether something is left to do, in a search that ends like this.
     pub(super) fn is_open(&self, ending: Ending) -> bool {
         let reads = ending == Ending::Finished && !self.crawl.is_done();
@@ -96,10 +84,12 @@ impl Host {
     }
 
     /// Gives up everything, because nothing more can be fetched.
-    pub(super) fn abandon(&mut self, now: Instant, cause: &Cause, run: &mut Run<'_>) {
-        let visitor = &mut run.visitor(None);
+    pub(super) fn abandon(&mut self, now: Instant, cause: &Cause, shared: &mut Shared<'_>) {
+        let visitor = &mut shared.run.visitor(None);
         self.crawl.abandon(now, cause, visitor);
-        self.downloads.abandon(cause, visitor);
+        if let Some(files) = &mut shared.files {
+            self.downloads.abandon(cause, &mut files.store, visitor);
+        }
     }
 
     /// Whether files wait for robots.txt.

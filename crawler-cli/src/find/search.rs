@@ -80,9 +80,9 @@ fn search_with<'r>(plan: &Plan<'_>, mut shared: Shared<'r>) -> Shared<'r> {
         }
         Err(error) => {
             let cause = Cause::Transfer(Box::new(error));
-            abandon(&mut hosts, &cause, &mut shared.run);
+            abandon(&mut hosts, &cause, &mut shared);
             shared.run.client_failed();
-            shared.run.update(counts(&hosts), downloads(&hosts));
+            update(&hosts, &mut shared);
             shared
         }
     }
@@ -93,7 +93,7 @@ fn check_scheme(host: &mut Host, shared: &mut Shared<'_>) {
     let scheme = host.crawl.origin().scheme();
     if !matches!(scheme, "http" | "https") {
         let cause = Cause::Scheme(scheme.to_owned());
-        host.abandon(Instant::now(), &cause, &mut shared.run);
+        host.abandon(Instant::now(), &cause, shared);
     } else if let Some(fault) = &shared.tls_fault
         && scheme == "https"
     {
@@ -159,7 +159,11 @@ fn restore_from(
     shared: &mut Shared<'_>,
 ) -> Result<(), StateError> {
     if state.is_resumed() {
-        shared.run.events.resume(state.tally()?);
+        let tally = state.tally()?;
+        if let Some(files) = &mut shared.files {
+            files.store.resume(tally.downloads);
+        }
+        shared.run.events.resume(tally);
     }
     for root in state.further_hosts(hosts.len())? {
         host_of(hosts, &root, plan, shared);
@@ -167,7 +171,7 @@ fn restore_from(
     for (_, host) in hosts.works_mut() {
         let saved = state.load(host.number)?;
         host.crawl.expect_later_run();
-        restore_host(host, saved, shared.files.as_ref()).map_err(|text| state.damaged(text))?;
+        restore_host(host, saved, shared.files.as_mut()).map_err(|text| state.damaged(text))?;
     }
     Ok(())
 }
@@ -176,15 +180,18 @@ fn restore_from(
 ///
 /// # Errors
 /// A text in the saved state that means nothing.
-fn restore_host(host: &mut Host, saved: SavedHost, files: Option<&Files>) -> Result<(), String> {
+fn restore_host(
+    host: &mut Host,
+    saved: SavedHost,
+    files: Option<&mut Files>,
+) -> Result<(), String> {
     match saved.crawl {
         Some(kept) => host.crawl.restore(kept)?,
         None => host.crawl.keep_journal(),
     }
     if let Some(files) = files {
         host.downloads.keep_journal();
-        host.downloads
-            .restore(saved.tally, saved.wanted, &files.store);
+        host.downloads.restore(saved.wanted, &mut files.store);
     }
     Ok(())
 }
@@ -229,7 +236,7 @@ impl Search<'_, '_> {
             }
             if let Err(error) = self.wait() {
                 let cause = Cause::Transfer(Box::new(error));
-                abandon(self.scheduler.hosts(), &cause, &mut self.shared.run);
+                abandon(self.scheduler.hosts(), &cause, &mut self.shared);
                 return self.shared.run.client_failed();
             }
         }
@@ -243,8 +250,7 @@ impl Search<'_, '_> {
                 .filter(|host| !host.downloads.is_done())
                 .count();
         }
-        let downloads = downloads(hosts);
-        self.shared.run.update(counts(hosts), downloads);
+        update(hosts, &mut self.shared);
     }
 
     /// After `-quit`, the downloads that were found before still complete.
@@ -285,7 +291,10 @@ impl Search<'_, '_> {
 
     /// Stages the changes of the host crawls, to be committed with the results of this iteration.
     fn keep(&mut self) {
-        let tally = self.shared.run.events.tally();
+        let mut tally = self.shared.run.events.tally();
+        if let Some(files) = &self.shared.files {
+            tally.downloads = files.store.tally;
+        }
         let Some(state) = self.shared.run.state() else {
             return;
         };
@@ -397,7 +406,7 @@ impl Search<'_, '_> {
 
     /// Passes files to the downloads of their hosts, which may differ from the hosts that listed them.
     fn hand_over_files(&mut self) {
-        let Some(files) = &self.shared.files else {
+        let Some(files) = &mut self.shared.files else {
             return;
         };
         for wanted in std::mem::take(&mut self.shared.run.wanted) {
@@ -405,26 +414,31 @@ impl Search<'_, '_> {
             let hosts = self.scheduler.hosts();
             // The host exists, because its crawl found the file.
             if let Some(id) = root.ok().and_then(|root| hosts.at(&root)) {
-                hosts.work(id).downloads.add(wanted, &files.store);
+                hosts.work(id).downloads.add(wanted, &mut files.store);
             }
         }
     }
 }
 
-fn counts(hosts: &Hosts<Host>) -> Counts {
-    let of_each = hosts.works().map(Host::counts);
-    of_each.fold(Counts::default(), |sum, counts| sum + counts)
+/// Updates the counts, shows progress and commits.
+fn update(hosts: &Hosts<Host>, shared: &mut Shared<'_>) {
+    let of_each = hosts.works().map(|host| host.crawl.counts());
+    let counts = of_each.fold(Counts::default(), |sum, counts| sum + counts);
+    let Some(files) = &shared.files else {
+        return shared.run.update(counts, DownloadCounts::default());
+    };
+    let tally = files.store.tally;
+    let downloads = DownloadCounts {
+        under_way: files.under_way as u64,
+        ..tally.counts
+    };
+    shared.run.update(counts + tally.requests(), downloads);
 }
 
-fn downloads(hosts: &Hosts<Host>) -> DownloadCounts {
-    let of_each = hosts.works().map(|host| host.downloads.counts());
-    of_each.fold(DownloadCounts::default(), |sum, counts| sum + counts)
-}
-
-fn abandon(hosts: &mut Hosts<Host>, cause: &Cause, run: &mut Run<'_>) {
+fn abandon(hosts: &mut Hosts<Host>, cause: &Cause, shared: &mut Shared<'_>) {
     let now = Instant::now();
     for (_, host) in hosts.works_mut() {
-        host.abandon(now, cause, run);
+        host.abandon(now, cause, shared);
     }
 }
 

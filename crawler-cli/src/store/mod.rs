@@ -61,7 +61,6 @@ pub(crate) use record::SKIPPED;
 pub use record::{Counts, Cursor, Event, LinkId, Record, Selection, UrlHistory};
 pub use run::Run;
 pub use tables::Database;
-pub(crate) use tables::failure::of_server;
 pub use watch::{
     Amendment, CYCLES, Completion, Cycle, CycleCounts, CycleId, DueId, DueUrl, Guarded, HoldEnd,
     HostDetail, HostHold, Judgement, Lane, Lanes, NOTICES, NewUrl, Notice, NoticeId, Origin, Piece,

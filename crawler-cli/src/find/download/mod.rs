@@ -8,11 +8,8 @@
 //! listing is kept without a request; another one is compared with the head of the answer, and replaced only on demand.
 
 use std::collections::HashMap;
-use std::ops::Add;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-
-use serde::{Deserialize, Serialize};
 
 use super::cause::{Cause, Failure};
 use super::found::{How, Saved};
@@ -38,8 +35,9 @@ use answer::{Answer, Asked, judge, wrong_length};
 pub(super) use disk::Root;
 pub(super) use names::Base;
 use names::Name;
+pub use store::DownloadCounts;
 use store::Prepared;
-pub(super) use store::Store;
+pub(super) use store::{Store, Tally};
 pub(super) use task::Wanted;
 use task::{Flight, Step, Task};
 
@@ -50,60 +48,8 @@ pub(super) struct Downloads {
     queue: RetryQueue<Task>,
     in_flight: HashMap<FetchId, Flight>,
     next_number: u64,
-    tally: Tally,
     /// The changes since they were last taken; `None` if they are not saved.
     journal: Option<Vec<Change>>,
-}
-
-/// The progress that the next run continues.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
-pub(super) struct Tally {
-    pub(super) counts: DownloadCounts,
-    pub(super) requests: u64,
-    /// Requests that were repetitions.
-    pub(super) retries: u64,
-}
-
-/// The progress of downloads.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct DownloadCounts {
-    /// Files to download.
-    pub wanted: u64,
-    /// Files downloaded, in one piece or resumed.
-    pub saved: u64,
-    /// Downloaded files that were resumed after an interruption, in this run or an earlier one.
-    pub resumed: u64,
-    /// Files that existed already.
-    pub kept: u64,
-    /// Files given up, each reported as unread.
-    pub failed: u64,
-    /// Files being downloaded.
-    pub under_way: u64,
-    /// Bytes written.
-    pub bytes: u64,
-}
-
-impl DownloadCounts {
-    /// Files that are complete on disk or given up.
-    pub fn over(&self) -> u64 {
-        self.saved + self.kept + self.failed
-    }
-}
-
-impl Add for DownloadCounts {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            wanted: self.wanted + other.wanted,
-            saved: self.saved + other.saved,
-            resumed: self.resumed + other.resumed,
-            kept: self.kept + other.kept,
-            failed: self.failed + other.failed,
-            under_way: self.under_way + other.under_way,
-            bytes: self.bytes + other.bytes,
-        }
-    }
 }
 
 /// A change to save for the next run.
@@ -141,7 +87,6 @@ impl Downloads {
             queue: RetryQueue::default(),
             in_flight: HashMap::new(),
             next_number: 0,
-            tally: Tally::default(),
             journal: None,
         }
     }
@@ -157,27 +102,20 @@ impl Downloads {
     }
 
     /// Continues an earlier run that left these files.
-    pub(super) fn restore(&mut self, tally: Tally, left: Vec<Wanted>, store: &Store) {
-        self.tally = tally;
-        self.tally.counts.wanted = tally.counts.over();
+    pub(super) fn restore(&mut self, left: Vec<Wanted>, store: &mut Store) {
         for wanted in left {
             self.take_up(wanted, store);
         }
     }
 
-    /// The progress to save for the next run.
-    pub(super) fn tally(&self) -> Tally {
-        self.tally
-    }
-
     /// Adds a file.
-    pub(super) fn add(&mut self, wanted: Wanted, store: &Store) {
+    pub(super) fn add(&mut self, wanted: Wanted, store: &mut Store) {
         self.note(|| Change::Wanted(wanted.clone()));
         self.take_up(wanted, store);
     }
 
-    fn take_up(&mut self, wanted: Wanted, store: &Store) {
-        self.tally.counts.wanted += 1;
+    fn take_up(&mut self, wanted: Wanted, store: &mut Store) {
+        store.tally.counts.wanted += 1;
         let name = Name::of(&wanted.url, store.base.as_ref());
         self.queue.push_last(Task::new(wanted, name));
     }
@@ -196,13 +134,6 @@ impl Downloads {
         self.in_flight.len()
     }
 
-    pub(super) fn counts(&self) -> DownloadCounts {
-        DownloadCounts {
-            under_way: self.in_flight.len() as u64,
-            ..self.tally.counts
-        }
-    }
-
     /// The next request. Handles files on the way that need no request, and gives up files whose URL `refusal` refuses.
     pub(super) fn poll_request(
         &mut self,
@@ -214,14 +145,14 @@ impl Downloads {
         let (task, asked, partial) = loop {
             let mut task = self.queue.pop_due(now).or_else(|| self.queue.pop_ready())?;
             if let Some(cause) = refusal(task.url()) {
-                self.give_up(&task, &cause, visitor);
+                self.give_up(&task, &cause, store, visitor);
                 continue;
             }
             match store.prepare(&mut task) {
                 Ok(Prepared::Ask(asked, partial)) => break (task, asked, partial),
                 Ok(Prepared::Kept(length)) => self.saved(&task, length, How::Kept, store, visitor),
-                Ok(Prepared::Repeated) => self.tally.counts.wanted -= 1,
-                Err(cause) => self.give_up(&task, &cause, visitor),
+                Ok(Prepared::Repeated) => store.tally.counts.wanted -= 1,
+                Err(cause) => self.give_up(&task, &cause, store, visitor),
             }
         };
         self.next_number += 1;
@@ -229,8 +160,8 @@ impl Downloads {
         let flight = Flight::new(task, asked, partial);
         let flight = self.in_flight.entry(id).insert_entry(flight).into_mut();
         flight.task.attempts.handle_sent(now);
-        self.tally.requests += 1;
-        self.tally.retries += u64::from(flight.task.attempts.is_repeated());
+        store.tally.requests += 1;
+        store.tally.retries += u64::from(flight.task.attempts.is_repeated());
         Some(Get {
             id,
             url: flight.task.url(),
@@ -271,7 +202,7 @@ impl Downloads {
                     return Body::Wanted;
                 }
                 Ok(Some(kept)) => self.saved(&flight.task, kept, How::Kept, on.store, on.visitor),
-                Err(cause) => self.give_up(&flight.task, &cause, on.visitor),
+                Err(cause) => self.give_up(&flight.task, &cause, on.store, on.visitor),
             },
             Answer::Later => {
                 on.politeness.handle_over();
@@ -283,7 +214,12 @@ impl Downloads {
             Answer::Complete => self.finish(flight, on),
             Answer::Redirect => self.redirect(flight.task, head, on),
             Answer::Refused => {
-                self.give_up(&flight.task, &Cause::Status(head.status), on.visitor);
+                self.give_up(
+                    &flight.task,
+                    &Cause::Status(head.status),
+                    on.store,
+                    on.visitor,
+                );
             }
         }
         on.politeness.handle_over();
@@ -296,12 +232,12 @@ impl Downloads {
             return Body::Unwanted;
         };
         let Err(cause) = on.store.append(flight, bytes) else {
-            self.tally.counts.bytes += bytes.len() as u64;
+            on.store.tally.counts.bytes += bytes.len() as u64;
             return Body::Wanted;
         };
         if let Some(flight) = self.in_flight.remove(&id) {
             on.politeness.handle_over();
-            self.give_up(&flight.task, &cause, on.visitor);
+            self.give_up(&flight.task, &cause, on.store, on.visitor);
         }
         Body::Unwanted
     }
@@ -323,7 +259,12 @@ impl Downloads {
             }
             // Without a length of its own, only the listing can show that an answer is cut.
             (None, Some(size)) if came < size.lo => {
-                self.give_up(&flight.task, &wrong_length(size, came), on.visitor);
+                self.give_up(
+                    &flight.task,
+                    &wrong_length(size, came),
+                    on.store,
+                    on.visitor,
+                );
             }
             _ => self.finish(flight, on),
         }
@@ -340,11 +281,11 @@ impl Downloads {
     }
 
     /// Gives up all files for this cause, because nothing more can be fetched.
-    pub(super) fn abandon(&mut self, cause: &Cause, visitor: &mut dyn Visitor) {
+    pub(super) fn abandon(&mut self, cause: &Cause, store: &mut Store, visitor: &mut dyn Visitor) {
         let in_flight = std::mem::take(&mut self.in_flight);
         let in_flight = in_flight.into_values().map(|flight| flight.task);
         for task in in_flight.chain(self.queue.take_all()) {
-            self.give_up(&task, cause, visitor);
+            self.give_up(&task, cause, store, visitor);
         }
     }
 
@@ -366,7 +307,7 @@ impl Downloads {
                 task.location = Some(to);
                 self.again(task.step, task);
             }
-            Err(cause) => self.give_up(&task, &cause, on.visitor),
+            Err(cause) => self.give_up(&task, &cause, on.store, on.visitor),
         }
     }
 
@@ -374,7 +315,7 @@ impl Downloads {
         let length = flight.came();
         match on.store.place(&mut flight) {
             Ok(how) => self.saved(&flight.task, length, how, on.store, on.visitor),
-            Err(cause) => self.give_up(&flight.task, &cause, on.visitor),
+            Err(cause) => self.give_up(&flight.task, &cause, on.store, on.visitor),
         }
     }
 
@@ -383,11 +324,11 @@ impl Downloads {
         task: &Task,
         length: u64,
         how: How,
-        store: &Store,
+        store: &mut Store,
         visitor: &mut dyn Visitor,
     ) {
         self.note(|| Change::Over(task.wanted.url.clone()));
-        let counts = &mut self.tally.counts;
+        let counts = &mut store.tally.counts;
         match how {
             How::Kept => counts.kept += 1,
             How::Fetched | How::Resumed(_) => counts.saved += 1,
@@ -402,9 +343,15 @@ impl Downloads {
         });
     }
 
-    fn give_up(&mut self, task: &Task, cause: &Cause, visitor: &mut dyn Visitor) {
+    fn give_up(
+        &mut self,
+        task: &Task,
+        cause: &Cause,
+        store: &mut Store,
+        visitor: &mut dyn Visitor,
+    ) {
         self.note(|| Change::Failed(task.wanted.url.clone()));
-        self.tally.counts.failed += 1;
+        store.tally.counts.failed += 1;
         visitor.not_downloaded(&task.wanted.url, cause);
     }
 
@@ -437,7 +384,7 @@ impl Downloads {
         };
         let cause = cause.because(reason, on.politeness.retry_policy());
         for task in [task].into_iter().chain(rest) {
-            self.give_up(&task, &cause, on.visitor);
+            self.give_up(&task, &cause, on.store, on.visitor);
         }
     }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::io::{self, ErrorKind};
 use std::time::SystemTime;
 
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::answer::{Asked, Note, modified, wrong_length};
@@ -16,7 +17,7 @@ use crate::crawl::file_names::fnv1a;
 use crate::find::cause::Cause;
 use crate::find::fault::Fault;
 use crate::find::found::How;
-use crate::find::host_crawl::Reply;
+use crate::find::host_crawl::{Counts, Reply};
 use crate::find::range::SizeRange;
 use crate::find::scope::Scope;
 use crate::find::{listing, path};
@@ -37,6 +38,54 @@ pub(in crate::find) struct Store {
     claims: HashMap<u64, u64>,
     /// A write has failed in a way that all others will.
     is_full: bool,
+    pub(in crate::find) tally: Tally,
+}
+
+/// The progress that the next run continues.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+pub(in crate::find) struct Tally {
+    pub(in crate::find) counts: DownloadCounts,
+    pub(super) requests: u64,
+    /// Requests that were repetitions.
+    pub(super) retries: u64,
+}
+
+impl Tally {
+    /// The requests for files.
+    pub(in crate::find) fn requests(&self) -> Counts {
+        Counts {
+            requests: self.requests,
+            retries: self.retries,
+            unread: self.counts.failed,
+            ..Counts::default()
+        }
+    }
+}
+
+/// The progress of downloads.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct DownloadCounts {
+    /// Files to download.
+    pub wanted: u64,
+    /// Files downloaded, in one piece or resumed.
+    pub saved: u64,
+    /// Downloaded files that were resumed after an interruption, in this run or an earlier one.
+    pub resumed: u64,
+    /// Files that existed already.
+    pub kept: u64,
+    /// Files given up, each reported as unread.
+    pub failed: u64,
+    /// Files being downloaded.
+    pub under_way: u64,
+    /// Bytes written.
+    pub bytes: u64,
+}
+
+impl DownloadCounts {
+    /// Files that are complete on disk or given up.
+    pub fn over(&self) -> u64 {
+        self.saved + self.kept + self.failed
+    }
 }
 
 /// The result of preparing a file.
@@ -59,7 +108,14 @@ impl Store {
             scope,
             claims: HashMap::new(),
             is_full: false,
+            tally: Tally::default(),
         }
+    }
+
+    /// Continues an earlier run, whose files are [restored](super::Downloads::restore) after this.
+    pub(in crate::find) fn resume(&mut self, tally: Tally) {
+        self.tally = tally;
+        self.tally.counts.wanted = tally.counts.over();
     }
 
     /// Whether the disk is full: the run is to end.

@@ -66,7 +66,7 @@ impl World {
             size,
             modified,
         };
-        self.downloads.add(wanted, &self.store);
+        self.downloads.add(wanted, &mut self.store);
     }
 
     /// The next request as a line, with its id.
@@ -535,7 +535,7 @@ fn one_name_is_for_one_url() {
             && told[0].starts_with("a%252Fb: not downloaded: another URL is written to "),
         "{told:?}"
     );
-    assert_eq!(world.downloads.counts().wanted, 3);
+    assert_eq!(world.store.tally.counts.wanted, 3);
 }
 
 /// The run is to end: what else is to be written would fail as well.
@@ -601,7 +601,10 @@ fn everything_that_is_left_is_given_up_when_nothing_can_be_fetched() {
     let id = world.expect("GET http://h/pub/x");
     world.expect("GET http://h/pub/y");
     world.fail(id, FailureScope::Request);
-    world.downloads.abandon(&Cause::NoLocation, &mut world.log);
+    let store = &mut world.store;
+    world
+        .downloads
+        .abandon(&Cause::NoLocation, store, &mut world.log);
     assert_eq!(world.told().len(), 3);
     assert!(world.downloads.is_done());
 }

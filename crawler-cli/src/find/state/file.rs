@@ -82,15 +82,11 @@ pub(super) fn note_written(db: &Connection, place: Option<u64>) -> rusqlite::Res
     db.prepare_cached(update)?.execute(params![place]).map(drop)
 }
 
-/// What an earlier run has given up.
-pub(super) struct Failed {
-    /// The hosts with tasks that failed: their number, their summit, and the tasks.
-    pub(super) hosts: Vec<(i64, String, Vec<String>)>,
-    /// The counts of all downloads, with the numbers of their hosts.
-    pub(super) downloads: Vec<(i64, String)>,
-}
+/// A host with tasks that failed: its number, its summit, and the tasks.
+type FailedHost = (i64, String, Vec<String>);
 
-pub(super) fn failed(db: &Connection) -> rusqlite::Result<Failed> {
+/// What an earlier run has given up.
+pub(super) fn failed(db: &Connection) -> rusqlite::Result<Vec<FailedHost>> {
     let query = "SELECT DISTINCT h.host, h.summit FROM host h JOIN queued q ON q.host = h.host AND q.spilled = ?1";
     let hosts: Vec<(i64, String)> =
         rows(db, query, [FAILED], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -99,10 +95,7 @@ pub(super) fn failed(db: &Connection) -> rusqlite::Result<Failed> {
         let tasks = rows(db, query, [host, FAILED], |row| row.get(0))?;
         Ok((host, summit, tasks))
     });
-    let hosts = hosts.collect::<rusqlite::Result<_>>()?;
-    let query = "SELECT host, tally FROM downloads";
-    let downloads = rows(db, query, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(Failed { hosts, downloads })
+    hosts.collect()
 }
 
 pub(super) fn has_failed(db: &Connection) -> rusqlite::Result<bool> {
@@ -115,18 +108,13 @@ pub(super) fn has_failed(db: &Connection) -> rusqlite::Result<bool> {
 pub(super) fn retry(
     db: &Connection,
     summits: &[(i64, String)],
-    files: &[(i64, String)],
     tally: &str,
 ) -> rusqlite::Result<()> {
     db.prepare_cached("UPDATE queued SET spilled = 1 WHERE spilled = ?1")?
         .execute([FAILED])?;
-    for (statement, rows) in [
-        ("UPDATE host SET summit = ?2 WHERE host = ?1", summits),
-        ("UPDATE downloads SET tally = ?2 WHERE host = ?1", files),
-    ] {
-        for (host, text) in rows {
-            db.prepare_cached(statement)?.execute(params![host, text])?;
-        }
+    for (host, text) in summits {
+        db.prepare_cached("UPDATE host SET summit = ?2 WHERE host = ?1")?
+            .execute(params![host, text])?;
     }
     let update = "UPDATE search SET tally = ?1";
     db.prepare_cached(update)?.execute(params![tally])?;
@@ -159,7 +147,6 @@ const SCHEMA: &str = "
     CREATE TABLE known (host INTEGER, directory BLOB, PRIMARY KEY (host, directory)) WITHOUT ROWID;
     CREATE TABLE wanted (host INTEGER NOT NULL, url TEXT NOT NULL, size_lo INTEGER, size_hi INTEGER,
         time_lo INTEGER, time_hi INTEGER, UNIQUE (host, url));
-    CREATE TABLE downloads (host INTEGER PRIMARY KEY, tally TEXT NOT NULL);
     PRAGMA user_version = 3;
     COMMIT;
 ";

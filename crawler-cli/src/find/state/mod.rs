@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OptionalExtension as _};
 use url::Url;
 
-use super::download::{self, Downloads, Wanted};
+use super::download::{Downloads, Wanted};
 use super::host_crawl::{HostCrawl, KeptCrawl, ListingProgress, Snapshot};
 use super::range::{SizeRange, TimeRange};
 use super::summary::Tally;
@@ -48,8 +48,6 @@ pub struct State {
 pub(super) struct SavedHost {
     /// `None`: the host is new.
     pub(super) crawl: Option<KeptCrawl>,
-    /// The counts of its downloads.
-    pub(super) tally: download::Tally,
     /// The files that are wanted and not finished.
     pub(super) wanted: Vec<Wanted>,
 }
@@ -70,28 +68,20 @@ impl State {
         let damaged = |text| self.error(ErrorKind::Damaged(text));
         let failed = file::failed(&self.db).map_err(|error| self.sql(error))?;
         let mut summits = Vec::new();
-        for (host, summit, tasks) in failed.hosts {
+        for (host, summit, tasks) in failed {
             let mut snapshot: Snapshot =
                 serde_json::from_str(&summit).map_err(|_| damaged(summit))?;
             snapshot.retry(&tasks).map_err(damaged)?;
             summits.push((host, text(&snapshot)));
         }
-        let mut files = Vec::new();
-        for (host, tally) in failed.downloads {
-            let mut read: download::Tally =
-                serde_json::from_str(&tally).map_err(|_| damaged(tally))?;
-            // All files that failed are still wanted.
-            if std::mem::take(&mut read.counts.failed) > 0 {
-                files.push((host, text(&read)));
-            }
-        }
-        if summits.is_empty() && files.is_empty() {
+        let mut tally = self.tally()?;
+        // All files that failed are still wanted.
+        let failed = std::mem::take(&mut tally.downloads.counts.failed);
+        if summits.is_empty() && failed == 0 {
             return Ok(());
         }
-        let mut tally = self.tally()?;
         tally.totals.forget_unread();
-        let retried =
-            self.in_transaction(|own| file::retry(&own.db, &summits, &files, &text(&tally)));
+        let retried = self.in_transaction(|own| file::retry(&own.db, &summits, &text(&tally)));
         retried.map_err(|error| self.sql(error))
     }
 
@@ -170,11 +160,8 @@ impl State {
     /// The database cannot be read or written, or is damaged.
     pub(super) fn load(&self, host: i64) -> Result<SavedHost, StateError> {
         let crawl = self.saved(host).map_err(|error| self.sql(error))?;
-        let query = "SELECT tally FROM downloads WHERE host = ?1";
-        let tally = self.db.query_row(query, [host], |row| row.get(0));
         Ok(SavedHost {
             crawl,
-            tally: self.parsed(tally.optional().map(Option::flatten))?,
             wanted: self.wanted(host).map_err(|error| self.sql(error))?,
         })
     }

@@ -30,7 +30,6 @@ pub(super) struct Staged {
     /// The hosts that have changed, and how far they are.
     hosts: BTreeMap<i64, HostState>,
     files: Vec<(i64, download::Change)>,
-    file_tallies: BTreeMap<i64, String>,
 }
 
 /// How far a host is.
@@ -42,7 +41,7 @@ struct HostState {
 
 impl Staged {
     pub(super) fn is_empty(&self) -> bool {
-        self.hosts.is_empty() && self.file_tallies.is_empty()
+        self.hosts.is_empty() && self.files.is_empty()
     }
 
     /// Adds the changes of a host crawl.
@@ -102,10 +101,6 @@ impl Staged {
     /// Adds the changes of a host's downloads.
     pub(super) fn add_downloads(&mut self, host: i64, downloads: &mut Downloads) {
         let changes = downloads.take_changes();
-        if changes.is_empty() {
-            return;
-        }
-        self.file_tallies.insert(host, text(&downloads.tally()));
         self.files
             .extend(changes.into_iter().map(|change| (host, change)));
     }
@@ -148,10 +143,6 @@ impl Staged {
     }
 
     fn write_files(&self, db: &Connection) -> rusqlite::Result<()> {
-        let tally = "INSERT OR REPLACE INTO downloads (host, tally) VALUES (?1, ?2)";
-        for (host, text) in &self.file_tallies {
-            db.prepare_cached(tally)?.execute(params![host, text])?;
-        }
         for (host, change) in &self.files {
             match change {
                 download::Change::Wanted(wanted) => {

@@ -91,6 +91,14 @@ impl Connection {
         }
     }
 
+    /// Begins a transaction that waits for no other, and changes nothing that the engine keeps in memory.
+    pub(crate) fn begin_quick(&self) -> Result<()> {
+        match self {
+            Self::Sqlite(_) => self.begin(),
+            Self::Postgres(db) => db.begin("BEGIN"),
+        }
+    }
+
     /// Begins a transaction that reads the database as it is now.
     pub(crate) fn begin_moment(&self) -> Result<()> {
         match self {
