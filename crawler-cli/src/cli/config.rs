@@ -115,10 +115,7 @@ impl<A: CommandLine> File<'_, A> {
         let long = format!("{dashes}{name}");
         let is_settable = |option: &&Opt<A>| {
             !self.excluded.contains(&long.as_str())
-                && !matches!(
-                    option.set,
-                    Set::Word | Set::Operands | Set::Show(_) | Set::Rest(_)
-                )
+                && !matches!(option.set, Set::Word | Set::Operands | Set::Show(_))
         };
         let option = options::<A>().find(|option| option.is_named(long.as_bytes()));
         option.filter(is_settable)

@@ -54,8 +54,6 @@ pub(crate) enum Set<A> {
     Text(fn(&mut A, &str) -> Result<(), String>),
     /// An option with a text that may take further values.
     Texts(fn(&mut A, &str, Next<'_>) -> Result<(), String>),
-    /// An option with a text that takes all arguments after it.
-    Rest(fn(&mut A, &str, Vec<String>) -> Result<(), String>),
     /// A word of an expression. The parser of expressions reads the word; the row is for the texts.
     Word,
     /// `--`: all arguments after it are operands.

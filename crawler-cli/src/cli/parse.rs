@@ -59,8 +59,6 @@ pub(crate) enum Equals {
     Nothing,
     /// The name of an option with a value, after two dashes.
     Options,
-    /// The same, and also letters and switches: `-t=d`, `--recursive=false`.
-    All,
 }
 
 impl Syntax {
@@ -74,13 +72,6 @@ impl Syntax {
         bundles: false,
         dash: true,
         equals: Equals::Options,
-        negation: false,
-    };
-    /// That of Go's pflag package, which wfind has.
-    pub(crate) const PFLAG: Self = Self {
-        bundles: true,
-        dash: true,
-        equals: Equals::All,
         negation: false,
     };
 }
@@ -212,12 +203,8 @@ impl<A: CommandLine> Parser<'_, A> {
             let name = [b'-', letter];
             let option = find::<A>(&name).ok_or_else(|| unknown(&name))?;
             let rest = &letters[at + 1..];
-            let assigned = match A::SYNTAX.equals {
-                Equals::All => rest.strip_prefix(b"="),
-                Equals::Nothing | Equals::Options => None,
-            };
-            if option.takes_value() || assigned.is_some() {
-                let attached = assigned.or((!rest.is_empty()).then_some(rest));
+            if option.takes_value() {
+                let attached = (!rest.is_empty()).then_some(rest);
                 return self.apply(option, &shown(&name), attached, true);
             }
             if let Some(show) = self.apply(option, &shown(&name), None, true)? {
@@ -234,18 +221,7 @@ impl<A: CommandLine> Parser<'_, A> {
         }
         match option.set {
             Set::Flag(set) => set(self.args),
-            Set::Switch(set) => {
-                let on = match attached.map(OsStr::as_bytes) {
-                    None => on,
-                    Some(b"true" | b"1" | b"t" | b"T" | b"TRUE" | b"True") => true,
-                    Some(b"false" | b"0" | b"f" | b"F" | b"FALSE" | b"False") => false,
-                    Some(value) => {
-                        let typed = format!("{typed}={}", shown(value));
-                        return Err(wrong(&typed, "neither true nor false"));
-                    }
-                };
-                set(self.args, on);
-            }
+            Set::Switch(set) => set(self.args, on),
             Set::Bytes(set) => {
                 let value = self.value(typed, attached)?;
                 let typed = with_value(option, typed, &value.to_string_lossy());
@@ -260,12 +236,6 @@ impl<A: CommandLine> Parser<'_, A> {
                 let value = text(self.value(typed, attached)?)?;
                 let mut next = || self.words.next().and_then(|word| word.into_string().ok());
                 set(self.args, &value, &mut next)
-                    .map_err(|why| wrong(&format!("{typed} {value}"), &why))?;
-            }
-            Set::Rest(set) => {
-                let value = text(self.value(typed, attached)?)?;
-                let rest = self.words.by_ref().map(text).collect::<Result<_, _>>()?;
-                set(self.args, &value, rest)
                     .map_err(|why| wrong(&format!("{typed} {value}"), &why))?;
             }
             Set::Word => return Err(unknown(typed.as_bytes())),
@@ -289,8 +259,7 @@ fn find<A: CommandLine>(name: &[u8]) -> Option<&'static Opt<A>> {
 /// Whether a value may stand in the same word as the name of the option.
 fn takes_attached<A: CommandLine>(option: &Opt<A>) -> bool {
     match option.set {
-        Set::Word => false,
-        Set::Switch(_) => A::SYNTAX.equals == Equals::All,
+        Set::Word | Set::Switch(_) => false,
         _ => option.takes_value(),
     }
 }

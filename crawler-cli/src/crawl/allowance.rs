@@ -83,11 +83,6 @@ impl Allowance {
         self.next_at = Some(due + Duration::from_secs_f64(1.0 / rate));
     }
 
-    /// Other limits hold requests back: the time until now says nothing about the host.
-    pub(crate) fn handle_held(&mut self, now: Instant) {
-        self.period.began = self.period.began.map(|_| now);
-    }
-
     pub(crate) fn handle_good(&mut self, now: Instant) {
         self.period.good = self.period.good.saturating_add(1);
         self.period.good_at = Some(now);

@@ -4,11 +4,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use courser::{Cookie, CookieJar};
 
-/// A jar that refuses cookies for all hosts below a public suffix, such as `co.uk`.
-pub(crate) fn jar() -> CookieJar {
-    CookieJar::new().with_public_suffixes(|domain| psl::suffix_str(domain) == Some(domain))
-}
-
 /// Adds the cookies of a cookie file to `jar` and returns how many were added. Malformed lines and expired cookies are
 /// skipped.
 pub(crate) fn load(jar: &CookieJar, text: &[u8]) -> usize {

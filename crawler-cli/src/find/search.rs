@@ -127,7 +127,7 @@ fn host_of(hosts: &mut Hosts<Host>, url: &Url, plan: &Plan<'_>, shared: &mut Sha
     let proxy = proxied.and_then(|url| plan.transfer.proxies.pick(&url));
     let proxy = proxy.map(ToString::to_string);
     let connections = plan.transfer.connections.get();
-    let mut host = Host::new(&root, proxy.clone(), connections, &plan.policy);
+    let mut host = Host::new(&root, proxy, connections, &plan.policy);
     if plan.policy.follow == Follow::Pages {
         for root in shared.run.scope().roots(url) {
             host.crawl.add_root(root);

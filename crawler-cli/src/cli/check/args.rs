@@ -114,7 +114,7 @@ impl Args {
             return Err(UsageError(text.to_owned()));
         }
         if self.checker.has_identity_for_nobody() {
-            let text = "-H, -u, -b and --cert are for the hosts of URLs that are arguments, and there is none; --for names others";
+            let text = "-H, -u, -b and --cert are for the hosts of URLs that are arguments, and there is none";
             return Err(UsageError(text.to_owned()));
         }
         if let Some(name) = self.needs_state.filter(|_| !self.has_state) {

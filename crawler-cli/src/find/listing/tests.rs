@@ -1059,7 +1059,7 @@ fn a_bucket_without_objects_is_about_the_prefix_asked_for() {
         let page = page.expect("a valid page URL");
         let read = parse(body.as_bytes(), None, &page, PageLimits::default());
         assert_eq!(
-            read.is_ok_and(|listing| listing.is_empty()),
+            read.is_ok_and(|listing| listing.entries.is_empty()),
             is_listing,
             "{prefix}"
         );

@@ -1,7 +1,6 @@
 //! Times as index pages show them. All known formats can be told apart without knowing the server, except for the order
 //! of day and month in a date with slashes.
 
-use crate::crawl::leb128;
 use crate::find::range::ListedTime;
 
 /// A time found in a text.
@@ -32,38 +31,6 @@ pub(super) enum DateOrder {
 }
 
 impl SlashedDate {
-    /// Appends the date to a record.
-    pub(super) fn write(self, record: &mut leb128::Writer) {
-        let [a, b] = self.parts;
-        record.number(u64::from(a));
-        record.number(u64::from(b));
-        record.signed(self.year);
-        record.signed(self.clock.seconds);
-        record.number(u64::from(self.clock.span));
-        record.byte(u8::from(self.clock.ahead.is_some()));
-        record.signed(self.clock.ahead.unwrap_or(0));
-    }
-
-    /// The date of a record; `None` if the record is damaged.
-    pub(super) fn read(record: &mut leb128::Reader<'_>) -> Option<Self> {
-        let parts = [record.number()?, record.number()?];
-        let [a, b] = parts.map(|part| u32::try_from(part).ok());
-        let year = record.signed()?;
-        let seconds = record.signed()?;
-        let span = u32::try_from(record.number()?).ok()?;
-        let has_zone = record.byte()? != 0;
-        let ahead = record.signed()?;
-        Some(Self {
-            parts: [a?, b?],
-            year,
-            clock: TimeOfDay {
-                seconds,
-                span,
-                ahead: has_zone.then_some(ahead),
-            },
-        })
-    }
-
     /// The only possible order, if the numbers allow only one.
     pub(super) fn order(self) -> Option<DateOrder> {
         match self.parts {

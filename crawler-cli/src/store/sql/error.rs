@@ -1,12 +1,10 @@
 //! What goes wrong with a database.
 
 use std::fmt;
-use std::path::Path;
 
 use rusqlite::types::FromSqlError;
 
-use crate::store::tables::failure::Failure;
-use crate::store::{StoreError, StoreErrorKind};
+use crate::store::StoreErrorKind;
 
 /// What goes wrong with a database.
 #[derive(Debug)]
@@ -35,13 +33,6 @@ impl From<rusqlite::Error> for Error {
 impl From<::postgres::Error> for Error {
     fn from(error: ::postgres::Error) -> Self {
         Self::Postgres(error)
-    }
-}
-
-impl Error {
-    /// The error for the database at this place.
-    pub(crate) fn at(self, place: &str) -> StoreError {
-        Failure::from(self).at(Path::new(place))
     }
 }
 

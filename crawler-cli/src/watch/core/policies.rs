@@ -52,11 +52,6 @@ impl Policies {
         self.generation
     }
 
-    /// What holds for hosts without rules.
-    pub(super) fn usual(&self) -> &Policy {
-        &self.usual
-    }
-
     /// What holds for a host, and the most requests in flight to it.
     pub(super) fn of(&mut self, root: &Url) -> (Arc<Policy>, usize) {
         let rules = self.rules.iter().enumerate();
