@@ -10,13 +10,11 @@ use courser::{Proxies, Rate, Statuses, TlsConfig};
 use regex::Regex;
 use url::Url;
 
-use super::baseline::Baseline;
 use super::event::Event;
-use super::fix::Fixer;
 use super::host::{HeadUse, Policy};
 use super::run;
-use super::select::{Remap, Selection};
-use super::sources::{FileId, Input, List, SourceOptions};
+use super::select::Selection;
+use super::sources::{FileId, Input, SourceOptions};
 use super::summary::Summary;
 use crate::crawl::identity::Identities;
 use crate::crawl::random::fresh_seed;
@@ -78,7 +76,6 @@ pub(super) struct Tolerance {
     pub(super) redirects: Redirects,
     pub(super) blocked: Blocked,
     pub(super) fail_after: Duration,
-    pub(super) baseline: Option<Arc<Baseline>>,
 }
 
 /// What is kept between checks.
@@ -149,7 +146,6 @@ impl Checker {
                 redirects: Redirects::default(),
                 blocked: Blocked::default(),
                 fail_after: Duration::ZERO,
-                baseline: None,
             },
             keeping: Keeping {
                 state: None,
@@ -158,28 +154,8 @@ impl Checker {
         }
     }
 
-    /// Has the check keep what is needed to edit the files that it reads, and returns what edits them. Call this when all
-    /// else is set.
-    pub fn fixer(&mut self) -> Fixer {
-        let originals = self.sources.originals.get_or_insert_default();
-        Fixer::new(originals).selection(Arc::new(self.selection.clone()))
-    }
-
-    /// A check with the same settings that asks these URLs, and only these, once more: what a redirect says twice is
-    /// confirmed. Nothing is kept.
-    pub fn again(&self, urls: Vec<Box<str>>) -> Self {
-        let mut again = self.clone();
-        again.inputs = vec![Input::List(List::Given(urls.into()))];
-        again.sources.originals = None;
-        again.keeping.state = None;
-        again.tolerance.baseline = None;
-        again
-    }
-
     /// Runs the check on this thread. `on_event` gets each result as soon as it is known. If `on_event` returns `Break`,
     /// the check stops and reports nothing more.
-    ///
-    /// All hosts together have at most 900 requests in flight, or [`connections`](Self::connections) if that is more.
     pub fn run(self, mut on_event: impl FnMut(Event<'_>) -> ControlFlow<()>) -> Summary {
         self.run_with(&mut Callback(|event: &Event<'_>| on_event(*event)))
     }
@@ -222,37 +198,15 @@ impl Checker {
     }
 
     /// How deep pages are read: the links of pages at this depth are checked, too. An input has depth 0, a page that it
-    /// links to depth 1. Deeper pages are read only in the scope: [below](Scope::start) the inputs, unless
-    /// [`span_hosts`](Self::span_hosts), [`domain`](Self::domain) or [`parents`](Self::parents) say otherwise. Default 0.
+    /// links to depth 1. Deeper pages are read only [below](Scope::start) the inputs. Default 0.
     pub fn depth(mut self, depth: u32) -> Self {
         self.reach.depth = depth;
         self
     }
 
-    /// Reads all pages in the scope, at any [depth](Self::depth).
+    /// Reads all pages [below](Scope::start) the inputs, at any [depth](Self::depth).
     pub fn recursive(mut self) -> Self {
         self.reach.depth = u32::MAX;
-        self
-    }
-
-    /// Reads pages of other hosts, too; if there are [domains](Self::domain), only of hosts in them.
-    pub fn span_hosts(mut self) -> Self {
-        self.reach.scope.span_hosts();
-        self
-    }
-
-    /// Reads pages of this host and its subdomains, too.
-    ///
-    /// # Errors
-    /// `domain` is neither a host name nor an address.
-    pub fn domain(mut self, domain: &str) -> Result<Self, url::ParseError> {
-        self.reach.scope.domain(domain)?;
-        Ok(self)
-    }
-
-    /// Reads pages above the inputs on their hosts, too.
-    pub fn parents(mut self) -> Self {
-        self.reach.scope.parents();
         self
     }
 
@@ -269,18 +223,6 @@ impl Checker {
         self
     }
 
-    /// Checks only URLs with this scheme; may be called repeatedly. Default: `http`, `https` and `file`.
-    pub fn scheme(mut self, scheme: &str) -> Self {
-        self.selection.schemes.push(scheme.to_ascii_lowercase());
-        self
-    }
-
-    /// Asks another URL where the rule applies.
-    pub fn remap(mut self, rule: Remap) -> Self {
-        self.selection.remap.push(rule);
-        self
-    }
-
     /// The base of relative links in files. Default: they are looked up on the disk.
     pub fn base_url(mut self, base: Url) -> Self {
         self.sources.base_url = Some(base);
@@ -293,9 +235,9 @@ impl Checker {
         self
     }
 
-    /// What has the URL in JSON lines and CSV: the name of a field or column. Default `url`.
+    /// The field of JSON lines that has the URL. Default `url`.
     pub fn field(mut self, name: &str) -> Self {
-        self.sources.field = Some(name.to_owned());
+        self.sources.field = name.to_owned();
         self
     }
 
@@ -317,13 +259,7 @@ impl Checker {
         self
     }
 
-    /// The longest document in files, in bytes after unpacking. Default: 256 MiB.
-    pub fn max_size(mut self, bytes: u64) -> Self {
-        self.sources.max_size = bytes;
-        self
-    }
-
-    /// Checks that pages and files have the elements that fragments name.
+    /// Checks that files have the elements that fragments of links to them name.
     pub fn fragments(mut self) -> Self {
         self.sources.fragments = true;
         self
@@ -350,18 +286,6 @@ impl Checker {
         self
     }
 
-    /// Compares pages with the one that their host sends for paths that do not exist.
-    pub fn soft_404(mut self) -> Self {
-        self.policy.soft_404 = true;
-        self
-    }
-
-    /// Reports certificates that end within this many days, as `tls_expired`. Default: only those that have expired.
-    pub fn cert_days(mut self, days: u32) -> Self {
-        self.policy.cert_days = Some(days);
-        self
-    }
-
     /// What redirects of good URLs mean. Default [`Redirects::Report`].
     pub fn redirects(mut self, redirects: Redirects) -> Self {
         self.tolerance.redirects = redirects;
@@ -371,12 +295,6 @@ impl Checker {
     /// What URLs mean that could not be judged: class `unk`. Default [`Blocked::Warn`].
     pub fn blocked(mut self, blocked: Blocked) -> Self {
         self.tolerance.blocked = blocked;
-        self
-    }
-
-    /// Tolerates URLs that are in this list of known failures.
-    pub fn baseline(mut self, baseline: Baseline) -> Self {
-        self.tolerance.baseline = Some(Arc::new(baseline));
         self
     }
 }
@@ -411,7 +329,8 @@ impl Checker {
         self
     }
 
-    /// The largest number of connections in all, to all hosts together. Default: 900.
+    /// The largest number of connections to all hosts together. Default 900, or [`connections`](Self::connections) if
+    /// that is more.
     pub fn most_connections(mut self, most: NonZeroUsize) -> Self {
         self.transfer.most = Some(most);
         self
@@ -501,7 +420,7 @@ impl Checker {
         self
     }
 
-    /// The largest page in bytes, before and after decoding, whose links or anchors are read. Default 64 MiB.
+    /// The largest page in bytes, before and after decoding, whose links are read. Default 64 MiB.
     pub fn max_body(mut self, bytes: u64) -> Self {
         self.policy.max_body = bytes;
         self.transfer.max_body = bytes;

@@ -4,10 +4,8 @@
 //! [`verdict`]; what a URL's answers over weeks say is judged by [`life`], and failures that are not the fault of URLs are
 //! recognised by [`guard`].
 
-mod baseline;
 mod checker;
 mod event;
-pub mod fix;
 pub mod guard;
 pub mod host;
 pub(crate) mod json;
@@ -21,7 +19,6 @@ mod summary;
 pub mod task;
 pub mod verdict;
 
-pub use baseline::Baseline;
 pub use checker::{Blocked, Checker, Redirects};
 pub use event::{Event, GuardChange};
 pub use record::{Checked, Redirect, Reference, Standing};

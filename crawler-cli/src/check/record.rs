@@ -55,8 +55,6 @@ pub enum Standing {
     Warns,
     /// Yes.
     Fails,
-    /// No: it failed before, says the baseline.
-    InBaseline,
     /// No: it has not been failing for as long as `--fail-after` asks for.
     FailsRecently,
     /// The verdict is void: a guard was on.

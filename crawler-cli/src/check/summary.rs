@@ -31,8 +31,6 @@ pub struct Summary {
     pub failing: u64,
     /// Reported URLs that are [warned](super::Standing::Warns) of.
     pub warned: u64,
-    /// Reported URLs that would make the check fail, but are in the baseline.
-    pub in_baseline: u64,
     /// Reported URLs that would make the check fail, but have not been failing for long enough.
     pub failing_recently: u64,
     /// Reported URLs that redirect.
@@ -43,7 +41,7 @@ pub struct Summary {
     pub reused: u64,
     /// Links with a scheme that is not checked: `mailto:`, `tel:`, `data:`, `javascript:`.
     pub unsupported: u64,
-    /// Links that patterns, schemes or comments left out.
+    /// Links that patterns left out.
     pub excluded: u64,
     /// Problems with sources.
     pub problems: u64,
@@ -107,7 +105,6 @@ impl Summary {
             further_hosts: HostTally::default(),
             failing: 0,
             warned: 0,
-            in_baseline: 0,
             failing_recently: 0,
             redirected: 0,
             moved: 0,
@@ -136,7 +133,6 @@ impl Summary {
         match checked.standing {
             Standing::Fails => self.failing += 1,
             Standing::Warns => self.warned += 1,
-            Standing::InBaseline => self.in_baseline += 1,
             Standing::FailsRecently => self.failing_recently += 1,
             Standing::Passes | Standing::Untrusted => {}
         }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use url::Url;
 
 use super::host::UrlCheck;
-use super::links::{Anchors, Format, Kind};
+use super::links::Kind;
 use super::record::Redirect;
 use super::verdict::Verdict;
 use crate::store::Answer;
@@ -19,10 +19,10 @@ pub struct UrlId(pub u64);
 /// A URL to ask.
 ///
 /// ```
-/// use crawler_cli::check::task::{Reach, Task, UrlId, Want};
+/// use crawler_cli::check::task::{Reach, Task, UrlId};
 ///
 /// let page = Task {
-///     want: Want { links: true, ..Want::default() },
+///     wants_links: true,
 ///     ..Task::given(UrlId(1), "https://example.com/".parse()?)
 /// };
 /// assert!(page.given && page.reach == Reach::Any);
@@ -38,8 +38,8 @@ pub struct Task {
     pub given: bool,
     /// Which addresses may be dialled.
     pub reach: Reach,
-    /// What is wanted beside the verdict.
-    pub want: Want,
+    /// Whether the links of the page are wanted beside the verdict. This requires a GET with the whole body.
+    pub wants_links: bool,
 }
 
 /// Which addresses may be dialled for a URL.
@@ -49,15 +49,6 @@ pub enum Reach {
     Any,
     /// Public addresses only. With [`Policy::allow_private`](super::host::Policy::allow_private): any.
     Public,
-}
-
-/// What is wanted beside the verdict. Anything requires a GET with the whole body.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Want {
-    /// The links of the page.
-    pub links: bool,
-    /// The names that fragments can refer to.
-    pub anchors: bool,
 }
 
 /// What the work at the hosts says about a URL. Each [`Task`] has one outcome.
@@ -79,8 +70,6 @@ pub struct Outcome {
     pub moved_to: Option<String>,
     /// The URL of the last answer, if there were redirects.
     pub final_url: Option<String>,
-    /// The fragment of the last redirect that names one. Replaces the fragment of the URL (RFC 9110 §10.2.2).
-    pub fragment: Option<String>,
     /// How often the URL was asked; confirming requests of one attempt count once. 0 if it was not asked.
     pub attempts: u32,
     /// The time from the last request to its answer.
@@ -93,7 +82,7 @@ pub struct Outcome {
     pub checked_at: Option<Timestamp>,
     /// How long the host wants no requests, if the URL was not judged for that reason.
     pub retry_after: Option<Duration>,
-    /// What was wanted, if the last answer is good and has a body that can be read.
+    /// The page, if its links are wanted and the last answer is good and has a body that can be read.
     pub page: Option<Box<Page>>,
 }
 
@@ -109,7 +98,6 @@ impl Outcome {
             redirects: Vec::new(),
             moved_to: None,
             final_url: None,
-            fragment: None,
             attempts: 0,
             latency: None,
             address: None,
@@ -148,7 +136,7 @@ impl Task {
             url,
             given: true,
             reach: Reach::Any,
-            want: Want::default(),
+            wants_links: false,
         }
     }
 
@@ -162,23 +150,12 @@ impl Task {
     }
 }
 
-impl Want {
-    /// Whether the body is needed.
-    pub fn body(self) -> bool {
-        self.links || self.anchors
-    }
-}
-
 /// What was found in the body of a good answer.
 #[derive(Clone, Debug)]
 pub struct Page {
     /// What relative links are relative to: the URL of the answer, or the page's `<base href>`.
     pub base: Url,
-    /// The format; `None` if links and anchors of such a body cannot be read.
-    pub format: Option<Format>,
-    /// What fragments can refer to, if [`Want::anchors`] asked for them and there is a format.
-    pub anchors: Option<Anchors>,
-    /// The links, if [`Want::links`] asked for them. At most [`LIMIT`](Self::LIMIT).
+    /// The links. At most [`LIMIT`](Self::LIMIT).
     pub links: Vec<PageLink>,
     /// Why links may be missing, in words: the body or the number of links exceeded a limit, or the body is malformed.
     pub problem: Option<String>,

@@ -8,7 +8,6 @@ use std::process::ExitCode;
 
 pub mod check;
 mod completions;
-mod config;
 mod crawl_options;
 mod demo;
 pub mod find;

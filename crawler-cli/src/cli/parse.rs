@@ -108,28 +108,6 @@ pub(crate) fn parse<A: CommandLine>(
     Ok(None)
 }
 
-/// Sets an option as if it were typed with these values. `name` is the option in errors.
-///
-/// # Errors
-/// A value is wrong or missing, or there are too many.
-pub(crate) fn set<A: CommandLine>(
-    args: &mut A,
-    option: &Opt<A>,
-    name: &str,
-    values: Vec<OsString>,
-) -> Result<(), UsageError> {
-    let mut parser = Parser {
-        args,
-        words: values.into_iter(),
-        only_operands: false,
-    };
-    parser.apply(option, name, None, true)?;
-    match parser.words.next() {
-        None => Ok(()),
-        Some(_) => Err(wrong(name, "too many values")),
-    }
-}
-
 /// All options of a command.
 pub(crate) fn options<A: CommandLine>() -> impl Iterator<Item = &'static Opt<A>> {
     let sections = A::TABLE.iter();

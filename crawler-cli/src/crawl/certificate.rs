@@ -1,6 +1,6 @@
 //! Until when certificates are valid.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
 
@@ -35,21 +35,4 @@ impl CertificateEnds {
             }
         }
     }
-}
-
-/// What to say about a certificate that ends within `days`: `the certificate expires in 5 days`. `None` if it lasts
-/// longer.
-pub(crate) fn warning(end: Timestamp, now: Timestamp, days: u32) -> Option<String> {
-    let left = end.duration_since(now);
-    if left >= SignedDuration::from_hours(24 * i64::from(days)) {
-        return None;
-    }
-    let hours = left.as_hours();
-    Some(match (hours / 24, hours) {
-        _ if left.is_negative() => "the certificate has expired".to_owned(),
-        (0, 1) => "the certificate expires in 1 hour".to_owned(),
-        (0, hours) => format!("the certificate expires in {hours} hours"),
-        (1, _) => "the certificate expires in 1 day".to_owned(),
-        (days, _) => format!("the certificate expires in {days} days"),
-    })
 }

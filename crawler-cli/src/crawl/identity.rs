@@ -33,8 +33,6 @@ pub enum IdentityHosts {
     Given,
     /// The hosts that match.
     Matching(HostPattern),
-    /// The host with this name or address, at any port and by any scheme.
-    Named(String),
 }
 
 /// What requests to a host carry.
@@ -69,7 +67,6 @@ impl Identities {
             let fits = match &rule.hosts {
                 IdentityHosts::Given => self.given.contains(root),
                 IdentityHosts::Matching(pattern) => pattern.matches(root),
-                IdentityHosts::Named(name) => root.host_str() == Some(name),
             };
             if fits {
                 identity.add(&rule.identity);

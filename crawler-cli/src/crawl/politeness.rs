@@ -107,18 +107,13 @@ impl Politeness {
     }
 
     /// How many requests may be in flight, by the learned limit.
-    pub fn window(&self) -> usize {
+    fn window(&self) -> usize {
         self.allowance.window()
     }
 
     /// Whether another request may be in flight.
     pub fn has_room(&self) -> bool {
         self.under_way < self.window()
-    }
-
-    /// Whether the host ever had a pause or asks for a delay in robots.txt.
-    pub fn has_own_limits(&self) -> bool {
-        self.paused_until.is_some() || self.delayed_by_robots
     }
 
     /// Whether the host has answered without a refusal after `before`; with `None`: ever.
@@ -318,7 +313,7 @@ impl Politeness {
 }
 
 /// The policy's limits on the rate of requests, all unused.
-pub fn pace(policy: &HostPolicy) -> Vec<RateLimiter> {
+fn pace(policy: &HostPolicy) -> Vec<RateLimiter> {
     let delay = Some(policy.min_delay).filter(|delay| !delay.is_zero());
     let rates = policy.rate.into_iter().chain(delay.map(Rate::every));
     rates.map(RateLimiter::new).collect()
@@ -351,7 +346,6 @@ mod tests {
     fn a_pause_holds_everything_and_counts_once() {
         let (mut host, now) = politeness();
         assert!(host.may_send(now) && host.next_at(now).is_none());
-        assert!(!host.has_own_limits());
         for _ in 0..3 {
             host.handle_sent(now);
         }
@@ -364,7 +358,7 @@ mod tests {
         host.handle_throttled(now, refused(SECOND));
         host.handle_over();
         host.handle_throttled(now, refused(SECOND / 2));
-        assert!(host.has_own_limits() && !host.is_good_since(None));
+        assert!(!host.is_good_since(None));
         assert_eq!(host.held_until(now), Some(now + SECOND));
         assert!(!host.may_send(now + SECOND / 2));
         // None of three requests was answered: the window is halved to 1, and one request is in flight.

@@ -19,7 +19,7 @@ use super::identity::Identities;
 pub(crate) struct Transfer {
     /// The largest number of connections to one host, and of requests in flight to the host. Default 8.
     pub(crate) connections: NonZeroUsize,
-    /// The largest number of connections to all hosts, if it is less than the engine's default. Default: not less.
+    /// The largest number of connections to all hosts, if not the engine's default.
     pub(crate) most: Option<NonZeroUsize>,
     /// The number of file descriptors that connections leave free. Default 0.
     pub(crate) reserved: usize,
@@ -149,16 +149,14 @@ impl Transfer {
         config
     }
 
-    /// The engine's default, which most systems allow, without the reserved descriptors; at least the limit of one
-    /// host, unless there is a limit for all.
+    /// Without a limit for all, the engine's default, which most systems allow, without the reserved descriptors; at
+    /// least the limit of one host.
     pub(crate) fn all_connections(&self) -> NonZeroUsize {
-        let most = Config::default().max_connections.get();
-        let most = NonZeroUsize::new(most.saturating_sub(self.reserved));
-        match (most, self.most) {
-            (Some(most), None) => most.max(self.connections),
-            (Some(most), Some(own)) => most.min(own),
-            (None, _) => self.connections,
-        }
+        self.most.unwrap_or_else(|| {
+            let most = Config::default().max_connections.get();
+            let most = NonZeroUsize::new(most.saturating_sub(self.reserved));
+            most.map_or(self.connections, |most| most.max(self.connections))
+        })
     }
 }
 

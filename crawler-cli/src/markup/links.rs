@@ -159,7 +159,6 @@ impl Element {
     fn url(self, attribute: Attribute) -> Option<(bool, Form)> {
         let (document, part) = (false, true);
         Some(match (self, attribute) {
-            (_, Attribute::Style) => (part, Form::Style),
             (Self::Anchor, Attribute::Href | Attribute::XlinkHref)
             | (Self::Area | Self::Link, Attribute::Href)
             | (Self::Frame, Attribute::Src)
@@ -188,8 +187,6 @@ pub(crate) enum Form {
     Candidates,
     /// A time and a URL: see [`refreshed`].
     Refresh,
-    /// CSS
-    Style,
 }
 
 /// The attributes that mean something here.
@@ -209,7 +206,6 @@ enum Attribute {
     Rel,
     Src,
     Srcset,
-    Style,
     Type,
     XlinkHref,
 }
@@ -231,7 +227,6 @@ impl Attribute {
             b"rel" => Self::Rel,
             b"src" => Self::Src,
             b"srcset" => Self::Srcset,
-            b"style" => Self::Style,
             b"type" => Self::Type,
             b"xlink:href" => Self::XlinkHref,
             _ => return None,

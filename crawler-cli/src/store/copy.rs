@@ -32,7 +32,6 @@ const TABLES: &[(&str, &str)] = &[
         "link, url, extra, source, line, col, text, spelling",
     ),
     ("place", "link, place, source, line, col, text"),
-    ("anchors", "url, names"),
     (
         "event",
         "cursor, at, url, from_state, to_state, status, why, prev",

@@ -40,8 +40,6 @@ pub struct Demand {
     pub given: bool,
     /// A private address may be dialled for it: the user named it, or what leads to it has a private address.
     pub private: bool,
-    /// The names of its elements are wanted, for fragments: its body is read.
-    pub anchors: bool,
     /// Its links are wanted: its body is read.
     pub links: bool,
     /// How many links lead from what the user named to it; the least of all ways. At most 65,535.
@@ -55,7 +53,6 @@ impl Demand {
         Self {
             given: self.given || other.given,
             private: self.private || other.private,
-            anchors: self.anchors || other.anchors,
             links: self.links || other.links,
             depth: self.depth.min(other.depth),
         }
@@ -66,7 +63,6 @@ impl Demand {
     pub fn is_met_by(self, asked: Self) -> bool {
         (asked.given || !self.given)
             && (asked.private || !self.private)
-            && (asked.anchors || !self.anchors)
             && (!self.links || (asked.links && asked.depth <= self.depth))
     }
 }

@@ -61,8 +61,6 @@ pub struct Completed {
     pub changes: Vec<Change>,
     /// The links of the page, if they are wanted.
     pub links: Vec<Link>,
-    /// The names of elements, if they are wanted: in the caller's encoding.
-    pub anchors: Option<Box<[u8]>>,
 }
 
 impl Completed {
@@ -76,7 +74,6 @@ impl Completed {
             judged: Some((answer, None)),
             changes: Vec::new(),
             links: Vec::new(),
-            anchors: None,
         }
     }
 }

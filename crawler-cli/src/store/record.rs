@@ -47,8 +47,6 @@ pub struct Record {
     pub life: Option<Life>,
     /// Whether the answer is that of an earlier run, which was still good enough.
     pub is_reused: bool,
-    /// The names of the page's elements as they were stored, if the spelling has a fragment.
-    pub anchors: Option<Vec<u8>>,
     /// The places, in the order in which they were found.
     pub references: Vec<Reference>,
 }

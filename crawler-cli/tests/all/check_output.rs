@@ -244,16 +244,16 @@ fn problems_with_sources_are_in_the_report_and_in_the_exit_status() {
     let (site, folder) = (site(), Folder::new());
     folder.write(
         "a.jsonl",
-        &format!("{{\"url\":\"{}\"}}\nnot json\n", site.url("/good")),
+        &format!("{{\"url\":\"{}\"}}\n{{not json\n", site.url("/good")),
     );
-    let output = folder.check(&["a.jsonl"]);
+    let output = folder.check(&["--urls", "a.jsonl"]);
     assert!(
         stdout(&output).contains("  a.jsonl:2: "),
         "{}",
         stdout(&output)
     );
     assert_eq!(output.status.code(), Some(1));
-    let output = folder.check(&["a.jsonl", "--json"]);
+    let output = folder.check(&["--urls", "a.jsonl", "--json"]);
     assert_eq!(objects(&stdout(&output)).len(), 1);
     let message = stderr(&output);
     assert!(

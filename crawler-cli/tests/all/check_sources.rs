@@ -138,7 +138,7 @@ fn files_lists_and_standard_input_are_checked() {
     ];
     assert_eq!(json(&["--urls", "urls.txt"], ""), expect(list, 1));
     let found = vec![format!("{ok} ok found.jsonl:1:9")];
-    assert_eq!(json(&["found.jsonl"], ""), expect(found, 0));
+    assert_eq!(json(&["--urls", "found.jsonl"], ""), expect(found, 0));
     let stdin = vec![format!("{ok} ok -:1:10")];
     let page = format!("<a href=\"{ok}\">a</a>");
     assert_eq!(json(&["-"], &page), expect(stdin, 0));
@@ -152,17 +152,17 @@ fn files_lists_and_standard_input_are_checked() {
 #[test]
 fn problems_of_sources_are_told_and_the_rest_is_checked() {
     let folder = Folder::new(&[
-        ("a.jsonl", "{\"url\":\n"),
+        ("a.txt", "{\"url\":\n"),
         ("b.xml", "<urlset><url><loc>file:///</loc></url><url>"),
         ("c.md", "[here](c.md)"),
     ]);
-    let output = folder.check(&[".", "--json"]);
+    let output = folder.check(&[".", "--urls", "a.txt", "--json"]);
     assert_eq!(output.status.code(), Some(1));
     let places = places(&output);
     assert_eq!(places.len(), 2, "{places:?}");
     assert_eq!(places[0], "file:/// ok ./b.xml:1:19");
     let errors = stderr(&output);
-    for expected in ["./a.jsonl:1: not JSON", "./b.xml:1: "] {
+    for expected in ["a.txt:1: not JSON", "./b.xml:1: "] {
         assert!(errors.contains(expected), "{errors}");
     }
 }

@@ -1,6 +1,6 @@
 //! The program as its user sees it: what it prints, asks, writes and keeps, over real sockets. One program for all tests,
 //! since linking takes longer than most of them; `cargo test --workspace --test all -- find_state` runs a part. What needs
-//! PostgreSQL or root is ignored, and says so.
+//! PostgreSQL, jq or root is ignored, and says so.
 
 mod check;
 mod check_head;

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::{Script, page, response};
 
+mod check;
+
 /// The blocks of commands of the page.
 fn recipes() -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("NOT-THERE.md");

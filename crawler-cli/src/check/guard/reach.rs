@@ -47,8 +47,6 @@ impl Reach {
             | Cause::Auth
             | Cause::Blocked
             | Cause::Throttled
-            | Cause::Soft404
-            | Cause::RedirectedToRoot
             | Cause::FragmentMissing => Some(Self::Answered),
             Cause::DnsNxdomain
             | Cause::Robots

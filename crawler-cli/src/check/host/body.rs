@@ -29,11 +29,6 @@ impl BodyStart {
         &self.bytes
     }
 
-    /// What is compared with other pages.
-    pub(super) fn excerpt(&self) -> &[u8] {
-        &self.bytes[..self.bytes.len().min(EXCERPT as usize)]
-    }
-
     /// Whether the body was longer than the limit.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut
@@ -43,7 +38,7 @@ impl BodyStart {
 /// What the body of an answer about a URL is read for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum BodyUse {
-    /// Links, anchors, or a comparison with the control page.
+    /// Links.
     Page,
     /// Whether the answer is a challenge.
     Challenge,
@@ -58,7 +53,7 @@ pub(super) struct AnswerBody {
     pub(super) content_type: Option<String>,
 }
 
-/// The most bytes of a body that are read to find out whether the answer is a challenge, or to compare pages.
+/// The most bytes of a body that are read to find out whether the answer is a challenge.
 pub(super) const EXCERPT: u64 = 64 * 1024;
 
 #[cfg(test)]

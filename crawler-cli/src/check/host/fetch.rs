@@ -1,7 +1,6 @@
 //! The requests of a host's work, and those that are in flight.
 
 use super::body::BodyStart;
-use super::control::ControlFetch;
 use super::reply::Reply;
 use super::robots::RobotsFetch;
 use super::url_check::UrlCheck;
@@ -14,7 +13,6 @@ use crate::crawl::work::RequestId;
 pub(super) enum Fetch {
     Url(Box<UrlCheck>),
     Robots(Box<RobotsFetch>),
-    Control(Box<ControlFetch>),
 }
 
 impl Fetch {
@@ -22,17 +20,14 @@ impl Fetch {
         match self {
             Self::Url(check) => &mut check.attempts,
             Self::Robots(fetch) => &mut fetch.attempts,
-            Self::Control(fetch) => &mut fetch.attempts,
         }
     }
 
     /// Whether the body of the answer with this head is wanted. Then it is expected.
     pub(super) fn wants(&mut self, reply: &Reply<'_>) -> bool {
-        let status = reply.answer.status;
         match self {
             Self::Url(check) => check.expect_body(reply),
-            Self::Robots(robots) => robots.access(status) == Access::Parse,
-            Self::Control(_) => (200..300).contains(&status),
+            Self::Robots(robots) => robots.access(reply.answer.status) == Access::Parse,
         }
     }
 
@@ -41,7 +36,6 @@ impl Fetch {
         match self {
             Self::Url(check) => check.body.as_mut().map(|body| &mut body.start),
             Self::Robots(robots) => Some(&mut robots.body),
-            Self::Control(control) => Some(&mut control.body),
         }
     }
 
@@ -49,7 +43,7 @@ impl Fetch {
     pub(super) fn url_attempts(&self) -> Option<&Attempts> {
         match self {
             Self::Url(check) => Some(&check.attempts),
-            Self::Robots(_) | Self::Control(_) => None,
+            Self::Robots(_) => None,
         }
     }
 }

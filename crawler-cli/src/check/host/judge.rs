@@ -4,14 +4,13 @@ use std::time::Instant;
 
 use courser::Error;
 
-use super::body::{AnswerBody, BodyUse};
-use super::control::Comparison;
+use super::body::BodyUse;
 use super::fetch::Fetch;
 use super::reply::Reply;
 use super::{GivenUp, Host, Shared, UrlCheck, page};
 use crate::check::task::{Hop, Reach};
 use crate::check::verdict::{
-    Answer, Cause, Class, Evidence, Failure, Fingerprint, Step, Verdict, is_challenge_page,
+    Answer, Cause, Class, Evidence, Failure, Step, Verdict, is_challenge_page,
 };
 use crate::crawl::failure::{FailureScope, is_opening};
 use crate::crawl::origin::same_host;
@@ -61,22 +60,14 @@ impl Host {
         answer.is_accepted = self.policy.accept.contains(body.status);
         match body.purpose {
             BodyUse::Challenge => answer.is_blocked = is_challenge_page(body.start.bytes()),
-            BodyUse::Page => self.read_page(&mut check, &body),
+            BodyUse::Page => {
+                let page = page::read(check.url(), &body);
+                check.page = Some(Box::new(page));
+            }
         }
         let detail = answer.is_blocked.then(|| "a challenge page".to_owned());
         let step = check.attempt.handle(Evidence::Answer(answer));
         self.decided(now, check, step, detail, shared);
-    }
-
-    fn read_page(&self, check: &mut UrlCheck, body: &AnswerBody) {
-        if self.policy.soft_404 {
-            let print = Fingerprint::of(check.url(), body.start.excerpt());
-            check.fingerprint = Some(print);
-        }
-        if check.task.want.body() {
-            let page = page::read(check.url(), check.task.want, body);
-            check.page = Some(Box::new(page));
-        }
     }
 
     /// A request failed without a complete answer.
@@ -100,7 +91,6 @@ impl Host {
             Fetch::Robots(robots) => {
                 return self.robots_failed(now, robots, failed, &failure, shared);
             }
-            Fetch::Control(_) => return self.control_failed(shared),
         };
         let body = check.body.as_ref();
         if body.is_some_and(|body| body.purpose == BodyUse::Challenge) {
@@ -140,8 +130,17 @@ impl Host {
                 check.goes_on = true;
                 self.queue.push_next(Fetch::Url(check));
             }
-            Step::Judged(Verdict::Ok) => self.good(check, shared),
-            Step::Judged(verdict) => self.report(check, verdict, detail, shared),
+            Step::Judged(verdict) => {
+                if verdict == Verdict::Ok && check.attempt.is_range_refused() {
+                    self.trial.note_range_refused();
+                }
+                self.report(
+                    check,
+                    verdict,
+                    detail.filter(|_| verdict != Verdict::Ok),
+                    shared,
+                );
+            }
             Step::Failed(cause) => {
                 let class = match cause {
                     Cause::Status5xx(status) => stats::Class::Status(status),
@@ -154,44 +153,6 @@ impl Host {
             Step::Parked | Step::Redirected => {
                 self.report(check, Verdict::Failed(Cause::Protocol), detail, shared);
             }
-        }
-    }
-
-    /// The last answer is good. With soft-404 detection the page may still be the one for paths that do not exist.
-    fn good(&mut self, mut check: Box<UrlCheck>, shared: &mut Shared) {
-        if check.attempt.is_range_refused() {
-            self.trial.note_range_refused();
-        }
-        self.trial.end(&mut check);
-        let verdict = check.good();
-        if verdict != Verdict::Ok || !self.policy.soft_404 {
-            return self.report(check, verdict, None, shared);
-        }
-        match self.control.compare(&check) {
-            Comparison::Own => self.report(check, Verdict::Ok, None, shared),
-            Comparison::ControlPage => {
-                let detail = "the host sends this page for paths that do not exist".to_owned();
-                let verdict = Verdict::Failed(Cause::Soft404);
-                self.report(check, verdict, Some(detail), shared);
-            }
-            Comparison::NeedsBody => {
-                check.compare_body();
-                check.goes_on = true;
-                self.queue.push_next(Fetch::Url(check));
-            }
-            Comparison::NeedsControl => {
-                let random = self.politeness.random_number();
-                if let Some(control) = self.control.hold(check, random) {
-                    self.queue.push_next(Fetch::Control(control));
-                }
-            }
-        }
-    }
-
-    /// The control request has an answer, or will have none.
-    pub(super) fn compare_waiting(&mut self, waiting: Vec<UrlCheck>, shared: &mut Shared) {
-        for check in waiting {
-            self.good(Box::new(check), shared);
         }
     }
 
@@ -315,8 +276,6 @@ impl Host {
                 self.report(check, verdict, Some(detail.clone()), shared);
             }
         }
-        // Their own answers were good.
-        self.control_failed(shared);
     }
 
     /// The client's breaker refused a request, which was not sent. It waits, unless the host fails too long.
@@ -332,7 +291,7 @@ impl Host {
                 check.take_back();
                 check.is_new()
             }
-            Fetch::Robots(_) | Fetch::Control(_) => {
+            Fetch::Robots(_) => {
                 fetch.attempts().discount();
                 fetch.attempts().made() == 0
             }

@@ -10,7 +10,6 @@
 
 mod body;
 mod breaker;
-mod control;
 mod fetch;
 mod judge;
 mod observe;
@@ -30,11 +29,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use courser::{Codings, Error, ErrorKind, Report, Request, Response, TimeLimit, Timeouts};
-use jiff::Timestamp;
 use url::{Position, Url};
 
 use self::breaker::BreakerWatch;
-use self::control::Control;
 use self::fetch::{Fetch, InFlight};
 use self::reply::Reply;
 use self::robots::{RobotsFetch, RobotsStage};
@@ -42,7 +39,7 @@ use self::trial::Trial;
 use super::task::{Hop, Reach, Task, UrlId};
 use super::verdict::{Cause, HeadFacts, HeadFault, Verdict};
 use crate::crawl::calls::Drive;
-use crate::crawl::certificate::{self, CertificateEnds};
+use crate::crawl::certificate::CertificateEnds;
 use crate::crawl::politeness::Politeness;
 use crate::crawl::random::seed_of_host;
 use crate::crawl::retry_queue::RetryQueue;
@@ -69,7 +66,6 @@ pub struct Host {
     /// Tasks and hops so far.
     added: u64,
     trial: Trial,
-    control: Control,
     breaker: BreakerWatch,
     certificates: CertificateEnds,
     given_up: Option<GivenUp>,
@@ -102,7 +98,6 @@ impl Host {
             robots: RobotsStage::NotNeeded,
             added: 0,
             trial: Trial::default(),
-            control: Control::default(),
             breaker: BreakerWatch::default(),
             certificates: CertificateEnds::default(),
             given_up: None,
@@ -127,20 +122,19 @@ impl Host {
 
     /// How many further tasks the host has room for. Hops always find room.
     pub fn room(&self) -> usize {
-        let waiting = self.queue.len() + self.control.waiting();
-        QUEUE.saturating_sub(waiting)
+        QUEUE.saturating_sub(self.queue.len())
     }
 
     /// Gives back the tasks for which nothing was asked yet, as far as `is_wanted` says so: their names.
     pub fn recall(&mut self, is_wanted: impl Fn(UrlId) -> bool) -> Vec<UrlId> {
         let is_new = |fetch: &Fetch| match fetch {
             Fetch::Url(check) => check.is_untouched() && is_wanted(check.task.id),
-            Fetch::Robots(_) | Fetch::Control(_) => false,
+            Fetch::Robots(_) => false,
         };
         let recalled = self.queue.take_last(usize::MAX, is_new).into_iter();
         let ids = recalled.filter_map(|fetch| match fetch {
             Fetch::Url(check) => Some(check.task.id),
-            Fetch::Robots(_) | Fetch::Control(_) => None,
+            Fetch::Robots(_) => None,
         });
         ids.collect()
     }
@@ -290,9 +284,6 @@ impl Host {
         let (target, accept) = match fetch {
             Fetch::Url(check) => {
                 self.trial.begin(check);
-                if check.is_new() && self.control.needs_body(check.url()) {
-                    check.compare_body();
-                }
                 let purpose = check.purpose();
                 let ask = check.attempt.begin_request(self.trial.facts());
                 shared.note_sent(Some(check.task.id), ask.method(), purpose);
@@ -307,10 +298,6 @@ impl Host {
             Fetch::Robots(robots) => {
                 shared.note_sent(None, "GET", Purpose::Robots);
                 (&robots.target, "text/plain,*/*;q=0.1")
-            }
-            Fetch::Control(control) => {
-                shared.note_sent(None, "GET", Purpose::Control);
-                (&control.target, "text/html,*/*;q=0.8")
             }
         };
         let base = &self.root[..Position::BeforePath];
@@ -387,12 +374,6 @@ impl HostWork for Host {
         }
         if let Some(Fetch::Url(check)) = self.in_flight.get(id) {
             check.handle_report(report, self.proxy.is_some());
-            if let (Some(days), Some(tls)) = (self.policy.cert_days, report.tls())
-                && let Some(end) = self.certificates.first_end(&tls.certificates)
-                && let Some(warning) = certificate::warning(end, Timestamp::now(), days)
-            {
-                check.handle_expiry(warning);
-            }
         }
     }
 
@@ -463,7 +444,6 @@ impl HostWork for Host {
                 Fetch::Robots(robots) => {
                     self.robots_answered(now, *robots, response, &reply, shared)
                 }
-                Fetch::Control(control) => self.control_answered(&control, response, shared),
             }
         }
         Body::Unwanted
@@ -498,10 +478,6 @@ impl HostWork for Host {
         match fetch {
             Fetch::Url(check) => self.body_read(now, check, shared),
             Fetch::Robots(robots) => self.robots_read(&robots),
-            Fetch::Control(control) => {
-                let page = control.page(&self.root);
-                self.control_known(page, shared);
-            }
         }
     }
 
@@ -510,7 +486,7 @@ impl HostWork for Host {
     }
 
     fn is_done(&self) -> bool {
-        self.queue.is_empty() && self.in_flight.len() == 0 && self.control.waiting() == 0
+        self.queue.is_empty() && self.in_flight.len() == 0
     }
 }
 

@@ -26,8 +26,6 @@ pub enum Purpose {
     Confirm,
     /// A further attempt.
     Retry,
-    /// What the host sends for paths that do not exist.
-    Control,
     /// `robots.txt`
     Robots,
 }

@@ -1,10 +1,10 @@
-//! Reads links and anchors from the body of a good answer.
+//! Reads links from the body of a good answer.
 
 use url::Url;
 
 use super::body::AnswerBody;
-use crate::check::links::{Anchors, Document, Format, Link, Visitor};
-use crate::check::task::{Page, PageLink, Want};
+use crate::check::links::{Document, Format, Link, Visitor};
+use crate::check::task::{Page, PageLink};
 
 /// The format of the page at this URL; `None` if its body cannot be read. Without a type, a path without an extension is
 /// that of HTML.
@@ -18,21 +18,18 @@ pub(super) fn format(url: &Url, content_type: Option<&str>) -> Option<Format> {
 }
 
 /// A page whose body is not read.
-pub(super) fn unread(url: &Url, format: Option<Format>) -> Page {
+pub(super) fn unread(url: &Url) -> Page {
     Page {
         base: url.clone(),
-        format,
-        anchors: None,
         links: Vec::new(),
         problem: None,
     }
 }
 
-/// Reads what is wanted from the body of the answer for this URL.
-pub(super) fn read(url: &Url, want: Want, body: &AnswerBody) -> Page {
-    let format = format(url, body.content_type.as_deref());
-    let mut page = unread(url, format);
-    let Some(format) = format else {
+/// Reads the links in the body of the answer for this URL.
+pub(super) fn read(url: &Url, body: &AnswerBody) -> Page {
+    let mut page = unread(url);
+    let Some(format) = format(url, body.content_type.as_deref()) else {
         return page;
     };
     let charset = body.content_type.as_deref().and_then(charset);
@@ -41,13 +38,11 @@ pub(super) fn read(url: &Url, want: Want, body: &AnswerBody) -> Page {
         page.base = base;
     }
     let mut reader = Reader {
-        links: want.links.then_some(&mut page.links),
-        anchors: want.anchors.then(|| Anchors::new(format)),
+        links: &mut page.links,
         is_full: false,
     };
     let read = document.read(&mut reader);
     let is_full = reader.is_full;
-    page.anchors = reader.anchors;
     page.problem = match read {
         _ if body.start.is_cut() => Some(format!(
             "only the first {} bytes were read",
@@ -70,21 +65,17 @@ fn charset(content_type: &str) -> Option<&str> {
 }
 
 struct Reader<'p> {
-    links: Option<&'p mut Vec<PageLink>>,
-    anchors: Option<Anchors>,
+    links: &'p mut Vec<PageLink>,
     is_full: bool,
 }
 
 impl Visitor for Reader<'_> {
     fn link(&mut self, link: Link<'_>) {
-        let Some(links) = &mut self.links else {
-            return;
-        };
-        if links.len() >= Page::LIMIT {
+        if self.links.len() >= Page::LIMIT {
             self.is_full = true;
             return;
         }
-        links.push(PageLink {
+        self.links.push(PageLink {
             url: link.url.into(),
             line: link.line,
             column: link.column,
@@ -93,18 +84,8 @@ impl Visitor for Reader<'_> {
         });
     }
 
-    fn wants_anchors(&self) -> bool {
-        self.anchors.is_some()
-    }
-
-    fn anchor(&mut self, anchor: &str) {
-        if let Some(anchors) = &mut self.anchors {
-            anchors.insert(anchor);
-        }
-    }
-
     fn is_done(&self) -> bool {
-        self.is_full && self.anchors.is_none()
+        self.is_full
     }
 }
 

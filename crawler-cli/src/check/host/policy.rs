@@ -26,14 +26,9 @@ pub struct Policy {
     pub accept: Statuses,
     /// The most redirects that are followed. Default 10.
     pub redirects: u32,
-    /// Whether pages are compared with the one that the host sends for paths that do not exist. Default no.
-    pub soft_404: bool,
-    /// Within how many days the end of a server's certificate is reported, as `tls_expired`. Default: only when the
-    /// certificate has expired.
-    pub cert_days: Option<u32>,
     /// The limit for one request in all. Default 20 s.
     pub timeout: Duration,
-    /// The most bytes of a body that is read for its links or anchors. Default 64 MiB.
+    /// The most bytes of a body that is read for its links. Default 64 MiB.
     pub max_body: u64,
     /// Whether redirects and links of public pages may lead to private addresses. Default no.
     pub allow_private: bool,
@@ -93,11 +88,9 @@ impl Default for Policy {
                 rate: NonZeroU64::new(10).map(Rate::per_second),
                 ..HostPolicy::default()
             },
-            cert_days: None,
             head: HeadUse::default(),
             accept: Statuses::none(),
             redirects: 10,
-            soft_404: false,
             timeout: Duration::from_secs(20),
             max_body: 64 << 20,
             allow_private: false,

@@ -60,8 +60,6 @@ impl Host {
                 }
                 // Asked again after the rest.
                 Fetch::Robots(_) => self.robots = RobotsStage::Wanted,
-                // What waits for the control page has an answer of its own.
-                Fetch::Control(_) => self.control_failed(shared),
             }
         }
         true

@@ -1,10 +1,9 @@
-//! The answers to the requests that are not about URLs to check: robots.txt and control probes.
+//! The answers to requests for robots.txt.
 
 use std::time::Instant;
 
 use courser::Response;
 
-use super::control::{Control, ControlAnswer, ControlFetch};
 use super::fetch::Fetch;
 use super::reply::Reply;
 use super::robots::{RobotsFetch, RobotsStage};
@@ -14,7 +13,6 @@ use crate::crawl::retry::{Decision, Failed, Others, decide};
 use crate::crawl::robots::{Access, Robots};
 use crate::crawl::stats::Class;
 
-/// robots.txt.
 impl Host {
     /// The head of the answer decides.
     pub(super) fn robots_answered(
@@ -99,33 +97,5 @@ impl Host {
     fn obey(&mut self, robots: Robots) {
         self.politeness.obey(robots);
         self.robots = RobotsStage::Known;
-    }
-}
-
-/// Control probes.
-impl Host {
-    /// The head of the answer decides.
-    pub(super) fn control_answered(
-        &mut self,
-        control: &ControlFetch,
-        response: &Response,
-        shared: &mut Shared,
-    ) {
-        match control.answer(&self.root, response) {
-            ControlAnswer::Decided(control) => self.control_known(control, shared),
-            ControlAnswer::Follow(next) => self.queue.push_next(Fetch::Control(next)),
-            // The body of such an answer is wanted.
-            ControlAnswer::Read => self.control_known(Control::Honest, shared),
-        }
-    }
-
-    pub(super) fn control_known(&mut self, control: Control, shared: &mut Shared) {
-        let waiting = self.control.decide(control);
-        self.compare_waiting(waiting, shared);
-    }
-
-    /// Nothing can be said about paths that do not exist.
-    pub(super) fn control_failed(&mut self, shared: &mut Shared) {
-        self.control_known(Control::Honest, shared);
     }
 }

@@ -13,7 +13,7 @@ use super::policy::{HeadUse, Policy};
 use super::reply::Reply;
 use crate::check::record::Redirect;
 use crate::check::task::{Outcome, Page, Reach, Task};
-use crate::check::verdict::{Ask, Attempt, Cause, Chain, Fingerprint, Verdict};
+use crate::check::verdict::{Ask, Attempt, Cause, Chain, Verdict};
 use crate::crawl::retry_queue::Attempts;
 
 /// The check of one URL.
@@ -32,19 +32,14 @@ pub(in crate::check) struct UrlCheck {
     pub(super) is_on_trial: bool,
     /// Whether the usual wait of the host was too short for the URL.
     pub(super) is_slow: bool,
-    /// Whether the body is compared with the control page of the host.
-    is_compared: bool,
     /// The most bytes of a body that is read.
     max_body: u64,
-    pub(super) fingerprint: Option<Fingerprint>,
     /// The body that is being read.
     pub(super) body: Option<Box<AnswerBody>>,
     pub(super) page: Option<Box<Page>>,
     last: LastAnswer,
     /// The last answer asked for this wait.
     pub(super) retry_after: Option<Duration>,
-    /// A certificate of the URL or of its redirects ends soon.
-    expiry: Option<String>,
 }
 
 /// The last answer or failure.
@@ -60,7 +55,7 @@ struct LastAnswer {
 impl UrlCheck {
     pub(super) fn new(task: Task, policy: &Policy) -> Self {
         let first = match policy.head {
-            _ if task.want.body() => Ask::Get,
+            _ if task.wants_links => Ask::Get,
             HeadUse::Auto => Ask::Head,
             HeadUse::Never => Ask::FirstByte,
         };
@@ -72,14 +67,11 @@ impl UrlCheck {
             goes_on: false,
             is_on_trial: false,
             is_slow: false,
-            is_compared: false,
             max_body: policy.max_body,
-            fingerprint: None,
             body: None,
             page: None,
             last: LastAnswer::default(),
             retry_after: None,
-            expiry: None,
             task,
         }
     }
@@ -96,12 +88,6 @@ impl UrlCheck {
     pub(super) fn chain(&mut self) -> &mut Chain {
         let new = || Box::new(Chain::new(&self.task.url));
         self.chain.get_or_insert_with(new)
-    }
-
-    /// The verdict if the last answer is good.
-    pub(super) fn good(&self) -> Verdict {
-        let chain = self.chain.as_ref();
-        chain.map_or(Verdict::Ok, |chain| chain.verdict())
     }
 
     /// Whether the URL would be asked by HEAD next.
@@ -128,22 +114,6 @@ impl UrlCheck {
         self.is_new() && self.chain.is_none() && self.attempts.made() == 0
     }
 
-    /// Whether the body of a good answer is needed.
-    pub(super) fn wants_body(&self) -> bool {
-        self.task.want.body() || self.is_compared
-    }
-
-    /// Asks by GET, to compare the body with the control page.
-    pub(super) fn compare_body(&mut self) {
-        self.is_compared = true;
-        self.attempt = Attempt::new(Ask::Get);
-    }
-
-    /// Whether the body was compared, or will be.
-    pub(super) fn is_compared(&self) -> bool {
-        self.is_compared
-    }
-
     /// Whether the body of the answer with this head is wanted. Then it is expected.
     pub(super) fn expect_body(&mut self, reply: &Reply<'_>) -> bool {
         let status = reply.answer.status;
@@ -152,21 +122,21 @@ impl UrlCheck {
             && !reply.answer.is_accepted
             && !reply.answer.is_blocked;
         let purpose = match self.attempt.ask() {
-            Ask::Get if self.wants_body() && matches!(status, 200..=299) => BodyUse::Page,
+            Ask::Get if self.task.wants_links && matches!(status, 200..=299) => BodyUse::Page,
             Ask::Get if may_be_challenge => BodyUse::Challenge,
             _ => return false,
         };
         let content_type = reply.content_type();
-        if purpose == BodyUse::Page && !self.is_compared {
+        if purpose == BodyUse::Page {
             let format = page::format(self.url(), content_type.as_deref());
             if format.is_none() {
-                self.page = Some(Box::new(page::unread(self.url(), None)));
+                self.page = Some(Box::new(page::unread(self.url())));
                 return false;
             }
         }
         let limit = match purpose {
-            BodyUse::Page if self.task.want.body() => self.max_body,
-            _ => EXCERPT,
+            BodyUse::Page => self.max_body,
+            BodyUse::Challenge => EXCERPT,
         };
         self.body = Some(Box::new(AnswerBody {
             purpose,
@@ -181,11 +151,10 @@ impl UrlCheck {
     pub(super) fn go_to_redirect(&mut self) {
         let first = match self.attempt.ask() {
             Ask::Head => Ask::Head,
-            _ if self.wants_body() => Ask::Get,
+            _ if self.task.wants_links => Ask::Get,
             _ => Ask::FirstByte,
         };
         self.attempt = Attempt::new(first);
-        self.fingerprint = None;
         self.goes_on = true;
     }
 
@@ -207,7 +176,7 @@ impl UrlCheck {
         };
         request.set_method(ask.method());
         request.set_target(self.url().as_str());
-        if self.wants_body() {
+        if self.task.wants_links {
             request.header("Accept", "text/html,*/*;q=0.8");
             request.decode(Codings::all());
             return;
@@ -229,11 +198,6 @@ impl UrlCheck {
             // Only a literal address tells where the proxy went.
             _ => is_private_literal(self.url()),
         };
-    }
-
-    /// A certificate of the server ends soon. `warning` says when.
-    pub(super) fn handle_expiry(&mut self, warning: String) {
-        self.expiry = Some(warning);
     }
 
     /// An answer arrived.
@@ -263,10 +227,6 @@ impl UrlCheck {
         let redirects: Vec<Redirect> = chain.map_or_else(Vec::new, |it| it.redirects().to_vec());
         let was_asked = self.last.method.is_some();
         let final_url = chain.filter(|chain| !chain.redirects().is_empty());
-        let (verdict, detail) = match self.expiry {
-            Some(warning) if is_good => (Verdict::Failed(Cause::TlsExpired), Some(warning)),
-            _ => (verdict, detail),
-        };
         let throttled = Verdict::Failed(Cause::Throttled);
         Outcome {
             id: self.task.id,
@@ -279,7 +239,6 @@ impl UrlCheck {
                 .and_then(Chain::moved_to)
                 .map(str::to_owned),
             final_url: final_url.map(|chain| String::from(chain.url().clone())),
-            fragment: chain.and_then(Chain::fragment).map(str::to_owned),
             redirects,
             attempts: self.attempts.made().max(u32::from(was_asked)),
             latency: self.last.latency,

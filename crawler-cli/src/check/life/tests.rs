@@ -82,7 +82,7 @@ fn verdict(answer: &str) -> (Verdict, Option<u16>) {
         "410" => (failed(Cause::Status410), Some(410)),
         "404" => (failed(Cause::Status404), Some(404)),
         "nx" => (failed(Cause::DnsNxdomain), None),
-        "soft" => (failed(Cause::Soft404), Some(200)),
+        "soft" => (failed(Cause::FileMissing), Some(200)),
         "refused" => (failed(Cause::Refused), None),
         "503" => (failed(Cause::Status5xx(503)), Some(503)),
         "403" => (failed(Cause::Blocked), Some(403)),

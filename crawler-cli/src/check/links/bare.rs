@@ -4,17 +4,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-/// The absolute http, https and ftp URLs of a text, in order.
-pub(super) fn urls(text: &str) -> impl Iterator<Item = Range<usize>> {
-    let mut from = 0;
-    std::iter::from_fn(move || {
-        let found = next(text, from)?;
-        from = found.end;
-        Some(found)
-    })
-}
-
-/// The first URL that begins at or behind `from`.
+/// The first absolute http, https or ftp URL of a text that begins at or behind `from`.
 pub(super) fn next(text: &str, from: usize) -> Option<Range<usize>> {
     let mut colons = memmem::find_iter(&text.as_bytes()[from..], b"://");
     colons.find_map(|at| {
@@ -168,7 +158,12 @@ mod tests {
                 &["https://a.example/it's", "https://a.example/"],
             ),
         ] {
-            let urls: Vec<&str> = urls(text).map(|range| &text[range]).collect();
+            let mut urls = Vec::new();
+            let mut from = 0;
+            while let Some(range) = next(text, from) {
+                from = range.end;
+                urls.push(&text[range]);
+            }
             assert_eq!(urls, found, "{text}");
         }
     }

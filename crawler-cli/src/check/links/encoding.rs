@@ -9,12 +9,8 @@ use crate::markup::html::{self, Raw, Sink};
 
 use super::Format;
 
-/// The text of a document, and where it begins in the bytes. `None` if the text is a copy.
-pub(super) fn text<'d>(
-    format: Format,
-    bytes: &'d [u8],
-    charset: Option<&str>,
-) -> (Cow<'d, str>, Option<usize>) {
+/// The text of a document.
+pub(super) fn text<'d>(format: Format, bytes: &'d [u8], charset: Option<&str>) -> Cow<'d, str> {
     let (encoding, start) = match Encoding::for_bom(bytes) {
         Some((encoding, length)) => (encoding, length),
         None => {
@@ -25,10 +21,7 @@ pub(super) fn text<'d>(
             )
         }
     };
-    let (text, _) = encoding.decode_without_bom_handling(&bytes[start..]);
-    // ASCII is borrowed whatever the encoding.
-    let is_borrowed = matches!(text, Cow::Borrowed(_));
-    (text, is_borrowed.then_some(start))
+    encoding.decode_without_bom_handling(&bytes[start..]).0
 }
 
 /// The encoding that a document declares at its start.
@@ -37,11 +30,7 @@ fn declared(format: Format, bytes: &[u8]) -> Option<&'static Encoding> {
     let encoding = match format {
         Format::Html => in_meta(start).or_else(|| in_xml_declaration(start)),
         Format::Xml => in_xml_declaration(start),
-        Format::Css => {
-            let label = start.strip_prefix(b"@charset \"")?;
-            Encoding::for_label(&label[..memchr(b'"', label)?])
-        }
-        Format::Markdown | Format::Text => None,
+        Format::Markdown => None,
     }?;
     // The declaration was read as ASCII (HTML §13.2.3.2).
     Some(match encoding {

@@ -1,22 +1,18 @@
 //! Links of HTML, by the tokens and the table of links in `markup`.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use crate::markup::html::{self, Raw, Sink};
 use crate::markup::links::{Element, Form, StartTag, candidates, refreshed};
 
-use super::css::{self, CssItem};
 use super::output::{Found, OpenLink, Output, collapsed, cut};
-use super::{Kind, Syntax, Visitor};
+use super::{Kind, Visitor};
 
 /// A part of a document that is HTML: the whole of it, or raw HTML in Markdown.
 pub(super) struct Piece<'p> {
     pub(super) html: &'p str,
     /// Pairs of offsets, in `html` and in the text of the document: where a part of `html` begins.
     pub(super) parts: &'p [(usize, usize)],
-    /// In Markdown, a value without quotes cannot hold every URL (CommonMark §6.6).
-    pub(super) in_markdown: bool,
 }
 
 impl Piece<'_> {
@@ -25,16 +21,6 @@ impl Piece<'_> {
         let after = self.parts.partition_point(|&(start, _)| start <= at);
         let (start, text) = self.parts[after.saturating_sub(1)];
         text + (at - start)
-    }
-
-    /// The range in the text of the document. `None` if it lies in several parts, or if not every URL can stand there.
-    fn span(&self, span: Range<usize>) -> Option<Range<usize>> {
-        let before = &self.html.as_bytes()[..span.start];
-        if self.in_markdown && before.last().is_some_and(|&before| before == b'=') {
-            return None;
-        }
-        let (start, end) = (self.at(span.start), self.at(span.end));
-        (end - start == span.len()).then_some(start..end)
     }
 }
 
@@ -57,7 +43,7 @@ impl HtmlState {
     /// Ends what is open, because no more text belongs to it.
     pub(super) fn end<V: Visitor>(&mut self, output: &mut Output<'_, '_, V>) {
         if let Some(anchor) = self.anchor.take() {
-            output.end(anchor, None);
+            output.end(anchor);
         }
     }
 }
@@ -142,8 +128,8 @@ struct LinkSink<'p, 's, 't, 'v, V> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Content {
     Shown,
-    Script,
-    Style,
+    /// Of a script or a style sheet.
+    Hidden,
 }
 
 impl<'p, V: Visitor> Sink<'p> for LinkSink<'p, '_, '_, '_, V> {
@@ -158,8 +144,7 @@ impl<'p, V: Visitor> Sink<'p> for LinkSink<'p, '_, '_, '_, V> {
     fn opened(&mut self) {
         match self.tag.element() {
             Element::Template => self.templates += 1,
-            Element::Script => self.content = Content::Script,
-            Element::Style => self.content = Content::Style,
+            Element::Script | Element::Style => self.content = Content::Hidden,
             Element::Title if self.wants_anchors && !self.state.has_title => {
                 self.state.title = Some(String::new());
             }
@@ -188,16 +173,11 @@ impl<'p, V: Visitor> Sink<'p> for LinkSink<'p, '_, '_, '_, V> {
         self.templates == 0
             && match self.content {
                 Content::Shown => self.output.is_open() || self.state.title.is_some(),
-                Content::Script => false,
-                Content::Style => true,
+                Content::Hidden => false,
             }
     }
 
     fn text(&mut self, text: Raw<'p>) {
-        if self.content == Content::Style {
-            self.style_sheet(text);
-            return;
-        }
         let text = decoded(text);
         if let Some(title) = &mut self.state.title {
             let room = super::TEXT_BYTES.saturating_sub(title.len());
@@ -235,7 +215,6 @@ impl<V: Visitor> LinkSink<'_, '_, '_, '_, V> {
                 Form::Url => self.url(raw, kind, tag.alternative()),
                 Form::Candidates => self.candidates(raw),
                 Form::Refresh => self.refresh(raw),
-                Form::Style => self.style(raw),
             }
         }
         if let Some(alternative) = tag.only_text() {
@@ -247,8 +226,6 @@ impl<V: Visitor> LinkSink<'_, '_, '_, '_, V> {
         Found {
             at: self.piece.at(raw.at),
             url: decoded(raw),
-            span: self.piece.span(raw.span()),
-            syntax: Syntax::Markup,
             kind,
         }
     }
@@ -266,15 +243,11 @@ impl<V: Visitor> LinkSink<'_, '_, '_, '_, V> {
     /// The images that `srcset` offers (HTML §4.8.4.2.1). Their place is that of the attribute.
     fn candidates(&mut self, raw: Raw<'_>) {
         let value = decoded(raw);
-        let is_exact = matches!(value, Cow::Borrowed(_));
         for candidate in candidates(value.as_bytes()) {
-            let span = raw.at + candidate.start..raw.at + candidate.end;
             self.output.link(
                 Found {
                     at: self.piece.at(raw.at),
                     url: Cow::Borrowed(&value[candidate]),
-                    span: self.piece.span(span).filter(|_| is_exact),
-                    syntax: Syntax::Markup,
                     kind: Kind::Embedded,
                 },
                 "",
@@ -284,72 +257,17 @@ impl<V: Visitor> LinkSink<'_, '_, '_, '_, V> {
 
     fn refresh(&mut self, raw: Raw<'_>) {
         let value = decoded(raw);
-        let is_exact = matches!(value, Cow::Borrowed(_));
         let Some(range) = refreshed(value.as_bytes()) else {
             return;
         };
-        // A quote in a new URL would end the URL.
-        let is_quoted = value[..range.start].ends_with(['"', '\'']);
-        let span = raw.at + range.start..raw.at + range.end;
         self.output.link(
             Found {
                 at: self.piece.at(raw.at),
                 url: Cow::Borrowed(&value[range]),
-                span: self.piece.span(span).filter(|_| is_exact && !is_quoted),
-                syntax: Syntax::Markup,
                 kind: Kind::Document,
             },
             "",
         );
-    }
-
-    /// A `style` attribute. The place of its URLs is that of the attribute.
-    fn style(&mut self, raw: Raw<'_>) {
-        // Nearly all `style` attributes have no URL.
-        if memchr::memchr(b'(', raw.bytes).is_none() && memchr::memchr(b'&', raw.bytes).is_none() {
-            return;
-        }
-        let value = decoded(raw);
-        css::read(&value, &mut |item| {
-            let CssItem::Url(_, url) = item else {
-                return;
-            };
-            self.output.link(
-                Found {
-                    at: self.piece.at(raw.at),
-                    url,
-                    // In both syntaxes: not edited.
-                    span: None,
-                    syntax: Syntax::Css,
-                    kind: Kind::Embedded,
-                },
-                "",
-            );
-        });
-    }
-
-    /// The content of a `<style>`. The places of its URLs are their own.
-    fn style_sheet(&mut self, raw: Raw<'_>) {
-        let text = &self.piece.html[raw.span()];
-        css::read(text, &mut |item| match item {
-            CssItem::Url(range, url) => {
-                let span = raw.at + range.start..raw.at + range.end;
-                self.output.link(
-                    Found {
-                        at: self.piece.at(span.start),
-                        url,
-                        span: self.piece.span(span),
-                        syntax: Syntax::Css,
-                        kind: Kind::Embedded,
-                    },
-                    "",
-                );
-            }
-            CssItem::Comment(range) => {
-                let end = self.piece.at(raw.at + range.end);
-                self.output.comment(&text[range], end);
-            }
-        });
     }
 
     fn end_title(&mut self) {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::memmem;
-use pulldown_cmark::{BrokenLink, CowStr, Event, LinkType, Options, Parser, RefDefs, Tag, TagEnd};
+use pulldown_cmark::{BrokenLink, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 
 use crate::markup::references::{self, Context};
 
@@ -12,7 +12,7 @@ use super::bare;
 use super::heading::Slugs;
 use super::html::{self, HtmlState, Piece};
 use super::output::{Found, OpenLink, Output};
-use super::{Kind, Syntax, Visitor};
+use super::{Kind, Visitor};
 
 use chunks::{Chunks, Definitions};
 
@@ -41,7 +41,6 @@ fn read_in_chunks<V: Visitor>(text: &str, size: usize, output: &mut Output<'_, '
         links: Vec::new(),
         images: 0,
         in_code: false,
-        inner_end: start,
         bare_end: 0,
         heading: None,
         slugs: Slugs::default(),
@@ -94,26 +93,16 @@ struct MarkdownReader<'d, 's, 't, 'v, V> {
     block: Option<Block>,
     /// Where the open elements end.
     ends: Vec<usize>,
-    /// The open links and images.
-    links: Vec<OpenReference>,
+    /// The open links and images; `None` for one that is not wanted.
+    links: Vec<Option<OpenLink>>,
     /// How many of these are images.
     images: usize,
     in_code: bool,
-    /// Where the last event inside of the innermost link ends.
-    inner_end: usize,
     /// Where the last bare URL ends.
     bare_end: usize,
     /// The text of the heading that is read.
     heading: Option<String>,
     slugs: Slugs,
-}
-
-/// A link or an image whose text is read.
-struct OpenReference {
-    /// `None` if the link is not wanted.
-    link: Option<OpenLink>,
-    /// The URL is written behind the text, and is this one when decoded.
-    inline: Option<String>,
 }
 
 /// A block of raw HTML. In a quote or a list it stands in several parts.
@@ -129,34 +118,33 @@ impl<'d, V: Visitor> MarkdownReader<'d, '_, '_, '_, V> {
         // A link to what another chunk defines.
         let mut elsewhere = |link: BrokenLink<'_>| {
             let definition = definitions.get(&link.reference)?;
-            Some((definition.url.clone().into(), CowStr::Borrowed("")))
+            Some((definition.to_owned().into(), CowStr::Borrowed("")))
         };
         let text = &self.text[self.start..end];
         let elsewhere = (!definitions.is_empty()).then_some(&mut elsewhere);
         let parser = Parser::new_with_broken_link_callback(text, EXTENSIONS, elsewhere);
-        let mut events = parser.into_offset_iter();
-        while let Some((event, range)) = events.next() {
+        let events = parser.into_offset_iter();
+        for (event, range) in events {
             if self.output.is_done() {
                 break;
             }
             let range = range.start + self.start..range.end + self.start;
-            self.event(event, range, events.reference_definitions());
+            self.event(event, range);
         }
         self.start = end;
     }
 
-    fn event(&mut self, event: Event<'_>, range: Range<usize>, definitions: &RefDefs<'_>) {
+    fn event(&mut self, event: Event<'_>, range: Range<usize>) {
         match event {
             Event::Start(tag) => {
                 self.ends.push(range.end);
-                self.open(tag, range, definitions);
-                return;
+                self.open(tag, range);
             }
             Event::End(tag) => {
                 self.ends.pop();
-                self.close(tag, range.clone());
+                self.close(tag);
             }
-            Event::Text(text) if !self.in_code => self.words(&text, range.clone()),
+            Event::Text(text) if !self.in_code => self.words(&text, range),
             Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
                 self.plain(&text);
             }
@@ -168,18 +156,16 @@ impl<'d, V: Visitor> MarkdownReader<'d, '_, '_, '_, V> {
             }
             Event::Html(_) => {
                 if let Some(block) = &mut self.block {
-                    block.push(range.clone());
+                    block.push(range);
                 }
             }
-            Event::InlineHtml(html) => self.inline_html(&html, range.clone()),
+            Event::InlineHtml(html) => self.inline_html(&html, range),
             Event::FootnoteReference(label) => self.anchor(&format!("fnref-{label}")),
             _ => {}
         }
-        self.inner_end = range.end;
     }
 
-    fn open(&mut self, tag: Tag<'_>, range: Range<usize>, definitions: &RefDefs<'_>) {
-        self.inner_end = range.start;
+    fn open(&mut self, tag: Tag<'_>, range: Range<usize>) {
         match tag {
             Tag::Link {
                 link_type,
@@ -187,8 +173,7 @@ impl<'d, V: Visitor> MarkdownReader<'d, '_, '_, '_, V> {
                 id,
                 ..
             } => {
-                self.inner_end += 1;
-                self.reference(link_type, dest_url, &id, Kind::Document, range, definitions);
+                self.reference(link_type, dest_url, &id, Kind::Document, range);
             }
             Tag::Image {
                 link_type,
@@ -196,9 +181,8 @@ impl<'d, V: Visitor> MarkdownReader<'d, '_, '_, '_, V> {
                 id,
                 ..
             } => {
-                self.inner_end += 2;
                 self.images += 1;
-                self.reference(link_type, dest_url, &id, Kind::Embedded, range, definitions);
+                self.reference(link_type, dest_url, &id, Kind::Embedded, range);
             }
             Tag::CodeBlock(_) | Tag::MetadataBlock(_) => self.in_code = true,
             Tag::HtmlBlock => self.block = Some(Block::default()),
@@ -213,12 +197,12 @@ impl<'d, V: Visitor> MarkdownReader<'d, '_, '_, '_, V> {
         }
     }
 
-    fn close(&mut self, tag: TagEnd, range: Range<usize>) {
+    fn close(&mut self, tag: TagEnd) {
         match tag {
-            TagEnd::Link => self.end_reference(range),
+            TagEnd::Link => self.end_reference(),
             TagEnd::Image => {
                 self.images -= 1;
-                self.end_reference(range);
+                self.end_reference();
             }
             TagEnd::CodeBlock | TagEnd::MetadataBlock(_) => self.in_code = false,
             TagEnd::HtmlBlock => {
@@ -253,86 +237,28 @@ impl<'d, V: Visitor> MarkdownReader<'d, '_, '_, '_, V> {
         id: &str,
         kind: Kind,
         range: Range<usize>,
-        definitions: &RefDefs<'_>,
     ) {
-        let inside = range.start + 1..range.end.saturating_sub(1).max(range.start + 1);
-        let (url, span) = match link_type {
-            LinkType::Autolink => (url, Some(inside)),
-            LinkType::Email => (format!("mailto:{url}").into(), None),
-            LinkType::Inline => (url, None),
+        let url = match link_type {
+            LinkType::Email => format!("mailto:{url}").into(),
+            LinkType::Autolink | LinkType::Inline => url,
             // The first definition counts, and another chunk can have it.
-            _ => match (self.definitions.get(id), definitions.get(id)) {
-                (Some(definition), _) => {
-                    let url = CowStr::from(definition.url.clone());
-                    let span = self.defined(definition.span.clone(), &url);
-                    (url, span)
-                }
-                (None, Some(definition)) => {
-                    let span = definition.span.start + self.start..definition.span.end + self.start;
-                    let span = self.defined(span, &url);
-                    (url, span)
-                }
-                (None, None) => (url, None),
+            _ => match self.definitions.get(id) {
+                Some(definition) => CowStr::from(definition.to_owned()),
+                None => url,
             },
         };
-        let inline = (link_type == LinkType::Inline).then(|| url.to_string());
         let link = self.output.begin(Found {
             at: range.start,
             url: Cow::Borrowed(&url),
-            span,
-            syntax: match link_type {
-                LinkType::Autolink => Syntax::Plain,
-                _ => Syntax::Markdown,
-            },
             kind,
         });
-        self.links.push(OpenReference { link, inline });
+        self.links.push(link);
     }
 
-    fn end_reference(&mut self, range: Range<usize>) {
-        let Some(OpenReference { link, inline }) = self.links.pop() else {
-            return;
-        };
-        if let Some(link) = link {
-            let span = inline.and_then(|url| {
-                let start = self.inner_end.max(range.start);
-                let rest = self.text.get(start..range.end)?;
-                let behind = start + memmem::find(rest.as_bytes(), b"](")? + 2;
-                self.destination(behind..range.end, &url)
-            });
-            self.output.end(link, span);
+    fn end_reference(&mut self) {
+        if let Some(Some(link)) = self.links.pop() {
+            self.output.end(link);
         }
-    }
-
-    /// Where the destination of a definition stands.
-    fn defined(&self, definition: Range<usize>, url: &str) -> Option<Range<usize>> {
-        let text = self.text.get(definition.clone())?;
-        let mut ends = memmem::find_iter(text.as_bytes(), b"]:");
-        ends.find_map(|end| self.destination(definition.start + end + 2..definition.end, url))
-    }
-
-    /// The destination at the start of a range, if it is this URL when decoded (CommonMark §6.3).
-    fn destination(&self, range: Range<usize>, url: &str) -> Option<Range<usize>> {
-        let rest = self.text.get(range.clone())?;
-        let trimmed = rest.trim_ascii_start();
-        let start = range.start + rest.len() - trimmed.len();
-        let (start, raw) = match trimmed.strip_prefix('<') {
-            Some(inside) => (start + 1, until(inside, |char| char == '>')),
-            None => {
-                let mut depth = 0_usize;
-                let is_end = |char: char| {
-                    match char {
-                        '(' => depth += 1,
-                        ')' if depth == 0 => return true,
-                        ')' => depth -= 1,
-                        _ => {}
-                    }
-                    char.is_ascii_whitespace()
-                };
-                (start, until(trimmed, is_end))
-            }
-        };
-        (unescaped(raw) == url).then_some(start..start + raw.len())
     }
 
     /// Text that is no markup.
@@ -370,8 +296,7 @@ impl<'d, V: Visitor> MarkdownReader<'d, '_, '_, '_, V> {
             if raw.ends_with("://") {
                 continue;
             }
-            let is_www = is_www(raw);
-            let url = match is_www {
+            let url = match is_www(raw) {
                 true => Cow::Owned(format!("http://{}", unescaped(raw))),
                 false => unescaped(raw),
             };
@@ -379,8 +304,6 @@ impl<'d, V: Visitor> MarkdownReader<'d, '_, '_, '_, V> {
                 Found {
                     at: found.start,
                     url,
-                    span: Some(found).filter(|_| !is_www),
-                    syntax: Syntax::Plain,
                     kind: Kind::Document,
                 },
                 raw,
@@ -420,12 +343,7 @@ impl<'d, V: Visitor> MarkdownReader<'d, '_, '_, '_, V> {
 
     fn piece(&mut self, html: &str, parts: &[(usize, usize)]) {
         if !parts.is_empty() {
-            let piece = Piece {
-                html,
-                parts,
-                in_markdown: true,
-            };
-            html::read(&piece, &mut self.html, self.output);
+            html::read(&Piece { html, parts }, &mut self.html, self.output);
         }
     }
 }
@@ -512,20 +430,6 @@ fn is_www(raw: &str) -> bool {
     raw.starts_with("www.")
 }
 
-/// The text up to the first character that `is_end` and is not escaped.
-fn until(text: &str, mut is_end: impl FnMut(char) -> bool) -> &str {
-    let mut is_escaped = false;
-    let end = text.find(|char: char| {
-        if is_escaped {
-            is_escaped = false;
-            return char.is_ascii_whitespace();
-        }
-        is_escaped = char == '\\';
-        !is_escaped && is_end(char)
-    });
-    &text[..end.unwrap_or(text.len())]
-}
-
 /// Decodes backslash escapes and character references (CommonMark §2.4 and §2.5).
 fn unescaped(raw: &str) -> Cow<'_, str> {
     if !raw.contains(['\\', '&']) {
@@ -578,7 +482,7 @@ mod tests {
     fn links(text: &str, size: usize) -> Vec<String> {
         let mut links = Vec::new();
         let mut visitor = |link: Link<'_>| links.push(format!("{link:?}"));
-        let mut output = Output::new(text, Some(0), &mut visitor);
+        let mut output = Output::new(text, &mut visitor);
         read_in_chunks(text, size, &mut output);
         output.flush();
         links

@@ -19,17 +19,14 @@
 //! Comments switch links off, where a format has comments: `<!-- crawler-check-disable -->` up to
 //! `<!-- crawler-check-enable -->` or the end, `<!-- crawler-check-disable-next-line -->`, and
 //! `<!-- crawler-check-disable-line -->` for the line of the comment itself. `markdown-link-check-` in place of
-//! `crawler-check-` means the same. HTML and Markdown have these comments; CSS has them in `/* */`. They
-//! mean nothing in XML and in plain text.
+//! `crawler-check-` means the same. HTML and Markdown have these comments. They mean nothing in XML.
 
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
-use std::ops::Range;
 
 mod anchors;
 mod bare;
-mod css;
 mod encoding;
 mod heading;
 mod html;
@@ -39,11 +36,10 @@ mod place;
 mod switch;
 mod xml;
 
-use css::CssItem;
 use html::{HtmlState, Piece};
-use output::{Found, Output};
+use output::Output;
 
-pub use anchors::{Anchors, Fragment};
+pub use anchors::Anchors;
 
 /// The syntax of a document.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -52,12 +48,8 @@ pub enum Format {
     Markdown,
     /// HTML, and XHTML.
     Html,
-    /// CSS
-    Css,
     /// XML: sitemaps, lists of sitemaps, feeds (RSS, Atom). Other XML has no links.
     Xml,
-    /// Any text. Absolute http, https and ftp URLs are links.
-    Text,
 }
 
 impl Format {
@@ -67,9 +59,7 @@ impl Format {
         match extension.to_ascii_lowercase().as_str() {
             "md" | "markdown" | "mkd" | "mdx" => Some(Self::Markdown),
             "html" | "htm" | "xhtml" | "xht" => Some(Self::Html),
-            "css" => Some(Self::Css),
             "xml" | "rss" | "atom" => Some(Self::Xml),
-            "txt" | "text" => Some(Self::Text),
             _ => None,
         }
     }
@@ -79,12 +69,10 @@ impl Format {
         let essence = content_type.split(';').next().unwrap_or("").trim();
         match essence.to_ascii_lowercase().as_str() {
             "text/html" | "application/xhtml+xml" => Some(Self::Html),
-            "text/css" => Some(Self::Css),
             "text/markdown" | "text/x-markdown" => Some(Self::Markdown),
             "text/xml" | "application/xml" | "application/rss+xml" | "application/atom+xml" => {
                 Some(Self::Xml)
             }
-            "text/plain" => Some(Self::Text),
             _ => None,
         }
     }
@@ -96,11 +84,6 @@ pub struct Link<'d> {
     /// The URL as the format decodes it: without character references and escapes, without blanks around it. Relative
     /// URLs are not resolved. Never empty.
     pub url: Cow<'d, str>,
-    /// Where the URL stands in the bytes of the document, as written, without blanks around it. `None` if the bytes
-    /// cannot be edited: the document is not in UTF-8, or the URL does not stand in it in one piece.
-    pub span: Option<Range<usize>>,
-    /// How a URL has to be written in `span`.
-    pub syntax: Syntax,
     /// The line, from 1.
     pub line: u32,
     /// The column in Unicode code points, from 1: the first character of the attribute's raw value (HTML), of the
@@ -122,75 +105,6 @@ pub enum Kind {
     Embedded,
     /// Names a sitemap, from a list of sitemaps.
     Sitemap,
-}
-
-/// What surrounds a URL in a document, and therefore which characters of a URL have to be escaped there.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Syntax {
-    /// An attribute of HTML, or the text of an element of XML.
-    Markup,
-    /// The destination of a Markdown link.
-    Markdown,
-    /// A string or `url()` of CSS.
-    Css,
-    /// Nothing is escaped.
-    Plain,
-}
-
-impl Syntax {
-    /// The URL as it has to be written in [`Link::span`]. The URL is one that a URL parser gave: it has no blanks.
-    ///
-    /// ```
-    /// use crawler_cli::check::links::Syntax;
-    ///
-    /// assert_eq!(Syntax::Markup.write("http://h/?a&b"), "http://h/?a&amp;b");
-    /// assert_eq!(Syntax::Markdown.write("http://h/a)"), "http://h/a\\)");
-    /// ```
-    pub fn write(self, url: &str) -> String {
-        let mut written = String::with_capacity(url.len());
-        let is_balanced = has_balanced_parentheses(url);
-        for (at, char) in url.char_indices() {
-            match (self, char) {
-                (Self::Markdown, '(' | ')') if is_balanced => written.push(char),
-                (Self::Markdown, '&') if !is_reference(&url[at..]) => written.push(char),
-                (Self::Markup, '&') => written.push_str("&amp;"),
-                (Self::Markup, '"') => written.push_str("&quot;"),
-                (Self::Markup, '\'') => written.push_str("&#39;"),
-                (Self::Markup, '<') => written.push_str("&lt;"),
-                (Self::Markup, '>') => written.push_str("&gt;"),
-                // Ends a cell of a table, even if it is escaped.
-                (Self::Markdown, '|') => written.push_str("%7C"),
-                (Self::Markdown, '(' | ')' | '<' | '>' | '\\' | '&')
-                | (Self::Css, '(' | ')' | '"' | '\'' | '\\') => {
-                    written.push('\\');
-                    written.push(char);
-                }
-                _ => written.push(char),
-            }
-        }
-        written
-    }
-}
-
-/// Whether each parenthesis has its partner, so that Markdown reads all as a part of the URL.
-fn has_balanced_parentheses(url: &str) -> bool {
-    let mut depth = 0_usize;
-    for byte in url.bytes() {
-        match byte {
-            b'(' => depth += 1,
-            b')' if depth == 0 => return false,
-            b')' => depth -= 1,
-            _ => {}
-        }
-    }
-    depth == 0
-}
-
-/// Whether Markdown may read a character reference at the start of the text: `&amp;`, `&#38;`.
-fn is_reference(text: &str) -> bool {
-    let name = text.split_once(';').map_or("", |(name, _)| &name[1..]);
-    let name = name.strip_prefix('#').unwrap_or(name);
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Longest [`Link::text`] in bytes.
@@ -225,8 +139,6 @@ impl<F: FnMut(Link<'_>)> Visitor for F {
 pub struct Document<'d> {
     format: Format,
     text: Cow<'d, str>,
-    /// Where `text` begins in the bytes of the document. `None` if `text` is a copy in another encoding.
-    offset: Option<usize>,
 }
 
 impl<'d> Document<'d> {
@@ -234,11 +146,9 @@ impl<'d> Document<'d> {
     /// `Content-Type`), else what the document declares, else UTF-8. UTF-8 is not copied; other encodings are.
     /// Bytes that are wrong in the encoding become U+FFFD. An unknown label counts as none.
     pub fn new(format: Format, bytes: &'d [u8], charset: Option<&str>) -> Self {
-        let (text, offset) = encoding::text(format, bytes, charset);
         Self {
             format,
-            text,
-            offset,
+            text: encoding::text(format, bytes, charset),
         }
     }
 
@@ -256,7 +166,7 @@ impl<'d> Document<'d> {
     /// # Errors
     /// The document is [`Format::Xml`], and it is cut or malformed. The links before that place were told.
     pub fn read(&self, visitor: &mut impl Visitor) -> Result<(), XmlError> {
-        let mut output = Output::new(&self.text, self.offset, visitor);
+        let mut output = Output::new(&self.text, visitor);
         let mut result = Ok(());
         match self.format {
             Format::Markdown => markdown::read(&self.text, &mut output),
@@ -264,50 +174,13 @@ impl<'d> Document<'d> {
                 let piece = Piece {
                     html: &self.text,
                     parts: &[(0, 0)],
-                    in_markdown: false,
                 };
                 html::read(&piece, &mut HtmlState::default(), &mut output);
             }
-            Format::Css => self.css(&mut output),
             Format::Xml => result = xml::read(&self.text, &mut output),
-            Format::Text => self.plain_text(&mut output),
         }
         output.flush();
         result
-    }
-
-    fn css<V: Visitor>(&self, output: &mut Output<'_, '_, V>) {
-        css::read(&self.text, &mut |item| match item {
-            CssItem::Url(span, url) => output.link(
-                Found {
-                    at: span.start,
-                    url,
-                    span: Some(span),
-                    syntax: Syntax::Css,
-                    kind: Kind::Embedded,
-                },
-                "",
-            ),
-            CssItem::Comment(range) => output.comment(&self.text[range.clone()], range.end),
-        });
-    }
-
-    fn plain_text<V: Visitor>(&self, output: &mut Output<'_, '_, V>) {
-        for span in bare::urls(&self.text) {
-            if output.is_done() {
-                break;
-            }
-            output.link(
-                Found {
-                    at: span.start,
-                    url: Cow::Borrowed(&self.text[span.clone()]),
-                    span: Some(span),
-                    syntax: Syntax::Plain,
-                    kind: Kind::Document,
-                },
-                "",
-            );
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::place::{Place, Places};
 use super::switch::Switch;
-use super::{Kind, Link, Syntax, TEXT_BYTES, Visitor};
+use super::{Kind, Link, TEXT_BYTES, Visitor};
 
 /// A link without its text.
 #[derive(Debug)]
@@ -14,9 +14,6 @@ pub(super) struct Found<'u> {
     /// The offset that is reported as the place.
     pub(super) at: usize,
     pub(super) url: Cow<'u, str>,
-    /// Where the URL stands in the text.
-    pub(super) span: Option<Range<usize>>,
-    pub(super) syntax: Syntax,
     pub(super) kind: Kind,
 }
 
@@ -27,11 +24,8 @@ pub(super) struct OpenLink(u64);
 #[derive(Debug)]
 pub(super) struct Output<'t, 'v, V> {
     pub(super) visitor: &'v mut V,
-    text: &'t str,
     places: Places<'t>,
     switch: Switch<'t>,
-    /// Where the text begins in the bytes of the document.
-    offset: Option<usize>,
     held: Vec<Held>,
     /// How many of the held links are open.
     open: usize,
@@ -47,21 +41,17 @@ pub(super) struct Output<'t, 'v, V> {
 struct Held {
     place: Place,
     url: Range<usize>,
-    span: Option<Range<usize>>,
-    syntax: Syntax,
     kind: Kind,
     text: Range<usize>,
     is_open: bool,
 }
 
 impl<'t, 'v, V: Visitor> Output<'t, 'v, V> {
-    pub(super) fn new(text: &'t str, offset: Option<usize>, visitor: &'v mut V) -> Self {
+    pub(super) fn new(text: &'t str, visitor: &'v mut V) -> Self {
         Self {
             visitor,
-            text,
             places: Places::new(text),
             switch: Switch::new(text),
-            offset,
             held: Vec::new(),
             open: 0,
             first: 0,
@@ -99,8 +89,6 @@ impl<'t, 'v, V: Visitor> Output<'t, 'v, V> {
         }
         self.visitor.link(Link {
             url: found.url,
-            span: document_span(self.offset, found.span),
-            syntax: found.syntax,
             line: place.line,
             column: place.column,
             text: collapsed(text),
@@ -132,8 +120,8 @@ impl<'t, 'v, V: Visitor> Output<'t, 'v, V> {
         }
     }
 
-    /// The text of an open link is complete. `span`: where its URL stands in the text, if that was not known before.
-    pub(super) fn end(&mut self, link: OpenLink, span: Option<Range<usize>>) {
+    /// The text of an open link is complete.
+    pub(super) fn end(&mut self, link: OpenLink) {
         let index = link.0.checked_sub(self.first);
         let index = index.and_then(|index| usize::try_from(index).ok());
         let Some(held) = index.and_then(|index| self.held.get_mut(index)) else {
@@ -142,7 +130,6 @@ impl<'t, 'v, V: Visitor> Output<'t, 'v, V> {
         if held.is_open {
             held.is_open = false;
             held.text.end = self.texts.len();
-            held.span = span.or(held.span.take());
             self.open -= 1;
         }
         if self.open == 0 {
@@ -160,8 +147,6 @@ impl<'t, 'v, V: Visitor> Output<'t, 'v, V> {
             };
             self.visitor.link(Link {
                 url: Cow::Borrowed(&self.urls[held.url]),
-                span: document_span(self.offset, held.span),
-                syntax: held.syntax,
                 line: held.place.line,
                 column: held.place.column,
                 text: collapsed(&self.texts[held.text.start..end]),
@@ -186,18 +171,10 @@ impl<'t, 'v, V: Visitor> Output<'t, 'v, V> {
                 Cow::Owned(_) => Cow::Owned(trimmed.to_owned()),
             };
         }
-        found.span = found.span.map(|span| self.trim(span));
         let place = self.places.of(found.at);
         self.switch
             .wants(found.at, place.line)
             .then_some((found, place))
-    }
-
-    fn trim(&self, span: Range<usize>) -> Range<usize> {
-        let raw = &self.text[span.clone()];
-        let start = span.end - raw.trim_start_matches(is_trimmed).len();
-        let end = span.start + raw.trim_end_matches(is_trimmed).len();
-        start..end.max(start)
     }
 
     fn hold(&mut self, found: Found<'_>, place: Place, text: Range<usize>, is_open: bool) {
@@ -206,8 +183,6 @@ impl<'t, 'v, V: Visitor> Output<'t, 'v, V> {
         self.held.push(Held {
             place,
             url: start..self.urls.len(),
-            span: found.span,
-            syntax: found.syntax,
             kind: found.kind,
             text,
             is_open,
@@ -217,11 +192,6 @@ impl<'t, 'v, V: Visitor> Output<'t, 'v, V> {
             self.flush();
         }
     }
-}
-
-fn document_span(offset: Option<usize>, span: Option<Range<usize>>) -> Option<Range<usize>> {
-    let (offset, span) = (offset?, span?);
-    Some(span.start + offset..span.end + offset)
 }
 
 /// What the URL parser removes around a URL: C0 controls and spaces (WHATWG URL §4.4).

@@ -15,8 +15,6 @@ impl Visitor for Recorder {
         self.links.push(Link {
             url: Cow::Owned(link.url.into_owned()),
             text: Cow::Owned(link.text.into_owned()),
-            span: link.span,
-            syntax: link.syntax,
             line: link.line,
             column: link.column,
             kind: link.kind,
@@ -118,12 +116,8 @@ fn html() {
         &["1:23 i.svg#a", "1:45 j", "1:63 k \"t\"", "1:93 q"],
     );
     check(
-        "<style>a { background: url(x.png) } /* url(no) */ @import 'y.css';</style>",
-        &["1:28 x.png", "1:60 y.css"],
-    );
-    check(
-        "<p style=\"background:url(&quot;in-style.png&quot;)\"><p style='a:url(in-style)'>",
-        &["1:11 in-style.png", "1:63 in-style"],
+        "<style>a { background: url(no) }</style><p style='background:url(no)'><a href=x>",
+        &["1:79 x"],
     );
     check(
         "<title><a href=no></title><textarea><a href=no></textarea><xmp><a href=no></xmp><a href=x>",
@@ -363,10 +357,6 @@ fn comments_switch_links_off() {
         let links = read(Format::Html, document.replace('T', tool).as_bytes()).links;
         let urls: Vec<&str> = links.iter().map(|link| &*link.url).collect();
         assert_eq!(urls, ["a", "c", "e"]);
-        let document = "a{b:url(a)}/* T-disable */c{d:url(b)}/* T-enable */e{f:url(c)}";
-        let links = read(Format::Css, document.replace('T', tool).as_bytes()).links;
-        let urls: Vec<&str> = links.iter().map(|link| &*link.url).collect();
-        assert_eq!(urls, ["a", "c"]);
     }
 }
 

@@ -7,7 +7,7 @@ use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
 use super::output::{Found, Output};
-use super::{Kind, Syntax, Visitor, XmlError, XmlFault};
+use super::{Kind, Visitor, XmlError, XmlFault};
 
 /// Reads a document.
 pub(super) fn read<V: Visitor>(text: &str, output: &mut Output<'_, '_, V>) -> Result<(), XmlError> {
@@ -97,8 +97,6 @@ enum Name {
 struct Content {
     decoded: String,
     raw: Option<Range<usize>>,
-    /// The text stands in a CDATA section.
-    is_plain: bool,
 }
 
 impl<'t, V: Visitor> XmlReader<'t, '_, '_, '_, V> {
@@ -121,7 +119,6 @@ impl<'t, V: Visitor> XmlReader<'t, '_, '_, '_, V> {
             Event::CData(text) => {
                 let inside = range.start + "<![CDATA[".len();
                 self.push(text, inside..inside + text.len());
-                self.content.is_plain = true;
                 Ok(())
             }
             Event::GeneralRef(reference) => {
@@ -212,8 +209,6 @@ impl<'t, V: Visitor> XmlReader<'t, '_, '_, '_, V> {
             Found {
                 at: range.start,
                 url: url.unwrap_or(Cow::Borrowed(raw)),
-                span: Some(range),
-                syntax: Syntax::Markup,
                 kind,
             },
             "",
@@ -237,17 +232,10 @@ impl<'t, V: Visitor> XmlReader<'t, '_, '_, '_, V> {
         };
         let written = &self.text[raw.clone()];
         let blanks = written.len() - written.trim_start().len();
-        // A text of several parts cannot be edited as one.
-        let is_one = !written.contains(['<', '>']);
         self.output.link(
             Found {
                 at: raw.start + blanks,
                 url: Cow::Borrowed(content.decoded.trim()),
-                span: Some(raw).filter(|_| is_one),
-                syntax: match content.is_plain {
-                    true => Syntax::Plain,
-                    false => Syntax::Markup,
-                },
                 kind,
             },
             "",

@@ -21,14 +21,14 @@ pub(super) struct Fed {
 }
 
 /// Starts the thread. It ends with the sources, or when the receiver is dropped.
-pub(super) fn feed(mut batches: Batches, fragments: bool) -> Receiver<Fed> {
+pub(super) fn feed(mut batches: Batches) -> Receiver<Fed> {
     let (sender, receiver) = bounded(FED);
     thread::spawn(move || {
         loop {
             let fed = match batches.next(LONGEST_WAIT) {
-                Next::Batch(batch) => fed(batch, fragments),
+                Next::Batch(batch) => fed(batch),
                 // Nothing to add: finds out whether the receiver is still there.
-                Next::Nothing => fed(Batch::default(), fragments),
+                Next::Nothing => fed(Batch::default()),
                 Next::End => return,
             };
             if sender.send(fed).is_err() {
@@ -39,11 +39,10 @@ pub(super) fn feed(mut batches: Batches, fragments: bool) -> Receiver<Fed> {
     receiver
 }
 
-fn fed(batch: Batch, fragments: bool) -> Fed {
-    let demand = |spelling: &str| Demand {
+fn fed(batch: Batch) -> Fed {
+    let demand = Demand {
         given: true,
         private: true,
-        anchors: fragments && spelling.contains('#'),
         links: false,
         depth: 0,
     };
@@ -51,9 +50,8 @@ fn fed(batch: Batch, fragments: bool) -> Fed {
         target: Target::Ask(
             url,
             Demand {
-                anchors: fragments,
                 links: true,
-                ..demand(&spelling)
+                ..demand
             },
         ),
         reference: Reference {
@@ -67,7 +65,7 @@ fn fed(batch: Batch, fragments: bool) -> Fed {
     });
     let occurrences = batch.occurrences.into_iter().map(|occurrence| Link {
         target: match occurrence.target {
-            sources::Target::Ask(url) => Target::Ask(url, demand(&occurrence.spelling)),
+            sources::Target::Ask(url) => Target::Ask(url, demand),
             sources::Target::Local(verdict, detail) => Target::Local(verdict, detail),
         },
         spelling: occurrence.spelling,

@@ -41,7 +41,7 @@ impl Lives {
             let age = Duration::try_from(now.duration_since(at)).unwrap_or_default();
             age < self.max_age
         });
-        answer.verdict == Verdict::Ok && is_young && !queued.demand.links && !queued.demand.anchors
+        answer.verdict == Verdict::Ok && is_young && !queued.demand.links
     }
 
     /// What an answer makes of the life of its URL, and of what is known about the host.

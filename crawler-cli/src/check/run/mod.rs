@@ -20,7 +20,7 @@ use super::host::{Host, Policy, Shared};
 use super::life::{Held, Rules};
 use super::sources::{self, Input, List, SourceOptions};
 use super::summary::Summary;
-use super::task::{self, Hop, Task, Want};
+use super::task::{self, Hop, Task};
 use super::verdict::{Cause, Verdict};
 use crate::crawl::fleet::{Fleet, Take};
 use crate::crawl::hosts::{HostId as WorkId, Hosts};
@@ -33,7 +33,6 @@ use crate::crawl::work::HostWork as _;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Answer, Completed, Demand, EntryId, HostId, Queued, StoreError};
 
-mod anchors;
 mod feeder;
 mod guards;
 mod judge;
@@ -117,21 +116,19 @@ fn keeper(plan: &Plan) -> Result<Keeper, StoreError> {
     };
     let is_page = |input: &Input| matches!(input, Input::Page { .. });
     let is_pipe = |input: &Input| matches!(input, Input::List(List::Stdin));
-    let fragments = plan.sources.fragments;
     let has_pages = plan.inputs.iter().any(is_page);
     let settings = keeper::Settings {
         identity: identity(plan),
         judge: Judge {
             tolerance: plan.tolerance.clone(),
-            fragments,
             rules: plan.keeping.state.as_ref().map(|_| rules(plan)),
         },
         has_pages,
-        needs_answers: plan.keeping.state.is_some() || fragments || has_pages,
+        needs_answers: plan.keeping.state.is_some() || has_pages,
         at_once: plan.inputs.iter().any(is_pipe),
     };
     let batches = sources::start(plan.inputs.clone(), plan.sources.clone());
-    let fed = feeder::feed(batches, fragments);
+    let fed = feeder::feed(batches);
     Ok(Keeper::start(store, fed, settings))
 }
 
@@ -553,9 +550,6 @@ impl Run<'_> {
         if let Some(problem) = &found.problem {
             self.output.problem(problem);
         }
-        let anchors = page.as_ref().and_then(|page| page.anchors.as_ref());
-        let fragment = outcome.fragment.as_deref();
-        let anchors = anchors.map(|anchors| anchors::encode(anchors, fragment));
         let answer = Answer::from(outcome);
         let decided = self.lives.as_mut().map(|lives| {
             let facts = self.known.facts_mut(queued.host);
@@ -570,7 +564,6 @@ impl Run<'_> {
             judged: Some((answer, life)),
             changes: changes.unwrap_or_default(),
             links: found.links,
-            anchors,
         }
     }
 }
@@ -675,7 +668,6 @@ fn reuse(queued: Queued) -> Completed {
         judged: None,
         changes: Vec::new(),
         links: Vec::new(),
-        anchors: None,
     }
 }
 
@@ -690,10 +682,7 @@ fn task(queued: &Queued, url: Url) -> Task {
             true => task::Reach::Any,
             false => task::Reach::Public,
         },
-        want: Want {
-            links: demand.links,
-            anchors: demand.anchors,
-        },
+        wants_links: demand.links,
     }
 }
 

@@ -20,7 +20,6 @@ use crate::store::{Demand, Link, Queued, Target};
 pub(super) struct Pages {
     reach: Reach,
     selection: Arc<Selection>,
-    fragments: bool,
     /// The pages that were read: the hash of the URL that answered, and the least depth at which the page was read. A
     /// page to which several URLs redirect is read once.
     read: HashMap<u128, u16>,
@@ -56,7 +55,6 @@ impl Pages {
         Self {
             reach,
             selection: Arc::clone(&sources.selection),
-            fragments: sources.fragments,
             read: HashMap::new(),
         }
     }
@@ -87,7 +85,7 @@ impl Pages {
         for link in &page.links {
             let target = match self.resolve(&link.url, &page.base) {
                 Resolved::Ask(spelling, url) => {
-                    let demand = self.demand(queued, outcome, link.kind, &spelling, &url);
+                    let demand = self.demand(queued, outcome, link.kind, &url);
                     (spelling, Target::Ask(url, demand))
                 }
                 Resolved::Invalid(detail) => {
@@ -125,14 +123,7 @@ impl Pages {
     }
 
     /// What is wanted from a URL that a page refers to.
-    fn demand(
-        &self,
-        page: &Queued,
-        outcome: &Outcome,
-        kind: Kind,
-        spelling: &str,
-        url: &Url,
-    ) -> Demand {
+    fn demand(&self, page: &Queued, outcome: &Outcome, kind: Kind, url: &Url) -> Demand {
         // A list of sitemaps is one sitemap in many parts.
         let depth = match kind {
             Kind::Sitemap => page.demand.depth,
@@ -143,7 +134,6 @@ impl Pages {
         Demand {
             given: false,
             private: outcome.is_private,
-            anchors: self.fragments && (links || spelling.contains('#')),
             links,
             // Without a limit, it does not matter which way is the shortest.
             depth: match self.reach.depth {
@@ -172,12 +162,8 @@ impl Pages {
     }
 
     fn select(&self, spelling: Box<str>, url: Url) -> Resolved {
-        let url = match self.selection.remapped(url) {
-            Ok(url) => url,
-            Err(error) => return Resolved::Invalid(error.to_string()),
-        };
         match url.scheme() {
-            "http" | "https" if self.selection.checks(&url) => Resolved::Ask(spelling, url),
+            "http" | "https" if self.selection.checks(url.as_str()) => Resolved::Ask(spelling, url),
             "http" | "https" => Resolved::Excluded,
             // The files of another machine.
             _ => Resolved::Unsupported,
@@ -185,7 +171,7 @@ impl Pages {
     }
 
     fn invalid(&self, text: &str, error: &ParseError) -> Resolved {
-        match self.selection.checks_text(text) {
+        match self.selection.checks(text) {
             true => Resolved::Invalid(format!("not a valid URL: {error}")),
             false => Resolved::Excluded,
         }

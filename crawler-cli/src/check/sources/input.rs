@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use url::Url;
 
@@ -22,7 +21,7 @@ pub enum Input {
     Path(PathBuf),
     /// A document on standard input: its links are checked.
     Stdin,
-    /// URLs that are checked themselves, one in each line.
+    /// URLs that are checked themselves.
     List(List),
 }
 
@@ -33,8 +32,6 @@ pub enum List {
     File(PathBuf),
     /// On standard input.
     Stdin,
-    /// In memory. The source of these URLs is `list`.
-    Given(Arc<[Box<str>]>),
 }
 
 impl Input {

@@ -1,55 +1,26 @@
-//! JSON lines: one object in each line, with a URL in one of its fields. `crawler-cli find --json` writes these; the
-//! line with its summary is ignored.
+//! Lines that are JSON objects with a URL in one of the fields. `crawler-cli find --json` writes these; the line with its
+//! summary is ignored.
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io;
 
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::ProblemKind;
-use super::open::Source;
-use super::outlet::{Outlet, Place};
-use super::records::{LONGEST_RECORD, Lines, column};
-use super::resolve::Resolver;
-
-/// Reads the URLs in `field`: the name of a field, or names of nested fields with dots between them. A field may hold a
-/// list of URLs.
-pub(super) fn read(
-    reader: Source,
-    max_size: u64,
-    field: &str,
-    resolver: &Resolver,
-    outlet: &mut Outlet,
-) -> io::Result<()> {
-    let names: Vec<&str> = field.split('.').collect();
-    let mut lines = Lines::new(reader, LONGEST_RECORD, max_size);
-    while let Some((number, line)) = lines.next(outlet)? {
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        match urls(line, &names) {
-            Ok(found) if found.urls.is_empty() && found.is_summary => {}
-            Ok(found) if found.urls.is_empty() => {
-                let detail = format!("no field {field}");
-                outlet.line_problem(number, ProblemKind::Malformed, detail);
-            }
-            Ok(found) => {
-                for url in found.urls {
-                    let at = position(line, &url).unwrap_or(0);
-                    let place = Place {
-                        line: number,
-                        column: column(line, at),
-                        text: "",
-                    };
-                    outlet.add(place, resolver.absolute(url.trim()));
-                }
-            }
-            Err(error) => outlet.line_problem(number, ProblemKind::Malformed, error),
-        }
+/// The URLs of a line, each behind its offset. `names`: the name of the field, after those of the fields around it. A
+/// field may hold a list of URLs.
+///
+/// # Errors
+/// What is wrong with the line, in words.
+pub(super) fn urls<'l>(
+    line: &'l [u8],
+    names: &[&str],
+) -> Result<impl Iterator<Item = (usize, Cow<'l, str>)>, String> {
+    let found = read(line, names)?;
+    if found.urls.is_empty() && !found.is_summary {
+        return Err(format!("no field {}", names.join(".")));
     }
-    outlet.end_of_lines();
-    Ok(())
+    let urls = found.urls.into_iter();
+    Ok(urls.map(move |url| (position(line, &url).unwrap_or(0), url)))
 }
 
 /// What a line holds.
@@ -60,7 +31,7 @@ struct Found<'l> {
     is_summary: bool,
 }
 
-fn urls<'l>(line: &'l [u8], names: &[&str]) -> Result<Found<'l>, String> {
+fn read<'l>(line: &'l [u8], names: &[&str]) -> Result<Found<'l>, String> {
     let mut found = Found::default();
     let mut json = serde_json::Deserializer::from_slice(line);
     let field = Field {
@@ -225,34 +196,36 @@ impl<'l> de::Deserialize<'l> for Name<'l> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::lines::column;
     use super::*;
 
-    fn read(line: &str, field: &str) -> Result<Vec<(String, u32)>, String> {
+    fn found(line: &str, field: &str) -> Result<Vec<(String, u32)>, String> {
         let names: Vec<&str> = field.split('.').collect();
-        let found = urls(line.as_bytes(), &names)?;
-        let place = |url: &Cow<'_, str>| {
-            let at = position(line.as_bytes(), url).expect("it is there");
-            (url.trim().to_owned(), column(line.as_bytes(), at))
-        };
-        Ok(found.urls.iter().map(place).collect())
+        let urls = urls(line.as_bytes(), &names)?;
+        let urls = urls.map(|(at, url)| (url.trim().to_owned(), column(line.as_bytes(), at)));
+        Ok(urls.collect())
     }
 
     #[test]
     fn urls_are_found_with_their_columns() {
         let one = |url: &str, column| Ok(vec![(url.to_owned(), column)]);
-        assert_eq!(read(r#"{"url":"http://x/"}"#, "url"), one("http://x/", 9));
+        assert_eq!(found(r#"{"url":"http://x/"}"#, "url"), one("http://x/", 9));
         assert_eq!(
-            read(r#"{"é":1, "url": " http://x/"}"#, "url"),
+            found(r#"{"é":1, "url": " http://x/"}"#, "url"),
             one("http://x/", 18)
         );
-        assert_eq!(read(r#"{"a":{"url":0},"url":"u"}"#, "url"), one("u", 23));
-        assert_eq!(read(r#"{"a":"A","b":{"c":"B"}}"#, "b.c"), one("B", 20));
+        assert_eq!(found(r#"{"a":{"url":0},"url":"u"}"#, "url"), one("u", 23));
+        assert_eq!(found(r#"{"a":"A","b":{"c":"B"}}"#, "b.c"), one("B", 20));
         let escaped = r#"{"a":"\"","url":"http:\/\/x\/?a&b"}"#;
-        assert_eq!(read(escaped, "url"), one("http://x/?a&b", 18));
+        assert_eq!(found(escaped, "url"), one("http://x/?a&b", 18));
         let several = vec![("u".to_owned(), 10), ("v".to_owned(), 14)];
-        assert_eq!(read(r#"{"url":["u","v"]}"#, "url"), Ok(several));
+        assert_eq!(found(r#"{"url":["u","v"]}"#, "url"), Ok(several));
         for nothing in [r#"{"a":1}"#, r#"{"url":null}"#, r#"{"url":""}"#, "{}"] {
-            assert_eq!(read(nothing, "url"), Ok(vec![]), "{nothing}");
+            assert_eq!(
+                found(nothing, "url"),
+                Err("no field url".to_owned()),
+                "{nothing}"
+            );
         }
     }
 
@@ -279,7 +252,7 @@ mod tests {
             ),
         ];
         for (line, field, error) in table {
-            assert_eq!(read(line, field), Err(error.to_owned()), "{line}");
+            assert_eq!(found(line, field), Err(error.to_owned()), "{line}");
         }
     }
 }

@@ -1,48 +1,59 @@
-//! Lists of URLs: one in each line. Blanks around a URL, CR, a byte order mark, blank lines and lines that begin with `#`
-//! are ignored.
+//! Lists of URLs: one in each line, or JSON lines with a URL in one of the fields. Blanks around a URL, CR, a byte order
+//! mark, blank lines and lines that begin with `#` are ignored.
 
 use std::io;
 
+use super::ProblemKind;
+use super::json;
+use super::lines::{Lines, column};
 use super::open::Source;
 use super::outlet::{Outlet, Place};
-use super::records::{LONGEST_URL, Lines, column};
 use super::resolve::Resolver;
 
+/// Reads the URLs of a list. `field` is the field of JSON lines that has the URL: its name, or names of nested fields
+/// with dots between them. A field may hold several URLs.
 pub(super) fn read(
     reader: Source,
-    max_size: u64,
+    field: &str,
     resolver: &Resolver,
     outlet: &mut Outlet,
 ) -> io::Result<()> {
-    let mut lines = Lines::new(reader, LONGEST_URL, max_size);
+    let names: Vec<&str> = field.split('.').collect();
+    let mut lines = Lines::new(reader);
     while let Some((number, line)) = lines.next(outlet)? {
-        let url = line.trim_ascii();
-        if url.is_empty() || url.starts_with(b"#") {
-            continue;
-        }
-        let at = line.len() - line.trim_ascii_start().len();
-        let place = Place {
-            line: number,
-            column: column(line, at),
-            text: "",
+        let mut add = |at, url: &str| {
+            let place = Place {
+                line: number,
+                column: column(line, at),
+                text: "",
+            };
+            outlet.add(place, resolver.absolute(url));
         };
-        outlet.add(place, resolver.absolute(&String::from_utf8_lossy(url)));
+        let text = line.trim_ascii();
+        let problem = match text.first() {
+            None | Some(b'#') => continue,
+            Some(b'{') => match json::urls(line, &names) {
+                Ok(urls) => {
+                    urls.for_each(|(at, url)| add(at, url.trim()));
+                    continue;
+                }
+                Err(problem) => (ProblemKind::Malformed, problem),
+            },
+            Some(_) if text.len() <= LONGEST_URL => {
+                let at = line.len() - line.trim_ascii_start().len();
+                add(at, &String::from_utf8_lossy(text));
+                continue;
+            }
+            Some(_) => (
+                ProblemKind::TooLong,
+                format!("the URL is longer than {LONGEST_URL} bytes"),
+            ),
+        };
+        outlet.line_problem(number, problem.0, problem.1);
     }
     outlet.end_of_lines();
     Ok(())
 }
 
-/// Adds the URLs of a list in memory.
-pub(super) fn given(urls: &[Box<str>], resolver: &Resolver, outlet: &mut Outlet) {
-    for (line, url) in (1..).zip(urls) {
-        if outlet.is_stopped() {
-            return;
-        }
-        let place = Place {
-            line,
-            column: 1,
-            text: "",
-        };
-        outlet.add(place, resolver.absolute(url));
-    }
-}
+/// Longest URL of a list in bytes. No server takes longer URLs.
+const LONGEST_URL: usize = 64 << 10;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use url::Url;
 
-use super::Originals;
 use crate::check::select::Selection;
 
 /// How sources are read.
@@ -17,9 +16,8 @@ pub struct SourceOptions {
     /// The folder that links beginning with `/` start from, in files. With a folder, they are looked up on the disk even
     /// if there is a base.
     pub root_dir: Option<PathBuf>,
-    /// What has the URL: in JSON lines the name of a field, with dots between the names of nested ones (default `url`);
-    /// in CSV the name of a column or its number from 1 (default: the column `url`, and if there is none, all URLs).
-    pub field: Option<String>,
+    /// The field of JSON lines that has the URL, with dots between the names of nested ones. Default: `url`.
+    pub field: String,
     /// Which URLs are checked, and what they are replaced with.
     pub selection: Arc<Selection>,
     /// Whether the fragments of links to files are checked.
@@ -28,11 +26,8 @@ pub struct SourceOptions {
     pub hidden: bool,
     /// Whether `.gitignore`, `.ignore` and git's own exclude files are obeyed in folders. Default: yes.
     pub ignore_files: bool,
-    /// The longest document in bytes, unpacked. Default: 256 MiB. Plain text, lists of URLs, JSON lines and CSV are read
-    /// piece by piece and have no limit.
+    /// The longest document in bytes, unpacked. Default: 256 MiB. Lists of URLs are read line by line and have no limit.
     pub max_size: u64,
-    /// Where the fingerprints of files are kept, for [`fix`](crate::check::fix). Default: nowhere.
-    pub originals: Option<Originals>,
     /// Files that are not read in folders, such as the reports that the check itself writes there. Default: none.
     pub left_out: Vec<FileId>,
 }
@@ -60,13 +55,12 @@ impl Default for SourceOptions {
         Self {
             base_url: None,
             root_dir: None,
-            field: None,
+            field: "url".to_owned(),
             selection: Arc::default(),
             fragments: false,
             hidden: false,
             ignore_files: true,
             max_size: 256 << 20,
-            originals: None,
             left_out: Vec::new(),
         }
     }

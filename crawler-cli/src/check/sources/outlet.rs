@@ -40,10 +40,6 @@ impl Outlet {
         }
     }
 
-    pub(super) fn source(&self) -> &Arc<str> {
-        &self.source
-    }
-
     /// Whether nobody wants more, so that the reading ends.
     pub(super) fn is_stopped(&self) -> bool {
         self.is_stopped

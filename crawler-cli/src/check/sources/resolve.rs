@@ -135,18 +135,8 @@ impl Resolver {
     }
 
     fn select(&self, spelling: Box<str>, url: Url) -> Resolved {
-        let is_file = url.scheme() == "file";
-        if !is_file && !is_web(&url) {
-            return Resolved::Unsupported;
-        }
-        let url = match self.selection.remapped(url) {
-            Ok(url) => url,
-            Err(error) => return invalid(spelling, error.to_string()),
-        };
-        if !self.selection.checks(&url) {
-            return Resolved::Excluded;
-        }
         match url.scheme() {
+            "http" | "https" | "file" if !self.selection.checks(url.as_str()) => Resolved::Excluded,
             "http" | "https" => Resolved::Checked(spelling, Target::Ask(url)),
             "file" => {
                 let (verdict, detail) = self.disk.judge(&url);
@@ -157,20 +147,13 @@ impl Resolver {
     }
 
     fn invalid(&self, text: &str, error: &ParseError) -> Resolved {
-        match self.selection.checks_text(text) {
-            true => invalid(text.into(), format!("not a valid URL: {error}")),
-            false => Resolved::Excluded,
+        if !self.selection.checks(text) {
+            return Resolved::Excluded;
         }
+        let verdict = Verdict::Failed(Cause::InvalidUrl);
+        let detail = format!("not a valid URL: {error}");
+        Resolved::Checked(text.into(), Target::Local(verdict, Some(detail)))
     }
-}
-
-fn invalid(spelling: Box<str>, detail: String) -> Resolved {
-    let verdict = Verdict::Failed(Cause::InvalidUrl);
-    Resolved::Checked(spelling, Target::Local(verdict, Some(detail)))
-}
-
-fn is_web(url: &Url) -> bool {
-    matches!(url.scheme(), "http" | "https")
 }
 
 /// Whether a text begins with a scheme that is not checked. Spares the parsing of long `data:` URLs.

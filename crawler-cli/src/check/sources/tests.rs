@@ -57,8 +57,12 @@ impl Folder {
     }
 
     fn list(&self, name: &str) -> Said {
+        self.list_with(name, SourceOptions::default())
+    }
+
+    fn list_with(&self, name: &str, options: SourceOptions) -> Said {
         let input = Input::from_list(self.path(name).as_os_str()).expect("it is there");
-        said(vec![input], SourceOptions::default())
+        said(vec![input], options)
     }
 
     /// Texts without the path of the folder.
@@ -132,7 +136,7 @@ fn files_of_folders_come_in_the_order_of_their_names() {
             "sitemap.xml",
             "<urlset><url><loc>http://x/s</loc></url></urlset>",
         ),
-        ("d.jsonl", "{\"url\":\"http://x/d\"}\n"),
+        ("d.txt", "<http://x/d>"),
         ("f.png", "<a href=http://x/f>"),
         ("Makefile", "http://x/m"),
         (".hidden.md", "<http://x/hidden>"),
@@ -144,7 +148,6 @@ fn files_of_folders_come_in_the_order_of_their_names() {
         "DIR/a/b.html:1:9 http://x/ab",
         "DIR/a/z.md:1:1 http://x/az",
         "DIR/b.md:1:1 http://x/b",
-        "DIR/d.jsonl:1:9 http://x/d",
         "DIR/g.md.gz:1:1 http://x/g",
         "DIR/sitemap.xml:1:19 http://x/s",
     ];
@@ -292,7 +295,7 @@ fn long_lists_stream() {
 }
 
 #[test]
-fn a_line_that_is_too_long_is_a_problem() {
+fn a_url_that_is_too_long_is_a_problem() {
     let long = "a".repeat(70_000);
     let folder = Folder::new(&[(
         "urls.txt",
@@ -301,7 +304,7 @@ fn a_line_that_is_too_long_is_a_problem() {
     let said = folder.list("urls.txt");
     let expected = ["DIR/urls.txt:1:1 http://x/1", "DIR/urls.txt:3:1 http://x/3"];
     assert_eq!(folder.places(&said), expected);
-    let problem = "TooLong DIR/urls.txt:2: the line is longer than 65536 bytes";
+    let problem = "TooLong DIR/urls.txt:2: the URL is longer than 65536 bytes";
     assert_eq!(folder.problems(&said), [problem]);
 }
 
@@ -310,7 +313,7 @@ fn lines_that_are_no_json_are_problems() {
     let lines =
         "{\"url\":\"http://x/1\"}\n\n{\"url\":\n{\"a\":1}\r\n{\"summary\":{}}\n{\"url\":\"ü b\"}\n";
     let folder = Folder::new(&[("a.jsonl", lines)]);
-    let said = folder.read(&["a.jsonl"]);
+    let said = folder.list("a.jsonl");
     let expected = [
         "DIR/a.jsonl:1:9 http://x/1",
         "DIR/a.jsonl:6:9 ü b invalid_url",
@@ -326,7 +329,7 @@ fn lines_that_are_no_json_are_problems() {
 #[test]
 fn many_wrong_lines_are_counted() {
     let folder = Folder::new(&[("a.jsonl", &"{}\n".repeat(1000))]);
-    let problems = folder.problems(&folder.read(&["a.jsonl"]));
+    let problems = folder.problems(&folder.list("a.jsonl"));
     assert_eq!(problems.len(), 101);
     assert_eq!(
         problems[100],
@@ -338,10 +341,10 @@ fn many_wrong_lines_are_counted() {
 fn fields_can_be_named() {
     let folder = Folder::new(&[("a.jsonl", "{\"a\":{\"b\":\"http://x/1\"}}\n")]);
     let options = SourceOptions {
-        field: Some("a.b".to_owned()),
+        field: "a.b".to_owned(),
         ..SourceOptions::default()
     };
-    let said = folder.read_with(&["a.jsonl"], options);
+    let said = folder.list_with("a.jsonl", options);
     assert_eq!(folder.places(&said), ["DIR/a.jsonl:1:12 http://x/1"]);
     assert_eq!(folder.problems(&said), [""; 0]);
 }
@@ -351,19 +354,9 @@ fn documents_without_a_name_are_told_by_their_beginning() {
     let folder = Folder::new(&[
         ("page", "<!doctype html>\n<a href='http://x/1'>"),
         ("text", "see http://x/2"),
-        (
-            "map",
-            "<?xml version='1.0'?>\n<urlset><url><loc>http://x/3</loc></url></urlset>",
-        ),
-        ("lines", "{\"url\":\"http://x/4\"}\n"),
     ]);
-    let said = folder.read(&["page", "text", "map", "lines"]);
-    let expected = [
-        "DIR/page:2:10 http://x/1",
-        "DIR/text:1:5 http://x/2",
-        "DIR/map:2:19 http://x/3",
-        "DIR/lines:1:9 http://x/4",
-    ];
+    let said = folder.read(&["page", "text"]);
+    let expected = ["DIR/page:2:10 http://x/1", "DIR/text:1:5 http://x/2"];
     assert_eq!(folder.places(&said), expected);
 }
 
@@ -372,28 +365,26 @@ fn sizes_are_limited() {
     let folder = Folder::new(&[("a.md", &format!("<http://x/a>{}", " ".repeat(1000)))]);
     let bomb = gzip(&vec![b'a'; 1 << 20]);
     folder.add("b.md.gz", &bomb);
-    folder.add("c.txt.gz", &bomb);
-    folder.add("d.jsonl.gz", &gzip(&vec![b'0'; 20 << 20]));
-    folder.add("e.md", b"<http://x/e>");
+    folder.add("c.md", b"<http://x/c>");
     let options = SourceOptions {
         max_size: 1000,
         ..SourceOptions::default()
     };
-    let said = folder.read_with(
-        &["a.md", "b.md.gz", "c.txt.gz", "d.jsonl.gz", "e.md"],
-        options,
-    );
-    assert_eq!(folder.places(&said), ["DIR/e.md:1:1 http://x/e"]);
-    let long = "longer than 1000 bytes (--max-size), not read";
-    let problems = folder.problems(&said);
-    for (problem, name) in problems.iter().zip(["a.md", "b.md.gz", "c.txt.gz"]) {
-        assert_eq!(*problem, format!("TooLong DIR/{name}: {long}"));
-    }
-    let expected = [
-        "TooLong DIR/d.jsonl.gz:1: the line is longer than 16777216 bytes".to_owned(),
-        format!("TooLong DIR/d.jsonl.gz:1: {long}"),
-    ];
-    assert_eq!(problems[3..], expected);
+    let said = folder.read_with(&["a.md", "b.md.gz", "c.md"], options);
+    assert_eq!(folder.places(&said), ["DIR/c.md:1:1 http://x/c"]);
+    let problem = |name| format!("TooLong DIR/{name}: longer than 1000 bytes, not read");
+    assert_eq!(folder.problems(&said), ["a.md", "b.md.gz"].map(problem));
+}
+
+#[test]
+fn a_line_without_an_end_is_not_kept() {
+    let folder = Folder::new(&[]);
+    folder.add("urls.gz", &gzip(&vec![b'0'; 20 << 20]));
+    let said = folder.list("urls.gz");
+    assert!(said.occurrences.is_empty());
+    let problem =
+        "TooLong DIR/urls.gz:1: the line is longer than 16777216 bytes, the rest is not read";
+    assert_eq!(folder.problems(&said), [problem]);
 }
 
 #[test]
@@ -456,11 +447,13 @@ fn fragments_of_files_are_looked_up() {
     let folder = Folder::new(&[
         (
             "a.md",
-            "# My Heading!\n[a](#my-heading) [b](#none) [c](b.html#id) [d](b.html#no) [e](c.txt#x) [f](b.html#) [g](sub#x)",
+            "# My Heading!\n[a](#my-heading) [b](#none) [c](b.html#id) [d](b.html#no) [e](c.txt#x) [f](b.html#) [g](sub#x)\n\
+             [h](site/#there) [i](site#no)",
         ),
         ("b.html", "<p id=id>"),
         ("c.txt", ""),
         ("sub/x.md", ""),
+        ("site/index.html", "<p id=there>"),
     ]);
     let missing = |fragments| {
         let options = SourceOptions {
@@ -468,7 +461,7 @@ fn fragments_of_files_are_looked_up() {
             ..SourceOptions::default()
         };
         let mut places = folder.places(&folder.read_with(&["a.md"], options));
-        assert_eq!(places.len(), 7);
+        assert_eq!(places.len(), 9);
         places.retain(|place| place.ends_with("_missing"));
         places
     };
@@ -476,6 +469,7 @@ fn fragments_of_files_are_looked_up() {
     let expected = [
         "DIR/a.md:2:18 file://DIR/a.md#none fragment_missing",
         "DIR/a.md:2:44 file://DIR/b.html#no fragment_missing",
+        "DIR/a.md:3:18 file://DIR/site#no fragment_missing",
     ];
     assert_eq!(missing(true), expected);
 }

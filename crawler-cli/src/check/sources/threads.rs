@@ -12,11 +12,11 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use super::open::{Content, Kind, Opened};
+use super::open::{Source, opened};
 use super::outlet::Outlet;
 use super::resolve::{Base, Resolver};
-use super::{Batch, Batches, FileId, Input, List, Original, Originals, ProblemKind, SourceOptions};
-use super::{csv, document, json, list, walk};
+use super::{Batch, Batches, FileId, Input, List, ProblemKind, SourceOptions};
+use super::{document, list, walk};
 use crate::check::links::Format;
 
 /// Begins to read the inputs.
@@ -60,7 +60,6 @@ pub fn start(inputs: Vec<Input>, options: SourceOptions) -> Batches {
         resolver: Resolver::new(&options),
         field: options.field,
         max_size: options.max_size,
-        originals: options.originals,
         stop: stop.clone(),
     });
     let is_simple = matches!(inputs.as_slice(), [Input::Page { .. } | Input::List(_)]);
@@ -82,10 +81,8 @@ struct Job {
 }
 
 enum What {
-    /// A file that was found in a folder.
-    Found(PathBuf, Kind),
-    /// A file that was named.
-    Named(PathBuf),
+    /// A file, in this format if that is known.
+    File(PathBuf, Option<Format>),
     Stdin,
     List(List),
 }
@@ -123,7 +120,6 @@ impl Dispatcher {
                 let source = match &list {
                     List::File(path) => path.to_string_lossy().into(),
                     List::Stdin => "-".into(),
-                    List::Given(_) => "list".into(),
                 };
                 self.job(source, What::List(list))
             }
@@ -131,8 +127,9 @@ impl Dispatcher {
                 for found in walk::files(&path, self.hidden, self.ignore_files) {
                     match found {
                         Ok((path, _)) if self.is_left_out(&path) => {}
-                        Ok((path, kind)) => {
-                            self.job(path.to_string_lossy().into(), What::Found(path, kind))?;
+                        Ok((path, format)) => {
+                            let source = path.to_string_lossy().into();
+                            self.job(source, What::File(path, Some(format)))?;
                         }
                         Err(problem) => self.batch(Batch {
                             problems: vec![problem],
@@ -142,7 +139,10 @@ impl Dispatcher {
                 }
                 Ok(())
             }
-            Input::Path(path) => self.job(path.to_string_lossy().into(), What::Named(path)),
+            Input::Path(path) => {
+                let format = Format::of_path(&path);
+                self.job(path.to_string_lossy().into(), What::File(path, format))
+            }
         }
     }
 
@@ -183,9 +183,8 @@ impl Dispatcher {
 /// Reads sources. All threads that read share one.
 struct Reader {
     resolver: Resolver,
-    field: Option<String>,
+    field: String,
     max_size: u64,
-    originals: Option<Originals>,
     stop: Arc<AtomicBool>,
 }
 
@@ -209,82 +208,34 @@ impl Reader {
 
     fn read(&self, what: What, outlet: &mut Outlet) -> io::Result<()> {
         match what {
-            What::Found(path, kind) => self.file(path, Some(kind), outlet),
-            What::Named(path) => {
-                let kind = Kind::of_path(&path);
-                self.file(path, kind, outlet)
+            What::File(path, format) => {
+                let source = opened(File::open(&path)?)?;
+                let base = self.resolver.base_of_file(&path)?;
+                self.document(source, format, &base, outlet)
             }
             What::Stdin => {
-                let opened = Opened::new(stdin()?)?;
                 let base = self.resolver.base_of_stdin()?;
-                self.content(opened, None, &base, outlet).map(|_| ())
+                self.document(opened(stdin()?)?, None, &base, outlet)
             }
             What::List(list) => {
                 let file = match list {
                     List::File(path) => File::open(path)?,
                     List::Stdin => stdin()?,
-                    List::Given(urls) => {
-                        list::given(&urls, &self.resolver, outlet);
-                        return Ok(());
-                    }
                 };
-                list::read(
-                    Opened::new(file)?.reader,
-                    self.max_size,
-                    &self.resolver,
-                    outlet,
-                )
+                list::read(opened(file)?, &self.field, &self.resolver, outlet)
             }
         }
     }
 
-    fn file(&self, path: PathBuf, kind: Option<Kind>, outlet: &mut Outlet) -> io::Result<()> {
-        let opened = Opened::new(File::open(&path)?)?;
-        let is_packed = opened.is_packed;
-        let base = self.resolver.base_of_file(&path)?;
-        let Some((format, hash)) = self.content(opened, kind, &base, outlet)? else {
-            return Ok(());
-        };
-        if let Some(originals) = &self.originals
-            && !is_packed
-        {
-            let original = Original { path, format, hash };
-            originals.keep(outlet.source(), original);
-        }
-        Ok(())
-    }
-
-    /// Reads a document or records. Returns the format and the fingerprint of a document.
-    fn content(
+    fn document(
         &self,
-        opened: Opened,
-        kind: Option<Kind>,
+        mut source: Source,
+        format: Option<Format>,
         base: &Base,
         outlet: &mut Outlet,
-    ) -> io::Result<Option<(Format, u128)>> {
-        let Content { kind, reader } = opened.content(kind)?;
-        match kind {
-            Kind::Document(format) => {
-                let reading = document::Reading {
-                    format,
-                    max_size: self.max_size,
-                    resolver: &self.resolver,
-                    base,
-                };
-                let hash = reading.read(reader, outlet)?;
-                Ok(hash.map(|hash| (format, hash)))
-            }
-            Kind::JsonLines => {
-                let field = self.field.as_deref().unwrap_or(DEFAULT_FIELD);
-                json::read(reader, self.max_size, field, &self.resolver, outlet)?;
-                Ok(None)
-            }
-            Kind::Csv => {
-                let field = self.field.as_deref();
-                csv::read(reader, self.max_size, field, &self.resolver, outlet)?;
-                Ok(None)
-            }
-        }
+    ) -> io::Result<()> {
+        let format = format.unwrap_or_else(|| Format::of_beginning(&mut source));
+        document::read(format, source, self.max_size, &self.resolver, base, outlet)
     }
 }
 
@@ -299,5 +250,3 @@ const FILES: usize = 16;
 const BATCHES: usize = 2;
 /// Most threads that read.
 const READERS: usize = 8;
-/// The field of JSON lines, and the column of CSV, that has the URL.
-pub(super) const DEFAULT_FIELD: &str = "url";

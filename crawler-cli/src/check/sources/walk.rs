@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ignore::{DirEntry, Error, WalkBuilder};
 
-use super::open::Kind;
 use super::{Problem, ProblemKind};
+use crate::check::links::Format;
 
 /// All files below a folder that can have URLs, in the order of their names. Symbolic links are not followed; FIFOs,
 /// sockets and devices are left out.
@@ -14,7 +14,7 @@ pub(super) fn files(
     folder: &Path,
     hidden: bool,
     ignore_files: bool,
-) -> impl Iterator<Item = Result<(PathBuf, Kind), Problem>> {
+) -> impl Iterator<Item = Result<(PathBuf, Format), Problem>> {
     let walk = WalkBuilder::new(folder)
         .standard_filters(ignore_files)
         .hidden(!hidden)
@@ -29,11 +29,11 @@ pub(super) fn files(
     })
 }
 
-fn file(entry: DirEntry) -> Option<(PathBuf, Kind)> {
+fn file(entry: DirEntry) -> Option<(PathBuf, Format)> {
     let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
     let path = is_file.then(|| entry.into_path())?;
-    let kind = Kind::of_path(&path)?;
-    Some((path, kind))
+    let format = Format::of_path(&path)?;
+    Some((path, format))
 }
 
 fn problem(folder: &Path, error: &Error) -> Problem {

@@ -94,10 +94,6 @@ pub enum Cause {
     PrivateAddress,
     /// Another status from 400 to 499: the number.
     Status4xx(u16),
-    /// The page is the one that the host sends for paths that do not exist.
-    Soft404,
-    /// A page redirects to the root of a host.
-    RedirectedToRoot,
     /// The page or file has no element with the name of the fragment.
     FragmentMissing,
     /// There is no such file.
@@ -132,11 +128,7 @@ impl Cause {
             | Self::Robots
             | Self::PrivateAddress
             | Self::Status4xx(_) => Class::Unknown,
-            Self::Soft404
-            | Self::RedirectedToRoot
-            | Self::FragmentMissing
-            | Self::FileMissing
-            | Self::InvalidUrl => Class::Soft,
+            Self::FragmentMissing | Self::FileMissing | Self::InvalidUrl => Class::Soft,
         }
     }
 
@@ -168,8 +160,6 @@ impl Cause {
             Self::Robots => "robots",
             Self::PrivateAddress => "private_address",
             Self::Status4xx(_) => "status_4xx",
-            Self::Soft404 => "soft_404",
-            Self::RedirectedToRoot => "redirected_to_root",
             Self::FragmentMissing => "fragment_missing",
             Self::FileMissing => "file_missing",
             Self::InvalidUrl => "invalid_url",

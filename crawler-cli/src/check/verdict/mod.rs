@@ -29,12 +29,10 @@ mod challenge;
 mod failure;
 mod head_facts;
 mod redirect;
-mod soft;
 
 pub use attempt::{Answer, Ask, Attempt, Evidence, HeadVerdict, MOST_REQUESTS, Step};
 pub use cause::{Cause, Class, Verdict};
 pub use challenge::{blocked_by, is_challenge_page};
 pub use failure::Failure;
 pub use head_facts::{HEAD_FACTS_LAST, HeadFacts, HeadFault};
-pub use redirect::{Chain, NotFollowed, is_home, is_redirect};
-pub use soft::Fingerprint;
+pub use redirect::{Chain, NotFollowed, is_redirect};

@@ -1,16 +1,16 @@
-//! Redirects: where they lead (RFC 9110 §15.4, §10.2.2), loops, and what they mean for the verdict.
+//! Redirects: where they lead (RFC 9110 §15.4), and loops.
 
 use std::fmt;
 
 use url::{Position, Url};
 
-use super::cause::{Cause, Verdict};
+use super::cause::Cause;
 use crate::check::record::Redirect;
 
 /// The redirects that were followed from a URL.
 ///
 /// ```
-/// use crawler_cli::check::verdict::{Cause, Chain, Verdict};
+/// use crawler_cli::check::verdict::Chain;
 ///
 /// let start = "http://example.com/old/page#part".parse()?;
 /// let mut chain = Chain::new(&start);
@@ -18,8 +18,6 @@ use crate::check::record::Redirect;
 /// assert_eq!(chain.moved_to(), Some("http://example.com/new/page"));
 /// chain.follow(302, Some(b"/"), 10).expect("a redirect");
 /// assert_eq!(chain.moved_to(), None);
-/// // A page that leads to the root of a host is gone.
-/// assert_eq!(chain.verdict(), Verdict::Failed(Cause::RedirectedToRoot));
 /// # Ok::<(), url::ParseError>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -29,9 +27,6 @@ pub struct Chain {
     url: Url,
     redirects: Vec<Redirect>,
     is_permanent: bool,
-    /// Whether a redirect led from a page to the root of a host.
-    to_root: bool,
-    fragment: Option<String>,
 }
 
 /// Why a redirect was not followed.
@@ -84,8 +79,6 @@ impl Chain {
             start,
             redirects: Vec::new(),
             is_permanent: true,
-            to_root: false,
-            fragment: None,
         }
     }
 
@@ -104,7 +97,6 @@ impl Chain {
         let location = location.ok_or(NotFollowed::NoLocation)?;
         let bad = || NotFollowed::BadLocation(excerpt(location));
         let mut to = join(&self.url, location).ok_or_else(bad)?;
-        let fragment = to.fragment().map(str::to_owned);
         let spelling = String::from(to.clone());
         to.set_fragment(None);
         let is_known = to == self.start || self.redirects.iter().any(|old| leads_to(old, &to));
@@ -119,8 +111,6 @@ impl Chain {
             return Err(NotFollowed::Loop(to.into()));
         }
         self.is_permanent &= matches!(status, 301 | 308);
-        self.to_root |= is_root(&to) && !may_become_root(&self.url);
-        self.fragment = fragment.or(self.fragment.take());
         self.url = to;
         Ok(&self.url)
     }
@@ -135,24 +125,11 @@ impl Chain {
         &self.redirects
     }
 
-    /// The verdict if the last answer is good.
-    pub fn verdict(&self) -> Verdict {
-        match self.to_root {
-            true => Verdict::Failed(Cause::RedirectedToRoot),
-            false => Verdict::Ok,
-        }
-    }
-
     /// Where the URL has moved to, if all redirects were permanent and the last answer is good. With the fragment of the
     /// last redirect that names one.
     pub fn moved_to(&self) -> Option<&str> {
         let last = self.redirects.last()?;
         self.is_permanent.then_some(&*last.url)
-    }
-
-    /// The fragment of the last redirect that names one. Takes the place of the fragment of the first URL.
-    pub fn fragment(&self) -> Option<&str> {
-        self.fragment.as_deref()
     }
 }
 
@@ -160,39 +137,6 @@ impl Chain {
 /// withdrawn (RFC 9110 §15.4).
 pub fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
-}
-
-/// Whether a URL is the home page of its host, by its path.
-pub fn is_home(url: &Url) -> bool {
-    let path = url.path().trim_matches('/').to_ascii_lowercase();
-    let name = path.rsplit_once('.').map_or(&*path, |(name, _)| name);
-    let is_page = matches!(name, "" | "index" | "default" | "home");
-    is_page && url.query().is_none() || is_language(&path)
-}
-
-/// Whether a redirect from this URL to the root of a host loses nothing: from the home page, and from a page where users
-/// log in or out.
-fn may_become_root(url: &Url) -> bool {
-    let last = url.path().trim_end_matches('/').rsplit('/').next();
-    let last = last.unwrap_or_default().to_ascii_lowercase();
-    let name = last.split('.').next().unwrap_or_default();
-    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
-    let is_login = matches!(
-        &*plain,
-        "login" | "logon" | "signin" | "logout" | "logoff" | "signout" | "auth" | "sso"
-    );
-    is_root(url) || is_home(url) || is_login
-}
-
-fn is_root(url: &Url) -> bool {
-    matches!(url.path(), "" | "/") && url.query().is_none()
-}
-
-/// Whether a path is only a language: `en`, `pt-br`.
-fn is_language(path: &str) -> bool {
-    let parts: Vec<&str> = path.split(['-', '_']).collect();
-    let is_short = |part: &&str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_lowercase());
-    parts.len() <= 2 && parts.iter().all(is_short)
 }
 
 fn leads_to(redirect: &Redirect, url: &Url) -> bool {
@@ -274,21 +218,6 @@ mod tests {
     }
 
     #[test]
-    fn the_last_fragment_counts() {
-        let fragment = |redirects: &[(u16, &str)]| {
-            let chain = chain("http://a/x#start", redirects);
-            assert_eq!(chain.url().fragment(), None);
-            chain.fragment().map(str::to_owned)
-        };
-        assert_eq!(fragment(&[(302, "/b")]), None);
-        assert_eq!(fragment(&[(302, "/b#one")]).as_deref(), Some("one"));
-        let inherited = [(302, "/b#one"), (302, "/c")];
-        assert_eq!(fragment(&inherited).as_deref(), Some("one"));
-        let replaced = [(302, "/b#one"), (302, "/c#two")];
-        assert_eq!(fragment(&replaced).as_deref(), Some("two"));
-    }
-
-    #[test]
     fn loops_and_too_many_end_the_chain() {
         let mut to_itself = chain("http://a/x", &[]);
         let again = to_itself.follow(302, Some(b"/x#other"), 10);
@@ -346,56 +275,5 @@ mod tests {
             .follow(302, None, 10)
             .map(|_| ());
         assert_eq!(none, Err(NotFollowed::NoLocation));
-    }
-
-    #[test]
-    fn a_page_that_becomes_the_root_is_gone() {
-        let to_root = Verdict::Failed(Cause::RedirectedToRoot);
-        for (start, redirects, expected) in [
-            ("http://a/deep/page", &[(302, "/")][..], to_root),
-            ("http://a/page.html", &[(301, "https://b/")], to_root),
-            ("http://a/p?id=7", &[(301, "/")], to_root),
-            (
-                "http://a/x/y",
-                &[(301, "https://a/x/y"), (302, "/")],
-                to_root,
-            ),
-            ("http://a/x/y", &[(302, "/"), (302, "/en/start")], to_root),
-            // From root to root: another scheme, another name.
-            ("http://a/", &[(301, "https://a/")], Verdict::Ok),
-            ("http://a/", &[(301, "https://www.a/")], Verdict::Ok),
-            ("http://a/index.html", &[(301, "/")], Verdict::Ok),
-            ("http://a/en/", &[(302, "/")], Verdict::Ok),
-            ("http://a/pt-BR", &[(302, "/")], Verdict::Ok),
-            // To where users log in, and back.
-            (
-                "http://a/account",
-                &[(302, "/login?next=/account")],
-                Verdict::Ok,
-            ),
-            ("http://a/users/sign_in", &[(302, "/")], Verdict::Ok),
-            ("http://a/logout.php", &[(302, "/")], Verdict::Ok),
-            // Not the root.
-            ("http://a/x", &[(302, "/y/")], Verdict::Ok),
-            ("http://a/x", &[(302, "/?page=x")], Verdict::Ok),
-        ] {
-            assert_eq!(chain(start, redirects).verdict(), expected, "{start}");
-        }
-    }
-
-    #[test]
-    fn home_pages() {
-        for home in [
-            "http://a/",
-            "http://a",
-            "http://a/index.php",
-            "http://a/Default.aspx",
-            "http://a/en-us/",
-        ] {
-            assert!(is_home(&url(home)), "{home}");
-        }
-        for page in ["http://a/b", "http://a/index.php?page=3", "http://a/en/b"] {
-            assert!(!is_home(&url(page)), "{page}");
-        }
     }
 }

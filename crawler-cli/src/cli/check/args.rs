@@ -1,17 +1,12 @@
 //! The arguments of `crawler-cli check`, from the command line to a [`Checker`].
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::BufReader;
-use std::path::{Path, PathBuf};
 
 use courser::Statuses;
 
-use super::fix::FixOptions;
 use super::options;
+use crate::check::Checker;
 use crate::check::sources::Input;
-use crate::check::{Baseline, Checker};
-use crate::cli::config;
 use crate::cli::crawl_options::{CrawlOptions, CrawlSetting, CrawlTexts, Crawls};
 use crate::cli::option::{Section, Show};
 use crate::cli::parse::{CommandLine, Syntax, UsageError, parse};
@@ -25,20 +20,15 @@ pub(crate) struct Args {
     crawl: CrawlOptions,
     pub(super) depth: Option<u32>,
     pub(super) is_recursive: bool,
-    pub(super) baseline: Option<PathBuf>,
     /// Whether there is a `--state`, and the first option that needs one.
     pub(super) has_state: bool,
     pub(super) needs_state: Option<&'static str>,
-    /// The file with further options.
-    pub(super) config: Option<PathBuf>,
-    pub(super) fix: FixOptions,
 }
 
 /// A check as the command line describes it.
 pub(super) struct Check {
     pub(super) checker: Checker,
     pub(super) output: Options,
-    pub(super) fix: Option<FixOptions>,
 }
 
 /// What the command line asks for.
@@ -56,14 +46,8 @@ pub(super) fn read(
     var: impl Fn(&str) -> Option<String>,
 ) -> Result<Request, UsageError> {
     let mut args = Args::default();
-    if let Some(show) = parse(&mut args, words.clone())? {
+    if let Some(show) = parse(&mut args, words)? {
         return Ok(Request::Show(show));
-    }
-    if let Some(file) = args.config.take().or_else(own_config) {
-        args = Args::default();
-        config::read(&mut args, &file, &["--config"])?;
-        // What is typed comes last, and wins.
-        parse(&mut args, words)?;
     }
     let crawl = std::mem::take(&mut args.crawl);
     let settings = crawl.settings(true, var)?;
@@ -71,26 +55,10 @@ pub(super) fn read(
     Ok(Request::Check(Box::new(args.finish()?)))
 }
 
-/// The file with the options of the project that the working folder belongs to.
-fn own_config() -> Option<PathBuf> {
-    let file = Path::new(OWN_CONFIG);
-    // A file that cannot be read is wrong, not absent.
-    file.symlink_metadata().is_ok().then(|| file.to_owned())
-}
-
 impl Args {
     /// Changes the check.
     pub(super) fn checker(&mut self, change: impl FnOnce(Checker) -> Checker) {
         self.checker = change(std::mem::take(&mut self.checker));
-    }
-
-    /// Changes the check if that is possible.
-    pub(super) fn try_checker<E: std::fmt::Display>(
-        &mut self,
-        change: impl FnOnce(Checker) -> Result<Checker, E>,
-    ) -> Result<(), String> {
-        self.checker = change(self.checker.clone()).map_err(|error| error.to_string())?;
-        Ok(())
     }
 
     /// Adds an input, which was called `name`.
@@ -127,21 +95,11 @@ impl Args {
         if let Some(depth) = self.depth {
             self.checker(|checker| checker.depth(depth));
         }
-        if let Some(path) = self.baseline.take() {
-            let baseline = baseline(&path)?;
-            self.checker(|checker| checker.baseline(baseline));
-        }
         Ok(Check {
             checker: self.checker,
             output: self.output,
-            fix: self.fix.check().map_err(UsageError)?,
         })
     }
-}
-
-fn baseline(path: &Path) -> Result<Baseline, UsageError> {
-    let baseline = File::open(path).and_then(|file| Baseline::read(BufReader::new(file)));
-    baseline.map_err(|error| UsageError(format!("--baseline {}: {error}", path.display())))
 }
 
 /// The statuses of `--accept`: `200..299,403`. A range includes its end, and may also be written as `200..=299` or
@@ -229,9 +187,6 @@ fn with(checker: Checker, setting: CrawlSetting) -> Checker {
     }
 }
 
-/// The file whose options hold in its folder.
-const OWN_CONFIG: &str = ".crawler-check.toml";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -303,7 +258,7 @@ mod tests {
             ),
             (
                 &["http://h/", "--report", "pdf", "x"],
-                "--report pdf: neither text, html, junit, sarif, csv, markdown nor github",
+                "--report pdf: neither text, html nor junit",
             ),
             (
                 &["http://h/", "--report", "html"],

@@ -19,7 +19,7 @@ pub(crate) fn manual() -> Manual {
 const ABOUT: &str = "check whether links are good, in files and on web sites";
 
 const DESCRIPTION: &str = "\
-Each INPUT is a URL (the page and its links are checked), a file or a folder (the links of its documents are checked: .md, .html, .htm, .xml, .css, .txt, .csv, .jsonl, sitemaps, and each of them compressed by gzip), or - for a document on standard input. With --urls, a list of URLs is checked.
+Each INPUT is a URL (the page and its links are checked), a file or a folder (the links of its documents are checked: Markdown, HTML and sitemaps, by the names .md, .html, .htm, .xml and their like, each also compressed by gzip), or - for a document on standard input: HTML if it begins with <, else Markdown. With --urls, a list of URLs is checked.
 Each URL is checked once, and reported for every place that refers to it. Links with other schemes, such as mailto, are not checked.
 A URL is asked by HEAD first; a bad answer is confirmed by GET. Relative links in files are looked up on the disk. Hosts are asked politely: few connections, a limited rate, robots.txt and Retry-After obeyed.";
 
@@ -31,7 +31,7 @@ ok: the URL is good, perhaps after redirects.
 neg: the server or the name servers say that it does not exist (status_404, status_410, dns_nxdomain).
 net: the server could not be reached, or failed (refused, reset, connect_timeout, first_byte_timeout, timeout, tls_expired, tls_name, tls_untrusted, tls, dns_servfail, truncated, protocol, redirect_loop, too_many_redirects, status_5xx with the number).
 unk: the answer says nothing about the resource (auth, blocked, throttled, robots, private_address, status_4xx).
-soft: the answer is good, but not what the link means, or the link itself is wrong (soft_404, redirected_to_root, fragment_missing, file_missing, invalid_url).
+soft: a link to a file, or the link itself, is wrong (fragment_missing, file_missing, invalid_url).
 void: taken while a guard was on, because the network of this machine seemed to fail; says nothing.",
 );
 
@@ -61,7 +61,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "The links of a project's documents",
     ),
     (
-        "crawler-cli check https://www.example.com/ --recursive --fragments",
+        "crawler-cli check https://www.example.com/ --recursive",
         "All links of a web site",
     ),
     (
@@ -69,7 +69,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "Whether everything that a listing shows is there",
     ),
     (
-        "crawler-cli check . --report sarif links.sarif --report markdown \"$GITHUB_STEP_SUMMARY\" --report github -",
+        "crawler-cli check . --report text - --report junit links.xml",
         "In a CI job",
     ),
     (

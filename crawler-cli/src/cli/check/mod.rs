@@ -4,7 +4,6 @@
 use std::env;
 use std::ffi::OsString;
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,12 +16,10 @@ use crate::store::{StoreError, StoreErrorKind};
 use crate::terminal;
 
 mod args;
-mod fix;
 mod manual;
 mod options;
 
 use args::{Check, Request};
-use fix::Fix;
 pub(super) use manual::manual;
 
 /// Runs the command with the arguments that follow its name.
@@ -39,19 +36,7 @@ fn run(check: Check) -> ExitCode {
     let Check {
         mut checker,
         output,
-        fix,
     } = check;
-    let fix = fix.map(|options| {
-        Fix::new(
-            options,
-            &mut checker,
-            output.json
-                || output
-                    .reports
-                    .iter()
-                    .any(|(_, path)| path == Path::new("-")),
-        )
-    });
     let interrupted = match interrupt_flag() {
         Ok(flag) => flag,
         Err(error) => {
@@ -76,22 +61,14 @@ fn run(check: Check) -> ExitCode {
     let mut report = Interruptible {
         report,
         interrupted: &interrupted,
-        fix,
         state_is_unusable: false,
     };
     let summary = checker.run_with(&mut report);
     let written = report.report.close(&summary);
-    // Nothing is edited that a guard doubts or an interrupted check did not judge.
-    let may_fix = matches!(summary.outcome(), Outcome::Good | Outcome::Bad);
-    let fixed = match report.fix {
-        Some(fix) if may_fix => fix.run(&interrupted),
-        _ => true,
-    };
     let is_interrupted = interrupted.load(Ordering::Relaxed);
     let status = match exit_status(&summary, is_interrupted) {
         // Nothing is lost silently.
-        0 | BAD if !fixed && is_interrupted => INTERRUPTED,
-        0 if !fixed || written.is_err() => BAD,
+        0 if written.is_err() => BAD,
         BAD if report.state_is_unusable => USAGE,
         status => status,
     };
@@ -119,16 +96,12 @@ fn is_unusable(error: &StoreError) -> bool {
 struct Interruptible<'i> {
     report: CheckReport,
     interrupted: &'i AtomicBool,
-    fix: Option<Fix>,
     /// The file of `--state` is none that this check can use.
     state_is_unusable: bool,
 }
 
 impl Reporter<Checker> for Interruptible<'_> {
     fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
-        if let (Some(fix), Event::Checked(checked)) = (&mut self.fix, event) {
-            fix.add(checked);
-        }
         if let Event::StateFailed(error) = event {
             self.state_is_unusable = is_unusable(error);
         }

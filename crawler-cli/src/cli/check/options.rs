@@ -2,6 +2,7 @@
 //! lychee.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::path::Path;
 
 use regex::Regex;
@@ -15,7 +16,7 @@ use crate::cli::crawl_options::CrawlRows;
 use crate::cli::help_rows::HelpRows;
 use crate::cli::identity_options::IdentityRows;
 use crate::cli::option::{Opt, Section, Set, any, file, one_of};
-use crate::cli::values::{bytes, number, span};
+use crate::cli::values::{number, span};
 use crate::report::check::Kind;
 use crate::report::{Progress, SummaryFormat};
 
@@ -49,12 +50,8 @@ pub(super) const TABLE: &[Section<Args>] = &[
         options: &[OUTPUT],
     },
     Section {
-        heading: "Editing files",
-        options: &[FIXES],
-    },
-    Section {
         heading: "Other options",
-        options: &[CONFIG, HelpRows::ALL],
+        options: &[HelpRows::ALL],
     },
 ];
 
@@ -64,29 +61,17 @@ const INPUTS: &[Opt<Args>] = &[
         args.input(input, value)
     })
     .short("check the URLs in a list, one in each line")
-    .long("Check the URLs in this file, one in each line; - is standard input. Only these URLs are checked, not the links of their pages. The option may be repeated."),
+    .long("Check the URLs in this file, one in each line, or in a field of JSON objects, one in each line (--field); - is standard input. Only these URLs are checked, not the links of their pages. The option may be repeated."),
     Opt::text(&["--depth"], &[any("N")], |args: &mut Args, value| {
         args.depth = Some(number(value)?);
         Ok(())
     })
     .short("check the links of pages at most N links away")
-    .long("Check also the links of the pages that the given pages link to, and so on, at most N links away. 0: only the links of the given pages. Pages are read only below the given ones; --span-hosts and --domains allow more.")
+    .long("Check also the links of the pages that the given pages link to, and so on, at most N links away. 0: only the links of the given pages. Pages are read only below the given ones.")
     .default("0"),
     Opt::flag(&["--recursive"], |args: &mut Args| args.is_recursive = true)
         .short("check the whole site below a page")
         .long("Check the links of all pages below the given ones, and read the sitemaps of their hosts. With --depth: at most N links away."),
-    Opt::flag(&["--span-hosts"], |args: &mut Args| args.checker(Checker::span_hosts))
-        .short("read pages of other hosts too")
-        .long("With --depth or --recursive, read pages of other hosts too, or those of --domains."),
-    Opt::text(&["--domains"], &[any("LIST")], |args: &mut Args, value| {
-        for domain in value.split(',').filter(|domain| !domain.is_empty()) {
-            args.try_checker(|checker| checker.domain(domain))
-                .map_err(|error| format!("{domain}: {error}"))?;
-        }
-        Ok(())
-    })
-    .short("read pages of these hosts too")
-    .long("With --depth or --recursive, read also pages of these hosts, and of all hosts whose names end in a dot and one of these names. Names are separated by commas."),
 ];
 
 const SELECTION: &[Opt<Args>] = &[
@@ -97,30 +82,14 @@ const SELECTION: &[Opt<Args>] = &[
     })
     .short("check URLs that fit, even if --exclude fits too")
     .long("Check URLs of which a part fits this regular expression, even if --exclude fits too. Without --exclude, no other URLs are checked. The option may be repeated."),
-    Opt::text(&["--exclude"], &[any("RE")], |args: &mut Args, value| {
-        let pattern = regex(value)?;
-        args.checker(|checker| checker.exclude(pattern));
+    Opt::text(&["--exclude"], &[file("RE|@FILE")], |args: &mut Args, value| {
+        for pattern in patterns(value)? {
+            args.checker(|checker| checker.exclude(pattern));
+        }
         Ok(())
     })
     .short("do not check URLs that fit")
-    .long("Do not check URLs of which a part fits this regular expression, in the syntax of Rust's regex crate. The option may be repeated."),
-    Opt::text(&["--scheme"], &[any("NAME")], |args: &mut Args, value| {
-        let scheme = value.to_ascii_lowercase();
-        if !matches!(scheme.as_str(), "http" | "https" | "file") {
-            return Err("neither http, https nor file".into());
-        }
-        args.checker(|checker| checker.scheme(&scheme));
-        Ok(())
-    })
-    .short("check only URLs with this scheme")
-    .long("Check only URLs with this scheme: http, https or file. The option may be repeated. Without this option, all three are checked."),
-    Opt::text(&["--remap"], &[any("'RE URL'")], |args: &mut Args, value| {
-        let rule = value.parse()?;
-        args.checker(|checker| checker.remap(rule));
-        Ok(())
-    })
-    .short("ask another URL instead")
-    .long("Replace what fits the regular expression by the text after the blank, in which $1 is the first group, and ask that URL instead. It is reported as it is written. The first rule that fits holds. The option may be repeated."),
+    .long("Do not check URLs of which a part fits this regular expression, in the syntax of Rust's regex crate. @FILE reads one expression from each line; blank lines and lines that begin with # are ignored. The option may be repeated."),
 ];
 
 const DOCUMENTS: &[Opt<Args>] = &[
@@ -147,25 +116,18 @@ const DOCUMENTS: &[Opt<Args>] = &[
         args.checker(|checker| checker.field(value));
         Ok(())
     })
-    .short("the field of JSON lines, or the column of CSV")
-    .long("Which field of JSON lines (.jsonl), or which column of CSV (.csv), has the URLs: its name, with dots between the names of nested fields, or the number of the column from 1. Without this option: url, and if a CSV file has no such column, all URLs in it."),
+    .short("the field of JSON lines that has the URL")
+    .long("With --urls: which field of lines that are JSON objects has the URL, with dots between the names of nested fields.")
+    .default("url"),
     Opt::flag(&["--hidden"], |args: &mut Args| args.checker(Checker::hidden))
         .short("read hidden files in folders too"),
     Opt::flag(&["--no-ignore"], |args: &mut Args| {
         args.checker(|checker| checker.ignore_files(false));
     })
     .short("read also what .gitignore leaves out"),
-    Opt::text(&["--max-size"], &[any("BYTES")], |args: &mut Args, value| {
-        let bytes = bytes(value)?;
-        args.checker(|checker| checker.max_size(bytes));
-        Ok(())
-    })
-    .short("the longest document in files")
-    .long("The longest document in files, in bytes after unpacking; K, M and G are powers of 1024. Longer ones are reported and not read. Plain text, lists of URLs, JSON lines and CSV are read piece by piece and have no limit.")
-    .default("256M"),
     Opt::flag(&["--fragments"], |args: &mut Args| args.checker(Checker::fragments))
-        .short("check that fragments exist")
-        .long("Check that pages and files have what the fragments of links name, the part after #. Headings of Markdown have the names that GitHub gives them. The page of a URL with a fragment is always requested by GET."),
+        .short("check that fragments of links to files exist")
+        .long("Check that files have what the fragments of links to them name, the part after #. Headings of Markdown have the names that GitHub gives them; a folder has what its index.html has. Pages of web servers are not searched."),
 ];
 
 const GOOD: &[Opt<Args>] = &[
@@ -222,16 +184,6 @@ const GOOD: &[Opt<Args>] = &[
     .short("URLs that cannot be judged: ignore, warn or fail")
     .long("What URLs mean that could not be judged (class unk), because the server refuses programs, asks for credentials or for fewer requests. ignore: nothing. warn: reports list them. fail: the exit status is 1, too.")
     .default("warn"),
-    Opt::text(&["--cert-days"], &[any("N")], |args: &mut Args, value| {
-        let days = number(value)?;
-        args.checker(|checker| checker.cert_days(days));
-        Ok(())
-    })
-        .short("certificates that end within N days are failures")
-        .long("Report an https URL as not good (tls_expired) if a certificate of its server, or of a server that redirected there, ends within N days. Without this option, only certificates that have ended are failures."),
-    Opt::flag(&["--soft-404"], |args: &mut Args| args.checker(Checker::soft_404))
-        .short("find pages that say 200 but mean 404")
-        .long("Compare each page with the one that its host sends for a path that does not exist. This costs at most two more requests for each host."),
 ];
 
 const MEMORY: &[Opt<Args>] = &[
@@ -260,35 +212,6 @@ const MEMORY: &[Opt<Args>] = &[
     .short("URLs fail only when they are broken for this long")
     .long("With --state: a URL makes the exit status 1 only when it has been broken for this time. Until then, reports list it apart.")
     .default("0"),
-    Opt::text(&["--baseline"], &[file("FILE")], |args: &mut Args, value| {
-        args.baseline = Some(value.into());
-        Ok(())
-    })
-    .short("tolerate what was broken before")
-    .long("Tolerate URLs that are broken in this file, the --json output of an earlier check. Reports list them apart."),
-];
-
-const FIXES: &[Opt<Args>] = &[
-    Opt::flag(&["--fix-redirects"], |args: &mut Args| args.fix.is_on = true)
-        .short("write the new URLs of permanent redirects into files")
-        .long("After the check, replace URLs in files by those that they have moved to: if all redirects are permanent (301, 308), the end is good, and asking a second time gives the same. Only the URL changes, nothing else in the file; its fragment stays. Not for new URLs that are the root of a host or of another registrable domain, and not in compressed files, JSON lines and CSV. A file that was changed meanwhile is left alone. What changes is shown as a unified diff: on standard output, or on standard error if standard output has --json or a report."),
-    Opt::flag(&["--dry-run"], |args: &mut Args| args.fix.dry_run = true)
-        .short("with --fix-redirects: show what would change"),
-    Opt::flag(&["--fix-cross-domain"], |args: &mut Args| args.fix.cross_domain = true)
-        .short("with --fix-redirects: also to other domains")
-        .long("With --fix-redirects: write also URLs of another registrable domain, such as example.org in place of www.example.com."),
-    Opt::flag(&["--fix-to-root"], |args: &mut Args| args.fix.to_root = true)
-        .short("with --fix-redirects: also to the root of a host")
-        .long("With --fix-redirects: write also URLs that are the root of a host, in place of URLs that are not."),
-];
-
-const CONFIG: &[Opt<Args>] = &[
-    Opt::bytes(&["--config"], &[file("FILE")], |args: &mut Args, value| {
-        args.config = Some(value.into());
-        Ok(())
-    })
-    .short("read options from this file")
-    .long("Read options from this TOML file. Without this option: from .crawler-check.toml in the working folder, if there is one. The keys are the names of the options without dashes: timeout = 20, j = 8, recursive = true, exclude = [\"/drafts/\", \"^http:\"]. A flag takes true or false; an array stands for an option that is given several times; an option with two values takes an array of both, as in report = [\"html\", \"links.html\"], or an array of such arrays. Relative paths are relative to the folder of the file. Options on the command line win over the file; to those that may be repeated, they add."),
 ];
 
 const OUTPUT: &[Opt<Args>] = &[
@@ -297,19 +220,19 @@ const OUTPUT: &[Opt<Args>] = &[
         .long("Print one JSON object for each URL, in a line of its own, as soon as the URL is judged. Fields that are not known are absent: url (as written, or resolved against its base); class (ok, neg, net, unk, soft, void); cause (why it is not ok, such as status_404, tls_expired, blocked); status, method (of the last answer); state (with --state); moved_to (if all redirects were permanent); final_url; redirects (each with status and url); attempts; latency_ms; address; checked_at (RFC 3339); refs (the places that refer to it, each with source, line, column and text; lines and columns count from 1, columns in Unicode code points)."),
     Opt::new(&["--report"], &[one_of("KIND", Kind::NAMES), file("FILE")], Set::Texts(|args: &mut Args, value, next| {
         let kind = Kind::named(value)
-            .ok_or("neither text, html, junit, sarif, csv, markdown nor github")?;
+            .ok_or("neither text, html nor junit")?;
         let path = next().ok_or("needs a file, too")?;
         args.output.reports.push((kind, path.into()));
         Ok(())
     }))
     .short("write a report; may be repeated; - is standard output")
-    .long("Write a report to a file; - is standard output. The option may be repeated.\ntext: what is broken first, by source, with line, column and reason; then what could not be judged, then redirects, then figures. This report is on standard output unless something else is. html: a page with charts and tables by host, by cause and by source; the page needs no other file. junit: test results for Jenkins and GitLab. sarif: SARIF 2.1.0 for code scanning. csv: a row for each place that refers to a URL; an apostrophe is put before text that a spreadsheet would read as a formula. markdown: for the summary of a CI job. github: workflow commands, which GitHub Actions shows as annotations at the lines of files.\nReports for persons name a limited number of places (text 20,000 of each kind, html 2,000 of each kind, markdown what fits into 900 kB) and count the rest; the other reports have everything."),
+    .long("Write a report to a file; - is standard output. The option may be repeated.\ntext: what is broken first, by source, with line, column and reason; then what could not be judged, then redirects, then figures. This report is on standard output unless something else is. html: a page with the same by source, and tables by host and by cause; the page needs no other file. junit: test results for Jenkins and GitLab.\nReports for persons name a limited number of places (text 20,000 of each kind, html 2,000 of each kind) and count the rest; --json and junit have everything."),
     Opt::text(&["--summary"], &[one_of("FORMAT", SummaryFormat::NAMES)], |args: &mut Args, value| {
         args.output.summary = Some(SummaryFormat::named(value)?);
         Ok(())
     })
     .short("at the end: text, json, json:FILE or none")
-    .long("The summary at the end. text: a few lines on standard error. json: an object as the last line of standard output. json:FILE: the same object in a file. none: no summary. Without this option: text, unless standard output has the text report.\nThe object has one field, summary, with these fields: complete; resumed (whether an interrupted check was continued); ending (finished, stopped or failed); exit_status; urls, known and references (places); classes and causes (numbers of URLs); failing, warned, in_baseline, failing_recently; redirected, moved, reused; unsupported (links with another scheme), excluded, problems (with sources), guards; requests, requests_per_second, failed_attempts_by_class, bytes; seconds, and parts of it: seconds_waiting_for_hosts, seconds_held_back and seconds_computing; latency_seconds (p50, p95, p99, max); connections_opened and connections_reused; urls_by_host and urls_of_further_hosts (by class); hosts (requests and latencies)."),
+    .long("The summary at the end. text: a few lines on standard error. json: an object as the last line of standard output. json:FILE: the same object in a file. none: no summary. Without this option: text, unless standard output has the text report.\nThe object has one field, summary, with these fields: complete; resumed (whether an interrupted check was continued); ending (finished, stopped or failed); exit_status; urls, known and references (places); classes and causes (numbers of URLs); failing, warned, failing_recently; redirected, moved, reused; unsupported (links with another scheme), excluded, problems (with sources), guards; requests, requests_per_second, failed_attempts_by_class, bytes; seconds, and parts of it: seconds_waiting_for_hosts, seconds_held_back and seconds_computing; latency_seconds (p50, p95, p99, max); connections_opened and connections_reused; urls_by_host and urls_of_further_hosts (by class); hosts (requests and latencies)."),
     Opt::text(&["--progress"], &[one_of("WHEN", Progress::NAMES)], |args: &mut Args, value| {
         args.output.progress = Progress::named(value)?;
         Ok(())
@@ -318,6 +241,17 @@ const OUTPUT: &[Opt<Args>] = &[
     .long("Whether to show a live view of the check. auto: some lines at the bottom of the terminal, if standard error is a terminal. line: one line there. always: the same as auto, and also one line in each second if standard error is not a terminal. never: no live view.")
     .default("auto"),
 ];
+
+/// A regular expression, or those of a file.
+fn patterns(value: &str) -> Result<Vec<Regex>, String> {
+    let Some(path) = value.strip_prefix('@') else {
+        return Ok(vec![regex(value)?]);
+    };
+    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let lines = text.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.map(regex).collect()
+}
 
 fn regex(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|error| {

@@ -126,7 +126,7 @@ impl<'a, 'd> LinkCollector<'a, 'd> {
                     self.counted(&value[url], is_embedded);
                 }
             }
-            Form::Url | Form::Style => {}
+            Form::Url => {}
         }
     }
 

@@ -38,7 +38,6 @@ pub(super) fn line(summary: &Summary) -> String {
     let places = count(summary.references, "place", "places");
     let mut parts = vec![format!("{} good", thousands(summary.count(Class::Ok)))];
     parts.extend(some(broken(summary), "BROKEN"));
-    parts.extend(some(summary.in_baseline, "in the baseline"));
     parts.extend(some(
         summary.failing_recently,
         "broken, but not for long enough",
@@ -70,7 +69,7 @@ pub(super) fn line(summary: &Summary) -> String {
 pub(super) fn broken(summary: &Summary) -> u64 {
     let bad = [Class::Negative, Class::Network, Class::Soft];
     let bad: u64 = bad.iter().map(|&class| summary.count(class)).sum();
-    bad.saturating_sub(summary.in_baseline + summary.failing_recently)
+    bad.saturating_sub(summary.failing_recently)
 }
 
 fn some(n: u64, what: &str) -> Option<String> {
@@ -142,7 +141,6 @@ pub(super) fn json(summary: &Summary) -> String {
         "causes": Value::Object(causes.collect()),
         "failing": summary.failing,
         "warned": summary.warned,
-        "in_baseline": summary.in_baseline,
         "failing_recently": summary.failing_recently,
         "redirected": summary.redirected,
         "moved": summary.moved,

@@ -13,7 +13,7 @@ pub(super) enum Part {
     Broken,
     /// The answers say nothing about it.
     Unjudged,
-    /// It is broken, but this was known or is too new to count.
+    /// It is broken, but not for long enough to count.
     Excused,
     /// It is good after redirects.
     Redirected,
@@ -34,7 +34,7 @@ impl Part {
             Standing::Fails if is_good => Some(Self::Redirected),
             Standing::Fails => Some(Self::Broken),
             Standing::Warns | Standing::Untrusted => Some(Self::Unjudged),
-            Standing::InBaseline | Standing::FailsRecently => Some(Self::Excused),
+            Standing::FailsRecently => Some(Self::Excused),
             Standing::Passes => {
                 let is_listed = !checked.redirects.is_empty() && redirects != Redirects::Ignore;
                 (is_good && is_listed).then_some(Self::Redirected)
@@ -65,10 +65,8 @@ impl<'a> Judged<'a> {
     pub(super) fn new(checked: &'a Checked, redirects: Redirects) -> Self {
         let part = Part::of(checked, redirects);
         let mut reason = part.map_or_else(String::new, |_| reason(checked));
-        match checked.standing {
-            Standing::InBaseline => reason.push_str(" (known: in the baseline)"),
-            Standing::FailsRecently => reason.push_str(" (not for long enough: --fail-after)"),
-            _ => {}
+        if checked.standing == Standing::FailsRecently {
+            reason.push_str(" (not for long enough: --fail-after)");
         }
         Self {
             checked,

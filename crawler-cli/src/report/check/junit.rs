@@ -8,7 +8,6 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 
 use super::findings::{Judged, Part, source_name};
-use super::github::is_file;
 use super::sink::Sink;
 use crate::check::{Reference, Standing, Summary};
 use crate::terminal;
@@ -175,6 +174,12 @@ fn position(place: &Reference) -> String {
         let _ = write!(text, ":{number}");
     }
     text
+}
+
+/// Whether a source is a file: neither a page, nor standard input, nor the command line.
+fn is_file(source: &str) -> bool {
+    let is_page = source.starts_with("http://") || source.starts_with("https://");
+    !is_page && !matches!(source, "" | "-")
 }
 
 /// Text for XML, also in an attribute. Characters that XML does not allow become visible escapes.

@@ -1,24 +1,20 @@
 //! Shows a check. The files of this folder write one kind of report each; [`CheckReport`] decides what is written where
 //! and when.
 //!
-//! JSON lines, CSV, SARIF, JUnit and annotations are written as results come. Reports for persons (text, HTML, Markdown)
-//! are written at the end, because they are grouped.
+//! JSON lines and JUnit are written as results come. Reports for persons (text, HTML) are written at the end, because they
+//! are grouped.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
 
-mod csv;
 mod figures;
 mod findings;
-mod github;
 mod html;
 mod junit;
 mod live;
-mod markdown;
 mod reason;
-mod sarif;
 mod sink;
 mod text;
 
@@ -36,7 +32,6 @@ use crate::terminal;
 use findings::{Findings, Judged};
 use html::Sources;
 use junit::Junit;
-use sarif::Sarif;
 use sink::Sink;
 use text::Colours;
 
@@ -62,33 +57,18 @@ pub(crate) enum Kind {
     Text,
     Html,
     Junit,
-    Sarif,
-    Csv,
-    Markdown,
-    Github,
 }
 
 impl Kind {
-    pub(crate) const NAMES: &[&str] = &[
-        "text", "html", "junit", "sarif", "csv", "markdown", "github",
-    ];
+    pub(crate) const NAMES: &[&str] = &["text", "html", "junit"];
 
     pub(crate) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "text" => Self::Text,
             "html" => Self::Html,
             "junit" => Self::Junit,
-            "sarif" => Self::Sarif,
-            "csv" => Self::Csv,
-            "markdown" => Self::Markdown,
-            "github" => Self::Github,
             _ => return None,
         })
-    }
-
-    /// Whether the report consists of lines that may stand beside those of others.
-    fn shares_output(self) -> bool {
-        matches!(self, Self::Text | Self::Github)
     }
 }
 
@@ -104,7 +84,7 @@ impl Options {
 
     /// Whether the text report is on standard output without being asked for.
     fn has_default_text(&self) -> bool {
-        !self.json && self.on_stdout().all(|kind| kind == Kind::Github)
+        !self.json && self.on_stdout().next().is_none()
     }
 
     /// Whether standard output has the text report.
@@ -130,14 +110,14 @@ impl Options {
     /// Two reports would mix in one file.
     pub(crate) fn check(&self) -> Result<(), String> {
         let stdout: Vec<_> = self.on_stdout().collect();
-        let apart = stdout.iter().filter(|kind| !kind.shares_output()).count();
         if self.json && !stdout.is_empty() {
             return Err("--json and --report would both write to standard output".to_owned());
         }
-        if apart > 0 && stdout.len() > 1 {
+        if stdout.len() > 1 {
             return Err("two reports would mix on standard output".to_owned());
         }
-        if apart > 0 && self.summary == Some(SummaryFormat::Json) {
+        let is_text = stdout.iter().all(|kind| *kind == Kind::Text);
+        if !is_text && self.summary == Some(SummaryFormat::Json) {
             return Err(
                 "--summary json and --report would both write to standard output".to_owned(),
             );
@@ -182,13 +162,9 @@ struct Output {
 #[derive(Debug)]
 enum Format {
     Json,
-    Csv,
-    Github,
-    Sarif(Sarif),
     Junit(Box<Junit>),
     Text(Colours),
     Html,
-    Markdown,
 }
 
 impl CheckReport {
@@ -221,12 +197,7 @@ impl CheckReport {
             }
             _ => None,
         };
-        let ends = |output: &Output| {
-            matches!(
-                output.format,
-                Format::Text(_) | Format::Html | Format::Markdown | Format::Sarif(_)
-            )
-        };
+        let ends = |output: &Output| matches!(output.format, Format::Text(_) | Format::Html);
         let is_html = |output: &Output| matches!(output.format, Format::Html);
         let live = Live::new(options.progress);
         Ok(Self {
@@ -282,7 +253,7 @@ impl CheckReport {
             findings.add_problem(&text);
         }
         for output in &mut self.outputs {
-            output.add_problem(problem, &text);
+            output.add_problem(&text);
         }
         if self.tells_problems {
             self.message(&text);
@@ -417,42 +388,27 @@ impl Format {
             Kind::Text => Self::Text(colours(sink)),
             Kind::Html => Self::Html,
             Kind::Junit => Self::Junit(Box::new(Junit::new()?)),
-            Kind::Sarif => Self::Sarif(Sarif::new(std::env::current_dir()?)),
-            Kind::Csv => Self::Csv,
-            Kind::Markdown => Self::Markdown,
-            Kind::Github => Self::Github,
         })
     }
 }
 
 impl Output {
-    fn new(format: Format, mut sink: Sink) -> Self {
-        match &format {
-            Format::Csv => csv::header(sink.buffer()),
-            Format::Sarif(_) => Sarif::begin(sink.buffer()),
-            _ => {}
-        }
+    fn new(format: Format, sink: Sink) -> Self {
         Self { sink, format }
     }
 
     fn add(&mut self, judged: &Judged<'_>) {
-        let out = self.sink.buffer();
         match &mut self.format {
-            Format::Json => json::write(judged.checked, out),
-            Format::Csv => csv::write(judged.checked, out),
-            Format::Github => github::write(judged, out),
-            Format::Sarif(sarif) => sarif.add(judged, out),
+            Format::Json => json::write(judged.checked, self.sink.buffer()),
             Format::Junit(junit) => junit.add(judged),
-            Format::Text(_) | Format::Html | Format::Markdown => {}
+            Format::Text(_) | Format::Html => {}
         }
     }
 
-    /// `text`: the problem in words, with its place.
-    fn add_problem(&mut self, problem: &Problem, text: &str) {
-        match &mut self.format {
-            Format::Github => github::problem(problem, self.sink.buffer()),
-            Format::Junit(junit) => junit.add_problem(text),
-            _ => {}
+    /// `text`: the problem of a source in words, with its place.
+    fn add_problem(&mut self, text: &str) {
+        if let Format::Junit(junit) = &mut self.format {
+            junit.add_problem(text);
         }
     }
 
@@ -467,11 +423,7 @@ impl Output {
         } = end;
         let now = jiff::Timestamp::now();
         let text = match format {
-            Format::Json | Format::Csv | Format::Github => String::new(),
-            Format::Sarif(sarif) => {
-                sarif.finish(findings, summary, sink.buffer());
-                String::new()
-            }
+            Format::Json => String::new(),
             Format::Junit(junit) => {
                 let now = now.strftime("%Y-%m-%dT%H:%M:%S").to_string();
                 let written = junit.finish(summary, &now, &mut sink);
@@ -479,7 +431,6 @@ impl Output {
                 String::new()
             }
             Format::Text(colours) => text::report(findings, summary, &colours),
-            Format::Markdown => markdown::report(findings, summary),
             Format::Html => {
                 let now = now.strftime("%Y-%m-%d %H:%M UTC").to_string();
                 html::page(title, findings, sources, summary, &now)

@@ -16,7 +16,7 @@ pub(super) fn reason(checked: &Checked) -> String {
     };
     match (checked.verdict.cause(), checked.final_url.as_deref()) {
         // The words say it already, or the last answer was that of the URL itself.
-        (Some(Cause::RedirectedToRoot) | None, _) | (_, None) => words,
+        (None, _) | (_, None) => words,
         (Some(_), Some(url)) => format!("{words} (redirected to {url})"),
     }
 }
@@ -94,8 +94,6 @@ fn general(cause: Cause) -> &'static str {
         Cause::Robots => "robots.txt disallows the request",
         Cause::PrivateAddress => "leads to a private address; see --allow-private",
         Cause::Status4xx(_) => "the server refuses the request",
-        Cause::Soft404 => "the page that the host sends for paths that do not exist",
-        Cause::RedirectedToRoot => "redirected to the root of the host",
         Cause::FragmentMissing => "nothing there has the name of the fragment",
         Cause::FileMissing => "there is no such file",
         Cause::InvalidUrl => "not a valid URL",

@@ -86,10 +86,7 @@ fn part(text: &mut String, places: &Places, part: Part, colours: &Colours) {
     }
     if places.more() > 0 {
         let more = thousands(places.more());
-        let _ = writeln!(
-            text,
-            "... and at {more} more places, which --json and --report csv name\n"
-        );
+        let _ = writeln!(text, "... and at {more} more places, which --json names\n");
     }
 }
 

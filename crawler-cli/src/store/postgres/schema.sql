@@ -116,10 +116,6 @@ CREATE TABLE place (
     text TEXT COLLATE "C" NOT NULL,
     PRIMARY KEY (link, place)
 );
-CREATE TABLE anchors (
-    url BIGINT PRIMARY KEY,
-    names BYTEA NOT NULL
-);
 CREATE TABLE event (
     cursor BIGINT PRIMARY KEY,
     at BIGINT NOT NULL,

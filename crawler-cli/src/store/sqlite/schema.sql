@@ -7,7 +7,6 @@
 -- `queue`: what the run still has to ask.
 -- `link`: the distinct spellings of URLs in the run, each with its first place; `place` has the others.
 -- The spelling is NULL if it is the text of the URL. An `extra` one is not the first of its URL.
--- `anchors`: the names of elements of pages that links with fragments lead to.
 -- `event`: changes of state. `prev`: the change of state of the same URL before this one; 0 if there is none.
 --
 -- `member`: the URLs of each set. Twice the number of the last reading that had the URL; 1 more if it was added by hand.
@@ -126,10 +125,6 @@ CREATE TABLE place (
     text TEXT NOT NULL,
     PRIMARY KEY (link, place)
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE anchors (
-    url INTEGER PRIMARY KEY,
-    names BLOB NOT NULL
-) STRICT;
 CREATE TABLE event (
     cursor INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,

@@ -217,7 +217,6 @@ fn completed(queued: &Queued) -> Completed {
     };
     let mut completed = Completed {
         changes: vec![change],
-        anchors: Some(queued.url.as_bytes().into()),
         ..Completed::new(queued, status(200))
     };
     // Some pages have links, which are asked, too.

@@ -83,17 +83,10 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn added() -> impl Strategy<Value = Added> {
-    let demand = (
-        any::<bool>(),
-        any::<bool>(),
-        any::<bool>(),
-        any::<bool>(),
-        0..3u16,
-    );
-    let demand = demand.prop_map(|(given, private, anchors, links, depth)| Demand {
+    let demand = (any::<bool>(), any::<bool>(), any::<bool>(), 0..3u16);
+    let demand = demand.prop_map(|(given, private, links, depth)| Demand {
         given,
         private,
-        anchors,
         links,
         depth,
     });

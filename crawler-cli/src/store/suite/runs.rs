@@ -186,11 +186,9 @@ pub(crate) fn spellings_are_records_of_their_own<E: Engine>() {
     store.add(&links).expect("written");
     let entries = queued(&mut store);
     assert_eq!(entries.len(), 1);
-    let completed = Completed {
-        anchors: Some(b"one".to_vec().into()),
-        ..Completed::new(&entries[0], status(200))
-    };
-    store.complete(&[completed]).expect("written");
+    store
+        .complete(&[Completed::new(&entries[0], status(200))])
+        .expect("written");
     assert_eq!(
         records(&mut store, Selection::All),
         [
@@ -203,20 +201,11 @@ pub(crate) fn spellings_are_records_of_their_own<E: Engine>() {
     let mut read = Vec::new();
     let visit = &mut |record: Record| {
         assert_eq!(record.id, entries[0].id);
-        read.push((record.anchors.clone(), summary(record).2));
+        read.push(summary(record).2);
         ControlFlow::Continue(())
     };
     store.records_of(&[entries[0].id], visit).expect("readable");
-    let names = Some(b"one".to_vec());
-    assert_eq!(
-        read,
-        [
-            (None, vec![1, 4]),
-            (None, vec![2, 6]),
-            (names.clone(), vec![3]),
-            (names, vec![5])
-        ]
-    );
+    assert_eq!(read, [vec![1, 4], vec![2, 6], vec![3], vec![5]]);
 }
 
 pub(crate) fn late_links_to_judged_urls_are_told<E: Engine>() {
@@ -251,17 +240,16 @@ pub(crate) fn late_links_to_judged_urls_are_told<E: Engine>() {
     assert!(added.queued.is_empty());
 }
 
-const ANCHORS: Demand = Demand {
+const PRIVATE: Demand = Demand {
     given: false,
-    private: false,
-    anchors: true,
+    private: true,
     links: false,
     depth: 0,
 };
 const LINKS: Demand = Demand {
     links: true,
-    anchors: false,
-    ..ANCHORS
+    private: false,
+    ..PRIVATE
 };
 
 pub(crate) fn a_further_demand_asks_again<E: Engine>() {
@@ -269,7 +257,7 @@ pub(crate) fn a_further_demand_asks_again<E: Engine>() {
     store.add(&[link_to("http://a/1", 1)]).expect("written");
     // While it waits, the demand only grows.
     let added = store
-        .add(&[wanted_link("http://a/1", 2, ANCHORS)])
+        .add(&[wanted_link("http://a/1", 2, PRIVATE)])
         .expect("written");
     assert!(added.queued.is_empty());
     let entries = queued(&mut store);
@@ -277,7 +265,7 @@ pub(crate) fn a_further_demand_asks_again<E: Engine>() {
         entries[0].demand,
         Demand {
             given: true,
-            ..ANCHORS
+            ..PRIVATE
         }
     );
     assert!(!store.has_pages_left());
@@ -286,7 +274,7 @@ pub(crate) fn a_further_demand_asks_again<E: Engine>() {
         .expect("written");
     // What was met is not asked again.
     let added = store
-        .add(&[wanted_link("http://a/1", 3, ANCHORS)])
+        .add(&[wanted_link("http://a/1", 3, PRIVATE)])
         .expect("written");
     assert!(added.queued.is_empty() && added.judged.len() == 1);
     // What was not, is.

@@ -19,9 +19,9 @@ pub(in crate::store) fn optional_time(millis: Option<i64>) -> Result<Option<Time
     millis.map(time).transpose()
 }
 
-/// Four bits, and the depth.
+/// Three bits, and the depth.
 pub(super) fn demand_number(demand: Demand) -> i64 {
-    let bits = [demand.given, demand.private, demand.anchors, demand.links];
+    let bits = [demand.given, demand.private, demand.links];
     let mut number = i64::from(demand.depth) << bits.len();
     for (place, bit) in bits.into_iter().enumerate() {
         number |= i64::from(bit) << place;
@@ -34,9 +34,8 @@ pub(super) fn demand(number: i64) -> Result<Demand, Failure> {
     Ok(Demand {
         given: number & 1 != 0,
         private: number & 2 != 0,
-        anchors: number & 4 != 0,
-        links: number & 8 != 0,
-        depth: u16::try_from(number >> 4).map_err(damaged)?,
+        links: number & 4 != 0,
+        depth: u16::try_from(number >> 3).map_err(damaged)?,
     })
 }
 
@@ -49,7 +48,7 @@ pub(super) fn cause_name(cause: Cause) -> std::borrow::Cow<'static, str> {
 }
 
 /// The causes whose names have no number in them that varies. The order is part of the format.
-pub(super) const CAUSES: [Cause; 27] = [
+pub(super) const CAUSES: [Cause; 25] = [
     Cause::Status404,
     Cause::Status410,
     Cause::DnsNxdomain,
@@ -72,8 +71,6 @@ pub(super) const CAUSES: [Cause; 27] = [
     Cause::Throttled,
     Cause::Robots,
     Cause::PrivateAddress,
-    Cause::Soft404,
-    Cause::RedirectedToRoot,
     Cause::FragmentMissing,
     Cause::FileMissing,
     Cause::InvalidUrl,
@@ -297,18 +294,17 @@ mod tests {
 
     #[test]
     fn demands_are_read_as_they_were_written() {
-        for bits in 0..16u16 {
+        for bits in 0..8u16 {
             for depth in [0, 1, u16::MAX] {
                 let expected = Demand {
                     given: bits & 1 != 0,
                     private: bits & 2 != 0,
-                    anchors: bits & 4 != 0,
-                    links: bits & 8 != 0,
+                    links: bits & 4 != 0,
                     depth,
                 };
                 assert_eq!(demand(demand_number(expected)).ok(), Some(expected));
             }
         }
-        assert!(demand(-1).is_err() && demand(1 << 20).is_err());
+        assert!(demand(-1).is_err() && demand(1 << 19).is_err());
     }
 }

@@ -11,7 +11,7 @@ use super::failure::Failure;
 use super::memory::Memory;
 use super::watch::Finder;
 use crate::check::{Class, Reference};
-use crate::store::sql::{Connection, Optional as _, Row, Statement};
+use crate::store::sql::{Connection, Row, Statement};
 use crate::store::{
     Control, Counts, Cursor, Demand, EntryId, Event, Host, HostFacts, HostId, LinkId, Past, Queued,
     Record, Selection, UrlHistory, UrlId,
@@ -183,7 +183,6 @@ pub(super) fn queued_with(db: &Connection, demand: Demand) -> Result<u64, Failur
 
 /// Reads records.
 struct Records<'c> {
-    db: &'c Connection,
     /// Further places, if there are any.
     places: Option<Statement<'c>>,
     names: Names<'c>,
@@ -196,7 +195,6 @@ impl<'c> Records<'c> {
             .query_row([], |row| row.get(0))?;
         let places = "SELECT source, line, col, text FROM place WHERE link = ?1 ORDER BY place";
         Ok(Self {
-            db,
             places: any.then(|| db.prepare_cached(places)).transpose()?,
             names: Names::prepare(db)?,
         })
@@ -206,10 +204,6 @@ impl<'c> Records<'c> {
         let (link, url): (i64, i64) = (row.get(0)?, row.get(1)?);
         let spelling: String = row.get(3)?;
         let stored = codec::answer(row, 8)?;
-        let anchors = match spelling.contains('#') {
-            true => self.anchors(url)?,
-            false => None,
-        };
         let (answer, life, is_reused) = match stored {
             Some(StoredAnswer {
                 answer,
@@ -228,7 +222,6 @@ impl<'c> Records<'c> {
             answer,
             life,
             is_reused,
-            anchors,
             references: self.references(link, row)?,
         })
     }
@@ -242,13 +235,6 @@ impl<'c> Records<'c> {
             }
         }
         Ok(references)
-    }
-
-    fn anchors(&self, url: i64) -> Result<Option<Vec<u8>>, Failure> {
-        let mut query = self
-            .db
-            .prepare_cached("SELECT names FROM anchors WHERE url = ?1")?;
-        Ok(query.query_row([url], |row| row.get(0)).optional()?)
     }
 }
 

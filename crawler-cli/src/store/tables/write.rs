@@ -47,10 +47,6 @@ pub(super) fn complete(
             None => adder.answers.reuse(completed.id.0, completed.demand)?,
         }
         events.note(adder.next_event(), completed)?;
-        if let Some(names) = &completed.anchors {
-            db.prepare_cached(&sql::upsert("anchors", &["url"], &["names"]))?
-                .execute(params![completed.id.0, &**names])?;
-        }
         adder.leave(completed)?;
         for link in &completed.links {
             adder.add(link)?;

@@ -28,7 +28,6 @@ impl Observe for Observer {
             Purpose::First => Reason::First,
             Purpose::Confirm => Reason::Confirm,
             Purpose::Retry => Reason::Retry,
-            Purpose::Control => Reason::Control,
             Purpose::Robots => Reason::Robots,
         };
         self.0.requests.note(method, reason);

@@ -18,27 +18,19 @@ pub(super) struct Chunks {
     pub(super) definitions: Definitions,
 }
 
-/// What link references are defined as, by label.
+/// The URLs of link references, by label.
 #[derive(Debug, Default)]
-pub(super) struct Definitions(HashMap<String, Definition>);
-
-/// The definition of a label.
-#[derive(Debug)]
-pub(super) struct Definition {
-    pub(super) url: String,
-    /// Where the definition stands in the document.
-    pub(super) span: Range<usize>,
-}
+pub(super) struct Definitions(HashMap<String, String>);
 
 impl Definitions {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(super) fn get(&self, label: &str) -> Option<&Definition> {
+    pub(super) fn get(&self, label: &str) -> Option<&str> {
         match self.is_empty() {
             true => None,
-            false => self.0.get(&normal(label)),
+            false => self.0.get(&normal(label)).map(String::as_str),
         }
     }
 }
@@ -102,25 +94,17 @@ impl Chunks {
             false => last,
         };
         for (label, definition) in events.reference_definitions().iter() {
-            let span = definition.span.clone();
-            if span.start < known {
-                let span = range.start + span.start..range.start + span.end;
-                self.define(label, &definition.dest, span);
+            if definition.span.start < known {
+                self.define(label, &definition.dest);
             }
         }
         range.start + last
     }
 
-    fn define(&mut self, label: &str, url: &str, span: Range<usize>) {
-        let definition = Definition {
-            url: url.to_owned(),
-            span,
-        };
+    fn define(&mut self, label: &str, url: &str) {
         // The first definition of a label counts.
-        self.definitions
-            .0
-            .entry(normal(label))
-            .or_insert(definition);
+        let known = self.definitions.0.entry(normal(label));
+        known.or_insert_with(|| url.to_owned());
     }
 }
 

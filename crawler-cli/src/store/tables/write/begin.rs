@@ -68,7 +68,7 @@ fn interrupted(db: &Connection, identity: &str) -> Result<Option<(Run, i64)>, Fa
 fn forget_run(db: &Connection) -> Result<(), Failure> {
     // Without a condition, SQLite drops all pages of the table at once.
     db.execute_batch(
-        "DELETE FROM link; DELETE FROM place; DELETE FROM source; DELETE FROM queue; DELETE FROM anchors;",
+        "DELETE FROM link; DELETE FROM place; DELETE FROM source; DELETE FROM queue;",
     )?;
     Ok(())
 }
