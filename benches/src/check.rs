@@ -173,7 +173,6 @@ impl Bench<'_> {
 
     /// Runs a check.
     fn check(&self, list: &Path, state: Option<&Path>) -> Result<Run, Box<dyn Error>> {
-        let summary = self.place.path().join("summary.json");
         let mut arguments = vec![
             "check".to_owned(),
             "--robots=off".to_owned(),
@@ -181,8 +180,7 @@ impl Bench<'_> {
             "0".to_owned(),
             "--json".to_owned(),
             "--progress=never".to_owned(),
-            "--summary".to_owned(),
-            format!("json:{}", summary.display()),
+            "--summary=none".to_owned(),
             "-j".to_owned(),
             self.args.connections.to_string(),
             "--urls".to_owned(),
@@ -192,15 +190,17 @@ impl Bench<'_> {
             arguments.extend(["--state".to_owned(), state.display().to_string()]);
         }
         let began = Instant::now();
-        let (lines, memory) = self.finder.run(&arguments)?;
+        let mut latencies: Vec<f64> = Vec::new();
+        let note = |line: &[u8]| latencies.extend(latency(line));
+        let (lines, memory) = self.finder.run(&arguments, note)?;
         let seconds = began.elapsed().as_secs_f64();
-        let summary: serde_json::Value = serde_json::from_slice(&fs::read(&summary)?)?;
-        let p95 = summary["summary"]["latency_seconds"]["p95"].as_f64();
+        latencies.sort_by(f64::total_cmp);
+        let p95 = latencies.get(latencies.len() * 95 / 100).copied();
         Ok(Run {
             lines,
             seconds,
             memory,
-            p95: p95.unwrap_or(f64::NAN) * 1000.0,
+            p95: p95.unwrap_or(f64::NAN),
         })
     }
 
@@ -240,6 +240,14 @@ struct Run {
     memory: u64,
     /// Milliseconds
     p95: f64,
+}
+
+/// The latency of a URL in milliseconds, out of its line.
+fn latency(line: &[u8]) -> Option<f64> {
+    let (_, rest) = std::str::from_utf8(line)
+        .ok()?
+        .split_once("\"latency_ms\":")?;
+    rest.split([',', '}']).next()?.parse().ok()
 }
 
 fn write_lines(path: &Path, lines: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {

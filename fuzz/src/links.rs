@@ -51,10 +51,6 @@ impl Visitor for Found {
         self.anchors.insert(anchor);
         assert!(self.anchors.has(anchor));
     }
-
-    fn title(&mut self, title: &str) {
-        assert!(title.len() <= TEXT_BYTES);
-    }
 }
 
 fn read(format: Format, body: &[u8], charset: Option<&str>) -> Found {

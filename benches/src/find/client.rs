@@ -78,7 +78,7 @@ impl Finder {
     ) -> Result<(Found, usize), Box<dyn Error>> {
         let began = Instant::now();
         let child = self.spawn(url, arguments, connections)?;
-        let lines = count_lines(child)?;
+        let lines = each_line(child, |_| {})?;
         let found = Found {
             output: Vec::new(),
             seconds: began.elapsed().as_secs_f64(),
@@ -110,12 +110,16 @@ impl Finder {
         Ok(command)
     }
 
-    /// Runs `crawler-cli`. Returns the number of lines of its output, and its memory in KiB.
-    pub(crate) fn run(&self, arguments: &[String]) -> Result<(usize, u64), Box<dyn Error>> {
+    /// Runs `crawler-cli`, and gives each line of its output. Returns the number of lines, and its memory in KiB.
+    pub(crate) fn run(
+        &self,
+        arguments: &[String],
+        each: impl FnMut(&[u8]),
+    ) -> Result<(usize, u64), Box<dyn Error>> {
         let mut command = self.measured(&self.program)?;
         command.args(arguments).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let lines = count_lines(spawn_on(self.core, &mut command)?)?;
+        let lines = each_line(spawn_on(self.core, &mut command)?, each)?;
         Ok((lines, self.peak()?))
     }
 
@@ -195,17 +199,14 @@ pub(crate) fn finder() -> Result<PathBuf, Box<dyn Error>> {
 }
 
 /// Counts the lines that a run of `crawler-cli` prints.
-fn count_lines(mut child: Child) -> Result<usize, Box<dyn Error>> {
+fn each_line(mut child: Child, mut each: impl FnMut(&[u8])) -> Result<usize, Box<dyn Error>> {
     let mut lines = 0;
+    let mut line = Vec::new();
     let mut reader = BufReader::with_capacity(1 << 20, child.stdout.take().ok_or("no pipe")?);
-    loop {
-        let bytes = reader.fill_buf()?;
-        if bytes.is_empty() {
-            break;
-        }
-        lines += memchr::memchr_iter(b'\n', bytes).count();
-        let length = bytes.len();
-        reader.consume(length);
+    while reader.read_until(b'\n', &mut line)? > 0 {
+        lines += 1;
+        each(&line);
+        line.clear();
     }
     let output = child.wait_with_output()?;
     if !output.status.success() {

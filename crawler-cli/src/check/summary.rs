@@ -116,7 +116,7 @@ impl Summary {
             requests: 0,
             elapsed: Duration::ZERO,
             ending: Ending::Finished,
-            stats: Stats::new(now),
+            stats: Stats::default(),
         }
     }
 

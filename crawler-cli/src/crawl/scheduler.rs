@@ -284,13 +284,13 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
             }
             (Ok(()), None) => {
                 let status = done.response.status();
-                W::stats(shared).handle_answer(now, stats, status, &exchange);
+                W::stats(shared).handle_answer(stats, status, &exchange);
                 work.handle_reply(now, id, &done.response, shared, calls);
                 true
             }
             (Err(error), _) => {
                 let class = Class::of_error(&error);
-                W::stats(shared).handle_failure(now, stats, class, &exchange);
+                W::stats(shared).handle_failure(stats, class, &exchange);
                 work.handle_failure(now, id, error, shared, calls);
                 true
             }
@@ -338,7 +338,7 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
             let (now, host, id) = (self.calls.now(), stream.host, stream.id);
             let Host { work, stats, .. } = self.hosts.host(host);
             if received > 0 {
-                W::stats(shared).handle_bytes(now, *stats, received);
+                W::stats(shared).handle_bytes(*stats, received);
             }
             let is_wanted = stream.wanted == Body::Wanted;
             match progress {
@@ -371,8 +371,8 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
         let index = self.hosts.host(stream.host).stats;
         let (stats, rest) = (W::stats(shared), stream.rest());
         match stream.failure {
-            Some(class) => stats.handle_failure(now, index, class, &rest),
-            None => stats.handle_answer(now, index, stream.status, &rest),
+            Some(class) => stats.handle_failure(index, class, &rest),
+            None => stats.handle_answer(index, stream.status, &rest),
         }
         self.handle_over(stream.host, stream.id, now);
         Some(stream.host)

@@ -1,25 +1,21 @@
-//! The statistics of a crawl: counts, latencies and reasons to wait, for each host and over time. Pure: time is an
-//! argument. Memory is bounded for each host, however long the crawl runs.
+//! The statistics of a crawl: counts, latencies and reasons to wait, for each host. Pure. Memory is bounded for each host,
+//! however long the crawl runs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use courser::ErrorKind;
-use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// The statistics of one crawl. After a resume, hosts, latencies and the timeline cover the current run only; the other
-/// numbers cover all runs.
-#[derive(Clone, Debug)]
+/// The statistics of one crawl. After a resume, hosts and latencies cover the current run only; the other numbers cover
+/// all runs.
+#[derive(Clone, Debug, Default)]
 pub struct Stats {
-    began: Instant,
     before: Totals,
     hosts: Vec<HostStats>,
     /// The indices of the hosts by their names.
     indices: HashMap<String, usize>,
-    latency: Latency,
-    timeline: Timeline,
     failed: BTreeMap<Class, u64>,
     unread: BTreeMap<Class, u64>,
     held: Duration,
@@ -27,22 +23,6 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// The statistics of a crawl that begins at `now`.
-    pub fn new(now: Instant) -> Self {
-        Self {
-            began: now,
-            before: Totals::default(),
-            hosts: Vec::new(),
-            indices: HashMap::new(),
-            latency: Latency::new(),
-            timeline: Timeline::new(),
-            failed: BTreeMap::new(),
-            unread: BTreeMap::new(),
-            held: Duration::ZERO,
-            cpu: Duration::ZERO,
-        }
-    }
-
     /// Continues the counts of an earlier run.
     pub(crate) fn resume(&mut self, before: Totals) {
         self.failed = before.failed.iter().copied().collect();
@@ -78,8 +58,7 @@ impl Stats {
             return index;
         }
         self.indices.insert(name.to_owned(), self.hosts.len());
-        let latency = (self.hosts.len() < HOSTS_WITH_LATENCY).then(Latency::new);
-        self.hosts.push(HostStats::new(name, latency));
+        self.hosts.push(HostStats::new(name));
         self.hosts.len() - 1
     }
 
@@ -92,43 +71,32 @@ impl Stats {
     }
 
     /// A part of a response body arrived: `bytes` that the later [`Exchange`] does not contain.
-    pub fn handle_bytes(&mut self, now: Instant, host: usize, bytes: u64) {
-        self.slot(now).bytes += bytes;
+    pub fn handle_bytes(&mut self, host: usize, bytes: u64) {
         if let Some(host) = self.hosts.get_mut(host) {
             host.bytes += bytes;
         }
     }
 
     /// A complete response arrived.
-    pub fn handle_answer(&mut self, now: Instant, host: usize, status: u16, exchange: &Exchange) {
+    pub fn handle_answer(&mut self, host: usize, status: u16, exchange: &Exchange) {
         self.over(host, exchange);
-        self.latency.record(exchange.took);
         // A missing robots.txt is not a failure.
-        let failed = status >= 400 && !(exchange.robots && status < 500);
-        if failed {
+        if status >= 400 && !(exchange.robots && status < 500) {
             *self.failed.entry(Class::Status(status)).or_default() += 1;
         }
-        let slot = self.slot(now);
-        slot.add(exchange);
-        slot.failed += u64::from(failed);
         if let Some(host) = self.hosts.get_mut(host) {
             host.answers += 1;
             let class = usize::from(status / 100).min(host.statuses.len() - 1);
             host.statuses[class] += 1;
             host.slowest = host.slowest.max(exchange.took);
             host.total = host.total.saturating_add(exchange.took);
-            if let Some(latency) = &mut host.latency {
-                latency.record(exchange.took);
-            }
         }
     }
 
     /// A request failed without a complete response.
-    pub fn handle_failure(&mut self, now: Instant, host: usize, class: Class, exchange: &Exchange) {
+    pub fn handle_failure(&mut self, host: usize, class: Class, exchange: &Exchange) {
         self.over(host, exchange);
         *self.failed.entry(class).or_default() += 1;
-        let slot = self.slot(now);
-        slot.failed += 1;
         if let Some(host) = self.hosts.get_mut(host) {
             host.failures += 1;
         }
@@ -161,14 +129,17 @@ impl Stats {
         &self.hosts
     }
 
-    /// The latency of all answers.
-    pub fn latency(&self) -> &Latency {
-        &self.latency
+    /// The mean latency of all answers; `None` without answers.
+    pub fn mean(&self) -> Option<Duration> {
+        let answers: u64 = self.hosts.iter().map(|host| host.answers).sum();
+        let total: Duration = self.hosts.iter().map(|host| host.total).sum();
+        (answers > 0).then(|| mean(total, answers))
     }
 
-    /// The statistics over time.
-    pub fn timeline(&self) -> &Timeline {
-        &self.timeline
+    /// The longest latency of an answer.
+    pub fn slowest(&self) -> Duration {
+        let slowest = self.hosts.iter().map(|host| host.slowest);
+        slowest.max().unwrap_or_default()
     }
 
     /// Failed attempts by class, including those that a later attempt repaired.
@@ -213,11 +184,6 @@ impl Stats {
         of_each.fold(self.before.connections, |sum, host| {
             (sum.0 + host.0, sum.1 + host.1)
         })
-    }
-
-    fn slot(&mut self, now: Instant) -> &mut Slot {
-        let at = now.saturating_duration_since(self.began);
-        self.timeline.slot(at)
     }
 
     /// Counts what answered and failed requests have in common.
@@ -297,12 +263,10 @@ pub struct HostStats {
     /// The longest latency of an answer.
     pub slowest: Duration,
     total: Duration,
-    /// Only for the first [`HOSTS_WITH_LATENCY`] hosts.
-    latency: Option<Latency>,
 }
 
 impl HostStats {
-    fn new(name: &str, latency: Option<Latency>) -> Self {
+    fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
             requests: 0,
@@ -316,20 +280,17 @@ impl HostStats {
             waiting: None,
             slowest: Duration::ZERO,
             total: Duration::ZERO,
-            latency,
         }
     }
 
     /// The mean latency of the answers.
     pub fn mean(&self) -> Duration {
-        let answers = u32::try_from(self.answers.max(1)).unwrap_or(u32::MAX);
-        self.total / answers
+        mean(self.total, self.answers)
     }
+}
 
-    /// The latency of the answers; `None` beyond the first 256 hosts.
-    pub fn latency(&self) -> Option<&Latency> {
-        self.latency.as_ref()
-    }
+fn mean(total: Duration, answers: u64) -> Duration {
+    total / u32::try_from(answers.max(1)).unwrap_or(u32::MAX)
 }
 
 /// Why nothing may be sent to a host, and until when.
@@ -433,184 +394,11 @@ impl fmt::Display for Class {
     }
 }
 
-/// A distribution of durations, with a precision of two digits.
-#[derive(Clone, Debug)]
-pub struct Latency {
-    /// In microseconds.
-    histogram: Histogram<u32>,
-    max: u64,
-}
-
-impl Latency {
-    fn new() -> Self {
-        Self {
-            histogram: Histogram::new(2).expect("two digits are allowed"),
-            max: 0,
-        }
-    }
-
-    fn record(&mut self, time: Duration) {
-        let micros = micros(time);
-        self.max = self.max.max(micros);
-        // The histogram resizes itself; recording fails only if memory for that is not available.
-        let _ = self.histogram.record(micros);
-    }
-
-    /// The number of recorded durations.
-    pub fn count(&self) -> u64 {
-        self.histogram.len()
-    }
-
-    /// The duration that a share `q` (0 to 1) does not exceed; zero without durations.
-    pub fn quantile(&self, q: f64) -> Duration {
-        Duration::from_micros(self.histogram.value_at_quantile(q).min(self.max))
-    }
-
-    /// The longest duration.
-    pub fn max(&self) -> Duration {
-        Duration::from_micros(self.max)
-    }
-}
-
-/// The crawl in slots of equal length. When there are too many slots, each two are merged.
-#[derive(Clone, Debug)]
-pub struct Timeline {
-    width: Duration,
-    slots: Vec<Slot>,
-}
-
-impl Timeline {
-    fn new() -> Self {
-        Self {
-            width: FIRST_WIDTH,
-            slots: Vec::new(),
-        }
-    }
-
-    /// The duration of a slot.
-    pub fn width(&self) -> Duration {
-        self.width
-    }
-
-    /// The slots up to the last one with an event.
-    pub fn slots(&self) -> &[Slot] {
-        &self.slots
-    }
-
-    /// The slot at this time since the start.
-    fn slot(&mut self, at: Duration) -> &mut Slot {
-        let mut index = at.as_micros() / self.width.as_micros().max(1);
-        while index >= SLOTS as u128 {
-            let halves = std::mem::take(&mut self.slots);
-            self.slots = halves.chunks(2).map(Slot::sum).collect();
-            self.width *= 2;
-            index = at.as_micros() / self.width.as_micros();
-        }
-        // Below SLOTS after the loop.
-        let index = index as usize;
-        if self.slots.len() <= index {
-            self.slots.resize_with(index + 1, Slot::new);
-        }
-        &mut self.slots[index]
-    }
-}
-
-/// What happened in one slot.
-#[derive(Clone, Debug)]
-pub struct Slot {
-    /// Complete responses.
-    pub answers: u64,
-    /// Responses with a status of 400 or more, and requests without a complete response.
-    pub failed: u64,
-    /// Bytes received.
-    pub bytes: u64,
-    /// The longest latency of an answer.
-    pub slowest: Duration,
-    /// Answers by magnitude of their latency: four magnitudes per doubling.
-    magnitudes: [u32; MAGNITUDES],
-}
-
-impl Slot {
-    fn new() -> Self {
-        Self {
-            answers: 0,
-            failed: 0,
-            bytes: 0,
-            slowest: Duration::ZERO,
-            magnitudes: [0; MAGNITUDES],
-        }
-    }
-
-    fn add(&mut self, exchange: &Exchange) {
-        self.answers += 1;
-        self.bytes += exchange.bytes;
-        self.slowest = self.slowest.max(exchange.took);
-        let count = &mut self.magnitudes[magnitude(micros(exchange.took))];
-        *count = count.saturating_add(1);
-    }
-
-    fn sum(slots: &[Self]) -> Self {
-        let mut sum = Self::new();
-        for slot in slots {
-            sum.answers += slot.answers;
-            sum.failed += slot.failed;
-            sum.bytes += slot.bytes;
-            sum.slowest = sum.slowest.max(slot.slowest);
-            for (count, more) in sum.magnitudes.iter_mut().zip(slot.magnitudes) {
-                *count = count.saturating_add(more);
-            }
-        }
-        sum
-    }
-
-    /// The latency that a share `q` (0 to 1) of the answers does not exceed, to about 20 %; `None` without answers.
-    pub fn quantile(&self, q: f64) -> Option<Duration> {
-        let all: u64 = self.magnitudes.iter().map(|&count| u64::from(count)).sum();
-        let wanted = ((all as f64 * q).ceil() as u64).max(1);
-        let mut sum = 0;
-        let at = self.magnitudes.iter().position(|&count| {
-            sum += u64::from(count);
-            sum >= wanted
-        })?;
-        Some(Duration::from_micros(largest_of(at)).min(self.slowest))
-    }
-}
-
-/// The magnitude of a number of microseconds: four per doubling.
-fn magnitude(micros: u64) -> usize {
-    let micros = micros.max(4);
-    let doubling = micros.ilog2();
-    let quarter = (micros >> (doubling - 2)) & 3;
-    ((doubling as usize - 2) * 4 + quarter as usize).min(MAGNITUDES - 1)
-}
-
-/// The largest number of microseconds in a magnitude.
-fn largest_of(magnitude: usize) -> u64 {
-    let doubling = magnitude / 4;
-    let quarter = magnitude as u64 % 4;
-    ((5 + quarter) << doubling) - 1
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}
-
-/// Each of these hosts has a histogram of about 10 KiB.
-const HOSTS_WITH_LATENCY: usize = 256;
-
 /// The largest number of hosts that are counted one by one.
 const MOST_HOSTS: usize = 10_000;
 
 /// The name of all hosts beyond these.
 const FURTHER_HOSTS: &str = "further hosts";
-
-/// The largest number of slots, of about 500 bytes each.
-const SLOTS: usize = 240;
-
-const FIRST_WIDTH: Duration = Duration::from_millis(10);
-
-/// Covers latencies of more than two minutes.
-const MAGNITUDES: usize = 104;
 
 #[cfg(test)]
 mod tests {
@@ -627,27 +415,26 @@ mod tests {
 
     #[test]
     fn each_host_has_its_figures() {
-        let now = Instant::now();
-        let mut stats = Stats::new(now);
+        let mut stats = Stats::default();
         let (a, b) = (stats.add_host("http://a"), stats.add_host("http://b"));
         for host in [a, a, b] {
             stats.handle_sent(host);
         }
         assert_eq!(stats.in_flight(), 3);
-        stats.handle_answer(now, a, 200, &exchange(1000, Connection::Opened));
-        stats.handle_answer(now, a, 503, &exchange(3000, Connection::Reused));
+        stats.handle_answer(a, 200, &exchange(1000, Connection::Opened));
+        stats.handle_answer(a, 503, &exchange(3000, Connection::Reused));
         let robots = Exchange {
             robots: true,
             bytes: 0,
             ..exchange(2000, Connection::Reused)
         };
-        stats.handle_answer(now, a, 404, &robots);
+        stats.handle_answer(a, 404, &robots);
         let none = Exchange {
             connection: None,
             bytes: 0,
             ..exchange(9, Connection::Opened)
         };
-        stats.handle_failure(now, b, Class::Connect, &none);
+        stats.handle_failure(b, Class::Connect, &none);
         assert_eq!((stats.in_flight(), stats.bytes()), (0, 200));
         assert_eq!(stats.connections(), (1, 2));
         let [a, b] = stats.hosts() else {
@@ -656,6 +443,8 @@ mod tests {
         assert_eq!((a.statuses[2], a.statuses[5], a.answers), (1, 1, 3));
         assert_eq!((b.failures, b.answers, b.requests), (1, 0, 1));
         assert_eq!(a.mean(), Duration::from_millis(2));
+        assert_eq!(stats.mean(), Some(Duration::from_millis(2)));
+        assert_eq!(stats.slowest(), Duration::from_millis(3));
         assert_eq!(
             stats.failed().iter().collect::<Vec<_>>(),
             [(&Class::Status(503), &1), (&Class::Connect, &1)]

@@ -264,7 +264,7 @@ impl<'r> Events<'r> {
                 elapsed: Duration::ZERO,
                 ending: Ending::Finished,
                 downloads: DownloadCounts::default(),
-                stats: Stats::new(began),
+                stats: Stats::default(),
             },
         }
     }

@@ -124,7 +124,6 @@ pub(crate) enum Element {
     Style,
     SvgImage,
     Template,
-    Title,
     #[default]
     Other,
 }
@@ -150,7 +149,6 @@ impl Element {
             b"style" => Self::Style,
             b"feimage" | b"image" | b"use" => Self::SvgImage,
             b"template" => Self::Template,
-            b"title" => Self::Title,
             _ => Self::Other,
         }
     }

@@ -9,16 +9,14 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-pub(crate) mod charts;
 pub(crate) mod check;
 mod format;
 mod html;
 mod live;
-pub(crate) mod page;
+mod page;
 mod screen;
 mod sizes;
 mod statistics;
-pub(crate) mod treemap;
 mod unread;
 mod waits;
 
@@ -40,13 +38,11 @@ pub(crate) struct Options {
     pub(crate) format: Format,
     pub(crate) progress: Progress,
     pub(crate) summary: SummaryFormat,
-    /// `--report text`: statistics on standard error at the end.
-    pub(crate) text_report: bool,
     /// `-v`: each name that was left out of a listing is told, and not only the first ones.
     pub(crate) verbose: bool,
     /// `--unread`: the file for what was not read, as JSON lines.
     pub(crate) unread: Option<PathBuf>,
-    /// `--report html`: the file for a page with statistics and charts.
+    /// `--report html`: the file for a page with a tree of sizes.
     pub(crate) html_report: Option<PathBuf>,
 }
 
@@ -221,14 +217,11 @@ impl Report {
             None => {}
         }
         let mut text = String::new();
-        if self.options.text_report {
-            text += &statistics::report_text(summary);
-        }
         if self.options.summary == SummaryFormat::Text {
             text += &summary_text(summary);
             text.push('\n');
             let downloads = &summary.downloads;
-            if downloads.wanted > 0 && !self.options.text_report {
+            if downloads.wanted > 0 {
                 text += &statistics::downloads_text(downloads);
                 text.push('\n');
             }

@@ -1,33 +1,32 @@
-//! Sums of files and bytes by directory and file, in bounded memory.
+//! Sums of files and bytes by directory and file, in bounded memory, and their tree as HTML.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use maud::{Markup, html};
+
+use super::page::{line, link};
 use super::statistics::{count, size_text};
 use crate::find::range::SizeRange;
 use crate::find::{Found, Kind};
+use crate::terminal;
 
 /// Numbers and bytes of files: by file at first, by directory when there are too many files.
 #[derive(Debug)]
 pub(super) struct Sizes {
     /// By URL. The URL of a directory ends in `/`.
     weights: BTreeMap<String, Weight>,
-    kept: Kept,
+    /// Whether files have entries of their own.
+    has_files: bool,
+    /// The depth of the deepest directories with entries of their own. What is deeper is counted for its ancestor.
+    deepest: usize,
     most: usize,
 }
 
-/// What has an entry of its own. Becomes coarser when there are too many entries.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Kept {
-    Files,
-    Directories,
-    /// Directories down to this depth. A deeper directory is counted for its ancestor of this depth.
-    DownTo(usize),
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Weight {
-    pub(super) bytes: u64,
-    pub(super) files: u64,
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+struct Weight {
+    bytes: u64,
+    files: u64,
 }
 
 impl Sizes {
@@ -35,7 +34,8 @@ impl Sizes {
     pub(super) fn new(most: usize) -> Self {
         Self {
             weights: BTreeMap::new(),
-            kept: Kept::Files,
+            has_files: true,
+            deepest: DEEPEST,
             most,
         }
     }
@@ -44,56 +44,120 @@ impl Sizes {
         if found.kind != Kind::File {
             return;
         }
-        let bytes = found.size.map_or(0, SizeRange::middle);
-        let url = self.kept.cut(found.url);
-        let weight = Weight { bytes, files: 1 };
+        let weight = Weight {
+            bytes: found.size.map_or(0, SizeRange::middle),
+            files: 1,
+        };
+        self.add_weight(found.url, weight);
+        while self.weights.len() > self.most && self.deepest > 0 {
+            self.shrink();
+        }
+    }
+
+    fn add_weight(&mut self, url: &str, weight: Weight) {
+        let url = self.cut(url);
         match self.weights.get_mut(url) {
             Some(sum) => sum.add(weight),
             None => {
                 self.weights.insert(url.to_owned(), weight);
             }
         }
-        while self.weights.len() > self.most && self.kept != Kept::DownTo(0) {
-            self.shrink();
-        }
     }
 
     /// Counts files, or the deepest directories, for their parent directories.
     fn shrink(&mut self) {
-        let deepest = self.weights.keys().map(|url| depth(url)).max();
-        self.kept = match self.kept {
-            Kept::Files => Kept::Directories,
-            _ => Kept::DownTo(deepest.unwrap_or(0).saturating_sub(1)),
-        };
+        match self.has_files {
+            true => self.has_files = false,
+            false => {
+                let depths = self.weights.keys().map(|url| slashes(url).count());
+                self.deepest = depths.max().unwrap_or(0).saturating_sub(2);
+            }
+        }
         for (url, weight) in std::mem::take(&mut self.weights) {
-            let url = self.kept.cut(&url).to_owned();
-            self.weights.entry(url).or_default().add(weight);
+            self.add_weight(&url, weight);
         }
     }
 
-    /// Files and directories by URL. The URL of a directory ends in `/`.
-    pub(super) fn weights(&self) -> impl Iterator<Item = (&str, Weight)> {
-        let weights = self.weights.iter();
-        weights.map(|(url, weight)| (url.as_str(), *weight))
+    /// The URL of the entry for which a file or directory is counted.
+    fn cut<'u>(&self, url: &'u str) -> &'u str {
+        let mut ends = slashes(url);
+        let end = ends.by_ref().take(self.deepest + 1).last();
+        match self.has_files && ends.next().is_none() {
+            true => url,
+            false => &url[..end.unwrap_or(url.len())],
+        }
     }
 
-    /// Whether any size is known.
-    pub(super) fn has_sizes(&self) -> bool {
-        self.weights.values().any(|weight| weight.bytes > 0)
+    /// The tree of all directories and files, the largest first; `None` if there are none.
+    pub(super) fn tree(&self) -> Option<Markup> {
+        let entries: Vec<(&str, Weight)> =
+            self.weights.iter().map(|(url, it)| (&**url, *it)).collect();
+        let whole = sum(&entries);
+        (whole.files > 0).then(|| branch(&entries, 0, whole))
     }
 }
 
+/// What is below a directory whose URL has `start` bytes. Bars are shares of `whole`.
+fn branch(entries: &[(&str, Weight)], start: usize, whole: Weight) -> Markup {
+    let groups = entries.chunk_by(|(a, _), (b, _)| name(a, start) == name(b, start));
+    let mut groups: Vec<_> = groups.map(|group| (sum(group), group)).collect();
+    groups.sort_by_key(|(weight, _)| Reverse(*weight));
+    let is_alone = groups.len() == 1;
+    html! {
+        div {
+            @for (weight, group) in groups {
+                @let url = group[0].0;
+                @let name = name(url, start);
+                @let share = weight.share(whole);
+                @if group.len() == 1 && start + name.len() == url.len() {
+                    @let shown = if name.is_empty() { "(files of this directory)" } else { name };
+                    div.line { (line(&link(url, shown), share, &weight.text())) }
+                } @else {
+                    details open[is_alone] {
+                        summary { (line(&html! { (terminal::neutralise(name)) }, share, &weight.text())) }
+                        (branch(group, start + name.len(), whole))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The part of a URL from `start` up to the next slash, which is a part of it. The first part is the host.
+fn name(url: &str, start: usize) -> &str {
+    let end = slashes(url).find(|end| *end > start);
+    &url[start..end.unwrap_or(url.len())]
+}
+
+/// The offsets behind the slashes of the path.
+fn slashes(url: &str) -> impl Iterator<Item = usize> {
+    let host = url.find("://").map_or(0, |at| at + 3);
+    url[host..]
+        .match_indices('/')
+        .map(move |(at, _)| host + at + 1)
+}
+
+fn sum(entries: &[(&str, Weight)]) -> Weight {
+    let mut sum = Weight::default();
+    entries.iter().for_each(|(_, weight)| sum.add(*weight));
+    sum
+}
+
 impl Weight {
-    pub(super) fn add(&mut self, other: Self) {
+    fn add(&mut self, other: Self) {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.files += other.files;
     }
 
-    pub(super) fn of(self, by_bytes: bool) -> f64 {
-        (if by_bytes { self.bytes } else { self.files }) as f64
+    /// The share of the bytes, or of the files if no size is known.
+    fn share(self, whole: Self) -> f64 {
+        match whole.bytes {
+            0 => self.files as f64 / whole.files as f64,
+            bytes => self.bytes as f64 / bytes as f64,
+        }
     }
 
-    pub(super) fn text(self) -> String {
+    fn text(self) -> String {
         let files = count(self.files, "file", "files");
         match self.bytes {
             0 => files,
@@ -102,54 +166,31 @@ impl Weight {
     }
 }
 
-impl Kept {
-    /// The URL of the entry for which a file or directory is counted.
-    fn cut(self, url: &str) -> &str {
-        let deepest = match self {
-            Self::Files => return url,
-            Self::Directories => usize::MAX,
-            Self::DownTo(depth) => depth,
-        };
-        let host = host_length(url);
-        let slashes = url[host..].match_indices('/').map(|(at, _)| host + at + 1);
-        let end = slashes.take(deepest.saturating_add(1)).last();
-        &url[..end.unwrap_or(url.len())]
-    }
-}
-
-fn depth(url: &str) -> usize {
-    url[host_length(url)..]
-        .matches('/')
-        .count()
-        .saturating_sub(1)
-}
-
-/// The offset at which the path begins.
-pub(super) fn host_length(url: &str) -> usize {
-    let host = url.find("://").map_or(0, |at| at + 3);
-    url[host..].find('/').map_or(url.len(), |at| host + at)
-}
+/// Deeper directories are counted for their ancestors in any case: the tree is drawn by recursion.
+const DEEPEST: usize = 64;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn sizes<'u>(most: usize, files: impl IntoIterator<Item = &'u str>) -> Sizes {
+        let mut sizes = Sizes::new(most);
+        for url in files {
+            sizes.add(&Found {
+                url,
+                size: Some(SizeRange::exact(10)),
+                ..Found::FILE
+            });
+            assert!(sizes.weights.len() <= most);
+        }
+        sizes
+    }
+
     #[test]
     fn what_is_too_much_is_counted_for_the_directories_above_it() {
-        let mut sizes = Sizes::new(10);
-        for i in 0..100 {
-            for j in 0..3 {
-                let url = format!("http://h/{}/{j}/{i}/file", i % 4);
-                let found = Found {
-                    url: &url,
-                    depth: 3,
-                    size: Some(SizeRange::exact(10)),
-                    ..Found::FILE
-                };
-                sizes.add(&found);
-                assert!(sizes.weights.len() <= 10);
-            }
-        }
+        let urls = (0..300).map(|i| format!("http://h/{}/{}/{i}/file", i % 4, i % 3));
+        let urls: Vec<String> = urls.collect();
+        let sizes = sizes(10, urls.iter().map(String::as_str));
         let urls: Vec<_> = sizes.weights.keys().map(String::as_str).collect();
         assert_eq!(
             urls,
@@ -160,17 +201,26 @@ mod tests {
     }
 
     #[test]
-    fn urls_are_cut_at_a_depth() {
-        for (url, kept, expected) in [
-            ("http://h/a/b/c", Kept::Files, "http://h/a/b/c"),
-            ("http://h/a/b/c", Kept::Directories, "http://h/a/b/"),
-            ("http://h/a/b/c", Kept::DownTo(1), "http://h/a/"),
-            ("http://h/a/b/c", Kept::DownTo(0), "http://h/"),
-            ("http://h/a", Kept::DownTo(5), "http://h/"),
-        ] {
-            assert_eq!(kept.cut(url), expected);
-        }
-        assert_eq!(depth("http://h/"), 0);
-        assert_eq!(depth("http://h/a/b/"), 2);
+    fn a_directory_may_be_an_entry_beside_those_below_it() {
+        let files = [
+            "http://h/a/x",
+            "http://h/a/y",
+            "http://h/a/b/z",
+            "http://h/c",
+        ];
+        let mut sizes = sizes(9, files);
+        sizes.shrink();
+        let urls: Vec<_> = sizes.weights.keys().map(String::as_str).collect();
+        assert_eq!(urls, ["http://h/", "http://h/a/", "http://h/a/b/"]);
+        let tree = sizes.tree().expect("files").into_string();
+        assert_eq!(tree.matches("(files of this directory)").count(), 2);
+        assert_eq!(tree.matches("<details").count(), 2);
+    }
+
+    #[test]
+    fn endless_paths_are_no_endless_recursion() {
+        let deep = format!("http://h/{}", "a/".repeat(100_000));
+        let tree = sizes(9, [deep.as_str()]).tree().expect("a file");
+        assert!(tree.into_string().matches("<details").count() <= DEEPEST);
     }
 }

@@ -1,13 +1,12 @@
-//! The statistics of a search as text or JSON: the summary, and the report of `--report text`.
+//! The statistics of a search as text or JSON.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::unread::UnreadList;
-use crate::crawl::stats::{Class, HostStats, Latency, Stats};
+use crate::crawl::stats::{Class, HostStats, Stats};
 use crate::find::download::DownloadCounts;
 use crate::find::{Ending, Follow, Summary};
 
@@ -84,7 +83,7 @@ pub(super) fn summary_json(summary: &Summary, unread: &UnreadList) -> String {
         "seconds_held_back": spent.held.as_secs_f64(),
         "seconds_computing": spent.cpu.as_secs_f64(),
         "requests_per_second": summary.requests_per_second(),
-        "latency_seconds": latency_json(stats.latency()),
+        "latency_seconds": latency_json(stats),
         "connections_opened": opened,
         "connections_reused": reused,
         "hosts": hosts,
@@ -157,70 +156,19 @@ pub(super) fn host_json(host: &HostStats) -> Value {
         "connections_opened": host.opened,
         "connections_reused": host.reused,
         "mean_seconds": host.mean().as_secs_f64(),
-        "latency_seconds": host.latency().map(latency_json),
+        "max_seconds": host.slowest.as_secs_f64(),
     })
 }
 
-pub(super) fn latency_json(latency: &Latency) -> Value {
-    let at = |q| latency.quantile(q).as_secs_f64();
-    json!({ "p50": at(0.5), "p95": at(0.95), "p99": at(0.99), "max": latency.max().as_secs_f64() })
+pub(super) fn latency_json(stats: &Stats) -> Value {
+    let mean = stats.mean().unwrap_or_default();
+    json!({ "mean": mean.as_secs_f64(), "max": stats.slowest().as_secs_f64() })
 }
 
 pub(super) fn class_counts(classes: &BTreeMap<Class, u64>) -> Value {
     let entries = classes.iter();
     let entries = entries.map(|(class, &count)| (class.to_string(), Value::from(count)));
     Value::Object(entries.collect())
-}
-
-/// `--report text`: a few lines about requests, latency, connections, time and hosts.
-pub(super) fn report_text(summary: &Summary) -> String {
-    let (counts, stats) = (&summary.counts, &summary.stats);
-    let mut text = String::new();
-    let mut line = |name: &str, value: &str| {
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "{name:<12} {value}");
-    };
-    line(
-        "requests",
-        &format!(
-            "{}, {} of them repeated; {} received",
-            thousands(counts.requests),
-            thousands(counts.retries),
-            size_text(stats.bytes())
-        ),
-    );
-    line("latency", &latency_text(stats.latency()));
-    line("connections", &connections_text(stats.connections()));
-    if summary.downloads.wanted > 0 {
-        line("downloads", &downloads_text(&summary.downloads));
-    }
-    let spent = Spent::new(summary.elapsed, stats);
-    line("time", &spent.text(summary.elapsed));
-    for (name, classes) in [("failed", stats.failed()), ("unread", stats.unread())] {
-        if !classes.is_empty() {
-            line(name, &classes_text(classes));
-        }
-    }
-    for host in by_slowness(stats.hosts()).take(HOSTS_SHOWN) {
-        let latency = host.latency().filter(|latency| latency.count() > 0);
-        let latency = latency.map_or_else(String::new, |latency| {
-            format!("; latency: {}", latency_text(latency))
-        });
-        line(
-            "host",
-            &format!(
-                "{}: {}; connections: {}{latency}",
-                host.name,
-                count(host.requests, "request", "requests"),
-                connections_text((host.opened, host.reused)),
-            ),
-        );
-    }
-    let more = stats.hosts().len().saturating_sub(HOSTS_SHOWN);
-    if more > 0 {
-        line("", &format!("and {} faster ones", thousands(more as u64)));
-    }
-    text
 }
 
 /// The hosts, sorted by mean latency, the slowest first.
@@ -249,40 +197,6 @@ impl Spent {
             cpu,
         }
     }
-
-    pub(super) fn text(&self, elapsed: Duration) -> String {
-        let share = |part: Duration| {
-            let whole = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
-            (part.as_secs_f64() / whole * 100.0).min(100.0)
-        };
-        format!(
-            "{}: {:.0} % limited by hosts, {:.0} % held back, {:.0} % limited by the processor",
-            span_text(elapsed),
-            share(self.hosts),
-            share(self.held),
-            share(self.cpu)
-        )
-    }
-}
-
-pub(super) fn latency_text(latency: &Latency) -> String {
-    if latency.count() == 0 {
-        return "no answers".to_owned();
-    }
-    let at = |q| span_text(latency.quantile(q));
-    format!(
-        "P50 {} · P95 {} · P99 {} · longest {}",
-        at(0.5),
-        at(0.95),
-        at(0.99),
-        span_text(latency.max())
-    )
-}
-
-pub(super) fn connections_text((opened, reused): (u64, u64)) -> String {
-    let share = reused as f64 / (opened + reused).max(1) as f64 * 100.0;
-    let opened = thousands(opened);
-    format!("{opened} opened, {share:.1} % of requests on one that was open")
 }
 
 /// The error classes with their counts, the most frequent first; at most `most` of them.
@@ -296,10 +210,6 @@ pub(super) fn classes_texts(classes: &BTreeMap<Class, u64>, most: usize) -> Vec<
         texts.push(format!("{} other kinds", sorted.len() - most));
     }
     texts
-}
-
-pub(super) fn classes_text(classes: &BTreeMap<Class, u64>) -> String {
-    classes_texts(classes, usize::MAX).join(" · ")
 }
 
 /// A number of directories (or pages, when pages are followed).
@@ -368,9 +278,6 @@ pub(super) fn clock_text(span: Duration) -> String {
         hours => format!("{hours}:{:02}:{seconds:02}", minutes % 60),
     }
 }
-
-/// The largest number of hosts in the text report; `--summary json` has all.
-const HOSTS_SHOWN: usize = 10;
 
 #[cfg(test)]
 mod tests {

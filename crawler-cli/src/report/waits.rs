@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     fn stats(waiting: Waiting) -> Stats {
-        let mut stats = Stats::new(Instant::now());
+        let mut stats = Stats::default();
         stats.add_host("http://h");
         stats.handle_waiting(0, Some(waiting));
         stats

@@ -248,17 +248,19 @@ fn a_signal_after_the_last_result_does_not_make_a_complete_search_an_interrupted
     let tree = Tree::start();
     let place = tempfile::tempdir().expect("a directory");
     let (state, out) = (place.path().join("state"), place.path().join("out"));
-    // The program waits for a reader of the summary, and everything else is done.
-    let summary = place.path().join("summary");
-    let mode = rustix::fs::Mode::from_raw_mode(0o600);
-    rustix::fs::mkfifoat(rustix::fs::CWD, &summary, mode).expect("a pipe");
-    let mut command = crawler(&["find", &tree.server.url("/"), "--report=text"]);
+    // The program ends the file of --unread, and waits for a reader of the summary: everything else is done.
+    let (unread, summary) = (place.path().join("unread"), place.path().join("summary"));
+    for pipe in [&unread, &summary] {
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mkfifoat(rustix::fs::CWD, pipe, mode).expect("a pipe");
+    }
+    let mut command = crawler(&["find", &tree.server.url("/"), "--unread"]);
+    command.arg(&unread);
     command.arg(format!("--summary=json:{}", summary.display()));
     command.arg("--state").arg(&state);
     command.stdout(fs::File::create(&out).expect("a file for results"));
-    let mut child = command.stderr(Stdio::piped()).spawn().expect("it runs");
-    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
-    stderr.read_line(&mut String::new()).expect("the report");
+    let mut child = command.stderr(Stdio::null()).spawn().expect("it runs");
+    assert_eq!(fs::read(&unread).expect("ended"), b"");
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
     let summary = fs::read_to_string(&summary).expect("a summary");

@@ -226,7 +226,7 @@ impl<N: Net> Run<N> {
         Self {
             policy: Arc::new(policy),
             scheduler,
-            shared: Shared::new(Stats::new(Instant::now())),
+            shared: Shared::new(Stats::default()),
         }
     }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::markup::html::{self, Raw, Sink};
 use crate::markup::links::{Element, Form, StartTag, candidates, refreshed};
 
-use super::output::{Found, OpenLink, Output, collapsed, cut};
+use super::output::{Found, OpenLink, Output};
 use super::{Kind, Visitor};
 
 /// A part of a document that is HTML: the whole of it, or raw HTML in Markdown.
@@ -29,9 +29,6 @@ impl Piece<'_> {
 pub(super) struct HtmlState {
     /// The `<a>` whose text is read.
     anchor: Option<OpenLink>,
-    /// The title so far, between its tags.
-    title: Option<String>,
-    has_title: bool,
 }
 
 impl HtmlState {
@@ -60,7 +57,7 @@ pub(super) fn read<V: Visitor>(
         state,
         output,
         tag: StartTag::default(),
-        content: Content::Shown,
+        is_hidden: false,
         templates: 0,
     };
     html::read(piece.html.as_bytes(), &mut sink);
@@ -119,17 +116,10 @@ struct LinkSink<'p, 's, 't, 'v, V> {
     state: &'s mut HtmlState,
     output: &'s mut Output<'t, 'v, V>,
     tag: StartTag<'p>,
-    content: Content,
+    /// The text is that of a script or a style sheet.
+    is_hidden: bool,
     /// How many `<template>` are open. Their content is no part of the page.
     templates: u32,
-}
-
-/// What the text of the innermost element with special text is.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Content {
-    Shown,
-    /// Of a script or a style sheet.
-    Hidden,
 }
 
 impl<'p, V: Visitor> Sink<'p> for LinkSink<'p, '_, '_, '_, V> {
@@ -144,10 +134,7 @@ impl<'p, V: Visitor> Sink<'p> for LinkSink<'p, '_, '_, '_, V> {
     fn opened(&mut self) {
         match self.tag.element() {
             Element::Template => self.templates += 1,
-            Element::Script | Element::Style => self.content = Content::Hidden,
-            Element::Title if self.wants_anchors && !self.state.has_title => {
-                self.state.title = Some(String::new());
-            }
+            Element::Script | Element::Style => self.is_hidden = true,
             Element::Break => self.output.text(" "),
             _ => {}
         }
@@ -162,28 +149,18 @@ impl<'p, V: Visitor> Sink<'p> for LinkSink<'p, '_, '_, '_, V> {
         match Element::of(name) {
             Element::Template => self.templates = self.templates.saturating_sub(1),
             Element::Anchor if self.templates == 0 => self.state.end(self.output),
-            Element::Script | Element::Style => self.content = Content::Shown,
-            Element::Title => self.end_title(),
+            Element::Script | Element::Style => self.is_hidden = false,
             Element::Break => self.output.text(" "),
             _ => {}
         }
     }
 
     fn wants_text(&self) -> bool {
-        self.templates == 0
-            && match self.content {
-                Content::Shown => self.output.is_open() || self.state.title.is_some(),
-                Content::Hidden => false,
-            }
+        self.templates == 0 && !self.is_hidden && self.output.is_open()
     }
 
     fn text(&mut self, text: Raw<'p>) {
-        let text = decoded(text);
-        if let Some(title) = &mut self.state.title {
-            let room = super::TEXT_BYTES.saturating_sub(title.len());
-            title.push_str(cut(&text, room));
-        }
-        self.output.text(&text);
+        self.output.text(&decoded(text));
     }
 
     fn comment(&mut self, comment: Raw<'p>) {
@@ -268,13 +245,6 @@ impl<V: Visitor> LinkSink<'_, '_, '_, '_, V> {
             },
             "",
         );
-    }
-
-    fn end_title(&mut self) {
-        if let Some(title) = self.state.title.take() {
-            self.state.has_title = true;
-            self.output.visitor.title(&collapsed(&title));
-        }
     }
 }
 

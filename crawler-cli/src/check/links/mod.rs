@@ -1,7 +1,7 @@
 //! Links out of documents: bytes in, links out. Pure.
 //!
 //! A [`Document`] is bytes in a [`Format`]. [`Document::read`] tells a [`Visitor`] about each link with the place where
-//! it stands, and about anchors and the title if the visitor wants them. Links stream: nothing is kept for a link that
+//! it stands, and about anchors if the visitor wants them. Links stream: nothing is kept for a link that
 //! was told. Relative URLs are given as written; [`Document::base`] is what they are relative to.
 //!
 //! ```
@@ -114,14 +114,12 @@ pub const TEXT_BYTES: usize = 1024;
 pub trait Visitor {
     /// A link. Links come in the order of their places.
     fn link(&mut self, link: Link<'_>);
-    /// Whether [`anchor`](Self::anchor) and [`title`](Self::title) are wanted. Default: no.
+    /// Whether [`anchor`](Self::anchor) is wanted. Default: no.
     fn wants_anchors(&self) -> bool {
         false
     }
     /// The name of a place that a fragment can mean, decoded: an `id`, the `name` of an `<a>`, the slug of a heading.
     fn anchor(&mut self, _anchor: &str) {}
-    /// The title of an HTML document, with blanks collapsed. At most [`TEXT_BYTES`].
-    fn title(&mut self, _title: &str) {}
     /// Whether nothing more is wanted, so that the reading ends. Default: no.
     fn is_done(&self) -> bool {
         false

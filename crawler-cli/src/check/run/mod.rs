@@ -69,14 +69,14 @@ pub(super) fn run(plan: Plan, reporter: &mut dyn Reporter<Checker>) -> Summary {
         Ok(client) => client,
         Err(error) => {
             output.failed(&Event::NetworkFailed(&error));
-            return output.finish(Stats::new(Instant::now()));
+            return output.finish(Stats::default());
         }
     };
     let keeper = match keeper(&plan) {
         Ok(keeper) => keeper,
         Err(error) => {
             output.failed(&Event::StateFailed(&error));
-            return output.finish(Stats::new(Instant::now()));
+            return output.finish(Stats::default());
         }
     };
     let hosts = Hosts::new(plan.transfer.identities.clone());
@@ -84,7 +84,7 @@ pub(super) fn run(plan: Plan, reporter: &mut dyn Reporter<Checker>) -> Summary {
     let scheduler = Scheduler::new(hosts, client, &plan.transfer);
     let mut run = Run {
         scheduler,
-        shared: Shared::new(Stats::new(Instant::now())),
+        shared: Shared::new(Stats::default()),
         keeper,
         fleet: Fleet::default(),
         known: Known::default(),

@@ -145,7 +145,7 @@ const REPORT: &[Opt<Args>] = &[
         Ok(())
     })
     .short("at the end: text, json, json:FILE or none")
-    .long("The summary at the end. text: one line on standard error. json: an object as the last line of standard output. json:FILE: the same object in a file. none: no summary.\nThe object has one field, summary, with these fields: complete (whether everything was read); ending (finished, quit or stopped); matched, undecided and actions_failed; downloads (null without --download; else wanted, saved, resumed, kept, failed, and bytes written); files, directories and directories_done; requests, retries, unread, unread_by_class and failed_attempts_by_class; unread_urls, what this run could not read: objects with the fields of --unread, and left_out_more, how many names left_out has no room for; unread_urls_more, how many objects there is no room for, beyond 4 MiB; bytes; seconds, and parts of it: seconds_waiting_for_hosts, seconds_held_back (by rates, delays and back-off) and seconds_computing; requests_per_second; latency_seconds (p50, p95, p99, max); connections_opened and connections_reused; hosts, with the same fields for each host; and status_classes, the numbers of answers with statuses 1xx to 5xx.")
+    .long("The summary at the end. text: one line on standard error. json: an object as the last line of standard output. json:FILE: the same object in a file. none: no summary.\nThe object has one field, summary, with these fields: complete (whether everything was read); ending (finished, quit or stopped); matched, undecided and actions_failed; downloads (null without --download; else wanted, saved, resumed, kept, failed, and bytes written); files, directories and directories_done; requests, retries, unread, unread_by_class and failed_attempts_by_class; unread_urls, what this run could not read: objects with the fields of --unread, and left_out_more, how many names left_out has no room for; unread_urls_more, how many objects there is no room for, beyond 4 MiB; bytes; seconds, and parts of it: seconds_waiting_for_hosts, seconds_held_back (by rates, delays and back-off) and seconds_computing; requests_per_second; latency_seconds (mean, max); connections_opened and connections_reused; hosts, with the same fields for each host; and status_classes, the numbers of answers with statuses 1xx to 5xx.")
     .default("text"),
     Opt::flag(&["-v", "--verbose"], |args: &mut Args| args.output.verbose = true)
         .short("name everything that is left out of a listing")
@@ -156,16 +156,15 @@ const REPORT: &[Opt<Args>] = &[
     })
     .short("write what could not be read to a file, as JSON lines")
     .long("Write what could not be read to this file: one JSON object in each line, with the fields url, cause (as on standard error), class (as in the summary), from (the page with the link) and left_out (the names that a listing has and that are left out: all of them, up to 16 MiB for a page). The file is made even if everything is read. --starts-from reads it."),
-    Opt::new(&["--report"], &[one_of("text|html", &["text", "html"]), file("FILE")], Set::Texts(|args: &mut Args, value, next| {
-        match value {
-            "text" => args.output.text_report = true,
-            "html" => args.output.html_report = Some(next().ok_or("needs a file, too")?.into()),
-            _ => return Err("neither text nor html".to_owned()),
+    Opt::new(&["--report"], &[one_of("html", &["html"]), file("FILE")], Set::Texts(|args: &mut Args, value, next| {
+        if value != "html" {
+            return Err("only html is known".to_owned());
         }
+        args.output.html_report = Some(next().ok_or("needs a file, too")?.into());
         Ok(())
     }))
-    .short("statistics at the end, or a page with charts")
-    .long("A report at the end about the results and the costs. text writes to standard error: requests and retries, percentiles of latency, use of connections, downloads, where the time went, failures by class, and the slowest hosts. html writes a page to a file; the page needs no other file and shows sizes by directory, latency and answers over time, statuses by host, and the URLs that could not be read, with causes. Both may be given."),
+    .short("write a page with a tree of sizes")
+    .long("Write a page to a file at the end: a tree of directories and files with bars for their sizes, and the URLs that could not be read, with causes. The page needs no other file."),
 ];
 
 /// `--starts-from`

@@ -6,8 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::check::{Cause, Class, Ending, HostTally, Outcome, Summary};
 use crate::report::statistics::{
-    Spent, class_counts, count, host_json, latency_json, latency_text, size_text, span_text,
-    thousands,
+    Spent, class_counts, count, host_json, latency_json, size_text, span_text, thousands,
 };
 
 /// Whether nothing fails.
@@ -96,8 +95,9 @@ pub(super) fn costs(summary: &Summary) -> String {
         thousands(summary.requests_per_second()),
         size_text(stats.bytes()),
     );
-    if stats.latency().count() > 0 {
-        text += &format!("; latency {}", latency_text(stats.latency()));
+    if let Some(mean) = stats.mean() {
+        let (mean, slowest) = (span_text(mean), span_text(stats.slowest()));
+        text += &format!("; latency {mean} in the mean, {slowest} at most");
     }
     text
 }
@@ -157,7 +157,7 @@ pub(super) fn json(summary: &Summary) -> String {
         "seconds_waiting_for_hosts": spent.hosts.as_secs_f64(),
         "seconds_held_back": spent.held.as_secs_f64(),
         "seconds_computing": spent.cpu.as_secs_f64(),
-        "latency_seconds": latency_json(stats.latency()),
+        "latency_seconds": latency_json(stats),
         "connections_opened": opened,
         "connections_reused": reused,
         "urls_by_host": Value::Object(tallies.collect()),

@@ -30,7 +30,6 @@ use crate::crawl::reporter::{Reporter, Results};
 use crate::store::StoreError;
 use crate::terminal;
 use findings::{Findings, Judged};
-use html::Sources;
 use junit::Junit;
 use sink::Sink;
 use text::Colours;
@@ -137,7 +136,6 @@ pub(crate) struct CheckReport {
     outputs: Vec<Output>,
     /// What reports at the end are made from.
     findings: Option<Findings>,
-    sources: Option<Sources>,
     summary: SummaryFormat,
     /// The file of `--summary json:FILE`, which is created at the start.
     summary_file: Option<Sink>,
@@ -198,11 +196,9 @@ impl CheckReport {
             _ => None,
         };
         let ends = |output: &Output| matches!(output.format, Format::Text(_) | Format::Html);
-        let is_html = |output: &Output| matches!(output.format, Format::Html);
         let live = Live::new(options.progress);
         Ok(Self {
             findings: outputs.iter().any(ends).then(Findings::default),
-            sources: outputs.iter().any(is_html).then(Sources::default),
             outputs,
             summary,
             summary_file,
@@ -237,9 +233,6 @@ impl CheckReport {
         };
         if let Some(findings) = &mut self.findings {
             findings.add(&judged);
-        }
-        if let Some(sources) = &mut self.sources {
-            sources.add(&judged);
         }
         for output in &mut self.outputs {
             output.add(&judged);
@@ -312,7 +305,6 @@ impl CheckReport {
         let end = End {
             title: &self.title,
             findings,
-            sources: self.sources.unwrap_or_default(),
             summary,
         };
         let mut outcome = Ok(());
@@ -378,7 +370,6 @@ impl Reporter<Checker> for CheckReport {
 struct End<'a> {
     title: &'a str,
     findings: Findings,
-    sources: Sources,
     summary: &'a Summary,
 }
 
@@ -418,7 +409,6 @@ impl Output {
         let &End {
             title,
             ref findings,
-            ref sources,
             summary,
         } = end;
         let now = jiff::Timestamp::now();
@@ -433,7 +423,7 @@ impl Output {
             Format::Text(colours) => text::report(findings, summary, &colours),
             Format::Html => {
                 let now = now.strftime("%Y-%m-%d %H:%M UTC").to_string();
-                html::page(title, findings, sources, summary, &now)
+                html::page(title, findings, summary, &now)
             }
         };
         sink.buffer().extend_from_slice(text.as_bytes());

@@ -100,22 +100,6 @@ fn general(cause: Cause) -> &'static str {
     }
 }
 
-/// What a cause means, without the particulars of one URL: the name of a rule.
-pub(super) fn meaning(cause: Cause) -> String {
-    match cause {
-        Cause::Status5xx(status) => match phrase(status) {
-            "" => format!("The server failed with status {status}"),
-            phrase => format!("{status} {phrase}"),
-        },
-        other => {
-            let words = general(other);
-            let mut meaning = words[..1].to_uppercase();
-            meaning.push_str(&words[1..]);
-            meaning
-        }
-    }
-}
-
 /// The reason phrase of an error status (IANA's registry); empty if there is none.
 fn phrase(status: u16) -> &'static str {
     match status {

@@ -103,7 +103,7 @@ impl<N: Net> Asking<N> {
         let hosts = Hosts::new(transfer.identities.clone());
         let scheduler = Scheduler::new(hosts, client, &transfer);
         Self {
-            shared: Shared::new(Stats::new(scheduler.now())),
+            shared: Shared::new(Stats::default()),
             scheduler,
             fleet: Fleet::default(),
             tasks: HashMap::new(),
