@@ -1,6 +1,6 @@
 //! Decides which URLs belong to a crawl. Pure.
 //!
-//! By default, these are the URLs at or below the directory of a start, on its host. Every URL from a page or a redirect
+//! These are the URLs at or below the directory of a start, on its host. Every URL from a page or a redirect
 //! is checked here before it is requested.
 
 use std::collections::{HashMap, HashSet};
@@ -26,9 +26,6 @@ use super::path;
 pub struct Scope {
     /// The directories of the starts on each host, canonical and ending in `/`.
     starts: HashMap<Origin, HashSet<String>>,
-    span_hosts: bool,
-    domains: Vec<Domain>,
-    parents: bool,
 }
 
 /// Why a URL is outside the scope.
@@ -61,25 +58,6 @@ impl Scope {
         }
     }
 
-    /// Adds all hosts; if there are [domains](Self::domain), only hosts in them.
-    pub fn span_hosts(&mut self) {
-        self.span_hosts = true;
-    }
-
-    /// Adds a host and its subdomains.
-    ///
-    /// # Errors
-    /// `domain` is neither a host name nor an address.
-    pub fn domain(&mut self, domain: &str) -> Result<(), url::ParseError> {
-        self.domains.push(Domain::parse(domain)?);
-        Ok(())
-    }
-
-    /// Adds everything on the hosts of the starts.
-    pub fn parents(&mut self) {
-        self.parents = true;
-    }
-
     /// Checks a URL.
     ///
     /// # Errors
@@ -88,14 +66,13 @@ impl Scope {
         if !is_web(url) {
             return Err(Outside::Scheme);
         }
-        if self.starts_on_host(url).next().is_some() {
-            if !self.parents && self.start_above(url).is_none() {
-                return Err(Outside::Above);
-            }
-        } else if !self.spans(url) {
+        if self.starts_on_host(url).next().is_none() {
             return Err(Outside::Host);
         }
-        Ok(())
+        match self.start_above(url) {
+            Some(_) => Ok(()),
+            None => Err(Outside::Above),
+        }
     }
 
     /// Like [`judge`](Self::judge), for the target of a redirect of a file: it may be anywhere on the host of a start.
@@ -151,16 +128,6 @@ impl Scope {
         let origins = own.into_iter().chain(plain);
         origins.filter_map(|origin| self.starts.get(&origin))
     }
-
-    fn spans(&self, url: &Url) -> bool {
-        match url.host() {
-            Some(host) if !self.domains.is_empty() => {
-                self.domains.iter().any(|domain| domain.holds(&host))
-            }
-            Some(_) => self.span_hosts,
-            None => false,
-        }
-    }
 }
 
 impl fmt::Display for Outside {
@@ -181,40 +148,6 @@ type Origin = (String, Host<String>, Option<u16>);
 fn origin(url: &Url) -> Option<Origin> {
     let host = url.host()?.to_owned();
     Some((url.scheme().to_owned(), host, url.port_or_known_default()))
-}
-
-/// A host and its subdomains.
-#[derive(Clone, Debug, Eq, PartialEq)]
-enum Domain {
-    /// In lower case, in Punycode, without a dot at either end.
-    Name(String),
-    /// An address has no subdomains.
-    Address(Host<String>),
-}
-
-impl Domain {
-    fn parse(text: &str) -> Result<Self, url::ParseError> {
-        let name = text.strip_prefix('.').unwrap_or(text);
-        match Host::parse(name)? {
-            Host::Domain(name) if name.trim_end_matches('.').is_empty() => {
-                Err(url::ParseError::EmptyHost)
-            }
-            Host::Domain(name) => Ok(Self::Name(name.trim_end_matches('.').to_owned())),
-            address => Ok(Self::Address(address)),
-        }
-    }
-
-    fn holds(&self, host: &Host<&str>) -> bool {
-        match (self, host) {
-            (Self::Name(domain), Host::Domain(name)) => {
-                let name = name.strip_suffix('.').unwrap_or(name);
-                let below = name.strip_suffix(domain.as_str());
-                below.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-            }
-            (Self::Address(address), host) => address == host,
-            _ => false,
-        }
-    }
 }
 
 fn is_web(url: &Url) -> bool {
@@ -242,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn without_options_a_crawl_stays_below_its_start() {
+    fn a_crawl_stays_below_its_start() {
         let scope = scope("http://h/a%7Eb/c/index.html");
         check(
             &scope,

@@ -22,7 +22,7 @@ pub struct Batch {
     pub unsupported: u64,
     /// How many lines are not what they should be, also those without a problem of their own among `problems`.
     pub wrong_lines: u64,
-    /// How many links `--exclude`, `--include` or `--scheme` left out.
+    /// How many links `--exclude` or `--include` left out.
     pub excluded: u64,
 }
 
