@@ -2,7 +2,7 @@
 //!
 //! Metrics are made of these numbers; their names are those of the metrics without the prefix.
 
-mod numbers;
+mod histogram;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,16 @@ use std::time::Duration;
 use crate::check::life::State;
 use crate::check::{Class, Verdict};
 
-pub use numbers::{Counter, Gauge, Histogram, Ratio, quantile};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge;
+
+pub use histogram::{Histogram, quantile};
+
+/// A number that is set.
+pub type Gauge = gauge::Gauge<u64, AtomicU64>;
+
+/// A share, from 0 to 1.
+pub type Ratio = gauge::Gauge<f64, AtomicU64>;
 
 /// Everything that is counted about checks.
 ///
@@ -46,7 +55,7 @@ pub struct Figures {
 
 /// How often each verdict was given.
 pub struct Results {
-    counts: Box<[[Counter; CODES]; Class::ALL.len()]>,
+    counts: Box<[[AtomicU64; CODES]; Class::ALL.len()]>,
 }
 
 /// The label `code`: what the last answer said.
@@ -107,7 +116,7 @@ impl Results {
     /// Counts a verdict.
     pub fn note(&self, verdict: Verdict, status: Option<u16>) {
         let class = place(&Class::ALL, verdict.class());
-        self.counts[class][Code::of(status).index()].add(1);
+        self.counts[class][Code::of(status).index()].fetch_add(1, Ordering::Relaxed);
     }
 
     /// What was counted, without zeros.
@@ -116,7 +125,8 @@ impl Results {
             .into_iter()
             .zip(self.counts.iter())
             .flat_map(|(class, counts)| {
-                let counts = counts.iter().map(Counter::get).enumerate();
+                let counts = counts.iter().map(|count| count.load(Ordering::Relaxed));
+                let counts = counts.enumerate();
                 counts
                     .filter(|(_, count)| *count > 0)
                     .map(move |(index, count)| (class, Code::at(index), count))
@@ -132,7 +142,7 @@ impl Results {
 impl Default for Results {
     fn default() -> Self {
         Self {
-            counts: Box::new([const { [const { Counter::new() }; CODES] }; Class::ALL.len()]),
+            counts: Box::new([const { [const { AtomicU64::new(0) }; CODES] }; Class::ALL.len()]),
         }
     }
 }
@@ -263,7 +273,7 @@ impl Phase {
 impl Requests {
     /// Counts a request.
     pub fn note(&self, method: Method, reason: Reason) {
-        self.counts[place(&Method::ALL, method)][place(&Reason::ALL, reason)].add(1);
+        self.counts[place(&Method::ALL, method)][place(&Reason::ALL, reason)].inc();
     }
 
     /// Requests with this method and reason.
@@ -295,12 +305,12 @@ pub struct Changes {
 impl Changes {
     /// Counts a change.
     pub fn note(&self, from: State, to: State) {
-        self.counts[usize::from(from.code())][usize::from(to.code())].add(1);
+        self.counts[usize::from(from.code())][usize::from(to.code())].inc();
         if to == State::Pruned {
-            self.pruned.add(1);
+            self.pruned.inc();
         }
         if from == State::Pruned && to == State::Alive {
-            self.false_prunes.add(1);
+            self.false_prunes.inc();
         }
     }
 

@@ -65,6 +65,7 @@ impl Metrics {
     pub fn new(sources: Sources) -> Self {
         let mut registry = Registry::default();
         let own = registry.sub_registry_with_prefix(PREFIX);
+        families::register(own, &sources.checks);
         own.register_collector(Box::new(Exporter(sources.clone())));
         // These names are the same for all programs, without our prefix.
         registry.register_collector(Box::new(process::Process(sources.vitals)));

@@ -187,7 +187,7 @@ impl Judge {
             self.figures.changes.note(change.from, change.to);
         }
         if matches!(answer.verdict, Verdict::Void(_)) {
-            self.figures.guards.void.add(1);
+            self.figures.guards.void.inc();
         }
     }
 }

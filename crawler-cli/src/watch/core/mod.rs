@@ -281,10 +281,10 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         let backlog = &self.figures.backlog;
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         if is_limited {
-            backlog.host_limited.add(micros(idle));
+            backlog.host_limited.inc_by(micros(idle));
         }
         let busy = ended.saturating_duration_since(began).saturating_sub(idle);
-        backlog.cpu_limited.add(micros(busy));
+        backlog.cpu_limited.inc_by(micros(busy));
         self.figures
             .requests
             .in_flight

@@ -49,10 +49,10 @@ impl Observe for Observer {
         }
         requests.note_phase(Phase::Total, timings.total);
         if report.reused() {
-            requests.reused.add(1);
+            requests.reused.inc();
         }
         if report.tls().is_some_and(|tls| tls.resumed) {
-            requests.resumed.add(1);
+            requests.resumed.inc();
         }
         if let Some(end) = certificate {
             let left = end.duration_since(Timestamp::now()).as_secs_f64().max(0.0);

@@ -15,7 +15,7 @@ use crate::store::{DueUrl, Guarded, HostId, Nature, Notice, StoreHandle, UrlId};
 impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
     /// The guard of the own network went on: nothing is asked but rounds. These URLs are to be asked again.
     pub(super) fn network_went_on(&mut self, now: Timestamp, again: Vec<DueUrl>) {
-        self.figures.guards.void.add(again.len() as u64);
+        self.figures.guards.void.inc_by(again.len() as u64);
         for due in again {
             self.asking.put_back(due);
         }

@@ -97,7 +97,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             Sight::Believed(due, outcome) => self.weigh(now, due, outcome),
             Sight::Held => {}
             Sight::Again(due) => {
-                self.figures.guards.void.add(1);
+                self.figures.guards.void.inc();
                 self.asking.put_back(due);
             }
             Sight::WentOn(again) => self.network_went_on(now, again),
@@ -252,7 +252,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             && let Some(current) = self.cycles.current()
         {
             current.note(class, state);
-            self.figures.cycles.asked.add(1);
+            self.figures.cycles.asked.inc();
         }
     }
 
@@ -293,8 +293,8 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         keeping.unstored.set(self.gate.unstored as u64);
         if is_stored {
             let stored = (count as u64).saturating_sub(batch.stale);
-            keeping.stored.add(stored);
-            keeping.stale.add(batch.stale);
+            keeping.stored.inc_by(stored);
+            keeping.stale.inc_by(batch.stale);
         }
         let took = self.asking.now().saturating_duration_since(batch.sent_at);
         keeping.commit.note(took);

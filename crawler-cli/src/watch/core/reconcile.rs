@@ -39,7 +39,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             self.ask_hosts(Lanes::Doubt, began, except);
         }
         if let Some(ended) = self.cycles.end(now, self.asking.has_doubtful()) {
-            self.figures.cycles.ended.add(1);
+            self.figures.cycles.ended.inc();
             self.figures.cycles.took.note(ended.took(now));
             self.record_cycle(ended.id, ended.began, ended.counts, now);
         }

@@ -1,16 +1,91 @@
-//! The metrics: one row for each.
+//! The metrics: the numbers that are metrics as they are, and one row for each of the others.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use prometheus_client::metrics::MetricType::{self, Counter, Gauge, Info};
+use prometheus_client::registry::Registry;
 
 use super::{Family, Sources, Value};
 use crate::check::life::State;
 use crate::store::{Buckets, WorkerInfo};
-use crate::watch::figures::{Histogram, Method, Phase, Reason};
+use crate::watch::figures::{Figures, Histogram, Method, Phase, Reason};
 
-/// All metrics, without their prefix.
+/// Registers the numbers that are metrics as they are.
+pub(super) fn register(registry: &mut Registry, figures: &Figures) {
+    let Figures {
+        requests,
+        changes,
+        backlog,
+        guards,
+        cycles,
+        keeping,
+        ..
+    } = figures;
+    registry.register(
+        "check_inflight",
+        "Requests that wait for their answers",
+        requests.in_flight.clone(),
+    );
+    registry.register("check_staleness_ratio", "The share of URLs that are past due by more than 2.4 minutes; what is beyond a tenth is not counted", backlog.staleness.clone());
+    registry.register(
+        "check_prunes",
+        "URLs that were pruned",
+        changes.pruned.clone(),
+    );
+    registry.register(
+        "check_false_prunes",
+        "URLs that were pruned and are alive again",
+        changes.false_prunes.clone(),
+    );
+    registry.register(
+        "check_void",
+        "Verdicts that were taken while a guard was on",
+        guards.void.clone(),
+    );
+    registry.register(
+        "check_quarantined",
+        "URLs that are held",
+        guards.quarantined.clone(),
+    );
+    registry.register(
+        "check_cycles",
+        "Cycles of reconciling that have ended",
+        cycles.ended.clone(),
+    );
+    registry.register(
+        "check_cycle_urls",
+        "URLs that cycles of reconciling asked",
+        cycles.asked.clone(),
+    );
+    registry.register(
+        "check_unstored",
+        "Outcomes that are not stored yet",
+        keeping.unstored.clone(),
+    );
+    registry.register(
+        "check_stored",
+        "Outcomes that were stored",
+        keeping.stored.clone(),
+    );
+    registry.register(
+        "check_stale_commits",
+        "Outcomes whose URL was not due any more: nothing was stored",
+        keeping.stale.clone(),
+    );
+    registry.register(
+        "store_stopped",
+        "1 while the store takes nothing, so that nothing is asked",
+        keeping.is_stopped.clone(),
+    );
+    registry.register(
+        "tls_resumed",
+        "TLS handshakes that resumed a session",
+        requests.resumed.clone(),
+    );
+}
+
+/// The other metrics, without their prefix.
 pub(super) const FAMILIES: &[Family] = &[
     Family {
         name: "check_results",
@@ -99,30 +174,6 @@ pub(super) const FAMILIES: &[Family] = &[
         series: |from, to| to(&[], Value::Share(seconds(from.checks.backlog.lag.get()))),
     },
     Family {
-        name: "check_inflight",
-        help: "Requests that wait for their answers",
-        kind: Gauge,
-        series: |from, to| to(&[], number(from.checks.requests.in_flight.get())),
-    },
-    Family {
-        name: "check_staleness_ratio",
-        help: "The share of URLs that are past due by more than 2.4 minutes; what is beyond a tenth is not counted",
-        kind: Gauge,
-        series: |from, to| to(&[], Value::Share(from.checks.backlog.staleness.get())),
-    },
-    Family {
-        name: "check_prunes",
-        help: "URLs that were pruned",
-        kind: Counter,
-        series: |from, to| to(&[], Value::Count(from.checks.changes.pruned.get())),
-    },
-    Family {
-        name: "check_false_prunes",
-        help: "URLs that were pruned and are alive again",
-        kind: Counter,
-        series: |from, to| to(&[], Value::Count(from.checks.changes.false_prunes.get())),
-    },
-    Family {
         name: "check_guard_active",
         help: "Whether the own network counts as broken; how many hosts are held; whether pruning waits for its budget",
         kind: Gauge,
@@ -134,64 +185,16 @@ pub(super) const FAMILIES: &[Family] = &[
         },
     },
     Family {
-        name: "check_void",
-        help: "Verdicts that were taken while a guard was on",
-        kind: Counter,
-        series: |from, to| to(&[], Value::Count(from.checks.guards.void.get())),
-    },
-    Family {
-        name: "check_quarantined",
-        help: "URLs that are held",
-        kind: Gauge,
-        series: |from, to| to(&[], number(from.checks.guards.quarantined.get())),
-    },
-    Family {
-        name: "check_cycles",
-        help: "Cycles of reconciling that have ended",
-        kind: Counter,
-        series: |from, to| to(&[], Value::Count(from.checks.cycles.ended.get())),
-    },
-    Family {
-        name: "check_cycle_urls",
-        help: "URLs that cycles of reconciling asked",
-        kind: Counter,
-        series: |from, to| to(&[], Value::Count(from.checks.cycles.asked.get())),
-    },
-    Family {
         name: "check_cycle_duration_seconds",
         help: "How long cycles of reconciling took",
         kind: MetricType::Histogram,
         series: |from, to| to(&[], times(&from.checks.cycles.took, 1.0)),
     },
     Family {
-        name: "check_unstored",
-        help: "Outcomes that are not stored yet",
-        kind: Gauge,
-        series: |from, to| to(&[], number(from.checks.keeping.unstored.get())),
-    },
-    Family {
-        name: "check_stored",
-        help: "Outcomes that were stored",
-        kind: Counter,
-        series: |from, to| to(&[], Value::Count(from.checks.keeping.stored.get())),
-    },
-    Family {
-        name: "check_stale_commits",
-        help: "Outcomes whose URL was not due any more: nothing was stored",
-        kind: Counter,
-        series: |from, to| to(&[], Value::Count(from.checks.keeping.stale.get())),
-    },
-    Family {
         name: "check_commit_wait_seconds",
         help: "How long outcomes waited for their transaction",
         kind: MetricType::Histogram,
         series: |from, to| to(&[], times(&from.checks.keeping.commit, 1.0)),
-    },
-    Family {
-        name: "store_stopped",
-        help: "1 while the store takes nothing, so that nothing is asked",
-        kind: Gauge,
-        series: |from, to| to(&[], number(from.checks.keeping.is_stopped.get())),
     },
     Family {
         name: "store_commit_seconds",
@@ -318,12 +321,6 @@ pub(super) const FAMILIES: &[Family] = &[
             let share = requests.reused.get() as f64 / all.max(1) as f64;
             to(&[], Value::Share(share.min(1.0)));
         },
-    },
-    Family {
-        name: "tls_resumed",
-        help: "TLS handshakes that resumed a session",
-        kind: Counter,
-        series: |from, to| to(&[], Value::Count(from.checks.requests.resumed.get())),
     },
     Family {
         name: "cert_expiry_seconds",

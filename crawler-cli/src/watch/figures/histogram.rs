@@ -1,59 +1,6 @@
-//! Counters, gauges and histograms of atomics.
+//! How long things took.
 
 use super::{AtomicU64, Duration, Ordering};
-
-/// A number that only grows.
-#[derive(Debug, Default)]
-pub struct Counter(AtomicU64);
-
-impl Counter {
-    /// Zero.
-    pub const fn new() -> Self {
-        Self(AtomicU64::new(0))
-    }
-
-    /// Adds to the number.
-    pub fn add(&self, count: u64) {
-        self.0.fetch_add(count, Ordering::Relaxed);
-    }
-
-    /// The number.
-    pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// A number that is set.
-#[derive(Debug, Default)]
-pub struct Gauge(AtomicU64);
-
-impl Gauge {
-    /// Sets the number.
-    pub fn set(&self, number: u64) {
-        self.0.store(number, Ordering::Relaxed);
-    }
-
-    /// The number.
-    pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// A share, from 0 to 1.
-#[derive(Debug, Default)]
-pub struct Ratio(AtomicU64);
-
-impl Ratio {
-    /// Sets the share.
-    pub fn set(&self, share: f64) {
-        self.0.store(share.to_bits(), Ordering::Relaxed);
-    }
-
-    /// The share.
-    pub fn get(&self) -> f64 {
-        f64::from_bits(self.0.load(Ordering::Relaxed))
-    }
-}
 
 /// Durations in buckets of 1 ms · 2^n, up to 64 s.
 ///
@@ -70,8 +17,8 @@ impl Ratio {
 #[derive(Debug, Default)]
 pub struct Histogram {
     /// The last one has everything that is longer.
-    buckets: [Counter; BUCKETS + 1],
-    micros: Counter,
+    buckets: [AtomicU64; BUCKETS + 1],
+    micros: AtomicU64,
 }
 
 impl Histogram {
@@ -81,26 +28,26 @@ impl Histogram {
         let millis = micros.div_ceil(1000);
         // 0 and 1 are in the first bucket, then each one is twice as wide as the one before.
         let bucket = millis.max(1).next_power_of_two().trailing_zeros() as usize;
-        self.buckets[bucket.min(BUCKETS)].add(1);
-        self.micros.add(micros);
+        self.buckets[bucket.min(BUCKETS)].fetch_add(1, Ordering::Relaxed);
+        self.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
     /// The upper ends of the buckets (`None`: infinity) with the number of durations in each, which is not cumulative.
     pub fn buckets(&self) -> impl Iterator<Item = (Option<Duration>, u64)> {
         self.buckets.iter().enumerate().map(|(index, count)| {
             let end = (index < BUCKETS).then(|| Duration::from_millis(1 << index));
-            (end, count.get())
+            (end, count.load(Ordering::Relaxed))
         })
     }
 
     /// How many durations were counted.
     pub fn count(&self) -> u64 {
-        self.buckets.iter().map(Counter::get).sum()
+        self.buckets().map(|(_, count)| count).sum()
     }
 
     /// All durations together.
     pub fn sum(&self) -> Duration {
-        Duration::from_micros(self.micros.get())
+        Duration::from_micros(self.micros.load(Ordering::Relaxed))
     }
 }
 
