@@ -66,7 +66,6 @@ mod tests {
             let selection = Selection {
                 include: patterns(include),
                 exclude: patterns(exclude),
-                ..Selection::default()
             };
             for name in ["a", "b"] {
                 let checks = selection.checks(&format!("http://x/{name}"));

@@ -1,14 +1,14 @@
 //! The summary of a check.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::record::{Checked, Standing};
 use super::verdict::{Cause, Class};
 use crate::crawl::stats::Stats;
 
 /// The progress or the outcome of a check. Numbers of URLs count each spelling of a URL once, as `--json` prints them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// Whether the check continues one that was interrupted.
     pub resumed: bool,
@@ -65,9 +65,10 @@ pub struct HostTally {
 }
 
 /// How a check ended.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Ending {
     /// Everything is judged. In [`Event::Progress`](super::Event::Progress): the check is running.
+    #[default]
     Finished,
     /// The callback stopped it.
     Stopped,
@@ -91,34 +92,6 @@ pub enum Outcome {
 impl Summary {
     /// The largest number of hosts that are counted one by one.
     pub const MOST_HOSTS: usize = 10_000;
-
-    /// The summary of a check that begins at `now`.
-    pub fn new(now: Instant) -> Self {
-        Self {
-            resumed: false,
-            known: 0,
-            urls: 0,
-            references: 0,
-            classes: [0; Class::ALL.len()],
-            causes: BTreeMap::new(),
-            hosts: BTreeMap::new(),
-            further_hosts: HostTally::default(),
-            failing: 0,
-            warned: 0,
-            failing_recently: 0,
-            redirected: 0,
-            moved: 0,
-            reused: 0,
-            unsupported: 0,
-            excluded: 0,
-            problems: 0,
-            guards: 0,
-            requests: 0,
-            elapsed: Duration::ZERO,
-            ending: Ending::Finished,
-            stats: Stats::default(),
-        }
-    }
 
     /// Counts a URL that is reported.
     pub(super) fn add(&mut self, checked: &Checked) {

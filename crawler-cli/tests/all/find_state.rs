@@ -1,7 +1,6 @@
 //! `crawler-cli find --state`: a killed search continues without losing or repeating results.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

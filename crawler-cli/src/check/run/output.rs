@@ -22,13 +22,12 @@ pub(super) struct Output<'r> {
 
 impl<'r> Output<'r> {
     pub(super) fn new(reporter: &'r mut dyn Reporter<Checker>) -> Self {
-        let began = Instant::now();
         Self {
             reporter,
-            began,
+            began: Instant::now(),
             shown_at: None,
             has_results: false,
-            summary: Summary::new(began),
+            summary: Summary::default(),
         }
     }
 

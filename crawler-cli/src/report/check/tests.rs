@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -104,7 +104,7 @@ fn samples() -> Vec<Checked> {
 }
 
 fn summary(samples: &[Checked]) -> Summary {
-    let mut summary = Summary::new(Instant::now());
+    let mut summary = Summary::default();
     summary.urls = samples.len() as u64;
     summary.known = summary.urls;
     summary.requests = 9;
@@ -275,10 +275,12 @@ causes: 1 × status_404, 1 × tls_expired, 1 × status_503, 1 × blocked, 1 × i
 
 #[test]
 fn a_good_check_has_only_figures() {
-    let mut summary = Summary::new(Instant::now());
-    summary.urls = 1;
-    summary.known = 1;
-    summary.references = 2;
+    let mut summary = Summary {
+        urls: 1,
+        known: 1,
+        references: 2,
+        ..Summary::default()
+    };
     summary.classes[0] = 1;
     let text = text::report(&Findings::default(), &summary, &Colours::new(false));
     assert_eq!(
@@ -329,15 +331,11 @@ fn lists_for_persons_are_bounded() {
         findings.add(&Judged::new(&gone, Redirects::Report));
     }
     findings.sort();
-    let text = text::report(
-        &findings,
-        &Summary::new(Instant::now()),
-        &Colours::new(false),
-    );
+    let text = text::report(&findings, &Summary::default(), &Colours::new(false));
     assert!(text.starts_with("Broken: 30,000 URLs at 30,000 places\n"));
     assert!(text.contains("... and at 10,000 more places, which --json"));
     assert_eq!(text.matches("404 Not Found").count(), 20_000);
-    let page = html::page("t", &findings, &Summary::new(Instant::now()), "now");
+    let page = html::page("t", &findings, &Summary::default(), "now");
     assert!(page.contains("And at 28,000 more places."));
 }
 
@@ -487,7 +485,7 @@ fn the_summary_is_one_object() {
 
 #[test]
 fn statuses_with_one_name_are_counted_together() {
-    let mut summary = Summary::new(Instant::now());
+    let mut summary = Summary::default();
     summary.causes.insert(Cause::Status4xx(400), 2);
     summary.causes.insert(Cause::Status4xx(418), 3);
     summary.causes.insert(Cause::Reset, 4);
