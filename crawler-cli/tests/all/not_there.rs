@@ -10,11 +10,13 @@ use crate::common::{Script, page, response};
 
 mod check;
 
-/// The blocks of commands of the page.
+/// The blocks of commands for users of `find`.
 fn recipes() -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("NOT-THERE.md");
     let text = fs::read_to_string(path).expect("the page");
-    let blocks = text.split("```console\n").skip(1);
+    let mut sections = text.split("\n## ");
+    let section = sections.find(|section| section.starts_with("find\n"));
+    let blocks = section.expect("it is there").split("```console\n").skip(1);
     let commands = blocks.map(|block| {
         let lines = block.lines().take_while(|line| *line != "```");
         let typed = lines.filter_map(|line| line.strip_prefix("$ "));
