@@ -7,7 +7,6 @@ pub(crate) mod allowance;
 pub mod calls;
 pub mod cancel;
 pub mod ceiling;
-pub(crate) mod certificate;
 pub mod clock;
 pub mod failure;
 pub(crate) mod file_lock;

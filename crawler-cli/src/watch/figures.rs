@@ -166,8 +166,6 @@ pub struct Requests {
     pub reused: Counter,
     /// TLS handshakes that resumed a session: `tls_resumed_total`.
     pub resumed: Counter,
-    /// How long certificates are still valid: `cert_expiry_seconds`, in days instead of seconds.
-    pub certificate_days: Histogram,
 }
 
 /// The method of a request.

@@ -39,7 +39,6 @@ use self::trial::Trial;
 use super::task::{Hop, Reach, Task, UrlId};
 use super::verdict::{Cause, HeadFacts, HeadFault, Verdict};
 use crate::crawl::calls::Drive;
-use crate::crawl::certificate::CertificateEnds;
 use crate::crawl::politeness::Politeness;
 use crate::crawl::random::seed_of_host;
 use crate::crawl::retry_queue::RetryQueue;
@@ -67,7 +66,6 @@ pub struct Host {
     added: u64,
     trial: Trial,
     breaker: BreakerWatch,
-    certificates: CertificateEnds,
     given_up: Option<GivenUp>,
     /// Until when the host asked for no requests, for longer than a single run would wait.
     rests_until: Option<Instant>,
@@ -99,7 +97,6 @@ impl Host {
             added: 0,
             trial: Trial::default(),
             breaker: BreakerWatch::default(),
-            certificates: CertificateEnds::default(),
             given_up: None,
             rests_until: None,
         }
@@ -368,9 +365,7 @@ impl HostWork for Host {
 
     fn handle_report(&mut self, id: RequestId, report: &Report, shared: &mut Shared) {
         if let Some(observer) = &shared.observer {
-            let tls = report.tls();
-            let end = tls.and_then(|tls| self.certificates.first_end(&tls.certificates));
-            observer.ended(report, end);
+            observer.ended(report);
         }
         if let Some(Fetch::Url(check)) = self.in_flight.get(id) {
             check.handle_report(report, self.proxy.is_some());

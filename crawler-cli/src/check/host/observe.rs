@@ -3,7 +3,6 @@
 use std::fmt;
 
 use courser::Report;
-use jiff::Timestamp;
 
 use crate::check::task::UrlId;
 
@@ -12,9 +11,8 @@ pub trait Observe: fmt::Debug {
     /// A request is sent: a part of this task, or one that the host itself needs.
     fn sent(&self, task: Option<UrlId>, method: &'static str, purpose: Purpose);
 
-    /// A request has ended, or the head of its answer is there. `certificate`: when the first certificate of a new
-    /// connection ends.
-    fn ended(&self, report: &Report, certificate: Option<Timestamp>);
+    /// A request has ended, or the head of its answer is there.
+    fn ended(&self, report: &Report);
 }
 
 /// Why a request is sent.

@@ -1,10 +1,8 @@
 //! Counts requests.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use courser::Report;
-use jiff::Timestamp;
 
 use super::asking::{CANARY, CONTROL};
 use crate::check::host::{Observe, Purpose};
@@ -33,7 +31,7 @@ impl Observe for Observer {
         self.0.requests.note(method, reason);
     }
 
-    fn ended(&self, report: &Report, certificate: Option<Timestamp>) {
+    fn ended(&self, report: &Report) {
         let requests = &self.0.requests;
         let timings = report.timings();
         let opened = [
@@ -53,13 +51,6 @@ impl Observe for Observer {
         }
         if report.tls().is_some_and(|tls| tls.resumed) {
             requests.resumed.inc();
-        }
-        if let Some(end) = certificate {
-            let left = end.duration_since(Timestamp::now()).as_secs_f64().max(0.0);
-            // A second for each day.
-            requests
-                .certificate_days
-                .note(Duration::from_secs_f64(left / 86_400.0));
         }
     }
 }

@@ -123,7 +123,7 @@ pub(super) const FAMILIES: &[Family] = &[
         series: |from, to| {
             for phase in Phase::ALL {
                 let histogram = from.checks.requests.phase(phase);
-                to(&[("phase", phase.name())], times(histogram, 1.0));
+                to(&[("phase", phase.name())], times(histogram));
             }
         },
     },
@@ -188,13 +188,13 @@ pub(super) const FAMILIES: &[Family] = &[
         name: "check_cycle_duration_seconds",
         help: "How long cycles of reconciling took",
         kind: MetricType::Histogram,
-        series: |from, to| to(&[], times(&from.checks.cycles.took, 1.0)),
+        series: |from, to| to(&[], times(&from.checks.cycles.took)),
     },
     Family {
         name: "check_commit_wait_seconds",
         help: "How long outcomes waited for their transaction",
         kind: MetricType::Histogram,
-        series: |from, to| to(&[], times(&from.checks.keeping.commit, 1.0)),
+        series: |from, to| to(&[], times(&from.checks.keeping.commit)),
     },
     Family {
         name: "store_commit_seconds",
@@ -323,13 +323,6 @@ pub(super) const FAMILIES: &[Family] = &[
         },
     },
     Family {
-        name: "cert_expiry_seconds",
-        help: "How long the certificates of servers were still valid",
-        kind: MetricType::Histogram,
-        // The figures have a second for each day.
-        series: |from, to| to(&[], times(&from.checks.requests.certificate_days, 86_400.0)),
-    },
-    Family {
         name: "build",
         help: "The version of the program, and the commit that it was built from",
         kind: Info,
@@ -401,12 +394,12 @@ fn seconds(millis: u64) -> f64 {
     Duration::from_millis(millis).as_secs_f64()
 }
 
-fn times(histogram: &Histogram, scale: f64) -> Value {
+fn times(histogram: &Histogram) -> Value {
     let buckets = histogram.buckets().map(|(end, count)| {
-        let end = end.map_or(f64::INFINITY, |end| end.as_secs_f64() * scale);
+        let end = end.map_or(f64::INFINITY, |end| end.as_secs_f64());
         (end, count)
     });
-    Value::Histogram(histogram.sum().as_secs_f64() * scale, buckets.collect())
+    Value::Histogram(histogram.sum().as_secs_f64(), buckets.collect())
 }
 
 fn powers(buckets: &Buckets, scale: f64) -> Value {
