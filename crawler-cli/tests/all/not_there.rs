@@ -1,14 +1,30 @@
 //! The recipes of NOT-THERE.md, run as they stand there, against a server of which a file goes and another one comes.
 
+use std::env;
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tempfile::TempDir;
+
 use crate::common::{Script, page, response};
 
 mod check;
+
+/// A folder with the program alone, for beside it are other programs with names that recipes use; and a `PATH` that
+/// begins with this folder.
+fn programs() -> (TempDir, OsString) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = env!("CARGO_BIN_EXE_crawler-cli");
+    symlink(program, folder.path().join("crawler-cli")).expect("a link");
+    let rest = env::var_os("PATH").unwrap_or_default();
+    let path = [folder.path().as_os_str(), &rest].join(":".as_ref());
+    (folder, path)
+}
 
 /// The blocks of commands for users of `find`.
 fn recipes() -> Vec<String> {
@@ -41,13 +57,11 @@ fn the_recipes_do_what_they_say() {
         _ => response(404, "", ""),
     });
     let folder = tempfile::tempdir().expect("a folder");
-    let program = Path::new(env!("CARGO_BIN_EXE_crawler-cli"));
-    let programs = program.parent().expect("a folder").display();
-    let variable = std::env::var("PATH").unwrap_or_default();
+    let programs = programs();
     let run = |recipe: &str| {
         let mut shell = Command::new("bash");
         shell.args(["-e", "-o", "pipefail", "-c", recipe]);
-        shell.env("PATH", format!("{programs}:{variable}"));
+        shell.env("PATH", &programs.1);
         shell.env("LC_ALL", "C").env("URL", server.url("/"));
         let output = shell.current_dir(folder.path()).output();
         let output = output.expect("bash runs");

@@ -1,6 +1,5 @@
 //! The recipes for users of `check`, each below its heading.
 
-use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -29,9 +28,7 @@ impl Folder {
 
     /// Runs the recipe under this heading.
     fn run(&self, heading: &str) -> Output {
-        let program = Path::new(env!("CARGO_BIN_EXE_crawler-cli"));
-        let folder = program.parent().expect("a folder").as_os_str();
-        let rest = env::var_os("PATH").unwrap_or_default();
+        let (_programs, path) = super::programs();
         // Proxies have nothing to do with servers of tests.
         let script = format!(
             "unset http_proxy all_proxy HTTP_PROXY ALL_PROXY\n{}",
@@ -39,7 +36,7 @@ impl Folder {
         );
         let output = Command::new("sh")
             .args(["-c", &script])
-            .env("PATH", [folder, &rest].join(":".as_ref()))
+            .env("PATH", path)
             .current_dir(self.0.path())
             .output();
         output.expect("sh runs")
