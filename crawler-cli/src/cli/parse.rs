@@ -261,14 +261,7 @@ fn with_value<A: CommandLine>(option: &Opt<A>, typed: &str, value: &str) -> Stri
 }
 
 /// Options whose values hold credentials, or may.
-const SECRET: [&[u8]; 6] = [
-    b"--user",
-    b"--header",
-    b"--proxy-user",
-    b"--proxy-header",
-    b"--oauth2-bearer",
-    b"--pass",
-];
+const SECRET: [&[u8]; 2] = [b"--user", b"--header"];
 
 fn wrong(typed: &str, why: &str) -> UsageError {
     UsageError(format!("{typed}: {why}"))
