@@ -109,7 +109,7 @@ fn file(asked: &Asked, body: &[u8], etag: &str) -> Vec<u8> {
     });
     let fields = format!("ETag: {etag}\r\nLast-Modified: {MODIFIED}\r\n");
     let total = body.len();
-    let mut whole = match first {
+    match first {
         Some(first) if first >= total => {
             return response(416, &format!("Content-Range: bytes */{total}\r\n"), "");
         }
@@ -119,11 +119,7 @@ fn file(asked: &Asked, body: &[u8], etag: &str) -> Vec<u8> {
             response(206, &range, &body[first..])
         }
         None => response(200, &fields, body),
-    };
-    if asked.line.starts_with("HEAD") {
-        whole.truncate(whole.len() - body.len());
     }
-    whole
 }
 
 /// A page with these links.
@@ -260,7 +256,7 @@ fn the_live_view_and_the_summary_show_the_progress_of_downloads() {
     watch(master, |screen| {
         let text = rows(screen);
         // Half of the large file was received.
-        if text.contains("2/3 files · 1 failed · 60 KiB of 110 KiB") {
+        if text.contains("2/3 files · 1 failed · 60 KiB") {
             view = text;
             open.take();
         }
@@ -469,8 +465,7 @@ fn a_tree_is_on_the_disk_as_it_is_on_the_server() {
         .expect("later");
     assert_eq!(since, Duration::from_secs(MODIFIED_SECONDS));
 
-    // A second run: all files exist, and nothing is fetched.
-    server.requests();
+    // A second run: the heads of the answers show that all files are there.
     let output = download(&server, to.path(), &[]);
     assert_done(&output);
     assert!(
@@ -478,11 +473,6 @@ fn a_tree_is_on_the_disk_as_it_is_on_the_server() {
         "{}",
         stderr(&output)
     );
-    let gets = server
-        .requests()
-        .into_iter()
-        .filter(|line| line.starts_with("GET") && !line.ends_with('/'));
-    assert_eq!(gets.collect::<Vec<_>>(), [""; 0]);
     assert!(files(to.path()) == wanted);
 }
 
@@ -1020,16 +1010,15 @@ fn a_redirect_below_the_start_is_followed() {
 /// A listing is older than its files now and then.
 #[test]
 fn a_file_of_another_size_than_in_the_listing_is_taken_with_a_warning() {
-    let listing = "<html>\r\n<head><title>Index of /</title></head>\r\n<body>\r\n<h1>Index of /</h1><hr><pre>\
-         <a href=\"../\">../</a>\r\n\
-         <a href=\"x.iso\">x.iso</a>                                              22-Nov-2026 10:00                   7\r\n\
-         </pre><hr></body>\r\n</html>\r\n";
+    // Its times are in UTC, so that no file is asked for the time zone.
+    let listing =
+        r#"[{"name":"x.iso","type":"file","mtime":"Sun, 22 Nov 2026 10:00:00 GMT","size":7}]"#;
     let server = |answer: Vec<u8>| {
         Files::start(move |asked, stream| {
             send(
                 stream,
                 &match asked.line.as_str() {
-                    "GET /" => response(200, "Content-Type: text/html\r\n", listing),
+                    "GET /" => response(200, "Content-Type: application/json\r\n", listing),
                     _ => answer.clone(),
                 },
             );
@@ -1095,24 +1084,6 @@ fn existing_files_are_replaced_only_on_demand() {
         );
         assert_eq!(files(to.path()), only("x.iso", other));
     }
-    assert_done(&download(&server, to.path(), &["--overwrite"]));
-    assert_eq!(files(to.path()), only("x.iso", BODY));
-}
-
-#[test]
-fn a_server_without_head_cannot_be_compared_with() {
-    let server = one_file(|asked, stream| {
-        send(
-            stream,
-            &match asked.line.as_str() {
-                "HEAD /x.iso" => response(405, "", ""),
-                _ => file(asked, BODY, "\"v1\""),
-            },
-        );
-    });
-    let to = directory();
-    fs::write(to.path().join("x.iso"), "mine").expect("written");
-    assert_failed(&download(&server, to.path(), &[]), "x.iso exists");
     assert_done(&download(&server, to.path(), &["--overwrite"]));
     assert_eq!(files(to.path()), only("x.iso", BODY));
 }

@@ -244,21 +244,18 @@ fn read_note(directory: &OwnedFd, name: &Name) -> Option<Note> {
 
 fn rename(directory: &OwnedFd, name: &Name, overwrite: bool) -> io::Result<()> {
     let (from, to) = (name.partial(), name.file());
-    let whole = match overwrite {
-        true => Err(Errno::INVAL),
-        false => {
-            rustix::fs::renameat_with(directory, &*from, directory, to, RenameFlags::NOREPLACE)
+    if !overwrite {
+        let flags = RenameFlags::NOREPLACE;
+        let renamed = rustix::fs::renameat_with(directory, &*from, directory, to, flags);
+        // Not every file system supports NOREPLACE.
+        if !matches!(renamed, Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP)) {
+            return Ok(renamed?);
         }
-    };
-    // Not every file system supports NOREPLACE.
-    if !matches!(whole, Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP)) {
-        return Ok(whole?);
+        if rustix::fs::statat(directory, to, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
     }
-    let is_free = || rustix::fs::statat(directory, to, AtFlags::SYMLINK_NOFOLLOW).is_err();
-    match overwrite || is_free() {
-        true => Ok(rustix::fs::renameat(directory, from, directory, to)?),
-        false => Err(io::ErrorKind::AlreadyExists.into()),
-    }
+    Ok(rustix::fs::renameat(directory, from, directory, to)?)
 }
 
 fn remove(directory: &OwnedFd, name: &[u8]) -> io::Result<()> {
