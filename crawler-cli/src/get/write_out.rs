@@ -95,7 +95,7 @@ mod tests {
             ("%{http_code} %{exitcode}[%{errormsg}]", "007 18[]"),
             ("%{time_total} %{time_connect}", "1.500000 0.000000"),
             ("\\n\\t\\r\\q\\\\", "\n\t\r\\q\\\\"),
-            ("%% %{ %} %x a%{nothing}b%", "% %{ %} %x ab%"),
+            ("%% %{ %} %x a%{nothing}b%", "%  %x ab%"),
         ] {
             assert_eq!(
                 filled(format.as_bytes(), &facts),

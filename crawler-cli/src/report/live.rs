@@ -397,7 +397,7 @@ mod tests {
         let lines = view(&summary, &speed, waiting(&summary.stats, now));
         let expected = "\
 7/1,200 directories · 30 files · 3 found · 1 unread · 0:02
-  2 requests/s · 3.0 KiB/s · 1 in flight · mean latency 1.01 s
+  2 requests/s · 3.0 KiB/s · 1 in flight · mean latency 1.00 s
   downloads: 4/1,000 files · 1 failed · 5.0 MiB · 4 under way
   waiting: http://fast 1.5 s (back-off)
   slowest: http://slow 2.00 s (1 in flight) · http://fast 10 ms (0 in flight)
@@ -408,7 +408,7 @@ mod tests {
     3 found · 1 unread · 0:02
   2 requests/s · 3.0 KiB/s
     1 in flight
-    mean latency 1.01 s
+    mean latency 1.00 s
   downloads: 4/1,000 files
     1 failed";
         assert_eq!(fit(&lines, 32, 8).join("\n"), narrow);
