@@ -121,23 +121,17 @@ fn take(
 }
 
 fn input(path: &Path) -> Input {
-    match has_extension(path, &["csv", "jsonl", "ndjson", "xml"]) {
+    match is_sitemap(path) {
         true => Input::Path(path.to_owned()),
         false => Input::List(List::File(path.to_owned())),
     }
 }
 
+/// Whether the name ends with `.xml`, or `.xml.gz`.
 fn is_sitemap(path: &Path) -> bool {
-    has_extension(path, &["xml"])
-}
-
-/// Whether the name ends with one of the extensions. `.gz` after it is ignored.
-fn has_extension(path: &Path, extensions: &[&str]) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.to_ascii_lowercase();
-    let name = name.strip_suffix(".gz").unwrap_or(&name);
-    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
-    extensions.contains(&extension)
+    name.strip_suffix(".gz").unwrap_or(&name).ends_with(".xml")
 }
 
 /// The version of a file.

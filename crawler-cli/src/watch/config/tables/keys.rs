@@ -337,7 +337,7 @@ pub(super) const HOST: &[Key<HostConfig>] = &[
 
 pub(super) const SET: &[Key<SetConfig>] = &[
     key!("name", Name, |s| s.name, "The name of the set.", sample "\"docs\"", is_required true),
-    key!("urls", ListFile, |s| s.source, "A file that lists URLs: text with one URL a line, CSV, JSON lines, a sitemap, Markdown or HTML; perhaps gzip.", sample "\"urls.txt\""),
+    key!("urls", ListFile, |s| s.source, "A file that lists URLs: text with one URL a line, JSON lines, or a sitemap (.xml); perhaps gzip.", sample "\"urls.txt\""),
     key!("sitemap", Sitemap, |s| s.source, "Or a sitemap, or an index of sitemaps.", sample "\"https://example.org/sitemap.xml\""),
     key!("reread", TimeLimit, |s| s.reread, "The source is read again after this time; 0: only at the start, on SIGHUP and by schedules.", sample "\"1h\""),
 ];
