@@ -43,16 +43,16 @@ impl Glob {
                         regex.push_str(&set);
                         at += used;
                     }
-                    None => push_set(&mut regex, &[(c, c)], case),
+                    None => push_char(&mut regex, c, case),
                 },
                 '\\' => {
                     match chars.get(at) {
-                        Some(&c) => push_set(&mut regex, &[(c, c)], case),
+                        Some(&c) => push_char(&mut regex, c, case),
                         None => regex.push_str(NOTHING),
                     }
                     at += 1;
                 }
-                c => push_set(&mut regex, &[(c, c)], case),
+                c => push_char(&mut regex, c, case),
             }
         }
         regex.push_str(r")\z");
@@ -82,25 +82,43 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Appends a set of these ranges, with both cases of their ends if case is ignored.
-fn push_set(regex: &mut String, ranges: &[(char, char)], case: Case) {
+/// Appends a set of this character, with both cases if case is ignored.
+fn push_char(regex: &mut String, c: char, case: Case) {
     regex.push('[');
-    for &range in ranges {
-        push_range(regex, range, case);
-    }
+    push_range(regex, (c, c), case);
     regex.push(']');
 }
 
+/// Appends what a range contains. If case is ignored, that is each character whose lower case is between the lower cases of
+/// the ends, as in glibc: `[Z-a]` has nothing.
 fn push_range(set: &mut String, (low, high): (char, char), case: Case) {
+    // `write!` to a String never fails.
+    let mut push = |before: &str, low: char, high: char, after: &str| {
+        if low <= high {
+            let (low, high) = (low as u32, high as u32);
+            let _ = write!(set, r"{before}\x{{{low:X}}}-\x{{{high:X}}}{after}");
+        }
+    };
+    if case == Case::Sensitive {
+        return push("", low, high, "");
+    }
     let lower = |c: char| c.to_lowercase().next().unwrap_or(c);
     let upper = |c: char| c.to_uppercase().next().unwrap_or(c);
-    let others = [(lower(low), lower(high)), (upper(low), upper(high))];
-    let others = others.iter().filter(|_| case == Case::Ignored).copied();
-    for (low, high) in [(low, high)].into_iter().chain(others) {
-        if low <= high {
-            // `write!` to a String never fails.
-            let _ = write!(set, r"\x{{{:X}}}-\x{{{:X}}}", low as u32, high as u32);
+    if low == high {
+        for c in [low, lower(low), upper(low)] {
+            push("", c, c, "");
         }
+        return;
+    }
+    let (low, high) = (lower(low), lower(high));
+    push("[", low, high, r"--\p{Lu}]");
+    let (first, last) = (low.max('a'), high.min('z'));
+    if first <= last {
+        push("", upper(first), upper(last), "");
+    }
+    let first = low.max('\u{80}');
+    if first <= high {
+        push("[", upper(first), upper(high), r"&&\p{Lu}]");
     }
 }
 

@@ -111,7 +111,7 @@ fn file(asked: &Asked, body: &[u8], etag: &str) -> Vec<u8> {
     let total = body.len();
     match first {
         Some(first) if first >= total => {
-            return response(416, &format!("Content-Range: bytes */{total}\r\n"), "");
+            response(416, &format!("Content-Range: bytes */{total}\r\n"), "")
         }
         Some(first) => {
             let last = total - 1;

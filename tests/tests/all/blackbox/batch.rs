@@ -87,7 +87,7 @@ fn what_fails_and_what_is_cut_off_leaves_no_connection() {
         config(4, BatchOrder::Completion),
     );
     batch.next().unwrap().1.outcome.unwrap();
-    assert_eq!(batch.in_flight(), 3);
+    assert_eq!(batch.in_flight(), 4);
     drop(batch);
     gate.open_for_all();
     assert_nothing_left(client, &server);

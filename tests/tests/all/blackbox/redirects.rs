@@ -264,7 +264,9 @@ fn locations() {
             .get(&url(&server, "/from/a/b?q"), &mut Response::new())
             .unwrap();
         assert_eq!(server.requests()[1].target(), target_now, "{location:?}");
-        assert_eq!(&*report.redirects()[0].url, url(&server, target));
+        let fragment = location.find('#').map_or("", |at| &location[at..]);
+        let expected = url(&server, target) + fragment;
+        assert_eq!(&*report.redirects()[0].url, expected);
     }
     for (location, target) in absolute {
         let server = leading(302, location.clone());
@@ -908,7 +910,7 @@ fn each_step_of_a_chain_may_be_tried_again() {
     assert_eq!((report.redirects().len(), report.attempts()), (2, 5));
     assert_none_left(client, [&server]);
 
-    // Not so what is not idempotent.
+    // Not so what is not idempotent. The first server has answered.
     let server = Server::play([
         connection()
             .request()
@@ -920,7 +922,7 @@ fn each_step_of_a_chain_may_be_tried_again() {
     let mut client = any_client(following());
     let mut request = Request::post(url(&server, "/from"), "once");
     let error = client.call(&mut request, &mut Response::new()).unwrap_err();
-    assert_eq!(error.sent(), Sent::NoReplyByte);
+    assert_eq!(error.sent(), Sent::Partial);
     assert_eq!(server.requests().len(), 2);
     assert_none_left(client, [&server]);
 }

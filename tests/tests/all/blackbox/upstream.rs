@@ -711,15 +711,19 @@ fn calls_that_give_up_behind_encrypted_requests() {
     let ids: Vec<_> = (0..100)
         .map(|number| client.submit(call(target(number)).tag(number)))
         .collect();
-    assert!(client.wait(Some(Duration::ZERO)).unwrap().is_none());
-    // The first requests are on their way; the others are encrypted in part.
-    for id in ids.iter().skip(1).step_by(2) {
-        assert!(client.cancel(*id));
-    }
-    let done = drive(&mut client);
+    let first = client.wait(Some(Duration::ZERO)).unwrap();
+    // The first requests are on their way, some perhaps answered; the others are encrypted in part.
+    let cancelled: Vec<u64> = (1..100)
+        .step_by(2)
+        .filter(|number| client.cancel(ids[*number as usize]))
+        .collect();
+    assert!(cancelled.len() > 1);
+    let mut done: Vec<_> = first.into_iter().collect();
+    done.extend(drive(&mut client));
     let good = done.iter().filter(|done| done.outcome.is_ok());
     let good: Vec<u64> = good.map(|done| done.tag).collect();
-    assert_eq!(good, (0..100).step_by(2).collect::<Vec<_>>());
+    let expected = (0..100).filter(|number| !cancelled.contains(number));
+    assert_eq!(good, expected.collect::<Vec<_>>());
     assert_eq!(server.accepted(), 1);
     // Requests that were encrypted could not be withdrawn; the others were.
     let requests = server.requests();
@@ -737,7 +741,7 @@ fn calls_that_give_up_behind_encrypted_requests() {
     );
     assert!(good.iter().all(|number| sent.contains(number)));
     let withdrawn = 100 - sent.len();
-    assert!((1..50).contains(&withdrawn), "{withdrawn}");
+    assert!((1..=cancelled.len()).contains(&withdrawn), "{withdrawn}");
 }
 
 #[test]
