@@ -410,7 +410,7 @@ mod tests {
     1 in flight
     mean latency 1.00 s
   downloads: 4/1,000 files
-    1 failed";
+    1 failed · 5.0 MiB";
         assert_eq!(fit(&lines, 32, 8).join("\n"), narrow);
         let tiny = fit(&lines, 20, 24);
         assert_eq!(tiny[0], "7/1,200 directori…");
