@@ -17,7 +17,7 @@ impl<C: Drive> Shared<C> {
     /// in flight go on while the caller does something else. Further calls are begun when the caller asks for results.
     ///
     /// A batch never has more calls in flight than [`max_in_flight`](crate::SharedConfig::max_in_flight) allows beside
-    /// the other calls of the client. A call fails with [`LimitExceeded::InFlight`] only if this limit allows the batch
+    /// the other calls of the client. A call fails with [`LimitExceeded::InFlight`](crate::LimitExceeded::InFlight) only if this limit allows the batch
     /// no call at all.
     ///
     /// ```
