@@ -119,9 +119,13 @@ fn a_database_with_other_tables_is_refused() {
 #[test]
 #[ignore = "needs postgresql"]
 fn what_cannot_be_reached_is_named_without_a_password() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = free.local_addr().expect("an address").port();
-    drop(free);
+    // A port at which nobody listens, and which nobody else can take meanwhile.
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+    let socket = socket.expect("a socket");
+    let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    socket.bind(&any.into()).expect("a port");
+    let address = socket.local_addr().expect("an address").as_socket();
+    let port = address.expect("an address of IP").port();
     let text = format!("postgres://me:geheim@127.0.0.1:{port}/urls");
     let error = Database::connect(&text.parse().expect("an address")).expect_err("nobody");
     assert!(matches!(error.kind(), StoreErrorKind::Away(_)), "{error}");
