@@ -46,7 +46,12 @@ pub(super) fn judge(head: &Reply<'_>, asked: &Asked) -> Answer {
         (416, Asked::Rest(at, note)) => {
             let part = head.content_range.and_then(content_range);
             let is_all = part.is_some_and(|(_, total)| total == Some(*at));
-            match is_all && note.length.is_none_or(|length| length == *at) {
+            // A server may ignore If-Range: the file may be another one of this length.
+            let is_same = match head.etag {
+                Some(tag) => note.validator.as_str().as_bytes() == tag,
+                None => note.length == Some(*at),
+            };
+            match is_all && is_same && note.length.is_none_or(|length| length == *at) {
                 true => Answer::Complete,
                 false => Answer::StartOver,
             }
@@ -61,17 +66,22 @@ pub(super) fn judge(head: &Reply<'_>, asked: &Asked) -> Answer {
 fn judge_part(head: &Reply<'_>, at: u64, note: &Note) -> Option<Answer> {
     let (range, total) = content_range(head.content_range?)?;
     let (first, last) = range?;
-    let length = total.or(note.length);
+    // Without it, nobody would notice that a part ends before the file does.
+    let length = total.or(note.length)?;
     let is_of_length = |wanted: Option<u64>, is: u64| wanted.is_none_or(|wanted| wanted == is);
     let fits = first == at
         && is_of_length(head.content_length.and_then(number), last - first + 1)
-        && length.is_none_or(|length| last < length && is_of_length(note.length, length));
+        && last < length
+        && is_of_length(note.length, length);
     let same = match &note.validator {
         // A part has the tag that the whole would have (RFC 9110 §15.3.7).
         Validator::Tag(tag) => head.etag == Some(tag.as_bytes()),
         Validator::Date(date) => head.last_modified.is_none_or(|now| now == date.as_bytes()),
     };
-    (fits && same).then_some(Answer::Body { at, length })
+    (fits && same).then_some(Answer::Body {
+        at,
+        length: Some(length),
+    })
 }
 
 /// The description of a partial file, which is stored beside it.
@@ -280,6 +290,12 @@ mod tests {
             ..Reply::default()
         };
         assert_eq!(judge(&multipart, &Asked::Rest(10, note(None))), StartOver);
+        let endless = Reply {
+            content_range: Some(b"bytes 10-49/*"),
+            etag: V1.map(str::as_bytes),
+            ..multipart
+        };
+        assert_eq!(judge(&endless, &Asked::Rest(10, note(None))), StartOver);
         assert_eq!(judge(&multipart, &Asked::Whole), Answer::Refused);
     }
 
@@ -294,7 +310,7 @@ mod tests {
         for (status, range, asked, answer) in [
             (200, None, Asked::Whole, whole),
             (200, None, rest(None), whole),
-            (416, Some("bytes */10"), rest(None), Complete),
+            (416, Some("bytes */10"), rest(None), StartOver),
             (416, Some("bytes */10"), rest(Some(10)), Complete),
             (416, Some("bytes */10"), rest(Some(20)), StartOver),
             (416, Some("bytes */9"), rest(None), StartOver),
@@ -318,6 +334,19 @@ mod tests {
                 ..Reply::default()
             };
             assert_eq!(judge(&head, &asked), answer, "{status} {range:?}");
+        }
+        for (etag, length, answer) in [
+            (b"\"v1\"", None, Complete),
+            (b"\"v1\"", Some(10), Complete),
+            (b"\"v2\"", Some(10), StartOver),
+        ] {
+            let head = Reply {
+                status: 416,
+                content_range: Some(b"bytes */10"),
+                etag: Some(etag),
+                ..Reply::default()
+            };
+            assert_eq!(judge(&head, &rest(length)), answer, "{etag:?} {length:?}");
         }
     }
 

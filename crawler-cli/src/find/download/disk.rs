@@ -135,16 +135,21 @@ impl Partial {
     fn open(directory: OwnedFd, name: &Name, more: OFlags) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | more;
         let file = rustix::fs::openat(&directory, name.partial(), flags, MODE)?;
+        Self::lock(directory, File::from(file), name)
+    }
+
+    /// Locks a partial file that was opened by its name.
+    fn lock(directory: OwnedFd, file: File, name: &Name) -> io::Result<Self> {
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        let file = File::from(file);
         let meta = file.metadata()?;
         // A file with further hard links would be changed under its other names too.
         if !meta.is_file() || meta.nlink() > 1 {
             let not_ours = "the name of the partial file is used by something else";
             return Err(io::Error::other(not_ours));
         }
-        // No link is left: another process has just finished the download.
-        if meta.nlink() == 0 {
+        // Another process has just finished the download, or given it up.
+        let named = rustix::fs::statat(&directory, name.partial(), AtFlags::SYMLINK_NOFOLLOW);
+        if !named.is_ok_and(|named| (named.st_dev, named.st_ino) == (meta.dev(), meta.ino())) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         Ok(Self {
@@ -274,3 +279,30 @@ const DIRECTORY: OFlags = OFlags::RDONLY
 
 /// Largest note in bytes: a URL, two dates and a tag, each of limited length.
 const MOST_NOTE_BYTES: u64 = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_another_process_finishes_is_not_touched() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::open(folder.path()).expect("writable");
+        let name = Name::of("http://h/x", None);
+        let mut first = root.create(&name, None).expect("created");
+        first.write(b"all").expect("written");
+        let place = root.path_of(&name);
+        let directory = || {
+            let parent = root.parent(&name, false).expect("readable");
+            parent.expect("created")
+        };
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(directory(), name.partial(), flags, MODE);
+        let opened = File::from(opened.expect("opened"));
+        first.finish(None, false).expect("finished");
+        drop(first);
+        let error = Partial::lock(directory(), opened, &name).expect_err("finished meanwhile");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(fs::read(place).expect("a file"), b"all");
+    }
+}

@@ -59,8 +59,8 @@ pub(super) enum Change {
     Wanted(Wanted),
     /// The file of this URL is complete.
     Over(String),
-    /// The file of this URL was given up. A later run may ask for it again.
-    Failed(String),
+    /// A file was given up. A later run may ask for it again.
+    Failed,
 }
 
 /// A request to send.
@@ -350,7 +350,7 @@ impl Downloads {
         store: &mut Store,
         visitor: &mut dyn Visitor,
     ) {
-        self.note(|| Change::Failed(task.wanted.url.clone()));
+        self.note(|| Change::Failed);
         store.tally.counts.failed += 1;
         visitor.not_downloaded(&task.wanted.url, cause);
     }

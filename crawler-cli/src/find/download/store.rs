@@ -214,6 +214,13 @@ impl Store {
         if let Some(size) = hint.filter(|size| came > size.hi) {
             return Err(wrong_length(size, came));
         }
+        // A part without a Content-Length can be longer than its range.
+        if let Some(length) = flight.length.filter(|length| came > *length) {
+            if let Some(partial) = &mut flight.partial {
+                partial.discard();
+            }
+            return Err(wrong_length(SizeRange::exact(length), came));
+        }
         let partial = flight.partial.as_mut();
         let written = partial.map_or(Ok(()), |partial| partial.write(bytes));
         written.map_err(|error| self.failed(&flight.task.name, error))

@@ -259,6 +259,30 @@ fn a_shorter_part_than_asked_for_is_followed_by_another() {
     assert_eq!(world.files(), [("x".to_owned(), 6)]);
 }
 
+/// A part in chunks may go on behind its range, for ever.
+#[test]
+fn a_part_that_is_longer_than_its_range_is_no_part() {
+    let mut world = World::new();
+    world.want("x");
+    let id = world.expect("GET http://h/pub/x");
+    assert_eq!(world.head(id, &ok(Some(6))), Body::Wanted);
+    world.data(id, b"ab");
+    world.fail(id, FailureScope::Request);
+    assert!(world.poll().is_none(), "it waits");
+    world.now += Duration::from_secs(1);
+    let id = world.expect("GET http://h/pub/x 2- if \"v1\"");
+    let part = Reply {
+        status: 206,
+        content_range: Some(b"bytes 2-5/6"),
+        ..ok(None)
+    };
+    assert_eq!(world.head(id, &part), Body::Wanted);
+    assert_eq!(world.data(id, b"cdef"), Body::Wanted);
+    assert_eq!(world.data(id, b"g"), Body::Unwanted);
+    assert_eq!(world.told().len(), 1);
+    assert_eq!(world.files(), []);
+}
+
 #[test]
 fn attempts_are_counted_and_progress_counts_for_more() {
     let mut world = World::new();
