@@ -8,6 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
+use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _};
 use url::Url;
 
@@ -172,14 +173,14 @@ impl State {
             .db
             .query_row(query, [host], |row| row.get::<_, String>(0));
         let snapshot = snapshot.optional()?;
-        let Some(snapshot) = snapshot.and_then(|text| serde_json::from_str::<Snapshot>(&text).ok())
-        else {
+        let Some(snapshot) = snapshot else {
             return Ok(None);
         };
+        let snapshot: Snapshot = json(0, &snapshot)?;
         let query = "SELECT number, listing, place FROM held WHERE host = ?1 ORDER BY number";
         let held = rows(&self.db, query, [host], |row| {
             let place: String = row.get(2)?;
-            let place: ListingProgress = serde_json::from_str(&place).unwrap_or_default();
+            let place: ListingProgress = json(2, &place)?;
             Ok((number(row.get(0)?), row.get(1)?, place))
         })?;
         let query = "SELECT directory FROM known WHERE host = ?1";
@@ -328,6 +329,13 @@ impl State {
     fn error(&self, kind: ErrorKind) -> StateError {
         StateError::new(&self.path, kind)
     }
+}
+
+/// The value of a JSON column with this number. One that is damaged is an error, for what it stands for would be lost.
+fn json<T: serde::de::DeserializeOwned>(column: usize, text: &str) -> rusqlite::Result<T> {
+    serde_json::from_str(text).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
+    })
 }
 
 /// All rows of a query.

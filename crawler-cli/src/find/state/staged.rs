@@ -1,5 +1,4 @@
-//! What an iteration of a search has changed, until the transaction that saves it. Nothing here was sent to the database,
-//! so that a transaction can be tried again.
+//! What an iteration of a search has changed, until the transaction that saves it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -158,7 +157,7 @@ impl Staged {
                         time.map(|time| time.hi),
                     ])?;
                 }
-                download::Change::Failed(_) => {}
+                download::Change::Failed => {}
                 download::Change::Over(url) => {
                     let delete = "DELETE FROM wanted WHERE host = ?1 AND url = ?2";
                     db.prepare_cached(delete)?.execute(params![host, url])?;
