@@ -35,8 +35,9 @@ pub(crate) fn with_authorities(
 ) -> (TlsConfig, bool) {
     let bundle = ["CURL_CA_BUNDLE", "SSL_CERT_FILE"]
         .into_iter()
-        .find_map(var)
-        .filter(|path| !path.is_empty() && tls.roots != TlsRoots::None);
+        .filter_map(var)
+        .find(|path| !path.is_empty())
+        .filter(|_| tls.roots != TlsRoots::None);
     let is_of_variable = bundle.is_some();
     if let Some(bundle) = bundle {
         trust_only(&mut tls, PathBuf::from(bundle));
@@ -53,6 +54,20 @@ pub(crate) fn trust_only(tls: &mut TlsConfig, file: PathBuf) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_variable_is_none() {
+        let vars = |name: &str| match name {
+            "CURL_CA_BUNDLE" => Some(String::new()),
+            "SSL_CERT_FILE" => Some("own.pem".to_owned()),
+            _ => None,
+        };
+        let (tls, is_of_variable) = with_authorities(TlsConfig::default(), vars);
+        assert!(is_of_variable);
+        let own =
+            |root: &PemOrDer| matches!(root, PemOrDer::File(path) if path.ends_with("own.pem"));
+        assert!(tls.extra_roots.iter().all(own) && tls.extra_roots.len() == 1);
+    }
 
     #[test]
     fn proxies_come_from_the_options_and_else_from_the_environment() {

@@ -1,7 +1,8 @@
 //! The options of all commands that crawl for what only certain hosts get: header fields, credentials, cookies and
 //! client certificates.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read as _;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 
@@ -82,7 +83,7 @@ impl IdentityOptions {
         let Some(path) = typed.strip_prefix('@') else {
             return self.add_header(typed.as_bytes());
         };
-        let text = fs::read(path).map_err(|error| error.to_string())?;
+        let text = small_file(path)?;
         for line in text.split(|byte| *byte == b'\n') {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             if !line.trim_ascii().is_empty() {
@@ -106,7 +107,7 @@ impl IdentityOptions {
 
     /// The first line of the file is `user:password`, or `Bearer TOKEN`.
     fn add_auth_file(&mut self, path: &str) -> Result<(), String> {
-        let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+        let text = String::from_utf8(small_file(path)?).map_err(|error| error.to_string())?;
         let line = text.lines().next().unwrap_or_default().trim();
         match line {
             bearer if bearer.starts_with("Bearer ") => self.authorize(bearer),
@@ -115,6 +116,20 @@ impl IdentityOptions {
         }
     }
 }
+
+/// The content of a file that is no larger than headers can be.
+fn small_file(path: &str) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes));
+    match read {
+        Ok(_) if bytes.len() as u64 > LARGEST => Err(format!("more than {LARGEST} bytes")),
+        Ok(_) => Ok(bytes),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The most bytes of a file of headers or credentials.
+const LARGEST: u64 = 1 << 20;
 
 fn basic(user: &str) -> String {
     format!("Basic {}", BASE64_STANDARD.encode(user))

@@ -1,6 +1,7 @@
 //! What the engine says while a transfer runs: the heads for `-i`, the lines of `-v`, and when each step of each request
 //! was done.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,12 +18,16 @@ pub(super) type Log = Arc<Mutex<Said>>;
 
 #[derive(Debug, Default)]
 pub(super) struct Said {
+    /// Heads are kept.
+    pub(super) keeps_heads: bool,
     /// The heads of all answers, as received.
     pub(super) heads: Vec<u8>,
     /// Connections that were opened.
     pub(super) connects: u32,
-    /// The requests of the transfer, in order: redirects and retries are further ones.
-    pub(super) trips: Vec<Trip>,
+    /// Retries after a pause, which `--retry` counts.
+    pub(super) retries: u32,
+    /// The requests of the transfer, in order: redirects and retries are further ones. The last [`MOST_TRIPS`] of them.
+    pub(super) trips: VecDeque<Trip>,
 }
 
 /// One request.
@@ -69,44 +74,56 @@ pub(super) fn observer(log: &Log, global: Global) -> Observer {
 impl Said {
     fn note(&mut self, event: &ObserverEvent<'_>, now: Instant) {
         match event {
-            ObserverEvent::Begun { target, .. } => self.trips.push(Trip::new(target, now)),
+            ObserverEvent::Begun { target, .. } => self.begin(target, now),
             ObserverEvent::Resolved { .. } => self.done(NAME, now),
             ObserverEvent::Connected { .. } => {
                 self.connects += 1;
                 self.done(CONNECT, now);
             }
-            ObserverEvent::TunnelAnswered { head, .. } => self.heads.extend_from_slice(head),
+            ObserverEvent::TunnelAnswered { head, .. } => self.keep(head),
             ObserverEvent::Ready {
                 tls, proxy_head, ..
             } if tls.is_some() || proxy_head.is_some() => self.done(TLS, now),
             ObserverEvent::Head { response, .. } => {
                 for head in heads(response) {
-                    self.heads.extend_from_slice(head);
+                    self.keep(head);
                 }
-                if let Some(trip) = self.trips.last_mut() {
+                if let Some(trip) = self.trips.back_mut() {
                     trip.status = response.status();
                 }
                 self.done(FIRST_BYTE, now);
             }
             ObserverEvent::Redirected { url, .. } => {
                 self.done(BODY, now);
-                self.trips.push(Trip::new(url, now));
+                self.begin(url, now);
             }
             ObserverEvent::Retrying { pause, .. } => {
                 self.done(BODY, now);
-                let again = self
-                    .trips
-                    .last()
-                    .map(|trip| Trip::new(&trip.url, now + *pause));
-                self.trips.extend(again);
+                self.retries += u32::from(!pause.is_zero());
+                let url = self.trips.back().map(|trip| trip.url.clone());
+                self.begin(&url.unwrap_or_default(), now + *pause);
             }
             ObserverEvent::Ended { .. } => self.done(BODY, now),
             _ => {}
         }
     }
 
+    fn begin(&mut self, url: &str, now: Instant) {
+        // Without a limit of redirects, a server can go on for ever.
+        if self.trips.len() == MOST_TRIPS {
+            self.trips.pop_front();
+        }
+        self.trips.push_back(Trip::new(url, now));
+    }
+
+    fn keep(&mut self, head: &[u8]) {
+        if self.keeps_heads {
+            self.heads.extend_from_slice(head);
+        }
+    }
+
     fn done(&mut self, step: usize, now: Instant) {
-        if let Some(trip) = self.trips.last_mut() {
+        if let Some(trip) = self.trips.back_mut() {
             trip.done[step] = Some(now);
         }
     }
@@ -123,7 +140,7 @@ impl Said {
     /// `--timing`: for each request a line for each of its steps, with a bar that begins where the step began and is as
     /// long as the step took, on one scale for the whole transfer.
     pub(super) fn timing(&self) -> String {
-        let Some(Trip { began: first, .. }) = self.trips.first() else {
+        let Some(Trip { began: first, .. }) = self.trips.front() else {
             return String::new();
         };
         let ends = self.trips.iter().filter_map(|trip| trip.done[BODY]);
@@ -250,6 +267,9 @@ fn info(line: &str) {
     tell(&format!("* {line}"));
 }
 
+/// The most requests of a transfer that are kept.
+const MOST_TRIPS: usize = 1_000;
+
 /// The columns of the longest bar.
 const WIDTH: usize = 50;
 
@@ -272,7 +292,7 @@ mod tests {
             ..Trip::new("https://h/b", at(80).unwrap())
         };
         let said = Said {
-            trips: vec![first, second],
+            trips: [first, second].into(),
             ..Said::default()
         };
         let expected = "\

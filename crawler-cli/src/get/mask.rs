@@ -15,10 +15,15 @@ pub(super) fn masked(line: &str) -> Cow<'_, str> {
             Some((scheme, _)) => format!("{scheme} ***"),
             None => "***".to_owned(),
         },
-        "location" | "content-location" | "referer" => match value.rsplit_once('@') {
-            Some((_, host)) => format!("***@{host}"),
-            None => return line.into(),
-        },
+        "location" | "content-location" | "referer" => {
+            let begin = value.find("//").map_or(0, |at| at + 2);
+            let end = value[begin..].find(['/', '?', '#']);
+            let end = end.map_or(value.len(), |end| begin + end);
+            match value[begin..end].rfind('@') {
+                Some(at) => format!("***{}", &value[begin + at..]),
+                None => return line.into(),
+            }
+        }
         name if SECRET_ENDS.iter().any(|end| name.ends_with(end)) => "***".to_owned(),
         _ => return line.into(),
     };
@@ -49,6 +54,8 @@ mod tests {
             ("Location: http://u:p@h/x", "Location: ***@h/x"),
             ("Location: //u@h", "Location: ***@h"),
             ("Location: /x", "Location: /x"),
+            ("Location: https://h/@bob/x", "Location: https://h/@bob/x"),
+            ("Location: http://u:p@h/@bob", "Location: ***@h/@bob"),
             ("Referer: http://u:p@h/", "Referer: ***@h/"),
         ];
         for (line, shown) in cases {

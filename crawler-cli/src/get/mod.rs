@@ -34,8 +34,8 @@ use std::time::{Duration, Instant};
 
 use courser::{
     Backoff, Call, CallId, Client, ClientCertificate, Config, DnsConfig, ErrorKind, FailureClass,
-    HostConfig, Limits, Misuse, Observer, PemOrDer, Read, Redirects, Response, Retry, RetryOn,
-    RetryRule, Statuses, Timeouts, TlsConfig, UnixSocket,
+    HostConfig, Limits, Misuse, Observer, PemOrDer, ProxyKind, Read, Redirects, Response, Retry,
+    RetryOn, RetryRule, Statuses, Timeouts, TlsConfig, UnixSocket, proto::Url,
 };
 
 use args::{Args, Global, Group, Reach};
@@ -169,6 +169,8 @@ impl Planned {
     ) -> Result<(), Failure> {
         let url = self.request.url(&self.group.urls[number], number);
         facts.url = without_user(&url);
+        let shows_heads = self.group.include || self.request.args.head_only;
+        lock(log).keeps_heads = shows_heads;
         let mut output = Output::new(self.output(number, &url)?, self.group.max_filesize);
         let request = self.request.request(url, number)?;
         let mut call = Call::new(request, Response::new())
@@ -186,7 +188,7 @@ impl Planned {
         facts.status = response.status();
         facts.redirects = done.report.redirects().len();
         let heads = std::mem::take(&mut lock(log).heads);
-        if (self.group.include || self.request.args.head_only) && !heads.is_empty() {
+        if shows_heads && !heads.is_empty() {
             output.heads(&heads)?;
         }
         let streamed = self.request.streamed_file(number);
@@ -198,7 +200,7 @@ impl Planned {
                 _ => Failure::from(error),
             });
         }
-        let is_due = done.report.attempts() <= self.group.retries;
+        let is_due = lock(log).retries < self.group.retries;
         let outcome = match streamed {
             Some(file) if is_due && may_pass().contains(response.status()) => {
                 let why = format_args!("a retry is due after status {}", response.status());
@@ -208,7 +210,8 @@ impl Planned {
         };
         // A body that has not been read to its end is not needed.
         client.cancel(done.id);
-        let received = response.content_length().filter(|_| response.decoded());
+        let is_decoded = response.decoded() && outcome.is_ok();
+        let received = response.content_length().filter(|_| is_decoded);
         facts.size_download = received.unwrap_or(output.written);
         outcome?;
         output.finish()
@@ -297,6 +300,10 @@ impl Planned {
 fn open(reach: &Reach, uses_tls: bool, observer: Observer) -> Result<Client, Failure> {
     let var = |name: &str| env::var(name).ok();
     let proxies = proxies(reach.proxy.as_deref(), reach.noproxy.as_deref(), var);
+    let proxies = proxies.map_err(Failure::usage)?;
+    let any = Url::parse("http://any.example/").ok();
+    let proxy = any.and_then(|url| proxies.pick(&url));
+    let uses_tls = uses_tls || proxy.is_some_and(|proxy| proxy.kind() == ProxyKind::Https);
     let agent = reach.user_agent.as_deref().unwrap_or(DEFAULT_USER_AGENT);
     let host = HostConfig {
         timeouts: Timeouts {
@@ -333,7 +340,7 @@ fn open(reach: &Reach, uses_tls: bool, observer: Observer) -> Result<Client, Fai
     let config = Config {
         host,
         unix_sockets: unix_socket.into_iter().collect(),
-        proxies: proxies.map_err(Failure::usage)?,
+        proxies,
         ..Config::default()
     };
     Client::new(config).map_err(|error| Failure::from(&error))

@@ -161,14 +161,17 @@ impl Template {
 }
 
 impl Payload {
-    /// The content of the file with this name, if the file is regular and small.
-    fn of_file(path: &Path) -> Result<Self, Failure> {
+    /// The content of the file with this name, if the file is regular and has at most so many bytes.
+    fn of_file(path: &Path, most: u64) -> Result<Self, Failure> {
         let read = || {
-            let is_kept = |file: fs::Metadata| file.is_file() && file.len() <= MOST_KEPT;
-            Ok(match path != STDIN && is_kept(fs::metadata(path)?) {
-                true => Self::Kept(fs::read(path)?.into()),
-                false => Self::Stream(path.to_owned()),
-            })
+            if path == STDIN || !fs::metadata(path)?.is_file() {
+                return Ok(Self::Stream(path.to_owned()));
+            }
+            let bytes = at_most(most, File::open(path)?)?;
+            Ok(bytes.map_or_else(
+                || Self::Stream(path.to_owned()),
+                |bytes| Self::Kept(bytes.into()),
+            ))
         };
         read().map_err(|error| Failure::read(path.display(), &error))
     }
@@ -207,7 +210,7 @@ fn read_data(data: &[Data]) -> Result<Option<Payload>, Failure> {
         && let Some(file) = typed.as_bytes().strip_prefix(b"@")
         && file != b"-"
     {
-        return Payload::of_file(Path::new(OsStr::from_bytes(file))).map(Some);
+        return Payload::of_file(Path::new(OsStr::from_bytes(file)), MOST_KEPT).map(Some);
     }
     let mut pieces = Vec::new();
     for piece in data {
@@ -228,7 +231,15 @@ fn read_uploads(paths: &[PathBuf]) -> Result<Vec<(PathBuf, Payload)>, Failure> {
     if paths.iter().filter(|path| *path == STDIN).count() > 1 {
         return Err(Failure::usage("-T -: standard input can be sent once"));
     }
-    let read = |path: &PathBuf| Ok((path.clone(), Payload::of_file(path)?));
+    // All together.
+    let mut left = MOST_KEPT;
+    let read = |path: &PathBuf| {
+        let payload = Payload::of_file(path, left)?;
+        if let Payload::Kept(bytes) = &payload {
+            left -= bytes.len() as u64;
+        }
+        Ok((path.clone(), payload))
+    };
     paths.iter().map(read).collect()
 }
 
@@ -272,15 +283,23 @@ pub(super) fn typed_or_file(typed: &OsStr) -> Result<Vec<u8>, Failure> {
     };
     let path = Path::new(OsStr::from_bytes(name));
     let read = match path == STDIN {
-        true => io::stdin().lock().bytes().collect(),
-        false => fs::read(path),
+        true => at_most(MOST_KEPT, io::stdin().lock()),
+        false => File::open(path).and_then(|file| at_most(MOST_KEPT, file)),
     };
+    let read = read.and_then(|bytes| bytes.ok_or_else(|| io::Error::other("more than 64 MiB")));
     read.map_err(|error| Failure::read(path.display(), &error))
+}
+
+/// What is read, unless it is more than this.
+fn at_most(most: u64, source: impl io::Read) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    source.take(most + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= most).then_some(bytes))
 }
 
 /// The name of standard input.
 const STDIN: &str = "-";
-/// Larger files, in bytes, are read while they are sent.
+/// The most bytes of files that are kept; others are read while they are sent.
 const MOST_KEPT: u64 = 64 << 20;
 /// Longer bodies, in bytes, wait for a 100 (Continue), as in curl.
 const EXPECT_ABOVE: u64 = 1 << 20;

@@ -16,7 +16,7 @@ pub(super) struct Facts {
     /// 0 without an answer.
     pub(super) status: u16,
     pub(super) redirects: usize,
-    /// Bytes of the body, as received.
+    /// Bytes of the body: as they were announced if they were decoded, and else as they were written.
     pub(super) size_download: u64,
     pub(super) said: Said,
     pub(super) total: Duration,
@@ -70,7 +70,7 @@ fn value(name: &str, facts: &Facts) -> Option<String> {
         "time_namelookup" => until(NAME),
         "time_starttransfer" => until(FIRST_BYTE),
         "time_total" => seconds(facts.total),
-        "url_effective" => match facts.said.trips.last() {
+        "url_effective" => match facts.said.trips.back() {
             Some(trip) => trip.url.clone(),
             None => facts.url.clone(),
         },
