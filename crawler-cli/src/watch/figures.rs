@@ -389,7 +389,7 @@ pub struct KeepingFigures {
     pub stored: Counter,
     /// Outcomes whose URL was not due any more: nothing was stored.
     pub stale: Counter,
-    /// How long outcomes waited for their transaction: `store_commit_seconds`.
+    /// How long outcomes waited for their transaction: `check_commit_wait_seconds`.
     pub commit: Histogram,
     /// 1 while the store takes nothing, so that nothing is asked.
     pub is_stopped: Gauge,

@@ -18,7 +18,7 @@ pub struct Hour {
 pub struct Minute {
     /// The verdicts of each second.
     pub checks: f64,
-    /// The URLs that were pruned.
+    /// The URLs that were pruned in a minute.
     pub pruned: f64,
     /// Half of the answers took no longer; zero without answers.
     pub p50: Duration,
@@ -60,7 +60,7 @@ impl Hour {
             .collect();
         let minute = Minute {
             checks: (totals.checks - before.checks) as f64 / took.as_secs_f64(),
-            pruned: (totals.pruned - before.pruned) as f64,
+            pruned: (totals.pruned - before.pruned) as f64 * 60.0 / took.as_secs_f64(),
             p50: quantile(&times, 0.5),
             p95: quantile(&times, 0.95),
         };

@@ -1,5 +1,5 @@
 //! What the service counts, as metrics for Prometheus (OpenMetrics text). Reading them touches neither the store nor a
-//! lock of the loop: they are made of plain atomics.
+//! lock of the loop.
 //!
 //! No label has a URL or a host: the number of series does not grow with what is checked.
 
@@ -97,9 +97,9 @@ type Encode<'e> = dyn FnMut(&[(&str, &str)], Value) + 'e;
 /// The value of a series.
 enum Value {
     Count(u64),
-    Seconds(f64),
+    RealCount(f64),
     Number(i64),
-    Share(f64),
+    Real(f64),
     Info,
     /// The sum, and the upper ends of buckets with their counts, which are not cumulative.
     Histogram(f64, Vec<(f64, u64)>),
@@ -143,9 +143,9 @@ fn series(metric: &mut MetricEncoder<'_>, labels: &[(&str, &str)], value: &Value
 fn write(metric: &mut MetricEncoder<'_>, value: &Value) -> fmt::Result {
     match value {
         Value::Count(count) => metric.encode_counter::<NoLabels, _, u64>(count, None),
-        Value::Seconds(seconds) => metric.encode_counter::<NoLabels, _, u64>(seconds, None),
+        Value::RealCount(count) => metric.encode_counter::<NoLabels, _, u64>(count, None),
         Value::Number(number) => metric.encode_gauge(number),
-        Value::Share(share) => metric.encode_gauge(share),
+        Value::Real(number) => metric.encode_gauge(number),
         Value::Info => Ok(()),
         Value::Histogram(sum, buckets) => {
             let count = buckets.iter().map(|(_, count)| count).sum();

@@ -102,7 +102,7 @@ impl Seen {
                     div.curves {
                         (curve("checks a second", minutes, |minute| minute.checks, rate))
                         (curve("P95 of answers", minutes, |minute| minute.p95.as_secs_f64(), seconds))
-                        (curve("pruned a minute", minutes, |minute| minute.pruned, rate))
+                        (curve("pruned a minute", minutes, |minute| minute.pruned, |pruned| number(pruned.round() as u64)))
                     }
                     h2 { "Guards and holds" }
                     table {
@@ -146,7 +146,7 @@ impl Seen {
                         td { (count(set.members, "URL", "URLs")) }
                         td { @if let Some(at) = set.read_at { "read " (time(now, at)) } }
                     } } }
-                    table { @for (name, last) in readings { @if let Err(why) = &last.outcome { tr {
+                    table { @for (name, last) in readings.iter().take(MOST_ROWS) { @if let Err(why) = &last.outcome { tr {
                         td { (safe(name)) }
                         td.bad { "not read " (time(now, last.at)) ": " (safe(why)) }
                     } } } }

@@ -19,7 +19,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jiff::Timestamp;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Mutex as Turn, Semaphore, oneshot};
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
@@ -75,6 +75,7 @@ impl Server {
         let served = Arc::new(Served {
             metrics: Metrics::new(site.sources.clone()),
             policy: page::policy()?,
+            turn: Arc::default(),
             site,
         });
         let serve = async move {
@@ -151,6 +152,8 @@ struct Served {
     metrics: Metrics,
     /// The Content-Security-Policy.
     policy: HeaderValue,
+    /// One page is made at a time. A client that goes away while it waits leaves nothing behind.
+    turn: Arc<Turn<()>>,
 }
 
 impl Served {
@@ -165,6 +168,9 @@ impl Served {
         let mut answer = Response::new(text);
         *answer.status_mut() = status;
         let headers = answer.headers_mut();
+        if status == StatusCode::METHOD_NOT_ALLOWED {
+            headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+        }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         headers.insert(header::CONTENT_SECURITY_POLICY, self.policy.clone());
         for (name, value) in FIELDS {
@@ -194,7 +200,13 @@ impl Served {
             },
             _ => {
                 let served = Arc::clone(self);
-                match spawn_blocking(move || served.site.page()).await {
+                let turn = Arc::clone(&self.turn).lock_owned().await;
+                let make = move || {
+                    let page = served.site.page();
+                    drop(turn);
+                    page
+                };
+                match spawn_blocking(make).await {
                     Ok(Ok(page)) => (StatusCode::OK, "text/html; charset=utf-8", page),
                     Ok(Err(error)) => unwell(format!("the store cannot be read: {error}\n")),
                     Err(_) => unwell("the page cannot be made\n".to_owned()),

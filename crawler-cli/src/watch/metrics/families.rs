@@ -171,7 +171,7 @@ pub(super) const FAMILIES: &[Family] = &[
         name: "check_due_lag_seconds",
         help: "For how long the oldest URL is due",
         kind: Gauge,
-        series: |from, to| to(&[], Value::Share(seconds(from.checks.backlog.lag.get()))),
+        series: |from, to| to(&[], Value::Real(seconds(from.checks.backlog.lag.get()))),
     },
     Family {
         name: "check_guard_active",
@@ -296,7 +296,7 @@ pub(super) const FAMILIES: &[Family] = &[
         series: |from, to| {
             to(
                 &[],
-                Value::Seconds(from.checks.backlog.host_limited.get() as f64 * 1e-6),
+                Value::RealCount(from.checks.backlog.host_limited.get() as f64 * 1e-6),
             )
         },
     },
@@ -307,7 +307,7 @@ pub(super) const FAMILIES: &[Family] = &[
         series: |from, to| {
             to(
                 &[],
-                Value::Seconds(from.checks.backlog.cpu_limited.get() as f64 * 1e-6),
+                Value::RealCount(from.checks.backlog.cpu_limited.get() as f64 * 1e-6),
             )
         },
     },
@@ -319,7 +319,7 @@ pub(super) const FAMILIES: &[Family] = &[
             let requests = &from.checks.requests;
             let all = requests.phase(Phase::Total).count();
             let share = requests.reused.get() as f64 / all.max(1) as f64;
-            to(&[], Value::Share(share.min(1.0)));
+            to(&[], Value::Real(share.min(1.0)));
         },
     },
     Family {
@@ -355,7 +355,7 @@ pub(super) const FAMILIES: &[Family] = &[
             for (worker, info) in &named(from) {
                 to(
                     &[("worker", worker)],
-                    Value::Share(info.silent.as_secs_f64()),
+                    Value::Real(info.silent.as_secs_f64()),
                 );
             }
         },

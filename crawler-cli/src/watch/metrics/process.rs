@@ -25,7 +25,7 @@ impl Collector for Process {
                 "process_cpu_seconds",
                 "The time of processors that was used",
                 MetricType::Counter,
-                Some(Value::Seconds(cpu)),
+                Some(Value::RealCount(cpu)),
             ),
             (
                 "process_start_time_seconds",

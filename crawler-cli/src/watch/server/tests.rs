@@ -262,6 +262,12 @@ fn connections_beyond_the_limit_wait() {
     second
         .write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .expect("sent");
+    second
+        .set_read_timeout(Some(Duration::from_millis(200)))
+        .expect("a socket");
+    let early = second.read(&mut [0]).expect_err("it waits");
+    assert_eq!(early.kind(), io::ErrorKind::WouldBlock);
+    second.set_read_timeout(None).expect("a socket");
     drop(first);
     let mut answer = String::new();
     second.read_to_string(&mut answer).expect("answered");
