@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use postgres::Config;
-use postgres::config::SslNegotiation;
+use postgres::config::{Host, SslNegotiation};
 use url::form_urlencoded;
 
 use super::connect::ANSWER;
@@ -116,6 +116,12 @@ impl FromStr for Address {
             let why = std::error::Error::source(&error).map(ToString::to_string);
             BadAddress(why.unwrap_or_else(|| error.to_string()))
         })?;
+        // What is meant is not sure, and parts of the password would be shown.
+        let has_at = |host: &Host| matches!(host, Host::Tcp(name) if name.contains('@'));
+        let is_cut = |user: &str| user.contains(['/', '?']);
+        if config.get_hosts().iter().any(has_at) || config.get_user().is_some_and(is_cut) {
+            return bad("an @ in the user, the password or a parameter is written as %40");
+        }
         if config.get_hosts().is_empty() {
             return bad("the name of a host is missing");
         }
@@ -237,6 +243,13 @@ mod tests {
             error("postgres://db/urls?allow_data_loss=yes"),
             "allow_data_loss=yes: 0 or 1 is needed"
         );
+        for unsure in [
+            "postgres://me:p@ss@db/urls",
+            "postgres://db/urls?password=a@b",
+        ] {
+            let expected = "an @ in the user, the password or a parameter is written as %40";
+            assert_eq!(error(unsure), expected);
+        }
         assert_eq!(
             error("postgres://db/urls?sslmode=maybe"),
             "sslmode=maybe: one of disable, prefer, require and verify-full is needed"

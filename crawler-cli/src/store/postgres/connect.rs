@@ -70,20 +70,24 @@ impl Address {
              current_setting('full_page_writes'), current_setting('synchronous_commit')";
         let row = client.query_one(query, &[]);
         let row = row.map_err(|error| of_server(&error))?;
-        let number: i32 = row.get(0);
+        let text = |column: usize| {
+            row.try_get::<_, &str>(column)
+                .map_err(|error| of_server(&error))
+        };
+        let number: i32 = row.try_get(0).map_err(|error| of_server(&error))?;
         if number < LEAST_VERSION {
-            let version: &str = row.get(1);
+            let version = text(1)?;
             return refuse(format_args!(
                 "PostgreSQL {version} is too old: 15 is needed"
             ));
         }
-        let encoding: &str = row.get(2);
+        let encoding = text(2)?;
         if encoding != "UTF8" {
             return refuse(format_args!(
                 "the database has the encoding {encoding}: UTF8 is needed"
             ));
         }
-        if row.get(3) {
+        if row.try_get(3).map_err(|error| of_server(&error))? {
             return Err(StoreErrorKind::ReadOnly);
         }
         for (column, setting) in [
@@ -91,8 +95,7 @@ impl Address {
             (5, "full_page_writes"),
             (6, "synchronous_commit"),
         ] {
-            let value: &str = row.get(column);
-            if value == "off" && !self.may_lose {
+            if text(column)? == "off" && !self.may_lose {
                 return refuse(format_args!(
                     "{setting} is off, so that the server may lose what it has committed; switch it on, or add \
                      {MAY_LOSE}=1 to the address"
