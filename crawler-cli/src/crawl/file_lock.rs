@@ -7,6 +7,8 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, process};
 
+use rustix::fs::OFlags;
+
 /// The right to use a database: a lock of the operating system on a file beside it, `NAME-lock`, with the number of the
 /// process in it. The lock ends with the process, however that ends. Drop the database first.
 #[derive(Debug)]
@@ -56,22 +58,19 @@ impl FileLock {
     /// # Errors
     /// The file cannot be opened for writing or created, another process uses it, or it is on a network file system.
     pub(crate) fn take(database: &Path) -> Result<Self, FileError> {
-        let folder = database
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        let system =
-            rustix::fs::statfs(folder.unwrap_or(Path::new("."))).map_err(io::Error::from)?;
+        let system = rustix::fs::statfs(folder_of(database)).map_err(io::Error::from)?;
         if let Some(kind) = network_file_system(system.f_type as u64 & 0xFFFF_FFFF) {
             return Err(FileError::NetworkFileSystem(kind));
         }
         let lock = Self::take_at(beside(database, "-lock"))?;
-        open(database)?;
+        open(database, OFlags::empty())?;
         Ok(lock)
     }
 
     fn take_at(path: PathBuf) -> Result<Self, FileError> {
         loop {
-            let mut file = open(&path)?;
+            // Who else can write to the folder could make it a link to another file of ours.
+            let mut file = open(&path, OFlags::NOFOLLOW)?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Err(FileError::InUse(process_in(&file))),
@@ -121,19 +120,24 @@ const MOST_LINKS: usize = 40;
 
 /// Makes a name in the folder of this file durable.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(folder_of(path))?.sync_all()
+}
+
+fn folder_of(path: &Path) -> &Path {
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    folder.unwrap_or(Path::new("."))
 }
 
-fn open(path: &Path) -> io::Result<File> {
+fn open(path: &Path, more: OFlags) -> io::Result<File> {
     OpenOptions::new()
         .create(true)
         .truncate(false)
         .read(true)
         .write(true)
         .mode(0o600)
+        .custom_flags(more.bits() as i32)
         .open(path)
 }
 

@@ -91,7 +91,7 @@ fn push_char(regex: &mut String, c: char, case: Case) {
 
 /// Appends what a range contains. If case is ignored, that is each character whose lower case is between the lower cases of
 /// the ends, as in glibc: `[Z-a]` has nothing.
-fn push_range(set: &mut String, (low, high): (char, char), case: Case) {
+pub(super) fn push_range(set: &mut String, (low, high): (char, char), case: Case) {
     // `write!` to a String never fails.
     let mut push = |before: &str, low: char, high: char, after: &str| {
         if low <= high {

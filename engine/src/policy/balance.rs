@@ -337,7 +337,7 @@ impl Place {
         }
     }
 
-    /// Whether the address is not used, except above the panic threshold.
+    /// Whether the address is not used, except below the panic threshold.
     fn is_out(&self) -> bool {
         self.ejected_until.is_some()
     }

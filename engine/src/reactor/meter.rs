@@ -527,7 +527,7 @@ mod tests {
             (own, own_burst) in (1_000u64..1_000_000, 1u64..60_000),
             (all, all_burst) in (1_000u64..1_000_000, 1u64..60_000),
             hosts in prop::collection::vec(0u32..3, 1..8),
-            wants in prop::collection::vec(1usize..100_000, 1..20),
+            wants in prop::collection::vec(1_000usize..100_000, 1..20),
             late in prop::collection::vec(0u64..20_000, 1..20),
         ) {
             let (own, all) = (rate(own, own_burst), rate(all, all_burst));

@@ -84,7 +84,9 @@ impl Disk {
         }
         let mut bytes = Vec::new();
         let reader = opened(File::open(path)?)?;
-        reader.take(self.max_size + 1).read_to_end(&mut bytes)?;
+        reader
+            .take(self.max_size.saturating_add(1))
+            .read_to_end(&mut bytes)?;
         if bytes.len() as u64 > self.max_size {
             return Ok(None);
         }

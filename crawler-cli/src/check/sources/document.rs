@@ -18,7 +18,9 @@ pub(super) fn read(
     outlet: &mut Outlet,
 ) -> io::Result<()> {
     let mut bytes = Vec::new();
-    let read = reader.take(max_size + 1).read_to_end(&mut bytes);
+    let read = reader
+        .take(max_size.saturating_add(1))
+        .read_to_end(&mut bytes);
     if bytes.len() as u64 > max_size {
         let detail = format!("longer than {max_size} bytes, not read");
         outlet.problem(None, ProblemKind::TooLong, detail);

@@ -19,8 +19,13 @@ pub(super) fn urls<'l>(
     if found.urls.is_empty() && !found.is_summary {
         return Err(format!("no field {}", names.join(".")));
     }
-    let urls = found.urls.into_iter();
-    Ok(urls.map(move |url| (position(line, &url).unwrap_or(0), url)))
+    // They come in the order of the line.
+    let mut from = 0;
+    Ok(found.urls.into_iter().map(move |url| {
+        let (at, end) = position(line, from, &url).unwrap_or((from, from));
+        from = end;
+        (at, url)
+    }))
 }
 
 /// What a line holds.
@@ -51,22 +56,23 @@ fn read<'l>(line: &'l [u8], names: &[&str]) -> Result<Found<'l>, String> {
     }
 }
 
-/// Where the text of a string begins in a line.
-fn position(line: &[u8], url: &str) -> Option<usize> {
+/// Where the text of a string begins in a line, and where the string ends. What is before `from` is not looked at.
+fn position(line: &[u8], from: usize, url: &str) -> Option<(usize, usize)> {
     if let Some(offset) = offset(line, url) {
-        return Some(offset + url.len() - url.trim_start().len());
+        let begin = offset + url.len() - url.trim_start().len();
+        return Some((begin, offset + url.len() + 1));
     }
     // The string has escapes. Whatever string of the line says the same is as good.
-    let mut at = 0;
+    let mut at = from;
     loop {
-        let start = at + memchr::memchr(b'"', &line[at..])? + 1;
+        let start = at + memchr::memchr(b'"', line.get(at..)?)? + 1;
         let mut end = start;
         while *line.get(end)? != b'"' {
             end += if line[end] == b'\\' { 2 } else { 1 };
         }
         let text = serde_json::from_slice::<String>(line.get(start - 1..=end)?).ok()?;
         if text == url {
-            return Some(start);
+            return Some((start, end + 1));
         }
         at = end + 1;
     }
@@ -218,6 +224,12 @@ mod tests {
         assert_eq!(found(r#"{"a":"A","b":{"c":"B"}}"#, "b.c"), one("B", 20));
         let escaped = r#"{"a":"\"","url":"http:\/\/x\/?a&b"}"#;
         assert_eq!(found(escaped, "url"), one("http://x/?a&b", 18));
+        let escaped = vec![("/a", 10), ("b", 16), ("/a", 20)];
+        let escaped: Vec<_> = escaped
+            .iter()
+            .map(|(url, at)| ((*url).to_owned(), *at))
+            .collect();
+        assert_eq!(found(r#"{"url":["\/a","b","\/a"]}"#, "url"), Ok(escaped));
         let several = vec![("u".to_owned(), 10), ("v".to_owned(), 14)];
         assert_eq!(found(r#"{"url":["u","v"]}"#, "url"), Ok(several));
         for nothing in [r#"{"a":1}"#, r#"{"url":null}"#, r#"{"url":""}"#, "{}"] {

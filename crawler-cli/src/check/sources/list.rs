@@ -21,10 +21,14 @@ pub(super) fn read(
     let names: Vec<&str> = field.split('.').collect();
     let mut lines = Lines::new(reader);
     while let Some((number, line)) = lines.next(outlet)? {
-        let mut add = |at, url: &str| {
+        // URLs come in the order of the line: each is counted from the one before.
+        let (mut counted, mut columns) = (0, 0);
+        let mut add = |at: usize, url: &str| {
+            columns += column(&line[counted..], at - counted) - 1;
+            counted = at;
             let place = Place {
                 line: number,
-                column: column(line, at),
+                column: columns + 1,
                 text: "",
             };
             outlet.add(place, resolver.absolute(url));

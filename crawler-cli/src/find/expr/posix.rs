@@ -3,11 +3,9 @@
 //! linear time and has none. A translation is matched only against a whole path, so that the rule which of several
 //! matches a dialect prefers has no effect.
 
-use std::fmt::Write as _;
-
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::find::glob::{CLASSES, Case};
+use crate::find::glob::{CLASSES, Case, push_range};
 
 /// A dialect of regular expressions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -299,7 +297,7 @@ impl Translation {
                 }
                 ('[', Some('=')) => {
                     let c = self.single('=')?;
-                    push_range(&mut items, c, c);
+                    push_range(&mut items, (c, c), Case::Sensitive);
                 }
                 _ => self.range(&mut items)?,
             }
@@ -325,7 +323,7 @@ impl Translation {
             low
         };
         if low <= high {
-            push_range(items, low, high);
+            push_range(items, (low, high), Case::Sensitive);
         } else if self.extended {
             return Err(format!("the range {low}-{high} is empty"));
         }
@@ -359,11 +357,6 @@ impl Translation {
         self.at += end + 4;
         Ok(rest[..end].iter().collect())
     }
-}
-
-fn push_range(items: &mut String, low: char, high: char) {
-    // `write!` to a String never fails.
-    let _ = write!(items, r"\x{{{:X}}}-\x{{{:X}}}", low as u32, high as u32);
 }
 
 /// `N`, `N,`, `,M` and `N,M`.
