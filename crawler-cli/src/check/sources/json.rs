@@ -224,12 +224,11 @@ mod tests {
         assert_eq!(found(r#"{"a":"A","b":{"c":"B"}}"#, "b.c"), one("B", 20));
         let escaped = r#"{"a":"\"","url":"http:\/\/x\/?a&b"}"#;
         assert_eq!(found(escaped, "url"), one("http://x/?a&b", 18));
-        let escaped = vec![("/a", 10), ("b", 16), ("/a", 20)];
-        let escaped: Vec<_> = escaped
-            .iter()
-            .map(|(url, at)| ((*url).to_owned(), *at))
-            .collect();
-        assert_eq!(found(r#"{"url":["\/a","b","\/a"]}"#, "url"), Ok(escaped));
+        let escaped = [("/a", 10), ("b", 16), ("/a", 20)].map(|(url, at)| (url.to_owned(), at));
+        assert_eq!(
+            found(r#"{"url":["\/a","b","\/a"]}"#, "url"),
+            Ok(escaped.to_vec())
+        );
         let several = vec![("u".to_owned(), 10), ("v".to_owned(), 14)];
         assert_eq!(found(r#"{"url":["u","v"]}"#, "url"), Ok(several));
         for nothing in [r#"{"a":1}"#, r#"{"url":null}"#, r#"{"url":""}"#, "{}"] {
