@@ -9,10 +9,11 @@ use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 
-use percent_encoding::{CONTROLS, percent_encode};
+use percent_encoding::{CONTROLS, percent_decode, percent_encode};
 use url::Url;
 
 use super::left_out::LeftOut;
+use super::web_page::is_name;
 use super::{Entry, EntryKind, PageLimits};
 use crate::find::path;
 
@@ -53,8 +54,8 @@ pub(super) struct Children {
 pub(super) enum Link {
     /// To the entry with this index.
     Entry(usize),
-    /// To a name on another server: another host, port or scheme.
-    Foreign(Url),
+    /// To a name on another server (another host, port or scheme), or, from where no entries stand, in another directory.
+    Away(Url),
     /// To nothing that can be an entry of any directory, as with `javascript:`, or to the page itself by a part of it.
     Useless(String),
     /// Anywhere else.
@@ -132,16 +133,36 @@ impl Children {
             // What climbs by `../` says itself that the target is elsewhere.
             let climbs = href.trim_ascii_start().starts_with(b".");
             if self.is_foreign(&target) && !climbs {
-                return Link::Foreign(target);
+                return Link::Away(target);
             }
             if climbs && !self.is_here(&target) {
                 return useless();
             }
-            self.stray(target, in_row && !climbs);
-            return Link::Other;
+            return self.stray(target, in_row);
         };
         let segment = Cow::Owned(path::normalise_segment(segment));
         self.segment(segment, slash).into()
+    }
+
+    /// The entry with a name in which the server did not escape `?` or `#`: the reference ends in what the link shows.
+    pub(super) fn unescaped(&mut self, href: &[u8], text: &[u8]) -> Option<usize> {
+        let href = href.trim_ascii();
+        let is_directory = href.ends_with(b"/");
+        let whole = href.strip_suffix(b"/").unwrap_or(href);
+        let at = memchr::memrchr(b'/', whole).map_or(0, |at| at + 1);
+        let text = text.strip_suffix(b"/").unwrap_or(text);
+        let name: Cow<'_, [u8]> = percent_decode(&whole[at..]).into();
+        let parent = self.resolve(if at == 0 { b"./" } else { &whole[..at] })?;
+        let is_here = parent.origin() == self.page.origin()
+            && path::canonical(parent.path()) == self.directory;
+        if text != &*name || !is_here {
+            return None;
+        }
+        let kind = match is_directory {
+            true => EntryKind::Directory,
+            false => EntryKind::Unknown,
+        };
+        self.named(&name, kind)
     }
 
     /// Whether a URL is a name on another server.
@@ -199,7 +220,7 @@ impl Children {
     }
 
     /// Notes a link that is no entry, but could stand for one.
-    fn stray(&mut self, target: Url, in_row: bool) {
+    fn stray(&mut self, target: Url, in_row: bool) -> Link {
         let is_here = target.origin() == self.page.origin();
         let path = path::canonical(target.path());
         let is_above = self.directory.starts_with(&path) || format!("{path}/") == self.directory;
@@ -208,11 +229,28 @@ impl Children {
             // A part of the listing, or another directory, by a query.
             Some(query) if path == self.directory => leads_on(query),
             // `name?dl=1`, and `a#b` of a server that does not escape names.
-            _ => in_row && !is_above,
+            _ if in_row => !is_above,
+            _ if is_here && !is_above => return Link::Away(target),
+            _ => false,
         };
         if is_here && may_be_entry {
             self.add_stray(target);
         }
+        Link::Other
+    }
+
+    /// Notes a link that leads away, if its text shows it as a name. Returns one to another server that is not noted.
+    pub(super) fn add_shown(&mut self, target: Url, text: &[u8]) -> Option<Url> {
+        let name = path::split_last(target.path()).map(|(_, name, _)| path::decode(name));
+        let is_name = target.query().is_none()
+            && target.fragment().is_none()
+            && name.is_some_and(|name| is_name(text, &name));
+        let is_here = target.origin() == self.page.origin();
+        if is_name && (is_here || self.is_of_this_path(&target)) {
+            self.add_stray(target);
+            return None;
+        }
+        (!is_here).then_some(target)
     }
 
     /// Notes a link that stands for an entry and is none.
@@ -234,7 +272,7 @@ impl Children {
     /// wrote the page. In pages of others, links to another server are entries only if the paths agree.
     pub(super) fn map(&mut self, is_known: bool) {
         if !self.entries.is_empty() {
-            return;
+            return self.map_spellings();
         }
         if self.strays_len == 0 {
             for url in std::mem::take(&mut self.foreign) {
@@ -271,6 +309,28 @@ impl Children {
             if is_entry(&url) && !is_above(&url) {
                 self.last_segment(&url);
             }
+        }
+    }
+
+    /// Takes links to this directory under another scheme or port of its host for entries, if they are more than the
+    /// others: a proxy for TLS stands before the server, which writes some of its links in full.
+    fn map_spellings(&mut self) {
+        let is_spelling = |url: &Url| {
+            let parent = path::split_last(url.path()).map(|(parent, ..)| path::canonical(parent));
+            url.host() == self.page.host()
+                && url.origin() != self.page.origin()
+                && url.query().is_none()
+                && url.fragment().is_none()
+                && parent.as_deref() == Some(&self.directory)
+        };
+        let (spellings, strays): (Vec<Url>, _) = self.strays.iter().cloned().partition(is_spelling);
+        if spellings.len() <= self.entries.len() {
+            return;
+        }
+        self.strays_len -= spellings.len();
+        self.strays = strays;
+        for url in spellings {
+            self.last_segment(&url);
         }
     }
 

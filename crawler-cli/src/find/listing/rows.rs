@@ -33,7 +33,7 @@ pub(super) struct Rows {
     /// Inside a cell of the body of a table.
     in_cell: bool,
     in_anchor: bool,
-    /// The link that is being read, on pages of unknown servers.
+    /// The link that is being read.
     reading: Reading,
     /// Inside an element whose text is not displayed.
     hidden: bool,
@@ -85,11 +85,30 @@ struct Row {
 /// A link from its start tag to its end.
 #[derive(Debug, Default)]
 struct Reading {
-    /// What may be a name in which `?` and `#` are not escaped.
-    name: Vec<u8>,
+    /// The reference, if it may hold a name in which `?` and `#` are not escaped. The text decides.
+    raw: Vec<u8>,
+    /// Where it leads, if the text decides whether it stands for an entry.
+    away: Option<Url>,
+    /// A reference that leads nowhere.
+    useless: Vec<u8>,
     text: Vec<u8>,
     /// The entry that it leads to.
     entry: Option<usize>,
+}
+
+impl Reading {
+    /// Whether the text matters that the link shows.
+    fn wants_text(&self) -> bool {
+        !self.raw.is_empty() || self.away.is_some() || !self.useless.is_empty()
+    }
+
+    fn clear(&mut self) {
+        self.raw.clear();
+        self.away = None;
+        self.useless.clear();
+        self.text.clear();
+        self.entry = None;
+    }
 }
 
 /// A link that is no entry, but may stand for one.
@@ -157,33 +176,33 @@ impl Rows {
         if self.is_full() {
             return;
         }
-        if self.shape == Shape::Generic {
-            self.reading.name.extend_from_slice(raw_name(href));
+        match may_be_raw(href) {
+            true => self.reading.raw.extend_from_slice(href),
+            false => self.reading.entry = self.follow(href),
         }
+    }
+
+    /// The entry that a reference leads to.
+    fn follow(&mut self, href: &[u8]) -> Option<usize> {
         let in_row = self.in_pre || self.in_cell;
-        let entry = match self.children.link(href, in_row) {
-            Link::Entry(entry) => entry,
-            Link::Foreign(url) if !in_row || self.row.other.is_some() => {
-                return self.children.add_foreign(url);
+        let at = self.row.text.len();
+        match self.children.link(href, in_row) {
+            Link::Entry(entry) => {
+                self.enter(entry);
+                return Some(entry);
             }
-            Link::Foreign(url) => {
-                let at = self.row.text.len();
-                self.row.other = Some((Other::Foreign(url), at));
-                return;
+            Link::Away(url) => self.reading.away = Some(url),
+            Link::Useless(text) => {
+                self.reading.useless.extend_from_slice(href);
+                self.row.other.get_or_insert((Other::Useless(text), at));
             }
-            Link::Useless(href) => {
-                let at = self.row.text.len();
-                let is_first = in_row && self.row.other.is_none();
-                self.row.other = self
-                    .row
-                    .other
-                    .take()
-                    .or(is_first.then_some((Other::Useless(href), at)));
-                return;
-            }
-            Link::Other => return,
-        };
-        self.reading.entry = Some(entry);
+            Link::Other => {}
+        }
+        None
+    }
+
+    /// Begins the row of an entry at its link.
+    fn enter(&mut self, entry: usize) {
         if let Some(anchor) = self.row.anchor {
             // The icon of an entry can be a link to the same entry.
             if anchor.entry == entry || self.shape != Shape::Generic {
@@ -201,24 +220,42 @@ impl Rows {
     /// Ends a link: its text may show what it leads to.
     fn end_anchor(&mut self) {
         self.in_anchor = false;
-        if self.shape != Shape::Generic {
-            return;
+        let mut reading = std::mem::take(&mut self.reading);
+        let text = reading.text.trim_ascii();
+        if !reading.raw.is_empty() {
+            reading.entry = match self.children.unescaped(&reading.raw, text) {
+                Some(entry) => {
+                    self.enter(entry);
+                    Some(entry)
+                }
+                None => self.follow(&reading.raw),
+            };
         }
-        let text = self.reading.text.trim_ascii();
-        if !text.is_empty() && text == self.reading.name {
-            let name = String::from_utf8_lossy(text);
-            self.children.useless.add(&name);
+        let away = reading.away.take().or_else(|| self.reading.away.take());
+        if let Some(url) = away.and_then(|url| self.children.add_shown(url, text)) {
+            let at = self.row.text.len();
+            match self.in_pre || self.in_cell {
+                true if self.row.other.is_none() => {
+                    self.row.other = Some((Other::Foreign(url), at))
+                }
+                _ => self.children.add_foreign(url),
+            }
         }
-        if let Some(at) = self.reading.entry
+        if !reading.useless.is_empty() && is_quoted(&reading.useless, text) {
+            self.row.other = None;
+            self.children
+                .useless
+                .add(&String::from_utf8_lossy(&reading.useless));
+        }
+        if let Some(at) = reading.entry
             && let Some(name) = text.strip_suffix(b"/")
             && let Some(entry) = self.children.entry(at)
             && entry.name == name.trim_ascii_end()
         {
             entry.mark_directory();
         }
-        self.reading.name.clear();
-        self.reading.text.clear();
-        self.reading.entry = None;
+        reading.clear();
+        self.reading = reading;
     }
 
     fn end_row(&mut self) {
@@ -420,7 +457,8 @@ impl<'d> Sink<'d> for Rows {
     }
 
     fn wants_text(&self) -> bool {
-        !self.hidden && (!self.in_anchor || self.shape == Shape::Generic)
+        !self.hidden
+            && (!self.in_anchor || self.shape == Shape::Generic || self.reading.wants_text())
     }
 
     fn text(&mut self, text: Raw<'d>) {
@@ -477,15 +515,22 @@ impl Row {
     }
 }
 
-/// The end of a reference that has `?` or `#`, if this is more than a sign.
-fn raw_name(href: &[u8]) -> &[u8] {
+/// Whether the end of a reference has `?` or `#`, and is more than a sign.
+fn may_be_raw(href: &[u8]) -> bool {
+    let href = href.strip_suffix(b"/").unwrap_or(href);
     let name = href.rsplit(|&byte| byte == b'/').next().unwrap_or(href);
-    let name = name.trim_ascii();
-    let is_raw = name.iter().any(|byte| b"?#".contains(byte));
-    match is_raw && name.iter().any(u8::is_ascii_alphanumeric) {
-        true => name,
-        false => b"",
-    }
+    name.iter().any(|byte| b"?#".contains(byte)) && name.iter().any(u8::is_ascii_alphanumeric)
+}
+
+/// Whether a reference that leads nowhere names what its link shows: `#/x`, `javascript:go('x')`.
+fn is_quoted(href: &[u8], text: &[u8]) -> bool {
+    let text = text.strip_suffix(b"/").unwrap_or(text);
+    let at = memmem::rfind(href, text);
+    at.filter(|_| !text.is_empty()).is_some_and(|at| {
+        let after = &href[at + text.len()..];
+        let begins = href[..at].last().is_some_and(|byte| b"/'\"".contains(byte));
+        begins && after.first().is_none_or(|byte| b"/'\"".contains(byte))
+    })
 }
 
 /// The columns of a row's text.

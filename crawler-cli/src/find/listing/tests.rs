@@ -896,20 +896,6 @@ fn a_bucket_that_goes_on_says_where() {
     }
 }
 
-/// A name that the server does not escape: what follows `#` is not sent, so that the link leads to another file.
-#[test]
-fn links_to_parts_of_other_files_are_named() {
-    let rows = "<a href=\"a#b\">a#b</a>  01-Jan-2024 00:00  1\r\n<a href=\"c\">c</a>  01-Jan-2024 00:00  1\r\n\
-                <a href=\"c#d\">c</a>  01-Jan-2024 00:00  1\r\n<a href=\"#top\">top</a>\r\n";
-    let body =
-        format!("<h1>Index of /</h1><hr><pre><a href=\"../\">../</a>\r\n{rows}</pre></html>");
-    let listing = read(body.as_bytes(), "http://h/");
-    assert_eq!(
-        (listing.entries.len(), listing.left_out.names()),
-        (1, &["http://h/a#b".to_owned()][..])
-    );
-}
-
 /// The first rows of a page that was cut have no columns yet, so that they fit no server.
 #[test]
 fn a_page_that_was_cut_in_its_first_row_has_no_end() {
@@ -1089,6 +1075,7 @@ fn the_text_of_a_link_says_what_the_link_is() {
     let listing = read(page(&rows.concat()).as_bytes(), "http://h/x/");
     assert_eq!(names(&listing, Directory), ["a b", "dir", "folder"]);
     assert!(!leaves_out(&listing));
+    // Of what follows `#` and `?`, the server would see nothing, or another file.
     for name in [
         "why?",
         "what?.txt",
@@ -1098,17 +1085,32 @@ fn the_text_of_a_link_says_what_the_link_is() {
         "#x",
         "a?C=1",
     ] {
-        let rows = [
-            row("file", "file"),
-            row(name, name),
-            row("?C=N&O=D", "Name"),
-        ];
+        for prefix in ["", "./", "/x/", "http://h/x/"] {
+            let rows = [
+                row("file", "file"),
+                row(&format!("{prefix}{name}"), name),
+                row("?C=N&O=D", "Name"),
+            ];
+            let listing = read(page(&rows.concat()).as_bytes(), "http://h/x/");
+            let mut both = names(&listing, Unknown);
+            both.sort_by_key(|it| it != "file");
+            assert_eq!(both, ["file", name], "{prefix}");
+            assert!(!leaves_out(&listing), "{prefix}{name}");
+        }
+        let rows = [row("file", "file"), row(&format!("/y/{name}"), name)];
         let listing = read(page(&rows.concat()).as_bytes(), "http://h/x/");
-        assert_eq!(listing.left_out.names(), [name]);
+        assert_eq!(names(&listing, Unknown), ["file"], "{name}");
     }
-    let rows = [row("file", "file"), row("/x/what?.txt", "what?.txt")];
+    let rows = [row("a%20#1/", "a #1/"), row("a%20#2", "a #..>")];
     let listing = read(page(&rows.concat()).as_bytes(), "http://h/x/");
-    assert_eq!(listing.left_out.names(), ["what?.txt"]);
+    assert_eq!(names(&listing, Directory), ["a #1"]);
+    let pre = "<h1>Index of /</h1><hr><pre><a href=\"../\">../</a>\r\n<a href=\"a#b\">a#b</a>  01-Jan-2024 00:00  7\r\n\
+               <a href=\"c\">c</a>  01-Jan-2024 00:00  1\r\n<a href=\"c#d\">c</a>  01-Jan-2024 00:00  1\r\n\
+               <a href=\"e#f\">f</a>  01-Jan-2024 00:00  1\r\n</pre></html>";
+    let listing = read(pre.as_bytes(), "http://h/");
+    assert_eq!(names(&listing, File), ["a#b", "c"]);
+    assert_eq!(entries(&listing)[0].2, same(7));
+    assert_eq!(listing.left_out.names(), ["http://h/e#f"]);
     // A sign, and a URL that is shown as it is, are no names.
     for text in ["#", "?", "https://other.example/?page=1", "/help#top"] {
         let rows = [row("file", "file"), row(text, text)];
@@ -1425,6 +1427,80 @@ fn rows_that_lead_to_another_server_are_mapped_or_named() {
         &(row("a") + "<a href=\"http://b/pub/\">our sponsor</a>\n"),
     );
     assert_eq!(outcome(&page), of("a", ""));
+}
+
+/// Entries stand in any element: a link that shows its own name is one, or is named.
+#[test]
+fn links_that_show_their_names_are_entries_or_named() {
+    let link = |href: &str, text: &str| format!("<a href=\"{href}\">{text}</a>");
+    let outcome = |page: &str| {
+        let listing = read(page.as_bytes(), "http://h:81/pub/");
+        let entries = listing.entries.iter();
+        let names: Vec<_> = entries.map(|entry| entry.segment.clone()).collect();
+        let left_out = listing.left_out.names().join(" ");
+        (names.join(" "), left_out, listing.doubt.is_some())
+    };
+    let of = |names: &str, left_out: &str| (names.to_owned(), left_out.to_owned(), false);
+    for (open, close) in [
+        ("<li>", "</li>"),
+        ("<div>", "</div>"),
+        ("<p>", "</p>"),
+        ("<dd>", "</dd>"),
+        ("<tr><td>", "</td></tr>"),
+        ("", "<br>"),
+    ] {
+        let page = |links: &[(&str, &str)]| {
+            let rows = links.iter().map(|(href, text)| link(href, text));
+            let rows: String = rows.map(|row| format!("{open}{row}{close}")).collect();
+            let title = "Index of /pub/";
+            let head = format!("<html><head><title>{title}</title></head>");
+            format!("{head}<body><h1>{title}</h1>{rows}</body></html>")
+        };
+        let real = [("/real/f", "f"), ("/real/d/", "d/")];
+        assert_eq!(outcome(&page(&real)), of("f d", ""), "{open}");
+        // The page is asked for by another name of the server.
+        let tls = [
+            ("own/", "own"),
+            ("https://h/pub/f", "f"),
+            ("https://h/pub/g", "g"),
+        ];
+        assert_eq!(outcome(&page(&tls)), of("own f g", ""), "{open}");
+        // They are the fewer.
+        let one = [("own/", "own"), ("https://h/pub/f", "f")];
+        assert_eq!(outcome(&page(&one)), of("own", "https://h/pub/f"), "{open}");
+        for (href, text) in [
+            ("/real/f", "f"),
+            ("/real/d/", "d/"),
+            ("#/pub/f", "f"),
+            ("#!/f", "f"),
+            ("javascript:go('f.txt')", "f.txt"),
+            ("ftp://h/pub/f", "f"),
+        ] {
+            let (names, left_out, _) = outcome(&page(&[("own", "own"), (href, text)]));
+            let named = left_out.strip_prefix("http://h:81").unwrap_or(&left_out);
+            assert_eq!((&*names, named), ("own", href), "{open}");
+        }
+        for (href, text) in [
+            ("/about", "About us"),
+            ("javascript:void(0)", "f"),
+            ("https://server.example/dav", "dav"),
+            ("https://h/pub/", "pub"),
+            ("#top", "top"),
+        ] {
+            let (names, left_out, _) = outcome(&page(&[("own", "own"), (href, text)]));
+            let left_out = left_out.replace("#top", "");
+            let is_row = open == "<tr><td>" && href == "/about";
+            assert_eq!(
+                (&*names, left_out.is_empty()),
+                ("own", !is_row),
+                "{open} {href}"
+            );
+        }
+        let elsewhere = [("http://a/pub/x", "x"), ("http://b/pub/y", "y")];
+        let (names, left_out, doubt) = outcome(&page(&elsewhere));
+        assert_eq!((&*names, &*left_out), ("", "http://a/pub/x http://b/pub/y"));
+        assert!(doubt || !left_out.is_empty());
+    }
 }
 
 /// An `nginx` listing whose rows stand where no browser with frames shows anything.

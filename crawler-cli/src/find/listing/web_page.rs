@@ -291,8 +291,7 @@ impl Signs {
             return;
         };
         let text = std::mem::take(&mut self.text);
-        let text = String::from_utf8_lossy(&text);
-        let text = text.trim();
+        let text = text.trim_ascii();
         let Ok(target) = self.page.join(&as_reference(&href)) else {
             return;
         };
@@ -302,11 +301,11 @@ impl Signs {
             return;
         }
         if target.host() == self.page.host() && Some(target.path()) == self.above.as_deref() {
-            let lower = text.to_lowercase();
+            let lower = text.to_ascii_lowercase();
             self.has_parent |= href.starts_with(b"..")
-                || lower.contains("parent")
-                || lower.starts_with("..")
-                || lower == "up";
+                || memmem::find(&lower, b"parent").is_some()
+                || lower.starts_with(b"..")
+                || lower == b"up";
             return;
         }
         self.links += 1;
@@ -317,7 +316,7 @@ impl Signs {
             && path::canonical(parent) == path::canonical(self.page.path());
         if is_child && !segment.is_empty() {
             self.children += 1;
-            let name = percent_decode_str(segment).decode_utf8_lossy();
+            let name = path::decode(segment);
             self.named += usize::from(is_name(text, &name));
         }
     }
@@ -352,14 +351,14 @@ fn is_of_table(word: &[u8]) -> bool {
 }
 
 /// Whether the text of a link is the name of an entry, which servers may shorten.
-fn is_name(text: &str, name: &str) -> bool {
-    let text = text.trim_end_matches('/').trim_end();
+pub(super) fn is_name(text: &[u8], name: &[u8]) -> bool {
+    let text = text.strip_suffix(b"/").unwrap_or(text).trim_ascii();
     if text == name {
         return true;
     }
     let cut = ["..>", "...", "…", ".."];
-    let start = cut.iter().find_map(|end| text.strip_suffix(end));
-    start.is_some_and(|start| start.chars().count() >= LEAST_START && name.starts_with(start))
+    let start = cut.iter().find_map(|end| text.strip_suffix(end.as_bytes()));
+    start.is_some_and(|start| start.len() >= LEAST_START && name.starts_with(start))
 }
 
 impl<'d> Sink<'d> for Signs {
