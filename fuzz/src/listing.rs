@@ -1,10 +1,8 @@
-//! The parsers of the crawler with any bytes: listings of any content type, web pages and sitemaps.
+//! The parsers of the crawler with any bytes: listings of any content type, and web pages.
 
 use std::collections::HashSet;
 
-use crawler_cli::find::listing::{
-    EntryKind, Listing, PageError, PageLimits, SitemapLimits, links, parse, sitemap,
-};
+use crawler_cli::find::listing::{EntryKind, Listing, PageError, PageLimits, links, parse};
 use url::Url;
 
 /// The first two bytes choose the URL of the page, the limits and the content type. The rest is the page.
@@ -46,15 +44,6 @@ fn as_web_page(body: &[u8], page: &Url, limits: PageLimits) {
             assert!(matches!(url.scheme(), "http" | "https") && url.fragment().is_none());
             assert!(url.as_str().len() <= limits.url_bytes);
         }
-    }
-    let limits = SitemapLimits {
-        bytes: 1 << 16,
-        locations: 8,
-        url_bytes: 64,
-    };
-    if let Ok(sitemap) = sitemap(body, limits) {
-        let all = sitemap.pages.len() + sitemap.sitemaps.len() + sitemap.unusable;
-        assert!(all <= limits.locations);
     }
 }
 

@@ -3,7 +3,7 @@
 use url::Url;
 
 use super::body::AnswerBody;
-use crate::check::links::{Document, Format, Link, Visitor};
+use crate::check::links::{Document, Format, Link, Visitor, XmlError};
 use crate::check::task::{Page, PageLink};
 
 /// The format of the page at this URL; `None` if its body cannot be read. Without a type, a path without an extension is
@@ -38,20 +38,21 @@ pub(super) fn read(url: &Url, body: &AnswerBody) -> Page {
         page.base = base;
     }
     let mut reader = Reader {
-        links: &mut page.links,
+        links: Vec::new(),
         is_full: false,
+        fault: None,
     };
     let read = document.read(&mut reader);
-    let is_full = reader.is_full;
     page.problem = match read {
         _ if body.start.is_cut() => Some(format!(
             "only the first {} bytes were read",
             body.start.bytes().len()
         )),
-        _ if is_full => Some(format!("only the first {} links were read", Page::LIMIT)),
+        _ if reader.is_full => Some(format!("only the first {} links were read", Page::LIMIT)),
         Err(error) => Some(error.to_string()),
-        Ok(()) => None,
+        Ok(()) => reader.fault.map(|fault| fault.to_string()),
     };
+    page.links = reader.links;
     page
 }
 
@@ -64,12 +65,14 @@ fn charset(content_type: &str) -> Option<&str> {
     })
 }
 
-struct Reader<'p> {
-    links: &'p mut Vec<PageLink>,
+struct Reader {
+    links: Vec<PageLink>,
     is_full: bool,
+    /// The first.
+    fault: Option<XmlError>,
 }
 
-impl Visitor for Reader<'_> {
+impl Visitor for Reader {
     fn link(&mut self, link: Link<'_>) {
         if self.links.len() >= Page::LIMIT {
             self.is_full = true;
@@ -82,6 +85,10 @@ impl Visitor for Reader<'_> {
             text: link.text.into(),
             kind: link.kind,
         });
+    }
+
+    fn fault(&mut self, fault: XmlError) {
+        self.fault.get_or_insert(fault);
     }
 
     fn is_done(&self) -> bool {

@@ -44,7 +44,8 @@ fn declared(format: Format, bytes: &[u8]) -> Option<&'static Encoding> {
 const DECLARED_WITHIN: usize = 1024;
 
 fn in_xml_declaration(start: &[u8]) -> Option<&'static Encoding> {
-    let declaration = start.strip_prefix(b"<?xml")?;
+    // Some programs write text before it.
+    let declaration = &start[memmem::find(start, b"<?xml")? + 5..];
     let declaration = &declaration[..memchr(b'>', declaration)?];
     let value = &declaration[memmem::find(declaration, b"encoding")? + 8..];
     let value = value

@@ -120,6 +120,8 @@ pub trait Visitor {
     }
     /// The name of a place that a fragment can mean, decoded: an `id`, the `name` of an `<a>`, the slug of a heading.
     fn anchor(&mut self, _anchor: &str) {}
+    /// XML is wrong at a place, and only the entry there is lost, or less. Default: ignored.
+    fn fault(&mut self, _fault: XmlError) {}
     /// Whether nothing more is wanted, so that the reading ends. Default: no.
     fn is_done(&self) -> bool {
         false
@@ -162,7 +164,7 @@ impl<'d> Document<'d> {
     /// Tells the visitor what the document holds.
     ///
     /// # Errors
-    /// The document is [`Format::Xml`], and it is cut or malformed. The links before that place were told.
+    /// The document is [`Format::Xml`], and its rest cannot be read. The links before that place were told.
     pub fn read(&self, visitor: &mut impl Visitor) -> Result<(), XmlError> {
         let mut output = Output::new(&self.text, visitor);
         let mut result = Ok(());
@@ -182,7 +184,7 @@ impl<'d> Document<'d> {
     }
 }
 
-/// XML that ends early, or is malformed.
+/// A fault of XML.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct XmlError {
     /// The line, from 1.
@@ -200,8 +202,10 @@ pub enum XmlFault {
     Cut,
     /// The syntax is wrong.
     Malformed,
-    /// The document defines entities and uses them, which is not supported.
+    /// An entity that XML does not define. It is kept as text.
     Entity,
+    /// A sitemap has more URLs than its protocol allows. All are told.
+    TooMany,
     /// The elements are nested deeper than any known format has.
     TooDeep,
 }
@@ -211,7 +215,8 @@ impl fmt::Display for XmlError {
         let what = match self.fault {
             XmlFault::Cut => "the XML document ends before its root element: it is cut",
             XmlFault::Malformed => "the XML document is malformed",
-            XmlFault::Entity => "the XML document uses an entity that is not known",
+            XmlFault::Entity => "the XML document uses an entity that is not known, kept as text",
+            XmlFault::TooMany => "the sitemap has more than 50,000 URLs; all are read",
             XmlFault::TooDeep => "the elements of the XML document are nested too deeply",
         };
         write!(f, "{what} (line {}, column {})", self.line, self.column)

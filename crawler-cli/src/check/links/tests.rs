@@ -7,6 +7,7 @@ use super::*;
 struct Recorder {
     links: Vec<Link<'static>>,
     anchors: Vec<String>,
+    faults: Vec<XmlError>,
 }
 
 impl Visitor for Recorder {
@@ -26,6 +27,10 @@ impl Visitor for Recorder {
 
     fn anchor(&mut self, anchor: &str) {
         self.anchors.push(anchor.to_owned());
+    }
+
+    fn fault(&mut self, fault: XmlError) {
+        self.faults.push(fault);
     }
 }
 
@@ -301,6 +306,86 @@ fn xml() {
     check("<project><url>http://no</url></project>", &[]);
 }
 
+/// What is broken loses the entry where it stands; the entries before and after are read.
+#[test]
+fn a_sitemap_with_faults_loses_only_what_is_broken() {
+    use XmlFault::{Entity, Malformed};
+    for (broken, kept, fault) in [
+        ("<url><loc>http://h/?a<b</loc></url>", None, Some(Malformed)),
+        ("<url><loc http://h/b</loc></url>", None, Some(Malformed)),
+        ("<url><loc>http://h/b</lok></url>", None, Some(Malformed)),
+        ("<url><loc>http://h/b</url>", None, Some(Malformed)),
+        (
+            "<url><loc>http://h/b</loc>",
+            Some("http://h/b"),
+            Some(Malformed),
+        ),
+        (
+            "<url><loc>http://h/b</loc></wrong></url>",
+            Some("http://h/b"),
+            Some(Malformed),
+        ),
+        (
+            "<url><loc>http://h/&nosuch;b</loc></url>",
+            Some("http://h/&nosuch;b"),
+            Some(Entity),
+        ),
+        (
+            "<url><loc>http://h/&#xD800;b</loc></url>",
+            Some("http://h/&#xD800;b"),
+            Some(Entity),
+        ),
+        (
+            "<url><loc>http://h/?b&c=1</loc></url>",
+            Some("http://h/?b&c=1"),
+            None,
+        ),
+        ("<url><loc>b</loc></url>", Some("b"), None),
+        ("<url/><url><priority>1</priority></url>", None, None),
+        ("<url><loc/></url>", None, None),
+    ] {
+        for prefix in ["", "m:"] {
+            let around = |name: &str| format!("<url>\n<loc>http://h/{name}</loc></url>");
+            let all = format!(
+                "<urlset>{}{broken}{}</urlset>",
+                around("before"),
+                around("after")
+            );
+            let all = ["urlset", "url>", "url/", "loc"]
+                .iter()
+                .fold(all, |all, name| {
+                    let (open, close) = (format!("<{name}"), format!("</{name}"));
+                    let all = all.replace(&open, &format!("<{prefix}{name}"));
+                    all.replace(&close, &format!("</{prefix}{name}"))
+                });
+            // Programs write messages before the document.
+            let all = format!("Notice: wrong\n<?xml version='1.0'?>\n{all}");
+            let mut recorder = Recorder::default();
+            let read = Document::new(Format::Xml, all.as_bytes(), None).read(&mut recorder);
+            assert_eq!(read, Ok(()), "{all}");
+            let urls: Vec<_> = recorder.links.iter().map(|link| &*link.url).collect();
+            let (before, after) = ("http://h/before", "http://h/after");
+            let expected = [Some(before), kept, Some(after)];
+            let expected: Vec<_> = expected.into_iter().flatten().collect();
+            assert_eq!(urls, expected, "{all}");
+            let faults: Vec<_> = recorder.faults.iter().map(|error| error.fault).collect();
+            assert_eq!(faults.first(), fault.as_ref(), "{all}");
+            assert_eq!(
+                recorder.faults.first().map(|error| error.line),
+                fault.map(|_| 4),
+                "{all}"
+            );
+        }
+    }
+    let many = "<url><loc>http://h/a</loc></url>".repeat(50_001);
+    let recorder = read(Format::Xml, format!("<urlset>{many}</urlset>").as_bytes());
+    let faults: Vec<_> = recorder.faults.iter().map(|error| error.fault).collect();
+    assert_eq!(
+        (recorder.links.len(), faults),
+        (50_001, vec![XmlFault::TooMany])
+    );
+}
+
 #[test]
 fn a_cut_sitemap_gives_the_links_before_and_an_error() {
     let sitemap =
@@ -321,18 +406,6 @@ fn a_cut_sitemap_gives_the_links_before_and_an_error() {
             "{cut}"
         );
     }
-    let (links, result) = read("<urlset><url><loc>http://h/a</loc></url>\n<url></wrong></urlset>");
-    let error = result.expect_err("malformed");
-    assert_eq!(
-        (links, error.line, error.fault),
-        (1, 2, XmlFault::Malformed)
-    );
-    assert_eq!(
-        error.to_string(),
-        "the XML document is malformed (line 2, column 6)"
-    );
-    let (_, result) = read("<urlset><url><loc>&nosuch;</loc></url></urlset>");
-    assert_eq!(result.map_err(|error| error.fault), Err(XmlFault::Entity));
     let (_, result) = read(&"<urlset>".repeat(300));
     assert_eq!(result.map_err(|error| error.fault), Err(XmlFault::TooDeep));
 }
@@ -494,8 +567,8 @@ fn encodings() {
         urls(Format::Html, b"<meta charset=utf-16><a href=x>", None),
         ["1:30 x"]
     );
-    assert_eq!(urls(Format::Xml, b"<?xml version='1.0' encoding='latin1'?><urlset><url><loc>http://h/\xE9</loc></url></urlset>", None),
-        ["1:58 http://h/\u{e9}"]);
+    assert_eq!(urls(Format::Xml, b"\n<?xml version='1.0' encoding='latin1'?><urlset><url><loc>http://h/\xE9</loc></url></urlset>", None),
+        ["2:58 http://h/\u{e9}"]);
     assert_eq!(
         urls(Format::Html, b"\xF0\x9F<a href=\xFFx\0y>", None),
         ["1:10 \u{FFFD}x\u{FFFD}y"]

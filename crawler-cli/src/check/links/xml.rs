@@ -9,58 +9,54 @@ use quick_xml::events::{BytesStart, Event};
 use super::output::{Found, Output};
 use super::{Kind, Visitor, XmlError, XmlFault};
 
-/// Reads a document.
+/// Reads a document. What is malformed loses the entry where it stands.
+///
+/// # Errors
+/// The rest cannot be read.
 pub(super) fn read<V: Visitor>(text: &str, output: &mut Output<'_, '_, V>) -> Result<(), XmlError> {
     let mut reader = XmlReader {
         text,
         output,
         vocabulary: None,
+        prefix: 0,
         open: Vec::new(),
         content: Content::default(),
+        locations: 0,
     };
     let mut events = Reader::from_str(text);
     let config = events.config_mut();
     config.expand_empty_elements = true;
+    config.check_end_names = false;
+    config.allow_unmatched_ends = true;
     // Many sitemaps have `&` where `&amp;` is right.
     config.allow_dangling_amp = true;
-    let end = loop {
+    let (at, fault) = loop {
         let start = offset(events.buffer_position());
-        match events.read_event() {
-            Ok(Event::Eof) => break None,
+        let event = events.read_event();
+        let end = offset(events.buffer_position());
+        match event {
+            Ok(Event::Eof) => break (text.len(), XmlFault::Cut),
             Ok(event) => {
-                let end = offset(events.buffer_position());
                 if let Err(fault) = reader.event(&event, start..end) {
-                    break Some((start, fault));
+                    break (start, fault);
                 }
                 if reader.is_whole() || reader.output.is_done() {
                     return Ok(());
                 }
             }
-            Err(error) => {
-                let at = offset(events.error_position());
-                break Some((at, fault_of(&error)));
+            // Syntax that the end of the document cuts.
+            Err(quick_xml::Error::Syntax(_)) => {
+                break (offset(events.error_position()), XmlFault::Cut);
             }
+            Err(_) if end > start => reader.fault(start, XmlFault::Malformed),
+            Err(_) => break (start, XmlFault::Malformed),
         }
     };
-    let (at, fault) = end.unwrap_or((text.len(), XmlFault::Cut));
-    let place = reader.output.place(at.min(text.len()));
-    Err(XmlError {
-        line: place.line,
-        column: place.column,
-        fault,
-    })
+    Err(reader.error(at, fault))
 }
 
 fn offset(position: u64) -> usize {
     usize::try_from(position).unwrap_or(usize::MAX)
-}
-
-/// Syntax that the end of the document cuts is cut.
-fn fault_of(error: &quick_xml::Error) -> XmlFault {
-    match error {
-        quick_xml::Error::Syntax(_) => XmlFault::Cut,
-        _ => XmlFault::Malformed,
-    }
 }
 
 /// What the root element says about the elements.
@@ -77,9 +73,13 @@ struct XmlReader<'t, 's, 'o, 'v, V> {
     output: &'s mut Output<'o, 'v, V>,
     /// `None` before the root element.
     vocabulary: Option<Vocabulary>,
-    /// The local names of the open elements.
-    open: Vec<Name>,
+    /// The length of the prefix of the root element's name.
+    prefix: usize,
+    /// The open elements, and their names as written.
+    open: Vec<(Name, &'t str)>,
     content: Content,
+    /// The URLs of a sitemap so far.
+    locations: u32,
 }
 
 /// The elements that mean something here.
@@ -105,46 +105,56 @@ impl<'t, V: Visitor> XmlReader<'t, '_, '_, '_, V> {
         self.vocabulary.is_some() && self.open.is_empty()
     }
 
+    fn error(&mut self, at: usize, fault: XmlFault) -> XmlError {
+        let place = self.output.place(at.min(self.text.len()));
+        XmlError {
+            line: place.line,
+            column: place.column,
+            fault,
+        }
+    }
+
+    /// Tells a fault that does not end the reading.
+    fn fault(&mut self, at: usize, fault: XmlFault) {
+        let error = self.error(at, fault);
+        self.output.visitor.fault(error);
+    }
+
     fn event(&mut self, event: &Event<'t>, range: Range<usize>) -> Result<(), XmlFault> {
         match event {
-            Event::Start(start) => self.start(start),
-            Event::End(_) => {
-                self.end();
-                Ok(())
-            }
-            Event::Text(text) => {
-                self.push(text, range);
-                Ok(())
-            }
+            Event::Start(start) => return self.start(start, range.start),
+            Event::End(end) => self.end(end.name().as_ref(), range.start),
+            Event::Text(text) => self.push(text, range),
             Event::CData(text) => {
                 let inside = range.start + "<![CDATA[".len();
                 self.push(text, inside..inside + text.len());
-                Ok(())
             }
             Event::GeneralRef(reference) => {
                 let char = match &**reference {
-                    b"amp" => '&',
-                    b"lt" => '<',
-                    b"gt" => '>',
-                    b"quot" => '"',
-                    b"apos" => '\'',
-                    _ => {
-                        let char = reference.resolve_char_ref();
-                        char.map_err(|_| XmlFault::Malformed)?
-                            .ok_or(XmlFault::Entity)?
-                    }
+                    b"amp" => Some('&'),
+                    b"lt" => Some('<'),
+                    b"gt" => Some('>'),
+                    b"quot" => Some('"'),
+                    b"apos" => Some('\''),
+                    _ => reference.resolve_char_ref().ok().flatten(),
                 };
-                self.push(char.encode_utf8(&mut [0; 4]).as_bytes(), range);
-                Ok(())
+                match char {
+                    Some(char) => self.push(char.encode_utf8(&mut [0; 4]).as_bytes(), range),
+                    None => {
+                        self.fault(range.start, XmlFault::Entity);
+                        self.push(&self.text.as_bytes()[range.clone()], range);
+                    }
+                }
             }
-            _ => Ok(()),
+            _ => {}
         }
+        Ok(())
     }
 
     fn push(&mut self, text: &[u8], range: Range<usize>) {
         if matches!(
             self.open.last(),
-            Some(Name::Location | Name::Link | Name::Text)
+            Some((Name::Location | Name::Link | Name::Text, _))
         ) {
             self.content
                 .decoded
@@ -156,11 +166,16 @@ impl<'t, V: Visitor> XmlReader<'t, '_, '_, '_, V> {
         }
     }
 
-    fn start(&mut self, start: &BytesStart<'t>) -> Result<(), XmlFault> {
+    fn start(&mut self, start: &BytesStart<'t>, at: usize) -> Result<(), XmlFault> {
         if self.open.len() >= DEPTH {
             return Err(XmlFault::TooDeep);
         }
         let local = start.local_name();
+        let whole = start.name().as_ref().len();
+        let prefix = whole - local.as_ref().len();
+        if self.vocabulary.is_none() {
+            self.prefix = prefix;
+        }
         let vocabulary = *self.vocabulary.get_or_insert(match local.as_ref() {
             b"urlset" => Vocabulary::Sitemap,
             b"sitemapindex" => Vocabulary::Sitemaps,
@@ -175,7 +190,13 @@ impl<'t, V: Visitor> XmlReader<'t, '_, '_, '_, V> {
             (Vocabulary::Feed, b"url" | b"icon" | b"logo") => Name::Text,
             _ => Name::Other,
         };
-        self.open.push(name);
+        if name == Name::Page && prefix == self.prefix && self.open.len() > 1 {
+            // The entry before does not end.
+            self.fault(at, XmlFault::Malformed);
+            self.open.truncate(1);
+        }
+        let written = self.text.get(at + 1..at + 1 + whole);
+        self.open.push((name, written.unwrap_or_default()));
         self.content = Content::default();
         let attribute: &[u8] = match (vocabulary, local.as_ref()) {
             (Vocabulary::Sitemap | Vocabulary::Feed, b"link") => b"href",
@@ -215,10 +236,21 @@ impl<'t, V: Visitor> XmlReader<'t, '_, '_, '_, V> {
         );
     }
 
-    fn end(&mut self) {
-        let name = self.open.pop();
+    fn end(&mut self, name: &[u8], at: usize) {
+        let begun = self
+            .open
+            .iter()
+            .rposition(|(_, written)| written.as_bytes() == name);
+        let Some(begun) = begun else {
+            return self.fault(at, XmlFault::Malformed);
+        };
         let content = std::mem::take(&mut self.content);
-        let is_page = self.open.last() == Some(&Name::Page);
+        if begun + 1 < self.open.len() {
+            self.fault(at, XmlFault::Malformed);
+            return self.open.truncate(begun);
+        }
+        let name = self.open.pop().map(|(name, _)| name);
+        let is_page = matches!(self.open.last(), Some((Name::Page, _)));
         let kind = match name {
             Some(Name::Location) if self.vocabulary == Some(Vocabulary::Sitemaps) => Kind::Sitemap,
             Some(Name::Location) if is_page => Kind::Document,
@@ -230,6 +262,11 @@ impl<'t, V: Visitor> XmlReader<'t, '_, '_, '_, V> {
         let Some(raw) = content.raw else {
             return;
         };
+        self.locations += u32::from(name == Some(Name::Location) && kind != Kind::Embedded);
+        if self.locations == MOST_LOCATIONS + 1 {
+            self.locations += 1;
+            self.fault(raw.start, XmlFault::TooMany);
+        }
         let written = &self.text[raw.clone()];
         let blanks = written.len() - written.trim_start().len();
         self.output.link(
@@ -242,6 +279,9 @@ impl<'t, V: Visitor> XmlReader<'t, '_, '_, '_, V> {
         );
     }
 }
+
+/// The most URLs of a sitemap, by its protocol. More are read, too.
+const MOST_LOCATIONS: u32 = 50_000;
 
 /// Deepest nesting. The deepest of these formats, a feed with XHTML inside, has less.
 const DEPTH: usize = 256;

@@ -6,7 +6,7 @@ use super::ProblemKind;
 use super::open::Source;
 use super::outlet::{Outlet, Place};
 use super::resolve::{Base, Resolver};
-use crate::check::links::{Document, Format, Link, Visitor, XmlFault};
+use crate::check::links::{Document, Format, Link, Visitor, XmlError};
 
 /// Reads all links of a document, if it has no more than `max_size` bytes.
 pub(super) fn read(
@@ -44,12 +44,9 @@ pub(super) fn read(
     if let Err(error) = document.read(&mut links)
         && is_whole
     {
-        let kind = match error.fault {
-            XmlFault::Cut => ProblemKind::Cut,
-            _ => ProblemKind::Malformed,
-        };
-        outlet.problem(Some(error.line), kind, error.to_string());
+        outlet.problem(Some(error.line), ProblemKind::Cut, error.to_string());
     }
+    outlet.end_of_lines();
     Ok(())
 }
 
@@ -69,6 +66,11 @@ impl Visitor for Links<'_> {
         };
         self.outlet
             .add(place, self.resolver.resolve(&link.url, self.base));
+    }
+
+    fn fault(&mut self, fault: XmlError) {
+        self.outlet
+            .line_problem(fault.line, ProblemKind::Malformed, fault.to_string());
     }
 
     fn is_done(&self) -> bool {

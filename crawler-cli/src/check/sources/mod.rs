@@ -28,6 +28,7 @@ mod walk;
 pub use batches::{Batch, Batches, Next};
 pub use input::{Input, InputError, List};
 pub use occurrence::{Occurrence, Problem, ProblemKind, Target};
+pub(crate) use open::{Unpacked, is_packed};
 pub use options::{FileId, SourceOptions};
 pub(super) use resolve::is_unsupported;
 pub use threads::start;

@@ -1,10 +1,10 @@
 //! Opens sources: gzip is unpacked, and the format of a document is told by its name or its first character.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 
 use crate::check::links::Format;
 
@@ -17,13 +17,50 @@ pub(super) fn opened(mut file: File) -> io::Result<Source> {
     (&mut file)
         .take(GZIP.len() as u64)
         .read_to_end(&mut beginning)?;
-    let is_packed = beginning == GZIP;
+    let is_packed = is_packed(&beginning);
     let bytes = Cursor::new(beginning).chain(file);
     let reader: Box<dyn Read> = match is_packed {
-        true => Box::new(MultiGzDecoder::new(BufReader::with_capacity(BUFFER, bytes))),
+        true => Box::new(Unpacked::new(BufReader::with_capacity(BUFFER, bytes))),
         false => Box::new(bytes),
     };
     Ok(BufReader::with_capacity(BUFFER, reader))
+}
+
+/// Whether these bytes begin gzip data.
+pub(crate) fn is_packed(bytes: &[u8]) -> bool {
+    bytes.starts_with(GZIP)
+}
+
+/// Unpacks gzip data as gzip(1) does: all members, without what follows the last one.
+pub(crate) struct Unpacked<R> {
+    /// The member that is being read.
+    member: Option<GzDecoder<R>>,
+}
+
+impl<R: BufRead> Unpacked<R> {
+    pub(crate) fn new(packed: R) -> Self {
+        Self {
+            member: Some(GzDecoder::new(packed)),
+        }
+    }
+}
+
+impl<R: BufRead> Read for Unpacked<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.member {
+            let count = member.read(into)?;
+            if count > 0 || into.is_empty() {
+                return Ok(count);
+            }
+            let Some(mut rest) = self.member.take().map(GzDecoder::into_inner) else {
+                break;
+            };
+            if is_packed(rest.fill_buf()?) {
+                self.member = Some(GzDecoder::new(rest));
+            }
+        }
+        Ok(0)
+    }
 }
 
 impl Format {
@@ -51,6 +88,11 @@ const BUFFER: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
     use super::*;
 
     #[test]
@@ -71,6 +113,26 @@ mod tests {
         for (name, format) in table {
             assert_eq!(Format::of_path(Path::new(name)), format, "{name}");
         }
+    }
+
+    #[test]
+    fn gzip_data_ends_with_its_last_member() {
+        let member = |text: &str| {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+            encoder.write_all(text.as_bytes()).expect("into memory");
+            encoder.finish().expect("into memory")
+        };
+        let read = |packed: &[u8]| {
+            let mut text = String::new();
+            let read = Unpacked::new(packed).read_to_string(&mut text);
+            read.map(|_| text).map_err(|error| error.kind())
+        };
+        let two = [member("a"), member(""), member("b")].concat();
+        for surplus in [&b""[..], b"\0\0\0", b"surplus", b"\x1f"] {
+            assert_eq!(read(&[&two, surplus].concat()), Ok("ab".to_owned()));
+        }
+        let cut = read(&two[..two.len() - 1]);
+        assert_eq!(cut, Err(io::ErrorKind::UnexpectedEof));
     }
 
     #[test]

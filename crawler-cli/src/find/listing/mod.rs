@@ -29,7 +29,6 @@ mod left_out;
 mod links;
 mod rows;
 mod shape;
-mod sitemap;
 mod size;
 mod time;
 mod web_page;
@@ -39,7 +38,6 @@ pub use header::next_link;
 pub use left_out::LeftOut;
 pub use links::{Links, Reference, has_page_extension, is_page_name, links};
 pub use shape::Shape;
-pub use sitemap::{Located, Sitemap, SitemapError, SitemapLimits, sitemap};
 pub use web_page::{WebPage, WebPageKind};
 
 /// What one page lists.

@@ -106,8 +106,7 @@ fn take(
     let mut fault = None;
     let mut named = 0;
     for problem in &batch.problems {
-        let is_line = !is_sitemap
-            && matches!(problem.kind, ProblemKind::Malformed | ProblemKind::TooLong)
+        let is_line = matches!(problem.kind, ProblemKind::Malformed | ProblemKind::TooLong)
             && problem.line.is_some();
         if is_line {
             named += 1;

@@ -4,15 +4,17 @@
 //! the same, nothing is written. If one differs, all are read again, because only a complete reading can remove URLs.
 
 use std::collections::{HashSet, VecDeque};
+use std::io::Read as _;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use url::Url;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::intake::ReadingInto;
+use super::intake::{MOST_NAMED, ReadingInto};
 use super::{ReadError, SetRead};
-use crate::find::listing::{Sitemap, SitemapLimits, sitemap};
+use crate::check::links::{Document, Format, Kind, Link, Visitor, XmlError};
+use crate::check::sources::{Unpacked, is_packed};
 use crate::jobs::Cancel;
 use crate::watch::work::{Agent, HttpError, Reply, Tools, Validators, Wanted};
 
@@ -129,8 +131,7 @@ impl Walk<'_> {
         if reply.status != 200 {
             return Err(ReadError::Source(format!("status {}", reply.status)));
         }
-        let parsed = sitemap(&body, SitemapLimits::default());
-        let parsed = parsed.map_err(|error| ReadError::Source(error.to_string()))?;
+        let parsed = Sitemap::parse(url, &body).map_err(ReadError::Source)?;
         if self.known.len() < MOST_KNOWN {
             self.known.push(Known {
                 url: url.as_str().to_owned(),
@@ -142,31 +143,104 @@ impl Walk<'_> {
         self.take(parsed, depth)
     }
 
-    fn take(&mut self, sitemap: Sitemap, depth: u32) -> Result<(), ReadError> {
-        self.reading.refuse_unnamed(sitemap.unusable as u64);
-        for page in sitemap.pages {
-            self.reading.add(page.url.as_str(), None)?;
+    fn take(&mut self, sitemap: Sitemap<'_>, depth: u32) -> Result<(), ReadError> {
+        for fault in sitemap.faults {
+            self.reading.refuse(Some(fault.line), &fault.to_string());
         }
-        for child in sitemap.sitemaps {
-            if self.seen.contains(&child.url) {
+        for (line, page) in sitemap.pages {
+            self.reading.add(&page, Some(line))?;
+        }
+        for child in sitemap.children {
+            if self.seen.contains(&child) {
                 continue;
             }
             if depth >= DEEPEST {
-                self.note(format!("{}: an index below {DEEPEST} indexes", child.url));
+                self.note(format!("{child}: an index below {DEEPEST} indexes"));
                 continue;
             }
             if self.seen.len() >= MOST_SITEMAPS {
                 self.note(format!("more than {MOST_SITEMAPS} sitemaps"));
                 break;
             }
-            self.seen.insert(child.url.clone());
-            self.waiting.push_back((child.url, depth + 1));
+            self.seen.insert(child.clone());
+            self.waiting.push_back((child, depth + 1));
         }
         Ok(())
     }
 
     fn note(&mut self, fault: String) {
         self.fault.get_or_insert(fault);
+    }
+}
+
+/// What one sitemap lists.
+struct Sitemap<'u> {
+    url: &'u Url,
+    /// Lines and URLs of pages.
+    pages: Vec<(u32, String)>,
+    /// Other sitemaps.
+    children: Vec<Url>,
+    /// What was lost.
+    faults: Vec<XmlError>,
+}
+
+impl<'u> Sitemap<'u> {
+    /// Reads XML, or plain text with a URL in each line, both also in gzip. The error says why the rest cannot be read.
+    fn parse(url: &'u Url, body: &[u8]) -> Result<Self, String> {
+        let mut unpacked = Vec::new();
+        let body = match is_packed(body) {
+            true => {
+                let read = Unpacked::new(body)
+                    .take(LARGEST + 1)
+                    .read_to_end(&mut unpacked);
+                read.map_err(|error| format!("the gzip data is damaged: {error}"))?;
+                &unpacked
+            }
+            false => body,
+        };
+        if body.len() as u64 > LARGEST {
+            return Err("the sitemap is too large".to_owned());
+        }
+        let mut sitemap = Self {
+            url,
+            pages: Vec::new(),
+            children: Vec::new(),
+            faults: Vec::new(),
+        };
+        if memchr::memchr(b'<', &body[..body.len().min(BEGINNING)]).is_some() {
+            let read = Document::new(Format::Xml, body, None).read(&mut sitemap);
+            read.map_err(|error| error.to_string())?;
+        } else {
+            let lines = String::from_utf8_lossy(body);
+            let lines = lines.trim_start_matches('\u{feff}').lines().map(str::trim);
+            let lines = (1..).zip(lines).filter(|(_, line)| !line.is_empty());
+            sitemap
+                .pages
+                .extend(lines.map(|(line, url)| (line, url.to_owned())));
+        }
+        match sitemap.pages.is_empty() && sitemap.children.is_empty() {
+            true => Err("no sitemap: it lists nothing".to_owned()),
+            false => Ok(sitemap),
+        }
+    }
+}
+
+impl Visitor for Sitemap<'_> {
+    fn link(&mut self, link: Link<'_>) {
+        let url = self.url.join(&link.url);
+        match (link.kind, url) {
+            (Kind::Embedded, _) => {}
+            (Kind::Sitemap, Ok(url)) => self.children.push(url),
+            (_, Ok(url)) => self.pages.push((link.line, url.into())),
+            // It is refused by its own words.
+            (_, Err(_)) => self.pages.push((link.line, link.url.into_owned())),
+        }
+    }
+
+    fn fault(&mut self, fault: XmlError) {
+        if self.faults.len() < MOST_NAMED {
+            self.faults.push(fault);
+        }
     }
 }
 
@@ -266,6 +340,8 @@ fn patiently(
 const PREFIX: &str = "sitemaps ";
 /// Largest sitemap in bytes, as the protocol says.
 const LARGEST: u64 = 50 << 20;
+/// XML has a tag within so many bytes.
+const BEGINNING: usize = 1024;
 /// Longest time for one sitemap: a server that sends a byte now and then must not keep the others waiting for ever.
 const LONGEST: Duration = Duration::from_secs(900);
 /// Most sitemaps of a set: as many as an index may have.
