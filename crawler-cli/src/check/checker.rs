@@ -204,8 +204,9 @@ impl Checker {
         self
     }
 
-    /// Reads all pages [below](Scope::start) the inputs, at any [depth](Self::depth).
+    /// Reads all pages [below](Scope::start) the inputs, at any [depth](Self::depth), and the sitemaps of their hosts.
     pub fn recursive(mut self) -> Self {
+        self.policy.sitemaps = true;
         self.reach.depth = u32::MAX;
         self
     }

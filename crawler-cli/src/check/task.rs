@@ -155,6 +155,8 @@ impl Task {
 pub struct Page {
     /// What relative links are relative to: the URL of the answer, or the page's `<base href>`.
     pub base: Url,
+    /// Whether it names pages on purpose: a sitemap or a feed, or robots.txt.
+    pub is_sitemap: bool,
     /// The links. At most [`LIMIT`](Self::LIMIT).
     pub links: Vec<PageLink>,
     /// Why links may be missing, in words: the body or the number of links exceeded a limit, or the body is malformed.
@@ -171,9 +173,9 @@ impl Page {
 pub struct PageLink {
     /// The URL as the page has it, to be resolved against [`Page::base`].
     pub url: Box<str>,
-    /// The line, from 1.
+    /// The line, from 1; 0 if it is not known.
     pub line: u32,
-    /// The column in Unicode code points, from 1.
+    /// The column in Unicode code points, from 1; 0 if it is not known.
     pub column: u32,
     /// The text of the link; empty if there is none.
     pub text: Box<str>,

@@ -298,6 +298,11 @@ impl Politeness {
         self.robots = Some(robots);
     }
 
+    /// The sitemaps that robots.txt names.
+    pub fn sitemaps(&self) -> &[String] {
+        self.robots.as_ref().map_or(&[], Robots::sitemaps)
+    }
+
     /// The delay between two requests that robots.txt asks for, if it is longer than that of the policy.
     pub fn robots_delay(&self) -> Option<Duration> {
         let robots = self.robots.as_ref().filter(|_| self.delayed_by_robots)?;

@@ -17,6 +17,15 @@ impl BodyStart {
         }
     }
 
+    /// One with the same limit.
+    pub(super) fn emptied(&self) -> Self {
+        Self {
+            bytes: Vec::new(),
+            is_cut: false,
+            ..*self
+        }
+    }
+
     /// Adds a part, at most `room` bytes. Returns whether more is wanted.
     pub(super) fn add(&mut self, part: &[u8], room: usize) -> bool {
         let room = room.min(self.limit - self.bytes.len());
@@ -27,6 +36,11 @@ impl BodyStart {
 
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The most bytes that are kept.
+    pub(super) fn limit(&self) -> usize {
+        self.limit
     }
 
     /// Whether the body was longer than the limit.

@@ -161,9 +161,10 @@ impl Host {
             return;
         }
         self.added += 1;
-        let needs_robots = self.added > 1 || !check.task.given;
+        let wants_sitemaps = self.policy.sitemaps && check.task.wants_links;
+        let needs_robots = self.added > 1 || !check.task.given || wants_sitemaps;
         if needs_robots && self.robots == RobotsStage::NotNeeded {
-            self.robots = match self.policy.host.robots {
+            self.robots = match self.policy.host.robots || wants_sitemaps {
                 true => RobotsStage::Wanted,
                 false => RobotsStage::Known,
             };
@@ -239,7 +240,10 @@ impl Host {
     fn next(&mut self, now: Instant, shared: &mut Shared) -> Option<Fetch> {
         if self.robots == RobotsStage::Wanted {
             self.robots = RobotsStage::Asked;
-            return Some(Fetch::Robots(Box::new(RobotsFetch::new())));
+            return Some(Fetch::Robots(Box::new(match self.policy.host.robots {
+                true => RobotsFetch::new(),
+                false => RobotsFetch::sitemap(self.policy.max_body),
+            })));
         }
         loop {
             // Postponed requests go first: the time for their retries is limited.
@@ -472,7 +476,7 @@ impl HostWork for Host {
         }
         match fetch {
             Fetch::Url(check) => self.body_read(now, check, shared),
-            Fetch::Robots(robots) => self.robots_read(&robots),
+            Fetch::Robots(robots) => self.robots_read(*robots, shared),
         }
     }
 

@@ -1,18 +1,24 @@
 //! Reads links from the body of a good answer.
 
+use std::borrow::Cow;
+use std::io::Read as _;
+
 use url::Url;
 
-use super::body::AnswerBody;
+use super::body::{AnswerBody, BodyStart};
 use crate::check::links::{Document, Format, Link, Visitor, XmlError};
+use crate::check::sources::{Unpacked, is_packed};
 use crate::check::task::{Page, PageLink};
 
 /// The format of the page at this URL; `None` if its body cannot be read. Without a type, a path without an extension is
-/// that of HTML.
+/// that of HTML. Many servers give sitemaps another type, above all in gzip: the name counts, too.
 pub(super) fn format(url: &Url, content_type: Option<&str>) -> Option<Format> {
     let name = url.path().rsplit('/').next().unwrap_or_default();
+    let named = || Format::of_name(name.strip_suffix(".gz").unwrap_or(name));
     match content_type {
-        Some(content_type) => Format::of_type(content_type),
-        None if name.contains('.') => Format::of_name(name),
+        Some(content_type) => Format::of_type(content_type)
+            .or_else(|| named().filter(|format| *format == Format::Xml)),
+        None if name.contains('.') => named(),
         None => Some(Format::Html),
     }
 }
@@ -21,6 +27,7 @@ pub(super) fn format(url: &Url, content_type: Option<&str>) -> Option<Format> {
 pub(super) fn unread(url: &Url) -> Page {
     Page {
         base: url.clone(),
+        is_sitemap: false,
         links: Vec::new(),
         problem: None,
     }
@@ -28,32 +35,66 @@ pub(super) fn unread(url: &Url) -> Page {
 
 /// Reads the links in the body of the answer for this URL.
 pub(super) fn read(url: &Url, body: &AnswerBody) -> Page {
-    let mut page = unread(url);
-    let Some(format) = format(url, body.content_type.as_deref()) else {
-        return page;
+    let content_type = body.content_type.as_deref();
+    let format = match is_packed(body.start.bytes()) {
+        // Its type may be that of a page.
+        true => format(url, None).or(Some(Format::Xml)),
+        false => format(url, content_type),
     };
-    let charset = body.content_type.as_deref().and_then(charset);
-    let document = Document::new(format, body.start.bytes(), charset);
-    if let Some(base) = document.base().and_then(|base| url.join(&base).ok()) {
-        page.base = base;
+    match format {
+        Some(format) => read_as(format, url, &body.start, content_type.and_then(charset)),
+        None => unread(url),
     }
+}
+
+/// Reads a sitemap, whatever its type.
+pub(super) fn read_sitemap(url: &Url, body: &BodyStart) -> Page {
+    read_as(Format::Xml, url, body, None)
+}
+
+fn read_as(format: Format, url: &Url, body: &BodyStart, charset: Option<&str>) -> Page {
+    let (unpacked, mut problem) = unpacked(body);
+    let document = Document::new(format, &unpacked, charset);
+    let base = document.base().and_then(|base| url.join(&base).ok());
     let mut reader = Reader {
         links: Vec::new(),
         is_full: false,
         fault: None,
     };
     let read = document.read(&mut reader);
-    page.problem = match read {
-        _ if body.start.is_cut() => Some(format!(
-            "only the first {} bytes were read",
-            body.start.bytes().len()
-        )),
-        _ if reader.is_full => Some(format!("only the first {} links were read", Page::LIMIT)),
-        Err(error) => Some(error.to_string()),
-        Ok(()) => reader.fault.map(|fault| fault.to_string()),
+    if reader.is_full {
+        problem.get_or_insert_with(|| format!("only the first {} links were read", Page::LIMIT));
+    }
+    if let Some(fault) = read.err().or(reader.fault) {
+        problem.get_or_insert_with(|| fault.to_string());
+    }
+    Page {
+        base: base.unwrap_or_else(|| url.clone()),
+        is_sitemap: format == Format::Xml,
+        links: reader.links,
+        problem,
+    }
+}
+
+/// A body without gzip, and why it is not whole.
+fn unpacked(body: &BodyStart) -> (Cow<'_, [u8]>, Option<String>) {
+    let cut = || Some(format!("only the first {} bytes were read", body.limit()));
+    let is_cut = body.is_cut().then(cut).flatten();
+    if !is_packed(body.bytes()) {
+        return (Cow::Borrowed(body.bytes()), is_cut);
+    }
+    let mut unpacked = Vec::new();
+    let most = body.limit() as u64;
+    let read = Unpacked::new(body.bytes())
+        .take(most)
+        .read_to_end(&mut unpacked);
+    let problem = match read {
+        _ if is_cut.is_some() => is_cut,
+        Err(error) => Some(format!("the gzip data is damaged: {error}")),
+        Ok(read) if read as u64 == most => cut(),
+        Ok(_) => None,
     };
-    page.links = reader.links;
-    page
+    (Cow::Owned(unpacked), problem)
 }
 
 /// The `charset` parameter of a `Content-Type`.
@@ -99,6 +140,28 @@ impl Visitor for Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_format_of_a_page() {
+        use Format::{Html, Xml};
+        for (path, content_type, expected) in [
+            ("/", Some("text/html"), Some(Html)),
+            ("/a.xml", Some("text/html"), Some(Html)),
+            ("/s.xml.gz", Some("application/gzip"), Some(Xml)),
+            ("/s.xml.gz", Some("application/octet-stream"), Some(Xml)),
+            ("/s.xml", Some("text/plain"), Some(Xml)),
+            ("/README.md", Some("text/plain"), None),
+            ("/a.tar.gz", Some("application/gzip"), None),
+            ("/a", Some("image/png"), None),
+            ("/s.xml.gz", None, Some(Xml)),
+            ("/a.png", None, None),
+            ("/a", None, Some(Html)),
+        ] {
+            let url = Url::parse("http://h/").and_then(|root| root.join(path));
+            let format = format(&url.expect("a URL"), content_type);
+            assert_eq!(format, expected, "{path} {content_type:?}");
+        }
+    }
 
     #[test]
     fn the_charset_of_a_content_type() {

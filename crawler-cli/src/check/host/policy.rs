@@ -30,6 +30,9 @@ pub struct Policy {
     pub timeout: Duration,
     /// The most bytes of a body that is read for its links. Default 64 MiB.
     pub max_body: u64,
+    /// Whether the sitemaps of a host are read when links of its pages are wanted: those that robots.txt names, else
+    /// `/sitemap.xml`. Default no.
+    pub sitemaps: bool,
     /// Whether redirects and links of public pages may lead to private addresses. Default no.
     pub allow_private: bool,
     /// Whether a host is not asked at all while a `Retry-After` beyond the patience lasts, at most for a day: its URLs are
@@ -93,6 +96,7 @@ impl Default for Policy {
             redirects: 10,
             timeout: Duration::from_secs(20),
             max_body: 64 << 20,
+            sitemaps: false,
             allow_private: false,
             keeps_long_waits: false,
         }

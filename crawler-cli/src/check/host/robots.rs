@@ -1,4 +1,5 @@
 //! The robots.txt of a host (RFC 9309). Its delays apply to all requests; `Disallow` only to URLs that were not given.
+//! Where sitemaps are wanted and it names none, `/sitemap.xml` is read after it, in the same way.
 
 use courser::Response;
 use url::{Position, Url};
@@ -7,10 +8,11 @@ use super::body::BodyStart;
 use crate::crawl::retry_queue::Attempts;
 use crate::crawl::robots::{Access, READ};
 
-/// The request for robots.txt.
+/// The request for robots.txt, or for the sitemap.
 #[derive(Debug)]
 pub(super) struct RobotsFetch {
     pub(super) target: String,
+    pub(super) is_sitemap: bool,
     pub(super) attempts: Attempts,
     redirects: u32,
     pub(super) body: BodyStart,
@@ -35,9 +37,19 @@ impl RobotsFetch {
     pub(super) fn new() -> Self {
         Self {
             target: "/robots.txt".to_owned(),
+            is_sitemap: false,
             attempts: Attempts::default(),
             redirects: 0,
             body: BodyStart::new(READ as u64),
+        }
+    }
+
+    pub(super) fn sitemap(max_body: u64) -> Self {
+        Self {
+            target: SITEMAP.to_owned(),
+            is_sitemap: true,
+            body: BodyStart::new(max_body),
+            ..Self::new()
         }
     }
 
@@ -48,7 +60,7 @@ impl RobotsFetch {
 
     /// The next attempt reads the body from its beginning.
     pub(super) fn start_over(&mut self) {
-        self.body = BodyStart::new(READ as u64);
+        self.body = self.body.emptied();
     }
 
     /// Follows a redirect on this host. Redirects to other hosts are not followed: the rules would be those of another
@@ -61,9 +73,13 @@ impl RobotsFetch {
         let is_here = to.origin() == root.origin() && target != self.target;
         is_here.then(|| Self {
             target: target.to_owned(),
+            is_sitemap: self.is_sitemap,
             redirects: self.redirects + 1,
             attempts: self.attempts,
-            ..Self::new()
+            body: self.body.emptied(),
         })
     }
 }
+
+/// Where the sitemap of a host is if nothing names one.
+pub(super) const SITEMAP: &str = "/sitemap.xml";

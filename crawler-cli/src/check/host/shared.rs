@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use courser::AddressPolicy;
 use jiff::Timestamp;
+use url::Url;
 
 use super::body::BodyStart;
 use super::observe::{Observe, Purpose};
 use crate::check::guard::LocalSign;
-use crate::check::task::{Hop, Outcome, UrlId};
+use crate::check::task::{Hop, Outcome, Page, UrlId};
 use crate::crawl::stats::Stats;
 
 /// What the work at all hosts shares: the statistics, and what the hosts hand to the caller.
@@ -19,6 +20,7 @@ pub struct Shared {
     pub stats: Stats,
     pub(super) outcomes: Vec<Outcome>,
     pub(super) hops: Vec<Hop>,
+    pub(super) sites: Vec<(Url, Page)>,
     signs: Vec<LocalSign>,
     /// The bytes of the bodies that are being read.
     held: usize,
@@ -34,6 +36,7 @@ impl Shared {
             stats,
             outcomes: Vec::new(),
             hops: Vec::new(),
+            sites: Vec::new(),
             signs: Vec::new(),
             held: 0,
             observer: None,
@@ -64,6 +67,11 @@ impl Shared {
     /// The redirects since the last call that lead to other hosts.
     pub fn take_hops(&mut self) -> Vec<Hop> {
         mem::take(&mut self.hops)
+    }
+
+    /// What robots.txt and `/sitemap.xml` of hosts name since the last call, with their URLs.
+    pub fn take_sites(&mut self) -> Vec<(Url, Page)> {
+        mem::take(&mut self.sites)
     }
 
     /// The signs since the last call that this machine or its network is at fault, each once.

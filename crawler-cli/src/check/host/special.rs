@@ -5,9 +5,12 @@ use std::time::Instant;
 use courser::Response;
 
 use super::fetch::Fetch;
+use super::page;
 use super::reply::Reply;
-use super::robots::{RobotsFetch, RobotsStage};
+use super::robots::{RobotsFetch, RobotsStage, SITEMAP};
 use super::{Host, Shared};
+use crate::check::links::Kind;
+use crate::check::task::{Page, PageLink};
 use crate::check::verdict::{Cause, Failure};
 use crate::crawl::retry::{Decision, Failed, Others, decide};
 use crate::crawl::robots::{Access, Robots};
@@ -26,7 +29,7 @@ impl Host {
         match robots.access(response.status()) {
             Access::Follow => match robots.redirected(&self.root, response) {
                 Some(next) => self.queue.push_next(Fetch::Robots(Box::new(next))),
-                None => self.obey(Robots::allow_all()),
+                None => self.without(&robots, Robots::allow_all(), shared),
             },
             Access::Unreachable => {
                 let status = response.status();
@@ -41,17 +44,58 @@ impl Host {
                     500..=599 if !failed.is_refusal => Cause::Status5xx(status),
                     _ => Cause::Throttled,
                 };
-                let detail = format!("robots.txt was answered with status {status}");
+                let detail = format!("{} was answered with status {status}", &robots.target[1..]);
                 self.robots_retry(now, Box::new(robots), failed, cause, detail, shared);
             }
-            Access::Parse | Access::Unavailable => self.obey(Robots::allow_all()),
+            Access::Parse | Access::Unavailable => {
+                self.without(&robots, Robots::allow_all(), shared);
+            }
         }
     }
 
     /// The body was read.
-    pub(super) fn robots_read(&mut self, robots: &RobotsFetch) {
-        self.politeness.parse_robots(robots.body.bytes());
+    pub(super) fn robots_read(&mut self, robots: RobotsFetch, shared: &mut Shared) {
+        if !robots.is_sitemap {
+            self.politeness.parse_robots(robots.body.bytes());
+            return self.rules_known(shared);
+        }
         self.robots = RobotsStage::Known;
+        if let Ok(url) = self.root.join(&robots.target) {
+            let page = page::read_sitemap(&url, &robots.body);
+            shared.sites.push((url, page));
+        }
+    }
+
+    /// The rules of the host are known. Its sitemaps come before its pages.
+    fn rules_known(&mut self, shared: &mut Shared) {
+        self.robots = RobotsStage::Known;
+        if !self.policy.sitemaps {
+            return;
+        }
+        let named = self.politeness.sitemaps();
+        if named.is_empty() {
+            if self.politeness.is_allowed(SITEMAP) {
+                self.robots = RobotsStage::Asked;
+                let sitemap = RobotsFetch::sitemap(self.policy.max_body);
+                self.queue.push_next(Fetch::Robots(Box::new(sitemap)));
+            }
+            return;
+        }
+        let links = named.iter().map(|url| PageLink {
+            url: url.as_str().into(),
+            line: 0,
+            column: 0,
+            text: "".into(),
+            kind: Kind::Sitemap,
+        });
+        if let Ok(base) = self.root.join("/robots.txt") {
+            let page = Page {
+                links: links.collect(),
+                is_sitemap: true,
+                ..page::unread(&base)
+            };
+            shared.sites.push((base, page));
+        }
     }
 
     pub(super) fn robots_failed(
@@ -90,12 +134,33 @@ impl Host {
             }
             Decision::GiveUpHost(_) => self.give_up(cause, Some(detail), shared),
             // The rules are not known, so that only URLs that were given may be asked (RFC 9309 §2.3.1.4).
-            _ => self.obey(Robots::disallow_all()),
+            _ => {
+                self.note_unread(&robots, detail, shared);
+                self.without(&robots, Robots::disallow_all(), shared);
+            }
         }
     }
 
-    fn obey(&mut self, robots: Robots) {
-        self.politeness.obey(robots);
-        self.robots = RobotsStage::Known;
+    /// There is nothing to read. `rules`: those of a robots.txt that cannot be read.
+    fn without(&mut self, fetch: &RobotsFetch, rules: Robots, shared: &mut Shared) {
+        match fetch.is_sitemap {
+            true => self.robots = RobotsStage::Known,
+            false => {
+                self.politeness.obey(rules);
+                self.rules_known(shared);
+            }
+        }
+    }
+
+    /// A sitemap could not be read, which may be there.
+    fn note_unread(&self, fetch: &RobotsFetch, detail: String, shared: &mut Shared) {
+        let url = self.root.join(&fetch.target).ok();
+        if let Some(url) = url.filter(|_| fetch.is_sitemap) {
+            let page = Page {
+                problem: Some(detail),
+                ..page::unread(&url)
+            };
+            shared.sites.push((url, page));
+        }
     }
 }

@@ -454,6 +454,9 @@ impl Run<'_> {
         for hop in self.shared.take_hops() {
             self.hand_over(hop);
         }
+        for (url, page) in self.shared.take_sites() {
+            self.pages.add_site(url, page);
+        }
         let now = Timestamp::now();
         let (outcomes, signs) = (self.shared.take_outcomes(now), self.shared.take_signs());
         if outcomes.is_empty() && signs.is_empty() {
@@ -544,11 +547,15 @@ impl Run<'_> {
         let page = outcome.page.take();
         let found = page.as_deref();
         let found = found.map(|page| self.pages.links(&queued, &outcome, page));
-        let found = found.unwrap_or_default();
-        self.output.summary.unsupported += found.unsupported;
-        self.output.summary.excluded += found.excluded;
-        if let Some(problem) = &found.problem {
-            self.output.problem(problem);
+        let of_site = self.pages.links_of_site(&queued, &outcome);
+        let mut links = Vec::new();
+        for found in [Some(of_site), found].into_iter().flatten() {
+            self.output.summary.unsupported += found.unsupported;
+            self.output.summary.excluded += found.excluded;
+            if let Some(problem) = &found.problem {
+                self.output.problem(problem);
+            }
+            links.extend(found.links);
         }
         let answer = Answer::from(outcome);
         let decided = self.lives.as_mut().map(|lives| {
@@ -563,7 +570,7 @@ impl Run<'_> {
             id: queued.id,
             judged: Some((answer, life)),
             changes: changes.unwrap_or_default(),
-            links: found.links,
+            links,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The links of fetched pages: which of them are checked, and which are read in turn.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use url::{ParseError, Url};
@@ -13,6 +13,7 @@ use crate::check::select::Selection;
 use crate::check::sources::{Input, Problem, ProblemKind, SourceOptions, is_unsupported};
 use crate::check::task::{Outcome, Page, PageLink};
 use crate::check::verdict::{Cause, Verdict};
+use crate::crawl::origin::root_of;
 use crate::store::{Demand, Link, Queued, Target};
 
 /// Decides about the links of pages.
@@ -23,6 +24,10 @@ pub(super) struct Pages {
     /// The pages that were read: the hash of the URL that answered, and the least depth at which the page was read. A
     /// page to which several URLs redirect is read once.
     read: HashMap<u128, u16>,
+    /// What robots.txt and `/sitemap.xml` of hosts name, until a page of the host is read.
+    sites: Vec<(Url, Page)>,
+    /// The roots of the hosts whose sitemaps were read.
+    seen: HashSet<String>,
 }
 
 /// What a page refers to.
@@ -56,7 +61,34 @@ impl Pages {
             reach,
             selection: Arc::clone(&sources.selection),
             read: HashMap::new(),
+            sites: Vec::new(),
+            seen: HashSet::new(),
         }
+    }
+
+    /// Keeps what robots.txt or `/sitemap.xml` of a host names. A host is asked again after its work was removed.
+    pub(super) fn add_site(&mut self, url: Url, page: Page) {
+        if self.seen.insert(root_of(&url).into()) {
+            self.sites.push((url, page));
+        }
+    }
+
+    /// What the robots.txt or the sitemap of a page's host names, once for each host.
+    pub(super) fn links_of_site(&mut self, queued: &Queued, outcome: &Outcome) -> PageLinks {
+        let mut found = PageLinks::default();
+        if self.sites.is_empty() || !queued.demand.links || !self.is_in_scope(&queued.url) {
+            return found;
+        }
+        let root = Url::parse(&queued.url).map(|url| root_of(&url)).ok();
+        let at = self
+            .sites
+            .iter()
+            .position(|(url, _)| Some(root_of(url)) == root);
+        if let Some(at) = at {
+            let (url, page) = self.sites.swap_remove(at);
+            self.collect(url.as_str().into(), queued, outcome, &page, &mut found);
+        }
+        found
     }
 
     /// What the page of a URL refers to.
@@ -64,16 +96,26 @@ impl Pages {
         let mut found = PageLinks::default();
         let is_input = queued.demand.given && queued.demand.depth == 0;
         let url = outcome.final_url.as_deref().unwrap_or(&queued.url);
-        if !queued.demand.links || !(is_input || self.is_in_scope(url)) {
-            return found;
-        }
-        if self.was_read(url, queued.demand.depth) {
+        let is_known = is_input || page.is_sitemap || self.is_in_scope(url);
+        if !queued.demand.links || !is_known || self.was_read(url, queued.demand.depth) {
             return found;
         }
         let source: Arc<str> = match is_input {
             true => queued.url.as_str().into(),
             false => url.into(),
         };
+        self.collect(source, queued, outcome, page, &mut found);
+        found
+    }
+
+    fn collect(
+        &self,
+        source: Arc<str>,
+        queued: &Queued,
+        outcome: &Outcome,
+        page: &Page,
+        found: &mut PageLinks,
+    ) {
         if let Some(detail) = &page.problem {
             found.problem = Some(Problem {
                 source: Arc::clone(&source),
@@ -82,8 +124,17 @@ impl Pages {
                 detail: detail.clone(),
             });
         }
+        // The sitemap of a host names pages that are not below the inputs, too.
+        let is_around = page.is_sitemap && !queued.demand.given && !self.is_in_scope(&source);
         for link in &page.links {
             let target = match self.resolve(&link.url, &page.base) {
+                Resolved::Ask(_, url)
+                    if is_around
+                        && link.kind != Kind::Sitemap
+                        && self.reach.scope.judge(&url).is_err() =>
+                {
+                    continue;
+                }
                 Resolved::Ask(spelling, url) => {
                     let demand = self.demand(queued, outcome, link.kind, &url);
                     (spelling, Target::Ask(url, demand))
@@ -108,7 +159,6 @@ impl Pages {
                 is_in_page: true,
             });
         }
-        found
     }
 
     /// Whether the page of this URL was read before, at this depth or a smaller one. Notes that it is read now.
@@ -130,7 +180,11 @@ impl Pages {
             Kind::Document | Kind::Embedded => page.demand.depth.saturating_add(1),
         };
         let is_near = u32::from(depth) <= self.reach.depth;
-        let links = kind != Kind::Embedded && is_near && self.reach.scope.judge(url).is_ok();
+        let links = match kind {
+            Kind::Embedded => false,
+            Kind::Sitemap => is_near,
+            Kind::Document => is_near && self.reach.scope.judge(url).is_ok(),
+        };
         Demand {
             given: false,
             private: outcome.is_private,
@@ -151,12 +205,10 @@ impl Pages {
         if is_unsupported(text) {
             return Resolved::Unsupported;
         }
-        match Url::parse(text) {
-            Ok(url) => self.select(text.into(), url),
-            Err(ParseError::RelativeUrlWithoutBase) => match base.join(text) {
-                Ok(url) => self.select(url.as_str().into(), url),
-                Err(error) => self.invalid(text, &error),
-            },
+        match base.join(text) {
+            // A URL without a base keeps its spelling.
+            Ok(url) if Url::parse(text).as_ref() == Ok(&url) => self.select(text.into(), url),
+            Ok(url) => self.select(url.as_str().into(), url),
             Err(error) => self.invalid(text, &error),
         }
     }
@@ -181,8 +233,8 @@ impl Pages {
 fn reference(source: &Arc<str>, link: &PageLink) -> Reference {
     Reference {
         source: Arc::clone(source),
-        line: Some(link.line),
-        column: Some(link.column),
+        line: Some(link.line).filter(|line| *line > 0),
+        column: Some(link.column).filter(|column| *column > 0),
         text: link.text.to_string(),
     }
 }
