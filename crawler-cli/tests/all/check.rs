@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::common::{Answer, Script, crawler, lines, response, stderr};
+use crate::common::{Answer, Script, crawler, gzip, lines, response, stderr};
 use crawler_cli::check::guard::Guard;
 use crawler_cli::check::life::State;
 use crawler_cli::check::sources::{Input, List};
@@ -207,6 +207,77 @@ fn recursion_stays_in_the_scope_and_checks_what_is_outside() {
     assert_eq!(found(checker().depth(1)), expected(&one));
     let all = ["/a/", "/a/b", "/a/c", "/a/d", "/above"];
     assert_eq!(found(checker().recursive()), expected(&all));
+}
+
+/// Sitemaps are those that robots.txt names, else `/sitemap.xml`.
+#[test]
+fn recursion_reads_what_only_a_sitemap_names() {
+    let map = |urls: &[&str]| {
+        let urls = urls.iter();
+        let urls: String = urls
+            .map(|url| format!("<url><loc>{url}</loc></url>"))
+            .collect();
+        format!("<urlset>{urls}</urlset>")
+    };
+    for is_named in [true, false] {
+        let page = |request: &str| match request.split_once(' ') {
+            Some((_, "/a/")) => html("<a href=\"b\">"),
+            Some((_, "/a/orphan")) => html("<a href=\"child\">"),
+            _ => ok(request),
+        };
+        let server = Script::start(move |request: &str| match request.split_once(' ') {
+            Some((_, "/robots.txt")) if is_named => {
+                response(200, "", "Sitemap: /maps\nSitemap: /missing")
+            }
+            Some((_, "/maps")) => {
+                let index =
+                    "<sitemapindex><sitemap><loc>/map.xml.gz</loc></sitemap></sitemapindex>";
+                response(200, "Content-Type: text/xml\r\n", index)
+            }
+            Some((_, "/map.xml.gz")) if is_named => {
+                let map = gzip(map(&["/a/orphan", "/elsewhere"]));
+                response(200, "Content-Type: text/html\r\n", map)
+            }
+            Some((_, "/robots.txt" | "/missing")) => response(404, "", ""),
+            Some((_, "/sitemap.xml")) if !is_named => {
+                response(200, "", map(&["/a/orphan", "/elsewhere"]))
+            }
+            _ => page(request),
+        });
+        let checker = checker().robots(true).recursive();
+        let report = run(checker.input(input(&server.url("/a/"))));
+        let mut expected = vec!["/a/", "/a/b", "/a/orphan", "/a/child"];
+        if is_named {
+            expected.extend(["/maps", "/missing", "/map.xml.gz"]);
+        }
+        let mut urls: Vec<_> = expected.iter().map(|path| server.url(path)).collect();
+        urls.sort();
+        let mut found = report.urls();
+        found.sort_unstable();
+        assert_eq!(found, urls);
+        assert_eq!(report.problems, [""; 0]);
+        if is_named {
+            let source = &report.of(&server.url("/missing")).references[0].source;
+            assert_eq!(**source, server.url("/robots.txt"));
+        }
+    }
+    // A server that answers 200 for everything has no sitemap; one that fails has one that is not read.
+    for (status, problems) in [(200, 0), (500, 1)] {
+        let server = Script::start(move |request: &str| match request.split_once(' ') {
+            Some((_, "/sitemap.xml")) => response(status, "", "<html>sorry</html>"),
+            Some((_, "/robots.txt")) => response(404, "", ""),
+            _ => html(""),
+        });
+        let report = run(checker()
+            .retries(0)
+            .input(input(&server.url("/")))
+            .recursive());
+        assert_eq!(
+            (report.urls().len(), report.problems.len()),
+            (1, problems),
+            "{status}"
+        );
+    }
 }
 
 #[test]

@@ -8,10 +8,9 @@ use std::thread;
 
 use crate::common::authority::{Authority, path_of};
 use crate::common::{
-    Acceptor, ClosedPort, Script, crawler, find, index, lines, page, read_head, response, stderr,
+    Acceptor, ClosedPort, Script, crawler, find, gzip, index, lines, page, read_head, response,
+    stderr,
 };
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use rcgen::{CertificateParams, KeyPair};
 use tempfile::NamedTempFile;
 
@@ -166,12 +165,6 @@ fn hosts_are_searched_at_the_same_time_each_with_its_own_limit() {
 }
 
 // ---- content codings
-
-fn gzip(text: &str) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(text.as_bytes()).expect("into memory");
-    encoder.finish().expect("into memory")
-}
 
 const GZIPPED: &str = "Content-Type: text/html\r\nContent-Encoding: gzip\r\n";
 

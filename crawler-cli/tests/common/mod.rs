@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 pub(crate) mod authority;
@@ -290,4 +292,11 @@ pub(crate) fn index(hrefs: &[&str]) -> String {
         body += &format!("<a href=\"{href}\">x</a>\r\n");
     }
     body + "</pre><hr></body></html>\r\n"
+}
+
+/// Bytes in gzip.
+pub(crate) fn gzip(bytes: impl AsRef<[u8]>) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes.as_ref()).expect("into memory");
+    encoder.finish().expect("into memory")
 }

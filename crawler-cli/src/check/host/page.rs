@@ -47,9 +47,11 @@ pub(super) fn read(url: &Url, body: &AnswerBody) -> Page {
     }
 }
 
-/// Reads a sitemap, whatever its type.
-pub(super) fn read_sitemap(url: &Url, body: &BodyStart) -> Page {
-    read_as(Format::Xml, url, body, None)
+/// Reads a sitemap, whatever its type. `None`: it is something else, as on servers that answer 200 for everything.
+pub(super) fn read_sitemap(url: &Url, body: &BodyStart) -> Option<Page> {
+    let has = |root: &[u8]| memchr::memmem::find(body.bytes(), root).is_some();
+    let is_sitemap = is_packed(body.bytes()) || has(b"urlset") || has(b"sitemapindex");
+    is_sitemap.then(|| read_as(Format::Xml, url, body, None))
 }
 
 fn read_as(format: Format, url: &Url, body: &BodyStart, charset: Option<&str>) -> Page {

@@ -60,8 +60,9 @@ impl Host {
             return self.rules_known(shared);
         }
         self.robots = RobotsStage::Known;
-        if let Ok(url) = self.root.join(&robots.target) {
-            let page = page::read_sitemap(&url, &robots.body);
+        if let Ok(url) = self.root.join(&robots.target)
+            && let Some(page) = page::read_sitemap(&url, &robots.body)
+        {
             shared.sites.push((url, page));
         }
     }

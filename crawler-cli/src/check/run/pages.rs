@@ -125,7 +125,7 @@ impl Pages {
             });
         }
         // The sitemap of a host names pages that are not below the inputs, too.
-        let is_around = page.is_sitemap && !queued.demand.given && !self.is_in_scope(&source);
+        let is_around = page.is_sitemap && !self.is_in_scope(&source);
         for link in &page.links {
             let target = match self.resolve(&link.url, &page.base) {
                 Resolved::Ask(_, url)

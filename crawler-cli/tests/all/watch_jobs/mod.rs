@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::service::{Service as Running, folder, watch};
-use crate::common::{Answer, Script, page, response, stderr};
+use crate::common::{Answer, Script, gzip, page, response, stderr};
 use courser::Rate;
 use crawler_cli::find::Find;
 use crawler_cli::jobs::{Cancel, CancelReason, Ceiling, CeilingLimits, Ceilings};
@@ -27,8 +27,6 @@ use crawler_cli::store::{
 use crawler_cli::watch::config::{CatchUp, JobConfig, Overlap, ScheduleConfig, SetConfig, Source};
 use crawler_cli::watch::sets::{SetRead, SetReader, read_set};
 use crawler_cli::watch::work::{Http, Planner, Tools, firing_job, queue_of};
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use rustix::process::Signal;
@@ -194,12 +192,6 @@ fn map_server() -> Script {
 
 fn a_map() -> Vec<u8> {
     response(200, "", sitemap_of(&["http://h.test/a".to_owned()]))
-}
-
-fn gzip(bytes: impl AsRef<[u8]>) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(bytes.as_ref()).expect("into memory");
-    encoder.finish().expect("into memory")
 }
 
 fn urls(count: usize) -> String {
