@@ -38,7 +38,7 @@ pub fn listing(data: &[u8]) {
 }
 
 fn as_web_page(body: &[u8], page: &Url, limits: PageLimits) {
-    if let Ok(links) = links(body, page, limits) {
+    if let Ok(links) = links(body, None, page, limits) {
         assert!(links.urls.len() + links.overlong.len() <= limits.links);
         for url in links.urls.iter().map(|reference| &reference.url) {
             assert!(matches!(url.scheme(), "http" | "https") && url.fragment().is_none());

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use encoding_rs::Encoding;
 use jiff::Timestamp;
 use url::Url;
 
@@ -155,6 +156,8 @@ impl Task {
 pub struct Page {
     /// What relative links are relative to: the URL of the answer, or the page's `<base href>`.
     pub base: Url,
+    /// The encoding of the page, in which the queries of its links are sent.
+    pub encoding: &'static Encoding,
     /// Whether it names pages on purpose: a sitemap or a feed, or robots.txt.
     pub is_sitemap: bool,
     /// The links. At most [`LIMIT`](Self::LIMIT).

@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::io::Read as _;
 
+use encoding_rs::UTF_8;
 use url::Url;
 
 use super::body::{AnswerBody, BodyStart};
 use crate::check::links::{Document, Format, Link, Visitor, XmlError};
 use crate::check::sources::{Unpacked, is_packed};
 use crate::check::task::{Page, PageLink};
+use crate::markup::encoding::charset;
 
 /// The format of the page at this URL; `None` if its body cannot be read. Without a type, a path without an extension is
 /// that of HTML. Many servers give sitemaps another type, above all in gzip: the name counts, too.
@@ -27,6 +29,7 @@ pub(super) fn format(url: &Url, content_type: Option<&str>) -> Option<Format> {
 pub(super) fn unread(url: &Url) -> Page {
     Page {
         base: url.clone(),
+        encoding: UTF_8,
         is_sitemap: false,
         links: Vec::new(),
         problem: None,
@@ -72,6 +75,7 @@ fn read_as(format: Format, url: &Url, body: &BodyStart, charset: Option<&str>) -
     }
     Page {
         base: base.unwrap_or_else(|| url.clone()),
+        encoding: document.encoding(),
         is_sitemap: format == Format::Xml,
         links: reader.links,
         problem,
@@ -97,15 +101,6 @@ fn unpacked(body: &BodyStart) -> (Cow<'_, [u8]>, Option<String>) {
         Ok(_) => None,
     };
     (Cow::Owned(unpacked), problem)
-}
-
-/// The `charset` parameter of a `Content-Type`.
-fn charset(content_type: &str) -> Option<&str> {
-    content_type.split(';').skip(1).find_map(|parameter| {
-        let (name, value) = parameter.split_once('=')?;
-        let is_charset = name.trim().eq_ignore_ascii_case("charset");
-        is_charset.then(|| value.trim().trim_matches('"'))
-    })
 }
 
 struct Reader {
@@ -162,20 +157,6 @@ mod tests {
             let url = Url::parse("http://h/").and_then(|root| root.join(path));
             let format = format(&url.expect("a URL"), content_type);
             assert_eq!(format, expected, "{path} {content_type:?}");
-        }
-    }
-
-    #[test]
-    fn the_charset_of_a_content_type() {
-        for (value, expected) in [
-            ("text/html", None),
-            ("text/html; charset=utf-8", Some("utf-8")),
-            (
-                "text/html;level=1; Charset=\"ISO-8859-1\"",
-                Some("ISO-8859-1"),
-            ),
-        ] {
-            assert_eq!(charset(value), expected);
         }
     }
 }

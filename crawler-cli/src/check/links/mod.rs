@@ -27,7 +27,6 @@ use std::fmt;
 
 mod anchors;
 mod bare;
-mod encoding;
 mod heading;
 mod html;
 mod markdown;
@@ -36,6 +35,9 @@ mod place;
 mod switch;
 mod xml;
 
+use encoding_rs::{Encoding, UTF_8};
+
+use crate::markup::encoding::{self, Declaration};
 use html::{HtmlState, Piece};
 use output::Output;
 
@@ -138,6 +140,7 @@ impl<F: FnMut(Link<'_>)> Visitor for F {
 #[derive(Clone, Debug)]
 pub struct Document<'d> {
     format: Format,
+    encoding: &'static Encoding,
     text: Cow<'d, str>,
 }
 
@@ -146,10 +149,23 @@ impl<'d> Document<'d> {
     /// `Content-Type`), else what the document declares, else UTF-8. UTF-8 is not copied; other encodings are.
     /// Bytes that are wrong in the encoding become U+FFFD. An unknown label counts as none.
     pub fn new(format: Format, bytes: &'d [u8], charset: Option<&str>) -> Self {
+        let declaration = match format {
+            Format::Html => Declaration::Html,
+            Format::Xml => Declaration::Xml,
+            Format::Markdown => Declaration::Nowhere,
+        };
+        let known = encoding::encoding(bytes, charset, declaration);
+        let (encoding, start) = known.unwrap_or((UTF_8, 0));
         Self {
             format,
-            text: encoding::text(format, bytes, charset),
+            encoding,
+            text: encoding.decode_without_bom_handling(&bytes[start..]).0,
         }
+    }
+
+    /// The encoding, in which the queries of its links are sent.
+    pub(crate) fn encoding(&self) -> &'static Encoding {
+        self.encoding
     }
 
     /// The URL of the first `<base href>`, decoded: relative URLs of the document are relative to this URL, which is

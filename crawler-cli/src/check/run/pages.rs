@@ -14,6 +14,7 @@ use crate::check::sources::{Input, Problem, ProblemKind, SourceOptions, is_unsup
 use crate::check::task::{Outcome, Page, PageLink};
 use crate::check::verdict::{Cause, Verdict};
 use crate::crawl::origin::root_of;
+use crate::markup::encoding::join;
 use crate::store::{Demand, Link, Queued, Target};
 
 /// Decides about the links of pages.
@@ -127,7 +128,7 @@ impl Pages {
         // The sitemap of a host names pages that are not below the inputs, too.
         let is_around = page.is_sitemap && !self.is_in_scope(&source);
         for link in &page.links {
-            let target = match self.resolve(&link.url, &page.base) {
+            let target = match self.resolve(&link.url, page) {
                 Resolved::Ask(_, url)
                     if is_around
                         && link.kind != Kind::Sitemap
@@ -201,11 +202,11 @@ impl Pages {
         Url::parse(url).is_ok_and(|url| self.reach.scope.judge(&url).is_ok())
     }
 
-    fn resolve(&self, text: &str, base: &Url) -> Resolved {
+    fn resolve(&self, text: &str, page: &Page) -> Resolved {
         if is_unsupported(text) {
             return Resolved::Unsupported;
         }
-        match base.join(text) {
+        match join(&page.base, text, page.encoding) {
             // A URL without a base keeps its spelling.
             Ok(url) if Url::parse(text).as_ref() == Ok(&url) => self.select(text.into(), url),
             Ok(url) => self.select(url.as_str().into(), url),

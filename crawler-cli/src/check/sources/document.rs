@@ -37,7 +37,7 @@ pub(super) fn read(
     let document = Document::new(format, &bytes, None);
     let mut links = Links {
         resolver,
-        base: &resolver.within(base, document.base().as_deref()),
+        base: &resolver.within(base, document.base().as_deref(), document.encoding()),
         outlet,
     };
     // If the data was cut, so is the document, which was said already.

@@ -4,12 +4,14 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use encoding_rs::{Encoding, UTF_8};
 use url::{ParseError, Url};
 
 use super::disk::Disk;
 use super::{SourceOptions, Target};
 use crate::check::select::Selection;
 use crate::check::{Cause, Verdict};
+use crate::markup::encoding::join;
 
 /// Resolves links. All threads share one.
 pub(super) struct Resolver {
@@ -24,6 +26,8 @@ pub(super) struct Resolver {
 #[derive(Clone, Debug)]
 pub(super) struct Base {
     url: Url,
+    /// The encoding of the document, in which queries are sent.
+    encoding: &'static Encoding,
     /// Whether `--root-dir` applies: the document names no other site as its base.
     is_own: bool,
 }
@@ -71,23 +75,28 @@ impl Resolver {
                 Some(url) => url.clone(),
                 None => own?,
             },
+            encoding: UTF_8,
             is_own: true,
         })
     }
 
-    /// The base of a document that names this one itself.
-    pub(super) fn within(&self, base: &Base, href: Option<&str>) -> Base {
-        let Some(href) = href else {
-            return base.clone();
-        };
-        match self.join(href, base) {
-            // As browsers do: such a base is ignored.
-            Err(_) => base.clone(),
-            Ok(url) if url.cannot_be_a_base() => base.clone(),
-            Ok(url) => Base {
-                is_own: url.scheme() == base.url.scheme() && url.host() == base.url.host(),
-                url,
-            },
+    /// The base of a document in this encoding that names this base itself.
+    pub(super) fn within(
+        &self,
+        base: &Base,
+        href: Option<&str>,
+        encoding: &'static Encoding,
+    ) -> Base {
+        let named = href.and_then(|href| self.join(href, base).ok());
+        // As browsers do: such a base is ignored.
+        let named = named.filter(|url| !url.cannot_be_a_base());
+        let url = named.unwrap_or_else(|| base.url.clone());
+        Base {
+            is_own: base.is_own
+                && url.scheme() == base.url.scheme()
+                && url.host() == base.url.host(),
+            url,
+            encoding,
         }
     }
 
@@ -107,12 +116,10 @@ impl Resolver {
         if is_unsupported(text) {
             return Resolved::Unsupported;
         }
-        match Url::parse(text) {
-            Ok(url) => self.select(text.into(), url),
-            Err(ParseError::RelativeUrlWithoutBase) => match self.join(text, base) {
-                Ok(url) => self.select(url.as_str().into(), url),
-                Err(error) => self.invalid(text, &error),
-            },
+        match self.join(text, base) {
+            // A URL that needs no base keeps its spelling.
+            Ok(url) if Url::parse(text).as_ref() == Ok(&url) => self.select(text.into(), url),
+            Ok(url) => self.select(url.as_str().into(), url),
             Err(error) => self.invalid(text, &error),
         }
     }
@@ -130,7 +137,7 @@ impl Resolver {
             (Some(rest), Some(root)) if !rest.starts_with(is_separator) && base.is_own => {
                 root.join(&format!("./{rest}"))
             }
-            _ => base.url.join(text),
+            _ => join(&base.url, text, base.encoding),
         }
     }
 
@@ -178,7 +185,7 @@ mod tests {
     fn meaning(options: SourceOptions, href: Option<&str>, text: &str) -> String {
         let resolver = Resolver::new(&options);
         let base = resolver.base_of_file(Path::new("/nowhere/docs/a.md"));
-        let base = resolver.within(&base.expect("a path"), href);
+        let base = resolver.within(&base.expect("a path"), href, UTF_8);
         match resolver.resolve(text, &base) {
             Resolved::Unsupported => "unsupported".to_owned(),
             Resolved::Excluded => "excluded".to_owned(),

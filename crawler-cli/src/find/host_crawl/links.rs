@@ -327,7 +327,7 @@ impl HostCrawl {
         }
         let limits = self.policy.limits.page;
         let page = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
-        listing::links(reply.body, &page, limits).map_err(|error| match error {
+        listing::links(reply.body, reply.content_type, &page, limits).map_err(|error| match error {
             PageError::TooLongLinks => Cause::TooLongLinks(limits.all_urls_bytes),
             PageError::TooManyLinks | PageError::NotAListing => Cause::TooManyLinks(limits.links),
         })

@@ -1,13 +1,16 @@
 //! All links of an HTML page, for a crawl that follows pages and not only directories.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::{Entry, RandomState};
 use std::hash::BuildHasher as _;
 
+use encoding_rs::{Encoding, UTF_8};
 use url::Url;
 
 use super::children::as_reference;
 use super::{LeftOut, PageError, PageLimits};
+use crate::markup::encoding::{Declaration, encoding, join};
 use crate::markup::html::{self, Raw, Sink};
 use crate::markup::links::{Form, StartTag, candidates, refreshed};
 
@@ -64,9 +67,22 @@ const PAGES: [&str; 14] = [
 ///
 /// # Errors
 /// The page has more links than [`PageLimits::links`], or more bytes of URLs than [`PageLimits::all_urls_bytes`].
-pub fn links(body: &[u8], page: &Url, limits: PageLimits) -> Result<Links, PageError> {
-    let mut collector = LinkCollector::new(page, limits);
-    html::read(body, &mut collector);
+pub fn links(
+    body: &[u8],
+    content_type: Option<&[u8]>,
+    page: &Url,
+    limits: PageLimits,
+) -> Result<Links, PageError> {
+    let charset = super::charset(content_type);
+    let encoding = encoding(body, charset, Declaration::Html).map(|(encoding, _)| encoding);
+    let encoding = encoding.unwrap_or(UTF_8);
+    // Without a known encoding, the server gets its bytes back.
+    let text = match encoding == UTF_8 {
+        true => Cow::Borrowed(body),
+        false => Cow::Owned(encoding.decode(body).0.into_owned().into_bytes()),
+    };
+    let mut collector = LinkCollector::new(page, encoding, limits);
+    html::read(&text, &mut collector);
     if collector.count > limits.links {
         return Err(PageError::TooManyLinks);
     }
@@ -79,6 +95,7 @@ pub fn links(body: &[u8], page: &Url, limits: PageLimits) -> Result<Links, PageE
 struct LinkCollector<'a, 'd> {
     page: &'a Url,
     base: Option<Url>,
+    encoding: &'static Encoding,
     limits: PageLimits,
     count: usize,
     tag: StartTag<'d>,
@@ -96,10 +113,11 @@ struct LinkCollector<'a, 'd> {
 }
 
 impl<'a, 'd> LinkCollector<'a, 'd> {
-    fn new(page: &'a Url, limits: PageLimits) -> Self {
+    fn new(page: &'a Url, encoding: &'static Encoding, limits: PageLimits) -> Self {
         Self {
             page,
             base: None,
+            encoding,
             limits,
             count: 0,
             tag: StartTag::default(),
@@ -139,7 +157,7 @@ impl<'a, 'd> LinkCollector<'a, 'd> {
 
     fn link(&mut self, reference: &[u8], is_embedded: bool) {
         let base = self.base.as_ref().unwrap_or(self.page);
-        let Ok(mut url) = base.join(&as_reference(reference)) else {
+        let Ok(mut url) = join(base, &as_reference(reference), self.encoding) else {
             return;
         };
         if !matches!(url.scheme(), "http" | "https") {
@@ -268,13 +286,35 @@ mod tests {
 
     fn read(body: &str, page: &str) -> Vec<String> {
         let page = Url::parse(page).expect("a valid URL");
-        let links = links(body.as_bytes(), &page, PageLimits::default()).expect("few links");
+        let links = links(body.as_bytes(), None, &page, PageLimits::default()).expect("few links");
         let urls = links.urls.into_iter();
         urls.map(|reference| match reference.is_embedded {
             true => format!("+{}", reference.url),
             false => reference.url.into(),
         })
         .collect()
+    }
+
+    /// As browsers do: the query in the encoding of the page, the path in UTF-8.
+    #[test]
+    fn references_are_sent_in_the_encoding_of_the_page() {
+        let page = Url::parse("http://h/").expect("a URL");
+        let body = b"<a href=\"/s?q=\xf2\">1</a> <a href=\"/\xef\xf3\">2</a> <a href=http:x>3</a>";
+        let read = |body: &[u8], content_type: Option<&[u8]>| {
+            let links = links(body, content_type, &page, PageLimits::default());
+            let urls = links.expect("few links").urls.into_iter();
+            urls.map(|it| it.url.into()).collect::<Vec<String>>()
+        };
+        let expected = ["http://h/s?q=%F2", "http://h/%D0%BF%D1%83", "http://h/x"];
+        let declared = [b"<meta charset=windows-1251>", &body[..]].concat();
+        assert_eq!(read(&declared, None), expected);
+        let content_type = &b"text/html; charset=windows-1251"[..];
+        assert_eq!(read(body, Some(content_type)), expected);
+        // Not known: the bytes of the page.
+        assert_eq!(
+            read(body, None)[..2],
+            ["http://h/s?q=%F2", "http://h/%EF%F3"]
+        );
     }
 
     #[test]
@@ -322,8 +362,8 @@ mod tests {
     fn what_robots_may_not_follow_is_known() {
         let read = |body: &str| {
             let page = Url::parse("http://h/").expect("a valid URL");
-            let links =
-                super::links(body.as_bytes(), &page, PageLimits::default()).expect("few links");
+            let links = super::links(body.as_bytes(), None, &page, PageLimits::default())
+                .expect("few links");
             let marked = links.urls.iter().filter(|url| url.is_nofollow);
             let marked: Vec<String> = marked.map(|url| url.url.path().to_owned()).collect();
             (links.is_nofollow, marked)
@@ -382,17 +422,17 @@ mod tests {
             url_bytes: 12,
             ..PageLimits::default()
         };
-        let two = links(b"<a href=x><a href=long-name>", &page, limits);
+        let two = links(b"<a href=x><a href=long-name>", None, &page, limits);
         let two = two.expect("two links");
         assert_eq!((two.urls.len(), two.overlong.len()), (1, 1));
-        let three = links(b"<a href=x><a href=x><img src=x>", &page, limits);
+        let three = links(b"<a href=x><a href=x><img src=x>", None, &page, limits);
         assert_eq!(three, Err(PageError::TooManyLinks));
         let limits = PageLimits {
             all_urls_bytes: 20,
             ..PageLimits::default()
         };
-        assert!(links(b"<a href=1><a href=2><a href=1>", &page, limits).is_ok());
-        let long = links(b"<a href=1><a href=2><a href=3>", &page, limits);
+        assert!(links(b"<a href=1><a href=2><a href=1>", None, &page, limits).is_ok());
+        let long = links(b"<a href=1><a href=2><a href=3>", None, &page, limits);
         assert_eq!(long, Err(PageError::TooLongLinks));
     }
 }

@@ -17,6 +17,7 @@ use url::Url;
 use super::path;
 use super::range::{ListedTime, SizeRange};
 use crate::markup;
+use crate::markup::encoding::{self, Declaration, encoding};
 use children::Children;
 use rows::Rows;
 use serde::{Deserialize, Serialize};
@@ -292,33 +293,18 @@ fn parse_html(body: &[u8], page: &Url, limits: PageLimits) -> Result<Listing, Pa
 /// A page of two-byte characters as UTF-8; another one as it is. Of other encodings only the references matter, whose
 /// bytes the server gets back.
 fn utf8<'d>(body: &'d [u8], content_type: Option<&[u8]>) -> Cow<'d, [u8]> {
-    match encoding(body, content_type).filter(|_| is_utf16(body, content_type)) {
-        Some(encoding) => Cow::Owned(encoding.decode(body).0.into_owned().into_bytes()),
+    let encoding = encoding(body, charset(content_type), Declaration::Nowhere);
+    let is_wide = |encoding: &Encoding| encoding == UTF_16LE || encoding == UTF_16BE;
+    match encoding.filter(|(encoding, _)| is_wide(encoding)) {
+        Some((encoding, _)) => Cow::Owned(encoding.decode(body).0.into_owned().into_bytes()),
         None => Cow::Borrowed(body),
     }
 }
 
-/// Whether a page has two-byte characters.
-fn is_utf16(body: &[u8], content_type: Option<&[u8]>) -> bool {
-    let encoding = encoding(body, content_type);
-    encoding.is_some_and(|it| it == UTF_16LE || it == UTF_16BE)
-}
-
-/// The encoding that a page or its type names.
-fn encoding(body: &[u8], content_type: Option<&[u8]>) -> Option<&'static Encoding> {
-    let given = || {
-        let parameters = content_type?.split(|&byte| byte == b';').skip(1);
-        let mut pairs = parameters.filter_map(|pair| {
-            let at = pair.iter().position(|&byte| byte == b'=')?;
-            Some((pair[..at].trim_ascii(), pair[at + 1..].trim_ascii()))
-        });
-        let (_, label) = pairs.find(|(name, _)| name.eq_ignore_ascii_case(b"charset"))?;
-        Encoding::for_label(label.trim_ascii().strip_prefix(b"\"").unwrap_or(label))
-    };
-    match Encoding::for_bom(body) {
-        Some((encoding, _)) => Some(encoding),
-        None => given(),
-    }
+fn charset(content_type: Option<&[u8]>) -> Option<&str> {
+    str::from_utf8(content_type?)
+        .ok()
+        .and_then(encoding::charset)
 }
 
 /// Whether a page of this `Content-Type` may be a listing.
