@@ -161,6 +161,7 @@ impl Host {
             self.trial.note_range_refused();
         }
         self.trial.end(&mut check);
+        check.note_redirect();
         let (status, limit) = (reply.answer.status, self.policy.redirects);
         let followed = check.chain().follow(status, reply.location, limit);
         if let Err(error) = followed {
@@ -171,6 +172,10 @@ impl Host {
             check.reach = Reach::Public;
         }
         check.go_to_redirect();
+        self.go_to(check, shared);
+    }
+
+    fn go_to(&mut self, check: Box<UrlCheck>, shared: &mut Shared) {
         match same_host(check.url(), &self.root) {
             true => self.queue.push_next(Fetch::Url(check)),
             false => shared.hops.push(Hop(check)),
@@ -186,6 +191,14 @@ impl Host {
         shared: &mut Shared,
     ) {
         self.trial.end(&mut check);
+        let may_ask = self.given_up.is_none() || !same_host(&check.task.url, &self.root);
+        if may_ask && check.confirm_redirects(verdict) {
+            return self.go_to(check, shared);
+        }
+        let of_head = check.verdict_of_redirects(verdict);
+        if let Some(of_head) = of_head.filter(|_| same_host(&check.task.url, &self.root)) {
+            self.trial.learn(of_head);
+        }
         shared.outcomes.push(check.outcome(verdict, detail));
     }
 }

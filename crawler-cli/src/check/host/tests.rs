@@ -301,7 +301,7 @@ type Way = (
     &'static [&'static str],
 );
 
-/// Twenty ways of treating HEAD wrongly, and two right ones.
+/// Ways of treating HEAD wrongly, and two right ones.
 const WAYS: &[Way] = &[
     ("right", |a| answer(a, 200, ""), None, &["HEAD"]),
     (
@@ -536,13 +536,71 @@ const WAYS: &[Way] = &[
             }
         },
         Some(Cause::Status404),
-        &["HEAD"],
+        &["HEAD", "GET*"],
     ),
     (
         "loop",
         |a| answer(a, 302, "Location: /0\r\n"),
         Some(Cause::RedirectLoop),
-        &["HEAD"],
+        &["HEAD", "GET*"],
+    ),
+    (
+        "HEAD to itself",
+        |a| {
+            if a.is_head() {
+                answer(a, 302, &format!("Location: {}\r\n", a.path))
+            } else {
+                answer(a, 200, "")
+            }
+        },
+        None,
+        &["HEAD", "GET*"],
+    ),
+    (
+        "HEAD on and on",
+        |a| {
+            if a.is_head() {
+                answer(a, 302, &format!("Location: {}1\r\n", a.path))
+            } else {
+                answer(a, 200, "")
+            }
+        },
+        None,
+        &["HEAD", "GET*"],
+    ),
+    (
+        "HEAD to dead",
+        |a| match (a.path, a.is_head()) {
+            ("/dead", _) => answer(a, 404, ""),
+            (_, true) => answer(a, 302, "Location: /dead\r\n"),
+            (_, false) => answer(a, 200, ""),
+        },
+        None,
+        &["HEAD", "GET*"],
+    ),
+    (
+        "HEAD to nowhere",
+        |a| {
+            if a.is_head() {
+                answer(a, 302, "")
+            } else {
+                answer(a, 200, "")
+            }
+        },
+        None,
+        &["HEAD", "GET*"],
+    ),
+    (
+        "HEAD to no URL",
+        |a| {
+            if a.is_head() {
+                answer(a, 302, "Location: http://\r\n")
+            } else {
+                answer(a, 200, "")
+            }
+        },
+        None,
+        &["HEAD", "GET*"],
     ),
     (
         "503 for ever",

@@ -46,6 +46,11 @@ impl Trial {
         }
     }
 
+    /// Learns what redirects of HEAD were worth.
+    pub(super) fn learn(&mut self, verdict: HeadVerdict) {
+        self.facts.note(verdict);
+    }
+
     /// The host refused a GET of the first byte of the URL, and not the GET of the whole.
     pub(super) fn note_range_refused(&mut self) {
         self.facts.note_range_refused();

@@ -13,7 +13,7 @@ use super::policy::{HeadUse, Policy};
 use super::reply::Reply;
 use crate::check::record::Redirect;
 use crate::check::task::{Outcome, Page, Reach, Task};
-use crate::check::verdict::{Ask, Attempt, Cause, Chain, Verdict};
+use crate::check::verdict::{Ask, Attempt, Cause, Chain, Class, HeadVerdict, Verdict};
 use crate::crawl::retry_queue::Attempts;
 
 /// The check of one URL.
@@ -26,6 +26,8 @@ pub(in crate::check) struct UrlCheck {
     pub(super) attempts: Attempts,
     /// `None` without redirects.
     chain: Option<Box<Chain>>,
+    /// What HEAD has to do with the redirects.
+    led: Led,
     /// The next request belongs to the attempt that has begun.
     pub(super) goes_on: bool,
     /// Whether the HEAD verdict of the URL is awaited: [`Trial`](super::trial::Trial).
@@ -40,6 +42,17 @@ pub(in crate::check) struct UrlCheck {
     last: LastAnswer,
     /// The last answer asked for this wait.
     pub(super) retry_after: Option<Duration>,
+}
+
+/// How the URL to be asked now was reached.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Led {
+    /// Without a redirect of HEAD.
+    Plainly,
+    /// By a redirect of HEAD, which the server may treat wrongly: nothing bad is believed.
+    ByHead,
+    /// By GET, from the start again.
+    Again,
 }
 
 /// The last answer or failure.
@@ -64,6 +77,7 @@ impl UrlCheck {
             attempt: Attempt::new(first),
             attempts: Attempts::default(),
             chain: None,
+            led: Led::Plainly,
             goes_on: false,
             is_on_trial: false,
             is_slow: false,
@@ -156,6 +170,37 @@ impl UrlCheck {
         };
         self.attempt = Attempt::new(first);
         self.goes_on = true;
+    }
+
+    /// The answer is a redirect.
+    pub(super) fn note_redirect(&mut self) {
+        if self.uses_head() && self.led == Led::Plainly {
+            self.led = Led::ByHead;
+        }
+    }
+
+    /// Begins again with a GET of the URL, if redirects of HEAD have led to a bad end. Returns whether they have.
+    pub(super) fn confirm_redirects(&mut self, verdict: Verdict) -> bool {
+        let class = verdict.cause().map(Cause::class);
+        let is_bad = matches!(class, Some(Class::Negative | Class::Network));
+        if self.led != Led::ByHead || !is_bad {
+            return false;
+        }
+        self.led = Led::Again;
+        self.chain = None;
+        self.reach = self.task.reach;
+        self.attempt = Attempt::new(Ask::FirstByte);
+        self.goes_on = true;
+        true
+    }
+
+    /// What a verdict says about HEAD at the host of the URL, after redirects of HEAD led to a bad end.
+    pub(super) fn verdict_of_redirects(&self, verdict: Verdict) -> Option<HeadVerdict> {
+        let lied = match verdict {
+            Verdict::Ok => HeadVerdict::Lied,
+            _ => HeadVerdict::Confirmed,
+        };
+        (self.led == Led::Again).then_some(lied)
     }
 
     /// Whether the last answer came from a private address.

@@ -13,6 +13,8 @@
 //! | 2xx, 304, 416 | good |
 //! | 400, 403, 406, 5xx: servers that refuse ranges | GET of the whole |
 //!
+//! What is bad at the end of redirects of HEAD is asked once more by GET, from the URL itself.
+//!
 //! All other statuses of a GET are final, except 5xx: those fail the attempt, as do failures of the network.
 
 use super::cause::{Cause, Verdict};
@@ -218,7 +220,7 @@ impl Attempt {
                     return Step::Confirm;
                 }
                 (400.., _) => return self.confirm(),
-                // A redirect that cannot be followed: GET would say the same.
+                // No status of RFC 9110.
                 (_, step) => step,
             },
             Evidence::Failure(Cause::Reset | Cause::Truncated | Cause::Protocol) => {
