@@ -9,20 +9,20 @@
 //!
 //! | what a peer sends | the answer | shown by |
 //! |---|---|---|
-//! | two lengths, a length that is none, a length beside chunks (Node, h11, pingora) | an error; the connection is closed | `fault_19_lengths_that_lie_or_make_no_sense` |
-//! | chunks with a bare LF, spaces, signs or overflow (Go CVE-2025-22871, h11 CVE-2025-43859) | an error | `fault_19c_broken_chunks` |
-//! | long chunk extensions, padded sizes (Go CVE-2023-39326) | the overhead has a limit | `fault_18_chunked_overhead_is_bounded`, `one_byte_chunks_pass_and_padded_chunks_are_refused` |
+//! | two lengths, a length that is none, a length beside chunks (Node, h11, pingora) | an error; the connection is closed | `requirements_of_the_rfcs` |
+//! | chunks with a bare LF, spaces, signs or overflow (Go CVE-2025-22871, h11 CVE-2025-43859) | an error | `sizes_and_extensions` |
+//! | long chunk extensions, padded sizes (Go CVE-2023-39326) | the overhead has a limit | `limits`, `one_byte_chunks_pass_and_padded_chunks_are_refused` |
 //! | bytes on an idle connection, as an answer to the next request (undici CVE-2026-6733) | the connection is dropped | `fault_20_unsolicited_bytes_on_an_idle_connection_answer_nobody` |
 //! | a body after HEAD, 204 or 304 | the connection is not used again | `h01_a_head_answered_with_a_body_costs_the_connection_not_the_next_call` |
 //! | a 101 that nobody has asked for (Envoy CVE-2024-23326) | an error | `a_101_without_having_asked_is_an_error_and_never_pooled` |
 //! | a final answer to `Expect: 100-continue` (Go CVE-2024-24791) | the body is not sent, and the connection not used again | `a_body_that_was_refused_before_it_was_asked_for_is_not_sent` |
-//! | an end in the middle | an error, at every byte | `fault_06b_an_end_at_every_byte_is_truncation` |
+//! | an end in the middle | an error, at every byte | `an_end_at_every_byte_is_truncation` |
 //!
 //! # Requests that say more than was meant
 //!
 //! | what a program passes on | the answer | shown by |
 //! |---|---|---|
-//! | CR, LF or NUL in a method, target, name or value (undici CVE-2026-1527) | an error; nothing is sent | `w08_bytes_that_would_end_a_line_are_refused_in_every_part` |
+//! | CR, LF or NUL in a method, target, name or value (undici CVE-2026-1527) | an error; nothing is sent | `invalid_requests_name_the_part` |
 //! | URLs that parsers read differently: dots, brackets, zones, user information (curl CVE-2022-27780) | one parser for the check and for the connection | `invalid_urls_are_refused` |
 //!
 //! # Secrets that go to the wrong place
@@ -52,7 +52,7 @@
 //! |---|---|---|
 //! | one byte now and then | one deadline over all, whatever comes | `whatever_happens_at_whatever_stage`, `deadlines_fire_during_a_flood` |
 //! | a promise of a large body | memory grows with what has come | `a_promised_length_costs_no_memory` |
-//! | interim responses or header lines without end (curl CVE-2023-38039) | limits over all heads | `fault_16_endless_interim_responses_are_cut` |
+//! | interim responses or header lines without end (curl CVE-2023-38039) | limits over all heads | `whatever_servers_say` |
 //! | a body that decodes to very much, many codings (curl CVE-2022-32206, urllib3 CVE-2025-66418) | limits on bytes, ratio, windows and codings | `a_bomb_inside_a_stack_stops_at_the_limits`, `five_codings_and_no_more`, `a_zstd_window_above_the_limit_is_refused` |
 //! | answers faster than the program reads | the connection is read no further | `a_slow_reader_slows_the_server_down` |
 //! | a request that was executed, and a closed connection | POST is never sent twice by itself | `fault_24c_a_post_is_never_sent_twice` |

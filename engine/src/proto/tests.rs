@@ -570,9 +570,39 @@ fn requirements_of_the_rfcs() {
         ),
         (
             "GET",
+            "HTTP/1.1 200 OK¶Connection: foo ,\tclose , bar¶Content-Length: 0¶¶",
+            OPEN,
+            "200 ResponseSaidClose \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Connection: close¶Connection: keep-alive¶Content-Length: 0¶¶",
+            OPEN,
+            "200 ResponseSaidClose \"\"",
+        ),
+        (
+            "GET",
             "HTTP/1.1 200 OK¶Connection: closed¶Content-Length: 0¶¶",
             OPEN,
             "200 keep \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK¶Proxy-Connection: close¶Content-Length: 0¶¶",
+            OPEN,
+            "200 keep \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.0 200 OK¶Connection: foo, keep-alive¶Content-Length: 0¶¶",
+            OPEN,
+            "200 keep \"\"",
+        ),
+        (
+            "GET",
+            "HTTP/1.0 200 OK¶Connection: keep-alive, close¶Content-Length: 0¶¶",
+            OPEN,
+            "200 ResponseSaidClose \"\"",
         ),
         (
             "GET",
@@ -606,6 +636,22 @@ fn requirements_of_the_rfcs() {
             "200 keep \"hi\"",
         ),
     ]);
+}
+
+#[test]
+fn an_end_at_every_byte_is_truncation() {
+    let whole =
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nT: t\r\n\r\n";
+    for cut in 1..whole.len() {
+        let request = &mut Request::get("/");
+        let got = outcome(
+            request,
+            &[&whole.as_bytes()[..cut]],
+            true,
+            &Limits::default(),
+        );
+        assert!(got.starts_with("error Peer(Truncated)"), "{cut}: {got}");
+    }
 }
 
 /// fasthttp's response tests. Where the verdict differs from fasthttp's, the line says why.
@@ -1064,6 +1110,19 @@ fn limits() {
             "HTTP/1.1 103 H¶¶HTTP/1.1 103 H¶¶HTTP/1.1 103 H¶¶HTTP/1.1 200 OK¶¶",
             "error Limit(HeadBytes(60))",
         ),
+        ("HTTP/1.1 200 OK¶A: b¶Content-Length: 0¶¶", "200 keep \"\""),
+        (
+            &format!("HTTP/1.1 200 OK¶A: {}¶Content-Length: 0¶¶", "x".repeat(17)),
+            "200 keep \"\"",
+        ),
+        (
+            &format!("HTTP/1.1 200 OK¶A: {}¶Content-Length: 0¶¶", "x".repeat(18)),
+            "error Limit(HeadBytes(60))",
+        ),
+        (
+            "HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶2¶ab¶2¶cd¶0¶A: b¶¶",
+            "200 keep \"abcd\" A=b",
+        ),
         (
             "HTTP/1.1 200 OK¶Content-Length: 5¶¶",
             "error Limit(BodyBytes(4))",
@@ -1118,6 +1177,17 @@ fn a_promised_length_costs_no_memory() {
     assert_eq!(exchange.body_left(), Some(5 << 30));
 }
 
+#[test]
+fn memory_above_the_cap_is_given_back() {
+    let mut response = response_of(&format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n{}",
+        "x".repeat(100_000)
+    ));
+    response.set_retained(1000);
+    response.clear();
+    assert!(response.0.body.capacity() <= 1000);
+}
+
 /// A head that comes byte by byte is scanned once: twice the bytes cost twice the work.
 #[test]
 fn a_head_byte_by_byte_costs_linear_time() {
@@ -1167,6 +1237,24 @@ fn folded_and_repeated_headers() {
     );
     assert_eq!(response.reason(), b"OK");
     assert_eq!(response.head(), input);
+}
+
+#[test]
+fn version_status_and_reason_are_shown_as_sent() {
+    for (start, status, version, reason) in [
+        ("HTTP/1.1 404", 404, Version::Http11, ""),
+        (
+            "HTTP/1.0 599 \tm\u{e9}h?",
+            599,
+            Version::Http10,
+            "\tm\u{e9}h?",
+        ),
+        ("HTTP/1.1 999 Blocked", 999, Version::Http11, "Blocked"),
+    ] {
+        let response = response_of(&format!("{start}\r\nContent-Length: 0\r\n\r\n"));
+        assert_eq!((response.status(), response.version()), (status, version));
+        assert_eq!(response.reason(), reason.as_bytes());
+    }
 }
 
 // ---- requests
@@ -1299,6 +1387,18 @@ fn requests_on_the_wire() {
         (
             wire(|r| r.set_method("POST").set_target("").no_user_agent()),
             "POST / HTTP/1.1¶Host: example.com¶Content-Length: 0¶¶".into(),
+        ),
+        (
+            wire(|r| r.set_method("DELETE").set_target("").no_user_agent()),
+            "DELETE / HTTP/1.1¶Host: example.com¶¶".into(),
+        ),
+        (
+            wire(|r| r.set_method("PUT").set_target("").no_user_agent().body("")),
+            "PUT / HTTP/1.1¶Host: example.com¶Content-Length: 0¶¶".into(),
+        ),
+        (
+            wire(|r| r.set_method("OPTIONS").set_target("*").no_user_agent()),
+            "OPTIONS * HTTP/1.1¶Host: example.com¶¶".into(),
         ),
         (
             wire(|r| r.no_user_agent().body("test")),
@@ -1441,6 +1541,11 @@ fn a_100_releases_the_body_and_a_final_status_does_not() {
     };
     let limits = Limits::default();
     let (mut request, mut exchange, mut response) = begin();
+    exchange
+        .handle_read(b"HTTP/1.1 103 Hints\r\n\r\n", &mut response, &limits)
+        .expect("an interim response");
+    let step = exchange.poll_send(&mut request);
+    assert!(matches!(step, Ok(SendStep::AwaitContinue(_))));
     exchange
         .handle_read(b"HTTP/1.1 100 Continue\r\n\r\n", &mut response, &limits)
         .expect("an interim response");

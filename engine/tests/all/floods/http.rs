@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use courser::{
-    Call, Client, Codings, Config, Error, ErrorKind, HostConfig, LimitExceeded, Limits, PeerFault,
-    Proxies, Request, Response,
+    Call, Client, Codings, Config, Error, ErrorKind, HostConfig, LimitExceeded, Limits, Proxies,
+    Request, Response,
 };
 
 use super::server::{OK, healthy, listen, patient, pour, read_head};
@@ -63,61 +63,6 @@ fn limit_of(first: &'static [u8], piece: &'static [u8]) -> LimitExceeded {
         ErrorKind::Limit(limit) => *limit,
         other => panic!("{other:?}"),
     }
-}
-
-#[test]
-fn heads_chunks_and_trailers() {
-    const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-    const LAST: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n";
-    const EXTENSION: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;";
-    const PADDED: &[u8] = b"1;a=bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\r\nx\r\n";
-    let defaults = Limits::default();
-    for (first, piece, limit) in [
-        (
-            &b""[..],
-            &b"HTTP/1.1 102 Processing\r\n\r\n"[..],
-            LimitExceeded::InterimResponses(100),
-        ),
-        (
-            b"HTTP/1.1 200 ",
-            b"endless",
-            LimitExceeded::HeadBytes(defaults.head_bytes),
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\n",
-            b"A: b\r\n",
-            LimitExceeded::HeadBytes(defaults.head_bytes),
-        ),
-        (
-            CHUNKED,
-            PADDED,
-            LimitExceeded::ChunkOverhead(defaults.chunk_overhead),
-        ),
-        (CHUNKED, b"1\r\nx\r\n", LimitExceeded::BodyBytes(MOST)),
-        (
-            EXTENSION,
-            b"endless",
-            LimitExceeded::ChunkLine(defaults.chunk_line),
-        ),
-        (
-            LAST,
-            b"A: b\r\n",
-            LimitExceeded::TrailerBytes(defaults.trailer_bytes),
-        ),
-    ] {
-        assert_eq!(limit_of(first, piece), limit);
-    }
-}
-
-#[test]
-fn empty_lines_instead_of_an_answer() {
-    let url = format!("http://127.0.0.1:{}/", flooding(b"", b"\r\n"));
-    let error = failure(client(Proxies::none()), &url);
-    let kind = error.kind();
-    assert!(
-        matches!(kind, ErrorKind::Peer(PeerFault::BadStatusLine)),
-        "{kind:?}"
-    );
 }
 
 /// Coded bodies whose pieces decode to nothing.

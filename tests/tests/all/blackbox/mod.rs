@@ -8,8 +8,6 @@ mod catalogue;
 mod client;
 mod codings;
 mod dns;
-mod exam;
-mod faults;
 mod happy_eyeballs;
 mod held;
 mod pipeline;

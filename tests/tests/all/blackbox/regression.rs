@@ -88,19 +88,6 @@ fn a_body_that_was_complete_before_its_head_was_taken_is_told_of() {
 }
 
 #[test]
-fn a_call_cancelled_before_it_was_begun_has_sent_nothing() {
-    let server = Server::every(connection().always(OK));
-    let mut client = client(&server);
-    let id = client.submit(Call::new(Request::post("/", "x"), Response::new()));
-    assert!(client.cancel(id));
-    let done = drive_all(&mut client).remove(0);
-    let error = done.outcome.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Cancelled));
-    assert_eq!((error.phase(), error.sent()), (Phase::Queue, Sent::Nothing));
-    assert_eq!(server.accepted(), 0);
-}
-
-#[test]
 fn endless_durations_are_as_good_as_never() {
     let gate = Gate::new();
     let script = connection()
@@ -136,30 +123,6 @@ fn endless_durations_are_as_good_as_never() {
     );
     assert_eq!(client.counters().draining, 1);
     gate.open();
-}
-
-#[test]
-fn the_most_headers_are_the_same_however_the_head_is_cut() {
-    let lines: String = (0..1500).map(|n| format!("x{n}: y\r\n")).collect();
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{lines}\r\n");
-    for server in [
-        Server::every(connection().request().send(&head)),
-        Server::every(connection().request().drip(&head)),
-    ] {
-        let limits = Limits {
-            header_count: 5000,
-            ..Limits::default()
-        };
-        let mut client = client_with(&server, HostConfig { limits, ..config() });
-        let error = client.get("/", &mut Response::new()).unwrap_err();
-        assert!(
-            matches!(
-                error.kind(),
-                ErrorKind::Limit(LimitExceeded::HeaderCount(_))
-            ),
-            "{error:?}"
-        );
-    }
 }
 
 #[test]
