@@ -8,7 +8,6 @@ mod catalogue;
 mod client;
 mod codings;
 mod dns;
-mod happy_eyeballs;
 mod held;
 mod pipeline;
 mod policy;

@@ -1,13 +1,13 @@
-//! Pipelining over real sockets: what is sent together, which answer belongs to which call, and what happens to calls
-//! whose connection, server or time ends before their answer.
+//! Pipelining over real sockets: what is sent together, what is refused, and what happens to calls whose connection ends
+//! before their answer. Which answer belongs to which call, and which call moves on, is in the campaigns of
+//! `engine/tests/sim`.
 
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use courser::{
-    Call, Codings, Completion, ErrorKind, LatePolicy, LimitExceeded, Limits, Misuse, Overflow,
-    PipelineClient, PipelineConfig, Pipelined, Request, Response, Sent, Shared, SharedConfig,
-    TimeLimit, Upstream,
+    Call, Codings, Completion, ErrorKind, LimitExceeded, Limits, Misuse, Overflow, PipelineClient,
+    PipelineConfig, Pipelined, Request, Response, Sent, Shared, SharedConfig, Upstream,
 };
 use tests::clients::config as host_config;
 use tests::script::{Gate, PATIENCE, Script, Server, connection, eventually};
@@ -123,93 +123,6 @@ fn all_go_out_in_one_write_and_come_back_in_order() {
 }
 
 #[test]
-fn answers_dripped_byte_by_byte_are_the_same() {
-    let answers = (0..9).fold(Vec::new(), |all, n| [all, response(n.to_string())].concat());
-    let server = Server::play([requests(9).drip(answers)]);
-    let mut client = client(&server, config());
-    let done = run(&mut client, calls(0..9));
-    assert_eq!(bodies(&done).len(), 9);
-    assert!(
-        bodies(&done)
-            .iter()
-            .all(|(tag, body)| tag.to_string() == *body)
-    );
-    assert_nothing_left(client, &server);
-}
-
-#[test]
-fn n05_interim_and_bodiless_answers_keep_their_places() {
-    let server = Server::play([requests(6).send(
-        "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst\
-         HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n\
-         HTTP/1.1 204 No Content\r\n\r\n\
-         HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n\
-         HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nchunk\r\n0\r\nX-T: 1\r\n\r\n\
-         HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlast",
-    )]);
-    let mut client = client(&server, config());
-    let head = Call::new(Request::head("/head"), Response::new()).tag(1);
-    let requests = [
-        call("/first"),
-        head,
-        call("/204").tag(2),
-        call("/304").tag(3),
-        call("/c").tag(4),
-        call("/l").tag(5),
-    ];
-    let done = run(&mut client, requests);
-    let seen: Vec<_> = done
-        .iter()
-        .map(|done| (done.tag, done.response.status(), done.response.body().len()))
-        .collect();
-    assert_eq!(
-        seen,
-        [
-            (0, 200, 5),
-            (1, 200, 0),
-            (2, 204, 0),
-            (3, 304, 0),
-            (4, 200, 5),
-            (5, 200, 4)
-        ]
-    );
-    assert_eq!(server.accepted(), 1);
-    assert_nothing_left(client, &server);
-}
-
-#[test]
-fn bodies_go_along() {
-    let server = Server::answer(|request| response(request.body()));
-    let mut client = client(&server, config());
-    let bodies: Vec<_> = [0, 1, 300, 70_000, 1_000_000, 3]
-        .iter()
-        .map(|&length| vec![b'x'; length])
-        .collect();
-    let calls = bodies
-        .iter()
-        .map(|body| Call::new(Request::post("/", body.clone()), Response::new()));
-    for (done, body) in run(&mut client, calls).iter().zip(&bodies) {
-        assert!(done.outcome.is_ok() && done.response.body() == body);
-    }
-    assert_eq!(server.accepted(), 1);
-    assert_nothing_left(client, &server);
-}
-
-#[test]
-fn a_large_answer_among_small_ones() {
-    let server = Server::answer(|request| match request.target().as_str() {
-        "/3" => response("y".repeat(3_000_000)),
-        target => response(target),
-    });
-    let mut client = client(&server, config());
-    let done = run(&mut client, calls(0..8));
-    assert_eq!(done[3].response.body().len(), 3_000_000);
-    assert_eq!(bodies(&done)[7], (7, "/7".to_owned()));
-    assert_eq!(server.accepted(), 1);
-    assert_nothing_left(client, &server);
-}
-
-#[test]
 fn one_calls_limits_and_codings_are_its_own() {
     let server = echo();
     let mut client = client(&server, config());
@@ -244,47 +157,6 @@ fn one_calls_limits_and_codings_are_its_own() {
 }
 
 // ---- which connection
-
-#[test]
-fn connections_are_opened_while_all_are_busy_and_then_shared() {
-    let gate = Gate::new();
-    let server = Server::answer({
-        let gate = gate.clone();
-        move |request| {
-            gate.wait();
-            response(request.target())
-        }
-    });
-    let mut config = config();
-    config.host.max_connections = NonZeroUsize::new(3).unwrap();
-    let mut client = client(&server, config);
-    for call in calls(0..30) {
-        client.submit(call);
-    }
-    while server.requests().len() < 3 {
-        client.wait(Some(Duration::from_millis(1))).unwrap();
-    }
-    assert_eq!(
-        (server.accepted(), client.pipeline_counters().pending),
-        (3, 30)
-    );
-    gate.open_for_all();
-    let done = drive(&mut client);
-    assert!(
-        done.iter()
-            .all(|done| done.response.body() == format!("/{}", done.tag).as_bytes())
-    );
-    // No connection got all the work.
-    for connection in 0..3 {
-        let served = server
-            .served_by()
-            .iter()
-            .filter(|by| **by == connection)
-            .count();
-        assert!((5..=20).contains(&served), "{:?}", server.served_by());
-    }
-    assert_nothing_left(client, &server);
-}
 
 #[test]
 fn no_more_on_a_connection_than_the_cap() {
@@ -385,77 +257,6 @@ fn a_delay_gathers_what_is_submitted_meanwhile() {
 
 // ---- ends of connections
 
-/// RFC 9112 §9.6: the server must process no request behind the answer that says close, but it may have.
-#[test]
-fn rfc_9112_what_follows_connection_close_moves_on_if_it_is_idempotent() {
-    let server = Server::play([
-        requests(5).send([OK, CLOSING].concat()).close(),
-        connection().always(OK),
-    ]);
-    let mut client = client(&server, sharing());
-    let mut put = Request::new("PUT", "/put");
-    put.body("y");
-    let done = run(
-        &mut client,
-        [
-            call("/0"),
-            call("/1").tag(1),
-            post(2),
-            call("/3").tag(3),
-            Call::new(put, Response::new()).tag(4),
-        ],
-    );
-    assert_eq!(done.len(), 5);
-    for done in &done {
-        match (done.tag, &done.outcome) {
-            (2, Err(error)) => assert_eq!(error.sent(), Sent::NoReplyByte, "{error:?}"),
-            (tag, outcome) => assert!(tag != 2 && outcome.is_ok(), "{tag} {outcome:?}"),
-        }
-    }
-    assert_eq!(
-        server.lines()[5..],
-        ["GET /3 HTTP/1.1", "PUT /put HTTP/1.1"]
-    );
-    assert_eq!(client.pipeline_counters().unanswered, 3);
-    assert!(!client.pipeline_counters().serial);
-    assert_nothing_left(client, &server);
-}
-
-#[test]
-fn rfc_9112_a_post_is_not_executed_twice_by_a_server_that_says_close_and_reads_on() {
-    // What comes behind the first request is recorded.
-    let first = || connection().request().send(CLOSING);
-    let server = Server::play([first(), first(), connection().always(OK)]);
-    let mut client = client(&server, config());
-    let done = run(&mut client, [post(0), post(1), call("/2").tag(2)]);
-    assert!(done.iter().all(|done| done.outcome.is_ok()), "{done:?}");
-    assert_eq!(server.stray(), b"");
-    assert_eq!(server.served_by(), [0, 1, 2]);
-    assert_nothing_left(client, &server);
-}
-
-#[test]
-fn rfc_9112_a_request_that_is_not_idempotent_goes_alone() {
-    let server = echo();
-    let mut client = client(&server, config());
-    let is_post = |n: usize| matches!(n, 2 | 3 | 6);
-    let done = run(
-        &mut client,
-        (0..8).map(|n| match is_post(n as usize) {
-            true => post(n),
-            false => call("/").tag(n),
-        }),
-    );
-    let times: Vec<_> = done.iter().map(|done| done.report.timings()).collect();
-    for n in 1..8 {
-        assert!(done[n].outcome.is_ok() && done[n].tag == n as u64);
-        let waited = times[n].sent >= times[n - 1].first_byte;
-        assert_eq!(waited, is_post(n) || is_post(n - 1), "{n}: {times:?}");
-    }
-    assert_eq!(server.accepted(), 1);
-    assert_nothing_left(client, &server);
-}
-
 #[test]
 fn what_waits_behind_a_post_goes_on_when_the_post_gives_up() {
     let gate = Gate::new();
@@ -546,33 +347,6 @@ fn a_lost_connection_costs_nobody_who_can_be_sent_again() {
 }
 
 #[test]
-fn an_idempotent_call_is_sent_once_more_and_not_again() {
-    let lost = || requests(2).close();
-    let server = Server::play([
-        lost(),
-        connection().request().close(),
-        connection().always(OK),
-    ]);
-    let mut client = client(&server, config());
-    let done = run(&mut client, calls(0..2));
-    for done in &done {
-        assert!(done.report.attempts() <= 2);
-    }
-    assert!(done.iter().any(|done| done.outcome.is_err()));
-    assert_nothing_left(client, &server);
-}
-
-#[test]
-fn n02_a_server_that_only_closes_fails_every_call() {
-    let server = Server::every(connection().request().close());
-    let mut client = client(&server, config());
-    let done = run(&mut client, calls(0..10));
-    assert_eq!(done.len(), 10);
-    assert!(done.iter().all(|done| done.outcome.is_err()));
-    assert_nothing_left(client, &server);
-}
-
-#[test]
 fn nothing_is_sent_behind_a_request_that_says_close() {
     let server = Server::play([
         requests(2).send([OK, CLOSING].concat()).close(),
@@ -628,117 +402,6 @@ fn rfc_9112_nothing_is_sent_on_a_connection_that_is_known_to_end() {
         assert_eq!(server.stray(), b"");
         assert_nothing_left(client, &server);
     }
-}
-
-#[test]
-fn what_ends_one_connection_does_not_end_all_calls() {
-    let poison = || requests(1).close();
-    let server = Server::play([
-        requests(8).send([OK, OK].concat()).close(),
-        poison(),
-        connection().always(OK),
-    ]);
-    let mut client = client(&server, config());
-    let done = run(&mut client, calls(0..8));
-    let failed: Vec<_> = done.iter().filter(|done| done.outcome.is_err()).collect();
-    assert_eq!(failed.len(), 1, "{failed:?}");
-    assert_nothing_left(client, &server);
-}
-
-#[test]
-fn a_server_that_closes_before_anything_is_sent_is_given_up() {
-    let server = Server::every(connection().close());
-    let mut config = config();
-    config.max_batch_delay = Duration::from_millis(5);
-    let mut client = client(&server, config);
-    let done = run(&mut client, calls(0..2));
-    assert!(done.iter().all(|done| done.outcome.is_err()), "{done:?}");
-    assert!(server.accepted() <= 20, "{}", server.accepted());
-    assert_nothing_left(client, &server);
-}
-
-// ---- time
-
-#[test]
-fn a_call_that_gives_up_keeps_its_place_and_its_answer_is_dropped() {
-    let gate = Gate::new();
-    let server = Server::play([requests(3)
-        .wait(&gate)
-        .send([response("0"), response("1"), response("2")].concat())
-        .request()
-        .send(response("3"))]);
-    let mut client = client(&server, config());
-    for (number, call) in calls(0..3).enumerate() {
-        client.submit(match number {
-            // Long enough to be sent, on a busy machine too.
-            0 | 1 => call.timeout(Duration::from_secs(1)),
-            _ => call,
-        });
-    }
-    for tag in [0, 1] {
-        let done = client.wait(Some(PATIENCE)).unwrap().unwrap();
-        let error = done.outcome.unwrap_err();
-        assert_eq!((done.tag, error.sent()), (tag, Sent::NoReplyByte));
-        assert!(
-            matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)),
-            "{error:?}"
-        );
-    }
-    gate.open_for_all();
-    assert_eq!(bodies(&drive(&mut client)), [(2, "2".to_owned())]);
-    assert_eq!(
-        bodies(&run(&mut client, calls(3..4))),
-        [(3, "3".to_owned())]
-    );
-    assert_eq!(server.accepted(), 1);
-    assert_nothing_left(client, &server);
-}
-
-#[test]
-fn cancelled_calls_keep_theirs_too() {
-    let gate = Gate::new();
-    let server = Server::play([requests(3)
-        .wait(&gate)
-        .send([response("0"), response("1"), response("2")].concat())]);
-    let mut client = client(&server, config());
-    let ids: Vec<_> = calls(0..3).map(|call| client.submit(call)).collect();
-    while server.requests().len() < 3 {
-        client.wait(Some(Duration::from_millis(1))).unwrap();
-    }
-    assert!(client.cancel(ids[0]) && client.cancel(ids[1]));
-    gate.open_for_all();
-    let done = drive(&mut client);
-    assert_eq!(
-        done.iter().map(|done| done.tag).collect::<Vec<_>>(),
-        [0, 1, 2]
-    );
-    assert!(matches!(
-        done[0].outcome.as_ref().unwrap_err().kind(),
-        ErrorKind::Cancelled
-    ));
-    assert_eq!(done[2].response.body(), b"2");
-    assert_nothing_left(client, &server);
-}
-
-#[test]
-fn an_answer_that_never_comes_does_not_hold_up_the_others_for_ever() {
-    let server = Server::play([requests(2), connection().always(OK)]);
-    let mut config = config();
-    config.host.late = LatePolicy::Drain {
-        up_to: Duration::from_millis(20),
-    };
-    let mut client = client(&server, config);
-    let done = run(
-        &mut client,
-        [
-            call("/lost").timeout(Duration::from_secs(1)),
-            call("/later").tag(1),
-        ],
-    );
-    assert!(done[0].outcome.is_err());
-    assert!(done[1].outcome.is_ok(), "{:?}", done[1].outcome);
-    assert_eq!(server.accepted(), 2);
-    assert_nothing_left(client, &server);
 }
 
 // ---- servers that do not cope
@@ -843,22 +506,6 @@ fn what_would_hold_up_others_is_refused() {
 
 // ---- blocking, and from many threads
 
-#[test]
-fn n01_one_after_the_other() {
-    let server = echo();
-    let mut config = config();
-    config.max_pending = NonZeroUsize::MIN;
-    let mut client = client(&server, config);
-    let mut response = Response::new();
-    for n in 0..10 {
-        let report = client.get(&format!("/{n}"), &mut response).unwrap();
-        assert_eq!(response.body(), format!("/{n}").as_bytes());
-        assert_eq!(report.reused(), n > 0);
-    }
-    assert_eq!(server.accepted(), 1);
-    assert_nothing_left(client, &server);
-}
-
 /// Eight threads make so many calls each, and do that after each one.
 fn call_from_threads(shared: &Shared<PipelineClient>, calls: u64, after: impl Fn(u64) + Sync) {
     std::thread::scope(|scope| {
@@ -892,45 +539,4 @@ fn n01b_many_threads_share_its_connections() {
         assert!(server.accepted() <= connections);
         assert_eq!(server.requests().len(), 200);
     }
-}
-
-/// Connections end for idleness while calls come: at every distance between the two, no call is lost.
-#[test]
-fn n04_nothing_is_lost_to_a_connection_that_ends_for_idleness() {
-    let server = echo();
-    let address = server.address();
-    let mut config = config();
-    config.host.idle_timeout = Duration::from_millis(1);
-    let build = move |_| PipelineClient::new(Upstream::tcp([address]), config.clone());
-    let shared = Shared::spawn(SharedConfig::default(), build).unwrap();
-    call_from_threads(&shared, 20, |n| {
-        // Not to wait for anything, but to come at another moment each time.
-        std::thread::sleep(Duration::from_micros(900 + 10 * n));
-    });
-    assert_eq!(server.requests().len(), 160);
-}
-
-#[test]
-fn n03_it_goes_on_after_idleness_and_restarts() {
-    let server = Server::play([
-        requests(2).send([OK, OK].concat()).close(),
-        connection().always(OK),
-    ]);
-    let mut client = client(&server, config());
-    assert!(
-        run(&mut client, calls(0..2))
-            .iter()
-            .all(|done| done.outcome.is_ok())
-    );
-    while client.counters().open > 0 {
-        client.maintain(Duration::from_millis(1)).unwrap();
-    }
-    assert!(
-        run(&mut client, calls(0..2))
-            .iter()
-            .all(|done| done.outcome.is_ok())
-    );
-    assert_eq!(server.accepted(), 2);
-    assert!(!client.pipeline_counters().serial);
-    assert_nothing_left(client, &server);
 }

@@ -7,13 +7,11 @@ use std::fs;
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use courser::{
-    BalanceConfig, BreakerConfig, Call, Client, Completion, Config, ErrorKind, HickoryResolver,
-    HostClient, HostConfig, NameServers, Observer, ObserverEvent, Phase, PipelineClient,
-    PipelineConfig, Request, Response, Sent, Shared, SharedConfig, Shortage, Upstream, completions,
+    BreakerConfig, Call, Client, Completion, Config, ErrorKind, HickoryResolver, HostClient,
+    HostConfig, NameServers, Phase, Request, Response, Sent, Shared, SharedConfig, Shortage,
+    Upstream, completions,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tests::alone::descriptors;
@@ -45,92 +43,6 @@ fn calls_wait_for_the_connections_that_serve() {
             (counters.busy, counters.connecting, counters.waiting),
             (0, 0, 0)
         );
-    });
-}
-
-#[test]
-fn connections_that_end_make_room() {
-    let name = "connections_that_end_make_room";
-    scarce(name, 1, |servers| {
-        let mut client = HostClient::new(Upstream::tcp([servers[0]]), config()).unwrap();
-        leave(5);
-        let closing = (0..100).map(|tag| {
-            let mut request = Request::get("/");
-            request.header("Connection", "close");
-            Call::new(request, Response::new()).tag(tag)
-        });
-        assert_all_served(run(&mut client, closing), 100);
-        assert_eq!(client.counters().open, 0);
-    });
-}
-
-/// Idle connections of other hosts are closed. No failure is counted, although the breaker opens at the first one.
-#[test]
-fn idle_connections_of_other_hosts_make_room() {
-    let name = "idle_connections_of_other_hosts_make_room";
-    scarce(name, 2, |servers| {
-        let mut config = Config::default();
-        config.host.breaker = Some(nervous());
-        let mut client = Client::new(config).unwrap();
-        leave(20);
-        let url = |server: usize| format!("http://{}/", servers[server]);
-        for server in [0, 1, 0] {
-            assert_all_served(run_all(&mut client, calls(100, |_| url(server))), 100);
-        }
-        assert_all_served(run_all(&mut client, calls(200, |n| url(n % 2))), 200);
-    });
-}
-
-#[test]
-fn no_address_of_a_balanced_upstream_is_blamed() {
-    let name = "no_address_of_a_balanced_upstream_is_blamed";
-    scarce(name, 3, |servers| {
-        let ejected = Arc::new(AtomicUsize::new(0));
-        let seen = Arc::clone(&ejected);
-        let config = HostConfig {
-            balance: Some(BalanceConfig::default()),
-            breaker: Some(nervous()),
-            observer: Some(Observer::new(move |event| {
-                if matches!(event, ObserverEvent::Ejected { .. }) {
-                    seen.fetch_add(1, Ordering::SeqCst);
-                }
-            })),
-            ..config()
-        };
-        let upstream = Upstream::tcp(servers.iter().copied());
-        let mut client = HostClient::new(upstream, config).unwrap();
-        leave(20);
-        assert_all_served(run(&mut client, calls(200, |_| "/".into())), 200);
-        assert!(
-            client
-                .addresses()
-                .all(|address| address.ejected_until.is_none())
-        );
-        assert_eq!(ejected.load(Ordering::SeqCst), 0);
-    });
-}
-
-#[test]
-fn pipelined_calls_share_the_connections_that_are_there() {
-    let name = "pipelined_calls_share_the_connections_that_are_there";
-    scarce(name, 1, |servers| {
-        let config = PipelineConfig {
-            host: HostConfig {
-                max_connections: NonZeroUsize::new(64).unwrap(),
-                ..config()
-            },
-            ..PipelineConfig::default()
-        };
-        let mut client = PipelineClient::new(Upstream::tcp([servers[0]]), config).unwrap();
-        leave(5);
-        let mut ended = Vec::new();
-        for call in calls(200, |_| "/".into()) {
-            client.submit(call);
-        }
-        while let Some(done) = client.wait(None).unwrap() {
-            ended.push(done);
-        }
-        assert_all_served(ended, 200);
     });
 }
 
@@ -238,11 +150,6 @@ fn nervous() -> BreakerConfig {
 
 fn calls(count: usize, target: impl Fn(usize) -> String) -> impl Iterator<Item = Call> {
     (0..count).map(move |n| Call::new(Request::get(target(n)), Response::new()).tag(n as u64))
-}
-
-fn run_all(client: &mut Client, calls: impl Iterator<Item = Call>) -> Vec<Completion> {
-    calls.for_each(|call| _ = client.submit(call));
-    std::iter::from_fn(|| client.wait(None).unwrap()).collect()
 }
 
 fn assert_all_served(completions: Vec<Completion>, count: usize) {

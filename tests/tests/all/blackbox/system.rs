@@ -11,8 +11,8 @@ use courser::{
     Call, ErrorKind, HostClient, HostConfig, Phase, Request, Response, Sent, Shared, SharedConfig,
     SocketHook, SocketOptions, Timeouts, Upstream,
 };
-use tests::clients::{assert_nothing_left, client, client_with, config, run};
-use tests::script::{PATIENCE, Server, connection};
+use tests::clients::{assert_nothing_left, client_with, config, run};
+use tests::script::{BlackHole, PATIENCE, SYN_SENT, Server, connection, sockets_to};
 
 use super::OK;
 
@@ -183,27 +183,27 @@ fn fault_37_no_route() {
 }
 
 #[test]
-fn a_dead_address_does_not_stop_the_others() {
-    let server = Server::every(connection().always(OK));
-    let dead: SocketAddr = "224.0.0.1:80".parse().unwrap();
-    let upstream = Upstream::tcp([dead, server.address()]);
-    let mut client = HostClient::new(upstream, config()).unwrap();
-    for _ in 0..4 {
-        client
-            .call(&mut Request::post("/", "x"), &mut Response::new())
-            .unwrap();
-    }
-    assert_nothing_left(client, &server);
-}
-
-#[test]
-fn idle_connections_and_calls_leave_no_descriptor_behind() {
-    let server = Server::every(connection().request().close());
-    let mut client = client(&server);
-    for _ in 0..200 {
-        client.get("/", &mut Response::new()).unwrap_err();
-    }
+fn addresses_that_lose_a_race_are_closed() {
+    let (hole, server) = (
+        BlackHole::new().unwrap(),
+        Server::every(connection().always(OK)),
+    );
+    let delay = Duration::from_millis(30);
+    let config = HostConfig {
+        attempt_delay: delay,
+        random_start: false,
+        ..config()
+    };
+    let upstream = Upstream::tcp([hole.address(), server.address()]);
+    let mut client = HostClient::new(upstream, config).unwrap();
+    let report = client.get("/", &mut Response::new()).unwrap();
+    assert!(report.timings().connect.unwrap() >= delay);
     let counters = client.counters();
-    assert_eq!((counters.open, counters.opened), (0, 200));
+    assert_eq!(
+        (counters.open, counters.idle, counters.connecting),
+        (1, 1, 0)
+    );
+    // No socket of this process waits for the hole any more.
+    assert_eq!(sockets_to(hole.address(), SYN_SENT), 0);
     assert_nothing_left(client, &server);
 }
