@@ -147,26 +147,9 @@ impl Server {
         self.shared.log().sessions.clone()
     }
 
-    /// Why TLS handshakes were not completed.
-    pub fn refusals(&self) -> Vec<String> {
-        self.shared.log().refusals.clone()
-    }
-
     /// How many TLS sessions the client has ended with `close_notify`.
     pub fn notified(&self) -> usize {
         self.shared.log().notified
-    }
-
-    /// Waits until `count` connections have been accepted.
-    pub fn wait_accepted(&self, count: usize) {
-        self.wait(&format!("{count} accepted"), |log| log.accepted >= count);
-    }
-
-    /// Waits until `count` requests have arrived whole.
-    pub fn wait_requests(&self, count: usize) {
-        self.wait(&format!("{count} requests"), |log| {
-            log.requests.len() >= count
-        });
     }
 
     /// Waits until `count` connections are over.

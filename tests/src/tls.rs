@@ -6,15 +6,14 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use courser::{ClientCertificate, PemOrDer, TlsConfig, TlsRoots};
+use courser::{ClientCertificate, TlsConfig, TlsRoots};
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer,
-    DistinguishedName, DnType, IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams,
-    SerialNumber, date_time_ymd,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
+    KeyUsagePurpose,
 };
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::server::WebPkiClientVerifier;
 use rustls::{
     HandshakeKind, ProtocolVersion, RootCertStore, ServerConfig, ServerConnection,
     SupportedProtocolVersion,
@@ -31,7 +30,7 @@ impl Authority {
         params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
         let key = KeyPair::generate().expect("a key");
         Self(CertifiedIssuer::self_signed(params, key).expect("a certificate"))
     }
@@ -50,37 +49,11 @@ impl Authority {
         self.0.pem()
     }
 
-    /// A certificate for these names, or addresses, with the serial number 7.
+    /// A certificate for these names, or addresses.
     pub fn leaf(&self, names: &[&str]) -> Leaf {
-        self.leaf_with(names, |_| ())
-    }
-
-    /// The same, with its parameters changed.
-    pub fn leaf_with(&self, names: &[&str], edit: impl FnOnce(&mut CertificateParams)) -> Leaf {
-        let (mut params, key) = parameters(names);
-        edit(&mut params);
+        let (params, key) = parameters(names);
         let signed = params.signed_by(&key, &self.0).expect("a certificate");
         Leaf::new(signed.der().clone(), signed.pem(), key)
-    }
-
-    /// A list, valid until 4000, that revokes the certificates with these serial numbers.
-    pub fn crl(&self, revoked: &[u64]) -> PemOrDer {
-        let entry = |serial: &u64| RevokedCertParams {
-            serial_number: SerialNumber::from(*serial),
-            revocation_time: date_time_ymd(2020, 1, 1),
-            reason_code: None,
-            invalidity_date: None,
-        };
-        let params = CertificateRevocationListParams {
-            this_update: date_time_ymd(2020, 1, 1),
-            next_update: date_time_ymd(4000, 1, 1),
-            crl_number: SerialNumber::from(1),
-            issuing_distribution_point: None,
-            revoked_certs: revoked.iter().map(entry).collect(),
-            key_identifier_method: KeyIdMethod::Sha256,
-        };
-        let list = params.signed_by(&self.0).expect("a revocation list");
-        PemOrDer::Bytes(list.pem().expect("a revocation list").into_bytes())
     }
 }
 
@@ -170,7 +143,6 @@ impl Leaf {
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Acceptor {
             config: Arc::new(config),
-            dripping: false,
         }
     }
 }
@@ -179,28 +151,13 @@ impl Leaf {
 #[derive(Clone)]
 pub struct Acceptor {
     config: Arc<ServerConfig>,
-    dripping: bool,
 }
 
 impl Acceptor {
-    /// Sends each byte of the handshake by a write of its own.
-    pub fn dripping(mut self) -> Self {
-        self.dripping = true;
-        self
-    }
-
     /// Changes its configuration; what it remembers stays.
     pub fn edit(mut self, edit: impl FnOnce(&mut ServerConfig)) -> Self {
         edit(Arc::make_mut(&mut self.config));
         self
-    }
-
-    /// Remembers nothing.
-    pub fn forgetful(self) -> Self {
-        self.edit(|config| {
-            config.session_storage = Arc::new(NoServerSessionStorage {});
-            config.send_tls13_tickets = 0;
-        })
     }
 }
 
@@ -242,7 +199,6 @@ impl Layers {
         let mut session =
             ServerConnection::new(Arc::clone(&acceptor.config)).map_err(io::Error::other)?;
         let mut below = self.top();
-        below.dripping = acceptor.dripping;
         let done = session.complete_io(&mut below);
         // Tickets, or the alert that says why.
         while session.wants_write() {
@@ -279,7 +235,6 @@ impl Layers {
         Layer {
             socket: &self.socket,
             sessions: &mut self.sessions,
-            dripping: false,
         }
     }
 }
@@ -304,7 +259,6 @@ impl Write for Layers {
 struct Layer<'a> {
     socket: &'a Socket,
     sessions: &'a mut [ServerConnection],
-    dripping: bool,
 }
 
 impl Layer<'_> {
@@ -313,7 +267,6 @@ impl Layer<'_> {
         let below = Layer {
             socket: self.socket,
             sessions: rest,
-            dripping: false,
         };
         Some((top, below))
     }
@@ -331,11 +284,6 @@ impl Read for Layer<'_> {
 
 impl Write for Layer<'_> {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        let buf = if self.dripping {
-            &buf[..buf.len().min(1)]
-        } else {
-            buf
-        };
         let mut socket = self.socket;
         match self.split() {
             Some((top, mut below)) => rustls::Stream::new(top, &mut below).write(buf),
@@ -359,7 +307,6 @@ impl fmt::Debug for Acceptor {
 
 fn parameters(names: &[&str]) -> (CertificateParams, KeyPair) {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let mut params = CertificateParams::new(names).expect("names");
-    params.serial_number = Some(SerialNumber::from(7));
+    let params = CertificateParams::new(names).expect("names");
     (params, KeyPair::generate().expect("a key"))
 }

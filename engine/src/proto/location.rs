@@ -389,6 +389,11 @@ mod tests {
             ("http://bücher.example", "http://xn--bcher-kva.example/"),
             ("http://0x7f.1/", "http://127.0.0.1/"),
             ("http://v:q@g", "http://v:q@g/"),
+            // Characters that a path may have stay as they are written.
+            (
+                "/a*b%2Ac;d,e=f!$&'()",
+                "http://u:p@h:81/a*b%2Ac;d,e=f!$&'()",
+            ),
         ] {
             let resolved = resolve(base, location.as_bytes());
             assert_eq!(resolved.as_deref(), Ok(expected), "{location}");

@@ -197,6 +197,15 @@ mod tests {
     }
 
     #[test]
+    fn alerts_are_told_apart() {
+        let fault = |alert: AlertDescription| from_rustls(Error::AlertReceived(alert), true, true);
+        let alerts = [(40, TlsFault::Alert(TlsAlert(40))), (120, TlsFault::Alpn)];
+        for (alert, expected) in alerts {
+            assert_eq!(fault(AlertDescription::from(alert)), expected);
+        }
+    }
+
+    #[test]
     fn an_io_error_gives_its_fault_back() {
         let error = io::Error::from(TlsFault::Truncated);
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);

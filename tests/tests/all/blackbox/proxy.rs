@@ -1,14 +1,14 @@
-//! Proxies over real sockets: exact bytes to the proxy and to the origin behind it, refusals, proxies that stall, close
-//! or talk nonsense at each step, and which requests go through which proxy.
+//! Proxies over real sockets: exact bytes to the proxy and to the origin behind it, proxies that stall or close at each
+//! step, and which requests go through which proxy. Every answer at every cut is in `engine/src/proto/{tunnel,socks}.rs`.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use courser::proto::{ProxyFault, SocksReply};
+use courser::proto::ProxyFault;
 use courser::{
     AddressPolicy, Answer, Call, Client, Config, ConnectTo, DnsError, ErrorKind, Observer,
-    ObserverEvent, PeerFault, Phase, Proxies, Redirects, Reply, Report, Request, Resolver,
-    Response, Sent, TimeLimit, Timeouts, TlsConfig, TlsFault,
+    ObserverEvent, Phase, Proxies, Redirects, Reply, Report, Request, Resolver, Response, Sent,
+    TimeLimit, Timeouts, TlsConfig, TlsFault,
 };
 use tests::clients::{any_client, any_config, assert_none_left, named_client, run_any};
 use tests::script::{PATIENCE, Script, Server, connection};
@@ -166,31 +166,6 @@ fn https_goes_through_a_tunnel() {
     assert_none_left(client, [&proxy]);
 }
 
-/// Every byte that the origin gets is looked at.
-#[test]
-fn the_proxy_s_credentials_are_the_proxy_s_alone() {
-    let (authority, acceptor) = origin();
-    let origin = Server::every(connection().tls(&acceptor).always(OK));
-    let relay = |address| connection().request().send(ESTABLISHED).relay(address);
-    let proxy = Server::play([relay(origin.address()), connection().always(OK)]);
-    let mut client = client(all_as_user("http", &proxy), authority.trusted());
-    get(&mut client, &format!("https://{}/", origin.address()));
-    get(&mut client, "http://a.example/");
-    let asked = proxy.requests();
-    assert_eq!(asked.len(), 2);
-    for request in &asked {
-        assert_eq!(request.header("proxy-authorization"), [BASIC]);
-        assert!(request.header("authorization").is_empty());
-    }
-    for head in heads(&origin) {
-        assert!(!head.to_ascii_lowercase().contains("auth"), "{head}");
-        assert!(!head.contains("c2VjcmV0"), "{head}");
-    }
-    assert_eq!(origin.requests().len(), 1);
-    assert!(origin.stray().is_empty());
-    assert_none_left(client, [&proxy, &origin]);
-}
-
 #[test]
 fn an_https_proxy_is_spoken_to_in_tls_and_through_it_in_tls() {
     let (authority, origin) = origin();
@@ -231,26 +206,6 @@ fn an_https_proxy_is_spoken_to_in_tls_and_through_it_in_tls() {
     assert_none_left(client, [&proxy]);
 }
 
-#[test]
-fn bytes_both_ways_through_tls_in_tls() {
-    let (authority, origin) = origin();
-    let own = authority.leaf(&["127.0.0.1"]).acceptor();
-    let million: Vec<u8> = (0..1_000_000).map(|i| (i * 31 + i / 251) as u8).collect();
-    let tunnel = connection().tls(&own).request().send(ESTABLISHED);
-    let script = tunnel
-        .tls(&origin)
-        .request()
-        .send(super::response(&million));
-    let proxy = Server::play([script]);
-    let mut client = client(all("https", &proxy), authority.trusted());
-    let mut request = Request::post("https://a.example/", million.clone());
-    let mut response = Response::new();
-    client.call(&mut request, &mut response).unwrap();
-    assert!(response.body() == million);
-    assert!(proxy.requests()[1].body() == million);
-    assert_none_left(client, [&proxy]);
-}
-
 /// A proxy gets neither the name of the server nor the certificate for servers, even if it asks.
 #[test]
 fn a_proxy_is_shown_neither_the_servers_name_nor_our_certificate() {
@@ -279,54 +234,6 @@ fn a_proxy_is_shown_neither_the_servers_name_nor_our_certificate() {
     let hidden = Some("hidden.example".to_owned());
     assert_eq!(seen, [(None, 0), (hidden, 1), (None, 0)]);
     assert_none_left(client, [&proxy]);
-}
-
-/// `Proxy-Authorization` is for the next hop (RFC 9110 §11.7.2): the caller's own goes to a proxy that passes the
-/// request on, in place of the client's, and to no server behind it or beside it.
-#[test]
-fn the_caller_s_credentials_for_proxies_reach_no_server() {
-    let (authority, acceptor) = origin();
-    let direct = Server::every(connection().always(OK));
-    let proxy = Server::play([
-        connection().always(OK),
-        connection()
-            .request()
-            .send(ESTABLISHED)
-            .tls(&acceptor)
-            .always(OK),
-    ]);
-    let exempt = direct.address().ip().to_string();
-    let mut client = client(
-        all_as_user("http", &proxy).except(&exempt),
-        authority.trusted(),
-    );
-    for url in [
-        "http://a.example/".to_owned(),
-        "https://a.example/".to_owned(),
-        format!("http://{}/", direct.address()),
-    ] {
-        let mut request = Request::get(url);
-        request
-            .header("Proxy-Authorization", "Basic own")
-            .header("X-Other", "stays");
-        client.call(&mut request, &mut Response::new()).unwrap();
-    }
-    let told = |server: &Server| -> Vec<_> {
-        let requests = server.requests();
-        let told = requests.iter().map(|r| r.header("proxy-authorization"));
-        told.collect()
-    };
-    assert_eq!(
-        told(&proxy),
-        [vec!["Basic own"], vec![BASIC], vec![]],
-        "{:?}",
-        heads(&proxy)
-    );
-    assert_eq!(told(&direct), [Vec::<String>::new()]);
-    for request in [&proxy.requests()[2], &direct.requests()[0]] {
-        assert_eq!(request.header("x-other"), ["stays"]);
-    }
-    assert_none_left(client, [&proxy, &direct]);
 }
 
 #[test]
@@ -361,32 +268,6 @@ fn a_tunnel_to_an_ipv6_address_has_it_in_brackets() {
         let mut client = named_client(config, NoNames);
         get(&mut client, "http://[::1]:81/");
         assert_none_left(client, [&server]);
-    }
-}
-
-/// Both certificates are checked, each against its own name.
-#[test]
-fn the_proxy_s_certificate_counts_too() {
-    let (authority, origin) = origin();
-    let good = authority.leaf(&["127.0.0.1"]).acceptor();
-    let misnamed = authority.leaf(&["proxy.example"]).acceptor();
-    let misnamed_origin = authority.leaf(&["b.example"]).acceptor();
-    let tunnel = |proxy, origin| {
-        let script = connection().tls(proxy).request().send(ESTABLISHED);
-        Server::play([script.tls(origin)])
-    };
-    for (proxy, expected, phase) in [
-        (tunnel(&misnamed, &origin), "127.0.0.1", Phase::Proxy),
-        (tunnel(&good, &misnamed_origin), "a.example", Phase::Tls),
-    ] {
-        let mut client = client(all("https", &proxy), authority.trusted());
-        let error = error(&mut client, "https://a.example/");
-        assert!(
-            matches!(error.kind(), ErrorKind::Tls(TlsFault::WrongName { expected: name, .. }) if name == expected),
-            "{error:?}"
-        );
-        assert_eq!((error.phase(), error.sent()), (phase, Sent::Nothing));
-        assert_none_left(client, [&proxy]);
     }
 }
 
@@ -741,93 +622,6 @@ fn tunnels_are_observed() {
     }
 }
 
-#[test]
-fn what_a_proxy_answers_to_connect() {
-    let cases = [
-        (
-            "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\n\r\n",
-            "Status(407)",
-        ),
-        (
-            "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 11\r\n\r\nBad Gateway",
-            "Status(502)",
-        ),
-        (
-            "HTTP/1.0 403 Forbidden\r\n\r\n<html>no</html>",
-            "Status(403)",
-        ),
-        (
-            "HTTP/1.1 301 Moved\r\nLocation: http://elsewhere.example/\r\n\r\n",
-            "Status(301)",
-        ),
-        ("SSH-2.0-OpenSSH_9.9\r\n", "Http(BadStatusLine)"),
-        ("\x16\x03\x03\x00\x7a\x02\x00", "Http(BadStatusLine)"),
-        ("HTTP/1.1 200 OK\r\nbad header\r\n\r\n", "Http(BadHeader)"),
-    ];
-    let (authority, _) = origin();
-    for (reply, expected) in cases {
-        let whole = connection().request().send(reply);
-        let dripped = connection().request().drip(reply);
-        for script in [whole, dripped] {
-            let proxy = Server::play([script]);
-            let mut client = client(all("http", &proxy), authority.trusted());
-            let fault = fault(&mut client, "https://a.example/");
-            assert_eq!(fault, expected, "{reply:?}");
-            assert_none_left(client, [&proxy]);
-        }
-    }
-}
-
-#[test]
-fn what_a_proxy_answers_to_a_request_is_a_response() {
-    let replies = [
-        (
-            407,
-            "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 2\r\n\r\nno",
-        ),
-        (
-            502,
-            "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 2\r\n\r\nno",
-        ),
-    ];
-    for (status, reply) in replies {
-        let proxy = Server::play([connection().always(reply)]);
-        let mut client = client(all("http", &proxy), TlsConfig::default());
-        let mut response = Response::new();
-        client.get("http://a.example/", &mut response).unwrap();
-        assert_eq!((response.status(), response.body()), (status, &b"no"[..]));
-        assert_none_left(client, [&proxy]);
-    }
-}
-
-#[test]
-fn a_head_that_never_ends_is_cut_by_a_limit() {
-    let line = "X: ".to_owned() + &"x".repeat(1000) + "\r\n";
-    let script = connection()
-        .request()
-        .send("HTTP/1.1 200 OK\r\n")
-        .flood(line);
-    let proxy = Server::play([script]);
-    let (authority, _) = origin();
-    let mut client = client(all("http", &proxy), authority.trusted());
-    let fault = fault(&mut client, "https://a.example/");
-    assert!(fault.starts_with("Limit("), "{fault}");
-    assert_none_left(client, [&proxy]);
-}
-
-#[test]
-fn interim_answers_to_connect_are_passed_over() {
-    let (authority, acceptor) = origin();
-    let reply = format!(
-        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nA: b\r\n\r\n{ESTABLISHED}"
-    );
-    let script = connection().request().drip(reply).tls(&acceptor).always(OK);
-    let proxy = Server::play([script]);
-    let mut client = client(all("http", &proxy), authority.trusted());
-    get(&mut client, "https://a.example/");
-    assert_none_left(client, [&proxy]);
-}
-
 // ---- SOCKS5
 
 /// Greeting with no authentication, and a request of that many bytes.
@@ -904,64 +698,6 @@ fn socks5_with_user_and_password_and_tls_behind() {
     assert_none_left(client, [&proxy]);
 }
 
-#[test]
-fn what_a_socks_proxy_refuses() {
-    let replies = [
-        (1, SocksReply::GeneralFailure),
-        (2, SocksReply::NotAllowed),
-        (3, SocksReply::NetworkUnreachable),
-        (4, SocksReply::HostUnreachable),
-        (5, SocksReply::ConnectionRefused),
-        (6, SocksReply::TtlExpired),
-        (7, SocksReply::CommandNotSupported),
-        (8, SocksReply::AddressTypeNotSupported),
-        (99, SocksReply::Unassigned(99)),
-    ];
-    for (code, reply) in replies {
-        let script = connection().take(3).send([5, 0]).take(16);
-        let proxy = Server::play([script.send([5, code, 0, 1, 0, 0, 0, 0, 0, 0])]);
-        let mut client = client(all("socks5h", &proxy), TlsConfig::default());
-        let fault = fault(&mut client, "http://a.example/");
-        assert_eq!(fault, format!("{:?}", ProxyFault::Socks(reply)));
-        assert_none_left(client, [&proxy]);
-    }
-    for (script, expected) in [
-        (connection().take(4).send([5, 0xff]), "NoMethod"),
-        (connection().take(4).send([5, 1]), "UnofferedMethod(1)"),
-        (
-            connection().take(4).send("HTTP/1.1 400 Bad"),
-            "NotSocks5(72)",
-        ),
-        (connection().take(4).send([4, 0]), "NotSocks5(4)"),
-        (
-            connection().take(4).send([5, 2]).take(13).send([1, 1]),
-            "Credentials",
-        ),
-        (connection().take(4).send([5, 0, 5]), "Surplus"),
-        (
-            connection()
-                .take(4)
-                .send([5, 0])
-                .take(16)
-                .send([&REACHED[..], b"x"].concat()),
-            "Surplus",
-        ),
-        (
-            connection()
-                .take(4)
-                .send([5, 0])
-                .take(16)
-                .send([5, 0, 0, 2]),
-            "BadSocksReply",
-        ),
-    ] {
-        let proxy = Server::play([script]);
-        let mut client = client(all_as_user("socks5h", &proxy), TlsConfig::default());
-        assert_eq!(fault(&mut client, "http://a.example/"), expected);
-        assert_none_left(client, [&proxy]);
-    }
-}
-
 struct Several(Vec<[u8; 4]>);
 
 impl Resolver for Several {
@@ -1035,20 +771,28 @@ fn socks5_runs_out_of_addresses() {
     }
 }
 
-/// Each attempt counts against the call's deadline.
+/// A way to a.example that the proxy gives up or answers wrongly. What may come at which cut is in the tables beside the
+/// handshakes.
 #[test]
-fn socks5_addresses_end_with_the_deadline() {
-    let proxy = Server::play([asked(5), connection().take(3)]);
-    let mut config = config(all("socks5", &proxy));
-    config.host.timeouts.total = Some(Duration::from_millis(60));
-    let names = Several(vec![[192, 0, 2, 7], [192, 0, 2, 8]]);
-    let mut client = named_client(config, names);
-    let error = error(&mut client, "http://a.example/");
-    assert!(
-        matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)),
-        "{error:?}"
-    );
-    assert_none_left(client, [&proxy]);
+fn what_is_wrong_with_a_proxy_is_told() {
+    let refused = "HTTP/1.1 407 Authenticate\r\nContent-Length: 2\r\n\r\nno";
+    let greeted = ESTABLISHED.to_owned() + "220 hello";
+    for (scheme, script, expected) in [
+        ("http", connection().request().send(refused), "Status(407)"),
+        // Later, it would be the first that the server behind the proxy seems to say.
+        ("http", connection().request().send(greeted), "Surplus"),
+        ("socks5h", connection().take(4).send([5, 0xff]), "NoMethod"),
+        (
+            "socks5h",
+            connection().take(4).send([5, 0]).take(16).send([5, 5]),
+            "Socks(ConnectionRefused)",
+        ),
+    ] {
+        let proxy = Server::play([script]);
+        let mut client = client(all_as_user(scheme, &proxy), insecure());
+        assert_eq!(fault(&mut client, "https://a.example/"), expected);
+        assert_none_left(client, [&proxy]);
+    }
 }
 
 // ---- proxies that stall and break off
@@ -1182,51 +926,6 @@ fn a_proxy_that_closes_at_any_step() {
     }
 }
 
-#[test]
-fn a_proxy_that_resets_at_any_step() {
-    for (scheme, script, _) in beginnings() {
-        let proxy = Server::play([script.reset()]);
-        let mut client = client(all_as_user(scheme, &proxy), insecure());
-        let error = error(&mut client, "https://a.example/");
-        assert!(matches!(error.kind(), ErrorKind::Io(_)), "{error:?}");
-        // The reset overtakes what was said before it.
-        assert!(
-            matches!(error.phase(), Phase::Proxy | Phase::Tls | Phase::Connect),
-            "{error:?}"
-        );
-        assert_eq!(error.sent(), Sent::Nothing);
-        assert_none_left(client, [&proxy]);
-    }
-}
-
-/// In one piece with the answer; later, it would be the first that the server behind it seems to say.
-#[test]
-fn bytes_behind_the_answer_to_connect() {
-    let reply = ESTABLISHED.to_owned() + "220 hello";
-    let proxy = Server::play([connection().request().send(reply)]);
-    let mut client = client(all("http", &proxy), insecure());
-    assert_eq!(fault(&mut client, "https://a.example/"), "Surplus");
-    assert_none_left(client, [&proxy]);
-}
-
-#[test]
-fn a_proxy_that_trickles_is_cut_by_the_handshake_limit() {
-    let head = "HTTP/1.1 200 OK\r\n".to_owned() + &"X: y\r\n".repeat(2000);
-    let proxy = Server::play([connection().request().trickle(head)]);
-    let timeouts = Timeouts {
-        handshake: Some(Duration::from_millis(60)),
-        ..DEADLINE
-    };
-    let mut client = client_in_time(all("http", &proxy), insecure(), timeouts);
-    let error = error(&mut client, "https://a.example/");
-    assert!(
-        matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Handshake)),
-        "{error:?}"
-    );
-    assert_eq!((error.phase(), error.sent()), (Phase::Proxy, Sent::Nothing));
-    assert_none_left(client, [&proxy]);
-}
-
 /// A stale connection to a proxy is like any other: the request goes again on a new one, with a handshake of its own.
 #[test]
 fn a_stale_tunnel_is_opened_anew() {
@@ -1302,104 +1001,6 @@ fn the_proxies_of_one_call_hold_for_it_alone() {
     assert_none_left(client, [&ours, &its, &direct]);
 }
 
-#[test]
-fn a_redirect_from_a_proxied_to_an_unproxied_host() {
-    let direct = Server::play([connection().always(OK)]);
-    let location = format!("http://{}/there", direct.address());
-    let proxy = Server::answer(move |_| {
-        format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n").into()
-    });
-    let mut config = config(all_as_user("http", &proxy).except("127.0.0.1"));
-    config.redirects = Redirects::limit(3);
-    let mut client = any_client(config);
-    let mut request = Request::get("http://a.example/");
-    request.header("Authorization", "Basic b3JpZ2lu");
-    client.call(&mut request, &mut Response::new()).unwrap();
-    assert_eq!(proxy.requests()[0].header("proxy-authorization"), [BASIC]);
-    assert_eq!(direct.lines(), ["GET /there HTTP/1.1"]);
-    let head = heads(&direct).concat().to_ascii_lowercase();
-    assert!(!head.contains("authorization"), "{head}");
-    assert_none_left(client, [&proxy, &direct]);
-}
-
-/// And the other way: from a host that is reached directly to one that is not.
-#[test]
-fn a_redirect_into_a_tunnel() {
-    let (authority, acceptor) = origin();
-    let tunnel = connection().request().send(ESTABLISHED).tls(&acceptor);
-    let proxy = Server::play([tunnel.always(OK)]);
-    let direct = Server::play([connection().always(
-        "HTTP/1.1 307 Temporary\r\nLocation: https://a.example/there\r\nContent-Length: 0\r\n\r\n",
-    )]);
-    let mut config = config(all("http", &proxy).except("127.0.0.1"));
-    config.redirects = Redirects::limit(3);
-    config.host.tls = authority.trusted();
-    let mut client = any_client(config);
-    let mut request = Request::post(format!("http://{}/", direct.address()), "the body");
-    client.call(&mut request, &mut Response::new()).unwrap();
-    let lines = proxy.lines();
-    assert_eq!(
-        lines,
-        ["CONNECT a.example:443 HTTP/1.1", "POST /there HTTP/1.1"]
-    );
-    assert_eq!(proxy.requests()[1].body(), b"the body");
-    assert_none_left(client, [&direct, &proxy]);
-}
-
-#[test]
-fn the_address_policy_holds_for_proxies_and_for_literal_targets() {
-    let proxy = Server::play([connection().always(OK)]);
-    let denying = |proxies, policy| {
-        let mut config = config(proxies);
-        config.host.addresses = policy;
-        named_client(config, Fixed([10, 0, 0, 7]))
-    };
-    // The proxy may be reached, the target may not.
-    let policy = AddressPolicy::deny_private;
-    for (scheme, url) in [
-        ("http", "http://10.0.0.7/"),
-        ("http", "https://10.0.0.7/"),
-        ("http", "http://[::ffff:10.0.0.7]/"),
-        ("socks5", "http://10.0.0.7/"),
-        ("socks5h", "http://10.0.0.7/"),
-        // Looked up here.
-        ("socks5", "http://a.example/"),
-    ] {
-        let mut client = denying(all(scheme, &proxy), policy());
-        let error = client.get(url, &mut Response::new()).unwrap_err();
-        assert!(
-            matches!(error.kind(), ErrorKind::Denied(_)),
-            "{url}: {error:?}"
-        );
-        assert_eq!(error.sent(), Sent::Nothing);
-        assert_none_left(client, []);
-    }
-    assert_eq!(proxy.accepted(), 0);
-    let mut client = denying(all("http", &proxy), policy());
-    get(&mut client, "http://a.example/");
-    assert_none_left(client, [&proxy]);
-}
-
-/// What could end a line of the request to a proxy is refused before the proxy is asked for anything.
-#[test]
-fn x05_a_target_with_line_ends_reaches_no_proxy() {
-    let proxy = Server::every(connection().always(OK));
-    for scheme in ["http", "https", "socks5", "socks5h"] {
-        let mut client = client(all(scheme, &proxy), TlsConfig::default());
-        for url in [
-            "http://a.example\r\n\r\nGET /",
-            "https://a.example:443\r\nX-Injected: 1/",
-            "https://a.example/\r\nX-Injected: 1",
-        ] {
-            let error = error(&mut client, url);
-            assert!(matches!(error.kind(), ErrorKind::Misuse(_)), "{error:?}");
-            assert_eq!((error.phase(), error.sent()), (Phase::Queue, Sent::Nothing));
-        }
-        assert_none_left(client, []);
-    }
-    assert_eq!(proxy.accepted(), 0);
-}
-
 /// A proxy that is not there, and one whose name is not known.
 #[test]
 fn proxies_that_cannot_be_reached() {
@@ -1427,41 +1028,4 @@ fn proxies_that_cannot_be_reached() {
     );
     assert_eq!(error.phase(), Phase::Resolve);
     assert_none_left(client, []);
-}
-
-/// What a proxy says of itself while it is not asked costs the connection, and not the next request.
-#[test]
-fn an_idle_proxy_connection_that_talks_is_dropped() {
-    let gate = tests::script::Gate::new();
-    let proxy = Server::play([
-        connection()
-            .request()
-            .send(OK)
-            .wait(&gate)
-            .send("HTTP/1.1 408 x\r\n\r\n"),
-        connection().always(OK),
-    ]);
-    let mut client = client(all("http", &proxy), TlsConfig::default());
-    get(&mut client, "http://a.example/");
-    gate.open();
-    tests::script::eventually("the connection is dropped", || {
-        client.maintain(Duration::from_millis(1)).unwrap();
-        client.counters().open == 0
-    });
-    get(&mut client, "http://a.example/");
-    assert_eq!(proxy.served_by(), [0, 1]);
-    assert_none_left(client, [&proxy]);
-}
-
-/// An answer to absolute-form that is not HTTP is the peer's fault, as without a proxy.
-#[test]
-fn nonsense_in_answer_to_a_request() {
-    let proxy = Server::play([connection().request().send([5, 0xff, 0, 0])]);
-    let mut client = client(all("http", &proxy), TlsConfig::default());
-    let error = error(&mut client, "http://a.example/");
-    assert!(
-        matches!(error.kind(), ErrorKind::Peer(PeerFault::BadStatusLine)),
-        "{error:?}"
-    );
-    assert_none_left(client, [&proxy]);
 }

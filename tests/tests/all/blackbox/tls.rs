@@ -1,20 +1,19 @@
-//! TLS over real sockets, with rustls's server as the peer: certificates of every kind, versions, names, resumption,
-//! peers that stall or break off in and after the handshake, and bodies in records of odd sizes.
+//! TLS over real sockets, with rustls's server as the peer: whose identity a call has, names, resumption, peers that stall,
+//! and ends of connections. Certificates, versions, alerts and records are in `engine/src/net/tls/tests.rs`.
 
 use std::io::Read;
 use std::process::Command;
 use std::time::Duration;
 
 use courser::{
-    Call, Client, ErrorKind, PeerFault, PemOrDer, Phase, Redirects, Report, Request, Response,
-    Sent, TimeLimit, Timeouts, TlsAlert, TlsConfig, TlsFault, TlsIdentity, TlsVersion,
+    Call, Client, ErrorKind, PeerFault, Phase, Redirects, Report, Request, Response, Sent,
+    TimeLimit, Timeouts, TlsConfig, TlsFault, TlsIdentity, TlsVersion,
 };
-use rcgen::date_time_ymd;
 use rustls::SupportedProtocolVersion;
 use rustls::version::{TLS12, TLS13};
-use tests::clients::{any_client, any_config, assert_none_left, look_away, run_any};
-use tests::script::{Gate, PATIENCE, Script, Server, connection, eventually};
-use tests::tls::{Acceptor, Authority, Leaf, Session};
+use tests::clients::{any_client, any_config, assert_none_left, run_any};
+use tests::script::{PATIENCE, Server, connection, eventually};
+use tests::tls::{Acceptor, Authority, Session};
 
 use super::{CLOSING, OK};
 
@@ -71,122 +70,7 @@ fn fault(client: &mut Client, url: &str) -> TlsFault {
     }
 }
 
-fn fault_of(tls: &TlsConfig, leaf: &Leaf) -> TlsFault {
-    let server = Server::play([connection().tls(&leaf.acceptor())]);
-    let mut client = client(tls.clone());
-    let fault = fault(&mut client, &url(&server));
-    assert!(server.requests().is_empty());
-    assert_none_left(client, [&server]);
-    fault
-}
-
-// ---- certificates
-
-#[test]
-fn each_bad_certificate_has_its_error() {
-    let (authority, other) = (Authority::new("authority"), Authority::new("other"));
-    let here = ["127.0.0.1"];
-    let trust = authority.trusted();
-
-    let expired = authority.leaf_with(&here, |params| {
-        params.not_after = date_time_ymd(2020, 1, 1);
-    });
-    assert!(matches!(
-        fault_of(&trust, &expired),
-        TlsFault::Expired { ago } if ago > Duration::from_secs(5 * 365 * 86_400)
-    ));
-
-    let early = authority.leaf_with(&here, |params| {
-        params.not_before = date_time_ymd(4000, 1, 1);
-    });
-    assert!(matches!(
-        fault_of(&trust, &early),
-        TlsFault::NotYetValid { ahead } if !ahead.is_zero()
-    ));
-
-    let misnamed = authority.leaf(&["a.example", "127.0.0.2"]);
-    assert_eq!(
-        fault_of(&trust, &misnamed),
-        TlsFault::WrongName {
-            expected: "127.0.0.1".to_owned(),
-            presented: vec!["a.example".to_owned(), "127.0.0.2".to_owned()],
-        }
-    );
-    for leaf in [other.leaf(&here), Leaf::self_signed(&here)] {
-        assert_eq!(fault_of(&trust, &leaf), TlsFault::UnknownIssuer);
-    }
-
-    let with_list = |list| TlsConfig {
-        crls: vec![list],
-        ..trust.clone()
-    };
-    let good = authority.leaf(&here);
-    assert_eq!(
-        fault_of(&with_list(authority.crl(&[3, 7])), &good),
-        TlsFault::Revoked
-    );
-    assert_eq!(
-        fault_of(&with_list(other.crl(&[3])), &good),
-        TlsFault::RevocationUnknown
-    );
-    let server = Server::play([connection().tls(&good.acceptor()).always(OK)]);
-    let mut client = client(with_list(authority.crl(&[3])));
-    get(&mut client, &url(&server));
-    assert_none_left(client, [&server]);
-}
-
-#[test]
-fn insecure_takes_any_certificate() {
-    let expired = Authority::new("unknown").leaf_with(&["a.example"], |params| {
-        params.not_after = date_time_ymd(2020, 1, 1);
-    });
-    for leaf in [expired, Leaf::self_signed(&["b.example"])] {
-        let server = Server::play([connection().tls(&leaf.acceptor()).always(OK)]);
-        let mut client = client(TlsConfig {
-            insecure: true,
-            ..TlsConfig::default()
-        });
-        get(&mut client, &url(&server));
-        assert_none_left(client, [&server]);
-    }
-}
-
-#[test]
-fn a_client_certificate_asked_for_and_given_or_not() {
-    let (authority, clients) = (Authority::new("authority"), Authority::new("clients"));
-    let leaf = authority.leaf(&["127.0.0.1"]);
-    let own = clients.leaf(&["me"]);
-    for (version, name) in VERSIONS {
-        let acceptor = leaf.acceptor_with(&[version], Some(&clients));
-        let server = Server::every(connection().tls(&acceptor).always(OK));
-        let mut with = client(TlsConfig {
-            client: Some(own.for_client()),
-            ..authority.trusted()
-        });
-        get(&mut with, &url(&server));
-        assert_eq!(server.sessions()[0].client_certificates, 1);
-
-        let mut without = client(authority.trusted());
-        let error = without
-            .get(&url(&server), &mut Response::new())
-            .unwrap_err();
-        assert!(
-            matches!(error.kind(), ErrorKind::Tls(TlsFault::Alert(_))),
-            "{error:?}"
-        );
-        // In TLS 1.3 our side of the handshake is over before the server has seen that there is none.
-        match name {
-            TlsVersion::V1_2 => assert_eq!(error.sent(), Sent::Nothing),
-            _ => assert_ne!(error.sent(), Sent::Partial),
-        }
-        // The server tells the client first, and then the test.
-        eventually("the server has refused", || !server.refusals().is_empty());
-        assert!(server.refusals()[0].contains("no certificate"));
-        assert_eq!(server.requests().len(), 1);
-        drop(with);
-        assert_none_left(without, [&server]);
-    }
-}
+// ---- identities
 
 #[test]
 fn who_one_call_is_holds_for_it_alone() {
@@ -268,32 +152,6 @@ fn both_versions_and_what_the_report_tells() {
 }
 
 #[test]
-fn no_version_in_common() {
-    let (authority, _) = good();
-    let leaf = authority.leaf(&["127.0.0.1"]);
-    let only = |version| TlsConfig {
-        min_version: version,
-        max_version: version,
-        ..authority.trusted()
-    };
-    for (spoken, asked) in [(&TLS12, TlsVersion::V1_3), (&TLS13, TlsVersion::V1_2)] {
-        let server = Server::play([connection().tls(&leaf.acceptor_with(&[spoken], None))]);
-        let mut client = client(only(asked));
-        let fault = fault(&mut client, &url(&server));
-        assert!(matches!(fault, TlsFault::ProtocolMismatch(_)), "{fault:?}");
-        assert_none_left(client, [&server]);
-    }
-    // A server that cannot do without HTTP/2.
-    let h2 = leaf
-        .acceptor()
-        .edit(|config| config.alpn_protocols = vec![b"h2".to_vec()]);
-    let server = Server::play([connection().tls(&h2)]);
-    let mut client = client(authority.trusted());
-    assert_eq!(fault(&mut client, &url(&server)), TlsFault::Alpn);
-    assert_none_left(client, [&server]);
-}
-
-#[test]
 fn the_name_is_the_host_s_or_the_one_that_was_set() {
     let (authority, acceptor) = good();
     let server = Server::every(connection().tls(&acceptor).always(OK));
@@ -348,26 +206,6 @@ fn sessions_are_resumed_unless_that_is_turned_off() {
     }
 }
 
-/// A server that has forgotten the session, as after a restart: the handshake is a whole one.
-#[test]
-fn a_forgotten_session_costs_a_whole_handshake() {
-    let authority = Authority::new("authority");
-    let leaf = authority.leaf(&["127.0.0.1"]);
-    for (version, _) in VERSIONS {
-        let fresh = || {
-            let acceptor = leaf.acceptor_with(&[version], None);
-            connection().tls(&acceptor).request().send(CLOSING)
-        };
-        let server = Server::play([fresh().close_notify(), fresh().close_notify()]);
-        let mut client = client(authority.trusted());
-        for _ in 0..2 {
-            get(&mut client, &url(&server));
-        }
-        assert!(server.sessions().iter().all(|session| !session.resumed));
-        assert_none_left(client, [&server]);
-    }
-}
-
 /// The variable is the process's: the test runs itself again with it.
 #[test]
 fn keys_are_logged() {
@@ -400,7 +238,7 @@ fn keys_are_logged() {
     }
 }
 
-// ---- handshakes that do not end
+// ---- handshakes that fail or do not end
 
 fn short() -> [(Timeouts, TimeLimit); 2] {
     let soon = Some(Duration::from_millis(60));
@@ -460,94 +298,6 @@ fn silence_and_a_trickle_end_by_the_limit_and_by_the_deadline() {
             }
         }
     }
-}
-
-#[test]
-fn a_handshake_byte_by_byte_is_the_same_handshake() {
-    let authority = Authority::new("authority");
-    let leaf = authority.leaf(&["127.0.0.1"]);
-    for (version, _) in VERSIONS {
-        let acceptor = leaf.acceptor_with(&[version], None).dripping();
-        let server = Server::every(connection().tls(&acceptor).request().drip(CLOSING));
-        let mut client = client(authority.trusted());
-        for resumed in [false, true] {
-            let report = get(&mut client, &url(&server));
-            assert_eq!(report.tls().unwrap().resumed, resumed);
-        }
-        assert_none_left(client, [&server]);
-    }
-}
-
-#[test]
-fn peers_that_do_not_speak_tls() {
-    let (authority, _) = good();
-    let plain = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
-    for reply in [
-        plain,
-        "220 mail.example ESMTP\r\n",
-        "SSH-2.0-OpenSSH_9.9\r\n",
-    ] {
-        for script in [
-            connection().send(reply),
-            connection().read(100).send(reply).half_close(),
-            connection().read(100).drip(reply),
-        ] {
-            let server = Server::play([script]);
-            let mut client = client(authority.trusted());
-            assert_eq!(fault(&mut client, &url(&server)), TlsFault::NotTls);
-            assert_none_left(client, [&server]);
-        }
-    }
-    // And the other way round.
-    let (_, acceptor) = good();
-    let server = Server::play([connection().tls(&acceptor)]);
-    let mut client = client(authority.trusted());
-    let error = client
-        .get(
-            &format!("http://{}/", server.address()),
-            &mut Response::new(),
-        )
-        .unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Peer(_)), "{error:?}");
-    assert_none_left(client, [&server]);
-}
-
-#[test]
-fn alerts_in_the_handshake() {
-    let (authority, _) = good();
-    for (alert, expected) in [
-        (40, Some(TlsFault::Alert(TlsAlert(40)))),
-        (80, Some(TlsFault::Alert(TlsAlert(80)))),
-        (112, Some(TlsFault::Alert(TlsAlert(112)))),
-        (120, Some(TlsFault::Alpn)),
-        (70, None),
-    ] {
-        let script = connection().read(5).send([0x15, 3, 3, 0, 2, 2, alert]);
-        let server = Server::play([script]);
-        let mut client = client(authority.trusted());
-        match (fault(&mut client, &url(&server)), expected) {
-            (fault, Some(expected)) => assert_eq!(fault, expected),
-            (fault, None) => assert!(matches!(fault, TlsFault::ProtocolMismatch(_))),
-        }
-        assert_none_left(client, [&server]);
-    }
-}
-
-#[test]
-fn the_end_inside_the_handshake() {
-    let (authority, _) = good();
-    for half in [&b""[..], &[0x16, 3, 3, 0, 90, 2]] {
-        let server = Server::play([connection().read(5).send(half).half_close()]);
-        let mut client = client(authority.trusted());
-        assert_eq!(fault(&mut client, &url(&server)), TlsFault::HandshakeEof);
-        assert_none_left(client, [&server]);
-    }
-    let server = Server::play([connection().read(5).reset()]);
-    let mut client = client(authority.trusted());
-    let error = client.get(&url(&server), &mut Response::new()).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Io(_)), "{error:?}");
-    assert_eq!((error.phase(), error.sent()), (Phase::Tls, Sent::Nothing));
-    assert_none_left(client, [&server]);
 }
 
 /// Calls that wait for the same handshake: each gets an error of its own, or a connection of its own.
@@ -633,17 +383,6 @@ fn rfc_9112_close_notify_ends_a_body_and_fin_alone_does_not() {
 }
 
 #[test]
-fn a_reset_inside_a_body_is_an_error() {
-    let (authority, acceptor) = good();
-    let reply = "HTTP/1.1 200 OK\r\n\r\nall of it";
-    let server = Server::play([connection().tls(&acceptor).request().send(reply).reset()]);
-    let mut client = client(authority.trusted());
-    let error = client.get(&url(&server), &mut Response::new()).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Io(_)), "{error:?}");
-    assert_none_left(client, [&server]);
-}
-
-#[test]
 fn what_the_client_closes_it_closes_with_close_notify() {
     let (authority, acceptor) = good();
     let server = Server::play([connection().tls(&acceptor).always(OK)]);
@@ -682,71 +421,10 @@ fn an_idle_connection_that_the_server_ends_is_dropped() {
     }
 }
 
-#[test]
-fn a_stale_connection_is_retried() {
-    let (authority, acceptor) = good();
-    let first = || connection().tls(&acceptor).request().send(OK).request();
-    for ending in [
-        first().close_notify().close(),
-        first().close(),
-        first().reset(),
-    ] {
-        let server = Server::play([ending, connection().tls(&acceptor).always(OK)]);
-        let mut client = client(authority.trusted());
-        get(&mut client, &url(&server));
-        look_away();
-        let report = get(&mut client, &url(&server));
-        assert_eq!(report.attempts(), 2);
-        assert_eq!(server.served_by(), [0, 0, 1]);
-        assert_none_left(client, [&server]);
-    }
-}
-
 // ---- bytes
 
 fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|i| (i * 31 + i / 251) as u8).collect()
-}
-
-/// Sends `bytes` in records of odd sizes.
-fn in_records(mut script: Script, mut bytes: &[u8]) -> Script {
-    let sizes = [
-        1, 2, 3, 1400, 16_383, 16_384, 16_385, 5, 40_000, 4096, 70_001,
-    ];
-    for size in sizes.iter().cycle() {
-        let (record, rest) = bytes.split_at(bytes.len().min(*size));
-        script = script.send(record);
-        bytes = rest;
-        if bytes.is_empty() {
-            break;
-        }
-    }
-    script
-}
-
-#[test]
-fn a_million_bytes_in_records_of_odd_sizes() {
-    let authority = Authority::new("authority");
-    let leaf = authority.leaf(&["127.0.0.1"]);
-    let million = pattern(1_000_000);
-    let reply = super::response(&million);
-    for (version, _) in VERSIONS {
-        for fragment in [None, Some(100)] {
-            let acceptor = leaf
-                .acceptor_with(&[version], None)
-                .edit(|config| config.max_fragment_size = fragment);
-            let script = connection().tls(&acceptor).request();
-            let script = in_records(in_records(script, &reply).request(), &reply);
-            let server = Server::play([script]);
-            let mut client = client(authority.trusted());
-            for streamed in [false, true] {
-                let body = body(&mut client, &url(&server), streamed).unwrap();
-                assert!(body == million, "{} bytes", body.len());
-            }
-            assert_eq!(server.accepted(), 1);
-            assert_none_left(client, [&server]);
-        }
-    }
 }
 
 /// A consumer that lets the server wait: what the session has read already is not lost, and not more than that is read.
@@ -773,96 +451,10 @@ fn a_slow_consumer_gets_every_byte() {
     assert_none_left(client, [&server]);
 }
 
-#[test]
-fn a_post_of_a_mebibyte_arrives_whole() {
-    let authority = Authority::new("authority");
-    let leaf = authority.leaf(&["127.0.0.1"]);
-    let sent = pattern(1 << 20);
-    for (version, _) in VERSIONS {
-        let acceptor = leaf.acceptor_with(&[version], None);
-        let gate = Gate::new();
-        let script = connection().tls(&acceptor).small_buffers().wait(&gate);
-        let server = Server::play([script.always(OK)]);
-        let mut client = client(authority.trusted());
-        // The server does not read until its buffers, and ours, are full.
-        let opener = std::thread::spawn({
-            let gate = gate.clone();
-            move || {
-                gate.wait_arrived(1);
-                look_away();
-                gate.open_for_all();
-            }
-        });
-        let mut request = Request::post(url(&server), sent.clone());
-        let mut response = Response::new();
-        client.call(&mut request, &mut response).unwrap();
-        opener.join().unwrap();
-        let copy = std::io::Cursor::new(sent.clone());
-        request.body_stream(copy, None);
-        client.call(&mut request, &mut response).unwrap();
-        let requests = server.requests();
-        assert!(requests[0].body() == sent);
-        assert!(requests[1].body().len() > sent.len(), "with its chunks");
-        assert_eq!(server.accepted(), 1);
-        assert_none_left(client, [&server]);
-    }
-}
-
-#[test]
-fn a_body_waits_for_100_continue() {
-    let (authority, acceptor) = good();
-    let script = connection().tls(&acceptor).head();
-    let script = script
-        .send("HTTP/1.1 100 Continue\r\n\r\n")
-        .take(5)
-        .send(OK);
-    let server = Server::play([script]);
-    let mut client = client(authority.trusted());
-    let mut request = Request::post(url(&server), "hello");
-    request.expect_continue(PATIENCE);
-    client.call(&mut request, &mut Response::new()).unwrap();
-    assert_eq!(server.taken(), [b"hello"]);
-    assert_none_left(client, [&server]);
-}
-
-/// A server that answers and closes before it has read the body: the answer is what the caller gets.
-#[test]
-fn an_early_answer_is_not_lost() {
-    let (authority, acceptor) = good();
-    let reply = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    let script = connection().tls(&acceptor).small_buffers();
-    let server = Server::play([script.head().send(reply).close_notify().half_close()]);
-    let mut client = client(authority.trusted());
-    let mut request = Request::post(url(&server), pattern(16 << 20));
-    let mut response = Response::new();
-    client.call(&mut request, &mut response).unwrap();
-    assert_eq!(response.status(), 413);
-    assert_none_left(client, [&server]);
-}
-
 // ---- with the rest of the client
 
-#[test]
-fn redirects_between_http_and_https() {
-    let (authority, acceptor) = good();
-    let secure = Server::play([connection().tls(&acceptor).always(OK)]);
-    let location = url(&secure);
-    let plain = Server::answer(move |_| {
-        format!("HTTP/1.1 302 Found\r\nLocation: {location}x\r\nContent-Length: 0\r\n\r\n").into()
-    });
-    let mut config = any_config();
-    config.host.tls = authority.trusted();
-    config.redirects = Redirects::limit(3);
-    let mut client = any_client(config);
-    let mut request = Request::get(format!("http://{}/", plain.address()));
-    request.header("Authorization", "Basic c2VjcmV0");
-    client.call(&mut request, &mut Response::new()).unwrap();
-    assert_eq!(secure.requests()[0].target(), "/x");
-    assert!(secure.requests()[0].header("authorization").is_empty());
-    assert_none_left(client, [&plain, &secure]);
-}
-
-/// What is for one server goes to no other scheme, host or port, and stays on the same.
+/// What is for one server goes to no other scheme, host or port, and stays on the same. So does a host that the caller
+/// has named.
 #[test]
 fn credentials_stay_with_their_origin_over_tls_too() {
     let authority = Authority::new("authority");
@@ -904,6 +496,7 @@ fn credentials_stay_with_their_origin_over_tls_too() {
             .header("Cookie", "session=secret")
             .header("Proxy-Authorization", "Basic secret")
             .sensitive_header("X-Api-Key", "secret")
+            .header("Host", "own.example")
             .header("X-Open", "open");
         client.submit(Call::new(request, Response::new()).streaming(streaming));
         let mut done = client.wait(None).unwrap().unwrap();
@@ -930,6 +523,8 @@ fn credentials_stay_with_their_origin_over_tls_too() {
             let landed = &there.requests()[0];
             assert_eq!(told(landed), [0; 4], "{from} {to}: {}", landed.head());
             assert_eq!(landed.header("x-open"), ["open"]);
+            let origin = base(to, host, &there);
+            assert_eq!(landed.header("host"), [origin.split_once("://").unwrap().1]);
             assert!(!landed.head().contains("secret"));
             assert_none_left(client, [&here, &there]);
         }
@@ -941,35 +536,9 @@ fn credentials_stay_with_their_origin_over_tls_too() {
         assert_eq!(hops, 1);
         for request in server.requests() {
             assert_eq!(told(&request), [1; 4], "{}", request.head());
+            assert_eq!(request.header("host"), ["own.example"]);
         }
         assert_eq!(server.requests()[1].target(), "/to");
         assert_none_left(client, [&server]);
     }
-}
-
-/// http and https on one port are two hosts.
-#[test]
-fn the_scheme_is_part_of_the_pool_s_key() {
-    let (authority, acceptor) = good();
-    let server = Server::play([
-        connection().tls(&acceptor).always(OK),
-        connection().always(OK),
-    ]);
-    let mut client = client(authority.trusted());
-    let plain = format!("http://{}/", server.address());
-    for _ in 0..2 {
-        get(&mut client, &url(&server));
-        get(&mut client, &plain);
-    }
-    assert_eq!(server.served_by(), [0, 1, 0, 1]);
-    assert_none_left(client, [&server]);
-}
-
-#[test]
-fn a_configuration_that_makes_no_sense_makes_no_client() {
-    let mut config = any_config();
-    config.host.tls.extra_roots = vec![PemOrDer::File("/no/such/file".into())];
-    let error = Client::new(config).err().unwrap();
-    assert!(matches!(error.kind(), ErrorKind::Misuse(_)), "{error:?}");
-    assert!(error.to_string().contains("/no/such/file"), "{error}");
 }

@@ -8,16 +8,14 @@ use std::time::Duration;
 use courser::proto::Scheme;
 use courser::{
     AddressPolicy, Answer, BreakerConfig, Call, Completion, Config, ConnectTo, DnsError, ErrorKind,
-    HostClient, HostConfig, Misuse, PemOrDer, Phase, PipelineClient, PipelineConfig, Pipelined,
-    Proxies, Rate, Redirects, Reply, Report, Request, Resolver, Response, Sent, Shared,
-    SharedConfig, TlsConfig, TlsFault, UnixSocket, Upstream,
+    HostClient, HostConfig, Misuse, PemOrDer, Phase, PipelineClient, PipelineConfig, Proxies, Rate,
+    Redirects, Reply, Report, Request, Resolver, Response, Sent, TlsConfig, TlsFault, UnixSocket,
+    Upstream,
 };
 use tests::clients::{
-    any_config, assert_none_left, assert_nothing_left, config, drive_until, named_client, run,
+    any_config, assert_none_left, assert_nothing_left, config, drive_until, named_client,
 };
-use tests::script::{
-    Behaviour, BlackHole, Gate, PATIENCE, Script, Server, Transport, connection, on_one_port,
-};
+use tests::script::{Behaviour, Gate, PATIENCE, Script, Server, Transport, connection};
 use tests::tls::{Acceptor, Authority, Leaf};
 
 use super::{CLOSING, OK, response};
@@ -123,18 +121,6 @@ fn an_upstream_by_its_url() {
     client.flush_name("api.example");
     get(&mut client);
     assert_eq!(client.dns_counters().asked, 2);
-    assert_nothing_left(client, &server);
-}
-
-#[test]
-fn a_kept_connection_serves_many_calls() {
-    let (authority, acceptor) = trusted();
-    let server = Server::every(connection().tls(&acceptor).always(OK));
-    let mut client = client(by_name(&server), with_tls(authority.trusted()));
-    for number in 0..20 {
-        assert_eq!(get(&mut client).reused(), number > 0);
-    }
-    assert_eq!(server.accepted(), 1);
     assert_nothing_left(client, &server);
 }
 
@@ -250,35 +236,6 @@ fn a_client_certificate_is_shown_to_a_server_that_asks() {
     );
     assert!(server.requests().is_empty() || server.requests().len() == 1);
     assert_nothing_left(without, &server);
-}
-
-#[test]
-fn the_addresses_of_a_name_are_raced() {
-    let (authority, acceptor) = trusted();
-    let script = connection().tls(&acceptor).always(OK);
-    let mut servers = on_one_port(&["127.0.0.3"], |address| {
-        Server::start_at(address, Behaviour::Every(script.clone()))
-    });
-    let server = servers.remove(0);
-    let mut at = server.address();
-    at.set_ip([127, 0, 0, 2].into());
-    let _silent = BlackHole::at(at).unwrap();
-    // One address refuses, one is silent, and one serves.
-    let names = Names([1, 2, 3].map(|last| [127, 0, 0, last].into()).into());
-    let config = HostConfig {
-        attempt_delay: Duration::from_millis(20),
-        ..with_tls(authority.trusted())
-    };
-    let mut client = HostClient::with_resolver(by_name(&server), config, names).unwrap();
-    for _ in 0..4 {
-        let report = get(&mut client);
-        assert_eq!(
-            report.remote().unwrap().to_string(),
-            server.address().to_string()
-        );
-        client.close_idle();
-    }
-    assert_nothing_left(client, &server);
 }
 
 #[test]
@@ -409,27 +366,6 @@ fn policies_work_over_tls_as_without() {
     );
     assert_eq!(client.stats().failures.tls, 2);
     assert_nothing_left(client, &refusing);
-}
-
-#[test]
-fn a_shared_client_of_an_https_upstream() {
-    let (authority, acceptor) = trusted();
-    let server = Server::every(connection().tls(&acceptor).always(OK));
-    let (upstream, config) = (by_name(&server), with_tls(authority.trusted()));
-    let build =
-        move |_| HostClient::with_resolver(upstream.clone(), config.clone(), Names(vec![HERE]));
-    let shared = Shared::spawn(SharedConfig::default(), build).unwrap();
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                let mut response = Response::new();
-                shared.get("/", &mut response).unwrap();
-                assert_eq!(response.body(), b"ok");
-            });
-        }
-    });
-    assert_eq!(shared.shutdown(PATIENCE), 0);
-    assert_eq!(server.requests().len(), 4);
 }
 
 // ---- Unix sockets of a client of any URL
@@ -639,60 +575,6 @@ fn large_bodies_go_both_ways_over_one_session() {
 }
 
 #[test]
-fn a_session_lost_among_pipelined_calls() {
-    let (authority, acceptor) = trusted();
-    let begin = || requests(connection().tls(&acceptor), 10).send(answers(0..4));
-    for end in [
-        |script: Script| script.reset(),
-        |script: Script| script.close(),
-        |script: Script| script.close_notify().close(),
-    ] {
-        let again = connection().tls(&acceptor).echo();
-        let server = Server::play([end(begin()), again]);
-        let mut client = pipeline(&server, one_connection(authority.trusted()));
-        // The idempotent calls are sent once more, on a new session.
-        let done = run_pipelined(&mut client, calls(0..10));
-        let (mut good, bad) = split(&done);
-        good.sort_unstable();
-        assert_eq!((good, bad), ((0..10).collect(), vec![]));
-        assert_eq!(server.accepted(), 2);
-        drop(client);
-
-        // Other calls fail: their requests may have been executed.
-        let server = Server::play([end(begin())]);
-        let shared = PipelineConfig {
-            methods: Pipelined::All,
-            ..one_connection(authority.trusted())
-        };
-        let mut client = pipeline(&server, shared);
-        let posts = (0..10).map(|number| {
-            Call::new(Request::new("POST", format!("/{number}")), Response::new()).tag(number)
-        });
-        let done = run_pipelined(&mut client, posts);
-        assert_eq!(split(&done), ((0..4).collect(), (4..10).collect()));
-        for failed in done.iter().filter_map(|done| done.outcome.as_ref().err()) {
-            assert_eq!(failed.sent(), Sent::NoReplyByte, "{failed:?}");
-        }
-    }
-}
-
-#[test]
-fn a_server_that_closes_after_some_requests() {
-    let (authority, acceptor) = trusted();
-    let ten = |last: &str| {
-        let script = connection().tls(&acceptor);
-        let nine = (0..4).fold(script, |script, _| script.request().send(OK));
-        nine.request().send(last).close_notify().close()
-    };
-    let server = Server::every(ten(CLOSING));
-    let mut client = pipeline(&server, one_connection(authority.trusted()));
-    let done = run_pipelined(&mut client, calls(0..50));
-    assert!(done.iter().all(|done| done.outcome.is_ok()), "{done:?}");
-    assert_eq!(done.len(), 50);
-    assert_eq!(client.pipeline_counters().pending, 0);
-}
-
-#[test]
 fn calls_that_give_up_behind_encrypted_requests() {
     let (authority, acceptor) = trusted();
     let server = Server::every(connection().tls(&acceptor).always(OK));
@@ -742,17 +624,4 @@ fn calls_that_give_up_behind_encrypted_requests() {
     assert!(good.iter().all(|number| sent.contains(number)));
     let withdrawn = 100 - sent.len();
     assert!((1..=cancelled.len()).contains(&withdrawn), "{withdrawn}");
-}
-
-#[test]
-fn a_host_client_and_a_pipeline_client_answer_alike() {
-    let (authority, acceptor) = trusted();
-    let server = Server::every(connection().tls(&acceptor).always(OK));
-    let mut host = client(by_name(&server), with_tls(authority.trusted()));
-    let done = run(&mut host, (0..30).map(|number| call("/").tag(number)));
-    assert!(done.iter().all(|done| done.outcome.is_ok()));
-    assert_nothing_left(host, &server);
-    let mut pipelined = pipeline(&server, one_connection(authority.trusted()));
-    let done = run_pipelined(&mut pipelined, (0..30).map(|number| call("/").tag(number)));
-    assert!(done.iter().all(|done| done.outcome.is_ok()));
 }
