@@ -1,11 +1,9 @@
 //! Content codings over real sockets: buffered and streamed, under every framing, kept connections, back-pressure
-//! while one read holds far more than the consumer wants, and broken bodies.
+//! while one read holds far more than the consumer wants.
 
 use std::io::{Read, Write};
 
-use courser::{
-    Codings, ErrorKind, HostConfig, LimitExceeded, Limits, PeerFault, Request, Response, Sent,
-};
+use courser::{Codings, HostConfig, Limits, Request, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use tests::clients::{assert_nothing_left, client, client_with, config};
@@ -185,71 +183,4 @@ fn surplus_behind_a_held_body_costs_the_connection() {
     client.get("/", &mut response).unwrap();
     assert_eq!(server.accepted(), 2);
     assert_nothing_left(client, &server);
-}
-
-/// A coding without its end, in a whole framing: an error in both modes, and the connection is not used again.
-#[test]
-fn a_broken_coding_is_an_error() {
-    let coded = gzip(&data());
-    let cut = &coded[..coded.len() - 1];
-    for reply in [with_length(cut), chunked(cut)] {
-        for streamed in [false, true] {
-            let server = Server::play([
-                connection().request().send(&reply[..]),
-                connection().always(OK),
-            ]);
-            let mut client = client(&server);
-            let (mut request, mut response) = (decoding(), Response::new());
-            let error = if streamed {
-                let mut body = client.open(&mut request, &mut response).unwrap();
-                let mut piece = vec![0; 10_000];
-                loop {
-                    match body.read_some(&mut piece) {
-                        Ok(n) => assert!(n > 0, "an end of a body that has none"),
-                        Err(error) => break error,
-                    }
-                }
-            } else {
-                client.call(&mut request, &mut response).unwrap_err()
-            };
-            assert!(
-                matches!(error.kind(), ErrorKind::Peer(PeerFault::BadContentCoding)),
-                "{error:?}"
-            );
-            assert_eq!(error.sent(), Sent::Partial);
-            client.get("/", &mut response).unwrap();
-            assert_eq!(server.accepted(), 2);
-            assert_nothing_left(client, &server);
-        }
-    }
-}
-
-#[test]
-fn a_bomb_ends_at_the_limit() {
-    let coded = gzip(&vec![0; 4_000_000]);
-    let limit = |decode_ratio, decoded_bytes| Limits {
-        decode_ratio,
-        decoded_bytes,
-        ..Limits::default()
-    };
-    for (limits, expected) in [
-        (limit(Some(100), None), LimitExceeded::DecodeRatio(100)),
-        (
-            limit(None, Some(3_000_000)),
-            LimitExceeded::DecodedBytes(3_000_000),
-        ),
-    ] {
-        let reply = with_length(&coded);
-        let server = Server::play([connection().request().send(&reply[..])]);
-        let config = HostConfig { limits, ..config() };
-        let mut client = client_with(&server, config);
-        let mut response = Response::new();
-        let error = client.call(&mut decoding(), &mut response).unwrap_err();
-        assert!(
-            matches!(error.kind(), ErrorKind::Limit(limit) if *limit == expected),
-            "{error:?}"
-        );
-        assert!(response.body().len() <= 3_000_000);
-        assert_nothing_left(client, &server);
-    }
 }
