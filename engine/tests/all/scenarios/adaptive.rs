@@ -137,18 +137,6 @@ fn a_call_beyond_the_usual_latency_fails() {
 }
 
 #[test]
-fn the_limit_stays_within_its_bounds() {
-    for (before, limit) in [(MS, 20 * MS), (4_000 * MS, 5_000 * MS)] {
-        let net = SimNet::new(1);
-        let server = served(1, &net);
-        server.before.set(before);
-        let mut client = client(&net, config());
-        learn(&mut client);
-        assert_eq!(cut_off(&mut client, &net, &server).1, limit);
-    }
-}
-
-#[test]
 fn the_limit_never_exceeds_the_configured_one() {
     let first_byte = |ms| Timeouts {
         first_byte: Some(ms * MS),
@@ -184,30 +172,6 @@ fn the_limit_never_exceeds_the_configured_one() {
             "{took:?}"
         );
     }
-}
-
-#[test]
-fn the_limit_follows_a_host_that_becomes_slow() {
-    let net = SimNet::new(1);
-    let server = served(1, &net);
-    let mut client = client(&net, config());
-    learn(&mut client);
-    // Slower than the limit: some calls fail until the limit has grown.
-    server.before.set(1_000 * MS);
-    let mut failed = 0;
-    while let Err(error) = client.get("/", &mut Response::new()) {
-        assert_adaptive(&error);
-        failed += 1;
-        assert!(failed < 50);
-    }
-    assert!(failed > 0);
-    // Fast again: the limit falls as the slow answers lose weight.
-    server.before.set(100 * MS);
-    for _ in 0..3_000 {
-        client.get("/", &mut Response::new()).unwrap();
-    }
-    let (_, took) = cut_off(&mut client, &net, &server);
-    assert!(is_twice(took, 100 * MS), "{took:?}");
 }
 
 #[test]

@@ -8,8 +8,8 @@ use courser::net::sim::{Faults, Link, Peer, Probability, ScriptedAnswer, SimNet,
 use courser::net::{Address, Net as _};
 use courser::{
     Answer, Backoff, BalanceConfig, BreakerConfig, Call, Completion, DnsError, ErrorKind, Family,
-    HostClient, HostConfig, Observer, ObserverEvent, PipelineClient, PipelineConfig, Rate, Request,
-    Response, Retry, RetryBudget, RetryOn, RetryRule, RetryVia, Sent, Spread, Statuses, Upstream,
+    HostClient, HostConfig, Observer, ObserverEvent, Rate, Request, Response, Retry, RetryOn,
+    RetryRule, RetryVia, Sent, Statuses, Upstream,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -202,29 +202,6 @@ fn the_cap_is_for_all_addresses_together() {
 }
 
 #[test]
-fn a_slow_address_gets_less_where_load_counts() {
-    let world = World::new(2);
-    world.backends[0].set(BackendAction::After(50 * MS));
-    let balance = BalanceConfig {
-        spread: Spread::LeastInFlight,
-        ..BalanceConfig::default()
-    };
-    let mut client = world.client(balance, HostConfig::default());
-    for tag in 0..10 {
-        client.submit(Call::new(Request::get("/"), Response::new()).tag(tag));
-    }
-    for tag in 10..500 {
-        client.wait(None).unwrap().unwrap().outcome.unwrap();
-        client.submit(Call::new(Request::get("/"), Response::new()).tag(tag));
-    }
-    while let Some(done) = client.wait(None).unwrap() {
-        done.outcome.unwrap();
-    }
-    let requests = world.requests();
-    assert!(requests[0] * 5 < requests[1], "{requests:?}");
-}
-
-#[test]
 fn unsent_calls_fail_over_at_once_with_any_method() {
     let world = World::new(3);
     world.kill(1);
@@ -294,24 +271,6 @@ fn calls_that_may_have_been_processed_do_not_fail_over() {
     let mut client = world.client(balance, HostConfig::default());
     client.get("/", &mut Response::new()).unwrap_err();
     assert_eq!(world.requests().iter().sum::<usize>(), 1);
-}
-
-#[test]
-fn failing_over_does_not_multiply_an_outage() {
-    let world = World::new(4);
-    for backend in &world.backends {
-        backend.set(BackendAction::Reset);
-    }
-    let config = HostConfig {
-        retry_budget: Some(RetryBudget::default()),
-        ..HostConfig::default()
-    };
-    let mut client = world.client(BalanceConfig::default(), config);
-    for _ in 0..1000 {
-        client.get("/", &mut Response::new()).unwrap_err();
-    }
-    let requests: usize = world.requests().iter().sum();
-    assert!((1100..=1240).contains(&requests), "{requests}");
 }
 
 #[test]
@@ -438,15 +397,6 @@ fn a_rule_may_send_a_call_to_another_address_without_balance_too() {
         assert!(requests[sick] <= 1, "{requests:?}");
         world.backends[sick].set(BackendAction::Answer);
     }
-}
-
-#[test]
-fn a_pipelining_client_does_not_balance() {
-    let world = World::new(2);
-    let mut config = PipelineConfig::default();
-    config.host.balance = Some(BalanceConfig::default());
-    let made = PipelineClient::with_net(world.upstream(), config, world.net.clone());
-    assert!(matches!(made, Err(error) if matches!(error.kind(), ErrorKind::Misuse(_))));
 }
 
 // ---- the addresses of a name

@@ -8,8 +8,8 @@ use courser::net::sim::{Faults, HttpServer, Link, Peer, Probability, SimNet, Sim
 use courser::net::{Address, Net as _};
 use courser::{
     BreakerConfig, Call, Caps, ErrorKind, HostClient, HostConfig, LimitExceeded, Misuse, PeerFault,
-    Phase, PipelineClient, PipelineConfig, Read, Request, Response, Retry, Sent, Shortage,
-    TimeLimit, Timeouts, Upstream, WaitPolicy,
+    Phase, PipelineClient, PipelineConfig, Read, Request, Response, Sent, Shortage, TimeLimit,
+    Timeouts, Upstream, WaitPolicy,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -132,24 +132,6 @@ fn bytes_that_came_after_the_last_poll_do_not_answer_the_next_call() {
 }
 
 #[test]
-fn an_answer_that_comes_while_idle_is_dropped_with_its_connection() {
-    let mut calls = 0;
-    let (mut client, net) = client(Link::default(), move |peer, _| {
-        calls += 1;
-        peer.send(answer(&calls.to_string(), 5));
-        peer.wait(100 * MS);
-        peer.send(answer("unsolicited", 5));
-    });
-    let mut response = Response::new();
-    client.get("/", &mut response).unwrap();
-    // It came long before the caller returns, but no poll has reported it yet.
-    net.advance(200 * MS);
-    client.get("/", &mut response).unwrap();
-    assert_eq!(response.header("X-Id"), Some(&b"2"[..]));
-    assert_eq!(client.counters().opened, 2);
-}
-
-#[test]
 fn a_body_until_close_that_ends_by_reset_is_cut_short_even_if_a_write_heard_of_it() {
     // The server answers early, and resets while the request's body is still being sent. With some seeds the reset
     // destroys the answer; with others it is reported only once, to a write.
@@ -181,26 +163,6 @@ fn a_body_until_close_that_ends_by_reset_is_cut_short_even_if_a_write_heard_of_i
         partial += usize::from(error.sent() == Sent::Partial);
     }
     assert!(partial > 50, "{partial}");
-}
-
-#[test]
-fn a_connection_that_the_server_closed_is_replaced() {
-    for method in ["GET", "POST"] {
-        let mut calls = 0;
-        let (mut client, net) = client(Link::default(), move |peer, _| {
-            calls += 1;
-            peer.send(answer(&calls.to_string(), 5));
-            peer.wait(50 * MS);
-            peer.close();
-        });
-        let mut response = Response::new();
-        for id in ["1", "2", "3"] {
-            let mut request = Request::new(method, "/");
-            client.call(&mut request, &mut response).unwrap();
-            assert_eq!(response.header("X-Id"), Some(id.as_bytes()));
-            net.advance(100 * MS);
-        }
-    }
 }
 
 #[test]
@@ -698,72 +660,6 @@ fn a_blocking_call_goes_on_while_completions_of_others_wait() {
     client.get("/", &mut Response::new()).unwrap();
     client.get("/", &mut Response::new()).unwrap();
     assert!(client.wait(None).unwrap().unwrap().outcome.is_ok());
-}
-
-#[test]
-fn a_call_cancelled_before_it_was_begun_is_never_sent_and_completes_once() {
-    let (mut client, _) = client(Link::default(), |peer, data| {
-        assert!(data.starts_with(b"GET"), "the cancelled call was sent");
-        peer.send(answer("1", 5));
-    });
-    let id = client.submit(Call::new(Request::post("/", "x"), Response::new()));
-    assert!(client.cancel(id) && !client.cancel(id));
-    client.get("/", &mut Response::new()).unwrap();
-    let done = client.wait(None).unwrap().unwrap();
-    assert_eq!(done.id, id);
-    assert!(matches!(
-        done.outcome.unwrap_err().kind(),
-        ErrorKind::Cancelled
-    ));
-    assert!(client.wait(None).unwrap().is_none());
-    assert_eq!(client.in_flight(), 0);
-}
-
-#[test]
-fn a_hook_that_always_retries_is_limited_by_the_attempts() {
-    let config = HostConfig {
-        retry: Retry {
-            hook: Some(std::sync::Arc::new(|_| Some(Duration::ZERO))),
-            ..Retry::default()
-        },
-        ..one()
-    };
-    let mut link = Link::default();
-    link.faults.refused = Probability::ALWAYS;
-    let (mut client, _net) = client_with(config, SimNet::new(1), link, |_, _| {});
-    assert!(client.get("/", &mut Response::new()).is_err());
-    assert_eq!(client.counters().opened, 5);
-}
-
-#[test]
-fn pipelined_calls_end_at_their_own_deadlines_in_any_order() {
-    // Sent at once, or most of them not at all.
-    for window in [usize::MAX, 50] {
-        let (net, link) = (SimNet::new(1), Link { window, ..wide() });
-        net.listen(place(1), link, Script(|_: &mut Peer<'_>, _: &[u8]| {}));
-        let config = PipelineConfig {
-            host: one(),
-            ..PipelineConfig::default()
-        };
-        let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
-        let mut client = PipelineClient::with_net(upstream, config, net.clone()).unwrap();
-        let began = net.now();
-        for ms in [700, 300, 500, 300, 900, 400, 800] {
-            let call = Call::new(Request::get("/"), Response::new());
-            client.submit(call.tag(ms).timeout(ms as u32 * MS));
-        }
-        let mut ended = Vec::new();
-        while let Some(done) = client.wait(None).unwrap() {
-            let error = done.outcome.unwrap_err();
-            assert!(
-                matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)),
-                "{error}"
-            );
-            assert_eq!(net.now() - began, done.tag as u32 * MS, "{window}");
-            ended.push(done.tag);
-        }
-        assert_eq!(ended, [300, 300, 400, 500, 700, 800, 900], "{window}");
-    }
 }
 
 fn pipeline(

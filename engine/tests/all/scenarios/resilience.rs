@@ -8,8 +8,8 @@ use courser::net::sim::{Link, Peer, ScriptedAnswer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
     Backoff, BreakerConfig, BreakerState, Call, Client, Config, ErrorKind, FailureClass,
-    HostClient, HostConfig, Observer, ObserverEvent, Phase, Request, Response, Retry, RetryBudget,
-    RetryOn, RetryRule, Sent, Statuses, Upstream,
+    HostClient, HostConfig, Observer, ObserverEvent, Phase, Request, Response, Retry, RetryOn,
+    RetryRule, Sent, Statuses, Upstream,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -227,31 +227,6 @@ fn a_server_that_restarts_is_waited_for() {
     assert!(took >= 1000 * MS && took < 5000 * MS, "{took:?}");
 }
 
-#[test]
-fn retries_do_not_multiply_an_outage() {
-    for (budget, most) in [
-        (Some(RetryBudget::default()), 1000 + 200 + 20 + 1),
-        (None, 4000),
-    ] {
-        let net = SimNet::new(1);
-        let server = Answers::new(&net, ["503 Busy"]);
-        net.listen(here(), near(), server.clone());
-        let mut config = with(on_503());
-        config.retry_budget = budget;
-        let mut client = client(&net, config);
-        let mut response = Response::new();
-        for _ in 0..1000 {
-            client.get("/", &mut response).unwrap();
-            assert_eq!(response.status(), 503);
-        }
-        let requests = server.came().len();
-        assert!(
-            requests <= most && requests > most * 9 / 10,
-            "{requests} of {most}"
-        );
-    }
-}
-
 struct Resets;
 
 impl SimServer for Resets {
@@ -362,30 +337,6 @@ fn a_failing_host_gets_no_calls_but_probes() {
             BreakerState::Closed
         ]
     );
-}
-
-#[test]
-fn some_statuses_are_failures_and_others_are_answers() {
-    for (status, opens) in [
-        ("503 Busy", true),
-        ("500 Oops", true),
-        ("404 No", false),
-        ("410 Gone", false),
-        ("429 Slow", false),
-    ] {
-        let net = SimNet::new(1);
-        let server = Answers::new(&net, [status]);
-        net.listen(here(), near(), server.clone());
-        let config = HostConfig {
-            breaker: Some(breaker(3)),
-            ..HostConfig::default()
-        };
-        let mut client = client(&net, config);
-        for _ in 0..10 {
-            let _ = client.get("/", &mut Response::new());
-        }
-        assert_eq!(server.came().len(), if opens { 3 } else { 10 }, "{status}");
-    }
 }
 
 #[test]
