@@ -54,7 +54,7 @@
 //! | a promise of a large body | memory grows with what has come | `a_promised_length_costs_no_memory` |
 //! | interim responses or header lines without end (curl CVE-2023-38039) | limits over all heads | `whatever_servers_say` |
 //! | a body that decodes to very much, many codings (curl CVE-2022-32206, urllib3 CVE-2025-66418) | limits on bytes, ratio, windows and codings | `a_bomb_inside_a_stack_stops_at_the_limits`, `five_codings_and_no_more`, `a_zstd_window_above_the_limit_is_refused` |
-//! | answers faster than the program reads | the connection is read no further | `a_slow_reader_slows_the_server_down` |
+//! | answers faster than the program reads | the connection is read no further | `an_unread_body_stops_its_server_and_no_other_call` |
 //! | a request that was executed, and a closed connection | POST is never sent twice by itself | `fault_24c_a_post_is_never_sent_twice` |
 //!
 //! # TLS
