@@ -84,6 +84,11 @@ fn outcome_in_every_segmentation(method: &str, input: &[u8], eof: bool, limits: 
             request
         }
         "CONNECT" => Request::new("CONNECT", "example.com:443"),
+        "SAYS CLOSE" => {
+            let mut request = Request::get("/");
+            request.header("Connection", "foo, Close");
+            request
+        }
         "KEEPS CHUNKS" => {
             let mut request = Request::get("/");
             request.keep_chunks();
@@ -255,6 +260,7 @@ fn requirements_of_the_rfcs() {
         GET      HTTP/1.0 200 OK¶Connection: keep-alive, close¶Content-Length: 0¶¶ => 200 ResponseSaidClose ""
         GET      HTTP/1.0 200 OK¶Content-Length: 0¶¶ => 200 Http10 ""
         GET      HTTP/1.0 200 OK¶Connection: Keep-Alive¶Content-Length: 0¶¶ => 200 keep ""
+        SAYS CLOSE  HTTP/1.1 200 OK¶Content-Length: 0¶¶ => 200 RequestSaidClose ""
         # 9110 §15.2: 101 with and without a request for it.
         GET      HTTP/1.1 101 Switching¶Upgrade: h2c¶¶ => error Peer(UnexpectedUpgrade)…
         UPGRADE  HTTP/1.1 101 Switching¶Upgrade: h2c¶¶PRI => 101 HandedOver ""

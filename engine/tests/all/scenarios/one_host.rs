@@ -196,6 +196,21 @@ fn a_get_that_meets_the_close_is_sent_again_and_a_post_is_not() {
 }
 
 #[test]
+fn a_connection_serves_no_call_beyond_its_age() {
+    let config = HostConfig {
+        max_age: Some(50 * MS),
+        ..one()
+    };
+    let answering = |peer: &mut Peer<'_>, _: &[u8]| peer.send(answer("1", 5));
+    let (mut client, net) = client_with(config, SimNet::new(1), Link::default(), answering);
+    for opened in 1..=3 {
+        client.get("/", &mut Response::new()).unwrap();
+        assert_eq!(client.counters().opened, opened);
+        net.advance(100 * MS);
+    }
+}
+
+#[test]
 fn refusing_and_black_holed_addresses_are_skipped() {
     for faults in [
         Faults {
