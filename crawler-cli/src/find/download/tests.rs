@@ -240,6 +240,8 @@ fn a_shorter_part_than_asked_for_is_followed_by_another() {
     let id = world.expect("GET http://h/pub/x");
     assert_eq!(world.head(id, &ok(Some(6))), Body::Wanted);
     world.data(id, b"ab");
+    // Also before the file is complete.
+    assert_eq!(world.store.tally.counts.bytes, 2);
     world.fail(id, FailureScope::Request);
     assert!(world.poll().is_none(), "it waits");
     world.now += Duration::from_secs(1);
@@ -346,69 +348,6 @@ fn a_host_that_asks_for_a_pause_gets_it() {
     assert_eq!(world.downloads.poll_timeout(Some(held)), Some(held));
     world.now = due;
     world.expect("GET http://h/pub/x");
-}
-
-#[test]
-fn a_wait_beyond_the_patience_gives_up_the_file_at_once() {
-    let mut world = World::new();
-    world.want("x");
-    world.want("y");
-    let id = world.expect("GET http://h/pub/x");
-    let later = Reply {
-        status: 503,
-        retry_after: Some(b"Sun, 06 Nov 1994 09:49:37 GMT"),
-        date: Some(b"Sun, 06 Nov 1994 08:49:37 GMT"),
-        ..Reply::default()
-    };
-    assert_eq!(world.head(id, &later), Body::Unwanted);
-    let cause =
-        "the server answered 503 and asks to wait 3600 s, which ends after the patience of 900 s";
-    assert_eq!(world.told(), [format!("x: {cause}")]);
-    world.expect("GET http://h/pub/y");
-}
-
-#[test]
-fn a_file_that_is_gone_is_asked_for_again_before_it_is_reported() {
-    let mut world = World::new();
-    world.want("x");
-    let began = world.now;
-    let gone = Reply {
-        status: 410,
-        ..Reply::default()
-    };
-    let mut asked = 0;
-    while let Some((id, _)) = world.poll() {
-        asked += 1;
-        world.head(id, &gone);
-        world.now = world.downloads.poll_timeout(None).unwrap_or(world.now);
-    }
-    assert_eq!((asked, world.now - began), (3, Duration::from_secs(10)));
-    assert_eq!(world.told(), ["x: the server answered 410"]);
-}
-
-/// The trap: each file of a host that is away uses up its attempts, one file after the other.
-#[test]
-fn a_host_that_stays_away_is_given_up_with_every_file() {
-    for (has_replied, pauses) in [(false, 3), (true, 9)] {
-        let mut world = World::new();
-        if has_replied {
-            world.politeness.handle_answer(world.now);
-        }
-        for n in 0..100 {
-            world.want(&format!("f{n}"));
-        }
-        for _ in 0..pauses {
-            let (id, _) = world.poll().expect("a request");
-            world.fail(id, FailureScope::Host);
-            let until = world.politeness.held_until(world.now);
-            world.now = until.expect("a pause of the host");
-        }
-        assert_eq!(world.told(), [""; 0]);
-        let (id, _) = world.poll().expect("the last request");
-        world.fail(id, FailureScope::Host);
-        assert_eq!(world.told().len(), 100);
-        assert!(world.downloads.is_done());
-    }
 }
 
 #[test]
