@@ -1,18 +1,14 @@
 //! `crawler-cli find` as a program: its output, its exit status, and its requests.
-
-use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Stdio;
 use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use crate::common::{ClosedPort, Script, crawler, find, index, lines, page, response, stderr};
+use crate::common::{Script, crawler, find, lines, page, response, stderr};
 use crawler_cli::demo::server::Server;
-use crawler_cli::demo::tree::{Place, REPOMD_FILES};
-use crawler_cli::find::{Ending, Event, Find, Kind};
+use crawler_cli::find::{Ending, Event, Find};
 
 fn small_tree() -> Script {
     Script::start(|request| match request {
@@ -46,57 +42,6 @@ fn results_go_to_stdout_and_the_summary_to_stderr() {
     );
     assert!(!summary.contains('\u{1b}'));
     assert_eq!(server.requests().len(), 3);
-}
-
-#[test]
-fn the_start_is_a_result_of_depth_0() {
-    let server = small_tree();
-    let start = server.url("/pub/");
-    for (args, expected) in [
-        (&["-maxdepth", "0"][..], &["/pub/"][..]),
-        (
-            &["-maxdepth", "1"],
-            &["/pub/", "/pub/a/", "/pub/b%20c/", "/pub/x.ISO"],
-        ),
-        (&["-mindepth", "2", "-name", "*.txt"], &["/pub/a/z.txt"]),
-        (&["-name", "pub"], &["/pub/"]),
-        (&["-regex", "/pub/b c"], &["/pub/b%20c/"]),
-        (&["-regex", ".*/caf..iso"], &["/pub/b%20c/caf%C3%A9.iso"]),
-        (
-            &["-type", "d", "-mindepth", "1"],
-            &["/pub/a/", "/pub/b%20c/"],
-        ),
-    ] {
-        let output = find(&[&[start.as_str()], args].concat());
-        let expected: Vec<String> = expected.iter().map(|path| server.url(path)).collect();
-        assert_eq!(lines(&output.stdout), expected, "{args:?}");
-        assert_eq!(output.status.code(), Some(0));
-    }
-}
-
-#[test]
-fn other_forms_of_output() {
-    let server = small_tree();
-    let output = find(&[&server.url("/pub/"), "-name", "*.iso", "-print0"]);
-    assert_eq!(output.stdout.iter().filter(|&&b| b == 0).count(), 2);
-    assert!(!output.stdout.contains(&b'\n'));
-    let output = find(&[&server.url("/pub/"), "-name", "x.*", "-0"]);
-    assert_eq!(
-        output.stdout,
-        format!("{}\0", server.url("/pub/x.ISO")).as_bytes()
-    );
-
-    let output = find(&[&server.url("/pub/"), "--json", "-name", "café.iso"]);
-    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one object");
-    assert_eq!(json["url"], server.url("/pub/b%20c/caf%C3%A9.iso"));
-    assert_eq!(
-        (&json["type"], &json["depth"], &json["listing"]),
-        (&"f".into(), &2.into(), &"nginx".into())
-    );
-    assert_eq!(
-        (&json["path"], &json["name"]),
-        (&"/pub/b c/café.iso".into(), &"café.iso".into())
-    );
 }
 
 #[test]
@@ -143,29 +88,6 @@ fn unread_urls_are_named_and_the_exit_code_is_1() {
     assert!(stderr.ends_with("; 4 UNREAD\n"), "{stderr}");
 }
 
-/// Only the missing end tag shows that the page was cut.
-#[test]
-fn a_cut_page_is_not_a_short_listing() {
-    let server = Script::start(|_| {
-        let whole = index(&["x", "y"]);
-        let cut = whole.len() - 20;
-        format!(
-            "HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n{}",
-            &whole[..cut]
-        )
-        .into_bytes()
-    });
-    let output = find(&[&server.url("/"), "--retries", "1"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(output.stdout, b"");
-    assert!(
-        stderr(&output).contains("/: the listing was cut short"),
-        "{}",
-        stderr(&output)
-    );
-    assert_eq!(server.requests(), ["GET /", "GET /"]);
-}
-
 #[test]
 fn an_unsupported_scheme_is_reported_with_its_url() {
     let url = "ftp://127.0.0.1/pub/";
@@ -177,28 +99,6 @@ fn an_unsupported_scheme_is_reported_with_its_url() {
         stderr(&output).starts_with(&expected),
         "{}",
         stderr(&output)
-    );
-}
-
-#[test]
-fn an_unreachable_host_is_an_error_and_others_are_searched() {
-    let server = small_tree();
-    let closed = ClosedPort::new();
-    let gone = format!("http://{}/", closed.address());
-    let output = find(&[
-        &gone,
-        &server.url("/pub/"),
-        "--retries",
-        "0",
-        "-name",
-        "y.iso",
-    ]);
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(lines(&output.stdout), [server.url("/pub/a/y.iso")]);
-    let stderr = stderr(&output);
-    assert!(
-        stderr.contains(&format!("{gone}: connecting failed: ")),
-        "{stderr}"
     );
 }
 
@@ -320,35 +220,6 @@ fn the_given_time_limit_holds_and_its_error_names_the_phase() {
     assert!(stderr(&output).starts_with(&line), "{}", stderr(&output));
 }
 
-/// Fails if each known directory gets its own connection.
-#[test]
-fn requests_in_flight_stay_within_the_limit() {
-    for connections in [1, 4] {
-        let names: Vec<String> = (0..200).map(|i| format!("d{i}/")).collect();
-        let server = Script::start(move |request| match request {
-            "GET /" => page(&names.iter().map(String::as_str).collect::<Vec<_>>()),
-            _ => page(&["f"]),
-        });
-        let mut files = 0;
-        let summary = Find::new()
-            .start(&server.url("/"))
-            .expect("a URL")
-            .kind(Kind::File)
-            .connections(NonZeroUsize::new(connections).expect("not 0"))
-            .run(|event| {
-                files += usize::from(matches!(event, Event::Found(_)));
-                ControlFlow::Continue(())
-            });
-        assert!(summary.is_complete());
-        assert_eq!(files, 200);
-        assert!(
-            server.most_at_once() <= connections,
-            "{}",
-            server.most_at_once()
-        );
-    }
-}
-
 #[test]
 fn the_callback_can_stop_a_search() {
     let server = Server::start().expect("a server");
@@ -368,48 +239,6 @@ fn the_callback_can_stop_a_search() {
         (1, 1, Ending::Stopped)
     );
     assert!(!summary.is_complete());
-}
-
-/// The decoded paths of all files and directories of the sample mirror.
-fn mirror() -> BTreeSet<Vec<u8>> {
-    fn walk(place: Place, path: &str, all: &mut BTreeSet<Vec<u8>>) {
-        for item in place.items() {
-            let below = format!("{path}/{}", item.name);
-            if let Some(place) = item.below {
-                walk(place, &below, all);
-            }
-            all.insert(below.into_bytes());
-        }
-    }
-    let mut all = BTreeSet::from([b"/".to_vec()]);
-    walk(Place::Root, "", &mut all);
-    all
-}
-
-#[test]
-fn the_whole_sample_mirror_is_found_at_any_concurrency() {
-    let mirror = mirror();
-    for connections in [1, 8, 64] {
-        let server = Server::start().expect("a server");
-        let mut found = BTreeSet::new();
-        let mut repomd = 0;
-        let summary = Find::new()
-            .start(&server.url())
-            .expect("a URL")
-            .connections(NonZeroUsize::new(connections).expect("not 0"))
-            .run(|event| {
-                if let Event::Found(entry) = event {
-                    repomd += usize::from(entry.name == b"repomd.xml");
-                    assert!(found.insert(entry.path.to_vec()), "twice: {}", entry.url);
-                }
-                ControlFlow::Continue(())
-            });
-        assert!(summary.is_complete());
-        assert_eq!(repomd, REPOMD_FILES);
-        // One more request for robots.txt.
-        assert_eq!(server.requests(), summary.counts.directories + 1);
-        assert!(found == mirror, "{connections} connections");
-    }
 }
 
 #[test]
@@ -448,22 +277,15 @@ fn connections_are_limited_in_time() {
     assert_eq!(output.status.code(), Some(1));
     let cause = "negotiating TLS timed out (handshake limit)";
     assert!(stderr(&output).contains(cause), "{}", stderr(&output));
-    for option in ["--connect-timeout", "--idle-timeout", "--keepalive-time"] {
-        let server = small_tree();
-        let output = find(&[&*server.url("/pub/"), option, "60"]);
-        assert_eq!(
-            output.status.code(),
-            Some(0),
-            "{option}: {}",
-            stderr(&output)
-        );
-        let output = find(&[&*server.url("/pub/"), option, "0"]);
-        assert_eq!(output.status.code(), Some(2), "{option}");
-    }
     // Times between probes that the system does not know are rounded to one that it knows.
-    for time in ["0.2", "40000"] {
-        let server = small_tree();
-        let output = find(&[&*server.url("/pub/"), "--keepalive-time", time]);
+    let server = small_tree();
+    for (option, time) in [
+        ("--connect-timeout", "60"),
+        ("--idle-timeout", "60"),
+        ("--keepalive-time", "0.2"),
+        ("--keepalive-time", "40000"),
+    ] {
+        let output = find(&[&*server.url("/pub/"), option, time]);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     }
 }

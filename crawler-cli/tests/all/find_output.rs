@@ -1,6 +1,4 @@
 //! All output formats of `crawler-cli find`, and the live view on a terminal.
-
-use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::process::Stdio;
@@ -13,65 +11,11 @@ use crate::common::{Script, crawler, find, lines, page, response, stderr};
 use crawler_cli::demo::server::Server;
 use serde_json::{Value, json};
 
-/// The URL of the part of the sample mirror that has names of every kind.
-fn awkward(server: &Server) -> String {
-    format!("{}awkward%20names/", server.url())
-}
-
 fn json_lines(stdout: &[u8]) -> Vec<Value> {
     let text = std::str::from_utf8(stdout).expect("UTF-8");
     text.lines()
         .map(|line| serde_json::from_str(line).expect("an object"))
         .collect()
-}
-
-#[test]
-fn json_lines_have_their_fields_and_the_urls_of_the_plain_form() {
-    let server = Server::start().expect("a server");
-    let url = awkward(&server);
-    let plain = find(&[&url]);
-    let objects = json_lines(&find(&[&url, "--json"]).stdout);
-    let urls: BTreeSet<_> = objects
-        .iter()
-        .map(|o| o["url"].as_str().expect("text"))
-        .collect();
-    assert_eq!(
-        urls,
-        lines(&plain.stdout).iter().map(String::as_str).collect()
-    );
-    assert!(objects.len() > 3);
-    for object in &objects {
-        let fields: Vec<_> = object.as_object().expect("an object").keys().collect();
-        let expected = [
-            "attempts",
-            "depth",
-            "listing",
-            "mtime",
-            "mtime_hi",
-            "mtime_lo",
-            "mtime_precision",
-            "name",
-            "parent",
-            "path",
-            "seconds",
-            "size",
-            "size_hi",
-            "size_lo",
-            "status",
-            "type",
-            "url",
-        ];
-        assert_eq!(fields, expected);
-        let url = object["url"].as_str().expect("text");
-        assert_eq!(object["type"] == "d", url.ends_with('/'));
-        match object["parent"].as_str() {
-            None => assert_eq!(object["depth"], 0),
-            Some(parent) => assert!(
-                url.starts_with(parent) && parent.ends_with('/'),
-                "{url} {parent}"
-            ),
-        }
-    }
 }
 
 /// Each field has a value that was computed by hand from a listing of Apache httpd.
@@ -115,6 +59,8 @@ fn json_has_the_values_of_listings_and_responses() {
             for (name, value) in expected.as_object().expect("fields") {
                 assert_eq!(&object[name], value, "{name} in {object}");
             }
+            let fields: Vec<_> = object.as_object().expect("an object").keys().collect();
+            assert_eq!(fields, ALL_FIELDS.split(' ').collect::<Vec<_>>());
             let seconds = object["seconds"].as_f64();
             assert!(seconds.is_some_and(|seconds| seconds > 0.0 && seconds < 60.0));
         }
@@ -154,6 +100,9 @@ fn json_has_the_values_of_listings_and_responses() {
     let directory = directory.expect("a directory");
     assert_eq!(directory["mtime"], "2024-02-29T21:59:00Z", "{directory}");
 }
+
+const ALL_FIELDS: &str = "attempts depth listing mtime mtime_hi mtime_lo mtime_precision name parent path seconds size \
+                          size_hi size_lo status type url";
 
 #[test]
 fn the_summary_has_a_form_for_programs() {
@@ -395,39 +344,6 @@ fn a_file_of_an_action_that_is_a_terminal_is_not_controlled_by_names() {
     let mut master = BufReader::new(master);
     master.read_line(&mut line).expect("a line");
     assert_eq!(line, "a\\u{1b}[31mb\r\n");
-}
-
-#[test]
-fn an_interrupted_search_leaves_nothing_of_its_view() {
-    // No response is sent before the end of the test.
-    let (_open, gate) = mpsc::channel::<()>();
-    let gate = std::sync::Mutex::new(gate);
-    let server = Script::start(move |_| {
-        let _ = gate.lock().expect("not poisoned").recv();
-        page(&[])
-    });
-    let (master, terminal) = pseudo_terminal();
-    let mut child = crawler(&["find", &server.url("/")])
-        .stdout(terminal.try_clone().expect("a copy"))
-        .stderr(terminal)
-        .env("TERM", "xterm")
-        .spawn()
-        .expect("the program runs");
-    let id = rustix::process::Pid::from_child(&child);
-    let mut is_interrupted = false;
-    let screen = watch(master, |screen| {
-        if !is_interrupted && rows(screen).contains("1 in flight") {
-            is_interrupted = true;
-            let signal = rustix::process::Signal::INT;
-            rustix::process::kill_process(id, signal).expect("it runs");
-        }
-    });
-    assert_eq!(child.wait().expect("it ends").code(), Some(130));
-    let left = rows(screen.screen());
-    assert!(
-        left.starts_with("0 found among ") && !left.contains('·'),
-        "{left}"
-    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `crawler-cli find --state`: a killed search continues without losing or repeating results.
 
+use crate::common::{Script, crawler, find, lines, page, response, stderr};
 use std::fs::{self, File, OpenOptions};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -7,9 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
-
-use crate::common::proxy::Proxy;
-use crate::common::{Script, crawler, find, lines, page, response, stderr};
 
 /// 85 directories with five files each, on a server that kills the program at a chosen request.
 struct Tree {
@@ -278,38 +276,6 @@ fn begin(args: &[&str]) {
     command.status().expect("the program runs");
 }
 
-/// Fails if URLs that are loaded from the disk later are requested although robots.txt cannot be read.
-#[test]
-fn robots_txt_applies_to_all_remaining_urls() {
-    let names: Vec<String> = (0..51_000).map(|i| format!("d{i}/")).collect();
-    let gone_on = Arc::new(AtomicBool::new(false));
-    let server = Script::start({
-        let gone_on = gone_on.clone();
-        move |request| match request {
-            "GET /robots.txt" if gone_on.load(Ordering::SeqCst) => response(500, "", ""),
-            "GET /robots.txt" => response(404, "", ""),
-            "GET /" => page(&names.iter().map(String::as_str).collect::<Vec<_>>()),
-            _ => response(200, "", ""),
-        }
-    });
-    let place = tempfile::tempdir().expect("a directory");
-    let state = place.path().join("state");
-    let (url, state) = (server.url("/"), state.to_str().expect("UTF-8"));
-    let args = [&url, "--robots=on", "--retries=0", "-j1", "--state", state];
-    begin(&args);
-    gone_on.store(true, Ordering::SeqCst);
-    let output = find(&args);
-    assert_eq!(output.status.code(), Some(1));
-    let unread = lines(&output.stderr);
-    let cause = ": not read: robots.txt could not be read: the server answered 500";
-    let unread = unread.iter().filter(|line| line.ends_with(cause));
-    assert_eq!(unread.count(), 51_000);
-    let requests = server.requests();
-    let directories = requests.iter().filter(|it| it.starts_with("GET /d"));
-    assert!(directories.count() <= 1, "that was by the first run");
-    assert_eq!(lines(&output.stdout).len(), 51_001);
-}
-
 /// Fails if failures from before the interruption are forgotten and the exit status is 0.
 #[test]
 fn the_summary_covers_all_runs() {
@@ -446,34 +412,6 @@ fn a_failed_commit_is_repeated_as_a_whole() {
     let all = ["/", "/a", "/d/", "/d/b", "/d/last/", "/d/last/c"];
     assert_eq!(found, all.map(|path| server.url(path)));
     assert!(!file.exists(), "the search is over");
-}
-
-/// Fails if a host that is unreachable when its search continues gets a request for each URL, or is waited for.
-#[test]
-fn an_unreachable_host_of_a_continued_search_is_given_up() {
-    let server = Script::start(|_| page(&["a/", "b/", "c/", "file"]));
-    let way = Proxy::new(server.address.port());
-    let url = way.url(&server.url("/"));
-    let place = tempfile::tempdir().expect("a directory");
-    let file = place.path().join("state");
-    let state = file.to_str().expect("UTF-8");
-    let args = [&url, "--retries=0", "-j1", "--summary=none"];
-    let args = [&args[..], &["--state", state]].concat();
-    begin(&args);
-    way.refuse();
-    way.cut();
-    let output = find(&args);
-    assert_eq!(output.status.code(), Some(1));
-    let unread = lines(&output.stderr);
-    let named = ["a/", "b/", "c/"].map(|name| format!("crawler-cli find: {url}{name}: "));
-    assert_eq!(unread.len(), named.len(), "{unread:?}");
-    for (line, name) in unread.iter().zip(named) {
-        assert!(line.starts_with(&name), "{line}");
-        assert!(line.contains("refused"), "{line}");
-    }
-    let found = ["", "a/", "b/", "c/", "file"].map(|name| format!("{url}{name}"));
-    assert_eq!(lines(&output.stdout), found);
-    assert!(file.exists(), "the same command asks again");
 }
 
 /// A server on which a directory and a file cannot be read while it is broken.

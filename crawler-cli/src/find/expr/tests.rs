@@ -230,10 +230,6 @@ fn invalid_expressions_are_named() {
             &["-exec"],
             "-exec needs a command that ends in ';' or '{} +'",
         ),
-        (
-            &["-exec", "x", "{}"],
-            "-exec needs a command that ends in ';' or '{} +'",
-        ),
         (&["-exec", ";"], "-exec ;: there is no command"),
         (
             &["-exec", "{}", "+"],
@@ -244,10 +240,8 @@ fn invalid_expressions_are_named() {
             "-exec {} +: with +, {} must stand once, at the end of the command",
         ),
         (&["("], "a ( has no matching )"),
-        (&["(", "-name", "x"], "a ( has no matching )"),
         (&["-name", "x", "("], "a ( has no matching )"),
         (&[")"], "a ) has no matching ("),
-        (&["-name", "x", ")"], "a ) has no matching ("),
         (&["(", ")"], "nothing stands between ( and )"),
         (&["!"], "nothing stands after !"),
         (&["-name", "x", "-not"], "nothing stands after -not"),
@@ -255,7 +249,6 @@ fn invalid_expressions_are_named() {
         (&["(", "-a", "-name", "x", ")"], "nothing stands before -a"),
         (&[",", "-name", "x"], "nothing stands before ,"),
         (&["-name", "x", "-o"], "nothing stands after -o"),
-        (&["(", "-name", "x", "-o", ")"], "nothing stands after -o"),
         (
             &["-name", "x", "-o", "-a", "-print"],
             "nothing stands after -o",
@@ -277,20 +270,8 @@ fn invalid_expressions_are_named() {
             &["-size", "+-1"],
             "-size +-1: not a number, optionally followed by c, w, b, k, M or G",
         ),
-        (
-            &["-size", ""],
-            "-size : not a number, optionally followed by c, w, b, k, M or G",
-        ),
-        (
-            &["-size", "é"],
-            "-size é: not a number, optionally followed by c, w, b, k, M or G",
-        ),
         (&["-mtime", "x"], "-mtime x: not a valid number"),
         (&["-mtime", "1e300"], "-mtime 1e300: not a valid number"),
-        (
-            &["-mmin", "99999999999999999999"],
-            "-mmin 99999999999999999999: not a valid number",
-        ),
         (
             &["-newermt", "the day before"],
             "-newermt the day before: not understood as a date or time",

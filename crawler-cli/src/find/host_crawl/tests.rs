@@ -265,32 +265,6 @@ fn give(crawl: &mut HostCrawl, now: Instant, id: FetchId, answer: Answer, outcom
 }
 
 #[test]
-fn a_tree_is_read_with_one_get_per_directory() {
-    let outcome = Crawl::of(&["/pub/"]).run(|_, kind, target| {
-        assert_eq!(kind, FetchKind::List);
-        match target {
-            "/pub/" => page(&["a/", "caf%c3%a9.txt", "a%20b.txt"]),
-            "/pub/a/" => page(&["x.iso", "b/"]),
-            "/pub/a/b/" => page(&[]),
-            other => panic!("{other} was asked for"),
-        }
-    });
-    assert_eq!(
-        outcome.found,
-        [
-            ("http://h:8080/pub/".to_owned(), Kind::Directory, 0),
-            ("http://h:8080/pub/a/".to_owned(), Kind::Directory, 1),
-            ("http://h:8080/pub/caf%C3%A9.txt".to_owned(), Kind::File, 1),
-            ("http://h:8080/pub/a%20b.txt".to_owned(), Kind::File, 1),
-            ("http://h:8080/pub/a/x.iso".to_owned(), Kind::File, 2),
-            ("http://h:8080/pub/a/b/".to_owned(), Kind::Directory, 2),
-        ]
-    );
-    assert_eq!(outcome.targets(), ["/pub/", "/pub/a/", "/pub/a/b/"]);
-    assert_eq!(outcome.unread, []);
-}
-
-#[test]
 fn names_and_paths_are_decoded_for_matching() {
     let origin = Url::parse("http://h/").expect("valid");
     let mut crawl = HostCrawl::new(&origin, plain());
@@ -342,28 +316,6 @@ fn attempts_back_off_and_end() {
 }
 
 #[test]
-fn a_passing_failure_costs_nothing_but_time() {
-    for failing in [
-        Answer::Fail(FailureScope::Request),
-        Answer::Fail(FailureScope::Host),
-        Answer::Status(502),
-        Answer::Later(503, "1"),
-    ] {
-        let mut failures = 3;
-        let outcome = Crawl::of(&["/"]).run(|_, _, target| match target {
-            "/" if failures > 0 => {
-                failures -= 1;
-                failing.clone()
-            }
-            "/" => page(&["a/"]),
-            _ => page(&["x"]),
-        });
-        assert_eq!(outcome.urls().len(), 3);
-        assert_eq!(outcome.unread, []);
-    }
-}
-
-#[test]
 fn retry_after_pauses_the_whole_host_and_is_never_cut() {
     for (value, pause) in [
         ("7", 7_000),
@@ -394,55 +346,6 @@ fn retry_after_pauses_the_whole_host_and_is_never_cut() {
         // The first request is sent at 1 ms and answered at 2 ms; then nothing is sent until the pause ends.
         assert_eq!(outcome.times("/a/"), [2 + pause], "{value}");
         assert_eq!(outcome.times("/b/"), [1, 502 + pause], "{value}");
-    }
-}
-
-/// The trap: a cache that is purged answers 410 for some time, and a tree is taken for gone; or what is gone holds up the
-/// rest.
-#[test]
-fn what_is_gone_is_asked_for_again_before_it_is_reported() {
-    for (answers_of_gone, times) in [(1, &[1, 5_002][..]), (9, &[1, 5_002, 10_003])] {
-        let mut left = answers_of_gone;
-        let outcome = Crawl::of(&["/"]).run(|_, _, target| match target {
-            "/" => page(&["a/", "b/"]),
-            "/b/" if left > 0 => {
-                left -= 1;
-                Answer::Status(410)
-            }
-            _ => page(&["x"]),
-        });
-        assert_eq!(outcome.times("/b/"), times);
-        assert_eq!(outcome.times("/a/"), [2]);
-        assert_eq!(outcome.unread.is_empty(), answers_of_gone == 1);
-    }
-}
-
-/// The trap: one URL that asks for hours is waited for, asked again sooner, or takes all others with it.
-#[test]
-fn a_wait_beyond_the_patience_gives_up_the_url_at_once() {
-    for (status, value, seconds) in [
-        (429, "120", "120"),
-        (503, "Sun, 06 Nov 1994 08:51:37 GMT", "120"),
-        (429, "99999999999999999999999", "18446744073709551615"),
-    ] {
-        let mut crawl = Crawl::of(&["/"]);
-        crawl.policy.host.retry.patience = Duration::from_secs(60);
-        let outcome = crawl.run(|_, _, target| match target {
-            "/" => page(&["a/", "b/"]),
-            "/b/" => Answer::Later(status, value),
-            _ => page(&["x"]),
-        });
-        let cause = format!(
-            "the server answered {status} and asks to wait {seconds} s, which ends after the patience of 60 s"
-        );
-        assert_eq!(
-            outcome.unread,
-            [("http://h:8080/b/".to_owned(), cause)],
-            "{value}"
-        );
-        assert_eq!(outcome.times("/b/"), [1]);
-        // The other URLs are requested without a pause.
-        assert!(outcome.times("/a/")[0] < 1000);
     }
 }
 
@@ -575,14 +478,6 @@ fn what_waits_to_be_asked_for_again_is_bounded() {
     assert_eq!((outcome.unread.len(), outcome.found.len()), (0, 30_001));
 }
 
-/// The trap: an address that never replied gets as many attempts as a host that replied before.
-#[test]
-fn a_host_that_was_never_there_is_given_up_soon() {
-    let outcome = Crawl::of(&["/"]).run(|_, _, _| Answer::Fail(FailureScope::Host));
-    assert_eq!(outcome.times("/"), [0, 501, 1502, 3503]);
-    assert_eq!(outcome.unread.len(), 1);
-}
-
 /// The trap: seconds of pauses for a misspelt name, or for a certificate that stays invalid.
 #[test]
 fn a_host_that_cannot_be_used_at_all_is_given_up_at_once() {
@@ -607,48 +502,7 @@ fn a_host_that_cannot_be_used_at_all_is_given_up_at_once() {
 /// The trap: any status but 200 drops a subtree without a message.
 #[test]
 fn every_url_that_cannot_be_read_is_named_with_its_cause() {
-    for (answer, cause) in [
-        (Answer::Status(403), "the server answered 403"),
-        (Answer::Status(404), "the server answered 404"),
-        (Answer::Status(410), "the server answered 410"),
-        (Answer::Status(204), "the server answered 204"),
-        (Answer::Status(206), "the server answered 206"),
-        (Answer::Status(304), "the server answered 304"),
-        (Answer::Status(599), "the server answered 599"),
-        (Answer::Fail(FailureScope::Final), "connection reset"),
-        (Answer::Fail(FailureScope::Request), "connection reset"),
-        (Answer::Fail(FailureScope::Host), "connection reset"),
-        (Answer::Fail(FailureScope::HostFinal), "connection reset"),
-        (
-            Answer::Typed("application/json"),
-            "not a directory listing: its content type is application/json",
-        ),
-        (
-            Answer::Redirect(302, "/login.html"),
-            "redirects to http://h:8080/login.html, which is not a directory below the start",
-        ),
-        (
-            Answer::Redirect(301, "/"),
-            "redirects to http://h:8080/, which is not a directory below the start",
-        ),
-        (
-            Answer::Redirect(301, "/pub/x/?dir=3"),
-            "redirects to http://h:8080/pub/x/?dir=3, which is not a directory below the start",
-        ),
-        (
-            Answer::Redirect(301, "https://h:8080/pub/d/"),
-            "redirects to https://h:8080/pub/d/, which is not a directory below the start",
-        ),
-        (
-            Answer::Redirect(301, "http://other/pub/d/"),
-            "redirects to http://other/pub/d/, which is not a directory below the start",
-        ),
-        (Answer::Redirect(308, "/pub/%64/"), "redirects to itself"),
-        (
-            Answer::Redirect(308, "http://["),
-            "redirects without a usable Location",
-        ),
-    ] {
+    let check = |answer: Answer, cause: &str| {
         let mut crawl = Crawl::of(&["/pub/"]);
         crawl.slots = 2;
         let outcome = crawl.run(|_, _, target| match target {
@@ -658,7 +512,34 @@ fn every_url_that_cannot_be_read_is_named_with_its_cause() {
         let expected = ("http://h:8080/pub/d/".to_owned(), cause.to_owned());
         assert_eq!(outcome.unread, [expected]);
         assert_eq!(outcome.urls().len(), 3, "what was known is still reported");
+    };
+    for status in [403, 404, 410, 204, 206, 304, 599] {
+        check(
+            Answer::Status(status),
+            &format!("the server answered {status}"),
+        );
     }
+    use FailureScope::{Final, Host, HostFinal, Request};
+    for scope in [Final, Request, Host, HostFinal] {
+        check(Answer::Fail(scope), "connection reset");
+    }
+    for (to, shown) in [
+        ("/login.html", "http://h:8080/login.html"),
+        ("/", "http://h:8080/"),
+        ("/pub/x/?dir=3", "http://h:8080/pub/x/?dir=3"),
+        ("https://h:8080/pub/d/", "https://h:8080/pub/d/"),
+        ("http://other/pub/d/", "http://other/pub/d/"),
+    ] {
+        let cause = format!("redirects to {shown}, which is not a directory below the start");
+        check(Answer::Redirect(301, to), &cause);
+    }
+    let cause = "not a directory listing: its content type is application/json";
+    check(Answer::Typed("application/json"), cause);
+    check(Answer::Redirect(308, "/pub/%64/"), "redirects to itself");
+    check(
+        Answer::Redirect(308, "http://["),
+        "redirects without a usable Location",
+    );
 }
 
 /// The trap: an incomplete listing is taken for a complete one.
@@ -690,34 +571,6 @@ fn a_cut_listing_is_retried_and_then_an_error() {
     let outcome = Crawl::of(&["/"])
         .run(|_, _, _| Answer::Html("<a href=\"../\">up</a><a href=x>x</a>", BodyEnd::Framed));
     assert_eq!(outcome.urls(), ["http://h:8080/", "http://h:8080/x"]);
-}
-
-/// The trap: Apache's absolute parent link, a sort link, and a link elsewhere are followed.
-#[test]
-fn a_crawl_never_leaves_its_start() {
-    let outcome = Crawl::of(&["/pub/deb/"]).run(|_, _, target| match target {
-        "/pub/deb/" => page(&[
-            "?C=N;O=D",
-            "/pub/",
-            "/",
-            "../",
-            "/icons/",
-            "https://other/f.iso",
-            "..%2f",
-            "/pub/deb/a/",
-            "/pub/deb/a/b/",
-        ]),
-        "/pub/deb/a/" => page(&["/pub/deb/", "?C=M;O=A", "x"]),
-        other => panic!("{other} was asked for"),
-    });
-    assert_eq!(
-        outcome.urls(),
-        [
-            "http://h:8080/pub/deb/",
-            "http://h:8080/pub/deb/a/",
-            "http://h:8080/pub/deb/a/x"
-        ]
-    );
 }
 
 /// A `Link` to another place is not followed, and is named.
@@ -1000,30 +853,6 @@ fn starts_that_overlap_report_everything_once() {
     );
 }
 
-#[test]
-fn a_redirect_leads_into_the_innermost_start() {
-    let starts: Vec<String> = (0..10_000).map(|i| format!("/a/{i}/")).collect();
-    let starts: Vec<&str> = ["/a/", "/a/b/"]
-        .into_iter()
-        .chain(starts.iter().map(String::as_str))
-        .collect();
-    let outcome = Crawl::of(&starts).run(|_, _, target| match target {
-        "/a/" => page(&["r/"]),
-        "/a/b/" | "/a/r/" => Answer::Redirect(302, "/a/b/c/"),
-        "/a/b/c/" => page(&["x"]),
-        _ => Answer::Status(404),
-    });
-    let below: Vec<_> = outcome.found.iter().filter(|it| it.2 > 0).collect();
-    assert_eq!(
-        below,
-        [
-            &("http://h:8080/a/r/".to_owned(), Kind::Directory, 1),
-            &("http://h:8080/a/b/c/x".to_owned(), Kind::File, 2),
-        ]
-    );
-    assert_eq!(outcome.unread.len(), 10_000);
-}
-
 /// A host without tasks gets no request, not even for robots.txt.
 #[test]
 fn a_crawl_that_is_done_asks_for_nothing() {
@@ -1035,29 +864,6 @@ fn a_crawl_that_is_done_asks_for_nothing() {
     crawl.abandon(now, &cause, &mut Outcome::default());
     assert_eq!(crawl.poll_request(now), None);
     assert!(crawl.is_done());
-}
-
-/// A refusal for its rate is not a failed attempt of the URL; but the patience for a URL is limited.
-#[test]
-fn a_host_that_never_has_time_is_given_up_by_the_clock() {
-    for answer in [
-        Answer::Status(429),
-        Answer::Status(503),
-        // Each time without a pause; the crawl pauses nevertheless.
-        Answer::Later(429, "0"),
-        Answer::Later(503, "0"),
-    ] {
-        let outcome = Crawl::of(&["/"]).run(|_, _, _| answer.clone());
-        let times = outcome.times("/");
-        let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        assert_eq!(
-            gaps[..8],
-            [1001, 1501, 2501, 4501, 8501, 16501, 32501, 60501]
-        );
-        let spent = times[times.len() - 1] - times[0];
-        assert!((14 * 60_000..=15 * 60_000).contains(&spent), "{spent} ms");
-        assert_eq!(outcome.unread.len(), 1);
-    }
 }
 
 /// The trap: each of thousands of directories has a patience of its own, and the crawl of a host that refuses

@@ -234,18 +234,6 @@ fn apaches_absolute_parent_link_is_no_entry() {
 }
 
 #[test]
-fn a_cut_page_shows_no_end_wherever_it_is_cut() {
-    for body in [page!("apache-table"), page!("nginx-exact"), page!("python")] {
-        let end =
-            memchr::memmem::find(body, b"</html>").expect("these pages end") + "</html>".len();
-        for cut in [end - 1, end - 8, end / 2, end / 3, 200] {
-            assert!(!read(&body[..cut], "http://h/").ended, "{cut}");
-        }
-        assert!(read(&body[..end], "http://h/").ended);
-    }
-}
-
-#[test]
 fn only_direct_children_are_entries() {
     let page = "http://127.0.0.1:8080/pub/caf%C3%A9/";
     for (href, expected) in [
@@ -303,19 +291,6 @@ fn only_direct_children_are_entries() {
         });
         let expected = expected.map(|(segment, name)| (segment.to_owned(), name.to_owned()));
         assert_eq!(found, expected, "{href}");
-    }
-}
-
-/// A page without entries of its own may be one that a proxy passes on: see
-/// `rows_that_lead_to_another_server_are_mapped_or_named`.
-#[test]
-fn a_page_with_entries_of_its_own_has_none_of_another_origin() {
-    let page = "http://127.0.0.1:8080/pub/";
-    for foreign in ["https://127.0.0.1:8080/pub/x", "http://127.0.0.1/pub/x"] {
-        let body = format!("<html><a href=\"own\">own</a><a href=\"{foreign}\">x</a></html>");
-        let listing = read(body.as_bytes(), page);
-        let found: Vec<_> = listing.entries.iter().map(|it| &*it.segment).collect();
-        assert_eq!(found, ["own"], "{foreign}");
     }
 }
 

@@ -609,10 +609,6 @@ mod tests {
                 "<h1>Index of /pub/dir/</h1><meta http-equiv=refresh content='1;url=/login'>",
                 "a page that leads to /login by meta refresh",
             ),
-            (
-                "<title>Directory of services</title><p>Out of order",
-                "a web page, titled \"Directory of services\"",
-            ),
             (link, "a web page"),
             // What lists nothing says nothing else, and adds nothing by a script.
             (
@@ -630,10 +626,6 @@ mod tests {
             (
                 "<title>Index of subdirs</title><p>Nothing found",
                 "a web page, titled \"Index of subdirs\"",
-            ),
-            (
-                "<title>Index of dir results found</title>",
-                "a web page, titled \"Index of dir results found\"",
             ),
             // One link under its own name makes no listing of a gate.
             (
