@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,7 +23,6 @@ use tempfile::TempDir;
 struct Report {
     /// In the order in which they came.
     checked: Vec<Checked>,
-    problems: Vec<String>,
     guards: Vec<(Guard, bool)>,
     summary: Summary,
 }
@@ -51,21 +50,10 @@ impl Report {
 }
 
 fn run(checker: Checker) -> Report {
-    run_until(checker, |_| false)
-}
-
-/// Runs a check that is stopped at the first record for which `stop` is true.
-fn run_until(checker: Checker, stop: impl Fn(&Checked) -> bool) -> Report {
-    let (mut checked, mut problems, mut guards) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut checked, mut guards) = (Vec::new(), Vec::new());
     let summary = checker.run(|event| {
         match event {
-            Event::Checked(it) => {
-                checked.push(it.clone());
-                if stop(it) {
-                    return ControlFlow::Break(());
-                }
-            }
-            Event::Problem(problem) => problems.push(problem.to_string()),
+            Event::Checked(it) => checked.push(it.clone()),
             Event::Guard(change) => guards.push((change.guard, change.is_on)),
             Event::StateFailed(error) => panic!("{error}"),
             Event::NetworkFailed(error) => panic!("{error}"),
@@ -75,7 +63,6 @@ fn run_until(checker: Checker, stop: impl Fn(&Checked) -> bool) -> Report {
     });
     Report {
         checked,
-        problems,
         guards,
         summary,
     }
@@ -318,57 +305,6 @@ fn what_was_good_lately_is_not_asked_again() {
 }
 
 #[test]
-fn a_failure_counts_only_after_the_time_that_fail_after_gives() {
-    let is_gone = Arc::new(AtomicBool::new(false));
-    let gone = Arc::clone(&is_gone);
-    let server = Script::start(move |_: &str| match gone.load(Ordering::SeqCst) {
-        true => response(404, "", ""),
-        false => response(200, "", ""),
-    });
-    let folder = Folder::new();
-    let urls = [server.url("/page")];
-    let state = folder.path("state");
-    let outcome = |fail_after| {
-        let checker = checker().state(&state).fail_after(fail_after);
-        let report = run(checker.input(folder.list(&urls)));
-        (report.of(&urls[0]).standing, report.summary.outcome())
-    };
-    let days = Duration::from_secs(3 * 86_400);
-    assert_eq!(outcome(days), (Standing::Passes, Outcome::Good));
-    is_gone.store(true, Ordering::SeqCst);
-    assert_eq!(outcome(days), (Standing::FailsRecently, Outcome::Good));
-    // Any time after the first failure.
-    let moment = Duration::from_millis(1);
-    assert_eq!(outcome(moment), (Standing::Fails, Outcome::Bad));
-    is_gone.store(false, Ordering::SeqCst);
-    assert_eq!(outcome(days), (Standing::Passes, Outcome::Good));
-}
-
-#[test]
-fn an_interrupted_check_is_continued() {
-    let server = Script::start(ok);
-    let folder = Folder::new();
-    let urls: Vec<String> = (0..200).map(|n| server.url(&format!("/{n}"))).collect();
-    let state = folder.path("state");
-    let checker = || checker().state(&state).input(folder.list(&urls));
-    let stopped = run_until(checker(), |_| true);
-    assert_eq!(stopped.checked.len(), 1);
-    assert_eq!(stopped.summary.outcome(), Outcome::Interrupted);
-    let report = run(checker());
-    assert!(report.summary.resumed);
-    assert_eq!(report.verdicts().len(), urls.len());
-    // What was in flight when the check stopped may have been asked twice.
-    let mut asked = server.requests();
-    let all = asked.len();
-    asked.sort();
-    asked.dedup();
-    assert_eq!(asked.len(), urls.len());
-    assert!(all <= urls.len() + 4, "{all}");
-    // The next check is a new one.
-    assert!(!run(checker()).summary.resumed);
-}
-
-#[test]
 fn a_failure_of_the_own_network_is_not_the_fault_of_urls() {
     const HOSTS: usize = 24;
     let is_cut = Arc::new(AtomicBool::new(false));
@@ -409,18 +345,6 @@ fn a_failure_of_the_own_network_is_not_the_fault_of_urls() {
 }
 
 #[test]
-fn a_list_of_dead_hosts_is_a_list_of_dead_hosts() {
-    let servers: Vec<Script> = (0..24)
-        .map(|_| Script::start(|_: &str| Answer::Reset))
-        .collect();
-    let folder = Folder::new();
-    let urls: Vec<String> = servers.iter().map(|server| server.url("/")).collect();
-    let report = run(checker().retries(0).input(folder.list(&urls)));
-    assert_eq!(report.summary.count(Class::Network), 24);
-    assert_eq!(report.summary.outcome(), Outcome::Bad);
-}
-
-#[test]
 fn a_host_that_turns_negative_as_a_whole_is_held() {
     let is_purged = Arc::new(AtomicBool::new(false));
     let purged = Arc::clone(&is_purged);
@@ -451,28 +375,6 @@ fn a_host_that_turns_negative_as_a_whole_is_held() {
 }
 
 #[test]
-fn single_pages_that_go_are_no_flip() {
-    let is_gone = Arc::new(AtomicBool::new(false));
-    let gone = Arc::clone(&is_gone);
-    let server = Script::start(move |request: &str| {
-        match gone.load(Ordering::SeqCst) && request.ends_with("/7") {
-            true => response(404, "", ""),
-            false => ok(request),
-        }
-    });
-    let folder = Folder::new();
-    let urls: Vec<String> = (0..100).map(|n| server.url(&format!("/{n}"))).collect();
-    let state = folder.path("state");
-    let checker = || checker().state(&state).input(folder.list(&urls));
-    run(checker());
-    is_gone.store(true, Ordering::SeqCst);
-    let report = run(checker());
-    assert!(report.guards.is_empty());
-    assert_eq!(report.of(&urls[7]).state, Some(State::Broken));
-    assert_eq!(report.summary.outcome(), Outcome::Bad);
-}
-
-#[test]
 fn many_hosts_are_worked_on_in_turns() {
     let server = Script::start(ok);
     let folder = Folder::new();
@@ -489,17 +391,6 @@ fn many_hosts_are_worked_on_in_turns() {
     // The server listens at one of the addresses.
     assert_eq!(report.summary.count(Class::Ok), 2);
     assert_eq!(report.summary.count(Class::Network), 598);
-}
-
-#[test]
-fn sources_that_cannot_be_read_are_reported() {
-    let folder = Folder::new();
-    let path = folder.write("cut.xml", "<?xml version=\"1.0\"?><urlset><url><loc>x");
-    let report = run(checker().input(Input::Path(path)));
-    assert_eq!(report.problems.len(), 1, "{:?}", report.problems);
-    assert_eq!(report.summary.outcome(), Outcome::Bad);
-    let path: &Path = Path::new("/nonexistent");
-    assert!(Input::from_argument(path.as_os_str()).is_err());
 }
 
 /// `check` with these arguments: its exit status and its JSON lines.
@@ -546,39 +437,6 @@ fn headers_for_no_host_are_wrong_usage() {
     let path = path.to_str().expect("UTF-8");
     let (code, lines) = check_json(&[path, "-H", "X-Key: secret"]);
     assert_eq!((code, lines.len()), (Some(2), 0));
-}
-
-/// One request in eight fails: a reset, an error of the server, or an answer that is cut. The verdicts are the same.
-#[test]
-fn random_failures_change_no_verdict() {
-    let numbers = AtomicUsize::new(0);
-    let server = Script::start(move |request: &str| -> Answer {
-        let number = numbers.fetch_add(1, Ordering::SeqCst) as u64;
-        let random = number.wrapping_add(7).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        match random % 100 {
-            0..4 => Answer::Reset,
-            4..8 => response(500, "", "").into(),
-            8..12 => Answer::Bytes(b"HTTP/1.1 200 OK\r\nContent-Le".to_vec()),
-            _ => ok(request).into(),
-        }
-    });
-    let folder = Folder::new();
-    let path = |n: usize| match n % 10 {
-        3 => format!("/missing/{n}"),
-        7 => format!("/gone/{n}"),
-        _ => format!("/{n}"),
-    };
-    let urls: Vec<String> = (0..200).map(|n| server.url(&path(n))).collect();
-    let report = run(checker().input(folder.list(&urls)));
-    for (n, url) in urls.iter().enumerate() {
-        let expected = match n % 10 {
-            3 => Verdict::Failed(Cause::Status404),
-            7 => Verdict::Failed(Cause::Status410),
-            _ => Verdict::Ok,
-        };
-        assert_eq!(report.of(url).verdict, expected, "{url}");
-    }
-    assert_eq!(report.checked.len(), urls.len());
 }
 
 /// A pipe is answered while it is still open. A place that comes after its URL was reported is a line of its own.

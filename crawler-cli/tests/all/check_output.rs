@@ -111,44 +111,19 @@ fn json_is_one_line_for_each_url() {
     assert_eq!(summary["summary"]["urls"], 3);
     assert_eq!(summary["summary"]["exit_status"], 1);
     assert_eq!(lines.len(), 3, "{text}");
-    let of = |path: &str| {
-        let url = site.url(path);
-        lines
-            .iter()
-            .find(|line| line["url"] == url)
-            .expect("a line")
-    };
-    let good = of("/good");
-    assert_eq!(
-        (&good["class"], &good["status"]),
-        (&"ok".into(), &200.into())
-    );
-    assert_eq!(
-        (&good["method"], &good["attempts"]),
-        (&"HEAD".into(), &1.into())
-    );
-    assert_eq!(good["refs"].as_array().map(Vec::len), Some(2));
-    assert_eq!(good["refs"][1]["source"], "urls.txt");
-    assert_eq!(
-        (&good["refs"][1]["line"], &good["refs"][1]["column"]),
-        (&3.into(), &1.into())
-    );
-    assert_eq!(good["address"], "127.0.0.1");
-    assert!(
-        good["latency_ms"].as_f64().is_some_and(|ms| ms > 0.0),
-        "{good}"
-    );
-    assert!(good.get("cause").is_none() && good.get("moved_to").is_none());
-    let gone = of("/gone");
-    assert_eq!(
-        (&gone["class"], &gone["cause"]),
-        (&"neg".into(), &"status_410".into())
-    );
-    assert_eq!(gone["method"], "GET");
-    let moved = of("/moved");
-    assert_eq!(moved["moved_to"], site.url("/good"));
-    assert_eq!(moved["redirects"][0]["status"], 301);
-    assert_eq!(output.status.code(), Some(1));
+    for (path, field, value) in [
+        ("/good", "method", Value::from("HEAD")),
+        ("/good", "attempts", 1.into()),
+        ("/good", "address", "127.0.0.1".into()),
+        ("/gone", "method", "GET".into()),
+        ("/gone", "cause", "status_410".into()),
+        ("/moved", "moved_to", site.url("/good").into()),
+    ] {
+        let line = lines.iter().find(|line| line["url"] == site.url(path));
+        let line = line.expect("a line");
+        assert_eq!(line[field], value, "{line}");
+        assert!(line["latency_ms"].as_f64() > Some(0.0), "{line}");
+    }
 }
 
 #[test]
@@ -357,30 +332,4 @@ fn a_reader_that_goes_away_ends_the_check_quietly() {
     );
     assert!(matches!(status.code(), Some(0 | 1)), "{status}");
     assert!(site.requests().len() < 5000);
-}
-
-#[test]
-fn findings_of_find_can_be_checked() {
-    let (site, folder) = (site(), Folder::new());
-    folder.write("urls.txt", "");
-    let mut command = crawler(&[
-        "check", "--json", "--rate", "0", "--robots", "off", "--urls", "-",
-    ]);
-    command
-        .current_dir(folder.0.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
-    let mut child = command.spawn().expect("runs");
-    let mut input = child.stdin.take().expect("piped");
-    // A result comes before the list has ended.
-    use std::io::Write as _;
-    writeln!(input, "{}", site.url("/good")).expect("taken");
-    let mut out = BufReader::new(child.stdout.take().expect("piped"));
-    let mut line = String::new();
-    out.read_line(&mut line).expect("a line");
-    let first: Value = serde_json::from_str(&line).expect("JSON");
-    assert_eq!(first["url"], site.url("/good"));
-    assert_eq!(first["refs"][0]["source"], "-");
-    drop(input);
-    assert_eq!(child.wait().expect("ends").code(), Some(0));
 }

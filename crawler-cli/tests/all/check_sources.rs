@@ -148,21 +148,3 @@ fn files_lists_and_standard_input_are_checked() {
         expect(stdin, 0)
     );
 }
-
-#[test]
-fn problems_of_sources_are_told_and_the_rest_is_checked() {
-    let folder = Folder::new(&[
-        ("a.txt", "{\"url\":\n"),
-        ("b.xml", "<urlset><url><loc>file:///</loc></url><url>"),
-        ("c.md", "[here](c.md)"),
-    ]);
-    let output = folder.check(&[".", "--urls", "a.txt", "--json"]);
-    assert_eq!(output.status.code(), Some(1));
-    let places = places(&output);
-    assert_eq!(places.len(), 2, "{places:?}");
-    assert_eq!(places[0], "file:/// ok ./b.xml:1:19");
-    let errors = stderr(&output);
-    for expected in ["a.txt:1: not JSON", "./b.xml:1: "] {
-        assert!(errors.contains(expected), "{errors}");
-    }
-}

@@ -3,7 +3,6 @@
 //! PostgreSQL, jq or root is ignored, and says so.
 
 mod check;
-mod check_head;
 mod check_output;
 mod check_sources;
 #[path = "../common/mod.rs"]

@@ -1,6 +1,5 @@
 //! Checks of scripted servers over loopback connections, driven by the scheduler as a run drives it.
 
-use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -10,9 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use courser::net::os::OsNet;
-use courser::net::sim::{HttpServer, Link, SimNet};
-use courser::net::{Address, Net};
-use courser::{BreakerConfig, Client, HickoryResolver, Statuses};
+use courser::{BreakerConfig, Statuses};
 use jiff::Timestamp;
 
 use super::*;
@@ -191,21 +188,15 @@ fn given(server: &Server, paths: &[&str]) -> Vec<Task> {
 }
 
 /// A small run.
-struct Run<N: Net = OsNet> {
+struct Run {
     policy: Arc<Policy>,
-    scheduler: Scheduler<Host, N>,
+    scheduler: Scheduler<Host, OsNet>,
     shared: Shared,
 }
 
 impl Run {
     fn new(policy: Policy, connections: usize) -> Self {
-        let transfer = Self::transfer(&policy, connections);
-        let client = transfer.client(&[]).expect("a client");
-        Self::of(policy, &transfer, client)
-    }
-
-    fn transfer(policy: &Policy, connections: usize) -> Transfer {
-        Transfer {
+        let transfer = Transfer {
             connections: NonZeroUsize::new(connections).expect("not 0"),
             timeout: policy.timeout,
             adaptive: None,
@@ -216,16 +207,11 @@ impl Run {
             }),
             allow_private: true,
             ..Transfer::default()
-        }
-    }
-}
-
-impl<N: Net> Run<N> {
-    fn of(policy: Policy, transfer: &Transfer, client: Client<N>) -> Self {
-        let scheduler = Scheduler::new(Hosts::default(), client, transfer);
+        };
+        let client = transfer.client(&[]).expect("a client");
         Self {
             policy: Arc::new(policy),
-            scheduler,
+            scheduler: Scheduler::new(Hosts::default(), client, &transfer),
             shared: Shared::new(Stats::default()),
         }
     }
@@ -302,313 +288,71 @@ type Way = (
 );
 
 /// Ways of treating HEAD wrongly, and two right ones.
+#[rustfmt::skip]
 const WAYS: &[Way] = &[
     ("right", |a| answer(a, 200, ""), None, &["HEAD"]),
-    (
-        "gone",
-        |a| answer(a, 410, ""),
-        Some(Cause::Status410),
-        &["HEAD", "GET*"],
-    ),
-    (
-        "405",
-        |a| {
-            if a.is_head() {
-                answer(a, 405, "")
-            } else {
-                answer(a, 200, "")
-            }
-        },
-        None,
-        &["HEAD", "GET*"],
-    ),
-    (
-        "501",
-        |a| {
-            if a.is_head() {
-                answer(a, 501, "")
-            } else {
-                answer(a, 206, "")
-            }
-        },
-        None,
-        &["HEAD", "GET*"],
-    ),
-    (
-        "403",
-        |a| {
-            if a.is_head() {
-                answer(a, 403, "")
-            } else {
-                answer(a, 200, "")
-            }
-        },
-        None,
-        &["HEAD", "GET*"],
-    ),
-    (
-        "404",
-        |a| {
-            if a.is_head() {
-                answer(a, 404, "")
-            } else {
-                answer(a, 200, "")
-            }
-        },
-        None,
-        &["HEAD", "GET*"],
-    ),
-    (
-        "410",
-        |a| {
-            if a.is_head() {
-                answer(a, 410, "")
-            } else {
-                answer(a, 200, "")
-            }
-        },
-        None,
-        &["HEAD", "GET*"],
-    ),
-    (
-        "500",
-        |a| {
-            if a.is_head() {
-                answer(a, 500, "")
-            } else {
-                answer(a, 200, "")
-            }
-        },
-        None,
-        &["HEAD", "GET*"],
-    ),
-    (
-        "reset",
-        |a| {
-            if a.is_head() {
-                Reset
-            } else {
-                answer(a, 200, "")
-            }
-        },
-        None,
-        &["HEAD", "GET*"],
-    ),
-    (
-        "end",
-        |a| {
-            if a.is_head() {
-                Close(Vec::new())
-            } else {
-                answer(a, 200, "")
-            }
-        },
-        None,
-        &["HEAD", "GET*"],
-    ),
-    (
-        "cut head",
-        |a| {
-            if a.is_head() {
-                Close(b"HTTP/1.1 200 OK\r\nCont".to_vec())
-            } else {
-                answer(a, 200, "")
-            }
-        },
-        None,
-        &["HEAD", "GET*"],
-    ),
-    (
-        "garbage",
-        |a| {
-            if a.is_head() {
-                Close(b"SSH-2.0-OpenSSH\r\n".to_vec())
-            } else {
-                answer(a, 200, "")
-            }
-        },
-        None,
-        &["HEAD", "GET*"],
-    ),
-    (
-        "body after HEAD",
-        |_| Send(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n12345678".to_vec()),
-        None,
-        &["HEAD"],
-    ),
-    (
-        "hang",
-        |a| {
-            if a.is_head() {
-                Hang
-            } else {
-                answer(a, 200, "")
-            }
-        },
-        None,
-        &["HEAD", "GET*"],
-    ),
-    (
-        "416",
-        |a| {
-            if a.is_head() {
-                answer(a, 404, "")
-            } else {
-                answer(a, 416, "")
-            }
-        },
-        None,
-        &["HEAD", "GET*"],
-    ),
-    (
-        "refused range",
-        |a| {
-            if a.is_head() || a.is_ranged {
-                answer(a, 400, "")
-            } else {
-                answer(a, 200, "")
-            }
-        },
-        None,
-        &["HEAD", "GET*", "GET"],
-    ),
-    (
-        "endless body",
-        |a| {
-            if a.is_head() {
-                answer(a, 405, "")
-            } else {
-                Endless(b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), &[b'x'; 4096])
-            }
-        },
-        None,
-        &["HEAD", "GET*"],
-    ),
-    (
-        "999",
-        |a| answer(a, 999, ""),
-        Some(Cause::Blocked),
-        &["HEAD", "GET*"],
-    ),
-    (
-        "429 once",
-        |a| {
-            if a.before == 0 {
-                answer(a, 429, "Retry-After: 1\r\n")
-            } else {
-                answer(a, 200, "")
-            }
-        },
-        None,
-        &["HEAD", "HEAD"],
-    ),
-    (
-        "503 once",
-        |a| {
-            if a.before == 0 {
-                answer(a, 503, "Retry-After: 1\r\n")
-            } else {
-                answer(a, 200, "")
-            }
-        },
-        None,
-        &["HEAD", "HEAD"],
-    ),
-    (
-        "to good",
-        |a| {
-            if a.path == "/good" {
-                answer(a, 200, "")
-            } else {
-                answer(a, 302, "Location: /good\r\n")
-            }
-        },
-        None,
-        &["HEAD"],
-    ),
-    (
-        "to dead",
-        |a| {
-            if a.path == "/dead" {
-                answer(a, 404, "")
-            } else {
-                answer(a, 302, "Location: /dead\r\n")
-            }
-        },
-        Some(Cause::Status404),
-        &["HEAD", "GET*"],
-    ),
-    (
-        "loop",
-        |a| answer(a, 302, "Location: /0\r\n"),
-        Some(Cause::RedirectLoop),
-        &["HEAD", "GET*"],
-    ),
-    (
-        "HEAD to itself",
-        |a| {
-            if a.is_head() {
-                answer(a, 302, &format!("Location: {}\r\n", a.path))
-            } else {
-                answer(a, 200, "")
-            }
-        },
-        None,
-        &["HEAD", "GET*"],
-    ),
-    (
-        "HEAD on and on",
-        |a| {
-            if a.is_head() {
-                answer(a, 302, &format!("Location: {}1\r\n", a.path))
-            } else {
-                answer(a, 200, "")
-            }
-        },
-        None,
-        &["HEAD", "GET*"],
-    ),
-    (
-        "HEAD to dead",
-        |a| match (a.path, a.is_head()) {
-            ("/dead", _) => answer(a, 404, ""),
-            (_, true) => answer(a, 302, "Location: /dead\r\n"),
-            (_, false) => answer(a, 200, ""),
-        },
-        None,
-        &["HEAD", "GET*"],
-    ),
-    (
-        "HEAD to nowhere",
-        |a| {
-            if a.is_head() {
-                answer(a, 302, "")
-            } else {
-                answer(a, 200, "")
-            }
-        },
-        None,
-        &["HEAD", "GET*"],
-    ),
-    (
-        "HEAD to no URL",
-        |a| {
-            if a.is_head() {
-                answer(a, 302, "Location: http://\r\n")
-            } else {
-                answer(a, 200, "")
-            }
-        },
-        None,
-        &["HEAD", "GET*"],
-    ),
-    (
-        "503 for ever",
-        |a| answer(a, 503, "Retry-After: 86400\r\n"),
-        Some(Cause::Throttled),
-        &["HEAD"],
-    ),
+    ("gone", |a| answer(a, 410, ""), Some(Cause::Status410), HEAD_AND_GET),
+    ("405", |a| head(a, answer(a, 405, "")), None, HEAD_AND_GET),
+    ("501", |a| answer(a, if a.is_head() { 501 } else { 206 }, ""), None, HEAD_AND_GET),
+    ("403", |a| head(a, answer(a, 403, "")), None, HEAD_AND_GET),
+    ("404", |a| head(a, answer(a, 404, "")), None, HEAD_AND_GET),
+    ("410", |a| head(a, answer(a, 410, "")), None, HEAD_AND_GET),
+    ("500", |a| head(a, answer(a, 500, "")), None, HEAD_AND_GET),
+    ("reset", |a| head(a, Reset), None, HEAD_AND_GET),
+    ("end", |a| head(a, Close(Vec::new())), None, HEAD_AND_GET),
+    ("cut head", |a| head(a, Close(b"HTTP/1.1 200 OK\r\nCont".to_vec())), None, HEAD_AND_GET),
+    ("garbage", |a| head(a, Close(b"SSH-2.0-OpenSSH\r\n".to_vec())), None, HEAD_AND_GET),
+    ("body after HEAD", |_| Send(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n12345678".to_vec()), None, &["HEAD"]),
+    ("hang", |a| head(a, Hang), None, HEAD_AND_GET),
+    ("416", |a| answer(a, if a.is_head() { 404 } else { 416 }, ""), None, HEAD_AND_GET),
+    ("refused range", |a| answer(a, if a.is_head() || a.is_ranged { 400 } else { 200 }, ""), None, &["HEAD", "GET*", "GET"]),
+    ("endless body", |a| match a.is_head() {
+        true => answer(a, 405, ""),
+        false => Endless(b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), &[b'x'; 4096]),
+    }, None, HEAD_AND_GET),
+    ("999", |a| answer(a, 999, ""), Some(Cause::Blocked), HEAD_AND_GET),
+    ("challenge", |a| answer(a, 503, "cf-mitigated: challenge\r\n"), Some(Cause::Blocked), &["HEAD", "GET*", "GET"]),
+    ("429 once", |a| once(a, answer(a, 429, "Retry-After: 1\r\n")), None, &["HEAD", "HEAD"]),
+    ("503 once", |a| once(a, answer(a, 503, "Retry-After: 1\r\n")), None, &["HEAD", "HEAD"]),
+    ("to good", |a| leading(a, "/good", 200), None, &["HEAD"]),
+    ("to dead", |a| leading(a, "/dead", 404), Some(Cause::Status404), HEAD_AND_GET),
+    ("loop", |a| answer(a, 302, "Location: /0\r\n"), Some(Cause::RedirectLoop), HEAD_AND_GET),
+    ("HEAD to itself", |a| head(a, answer(a, 302, &format!("Location: {}\r\n", a.path))), None, HEAD_AND_GET),
+    ("HEAD on and on", |a| head(a, answer(a, 302, &format!("Location: {}1\r\n", a.path))), None, HEAD_AND_GET),
+    ("HEAD to dead", |a| match a.path {
+        "/dead" => answer(a, 404, ""),
+        _ => head(a, answer(a, 302, "Location: /dead\r\n")),
+    }, None, HEAD_AND_GET),
+    ("HEAD to nowhere", |a| head(a, answer(a, 302, "")), None, HEAD_AND_GET),
+    ("HEAD to no URL", |a| head(a, answer(a, 302, "Location: http://\r\n")), None, HEAD_AND_GET),
+    ("503 for ever", |a| answer(a, 503, "Retry-After: 86400\r\n"), Some(Cause::Throttled), &["HEAD"]),
 ];
+
+const HEAD_AND_GET: &[&str] = &["HEAD", "GET*"];
+
+/// Treats HEAD in its own way, and answers everything else with 200.
+fn head(asked: &Asked<'_>, of_head: Reaction) -> Reaction {
+    match asked.is_head() {
+        true => of_head,
+        false => answer(asked, 200, ""),
+    }
+}
+
+/// Reacts in this way once, and answers with 200 from then on.
+fn once(asked: &Asked<'_>, first: Reaction) -> Reaction {
+    match asked.before {
+        0 => first,
+        _ => answer(asked, 200, ""),
+    }
+}
+
+/// Redirects all to `end`, which has this status.
+fn leading(asked: &Asked<'_>, end: &str, status: u16) -> Reaction {
+    match asked.path == end {
+        true => answer(asked, status, ""),
+        false => answer(asked, 302, &format!("Location: {end}\r\n")),
+    }
+}
 
 #[test]
 #[rustfmt::skip]
@@ -672,40 +416,6 @@ fn one_request_where_head_answers_and_two_for_what_is_gone() {
     );
     assert_eq!(bad.count(), 100);
     assert_eq!(server.count(), 1100);
-}
-
-#[test]
-fn only_two_urls_are_under_way_until_head_is_known() {
-    let most = Arc::new(Mutex::new((0usize, 0usize)));
-    let counted = Arc::clone(&most);
-    let server = Server::start(move |asked| {
-        {
-            let mut counts = counted.lock().expect("no panic");
-            counts.0 += 1;
-            counts.1 = counts.1.max(counts.0);
-        }
-        // Long enough that others would come meanwhile.
-        if asked.is_head() {
-            thread::sleep(Duration::from_millis(30));
-        }
-        let reaction = answer(asked, if asked.is_head() { 405 } else { 200 }, "");
-        counted.lock().expect("no panic").0 -= 1;
-        reaction
-    });
-    let paths: Vec<String> = (0..20).map(|n| format!("/{n}")).collect();
-    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-    Run::new(policy(), 16).check(given(&server, &paths));
-    let heads: usize = paths
-        .iter()
-        .map(|path| {
-            server
-                .requests(path)
-                .iter()
-                .filter(|it| *it == "HEAD")
-                .count()
-        })
-        .sum();
-    assert_eq!(heads, 2);
 }
 
 /// 12 % of the requests fail at random; the verdicts are those of a server that never fails.
@@ -829,33 +539,6 @@ fn a_host_that_is_away_is_given_up_with_all_its_urls() {
     let detail = not_asked.detail.as_deref().expect("a reason");
     assert!(detail.starts_with("connecting failed"));
     assert_eq!((not_asked.attempts, not_asked.method), (0, None));
-}
-
-#[test]
-fn a_host_that_fails_for_longer_than_the_patience_is_given_up() {
-    for broken in [true, false] {
-        let server = Server::start(move |asked| match asked.path {
-            "/0" | "/1" => answer(asked, 200, ""),
-            _ if broken => Reset,
-            _ => answer(asked, 500, ""),
-        });
-        let paths: Vec<String> = (0..100).map(|n| format!("/{n}")).collect();
-        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-        let mut policy = policy();
-        policy.host.retry.patience = Duration::from_millis(100);
-        let outcomes = check(policy, given(&server, &paths));
-        let cause = match broken {
-            true => Cause::Reset,
-            false => Cause::Status5xx(500),
-        };
-        let of_others = outcomes[2..].iter().map(|outcome| outcome.verdict);
-        let others: Vec<Verdict> = of_others.collect();
-        assert_eq!(others, [Verdict::Failed(cause); 98]);
-        let last = &outcomes[99];
-        assert_eq!((last.attempts, last.method), (0, None));
-        let detail = last.detail.as_deref().expect("a reason");
-        assert!(detail.contains("the host was given up"));
-    }
 }
 
 /// The breaker opens, and then the host works again.
@@ -1008,24 +691,6 @@ fn statuses_can_be_accepted_and_head_can_be_switched_off() {
 }
 
 #[test]
-fn challenges_are_blocked_and_not_broken() {
-    let server = Server::start(|asked| match asked.path {
-        "/header" => answer(asked, 503, "cf-mitigated: challenge\r\n"),
-        "/page" => html(asked, 503, "<script>window._cf_chl_opt={}</script>"),
-        _ => answer(asked, 200, ""),
-    });
-    let outcomes = check(policy(), given(&server, &["/header", "/page", "/"]));
-    for outcome in &outcomes[..2] {
-        assert_eq!(outcome.verdict.cause(), Some(Cause::Blocked), "{outcome:?}");
-    }
-    assert_eq!(
-        outcomes[0].detail.as_deref(),
-        Some("cf-mitigated: challenge")
-    );
-    assert_eq!(server.requests("/page"), ["HEAD", "GET*", "GET"]);
-}
-
-#[test]
 fn learned_facts_of_an_earlier_run_are_believed() {
     let server = Server::start(|asked| answer(asked, 200, ""));
     let mut run = Run::new(policy(), 4);
@@ -1036,31 +701,5 @@ fn learned_facts_of_an_earlier_run_are_believed() {
         .believe(HeadFault::NoHead);
     run.check(given(&server, &["/a"]));
     assert_eq!(server.requests("/a"), ["GET*"]);
-    let counts: HashMap<HostId, usize> = HashMap::from([(host, server.count())]);
-    assert_eq!(counts[&host], 1);
-}
-
-#[test]
-fn on_a_simulated_network_minutes_of_politeness_take_no_time() {
-    let net = SimNet::new(1);
-    let server = HttpServer::default();
-    let at = Address::Tcp("10.0.0.1:80".parse().expect("an address"));
-    net.listen(at, Link::default(), server.clone());
-    let mut policy = policy();
-    policy.host.min_delay = Duration::from_secs(60);
-    let transfer = Run::transfer(&policy, 4);
-    let resolver = HickoryResolver::system();
-    let client = transfer.client_on(net.clone(), resolver).expect("a client");
-    let (mut run, began) = (Run::of(policy, &transfer, client), net.now());
-    let task = |id| {
-        let url = Url::parse(&format!("http://10.0.0.1/{id}")).expect("a URL");
-        Task::given(UrlId(id), url)
-    };
-    run.check((0..4).map(task).collect());
-    let times: Vec<_> = server.journal().iter().map(|request| request.at).collect();
-    assert!(times.is_sorted_by(|a, b| *b - *a >= Duration::from_secs(60)));
-    // The requests of the checks, confirmations included; the last request may end before its delay.
-    let delays = Duration::from_secs(60 * (times.len() as u64 - 1));
-    let passed = net.now() - began;
-    assert!(passed >= delays && passed < delays + Duration::from_secs(60));
+    assert_eq!(server.count(), 1);
 }

@@ -116,23 +116,6 @@ fn span(text: &str) -> Duration {
 }
 
 #[test]
-fn the_life_of_a_url_that_answers_410() {
-    let story = follow(
-        Profile::Default,
-        "0     ok   ALIVE
-         7d    410  SUSPECT
-         7d15m 410  SUSPECT
-         8d    410  BROKEN
-         8d12h 410  BROKEN
-         9d    410  GONE",
-    );
-    assert_eq!(story.record.prune_waits(), Some(PruneWait::Grace));
-    assert_eq!(story.record.last_ok(), Some(at("0")));
-    assert_eq!(story.record.first_bad(), Some(at("7d")));
-    assert_eq!(story.record.negatives(), 5);
-}
-
-#[test]
 fn a_410_needs_four_negatives_over_48_hours() {
     follow(
         Profile::Default,
@@ -276,22 +259,6 @@ fn soft_verdicts_are_reported_and_never_gone() {
          90d soft BROKEN",
     );
     assert!(story.rules.is_reported(&story.record));
-}
-
-#[test]
-fn one_ok_clears_everything_short_of_gone() {
-    for before in [
-        "0 410 SUSPECT",
-        "0 410 SUSPECT\n 1d 410 BROKEN",
-        "0 soft SUSPECT",
-        "0 refused UNREACHABLE",
-        "0 410 SUSPECT\n 1h hold QUARANTINED",
-    ] {
-        let story = follow(Profile::Default, before).follow("1d12h ok ALIVE");
-        assert_eq!(story.record.first_bad(), None);
-        assert_eq!(story.record.negatives(), 0);
-        assert_eq!(story.record.failing_for(), Duration::ZERO);
-    }
 }
 
 const GONE: &str = "0 410 SUSPECT\n 1d 410 BROKEN\n 36h 410 BROKEN\n 2d 410 GONE";
@@ -833,15 +800,6 @@ proptest! {
                 assert!(["410", "404", "nx"].contains(&answer));
                 assert!(story.record.negatives() >= 4);
             }
-        });
-    }
-
-    #[test]
-    fn without_negative_verdicts_nothing_is_ever_gone(profile in profiles(), answers in answers(&ANSWERS[3..])) {
-        let mut story = Story::new(profile.rules());
-        run(&mut story, &answers, |story, _, _, decision| {
-            assert!(!matches!(story.record.state(), State::Gone | State::Pruned));
-            assert!(!decision.is_to_prune);
         });
     }
 

@@ -3,7 +3,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use flate2::Compression;
@@ -186,24 +186,6 @@ fn files_of_folders_come_in_the_order_of_their_names() {
 }
 
 #[test]
-fn sources_are_named_as_given() {
-    for given in [
-        "src/check/sources",
-        "./src/check/sources",
-        "src/check/sources/",
-    ] {
-        let input = Input::from_argument(OsStr::new(given)).expect("it is there");
-        let folder = Path::new(given);
-        assert_eq!(input, Input::Path(folder.to_owned()));
-        // There is no document among them.
-        assert_eq!(walk::files(folder, false, true).count(), 0);
-        let start = given.strip_suffix('/').unwrap_or(given);
-        let named = folder.join("mod.rs").display().to_string();
-        assert_eq!(named, format!("{start}/mod.rs"));
-    }
-}
-
-#[test]
 fn what_is_no_file_is_left_out_of_folders() {
     let folder = Folder::new(&[("a.md", "<http://x/a>")]);
     symlink("a.md", folder.path("link.md")).expect("linked");
@@ -309,24 +291,6 @@ fn a_url_that_is_too_long_is_a_problem() {
 }
 
 #[test]
-fn lines_that_are_no_json_are_problems() {
-    let lines =
-        "{\"url\":\"http://x/1\"}\n\n{\"url\":\n{\"a\":1}\r\n{\"summary\":{}}\n{\"url\":\"ü b\"}\n";
-    let folder = Folder::new(&[("a.jsonl", lines)]);
-    let said = folder.list("a.jsonl");
-    let expected = [
-        "DIR/a.jsonl:1:9 http://x/1",
-        "DIR/a.jsonl:6:9 ü b invalid_url",
-    ];
-    assert_eq!(folder.places(&said), expected);
-    let problems = [
-        "Malformed DIR/a.jsonl:3: not JSON: wrong at column 7",
-        "Malformed DIR/a.jsonl:4: no field url",
-    ];
-    assert_eq!(folder.problems(&said), problems);
-}
-
-#[test]
 fn many_wrong_lines_are_counted() {
     let folder = Folder::new(&[("a.jsonl", &"{}\n".repeat(1000))]);
     let problems = folder.problems(&folder.list("a.jsonl"));
@@ -347,17 +311,6 @@ fn fields_can_be_named() {
     let said = folder.list_with("a.jsonl", options);
     assert_eq!(folder.places(&said), ["DIR/a.jsonl:1:12 http://x/1"]);
     assert_eq!(folder.problems(&said), [""; 0]);
-}
-
-#[test]
-fn documents_without_a_name_are_told_by_their_beginning() {
-    let folder = Folder::new(&[
-        ("page", "<!doctype html>\n<a href='http://x/1'>"),
-        ("text", "see http://x/2"),
-    ]);
-    let said = folder.read(&["page", "text"]);
-    let expected = ["DIR/page:2:10 http://x/1", "DIR/text:1:5 http://x/2"];
-    assert_eq!(folder.places(&said), expected);
 }
 
 #[test]
