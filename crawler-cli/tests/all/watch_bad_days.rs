@@ -10,9 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crawler_cli::store::sqlite::Sqlite;
-use crawler_cli::store::{CycleCounts, NewUrl, NoticeId, Origin, WatchStore as _};
-use jiff::{SignedDuration, Timestamp};
-use rusqlite::Connection;
+use crawler_cli::store::{NoticeId, WatchStore as _};
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -59,52 +57,6 @@ mod stores {
     }
 
     #[test]
-    fn a_store_that_loses_a_page_says_so_and_is_not_changed_further() {
-        let folder = folder(QUICK, &[]);
-        let file = folder.path().join("watch.db");
-        ok(folder.path(), &["add", "http://127.0.0.1:9/"]);
-        let mut bytes = fs::read(&file).expect("a store");
-        let page = 4096.min(bytes.len() / 2);
-        bytes[page..].fill(0xa5);
-        fs::write(&file, &bytes).expect("written");
-        let check = watch(folder.path(), &["db", "check"]);
-        let text = stdout(&check) + &stderr(&check);
-        assert_eq!(check.status.code(), Some(1), "{text}");
-        assert!(text.contains("damaged") || text.contains("WRONG"), "{text}");
-    }
-
-    #[test]
-    fn a_store_of_another_version_is_refused_by_name() {
-        let folder = folder("", &[]);
-        let file = folder.path().join("watch.db");
-        drop(Sqlite::open(&file).expect("a store"));
-        let database = Connection::open(&file).expect("opened");
-        let version: i64 = database
-            .query_row("PRAGMA user_version", [], |row| row.get(0))
-            .expect("a version");
-        let newer = format!("PRAGMA user_version = {}", version + 1);
-        database.execute_batch(&newer).expect("written");
-        drop(database);
-        let before = fs::read(&file).expect("a store");
-        let text = refused(&folder, 2);
-        let versions = format!(
-            "has version {}, but this version of crawler-cli needs version {version}",
-            version + 1
-        );
-        for part in [
-            "watch.db: ",
-            &versions,
-            "run the program of that version, or restore a backup",
-        ] {
-            assert!(text.contains(part), "{part}: {text}");
-        }
-        assert!(
-            fs::read(&file).expect("a store") == before,
-            "the store was changed"
-        );
-    }
-
-    #[test]
     fn what_is_no_store_is_not_touched() {
         let folder = folder("", &[]);
         let file = folder.path().join("watch.db");
@@ -116,23 +68,6 @@ mod stores {
             "{said}"
         );
         assert_eq!(fs::read_to_string(&file).expect("a text"), text);
-
-        fs::remove_file(&file).expect("removed");
-        let database = Connection::open(&file).expect("opened");
-        database
-            .execute_batch("CREATE TABLE song (name TEXT)")
-            .expect("written");
-        drop(database);
-        let said = refused(&folder, 2);
-        assert!(
-            said.contains("watch.db: not a store of crawler-cli"),
-            "{said}"
-        );
-        let database = Connection::open(&file).expect("opened");
-        let tables: i64 = database
-            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-            .expect("a count");
-        assert_eq!(tables, 1);
     }
 
     #[test]
@@ -380,38 +315,6 @@ fn too_few_files_slow_the_service_and_change_no_verdict() {
     }
 }
 
-/// For a moment the clock said that it was a year later. The process that was there then has ended.
-#[test]
-fn a_clock_that_was_ahead_leaves_no_url_alone() {
-    let site = Script::start(|_| response(200, "", ""));
-    let urls = [site.url("/asked"), site.url("/new")];
-    let folder = folder(QUICK, &urls);
-    let mut store = Sqlite::open(&folder.path().join("watch.db")).expect("a store");
-    let later = Timestamp::now() + SignedDuration::from_hours(400 * 24);
-    let cycle = store.begin_cycle(later).expect("written");
-    store
-        .end_cycle(cycle, &CycleCounts::default(), later)
-        .expect("written");
-    let given: Vec<_> = urls
-        .iter()
-        .map(|url| NewUrl::parse(url).expect("a URL"))
-        .collect();
-    store
-        .submit("docs", Origin::Source, &given, later)
-        .expect("written");
-    drop(store);
-    let running = Service::start(folder.path());
-    until("both are asked", || site.requests().len() >= 4);
-    running.end();
-    let told = notices(folder.path());
-    assert!(
-        told.iter()
-            .any(|text| text.starts_with("the clock was ahead, until ")),
-        "{told:?}"
-    );
-    ok(folder.path(), &["db", "check"]);
-}
-
 /// The service with this many open files at most.
 fn limited(folder: &Path, files: u32) -> Command {
     let run = service(folder);
@@ -429,31 +332,6 @@ fn limited(folder: &Path, files: u32) -> Command {
     }
     shell.stdin(std::process::Stdio::null());
     shell
-}
-
-#[test]
-fn expressions_that_never_fire_or_are_none_are_named_with_their_place() {
-    for (cron, why) in [
-        ("0 0 30 2 *", "never fires: no year has such a day"),
-        ("61 * * * *", "out of bounds"),
-        ("0 0 * *", "5 or 6 fields"),
-    ] {
-        let config = format!(
-            "[[schedule]]\nname = 'x'\ncron = '{cron}'\n\
-             job = {{ sitemap = 'http://h.test/map.xml', into_set = 'site' }}\n"
-        );
-        let folder = folder(&config, &[]);
-        for args in [&["config", "check"][..], &["run"]] {
-            let output = watch(folder.path(), args);
-            let text = stderr(&output);
-            assert_eq!(output.status.code(), Some(2), "{cron}: {text}");
-            let place = format!("watch.toml:3:8: schedule[0].cron: \"{cron}\": ");
-            assert!(
-                text.starts_with(&place) && text.contains(why),
-                "{place}{why}: {text}"
-            );
-        }
-    }
 }
 
 /// What a command prints that succeeds.

@@ -13,20 +13,14 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::common::cluster::{Cluster, QUICK};
-use crate::common::proxy::{Mode, Proxy};
+use crate::common::proxy::Proxy;
 use crate::common::service::{PATIENCE, Service, folder, stdout, watch};
 use crate::common::{Script, response, stderr};
 
-/// Web servers, each a host of its own, which tell who was asked for what.
+/// Web servers, each a host of its own, which tell what was asked for.
 struct Sites {
     hosts: Vec<String>,
-    asked: Arc<Mutex<Vec<Asked>>>,
-}
-
-/// A request: what for, and from which machine.
-struct Asked {
-    url: String,
-    machine: String,
+    asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Sites {
@@ -63,24 +57,19 @@ impl Sites {
     fn counts(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         for asked in self.asked.lock().expect("no panic").iter() {
-            *counts.entry(asked.url.clone()).or_default() += 1;
+            *counts.entry(asked.clone()).or_default() += 1;
         }
         counts
     }
-
-    fn has_asked(&self, machine: &str) -> bool {
-        let asked = self.asked.lock().expect("no panic");
-        asked.iter().any(|asked| asked.machine == machine)
-    }
 }
 
-fn serve(stream: TcpStream, host: &str, asked: &Mutex<Vec<Asked>>) {
+fn serve(stream: TcpStream, host: &str, asked: &Mutex<Vec<String>>) {
     let Ok(mut out) = stream.try_clone() else {
         return;
     };
     let mut lines = BufReader::new(stream);
     loop {
-        let (mut path, mut machine) = (None, String::new());
+        let mut path = None;
         loop {
             let mut line = String::new();
             if lines.read_line(&mut line).unwrap_or(0) == 0 {
@@ -89,9 +78,6 @@ fn serve(stream: TcpStream, host: &str, asked: &Mutex<Vec<Asked>>) {
             if line == "\r\n" {
                 break;
             }
-            if let Some(name) = line.to_ascii_lowercase().strip_prefix("user-agent: ") {
-                machine = name.trim_end().to_owned();
-            }
             path = path.or_else(|| line.split(' ').nth(1).map(str::to_owned));
         }
         let path = path.unwrap_or_default();
@@ -99,7 +85,7 @@ fn serve(stream: TcpStream, host: &str, asked: &Mutex<Vec<Asked>>) {
             "/robots.txt" => "404 Not Found",
             _ => {
                 let url = format!("http://{host}{path}");
-                asked.lock().expect("no panic").push(Asked { url, machine });
+                asked.lock().expect("no panic").push(url);
                 "200 OK"
             }
         };
@@ -194,44 +180,6 @@ fn each_url_is_asked_by_one_of_the_services() {
     assert_eq!(number(&store, "SELECT count(*) FROM worker"), 0);
 }
 
-#[test]
-#[ignore = "needs postgresql"]
-fn others_go_on_when_a_service_is_stopped() {
-    let sites = Sites::start(4);
-    let store = Cluster::shared().database();
-    let urls = sites.urls(3);
-    let machines = [(); 2].map(|()| slow_machine(&store, &urls, "machine", 0));
-    let first = Service::start(machines[0].path());
-    wait("the first has judged", || number(&store, ALIVE) == 12);
-    let second = Service::start(machines[1].path());
-    wait("the second has joined", || {
-        number(&store, "SELECT count(*) FROM worker") == 2
-    });
-    // The first has a host when it is stopped, and does not come back.
-    let database = store.rsplit('/').next().expect("a name");
-    first.signal(Signal::STOP);
-    Cluster::shared().psql(
-        database,
-        "UPDATE host SET owner = (SELECT min(worker) FROM worker) WHERE host = 1",
-    );
-    let due = stdout(&watch(machines[1].path(), &["recheck", "--all"]));
-    assert!(due.contains("12"), "{due}");
-    wait("all URLs are asked again", || {
-        sites.counts().values().all(|count| *count == 2)
-    });
-    wait("the first is gone", || {
-        number(&store, "SELECT count(*) FROM worker") == 1
-    });
-    // It comes back as another worker, and nothing is asked twice for that.
-    first.signal(Signal::CONT);
-    wait("it joins again", || {
-        number(&store, "SELECT count(*) FROM worker") == 2
-    });
-    assert!(sites.counts().values().all(|count| *count == 2));
-    first.end();
-    second.end();
-}
-
 /// What an operator does on one machine holds for all of them.
 #[test]
 #[ignore = "needs postgresql"]
@@ -292,56 +240,6 @@ fn a_server_that_fails_loses_nothing() {
     assert_eq!(counts.len(), 160);
     for service in services {
         service.end();
-    }
-}
-
-/// The network between a worker and the server fails: others go on, and nothing is judged twice. That the worker stops
-/// before they do is shown where time is virtual.
-#[test]
-#[ignore = "needs postgresql"]
-fn others_go_on_when_a_worker_is_cut_off() {
-    for fault in ["cut", "stall"] {
-        let sites = Sites::start(3);
-        let urls = sites.urls(40);
-        let cluster = Cluster::new(&QUICK);
-        let store = cluster.database();
-        let proxy = Proxy::new(cluster.port());
-        let one = slow_machine(&proxy.url(&store), &urls, "one", 3);
-        let two = slow_machine(&store, &urls, "two", 3);
-        let one = Service::start(one.path());
-        wait("the first asks all hosts", || sites.counts().len() >= 6);
-        let two = Service::start(two.path());
-        let fence = number_of(&cluster, &store, "SELECT min(worker) FROM worker");
-        match fault {
-            "cut" => {
-                proxy.refuse();
-                proxy.cut();
-            }
-            _ => proxy.set(Mode::Stall),
-        }
-        let is_gone = format!("SELECT count(*) FROM worker WHERE worker = {fence}");
-        wait("the lease ends", || {
-            number_of(&cluster, &store, &is_gone) == 0
-        });
-        wait("the other goes on", || sites.has_asked("two"));
-        match fault {
-            "cut" => proxy.accept(),
-            _ => proxy.set(Mode::Through),
-        }
-        let workers = "SELECT count(*) FROM worker";
-        wait("it joins again", || {
-            number_of(&cluster, &store, workers) == 2
-        });
-        wait("all URLs are judged", || {
-            number_of(&cluster, &store, ALIVE) == 120
-        });
-        assert_eq!(
-            number_of(&cluster, &store, "SELECT count(*) FROM event"),
-            120
-        );
-        for service in [one, two] {
-            service.end();
-        }
     }
 }
 
@@ -415,33 +313,6 @@ fn services_share_the_connections() {
     for service in services {
         service.end();
     }
-}
-
-/// The wait that a host asks for holds for the next service, too.
-#[test]
-#[ignore = "needs postgresql"]
-fn a_host_that_wants_to_rest_is_left_alone_by_the_next_service() {
-    let host = Script::start(|_: &str| response(429, "Retry-After: 3600\r\n", ""));
-    let store = Cluster::shared().database();
-    let machine = machine(&store, &[host.url("/1"), host.url("/2")]);
-    let first = Service::start(machine.path());
-    wait("the host rests", || {
-        number(
-            &store,
-            "SELECT count(*) FROM host WHERE rest_until IS NOT NULL",
-        ) == 1
-    });
-    drop(first);
-    let database = store.rsplit('/').next().expect("a name");
-    Cluster::shared().psql(database, "DELETE FROM worker; UPDATE host SET owner = NULL");
-    let before = host.requests().len();
-    let second = Service::start(machine.path());
-    wait("the second service has looked for hosts", || {
-        let looked = "SELECT count(*) FROM worker WHERE seen_at > joined_at + interval '3 seconds'";
-        number(&store, looked) == 1
-    });
-    second.end();
-    assert_eq!(host.requests().len(), before);
 }
 
 /// What was answered while the server was away survives the service, and is not asked again.

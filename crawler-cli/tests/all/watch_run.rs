@@ -5,7 +5,6 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixDatagram;
-use std::os::unix::process::ExitStatusExt as _;
 use std::process::Stdio;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -248,15 +247,6 @@ fn a_second_signal_ends_at_once() {
 }
 
 #[test]
-fn a_killed_service_leaves_its_store_free() {
-    let folder = folder(THREE_LINES, &[]);
-    let mut service = Service::start(folder.path());
-    service.signal(Signal::KILL);
-    assert_eq!(service.wait().signal(), Some(9));
-    Service::start(folder.path()).end();
-}
-
-#[test]
 fn the_service_manager_is_told() {
     let folder = folder(THREE_LINES, &[]);
     let path = folder.path().join("notify");
@@ -398,32 +388,6 @@ fn a_command_that_uses_the_store_at_the_start_is_waited_for() {
 }
 
 #[test]
-fn a_store_that_cannot_be_used_is_named() {
-    let folder = folder(THREE_LINES, &[]);
-    let service = Service::start(folder.path());
-    let second = watch(folder.path(), &["run"]);
-    assert_eq!(second.status.code(), Some(2));
-    let text = stderr(&second);
-    assert!(
-        text.contains("watch.db: ") && text.contains("another service or a command runs on it"),
-        "{text}"
-    );
-    service.end();
-    fs::write(
-        folder.path().join("watch.db"),
-        "this is no database, but a text of some length".repeat(20),
-    )
-    .expect("written");
-    let foreign = watch(folder.path(), &["run"]);
-    assert!(matches!(foreign.status.code(), Some(1 | 2)), "{foreign:?}");
-    assert!(
-        stderr(&foreign).contains("watch.db: "),
-        "{}",
-        stderr(&foreign)
-    );
-}
-
-#[test]
 fn a_missing_configuration_says_what_to_do() {
     let folder = tempfile::tempdir().expect("a folder");
     let missing = watch(folder.path(), &["run"]);
@@ -443,22 +407,10 @@ fn a_missing_configuration_says_what_to_do() {
 }
 
 #[test]
-fn addresses_off_loopback_are_refused() {
-    let folder = folder("[http]\nlisten = '0.0.0.0:0'\n", &[]);
-    let refused = watch(folder.path(), &["run"]);
-    assert_eq!(refused.status.code(), Some(2));
-    let text = stderr(&refused);
-    assert!(
-        text.contains("http.listen: others reach 0.0.0.0:0"),
-        "{text}"
-    );
+fn an_address_that_is_taken_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address");
-    fs::write(
-        folder.path().join("watch.toml"),
-        format!("http.listen = '{address}'\n"),
-    )
-    .expect("written");
+    let folder = folder(&format!("http.listen = '{address}'\n"), &[]);
     let refused = watch(folder.path(), &["run"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(

@@ -7,7 +7,6 @@ use std::net::TcpListener;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
@@ -17,8 +16,7 @@ use std::time::{Duration, Instant};
 use crate::common::service::{Service as Running, folder, watch};
 use crate::common::{Answer, Script, gzip, page, response, stderr};
 use courser::Rate;
-use crawler_cli::find::Find;
-use crawler_cli::jobs::{Cancel, CancelReason, Ceiling, CeilingLimits, Ceilings};
+use crawler_cli::jobs::{Cancel, Ceiling, CeilingLimits, Ceilings};
 use crawler_cli::store::sqlite::Sqlite;
 use crawler_cli::store::{
     DeadLetter, DeadLetterFilter, DeadLetterId, NewUrl, NoticeId, Origin, ScheduleChange,
@@ -29,7 +27,6 @@ use crawler_cli::watch::sets::{SetRead, SetReader, read_set};
 use crawler_cli::watch::work::{Http, Planner, Tools, firing_job, queue_of};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use rustix::process::Signal;
 use url::Url;
 
 mod kinds;

@@ -90,20 +90,6 @@ fn a_source_that_has_not_changed_writes_nothing() {
 }
 
 #[test]
-fn urls_that_left_the_source_leave_and_those_of_a_hand_stay() {
-    let service = Service::new();
-    let path = service.file("list.txt", urls(4));
-    service.read_file("docs", &path).expect("a list");
-    service.add("docs", "http://h.test/hand");
-    service.add("docs", "http://h.test/3");
-    fs::write(&path, urls(2)).expect("room");
-    let read = service.read_file("docs", &path).expect("a list");
-    assert!(read.kept.is_none(), "{read}");
-    let expected = ["0", "1", "3", "hand"].map(|name| format!("http://h.test/{name}"));
-    assert_eq!(service.members("docs"), BTreeSet::from(expected));
-}
-
-#[test]
 fn a_source_that_is_no_regular_file_is_refused_at_once() {
     let service = Service::new();
     let socket = service.folder.path().join("list.txt");
@@ -204,22 +190,6 @@ fn a_source_that_never_ends_keeps_no_other_set_waiting() {
 }
 
 #[test]
-fn an_empty_source_is_refused_too() {
-    let service = Service::new();
-    let path = service.file("list.txt", urls(3));
-    service.read_file("docs", &path).expect("a list");
-    fs::write(&path, "").expect("room");
-    assert!(
-        service
-            .read_file("docs", &path)
-            .expect("a list")
-            .kept
-            .is_some()
-    );
-    assert_eq!(service.members("docs").len(), 3);
-}
-
-#[test]
 fn a_large_source_is_read_in_batches() {
     let service = Service::new();
     let path = service.file("list.txt", urls(20_000));
@@ -227,21 +197,6 @@ fn a_large_source_is_read_in_batches() {
     assert_eq!((read.urls, read.new), (20_000, 20_000));
     let groups = service.store.figures().groups.load(Ordering::SeqCst);
     assert!(groups >= 20_000 / 512, "{groups}");
-}
-
-#[test]
-fn a_stopped_reading_removes_nothing_and_the_next_one_is_whole() {
-    let service = Service::new();
-    let path = service.file("list.txt", urls(2000));
-    service.read_file("docs", &path).expect("a list");
-    fs::write(&path, urls(1500)).expect("room");
-    let cancel = Cancel::new();
-    cancel.set(CancelReason::Shutdown);
-    let source = Source::File(path.clone());
-    assert!(read_set("docs", &source, &service.tools, &cancel).is_err());
-    assert_eq!(service.members("docs").len(), 2000);
-    service.read_file("docs", &path).expect("a list");
-    assert_eq!(service.members("docs").len(), 1500);
 }
 
 /// A site with an index of two sitemaps, one of them compressed.
