@@ -35,49 +35,6 @@ fn an_empty_file_has_the_defaults() {
 }
 
 #[test]
-fn the_file_of_the_design_is_the_default() {
-    let text = r#"
-[store]
-url = "sqlite:watch.db"
-lease = "60s"
-keep = "400d"
-[http]
-listen = "127.0.0.1:0"
-[limits]
-connections = 512
-per_host_connections = 2
-per_host_rate = 1.0
-per_host_delay = "0s"
-timeout = "20s"
-adaptive = true
-allow_private = false
-[policy]
-profile = "default"
-prune_on = [410]
-report_after = "24h"
-grace = "24h"
-alive_interval = ["7d", "90d"]
-gone_interval = ["7d", "180d"]
-recheck_410 = ["15m", "1h", "6h", "24h", "48h"]
-recheck_404 = ["15m", "1h", "6h", "24h", "72h"]
-recheck_net = ["5m", "15m", "1h", "6h", "24h"]
-gone_410 = { count = 4, span = "48h" }
-gone_404 = { count = 4, span = "6d" }
-gone_nxdomain = { count = 4, span = "7d" }
-resurrect = { count = 2, gap = "1h" }
-[reconcile]
-interval = "30s"
-jitter = ["1s", "6s"]
-[guard]
-host_flip = { min = 20, share = 0.05, window = "10m", sample = 0.01, max_hold = "72h" }
-self_network = { hosts = 20, share = 0.30, window = "60s" }
-prune_budget = { all = 0.005, host = 0.05, per = "24h" }
-canaries = []
-"#;
-    assert_eq!(parse(text), Ok(defaults()));
-}
-
-#[test]
 fn lists_are_read() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(

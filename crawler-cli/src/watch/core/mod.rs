@@ -16,13 +16,13 @@
 //! |---|---|
 //! | the re-check asks the filter of rejected URLs, so that nothing revives | `tests::bad_days::a_410_leads_to_pruned_and_back` |
 //! | the jitter of cycles is computed and dropped; a long cycle overlaps the next | `life::tests::cycles_of_reconciling_follow_each_other` |
-//! | what is unknown or timed out counts as reconciled; the cause is lost | `tests::bad_days::what_says_nothing_is_asked_again_and_its_cause_is_kept` |
+//! | what is unknown or timed out counts as reconciled; the cause is lost | `life::tests::what_says_nothing_keeps_the_state_and_sets_a_flag`; `watch_sim`: each URL has a due row, each change a cause |
 //! | "since the last cycle" skips late commits | `store::suite::watch::what_is_written_late_is_due_nevertheless` |
 //! | slow hosts are dead; CPUs bound the requests in flight | `tests::bad_days::hosts_that_are_slow_are_alive_and_all_are_asked_at_a_time` |
 //! | a batch waits in memory as a whole | `tests::bad_days::what_is_due_does_not_wait_in_memory_as_a_whole` |
 //! | the filter has no stated error rate and no deletion | the tests of `store::rejected` |
-//! | no guard against a mass of 410s | `tests::bad_days::a_host_that_flips_is_held_and_released_by_samples` |
-//! | 404 counts as alive to avoid pruning | `tests::bad_days::a_404_is_not_alive` |
+//! | no guard against a mass of 410s | `guard::flip::tests`, `tests::flips`; `watch_sim`: nothing is pruned that was purged |
+//! | 404 counts as alive to avoid pruning | `life::tests::a_404_needs_four_negatives_over_six_days_and_two_long_gaps` |
 
 mod asking;
 mod book;

@@ -18,9 +18,7 @@ use jiff::SignedDuration;
 
 use self::world::{Reaction, World};
 use crate::check::life::State;
-use crate::crawl::identity::Identity;
 use crate::store::{Lane, Which};
-use crate::watch::core::{HostRule, Limits, Reason};
 use crate::watch::figures::{Method, Phase, Reason as Why, quantile};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -115,33 +113,6 @@ fn requests_are_counted() {
     // 30 URLs at 10 a second, and then nothing to do.
     let limited = world.figures().backlog.host_limited.get();
     assert!((1_000_000..10_000_000).contains(&limited), "{limited}");
-}
-
-#[test]
-fn requests_keep_to_the_rate_of_their_host() {
-    let mut world = World::new(2, good);
-    let mut rule = HostRule::new("h1.test".parse().unwrap());
-    rule.rate = Some(Limits::rate(0.5));
-    let mut identity = Identity::default();
-    identity.header("X-Mine", b"yes").unwrap();
-    rule.identity = identity;
-    world.settings.hosts = vec![rule];
-    world.submit(0, 50);
-    world.submit(1, 50);
-    world.run(21 * SECOND);
-    let of = |host| {
-        world
-            .journal()
-            .into_iter()
-            .filter(move |ask| ask.host == host)
-    };
-    assert_eq!(of(0).count(), 50);
-    assert!((8..=12).contains(&of(1).count()), "{}", of(1).count());
-    assert!(of(1).all(|ask| ask.head.contains("X-Mine: yes")));
-    assert!(!of(0).any(|ask| ask.head.contains("X-Mine")));
-    let root = "http://h1.test/".parse().unwrap();
-    let why = world.watcher.as_mut().unwrap().why(&root);
-    assert_eq!(why[0].reason, Reason::Rate);
 }
 
 #[test]

@@ -9,10 +9,8 @@ use jiff::SignedDuration;
 use super::world::{Ask, Reaction, World, url};
 use super::{HOUR, MINUTE, SECOND};
 use crate::check::life::State;
-use crate::check::verdict::{Cause, Verdict};
-use crate::store::{Lane, Which};
+use crate::store::Which;
 use crate::watch::core::Reason;
-use crate::watch::figures::{Method, Reason as Why};
 
 /// Hosts that answer 200 until they are told to do something else. Their home pages are always fine.
 pub(super) fn switched(hosts: usize) -> (World, Rc<Cell<Reaction>>) {
@@ -41,77 +39,6 @@ pub(super) fn flipped() -> (World, Rc<Cell<Reaction>>) {
     assert_eq!(world.holds().len(), 1);
     assert!(world.why(0).contains(&Reason::Held));
     (world, now)
-}
-
-#[test]
-fn a_host_that_flips_is_held_and_released_by_samples() {
-    let (mut world, now) = flipped();
-    let held = world.count(State::Quarantined);
-    world.recheck(Which::Host("http://h0.test/".to_owned()));
-    world.run(HOUR);
-    assert!(world.count(State::Quarantined) >= held);
-    // The hold outlasts the process.
-    world.kill();
-    world.run(HOUR);
-    assert_eq!(world.holds().len(), 1);
-    assert_eq!(world.count(State::Broken) + world.count(State::Gone), 0);
-    now.set(Reaction::Status(200));
-    world.run(6 * HOUR);
-    assert_eq!(world.holds(), []);
-    world.run(24 * HOUR);
-    assert_eq!(world.count(State::Alive), 40);
-}
-
-#[test]
-fn a_hold_does_not_last_for_ever() {
-    let (mut world, _) = flipped();
-    world.kill();
-    world.settings.guards.flip.max_hold = 2 * HOUR;
-    world.run(3 * HOUR);
-    assert_eq!(world.holds(), []);
-    assert_eq!(world.count(State::Quarantined), 0);
-    assert!(world.count(State::Suspect) > 0);
-}
-
-fn cut_off(mut world: World, now: &Cell<Reaction>, hosts: usize) -> World {
-    for host in 0..hosts {
-        world.submit(host, 4);
-    }
-    world.run(MINUTE);
-    let all = 4 * hosts as u64;
-    assert_eq!(world.count(State::Alive), all);
-    now.set(Reaction::Reset);
-    world.recheck(Which::Everything);
-    world.run(5 * MINUTE);
-    assert_eq!(world.figures().guards.own_network.get(), 1);
-    assert!(world.why(0).contains(&Reason::OwnNetwork));
-    assert!(world.figures().guards.void.get() > 0);
-    assert_eq!(world.count(State::Alive), all);
-    let before = world.journal().len();
-    world.run(10 * MINUTE);
-    let asked = world.journal().len() - before;
-    assert!(asked < 2_000, "{asked}");
-    now.set(Reaction::Status(200));
-    world.run(HOUR);
-    assert_eq!(world.figures().guards.own_network.get(), 0);
-    assert_eq!(world.count(State::Alive), all);
-    for host in 0..hosts {
-        assert_eq!(world.why(host), []);
-        let detail = world.detail(host, 3).url;
-        assert_eq!(detail.answer.unwrap().status, Some(200));
-        assert!(detail.due.unwrap().1 > world.now());
-    }
-    world
-}
-
-#[test]
-fn canaries_tell_that_the_own_network_fails() {
-    let (mut world, now) = switched(6);
-    let canary = |host| format!("http://h{host}.test/canary").parse().unwrap();
-    world.settings.guards.canaries = vec![canary(4), canary(5)];
-    let world = cut_off(world, &now, 4);
-    let requests = &world.figures().requests;
-    assert!(requests.count(Method::Head, Why::Canary) > 3);
 }
 
 #[test]
@@ -166,45 +93,6 @@ fn the_budget_of_pruning_outlasts_the_process() {
         }
     }
     panic!("{} were pruned", world.count(State::Pruned));
-}
-
-#[test]
-fn what_says_nothing_is_asked_again_and_its_cause_is_kept() {
-    let (mut world, now) = switched(1);
-    for (reaction, cause) in [
-        (Reaction::Status(403), Cause::Blocked),
-        (Reaction::Slow(100 * SECOND), Cause::Timeout),
-        (Reaction::Reset, Cause::Reset),
-    ] {
-        now.set(reaction);
-        world.submit(0, 1);
-        world.recheck(Which::Everything);
-        world.run(30 * MINUTE);
-        let detail = world.detail(0, 0).url;
-        let found = detail.answer.unwrap().verdict;
-        let is_it = match cause {
-            Cause::Timeout => matches!(
-                found,
-                Verdict::Failed(Cause::Timeout | Cause::FirstByteTimeout)
-            ),
-            cause => found == Verdict::Failed(cause),
-        };
-        assert!(is_it, "{found:?} {reaction:?}");
-        let (lane, _) = detail.due.unwrap();
-        assert!(matches!(lane, Lane::Routine | Lane::Trouble));
-    }
-    now.set(Reaction::Status(200));
-    world.run(2 * 24 * HOUR);
-    assert_eq!(world.detail(0, 0).url.life.state(), State::Alive);
-}
-
-#[test]
-fn a_404_is_not_alive() {
-    let (mut world, now) = switched(1);
-    now.set(Reaction::Status(404));
-    world.submit(0, 1);
-    world.run(MINUTE);
-    assert_eq!(world.count(State::Suspect), 1);
 }
 
 #[test]

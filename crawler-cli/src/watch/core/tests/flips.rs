@@ -5,7 +5,7 @@ use super::world::{Reaction, World, url};
 use super::{HOUR, MINUTE, SECOND};
 use crate::check::life::State;
 use crate::store::{HoldEnd, Scope, StoreError, StoreErrorKind, StoreHandle as _, Which};
-use crate::watch::control::{By, Command, CoreMessage, HoldDeed, Reply, Schedules, perform};
+use crate::watch::control::{By, Command, HoldDeed, Reply, Schedules, perform};
 use crate::watch::core::keeping::Failed;
 use crate::watch::hold::release_piece;
 
@@ -45,18 +45,6 @@ fn end(deed: HoldDeed) -> Command {
         host: "http://h0.test/".to_owned(),
         deed,
     }
-}
-
-#[test]
-fn an_operator_ends_a_hold() {
-    let (mut world, _) = flipped();
-    let held = world.count(State::Quarantined);
-    let ended = command(&world, end(HoldDeed::Release));
-    assert!(matches!(ended, Reply::Count { count, .. } if count == held));
-    world.tell(CoreMessage::LookAgain);
-    world.run(MINUTE);
-    assert_eq!(world.holds(), []);
-    assert_eq!(world.count(State::Quarantined), 0);
 }
 
 #[test]

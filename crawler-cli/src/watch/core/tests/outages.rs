@@ -98,24 +98,6 @@ fn a_name_server_that_knows_no_names_does_not_end_the_outage() {
 }
 
 #[test]
-fn dead_hosts_do_not_keep_the_guard_on_for_ever() {
-    // The first half never answers.
-    let mut world = World::new(HOSTS, |ask| match ask.host < HOSTS / 2 {
-        true => Reaction::Reset,
-        false => Reaction::Status(200),
-    });
-    for host in 0..HOSTS {
-        world.submit(host, URLS);
-    }
-    world.run(40 * SECOND);
-    world.clock.step(SignedDuration::from_hours(1));
-    world.run(SECOND);
-    assert_eq!(world.figures().guards.own_network.get(), 1);
-    world.run(10 * MINUTE);
-    assert_eq!(world.figures().guards.own_network.get(), 0);
-}
-
-#[test]
 fn hosts_that_died_do_not_keep_the_guard_on_for_ever() {
     let (mut world, now) = alive();
     now.set(Reaction::Reset);

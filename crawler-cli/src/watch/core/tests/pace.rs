@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use courser::net::Net as _;
-use jiff::SignedDuration;
 
 use super::world::{Reaction, World};
 use super::{HOUR, MINUTE, SECOND, good};
@@ -82,50 +81,4 @@ fn the_eager_profile_takes_slow_servers_for_alive() {
     let retried =
         requests.count(Method::Get, Why::Retry) + requests.count(Method::Head, Why::Retry);
     assert!(retried > 0, "the first wait is too short for these servers");
-}
-
-#[test]
-fn a_clock_that_is_set_back_doubles_intervals_and_changes_no_rate() {
-    let mut world = World::new(2, |ask| match (ask.host, &*ask.path) {
-        (0, "/0") => Reaction::Status(404),
-        (1, "/99") => Reaction::Slow(HOUR),
-        _ => Reaction::Status(200),
-    });
-    world.settings.limits.timeout = 2 * HOUR;
-    world.submit(0, 1);
-    world.run(MINUTE);
-    assert_eq!(world.count(State::Suspect), 1);
-    let back = world.net.now();
-    world.clock.step(SignedDuration::from_hours(-24));
-    world.run(MINUTE);
-    assert_eq!(world.asked_since(0, back), Vec::<String>::new());
-    world.submit(1, 100);
-    let end = world.net.now() + 45 * MINUTE;
-    let mut steps = 0;
-    while world.net.now() < end {
-        world.step(MINUTE);
-        steps += 1;
-        assert!(steps < 10_000, "the service spins");
-    }
-    // Due after 12 to 18 minutes of the slow clock, and in one of the next cycles.
-    assert_eq!(world.asked_since(0, back), ["/0", "/0"]);
-    let journal = world.journal().into_iter();
-    let asked: Vec<_> = journal
-        .filter(|ask| ask.host == 1)
-        .map(|ask| ask.at)
-        .collect();
-    assert!(asked.len() >= 100, "{}", asked.len());
-    for window in asked.windows(11) {
-        let took = window[10].saturating_duration_since(window[0]);
-        assert!(took >= Duration::from_millis(990), "{took:?}");
-    }
-    // A request is still in flight. The end is by the time that no one can set.
-    let began = world.net.now();
-    let watcher = world.watcher.as_mut().unwrap();
-    let is_done = watcher.drain(began + 10 * SECOND).unwrap();
-    let took = world.net.now().saturating_duration_since(began);
-    assert!(
-        !is_done && took >= 10 * SECOND && took < 11 * SECOND,
-        "{took:?}"
-    );
 }

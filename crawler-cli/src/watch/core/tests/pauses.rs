@@ -1,15 +1,12 @@
 //! What operators have paused is not asked.
-
-use std::cell::Cell;
-use std::rc::Rc;
 use std::sync::mpsc::sync_channel;
 
 use courser::Rate;
 
 use super::world::{Reaction, World};
-use super::{HOUR, MINUTE, SECOND, good};
+use super::{MINUTE, SECOND, good};
 use crate::check::life::State;
-use crate::store::{Pause, Scope, StoreHandle as _, Which};
+use crate::store::{Pause, Scope, StoreHandle as _};
 use crate::watch::control::CoreMessage;
 use crate::watch::core::{HostRule, Limit, Reason};
 
@@ -48,57 +45,6 @@ fn a_paused_host_is_not_asked() {
     world.tell(CoreMessage::LookAgain);
     world.run(MINUTE);
     assert_eq!(world.journal().len(), 40);
-}
-
-/// What an operator does before a planned maintenance: nothing is asked, so nothing becomes evidence.
-#[test]
-fn a_paused_host_does_not_become_gone() {
-    let gone = Rc::new(Cell::new(false));
-    let now = Rc::clone(&gone);
-    let mut world = World::new(1, move |_| match now.get() {
-        true => Reaction::Status(410),
-        false => Reaction::Status(200),
-    });
-    world.submit(0, 3);
-    world.run(MINUTE);
-    gone.set(true);
-    world.recheck(Which::Everything);
-    world.run(MINUTE);
-    assert_eq!(world.count(State::Suspect), 3);
-    pause(&world, host("http://h0.test/"), true);
-    world.tell(CoreMessage::LookAgain);
-    let before = world.journal().len();
-    // Longer than any evidence needs.
-    world.run(3 * 24 * HOUR);
-    assert_eq!(world.journal().len(), before);
-    assert_eq!(world.count(State::Suspect), 3);
-    gone.set(false);
-    pause(&world, host("http://h0.test/"), false);
-    world.tell(CoreMessage::LookAgain);
-    world.run(HOUR);
-    assert_eq!(world.count(State::Alive), 3);
-}
-
-#[test]
-fn everything_stops_when_it_is_paused_and_goes_on_where_it_was() {
-    let mut world = World::new(1, good);
-    world.submit(0, 200);
-    world.run(3 * SECOND);
-    let before = world.journal().len();
-    assert!((10..60).contains(&before), "{before}");
-    pause(&world, Scope::All, true);
-    world.tell(CoreMessage::LookAgain);
-    world.run(10 * MINUTE);
-    let asked = world.journal().len();
-    // Two connections.
-    assert!(asked <= before + 2, "{asked} {before}");
-    assert_eq!(world.why(0)[0], Reason::Paused);
-    pause(&world, Scope::All, false);
-    world.tell(CoreMessage::LookAgain);
-    world.run(MINUTE);
-    for path in 0..200 {
-        assert_eq!(world.asked(0, &format!("/{path}")).len(), 1, "{path}");
-    }
 }
 
 #[test]
