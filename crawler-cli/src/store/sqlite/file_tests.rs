@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::tests::{link_to, links};
-use super::{Sqlite, backup, open, restore};
+use super::{Sqlite, backup, restore};
 use crate::check::life::{Context, Profile};
 use crate::check::{Cause, Verdict};
 use crate::crawl::random::Random;
@@ -87,36 +87,6 @@ fn a_reader_sees_what_is_stored_while_another_process_writes() {
     assert!(error.ends_with("watch.db: cannot be written"), "{error}");
     drop((reader, store));
     assert_eq!(waiting(&place.store), 2, "without a writer, too");
-}
-
-#[test]
-fn readers_say_what_is_wrong() {
-    let place = Place::new();
-    let error = |path: &Path| {
-        Sqlite::open_read_only(path)
-            .expect_err("refused")
-            .to_string()
-    };
-    let missing = error(&place.store);
-    assert!(
-        missing.contains("watch.db: unable to open database file"),
-        "{missing}"
-    );
-    fs::write(&place.store, "").expect("written");
-    assert!(error(&place.store).ends_with(": not a store of crawler-cli"));
-    fs::write(&place.store, "notes ".repeat(1000)).expect("written");
-    assert!(error(&place.store).ends_with(": not a store of crawler-cli"));
-    let store = place.file("99.db");
-    drop(Sqlite::open(&store).expect("a store"));
-    let db = Connection::open(&store).expect("a database");
-    db.pragma_update(None, "user_version", 99).expect("written");
-    drop(db);
-    let error = error(&store);
-    let expected = format!(
-        ": the store has version 99, but this version of crawler-cli needs version {}",
-        open::VERSION
-    );
-    assert!(error.ends_with(&expected), "{error}");
 }
 
 #[test]

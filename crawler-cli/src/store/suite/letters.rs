@@ -96,19 +96,9 @@ pub(crate) fn the_last_attempt_ends_as_a_dead_letter<E: Engine>() {
 }
 
 pub(crate) fn dead_letters_are_kept_once<E: Engine>() {
-    let engine = E::new();
-    let (engine, mut store) = {
-        let mut store = engine.open();
-        store.begin_run("test", at(0)).expect("written");
-        store.add(&[link_to("http://a/1", 1)]).expect("written");
-        (engine, store)
-    };
-    let url = Buried::Url(
-        store
-            .history("http://a/1")
-            .expect("readable")
-            .map_or(UrlId(1), |_| UrlId(1)),
-    );
+    let (_engine, mut store) = begun::<E>();
+    store.add(&[link_to("http://a/1", 1)]).expect("written");
+    let url = Buried::Url(UrlId(1));
     let first = store.bury(&url, &letter("protocol", 1)).expect("written");
     let again = store.bury(&url, &letter("protocol", 9)).expect("written");
     assert_eq!(first, again);
@@ -142,7 +132,6 @@ pub(crate) fn dead_letters_are_kept_once<E: Engine>() {
         count("redirect_loop", 1),
     ];
     assert_eq!(reasons(&mut store), counted);
-    drop(engine);
 }
 
 pub(crate) fn dead_letters_are_found_by_what_they_are<E: Engine>() {

@@ -65,13 +65,10 @@ macro_rules! suite {
             a_queue_is_read_from_any_entry
             what_is_completed_is_never_completed_again
             answers_are_read_as_they_were_written
-            spellings_are_records_of_their_own
             late_links_to_judged_urls_are_told
-            a_further_demand_asks_again
             a_demand_that_grows_while_a_url_is_asked_is_met_later
             what_is_local_is_judged_at_once
             the_next_run_knows_the_past
-            links_of_earlier_runs_are_forgotten
             pages_bring_links
             hosts_keep_what_was_learned
             events_have_cursors
@@ -80,11 +77,6 @@ macro_rules! suite {
             agrees_with_the_model
             jobs_are_handed_out_in_their_order
             a_job_with_a_known_key_is_stored_once
-            attempts_count_when_they_start
-            an_attempt_is_settled_once
-            what_is_given_back_does_not_count
-            queues_know_when_they_have_work
-            jobs_do_not_wait_for_a_clock_that_was_set_back
             the_last_attempt_ends_as_a_dead_letter
             dead_letters_are_kept_once
             dead_letters_are_found_by_what_they_are
@@ -98,15 +90,10 @@ macro_rules! suite {
             a_group_is_stored_or_not
             jobs_agree_with_the_model
             new_urls_are_due_at_once
-            what_was_judged_is_due_later
             a_judgement_that_is_replayed_changes_nothing
-            what_is_in_doubt_waits_in_a_lane_of_its_own
-            a_url_leaves_when_it_is_in_no_set
             judgements_about_withdrawn_urls_are_stale
-            a_source_that_is_read_again_loses_what_it_does_not_have
             a_source_that_lost_most_of_it_is_not_believed
             what_is_gone_is_said_when_it_is_submitted_again
-            urls_are_made_due
             what_a_clock_that_was_ahead_left_is_due_now
             what_is_written_late_is_due_nevertheless
             a_clock_that_jumps_hides_nothing
@@ -126,7 +113,6 @@ macro_rules! suite {
             another_identity_is_another_run
             jobs_of_a_process_that_ended_are_started_again
             a_job_that_ends_its_process_is_poison
-            what_was_watched_is_there_after_it_was_opened_again
             kills
             kills_while_watching
         }

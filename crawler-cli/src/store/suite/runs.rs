@@ -168,46 +168,6 @@ pub(crate) fn answers_are_read_as_they_were_written<E: Engine>() {
     assert!(store.history("http://a/9").expect("readable").is_none());
 }
 
-pub(crate) fn spellings_are_records_of_their_own<E: Engine>() {
-    let (_engine, mut store) = begun::<E>();
-    let spellings = [
-        "http://a/page",
-        "HTTP://A/page",
-        "http://a/page#one",
-        "http://a/page",
-        "http://a/page#two",
-        "HTTP://A/page",
-    ];
-    let links: Vec<Link> = spellings
-        .into_iter()
-        .zip(1..)
-        .map(|(spelling, line)| spelled(link_to(spelling, line), spelling))
-        .collect();
-    store.add(&links).expect("written");
-    let entries = queued(&mut store);
-    assert_eq!(entries.len(), 1);
-    store
-        .complete(&[Completed::new(&entries[0], status(200))])
-        .expect("written");
-    assert_eq!(
-        records(&mut store, Selection::All),
-        [
-            ("http://a/page".to_owned(), Some(200), vec![1, 4]),
-            ("HTTP://A/page".to_owned(), Some(200), vec![2, 6]),
-            ("http://a/page#one".to_owned(), Some(200), vec![3]),
-            ("http://a/page#two".to_owned(), Some(200), vec![5]),
-        ]
-    );
-    let mut read = Vec::new();
-    let visit = &mut |record: Record| {
-        assert_eq!(record.id, entries[0].id);
-        read.push(summary(record).2);
-        ControlFlow::Continue(())
-    };
-    store.records_of(&[entries[0].id], visit).expect("readable");
-    assert_eq!(read, [vec![1, 4], vec![2, 6], vec![3], vec![5]]);
-}
-
 pub(crate) fn late_links_to_judged_urls_are_told<E: Engine>() {
     let (_engine, mut store) = begun::<E>();
     store
@@ -251,51 +211,6 @@ const LINKS: Demand = Demand {
     private: false,
     ..PRIVATE
 };
-
-pub(crate) fn a_further_demand_asks_again<E: Engine>() {
-    let (_engine, mut store) = begun::<E>();
-    store.add(&[link_to("http://a/1", 1)]).expect("written");
-    // While it waits, the demand only grows.
-    let added = store
-        .add(&[wanted_link("http://a/1", 2, PRIVATE)])
-        .expect("written");
-    assert!(added.queued.is_empty());
-    let entries = queued(&mut store);
-    assert_eq!(
-        entries[0].demand,
-        Demand {
-            given: true,
-            ..PRIVATE
-        }
-    );
-    assert!(!store.has_pages_left());
-    store
-        .complete(&[Completed::new(&entries[0], status(200))])
-        .expect("written");
-    // What was met is not asked again.
-    let added = store
-        .add(&[wanted_link("http://a/1", 3, PRIVATE)])
-        .expect("written");
-    assert!(added.queued.is_empty() && added.judged.len() == 1);
-    // What was not, is.
-    let added = store
-        .add(&[wanted_link("http://a/1", 4, LINKS)])
-        .expect("written");
-    assert_eq!(added.queued.len(), 1);
-    assert!(store.has_pages_left());
-    let again = queued(&mut store);
-    assert!(again[0].entry > entries[0].entry);
-    assert!(again[0].past.as_ref().is_some_and(|past| past.in_this_run));
-    store
-        .complete(&[Completed::new(&again[0], status(404))])
-        .expect("written");
-    assert!(!store.has_pages_left());
-    let judged = records(&mut store, Selection::Judged);
-    assert_eq!(
-        judged,
-        [("http://a/1".to_owned(), Some(404), vec![1, 2, 3, 4])]
-    );
-}
 
 pub(crate) fn a_demand_that_grows_while_a_url_is_asked_is_met_later<E: Engine>() {
     let (_engine, mut store) = begun::<E>();
@@ -424,29 +339,6 @@ pub(crate) fn the_next_run_knows_the_past<E: Engine>() {
         .records(LinkId::START, Selection::Judged, visit)
         .expect("readable");
     assert_eq!(read, [(true, Some(200)), (false, Some(404))]);
-}
-
-pub(crate) fn links_of_earlier_runs_are_forgotten<E: Engine>() {
-    let (_engine, mut store) = begun::<E>();
-    store
-        .add(&[
-            link_to("http://a/1", 1),
-            spelled(link_to("http://a/1", 2), "http://A/1"),
-            link_to("http://a/2", 3),
-            link_to("http://a/2", 4),
-        ])
-        .expect("written");
-    // The run ends with something that was not asked.
-    store.end_run(at(1)).expect("written");
-    store.begin_run("test", at(2)).expect("written");
-    assert!(queued(&mut store).is_empty() && records(&mut store, Selection::All).is_empty());
-    store
-        .add(&[spelled(link_to("http://a/1", 9), "http://A/1")])
-        .expect("written");
-    assert_eq!(queued_urls(&mut store), ["http://a/1"]);
-    let all = records(&mut store, Selection::All);
-    assert_eq!(all, [("http://A/1".to_owned(), None, vec![9])]);
-    assert!(store.history("http://a/2").expect("readable").is_some());
 }
 
 pub(crate) fn pages_bring_links<E: Engine>() {

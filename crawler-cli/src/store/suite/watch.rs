@@ -159,61 +159,6 @@ pub(crate) fn new_urls_are_due_at_once<E: Engine>() {
     assert!(rest.is_empty());
 }
 
-pub(crate) fn what_was_judged_is_due_later<E: Engine>() {
-    let (_engine, mut watch) = watch::<E>();
-    watch.submit("docs", &["http://a/1", "http://a/2"], at(0));
-    let judgements = watch.answer_all(200, at(1));
-    assert!(watch.due(Lanes::Schedule, at(3600)).is_empty());
-    let detail = watch.show("http://a/1");
-    let (lane, due) = detail.url.due.expect("due");
-    let wanted = judgements[0].next.expect("due").1;
-    assert_eq!(
-        (lane, due),
-        (Lane::Routine, aligned(judgements[0].id.host, at(1), wanted))
-    );
-    assert_eq!(detail.url.answer, Some(status(200)));
-    assert_eq!(detail.url.life, judgements[0].life);
-    assert_eq!(
-        (detail.events.len(), detail.events[0].to),
-        (1, State::Alive)
-    );
-    assert_eq!(detail.sets, ["docs"]);
-    let counts = watch.store.watch_counts().expect("readable");
-    assert_eq!(counts.states, [(State::Alive, 2)].into());
-    assert_eq!(counts.due, [(Lane::Routine, 2)].into());
-    assert_eq!((counts.members, counts.kept, counts.hosts), (2, 0, 1));
-    // Each is found when its time has come.
-    let times = ["http://a/1", "http://a/2"].map(|url| watch.next(url).expect("due"));
-    let first = times.into_iter().min().expect("two");
-    assert_eq!(
-        watch.store.next_due(Lanes::Schedule).expect("readable"),
-        Some(first)
-    );
-    let last = times.into_iter().max().expect("two");
-    assert_eq!(watch.due(Lanes::Schedule, last).len(), 2);
-    assert_eq!(
-        watch
-            .store
-            .overdue(Lanes::Schedule, last, 10)
-            .expect("readable"),
-        u64::from(first < last)
-    );
-    assert_eq!(
-        watch
-            .store
-            .overdue(Lanes::Schedule, Timestamp::MAX, 10)
-            .expect("readable"),
-        2
-    );
-    assert_eq!(
-        watch
-            .store
-            .overdue(Lanes::Schedule, Timestamp::MAX, 1)
-            .expect("readable"),
-        1
-    );
-}
-
 pub(crate) fn a_judgement_that_is_replayed_changes_nothing<E: Engine>() {
     let (_engine, mut watch) = watch::<E>();
     watch.submit("docs", &["http://a/1"], at(0));
@@ -230,93 +175,6 @@ pub(crate) fn a_judgement_that_is_replayed_changes_nothing<E: Engine>() {
     let states: Vec<State> = detail.events.iter().map(|event| event.to).collect();
     assert_eq!(states, [State::Suspect, State::Alive]);
     assert_eq!(events(&mut watch.store, Cursor::START).len(), 2);
-}
-
-pub(crate) fn what_is_in_doubt_waits_in_a_lane_of_its_own<E: Engine>() {
-    let (_engine, mut watch) = watch::<E>();
-    watch.submit("docs", &["http://a/1", "http://b/1"], at(0));
-    watch.answer_all(404, at(1));
-    let next = watch
-        .next("http://a/1")
-        .max(watch.next("http://b/1"))
-        .expect("due");
-    assert!(watch.due(Lanes::Schedule, next).is_empty());
-    assert_eq!(watch.due(Lanes::Doubt, next).len(), 2);
-    assert_eq!(
-        watch.store.next_due(Lanes::Schedule).expect("readable"),
-        None
-    );
-    let counts = watch.store.watch_counts().expect("readable");
-    assert_eq!(counts.states, [(State::Suspect, 2)].into());
-    assert_eq!(counts.due, [(Lane::Doubt, 2)].into());
-}
-
-pub(crate) fn a_url_leaves_when_it_is_in_no_set<E: Engine>() {
-    let (_engine, mut watch) = watch::<E>();
-    watch.submit("one", &["http://a/1", "http://a/2"], at(0));
-    let second = watch.submit("two", &["http://a/1"], at(1));
-    assert_eq!((second.new, second.known), (0, 1));
-    watch.answer_all(200, at(2));
-    let due = watch.next("http://a/1");
-    let all = |watch: &mut Watch<E::Store>, set: Option<&str>, which: Which| {
-        let piece = watch.store.withdraw(set, &which, at(3), None, 100);
-        piece.expect("written").done
-    };
-    assert_eq!(
-        all(
-            &mut watch,
-            Some("one"),
-            Which::Urls(vec!["http://a/1".into()])
-        ),
-        1
-    );
-    let detail = watch.show("http://a/1#part");
-    assert_eq!(
-        (detail.sets, detail.url.due.map(|(_, due)| due)),
-        (vec!["two".to_owned()], due)
-    );
-    // The last set.
-    assert_eq!(
-        all(
-            &mut watch,
-            None,
-            Which::Urls(vec!["http://a/1".into(), "no URL".into()])
-        ),
-        1
-    );
-    let detail = watch.show("http://a/1");
-    assert_eq!(
-        (detail.url.due, detail.url.left_at, detail.url.sets),
-        (None, Some(at(3)), 0)
-    );
-    assert_eq!(detail.url.life.state(), State::Alive);
-    let far = Timestamp::MAX;
-    assert_eq!(watch.due_urls(Lanes::Schedule, far), ["http://a/2"]);
-    let counts = watch.store.watch_counts().expect("readable");
-    assert_eq!(
-        (counts.urls(), counts.kept, counts.members, counts.hosts),
-        (1, 1, 1, 1)
-    );
-    assert_eq!(all(&mut watch, Some("none"), Which::Everything), 0);
-    assert_eq!(all(&mut watch, Some("one"), Which::Everything), 1);
-    let counts = watch.store.watch_counts().expect("readable");
-    assert_eq!(
-        (counts.urls(), counts.kept, counts.members, counts.hosts),
-        (0, 2, 0, 0)
-    );
-    assert_eq!(
-        watch.store.next_due(Lanes::Schedule).expect("readable"),
-        None
-    );
-    // What returns goes on as before.
-    let again = watch.submit("one", &["http://a/1"], at(50));
-    assert_eq!((again.new, again.known), (0, 1));
-    assert_eq!(watch.next("http://a/1"), due);
-    let counts = watch.store.watch_counts().expect("readable");
-    assert_eq!(
-        (counts.states, counts.kept),
-        ([(State::Alive, 1)].into(), 1)
-    );
 }
 
 pub(crate) fn judgements_about_withdrawn_urls_are_stale<E: Engine>() {
@@ -380,58 +238,6 @@ pub(crate) fn what_is_written_late_is_due_nevertheless<E: Engine>() {
     assert_eq!(read, ["http://a/1", "http://a/2", "http://a/3"]);
 }
 
-pub(crate) fn urls_are_made_due<E: Engine>() {
-    let (_engine, mut watch) = watch::<E>();
-    watch.submit("docs", &["http://a/1", "http://a/2", "http://b/1"], at(0));
-    watch.submit("other", &["http://b/2"], at(0));
-    watch.answer_all(200, at(1));
-    let make = |watch: &mut Watch<E::Store>, which: Which, now| {
-        let (mut done, mut after) = (0, None);
-        loop {
-            let piece = watch
-                .store
-                .make_due(&which, now, after, 2)
-                .expect("written");
-            done += piece.done;
-            after = piece.next;
-            if after.is_none() {
-                return done;
-            }
-        }
-    };
-    assert_eq!(
-        make(
-            &mut watch,
-            Which::Urls(vec!["http://a/2".into(), "http://x/".into()]),
-            at(10)
-        ),
-        1
-    );
-    assert_eq!(watch.due_urls(Lanes::Schedule, at(10)), ["http://a/2"]);
-    // What is due already stays as it is.
-    assert_eq!(make(&mut watch, Which::Host("http://a/".into()), at(11)), 1);
-    assert_eq!(watch.next("http://a/2"), Some(at(10)));
-    assert_eq!(make(&mut watch, Which::Set("other".into()), at(12)), 1);
-    assert_eq!(make(&mut watch, Which::State(State::Gone), at(13)), 0);
-    assert_eq!(make(&mut watch, Which::State(State::Alive), at(13)), 1);
-    assert_eq!(watch.due(Lanes::Schedule, at(13)).len(), 4);
-    assert_eq!(
-        make(&mut watch, Which::Host("http://none/".into()), at(14)),
-        0
-    );
-    // A judgement may leave a URL without a due row until it is wanted.
-    let due = watch.due(Lanes::Schedule, at(13)).remove(0);
-    let mut judgement = watch.judgement(&due, 200, at(14));
-    judgement.next = None;
-    watch.store.judge(&[judgement]).expect("written");
-    assert_eq!(
-        (watch.next(&due.url), watch.show(&due.url).sets.len()),
-        (None, 1)
-    );
-    assert_eq!(make(&mut watch, Which::Everything, at(15)), 1);
-    assert_eq!(watch.next(&due.url), Some(at(15)));
-}
-
 pub(crate) fn what_a_clock_that_was_ahead_left_is_due_now<E: Engine>() {
     let (_engine, mut watch) = watch::<E>();
     watch.submit("docs", &["http://a/1", "http://a/2", "http://b/1"], at(0));
@@ -476,21 +282,4 @@ pub(crate) fn a_clock_that_jumps_hides_nothing<E: Engine>() {
     watch.answer_all(200, at(1));
     let due = watch.next("http://a/1").expect("due");
     assert!(due > at(1));
-}
-
-pub(crate) fn what_was_watched_is_there_after_it_was_opened_again<E: Engine>() {
-    let (engine, mut watch) = watch::<E>();
-    watch.submit("docs", &["http://a/1", "http://b/1"], at(0));
-    watch.answer_all(404, at(1));
-    let counts = watch.store.watch_counts().expect("readable");
-    let detail = watch.show("http://b/1");
-    drop(watch);
-    let mut watch = Watch::new(engine.open());
-    assert_eq!(watch.store.watch_counts().expect("readable"), counts);
-    let again = watch.show("http://b/1");
-    assert_eq!(
-        (again.url.life, again.url.due, again.events),
-        (detail.url.life, detail.url.due, detail.events)
-    );
-    assert_eq!(watch.submit("docs", &["http://b/1"], at(2)).known, 1);
 }

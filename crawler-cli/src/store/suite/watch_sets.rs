@@ -3,50 +3,6 @@
 use super::watch::{Watch, watch};
 use super::*;
 
-pub(crate) fn a_source_that_is_read_again_loses_what_it_does_not_have<E: Engine>() {
-    let (_engine, mut watch) = watch::<E>();
-    let urls = |range: std::ops::Range<u32>| -> Vec<NewUrl> {
-        range
-            .map(|n| NewUrl::parse(&format!("http://a/{n}")).expect("a URL"))
-            .collect()
-    };
-    let read = |watch: &mut Watch<E::Store>, range, mark: &str| {
-        let reading = watch.store.begin_reading("docs", at(1)).expect("written");
-        watch
-            .store
-            .read_urls(&reading, &urls(range), at(1))
-            .expect("written");
-        watch
-            .store
-            .end_reading(reading, mark, at(1), 0.5)
-            .expect("written")
-    };
-    assert_eq!(read(&mut watch, 0..10, "first"), Swept::Lost(0));
-    // By hand, too: these stay.
-    watch.submit("docs", &["http://a/0", "http://a/extra"], at(2));
-    assert_eq!(read(&mut watch, 4..12, "second"), Swept::Lost(4));
-    let members = |watch: &mut Watch<E::Store>| watch.store.sets().expect("readable")[0].members;
-    assert_eq!(members(&mut watch), 13);
-    let mut sweeps = 1;
-    while watch.store.sweep(at(3), 4).expect("written") {
-        sweeps += 1;
-    }
-    assert!(sweeps > 2, "{sweeps}");
-    assert_eq!(members(&mut watch), 10);
-    let is_due =
-        |watch: &mut Watch<E::Store>, n: u32| watch.next(&format!("http://a/{n}")).is_some();
-    assert_eq!(
-        [0, 1, 3, 4].map(|n| is_due(&mut watch, n)),
-        [true, false, false, true]
-    );
-    let set = watch.store.sets().expect("readable").remove(0);
-    assert_eq!(
-        (&*set.name, set.mark.as_deref(), set.has_lost),
-        ("docs", Some("second"), false)
-    );
-    assert_eq!(set.read_at, Some(at(1)));
-}
-
 pub(crate) fn a_source_that_lost_most_of_it_is_not_believed<E: Engine>() {
     let (_engine, mut watch) = watch::<E>();
     let urls: Vec<String> = (0..10).map(|n| format!("http://a/{n}")).collect();
