@@ -1,7 +1,6 @@
 //! Pools, with real threads.
 
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
@@ -293,61 +292,6 @@ fn a_retry_waits_without_a_worker() {
     let report = pool.shutdown(Drain::Persist, LONG);
     let kept: Vec<_> = report.kept.iter().map(|kept| *kept.job).collect();
     assert_eq!((report.done, kept), (1, vec!["busy"]));
-}
-
-#[test]
-fn a_retry_is_not_earlier_than_asked_for() {
-    let pause = Duration::from_millis(50);
-    let (ran, runs) = mpsc::channel();
-    let task = move |_: &(), _: &Cancel| {
-        ran.send(Instant::now()).expect("a receiver");
-        Err(JobError::retry_after(pause, "429"))
-    };
-    let mut settings = settings(1, 10);
-    settings.max_attempts = NonZeroU32::new(2).expect("not zero");
-    let pool = WorkerPool::new(settings, task).expect("threads");
-    pool.submit(()).expect("open");
-    let (first, second) = (runs.recv().expect("a run"), runs.recv().expect("a run"));
-    assert!(second - first >= pause);
-    assert_eq!(pool.shutdown(Drain::Finish, LONG).dead, 1);
-}
-
-#[test]
-fn two_pools_under_one_ceiling_keep_its_rate() {
-    let per = Duration::from_millis(20);
-    let ceiling = Ceiling::new(CeilingLimits {
-        concurrency: NonZeroUsize::new(3),
-        rate: Some(courser::Rate {
-            count: std::num::NonZeroU64::new(4).expect("not zero"),
-            per,
-            burst: std::num::NonZeroU64::new(4).expect("not zero"),
-        }),
-    });
-    let times: Arc<Mutex<Vec<Instant>>> = Arc::default();
-    let running = Arc::new(AtomicUsize::new(0));
-    let pools = [2, 5].map(|workers| {
-        let mut settings = settings(workers, 100);
-        settings.ceiling = Some(ceiling.clone());
-        let (times, running) = (Arc::clone(&times), Arc::clone(&running));
-        let task = move |_: &u32, _: &Cancel| {
-            assert!(running.fetch_add(1, Ordering::SeqCst) < 3);
-            times.lock().expect("no panic").push(Instant::now());
-            running.fetch_sub(1, Ordering::SeqCst);
-            Ok(())
-        };
-        WorkerPool::new(settings, task).expect("threads")
-    });
-    for job in 0..60 {
-        pools[job as usize % 2].submit(job).expect("open");
-    }
-    for pool in pools {
-        let report = pool.shutdown(Drain::Finish, LONG);
-        assert_eq!((report.done, report.dead), (30, 0));
-    }
-    let mut times = times.lock().expect("no panic");
-    times.sort_unstable();
-    let is_over = |five: &[Instant]| five[4] - five[0] < per;
-    assert!(!times.windows(5).any(is_over));
 }
 
 proptest! {

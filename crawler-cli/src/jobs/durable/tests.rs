@@ -16,8 +16,7 @@ use crate::jobs::decide::Outcome;
 use crate::jobs::{Ceiling, CeilingLimits};
 use crate::store::sqlite::Sqlite;
 use crate::store::{
-    DeadLetterFilter, DeadLetterId, Inline, JobCounts, JobStore, Started, StartedJob, Writer,
-    WriterSettings,
+    DeadLetterFilter, DeadLetterId, Inline, JobCounts, Started, StartedJob, Writer, WriterSettings,
 };
 
 const LONG: Duration = Duration::from_secs(600);
@@ -149,51 +148,6 @@ fn what_did_not_run_stays_in_the_store() {
     assert_eq!((report.done, report.kept), (kept, 0));
     drop(pool);
     assert!(attempts.iter().all(|failed| failed == 0));
-}
-
-/// The published pool keeps its retries in memory: a crash loses them. Here a job that failed is in the store, and so
-/// is one that was running.
-#[test]
-fn a_crash_loses_no_retry() {
-    fn survives(run: impl Fn(&std::path::Path) -> usize) -> bool {
-        let folder = tempfile::tempdir().expect("a folder");
-        run(&folder.path().join("jobs.db")) == 3
-    }
-    let durable = |path: &std::path::Path| {
-        let mut store = Sqlite::open(path).expect("a store");
-        let now = Timestamp::now();
-        let jobs = ["failed", "running", "waiting"].map(|name| NewJob::new("q", name));
-        store.enqueue(&jobs, now).expect("stored");
-        let started = store.start("q", now, 2).expect("started").jobs;
-        let settled = crate::store::Settled::Retry {
-            at: now,
-            why: "429".to_owned(),
-        };
-        let settlement = crate::store::Settlement {
-            job: started[0].id,
-            attempt: 1,
-            settled,
-        };
-        store.settle(&[settlement], now).expect("settled");
-        // The process ends here.
-        drop(store);
-        let store = Sqlite::open(path).expect("a store");
-        let store = Writer::start(store, WriterSettings::default()).expect("a thread");
-        let pool = DurablePool::start(store.clone(), "q", settings(2), |_: &_, _: &_| Ok(()));
-        let report = pool.expect("threads").shutdown(Drain::Finish, LONG);
-        store.close(LONG).expect("closed");
-        usize::try_from(report.done).expect("few")
-    };
-    assert!(survives(durable));
-    let in_memory = |_: &std::path::Path| {
-        let mut retries = vec!["failed"];
-        let mut jobs = vec!["running", "waiting"];
-        // The process ends here.
-        retries.clear();
-        jobs.clear();
-        retries.len() + jobs.len()
-    };
-    assert!(!survives(in_memory));
 }
 
 /// A process that is killed by a job, again and again: the job becomes a dead letter, and no other one does.
