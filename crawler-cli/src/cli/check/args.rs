@@ -195,6 +195,11 @@ mod tests {
         read(args.iter().map(OsString::from).collect(), |_| None).map_err(|error| error.0)
     }
 
+    /// Why these arguments are refused.
+    fn said(args: &[&str]) -> String {
+        outcome(args).map(|_| ()).expect_err("wrong usage")
+    }
+
     #[test]
     fn wrong_usage_is_named() {
         for (args, message) in [
@@ -219,144 +224,88 @@ mod tests {
                 &["-", "--urls", "-"],
                 "--urls -: standard input can be read only once",
             ),
+        ] {
+            assert_eq!(said(args), message, "{args:?}");
+        }
+        // After a start.
+        let after_start = |line: &str| {
+            let words: Vec<&str> = ["http://h/"].into_iter().chain(line.split(' ')).collect();
+            said(&words)
+        };
+        for (line, message) in [
             (
-                &["http://h/", "--accept", "2xx"],
+                "--accept 2xx",
                 "--accept 2xx: \"2xx\" is neither a status nor a range such as 200..299",
             ),
             (
-                &["http://h/", "--accept", "299..200"],
+                "--accept 299..200",
                 "--accept 299..200: \"299..200\" is neither a status nor a range such as 200..299",
             ),
             (
-                &["http://h/", "--exclude", "("],
+                "--exclude (",
                 "--exclude (: not a regular expression: unclosed group",
             ),
             (
-                &["http://h/", "--base-url", "docs"],
+                "--base-url docs",
                 "--base-url docs: not an absolute URL with the scheme http or https",
             ),
             (
-                &["http://h/", "--redirects", "follow"],
+                "--redirects follow",
                 "--redirects follow: neither ignore, report nor fail",
             ),
             (
-                &["http://h/", "--blocked", "report"],
+                "--blocked report",
                 "--blocked report: neither ignore, warn nor fail",
             ),
+            ("--head always", "--head always: neither auto nor never"),
+            ("--max-age 1d", "--max-age needs --state"),
+            ("--fail-after 3d", "--fail-after needs --state"),
             (
-                &["http://h/", "--head", "always"],
-                "--head always: neither auto nor never",
-            ),
-            (&["http://h/", "--max-age", "1d"], "--max-age needs --state"),
-            (
-                &["http://h/", "--fail-after", "3d"],
-                "--fail-after needs --state",
-            ),
-            (
-                &["http://h/", "--fail-after", "soon"],
+                "--fail-after soon",
                 "--fail-after soon: not a time such as 90, 500ms, 12h or 3d",
             ),
             (
-                &["http://h/", "--report", "pdf", "x"],
+                "--report pdf x",
                 "--report pdf: neither text, html nor junit",
             ),
+            ("--report html", "--report html: needs a file, too"),
             (
-                &["http://h/", "--report", "html"],
-                "--report html: needs a file, too",
-            ),
-            (
-                &["http://h/", "--json", "--report", "text", "-"],
+                "--json --report text -",
                 "--json and --report would both write to standard output",
             ),
             (
-                &[
-                    "http://h/",
-                    "--report",
-                    "text",
-                    "-",
-                    "--report",
-                    "junit",
-                    "-",
-                ],
+                "--report text - --report junit -",
                 "two reports would mix on standard output",
             ),
             (
-                &[
-                    "http://h/",
-                    "--report",
-                    "text",
-                    "x",
-                    "--report",
-                    "junit",
-                    "x",
-                ],
+                "--report text x --report junit x",
                 "two reports for one file: x",
             ),
-            (
-                &["http://h/", "--rate", "-1"],
-                "--rate -1: not a rate such as 20, 0.5 or 30/m",
-            ),
-            (
-                &["http://h/", "--timeout", "0"],
-                "--timeout 0: not a sensible time",
-            ),
-            (
-                &["http://h/", "--retry-on", "all"],
-                "option --retry-on: is unknown",
-            ),
-            (&["http://h/", "--nosuch"], "option --nosuch: is unknown"),
+            ("--rate -1", "--rate -1: not a rate such as 20, 0.5 or 30/m"),
+            ("--timeout 0", "--timeout 0: not a sensible time"),
+            ("--retry-on all", "option --retry-on: is unknown"),
+            ("--nosuch", "option --nosuch: is unknown"),
         ] {
-            assert_eq!(
-                outcome(args).map(|_| ()),
-                Err(message.to_owned()),
-                "{args:?}"
-            );
+            assert_eq!(after_start(line), message, "{line}");
         }
     }
 
     #[test]
     fn valid_command_lines_are_read() {
-        for args in [
-            &["http://h/"][..],
-            &["-"],
-            &["--urls", "-", "--rate", "0", "-j64"],
-            &[".", "--exclude", "/drafts/"],
-            &["http://h/", "--recursive", "--depth", "3"],
-            &[
-                "http://h/",
-                "--accept",
-                "200..299,403,500-599",
-                "--head",
-                "never",
-            ],
-            &[
-                "http://h/",
-                "--state",
-                "x",
-                "--fail-after",
-                "3d",
-                "--max-age=1d",
-            ],
-            &[
-                "http://h/",
-                "--json",
-                "--report",
-                "html",
-                "x.html",
-                "--summary",
-                "json",
-            ],
-            &[
-                "http://h/",
-                "--report",
-                "junit",
-                "-",
-                "--summary",
-                "json:y.json",
-            ],
-            &["http://h/", "--timeout", "500ms", "--patience", "2m"],
+        for line in [
+            "http://h/",
+            "-",
+            "--urls - --rate 0 -j64",
+            ". --exclude /drafts/",
+            "http://h/ --recursive --depth 3",
+            "http://h/ --accept 200..299,403,500-599 --head never",
+            "http://h/ --state x --fail-after 3d --max-age=1d",
+            "http://h/ --json --report html x.html --summary json",
+            "http://h/ --report junit - --summary json:y.json",
+            "http://h/ --timeout 500ms --patience 2m",
         ] {
-            assert!(matches!(outcome(args), Ok(Request::Check(_))), "{args:?}");
+            let words: Vec<&str> = line.split(' ').collect();
+            assert!(matches!(outcome(&words), Ok(Request::Check(_))), "{line}");
         }
         for args in [&["--help"][..], &["http://h/", "-h"], &["--man"]] {
             assert!(matches!(outcome(args), Ok(Request::Show(_))), "{args:?}");
