@@ -624,26 +624,6 @@ fn a_file_of_another_size_than_in_the_listing_is_taken_with_a_warning() {
     }
 }
 
-#[test]
-fn a_redirect_is_followed_anywhere_on_the_host() {
-    let server = Files::start(|asked, stream| {
-        send(
-            stream,
-            &match asked.line.as_str() {
-                "GET /pub/" => page(&["x.iso"]),
-                "GET /pub/x.iso" => response(302, "Location: /pool/y\r\n", "moved"),
-                _ => file(asked, BODY, "\"v1\""),
-            },
-        );
-    });
-    let to = directory();
-    let start = format!("{}pub/", server.url());
-    let path = to.path().to_str().expect("UTF-8");
-    let output = find(&[&start, "-type", "f", "--download", path]);
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert_eq!(files(to.path()), only("x.iso", BODY));
-}
-
 // ---- existing files
 
 #[test]

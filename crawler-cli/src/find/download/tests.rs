@@ -234,19 +234,108 @@ fn a_page_that_a_redirect_leads_to_is_no_file() {
 }
 
 #[test]
-fn a_shorter_part_than_asked_for_is_followed_by_another() {
+fn redirects_that_lead_to_no_file_are_named_and_leave_nothing() {
+    for (location, cause) in [
+        (
+            Some(&b"http://other/x"[..]),
+            "redirects to http://other/x, which is on another host",
+        ),
+        (
+            Some(b"file:///etc/passwd"),
+            "redirects to file:///etc/passwd, which is neither http nor https",
+        ),
+        (None, "redirects without a usable Location"),
+        (Some(b"/pub/x"), "more than 5 redirects in a row"),
+    ] {
+        let mut world = World::new();
+        world.want("x");
+        let moved = Reply {
+            status: 302,
+            location,
+            ..Reply::default()
+        };
+        while let Some((id, _)) = world.poll() {
+            assert_eq!(world.head(id, &moved), Body::Unwanted);
+        }
+        assert_eq!(world.told(), [format!("x: {cause}")]);
+        assert_eq!(world.files(), []);
+    }
+}
+
+/// A file of which two bytes have come, and the request for the rest.
+fn after_two_bytes(length: Option<u64>) -> (World, FetchId) {
     let mut world = World::new();
     world.want("x");
     let id = world.expect("GET http://h/pub/x");
-    assert_eq!(world.head(id, &ok(Some(6))), Body::Wanted);
+    assert_eq!(world.head(id, &ok(length)), Body::Wanted);
     world.data(id, b"ab");
     // Also before the file is complete.
     assert_eq!(world.store.tally.counts.bytes, 2);
     world.fail(id, FailureScope::Request);
     assert!(world.poll().is_none(), "it waits");
     world.now += Duration::from_secs(1);
+    let id = world.expect("GET http://h/pub/x 2- if \"v1\"");
+    (world, id)
+}
+
+#[test]
+fn another_version_takes_the_place_of_a_part() {
+    let other = Reply {
+        etag: Some(b"\"v2\""),
+        ..ok(Some(3))
+    };
+    for ignores_if_range in [false, true] {
+        let (mut world, mut id) = after_two_bytes(Some(4));
+        if ignores_if_range {
+            let part = Reply {
+                status: 206,
+                content_range: Some(b"bytes 2-2/3"),
+                ..other
+            };
+            assert_eq!(world.head(id, &part), Body::Unwanted);
+            id = world.expect("GET http://h/pub/x");
+        }
+        assert_eq!(world.head(id, &other), Body::Wanted);
+        world.data(id, b"new");
+        world.end(id);
+        assert_eq!(world.told(), ["x 3 Fetched"]);
+        assert_eq!(world.files(), [("x".to_owned(), 3)]);
+    }
+}
+
+#[test]
+fn a_part_that_is_the_whole_file_gets_its_name() {
+    let (mut world, id) = after_two_bytes(None);
+    let complete = Reply {
+        status: 416,
+        content_range: Some(b"bytes */2"),
+        ..ok(None)
+    };
+    assert_eq!(world.head(id, &complete), Body::Unwanted);
+    assert_eq!(world.told(), ["x 2 Resumed(2)"]);
+    assert_eq!(world.files(), [("x".to_owned(), 2)]);
+}
+
+#[test]
+fn a_part_of_another_url_is_no_part() {
+    let mut world = World::new();
+    for (name, text) in [
+        (".x.courser-part", "something else"),
+        (".x.courser-note", r#"{"url":"http://h/y","etag":"\"v1\""}"#),
+    ] {
+        fs::write(world.directory.path().join(name), text).expect("written");
+    }
+    world.want("x");
+    world.expect("GET http://h/pub/x");
+}
+
+#[test]
+fn a_shorter_part_than_asked_for_is_followed_by_another() {
+    let (mut world, first) = after_two_bytes(Some(6));
+    let mut id = Some(first);
     for (at, range) in [(2, "bytes 2-3/6"), (4, "bytes 4-5/6")] {
-        let id = world.expect(&format!("GET http://h/pub/x {at}- if \"v1\""));
+        let request = format!("GET http://h/pub/x {at}- if \"v1\"");
+        let id = id.take().unwrap_or_else(|| world.expect(&request));
         let part = Reply {
             status: 206,
             content_range: Some(range.as_bytes()),
@@ -264,15 +353,7 @@ fn a_shorter_part_than_asked_for_is_followed_by_another() {
 /// A part in chunks may go on behind its range, for ever.
 #[test]
 fn a_part_that_is_longer_than_its_range_is_no_part() {
-    let mut world = World::new();
-    world.want("x");
-    let id = world.expect("GET http://h/pub/x");
-    assert_eq!(world.head(id, &ok(Some(6))), Body::Wanted);
-    world.data(id, b"ab");
-    world.fail(id, FailureScope::Request);
-    assert!(world.poll().is_none(), "it waits");
-    world.now += Duration::from_secs(1);
-    let id = world.expect("GET http://h/pub/x 2- if \"v1\"");
+    let (mut world, id) = after_two_bytes(Some(6));
     let part = Reply {
         status: 206,
         content_range: Some(b"bytes 2-5/6"),
