@@ -106,23 +106,6 @@ fn only_undecided_tests_cause_requests() {
 }
 
 #[test]
-fn nothing_below_a_pruned_directory_is_requested() {
-    let server = mirror();
-    let output = run(
-        &server,
-        &["-name", "skip", "-prune", "-o", "-type", "f", "-print"],
-    );
-    let found = ["/pub/a/three.iso", "/pub/one.iso", "/pub/two.txt"];
-    assert_eq!(lines(&output.stdout), found.map(|path| server.url(path)));
-    assert!(
-        !server
-            .requests()
-            .iter()
-            .any(|request| request.contains("skip"))
-    );
-}
-
-#[test]
 fn the_first_match_can_end_the_search() {
     let server = mirror();
     let output = run(

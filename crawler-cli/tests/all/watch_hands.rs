@@ -681,19 +681,6 @@ fn hands_reach_the_service_that_runs() {
 }
 
 #[test]
-fn a_store_in_use_without_a_socket_is_said() {
-    let place = Place::new();
-    let _used = Sqlite::open(&place.store()).expect("a store");
-    let said = place.fails(1, &["add", "http://a.example/"]);
-    assert!(
-        said.contains(&format!("process {} is using it", std::process::id())),
-        "{said}"
-    );
-    // Reading needs no lock.
-    place.ok(&["status"]);
-}
-
-#[test]
 fn a_socket_that_a_killed_service_left_is_no_service() {
     let place = Place::new();
     drop(UnixListener::bind(socket_of(&place.store())).expect("bound"));
