@@ -69,6 +69,9 @@ fn waiting(path: &Path) -> u64 {
 #[test]
 fn a_reader_sees_what_is_stored_while_another_process_writes() {
     let place = Place::new();
+    fs::write(&place.store, "").expect("written");
+    let empty = Sqlite::open_read_only(&place.store).expect_err("no store");
+    assert!(matches!(empty.kind(), StoreErrorKind::Foreign), "{empty}");
     let mut store = Sqlite::open(&place.store).expect("a store");
     enqueue(&mut store, 1);
     assert_eq!(waiting(&place.store), 1);

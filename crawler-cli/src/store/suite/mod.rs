@@ -104,7 +104,6 @@ macro_rules! suite {
             cycles_and_notices_are_kept
             urls_are_exported_by_their_numbers
             what_was_last_is_read_first
-            what_is_in_trouble_is_listed_by_its_state
             what_is_in_no_set_for_long_is_forgotten
             what_a_check_has_learned_is_known_to_watch
             watching_agrees_with_the_model

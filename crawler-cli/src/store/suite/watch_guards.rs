@@ -307,32 +307,3 @@ pub(crate) fn what_was_last_is_read_first<E: Engine>() {
     assert_eq!(store.pruned(at(102), 9).expect("readable"), pruned[1..]);
     assert_eq!(store.pruned(at(0), 1).expect("readable"), pruned[1..]);
 }
-
-pub(crate) fn what_is_in_trouble_is_listed_by_its_state<E: Engine>() {
-    let (_engine, mut watch) = watch::<E>();
-    watch.submit("docs", &["http://a/1", "http://a/2", "http://a/3"], at(0));
-    watch.answer_all(200, at(1));
-    let listed = |watch: &mut Watch<E::Store>, limit| {
-        let urls = watch
-            .store
-            .in_trouble(State::Suspect, limit)
-            .expect("readable");
-        urls.into_iter().map(|url| url.url).collect::<Vec<_>>()
-    };
-    assert_eq!(listed(&mut watch, 9), [""; 0]);
-    let due = watch.store.make_due(&Which::Everything, at(2), None, 9);
-    assert_eq!(due.expect("written").done, 3);
-    watch.answer_all(410, at(3));
-    assert_eq!(
-        listed(&mut watch, 9),
-        ["http://a/1", "http://a/2", "http://a/3"]
-    );
-    assert_eq!(listed(&mut watch, 2), ["http://a/1", "http://a/2"]);
-    // What left its last set is in no list.
-    let which = Which::Urls(vec!["http://a/1".to_owned()]);
-    watch
-        .store
-        .withdraw(None, &which, at(60), None, 0)
-        .expect("written");
-    assert_eq!(listed(&mut watch, 9), ["http://a/2", "http://a/3"]);
-}

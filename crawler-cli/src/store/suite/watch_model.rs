@@ -393,6 +393,8 @@ impl Model {
             let mut found: Vec<String> = found.into_iter().map(|url| url.url).collect();
             found.sort();
             assert_eq!(found, expected, "{state:?}");
+            let one = watch.store.in_trouble(state, 1).expect("readable");
+            assert_eq!(one.len(), expected.len().min(1));
         }
     }
 
