@@ -156,7 +156,7 @@ const GZIPPED: &str = "Content-Type: text/html\r\nContent-Encoding: gzip\r\n";
 #[test]
 fn a_gzipped_listing_is_read() {
     let server = Script::start(|request| match request {
-        "GET /" => response(200, GZIPPED, gzip(&index(&["a/", "x.iso"]))),
+        "GET /" => response(200, GZIPPED, gzip(index(&["a/", "x.iso"]))),
         _ => page(&["y.iso"]),
     });
     let start = server.url("/");
