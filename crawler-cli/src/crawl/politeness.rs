@@ -41,6 +41,8 @@ pub struct Politeness {
     refusing_since: Option<Instant>,
     /// Consecutive pauses because the host was away, or asked for a wait beyond the patience.
     absences: u32,
+    /// Attempts in a row that the host has not answered, and their URLs.
+    unanswered: (u32, u32),
     /// For the jitter of pauses.
     random: Random,
     /// The rules of robots.txt, when they are known.
@@ -75,6 +77,7 @@ impl Politeness {
             has_replied: false,
             refusing_since: None,
             absences: 0,
+            unanswered: (0, 0),
             random: Random::new(policy.seed.unwrap_or_default()),
             robots: None,
             robots_asked: false,
@@ -192,8 +195,7 @@ impl Politeness {
 
     /// The host answered a request without a refusal.
     pub fn handle_answer(&mut self, now: Instant) {
-        self.has_replied = true;
-        self.absences = 0;
+        self.note_reply();
         self.good_at = Some(now);
         self.refusing_since = None;
         self.allowance.handle_good(now);
@@ -207,8 +209,7 @@ impl Politeness {
     /// The host refused a request. Refusals of requests that were sent before the current pause count as the one that
     /// caused the pause.
     pub fn handle_throttled(&mut self, now: Instant, throttled: Throttled) {
-        self.has_replied = true;
-        self.absences = 0;
+        self.note_reply();
         self.refusing_since
             .get_or_insert(throttled.sent_at.unwrap_or(now));
         if throttled.is_telling {
@@ -222,8 +223,30 @@ impl Politeness {
 
     /// The host refused one URL but answers others: the refusal concerns the URL.
     pub fn handle_refused_alone(&mut self) {
+        self.note_reply();
+    }
+
+    fn note_reply(&mut self) {
         self.has_replied = true;
         self.absences = 0;
+        self.unanswered = (0, 0);
+    }
+
+    /// A request came to nothing. `is_first`: the first one for its URL.
+    pub fn handle_unanswered(&mut self, is_first: bool) {
+        let (attempts, urls) = self.unanswered;
+        let is_new = is_first || attempts == 0;
+        self.unanswered = (
+            attempts.saturating_add(1),
+            urls.saturating_add(u32::from(is_new)),
+        );
+    }
+
+    /// Whether the host has answered nothing for so long, over several URLs, that it is given up when a URL has used up its
+    /// attempts: each of its other URLs would wait as long.
+    pub fn is_silent(&self) -> bool {
+        let (attempts, urls) = self.unanswered;
+        attempts >= MOST_UNANSWERED_ATTEMPTS && urls > 1
     }
 
     /// A request that was sent at `sent_at` could not reach the host, with a failure of this class. Each pause counts
@@ -333,6 +356,9 @@ pub fn retry_after(value: &[u8], date: Option<&[u8]>) -> Option<Duration> {
 
 /// The longest `Crawl-delay` that is obeyed.
 const LONGEST_CRAWL_DELAY: Duration = Duration::from_secs(60);
+
+/// Attempts in a row without an answer after which a host counts as silent.
+const MOST_UNANSWERED_ATTEMPTS: u32 = 6;
 
 /// Absences after which a host is given up that has never replied, or that asks for waits beyond the patience.
 const MOST_UNANSWERED: u32 = 4;

@@ -43,6 +43,15 @@ impl Failed {
             ..Self::new(Class::Status(status), FailureScope::Request)
         }
     }
+
+    /// Whether the host has not answered: it was not reached, or did not send the head of an answer.
+    fn is_unanswered(&self) -> bool {
+        let is_reached = matches!(
+            self.class,
+            Class::Timeout | Class::Connect | Class::Tls | Class::Broken
+        );
+        is_reached && self.scope != FailureScope::Final
+    }
 }
 
 /// What is known about the other URLs of the host that are in flight or wait. Used only if the URL [is
@@ -85,7 +94,11 @@ pub fn decide(
     others: Others,
     host: &mut Politeness,
 ) -> Decision {
-    match failed.scope {
+    let is_unanswered = failed.is_unanswered();
+    if is_unanswered {
+        host.handle_unanswered(attempts.made() <= 1);
+    }
+    let decision = match failed.scope {
         _ if failed.is_refusal => throttled(now, failed, attempts, others, host),
         FailureScope::Final => Decision::GiveUp(Reason::Failure),
         FailureScope::Request => back_off(now, failed, attempts, host),
@@ -97,6 +110,12 @@ pub fn decide(
                 false => retry_after(now, Duration::ZERO, failed, attempts, host),
             }
         }
+    };
+    match decision {
+        Decision::GiveUp(reason) if is_unanswered && host.is_silent() => {
+            Decision::GiveUpHost(reason)
+        }
+        decision => decision,
     }
 }
 
@@ -377,6 +396,41 @@ mod tests {
             let paused = (class == RetryClass::Throttled).then_some(now + SECOND * 7);
             assert_eq!(host.held_until(now), paused);
         }
+    }
+
+    /// The trap: each of ten thousand URLs waits its own timeouts out.
+    #[test]
+    fn a_host_that_answers_nothing_is_given_up_after_six_attempts_over_two_urls() {
+        for (urls, expected) in [(1, None), (2, Some(7)), (5, Some(16))] {
+            let (_, mut host, now) = first_attempt(RetryPolicy {
+                attempts: NonZeroU32::new(4).expect("not 0"),
+                ..patience(SECOND * 1000)
+            });
+            let hangs = Failed::new(Class::Timeout, FailureScope::Request);
+            let mut states = vec![Attempts::default(); urls];
+            let mut made = 0;
+            // In turn, as many connections do.
+            let given_up = 'rounds: loop {
+                for attempts in &mut states {
+                    attempts.handle_sent(now);
+                    made += 1;
+                    match decide(now, hangs, attempts, Others::default(), &mut host) {
+                        Decision::RetryAt(_) => {}
+                        Decision::GiveUp(_) => break 'rounds None,
+                        Decision::GiveUpHost(_) => break 'rounds Some(made),
+                    }
+                }
+            };
+            assert_eq!(given_up, expected, "{urls}");
+        }
+        // Any answer shows that the host is there.
+        let (_, mut host, now) = first_attempt(RetryPolicy::default());
+        for _ in 0..6 {
+            host.handle_unanswered(true);
+        }
+        assert!(host.is_silent());
+        host.handle_answer(now);
+        assert!(!host.is_silent());
     }
 
     /// The trap: each URL of a host that is away is requested once.
