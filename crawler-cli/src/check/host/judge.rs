@@ -161,10 +161,7 @@ impl Host {
             self.trial.note_range_refused();
         }
         self.trial.end(&mut check);
-        check.note_redirect();
-        let (status, limit) = (reply.answer.status, self.policy.redirects);
-        let followed = check.chain().follow(status, reply.location, limit);
-        if let Err(error) = followed {
+        if let Err(error) = check.follow(reply, self.policy.redirects) {
             let verdict = Verdict::Failed(error.cause());
             return self.report(check, verdict, Some(error.to_string()), shared);
         }

@@ -54,6 +54,11 @@ impl<'r> Reply<'r> {
         reply
     }
 
+    /// The values of `Set-Cookie`.
+    pub(super) fn cookies(&self) -> impl Iterator<Item = &'r [u8]> {
+        self.response.header_all("set-cookie")
+    }
+
     pub(super) fn content_type(&self) -> Option<String> {
         let value = self.response.header("content-type")?;
         Some(String::from_utf8_lossy(value).into_owned())

@@ -40,6 +40,7 @@ struct Asked<'a> {
     method: &'a str,
     path: &'a str,
     is_ranged: bool,
+    has_cookie: bool,
     /// How often the path was asked before.
     before: usize,
 }
@@ -121,6 +122,7 @@ fn serve(stream: TcpStream, log: &Mutex<Vec<String>>, react: &dyn Fn(&Asked<'_>)
             method,
             path,
             is_ranged,
+            has_cookie: head.to_ascii_lowercase().contains("\r\ncookie: ok=1\r\n"),
             before,
         };
         match react(&asked) {
@@ -325,6 +327,10 @@ const WAYS: &[Way] = &[
     }, None, HEAD_AND_GET),
     ("HEAD to nowhere", |a| head(a, answer(a, 302, "")), None, HEAD_AND_GET),
     ("HEAD to no URL", |a| head(a, answer(a, 302, "Location: http://\r\n")), None, HEAD_AND_GET),
+    ("gate", |a| match a.has_cookie {
+        true => answer(a, 200, ""),
+        false => answer(a, 302, &format!("Set-Cookie: ok=1; Path=/\r\nLocation: {}\r\n", a.path)),
+    }, None, &["HEAD", "HEAD"]),
     ("503 for ever", |a| answer(a, 503, "Retry-After: 86400\r\n"), Some(Cause::Throttled), &["HEAD"]),
 ];
 

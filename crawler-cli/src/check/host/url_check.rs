@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use courser::{Address, AddressPolicy, Codings, Report, Request};
+use courser::{Address, AddressPolicy, Codings, CookieJar, Report, Request, proto};
 use url::Url;
 
 use super::body::{AnswerBody, BodyStart, BodyUse, EXCERPT};
@@ -13,7 +13,7 @@ use super::policy::{HeadUse, Policy};
 use super::reply::Reply;
 use crate::check::record::Redirect;
 use crate::check::task::{Outcome, Page, Reach, Task};
-use crate::check::verdict::{Ask, Attempt, Cause, Chain, Class, HeadVerdict, Verdict};
+use crate::check::verdict::{Ask, Attempt, Cause, Chain, Class, HeadVerdict, NotFollowed, Verdict};
 use crate::crawl::retry_queue::Attempts;
 
 /// The check of one URL.
@@ -28,6 +28,8 @@ pub(in crate::check) struct UrlCheck {
     chain: Option<Box<Chain>>,
     /// What HEAD has to do with the redirects.
     led: Led,
+    /// The cookies of its redirects, each for its host alone. Some pages redirect to themselves with one.
+    cookies: Option<Box<CookieJar>>,
     /// The next request belongs to the attempt that has begun.
     pub(super) goes_on: bool,
     /// Whether the HEAD verdict of the URL is awaited: [`Trial`](super::trial::Trial).
@@ -78,6 +80,7 @@ impl UrlCheck {
             attempts: Attempts::default(),
             chain: None,
             led: Led::Plainly,
+            cookies: None,
             goes_on: false,
             is_on_trial: false,
             is_slow: false,
@@ -96,12 +99,6 @@ impl UrlCheck {
             Some(chain) => chain.url(),
             None => &self.task.url,
         }
-    }
-
-    /// The redirects so far, to add another.
-    pub(super) fn chain(&mut self) -> &mut Chain {
-        let new = || Box::new(Chain::new(&self.task.url));
-        self.chain.get_or_insert_with(new)
     }
 
     /// Whether the URL would be asked by HEAD next.
@@ -172,11 +169,37 @@ impl UrlCheck {
         self.goes_on = true;
     }
 
-    /// The answer is a redirect.
-    pub(super) fn note_redirect(&mut self) {
+    /// Adds the redirect of an answer to the chain, and keeps its cookies.
+    pub(super) fn follow(&mut self, reply: &Reply<'_>, limit: u32) -> Result<(), NotFollowed> {
         if self.uses_head() && self.led == Led::Plainly {
             self.led = Led::ByHead;
         }
+        let has_new_cookie = self.keep_cookies(reply);
+        let new = || Box::new(Chain::new(&self.task.url));
+        let chain = self.chain.get_or_insert_with(new);
+        chain.follow(reply.answer.status, reply.location, limit, has_new_cookie)
+    }
+
+    /// Keeps the cookies of an answer. Returns whether one is new.
+    fn keep_cookies(&mut self, reply: &Reply<'_>) -> bool {
+        let mut values = reply.cookies().peekable();
+        let url = self.url().as_str().to_owned();
+        let Ok(url) = proto::Url::parse(&url) else {
+            return false;
+        };
+        if values.peek().is_none() {
+            return false;
+        }
+        let new = || Box::new(CookieJar::new().with_public_suffixes(|_| true));
+        let jar = self.cookies.get_or_insert_with(new);
+        let shown = |jar: &CookieJar| {
+            let mut header = Vec::new();
+            jar.push_header(&url, &mut header);
+            header
+        };
+        let before = shown(jar);
+        jar.store(&url, values);
+        shown(jar) != before
     }
 
     /// Begins again with a GET of the URL, if redirects of HEAD have led to a bad end. Returns whether they have.
@@ -188,6 +211,7 @@ impl UrlCheck {
         }
         self.led = Led::Again;
         self.chain = None;
+        self.cookies = None;
         self.reach = self.task.reach;
         self.attempt = Attempt::new(Ask::FirstByte);
         self.goes_on = true;
@@ -221,6 +245,7 @@ impl UrlCheck {
         };
         request.set_method(ask.method());
         request.set_target(self.url().as_str());
+        self.write_cookies(request);
         if self.task.wants_links {
             request.header("Accept", "text/html,*/*;q=0.8");
             request.decode(Codings::all());
@@ -230,6 +255,16 @@ impl UrlCheck {
         request.decode(Codings::none());
         if ask == Ask::FirstByte {
             request.header("Range", "bytes=0-0");
+        }
+    }
+
+    fn write_cookies(&self, request: &mut Request) {
+        let mut header = Vec::new();
+        if let Some(jar) = &self.cookies
+            && let Ok(url) = proto::Url::parse(self.url().as_str())
+            && jar.push_header(&url, &mut header)
+        {
+            request.header("Cookie", header);
         }
     }
 

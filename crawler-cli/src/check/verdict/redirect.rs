@@ -14,9 +14,9 @@ use crate::check::record::Redirect;
 ///
 /// let start = "http://example.com/old/page#part".parse()?;
 /// let mut chain = Chain::new(&start);
-/// chain.follow(301, Some(b"/new/page"), 10).expect("a redirect");
+/// chain.follow(301, Some(b"/new/page"), 10, false).expect("a redirect");
 /// assert_eq!(chain.moved_to(), Some("http://example.com/new/page"));
-/// chain.follow(302, Some(b"/"), 10).expect("a redirect");
+/// chain.follow(302, Some(b"/"), 10, false).expect("a redirect");
 /// assert_eq!(chain.moved_to(), None);
 /// # Ok::<(), url::ParseError>(())
 /// ```
@@ -83,7 +83,7 @@ impl Chain {
     }
 
     /// Follows a redirect: the answer with this status and this `Location` to the URL of the chain. At most `limit`
-    /// redirects are followed. Returns the URL to ask, without fragment.
+    /// redirects are followed. `may_repeat`: the same URL may have another answer now, because the answer has set a cookie.
     ///
     /// # Errors
     /// The redirect cannot be followed, or is not to be followed. A redirect that closes a loop becomes part of the
@@ -93,13 +93,15 @@ impl Chain {
         status: u16,
         location: Option<&[u8]>,
         limit: u32,
-    ) -> Result<&Url, NotFollowed> {
+        may_repeat: bool,
+    ) -> Result<(), NotFollowed> {
         let location = location.ok_or(NotFollowed::NoLocation)?;
         let bad = || NotFollowed::BadLocation(excerpt(location));
         let mut to = join(&self.url, location).ok_or_else(bad)?;
         let spelling = String::from(to.clone());
         to.set_fragment(None);
-        let is_known = to == self.start || self.redirects.iter().any(|old| leads_to(old, &to));
+        let was_asked = to == self.start || self.redirects.iter().any(|old| leads_to(old, &to));
+        let is_known = was_asked && !may_repeat;
         if !is_known && self.redirects.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
             return Err(NotFollowed::TooMany(limit));
         }
@@ -112,7 +114,7 @@ impl Chain {
         }
         self.is_permanent &= matches!(status, 301 | 308);
         self.url = to;
-        Ok(&self.url)
+        Ok(())
     }
 
     /// The URL to ask, without fragment.
@@ -195,7 +197,7 @@ mod tests {
         let mut chain = Chain::new(&url(start));
         for (status, location) in redirects {
             chain
-                .follow(*status, Some(location.as_bytes()), 10)
+                .follow(*status, Some(location.as_bytes()), 10, false)
                 .expect("a redirect");
         }
         chain
@@ -220,10 +222,10 @@ mod tests {
     #[test]
     fn loops_and_too_many_end_the_chain() {
         let mut to_itself = chain("http://a/x", &[]);
-        let again = to_itself.follow(302, Some(b"/x#other"), 10);
+        let again = to_itself.follow(302, Some(b"/x#other"), 10, false);
         assert_eq!(again, Err(NotFollowed::Loop("http://a/x".into())));
         let mut ring = chain("http://a/x", &[(301, "/y"), (301, "http://b/")]);
-        let again = ring.follow(301, Some(b"http://a/y"), 10);
+        let again = ring.follow(301, Some(b"http://a/y"), 10, false);
         assert_eq!(
             again.map_err(|error| error.cause()),
             Err(Cause::RedirectLoop)
@@ -231,14 +233,20 @@ mod tests {
         assert_eq!(ring.redirects().len(), 3);
         let mut long = Chain::new(&url("http://a/0"));
         for n in 1..=10 {
-            long.follow(302, Some(format!("/{n}").as_bytes()), 10)
+            long.follow(302, Some(format!("/{n}").as_bytes()), 10, false)
                 .expect("within the limit");
         }
-        let more = long.follow(302, Some(b"/11"), 10);
+        let mut gate = Chain::new(&url("http://a/x"));
+        for _ in 0..10 {
+            assert_eq!(gate.follow(302, Some(b"/x"), 10, true), Ok(()));
+        }
+        let more = gate.follow(302, Some(b"/x"), 10, true);
+        assert_eq!(more, Err(NotFollowed::TooMany(10)));
+        let more = long.follow(302, Some(b"/11"), 10, false);
         assert_eq!(more, Err(NotFollowed::TooMany(10)));
         assert_eq!((long.redirects().len(), long.url().path()), (10, "/10"));
         assert_eq!(
-            Chain::new(&url("http://a/")).follow(302, Some(b"/b"), 0),
+            Chain::new(&url("http://a/")).follow(302, Some(b"/b"), 0, false),
             Err(NotFollowed::TooMany(0))
         );
     }
@@ -247,9 +255,9 @@ mod tests {
     fn location_is_read_as_browsers_read_it() {
         let to = |location: &[u8]| {
             let mut chain = Chain::new(&url("http://a/b/c?d"));
-            let followed = chain.follow(302, Some(location), 10);
+            let followed = chain.follow(302, Some(location), 10, false);
             followed
-                .map(|url| url.as_str().to_owned())
+                .map(|()| chain.url().as_str().to_owned())
                 .map_err(|error| error.cause())
         };
         for (location, expected) in [
@@ -272,7 +280,7 @@ mod tests {
         }
         assert_eq!(to(&vec![b'a'; LONGEST + 1]), Err(Cause::Protocol));
         let none = Chain::new(&url("http://a/"))
-            .follow(302, None, 10)
+            .follow(302, None, 10, false)
             .map(|_| ());
         assert_eq!(none, Err(NotFollowed::NoLocation));
     }
