@@ -95,7 +95,7 @@
 //! | what comes without end | what ends it |
 //! |---|---|
 //! | interim (1xx) responses, also in answer to CONNECT | 100, [`Limits::interim_responses`](crate::Limits) |
-//! | status line, headers | 64 KiB, also for one line, and 256 headers; an empty line before the status line is an error |
+//! | status line, headers | 64 KiB, also for one line, and 1,024 headers; an empty line before the status line is an error |
 //! | chunk extensions | 4 KiB for one, 16 KiB in all beyond 8 bytes for each byte of the body |
 //! | trailers | 16 KiB |
 //! | a body, in chunks of one byte, too | 64 MiB if it is buffered; the pace of the consumer if it is streamed; the time for draining if it is abandoned |

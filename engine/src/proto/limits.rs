@@ -15,7 +15,7 @@ pub struct Limits {
     /// Bytes of one line of a head, with its line end. Default 64 KiB (as Python; Node.js and h11: 16 KiB, curl: 100
     /// KiB). Has an effect only if it is less than [`head_bytes`](Self::head_bytes).
     pub header_line: usize,
-    /// Headers in one head, and trailers in one body. Default 256; at most 1,024.
+    /// Headers in one head, and trailers in one body. Default 1,024, which is also the most that is ever taken.
     pub header_count: usize,
     /// Bytes of a body in memory, after transfer decoding; `None` for no limit. Default 64 MiB. Does not hold for
     /// streamed bodies, whose consumer limits them.
@@ -45,7 +45,7 @@ impl Default for Limits {
         Self {
             head_bytes: 64 * 1024,
             header_line: 64 * 1024,
-            header_count: 256,
+            header_count: 1024,
             body_bytes: Some(64 * 1024 * 1024),
             chunk_line: 4 * 1024,
             chunk_overhead: 16 * 1024,

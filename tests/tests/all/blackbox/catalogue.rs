@@ -580,7 +580,7 @@ fn sayings() -> Vec<(&'static str, Row)> {
             at(
                 says(&format!(
                     "HTTP/1.1 200 OK\r\n{}\r\n",
-                    "X: y\r\n".repeat(1000)
+                    "X: y\r\n".repeat(1100)
                 )),
                 limit(
                     LimitExceeded::HeaderCount(Limits::default().header_count),
