@@ -24,6 +24,7 @@ use crate::reactor::ByteRates;
 /// | life of a connection | [`idle_timeout`](Self::idle_timeout), [`max_age`](Self::max_age), [`max_requests`](Self::max_requests) |
 /// | opening of a connection | [`dns`](Self::dns), [`addresses`](Self::addresses), [`attempt_delay`](Self::attempt_delay), [`random_start`](Self::random_start), [`avoid_failed`](Self::avoid_failed), [`socket`](Self::socket), [`tls`](Self::tls) |
 /// | time | [`timeouts`](Self::timeouts), [`adaptive`](Self::adaptive), [`late`](Self::late) |
+/// | strictness | [`ignore_invalid_headers`](Self::ignore_invalid_headers) |
 /// | memory | [`limits`](Self::limits), [`held_bytes`](Self::held_bytes), [`stream_buffer`](Self::stream_buffer) |
 /// | requests | [`user_agent`](Self::user_agent), [`codings`](Self::codings), [`send_hook`](Self::send_hook) |
 /// | failures | [`retry`](Self::retry), [`retry_budget`](Self::retry_budget), [`breaker`](Self::breaker), [`balance`](Self::balance) |
@@ -81,6 +82,14 @@ pub struct HostConfig {
     pub late: LatePolicy,
     /// Limits on responses.
     pub limits: Limits,
+    /// Whether responses are read that are wrong by the grammar in a way that is harmless for their framing, as browsers
+    /// read them. Lines of heads and trailers are dropped and [counted](crate::Response::dropped_lines) if they have no
+    /// colon, a blank or a byte outside ASCII in the name, an empty name, a control character in the value, or more than
+    /// [`Limits::header_line`] bytes. Several blanks before the status code, control characters in the reason phrase,
+    /// blanks after the size of a chunk, and `Transfer-Encoding: identity` alone are taken. NUL, a bare CR, and such lines that may be meant as
+    /// `Content-Length` or `Transfer-Encoding` stay errors. After a dropped line, and after `identity`, the connection
+    /// closes. Default: no.
+    pub ignore_invalid_headers: bool,
     /// The most bytes of response bodies that the client holds for all calls together, after decoding; `None` for no
     /// limit. A body counts while it is larger than 64 KiB and the completion of its call was not taken. At the limit, a
     /// call whose body grows further fails with [`LimitExceeded::HeldBytes`](crate::LimitExceeded::HeldBytes), and
@@ -243,6 +252,7 @@ impl Default for HostConfig {
             timeouts: Timeouts::default(),
             late: LatePolicy::default(),
             limits: Limits::default(),
+            ignore_invalid_headers: false,
             held_bytes: Some(1 << 30),
             user_agent: Some(concat!("courser/", env!("CARGO_PKG_VERSION")).to_owned()),
             codings: Codings::none(),

@@ -23,6 +23,8 @@ pub(crate) struct ChunkDecoder {
     /// The most bytes of data that are worth reading; `u32::MAX` for any number. Small, because each call has one of these
     /// values.
     most: u32,
+    /// Take blanks between a size and its line end.
+    lenient: bool,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -31,7 +33,7 @@ enum ChunkState {
     Size,
     /// Expects another digit, or the end of the size.
     SizeDigits,
-    /// Blanks came after the size: only an extension may follow (`BWS ";"`).
+    /// Blanks came after the size: only an extension may follow (`BWS ";"`), unless the decoder is lenient.
     SizeBlank,
     Extension,
     ExtensionQuoted,
@@ -56,7 +58,7 @@ pub(crate) enum Chunk {
 }
 
 impl ChunkDecoder {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(lenient: bool) -> Self {
         Self {
             state: ChunkState::Size,
             size: 0,
@@ -64,6 +66,7 @@ impl ChunkDecoder {
             overhead: 0,
             data: 0,
             most: u32::MAX,
+            lenient,
         }
     }
 
@@ -123,6 +126,7 @@ impl ChunkDecoder {
                 ChunkState::SizeDigits
             }
             (ChunkState::SizeDigits | ChunkState::Extension, b'\r') => ChunkState::LineLf,
+            (ChunkState::SizeBlank, b'\r') if self.lenient => ChunkState::LineLf,
             (ChunkState::SizeDigits | ChunkState::SizeBlank, b';') => ChunkState::Extension,
             (ChunkState::SizeDigits | ChunkState::SizeBlank, b' ' | b'\t') => ChunkState::SizeBlank,
             (ChunkState::Extension, b'"') => ChunkState::ExtensionQuoted,
@@ -202,7 +206,7 @@ mod tests {
 
     /// Decodes `input` in pieces of `step` bytes.
     fn decode(input: &[u8], step: usize, limits: &Limits) -> Result<Vec<u8>, String> {
-        let mut decoder = ChunkDecoder::new();
+        let mut decoder = ChunkDecoder::new(false);
         let mut body = Vec::new();
         for piece in input.chunks(step) {
             let mut pos = 0;

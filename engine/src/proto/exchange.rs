@@ -69,6 +69,8 @@ pub struct Exchange {
     /// Decodes the body; present until the decoded body is complete.
     decoder: Option<Box<Decoder>>,
     stream_buffer: usize,
+    /// Take lines that the grammar does not permit and that are harmless.
+    lenient: bool,
     interim: usize,
     sent: u64,
     received: u64,
@@ -215,6 +217,7 @@ impl Exchange {
             reading: outline.reading,
             decoder: None,
             stream_buffer: usize::MAX,
+            lenient: false,
             interim: 0,
             sent: 0,
             received: 0,
@@ -264,6 +267,16 @@ impl Exchange {
                     return Ok(SendStep::Done);
                 }
             }
+        }
+    }
+
+    /// Reads what is wrong by the grammar and harmless for the framing, as browsers do; see
+    /// [`HostConfig::ignore_invalid_headers`](crate::HostConfig::ignore_invalid_headers). To be called before the first
+    /// read.
+    pub fn ignore_invalid_headers(&mut self) {
+        self.lenient = true;
+        if let RecvState::Head { scan, .. } = &mut self.recv {
+            *scan = HeadScan::new(true);
         }
     }
 
@@ -468,41 +481,26 @@ impl Exchange {
         let RecvState::Head { scan, start } = &mut self.recv else {
             return Ok((0, false));
         };
-        let start = *start;
-        let known = response.0.buffer.len() - start;
-        let room = limits.head_bytes.saturating_sub(response.0.buffer.len());
+        let inner = &mut *response.0;
+        let room = limits.head_bytes.saturating_sub(inner.buffer.len());
         let within = &input[..input.len().min(room)];
-        let end = match scan.handle_piece(within, limits.header_line) {
-            Ok(None) if within.len() < input.len() => {
-                Err(LimitExceeded::HeadBytes(limits.head_bytes))
-            }
-            end => end,
-        };
-        let n = match &end {
-            Ok(Some(end)) => *end,
-            _ => within.len(),
-        };
-        response.0.buffer.extend_from_slice(&input[..n]);
-        let end = match end {
-            Ok(end) => end,
-            Err(limit) => {
-                head::check_status_line(&response.0.buffer[start..])?;
-                return Err(limit.into());
-            }
-        };
+        let end = scan.handle_piece(within, limits.header_line)?;
+        if end.is_none() && within.len() < input.len() {
+            return Err(LimitExceeded::HeadBytes(limits.head_bytes).into());
+        }
+        let n = end.unwrap_or(within.len());
+        inner.buffer.extend_from_slice(&input[..n]);
         if end.is_some() {
-            response.0.head = head::parse_head(
-                &mut response.0.buffer,
-                start,
-                limits.header_count,
-                &mut response.0.fields,
-            )?;
-            return Ok((n, true));
+            let (head, dropped) =
+                scan.parse(&mut inner.buffer, *start, limits, &mut inner.fields)?;
+            inner.head = head;
+            if dropped > 0 {
+                inner.dropped_lines += dropped;
+                // Another reader may take such a line for one about the connection.
+                self.close.get_or_insert(CloseReason::AmbiguousFraming);
+            }
         }
-        if known < head::STATUS_LINE_PREFIX {
-            head::check_status_line(&response.0.buffer[start..])?;
-        }
-        Ok((n, false))
+        Ok((n, end.is_some()))
     }
 
     #[inline(always)] // into its only caller
@@ -582,7 +580,7 @@ impl Exchange {
         }
         response.0.interim.push(head);
         self.recv = RecvState::Head {
-            scan: HeadScan::default(),
+            scan: HeadScan::new(self.lenient),
             start: response.0.buffer.len(),
         };
         Ok(())
@@ -608,13 +606,20 @@ impl Exchange {
         if !usual && self.is_bodiless(status, framing)? {
             return Ok(RecvState::Done);
         }
-        match (
-            framing.transfer_encoding,
-            framing.content_length.transpose()?,
-        ) {
-            (TransferEncoding::Unsupported, _) => {
-                Err(PeerFault::UnsupportedTransferEncoding.into())
+        let transfer_encoding = match framing.transfer_encoding {
+            TransferEncoding::Identity if self.lenient => {
+                self.close.get_or_insert(CloseReason::AmbiguousFraming);
+                TransferEncoding::Absent
             }
+            transfer_encoding => transfer_encoding,
+        };
+        match (transfer_encoding, framing.content_length.transpose()?) {
+            (
+                TransferEncoding::Unsupported
+                | TransferEncoding::Identity
+                | TransferEncoding::Empty,
+                _,
+            ) => Err(PeerFault::UnsupportedTransferEncoding.into()),
             (TransferEncoding::Chunked, _) if version == Version::Http10 => {
                 Err(PeerFault::UnsupportedTransferEncoding.into())
             }
@@ -622,7 +627,7 @@ impl Exchange {
                 if length.is_some() {
                     self.close.get_or_insert(CloseReason::AmbiguousFraming);
                 }
-                Ok(RecvState::Chunked(ChunkDecoder::new()))
+                Ok(RecvState::Chunked(ChunkDecoder::new(self.lenient)))
             }
             (TransferEncoding::Absent, Some(_)) if self.reading.ignores_length => {
                 self.close.get_or_insert(CloseReason::UntilClose);
@@ -660,8 +665,14 @@ impl Exchange {
             return Err(fault);
         }
         let ambiguous = matches!(framing.content_length, Some(Err(_)))
-            || framing.transfer_encoding == TransferEncoding::Unsupported
-            || (status == 204 && framing.transfer_encoding != TransferEncoding::Absent);
+            || !matches!(
+                framing.transfer_encoding,
+                TransferEncoding::Absent | TransferEncoding::Chunked
+            )
+            // No server may send a length with 204 (RFC 9110 §8.6): a body may follow.
+            || (status == 204
+                && (framing.transfer_encoding != TransferEncoding::Absent
+                    || matches!(framing.content_length, Some(Ok(1..)))));
         if ambiguous {
             self.close.get_or_insert(CloseReason::AmbiguousFraming);
         }
@@ -716,7 +727,7 @@ impl Exchange {
                 (TrailerLine::StartCr, b'\n') => {
                     let range = *start..response.0.buffer.len();
                     self.recv = RecvState::Done;
-                    finish_trailers(range, response, limits)?;
+                    self.finish_trailers(range, response, limits)?;
                     return Ok(at + 1);
                 }
                 (TrailerLine::Inside, b'\r') => TrailerLine::InsideCr,
@@ -731,6 +742,23 @@ impl Exchange {
             }
         }
         Ok(input.len())
+    }
+
+    fn finish_trailers(
+        &mut self,
+        range: std::ops::Range<usize>,
+        response: &mut Response,
+        limits: &Limits,
+    ) -> Result<(), ErrorKind> {
+        let inner = &mut *response.0;
+        let first = inner.fields.len();
+        if range.len() > 2 {
+            let (buffer, fields) = (&mut inner.buffer, &mut inner.fields);
+            inner.dropped_lines +=
+                head::parse_trailers(buffer, range, limits, self.lenient, fields)?;
+        }
+        inner.trailers = first as u32..inner.fields.len() as u32;
+        Ok(())
     }
 
     /// Reports the end of the stream.
@@ -1050,22 +1078,4 @@ fn unsent(request: &Request, left: usize) -> [&[u8]; 2] {
         Some(left) => [&head[head.len().saturating_sub(left)..], body],
         None => [&body[body.len() - left..], &[]],
     }
-}
-
-fn finish_trailers(
-    range: std::ops::Range<usize>,
-    response: &mut Response,
-    limits: &Limits,
-) -> Result<(), ErrorKind> {
-    let first = response.0.fields.len();
-    if range.len() > 2 {
-        head::parse_trailers(
-            &response.0.buffer,
-            range,
-            limits.header_count,
-            &mut response.0.fields,
-        )?;
-    }
-    response.0.trailers = first as u32..response.0.fields.len() as u32;
-    Ok(())
 }

@@ -13,98 +13,174 @@ use httparse::ParserConfig;
 
 use super::Limits;
 use super::response::{Field, Fields, HeadParts, Version};
-use super::scan::{text_end, text_stops, token_end, token_stops};
+use super::scan::{TOKEN, text_end, text_stops, token_end, token_stops};
 use crate::error::{ErrorKind, LimitExceeded, PeerFault};
 
-/// Finds the empty line that ends a head, over any number of pieces.
+/// Finds the empty line that ends a head, over any number of pieces, and refuses a head at its first byte that no
+/// valid head has there.
 #[derive(Debug, Default)]
 pub(crate) struct HeadScan {
-    /// What the bytes that have come end with.
-    tail: Tail,
+    at: HeadAt,
     /// Bytes of the present line that have come.
     line: usize,
+    /// Lines that have ended; 0 in the status line.
+    lines: u32,
+    /// Take lines that the grammar does not permit and that are harmless, and a status line with several blanks.
+    lenient: bool,
+    /// Such a line has come.
+    has_wrong: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum Tail {
-    #[default]
-    InLine,
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum HeadAt {
+    /// So many bytes up to the end of the status code have come.
+    Status(u8),
+    LineStart,
+    Name,
+    /// A value or a reason phrase.
+    Text,
+    /// In a line that is dropped.
+    Wrong,
+    /// Expects the LF that ends a line.
     Lf,
-    LfCr,
+    /// Expects the LF that ends the head.
+    LastLf,
+}
+
+impl Default for HeadAt {
+    fn default() -> Self {
+        Self::Status(0)
+    }
 }
 
 impl HeadScan {
+    pub(crate) fn new(lenient: bool) -> Self {
+        Self {
+            lenient,
+            ..Self::default()
+        }
+    }
+
     /// The offset in `piece` just after the end of the head, if the head ends in `piece`.
     ///
     /// # Errors
-    /// A line is longer than `longest` bytes, with its line end.
+    /// A byte that no valid head has there, or a line that is longer than `longest` bytes, with its line end.
     pub(crate) fn handle_piece(
         &mut self,
         piece: &[u8],
         longest: usize,
-    ) -> Result<Option<usize>, LimitExceeded> {
-        match (self.tail, piece) {
-            (Tail::InLine, _) | (_, []) => {}
-            (Tail::Lf, [b'\n', ..]) | (Tail::LfCr, [b'\n', ..]) => return Ok(Some(1)),
-            (Tail::Lf, [b'\r', b'\n', ..]) => return Ok(Some(2)),
-            (Tail::Lf, b"\r") => {
-                self.tail = Tail::LfCr;
-                self.line += 1;
-                return Ok(None);
-            }
-            _ => {}
+    ) -> Result<Option<usize>, ErrorKind> {
+        let mut at = 0;
+        while at < piece.len() {
+            let end = match self.at {
+                HeadAt::Name => token_end(piece, at),
+                HeadAt::Text => text_end(piece, at),
+                HeadAt::Wrong => memchr::memchr3(b'\r', b'\n', 0, &piece[at..])
+                    .map_or(piece.len(), |stop| at + stop),
+                _ => at,
+            };
+            self.lengthen(end - at, longest)?;
+            at = end;
+            let Some(&byte) = piece.get(at) else {
+                break;
+            };
+            self.lengthen(1, longest)?;
+            self.at = match (self.at, byte) {
+                (HeadAt::LastLf | HeadAt::LineStart, b'\n') => return Ok(Some(at + 1)),
+                (HeadAt::Status(STATUS_CODE_END) | HeadAt::Text | HeadAt::Wrong, b'\r') => {
+                    HeadAt::Lf
+                }
+                (
+                    HeadAt::Status(STATUS_CODE_END) | HeadAt::Text | HeadAt::Wrong | HeadAt::Lf,
+                    b'\n',
+                ) => {
+                    (self.line, self.lines) = (0, self.lines.saturating_add(1));
+                    HeadAt::LineStart
+                }
+                (HeadAt::Status(STATUS_CODE_END), b' ') => HeadAt::Text,
+                (HeadAt::Status(n), _) if is_of_status_line(n, byte) => HeadAt::Status(n + 1),
+                (HeadAt::Status(9), b' ') if self.lenient => {
+                    self.has_wrong = true;
+                    HeadAt::Status(9)
+                }
+                (HeadAt::LineStart, b'\r') => HeadAt::LastLf,
+                // The value of the line before goes on (obs-fold, RFC 9112 §5.2).
+                (HeadAt::LineStart, b' ' | b'\t') if self.lines > 1 => HeadAt::Text,
+                (HeadAt::LineStart, byte) if TOKEN[usize::from(byte)] => HeadAt::Name,
+                (HeadAt::Name, b':') => HeadAt::Text,
+                // NUL and a bare CR are harmless nowhere: other readers end a line there.
+                (HeadAt::LineStart | HeadAt::Name | HeadAt::Text, byte)
+                    if self.lenient && byte != 0 && byte != b'\r' =>
+                {
+                    self.has_wrong = true;
+                    match byte {
+                        b'\n' => {
+                            (self.line, self.lines) = (0, self.lines.saturating_add(1));
+                            HeadAt::LineStart
+                        }
+                        _ => HeadAt::Wrong,
+                    }
+                }
+                (HeadAt::Name, b'\r') if self.lenient => {
+                    self.has_wrong = true;
+                    HeadAt::Lf
+                }
+                _ if self.lines == 0 => return Err(PeerFault::BadStatusLine.into()),
+                _ => return Err(PeerFault::BadHeader.into()),
+            };
+            at += 1;
         }
-        let mut line_start = 0;
-        for lf in memchr::memchr_iter(b'\n', piece) {
-            self.line += lf + 1 - line_start;
-            self.check_line(longest)?;
-            self.line = 0;
-            line_start = lf + 1;
-            match piece[lf + 1..] {
-                [b'\n', ..] => return Ok(Some(lf + 2)),
-                [b'\r', b'\n', ..] => return Ok(Some(lf + 3)),
-                _ => {}
-            }
-        }
-        self.line += piece.len() - line_start;
-        self.check_line(longest)?;
-        self.tail = match piece {
-            [.., b'\n'] => Tail::Lf,
-            [.., b'\n', b'\r'] => Tail::LfCr,
-            [] => self.tail,
-            _ => Tail::InLine,
-        };
         Ok(None)
     }
 
-    fn check_line(&self, longest: usize) -> Result<(), LimitExceeded> {
+    /// Counts bytes of the present line.
+    fn lengthen(&mut self, n: usize, longest: usize) -> Result<(), LimitExceeded> {
+        self.line += n;
         match self.line > longest {
-            true => Err(LimitExceeded::HeaderLine(longest)),
-            false => Ok(()),
+            true if self.lenient && self.lines > 0 => self.has_wrong = true,
+            true => return Err(LimitExceeded::HeaderLine(longest)),
+            false => {}
+        }
+        Ok(())
+    }
+
+    /// Parses the complete head at `buffer[start..]`, which this has found the end of. Returns also how many of its lines
+    /// were dropped.
+    pub(super) fn parse(
+        &self,
+        buffer: &mut Vec<u8>,
+        start: usize,
+        limits: &Limits,
+        fields: &mut Fields,
+    ) -> Result<(HeadParts, u32), ErrorKind> {
+        match self.has_wrong {
+            true => parse_wrong_head(buffer, start, limits, fields),
+            false => parse_head(buffer, start, limits.header_count, fields).map(|head| (head, 0)),
         }
     }
 }
 
-/// Refuses the beginning of a status line that cannot become a valid one.
-pub(crate) fn check_status_line(start: &[u8]) -> Result<(), PeerFault> {
-    let fits = |(at, &byte): (usize, &u8)| match at {
-        0..7 => byte == b"HTTP/1."[at],
-        7 => matches!(byte, b'0' | b'1'),
+/// Whether the beginning of a status line may have this byte at this offset.
+fn is_of_status_line(at: u8, byte: u8) -> bool {
+    match at {
+        0..7 => byte == b"HTTP/1."[usize::from(at)],
+        // Any minor version is read as the highest one that is known (RFC 9110 §2.5).
+        7 => byte.is_ascii_digit(),
         8 => byte == b' ',
         9 => matches!(byte, b'1'..=b'9'),
         10 | 11 => byte.is_ascii_digit(),
-        12 => matches!(byte, b' ' | b'\r' | b'\n'),
-        _ => true,
-    };
-    if start.iter().take(STATUS_LINE_PREFIX).enumerate().all(fits) {
-        Ok(())
-    } else {
-        Err(PeerFault::BadStatusLine)
+        _ => false,
     }
 }
 
-/// Length of `HTTP/1.1 200 `, the part that [`check_status_line`] checks.
-pub(crate) const STATUS_LINE_PREFIX: usize = 13;
+/// Length of `HTTP/1.`.
+const MINOR_VERSION_AT: usize = 7;
+
+/// Length of `HTTP/1.1 200`.
+const STATUS_CODE_END: u8 = 12;
+
+/// Length of `HTTP/1.1 200 `.
+const STATUS_LINE_PREFIX: usize = STATUS_CODE_END as usize + 1;
 
 /// The headers that decide about the body and about the connection (RFC 9112 §6.3, §9.3).
 #[derive(Debug, Default)]
@@ -123,7 +199,11 @@ pub(crate) struct Framing {
 pub(crate) enum TransferEncoding {
     #[default]
     Absent,
+    /// Without any coding in it.
+    Empty,
     Chunked,
+    /// What HTTP/1.1 had in RFC 2616 and has no more.
+    Identity,
     Unsupported,
 }
 
@@ -284,8 +364,8 @@ fn parse_status_line(input: &[u8]) -> Option<(Version, u16, usize)> {
 /// The status line of nearly all responses.
 const USUAL_STATUS_LINE: &[u8] = b"HTTP/1.1 200 OK\r\n";
 
-/// Parses the complete head at `buffer[start..]` and appends its headers to `fields`. Folded values are copied without
-/// their line breaks to the end of `buffer`.
+/// Parses the complete head at `buffer[start..]`, which [`HeadScan`] takes for right, and appends its headers to
+/// `fields`. Folded values are copied without their line breaks to the end of `buffer`.
 #[inline(never)] // keeps the large stack frame out of the caller
 pub(super) fn parse_head(
     buffer: &mut Vec<u8>,
@@ -293,8 +373,11 @@ pub(super) fn parse_head(
     max_headers: usize,
     fields: &mut Fields,
 ) -> Result<HeadParts, ErrorKind> {
+    // The parser knows no minor version above 1.
+    let minor = buffer.get_mut(start + MINOR_VERSION_AT);
+    let minor = minor.filter(|digit| matches!(digit, b'2'..=b'9'));
+    let minor = minor.map(|digit| std::mem::replace(digit, b'1'));
     let head = &buffer[start..];
-    check_status_line(head)?;
     let mut slots = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut parsed = httparse::Response::new(&mut []);
     ParserConfig::default()
@@ -305,7 +388,9 @@ pub(super) fn parse_head(
             &mut slots[..max_headers.min(MAX_HEADERS)],
         )
         .map_err(|error| match error {
-            httparse::Error::TooManyHeaders => LimitExceeded::HeaderCount(max_headers).into(),
+            httparse::Error::TooManyHeaders => {
+                LimitExceeded::HeaderCount(max_headers.min(MAX_HEADERS)).into()
+            }
             httparse::Error::Status | httparse::Error::Version | httparse::Error::Token => {
                 ErrorKind::from(PeerFault::BadStatusLine)
             }
@@ -320,7 +405,10 @@ pub(super) fn parse_head(
     );
     let (version, status) = (version(parsed.version), parsed.code.unwrap_or(0));
     let (length, reason) = (head.len(), reason(head, start));
-    unfold(buffer, fields);
+    if let Some(digit) = minor {
+        buffer[start + MINOR_VERSION_AT] = digit;
+    }
+    unfold(buffer, &mut fields[first..]);
     Ok(HeadParts {
         status,
         version,
@@ -330,6 +418,103 @@ pub(super) fn parse_head(
     })
 }
 
+/// Parses a complete head that has lines which the grammar does not permit, as [`parse_head`] does without those lines.
+/// [`HeadScan`] has checked the status line. Returns also how many lines were dropped.
+#[cold]
+fn parse_wrong_head(
+    buffer: &mut Vec<u8>,
+    start: usize,
+    limits: &Limits,
+    fields: &mut Fields,
+) -> Result<(HeadParts, u32), ErrorKind> {
+    let head = &buffer[start..];
+    let (length, line_end) = (head.len(), line_end(head, 0));
+    let version = match head.get(MINOR_VERSION_AT) {
+        Some(b'0') => Version::Http10,
+        _ => Version::Http11,
+    };
+    let blanks = head[..line_end].iter().skip(MINOR_VERSION_AT + 1);
+    let code_at = MINOR_VERSION_AT + 1 + blanks.take_while(|byte| **byte == b' ').count();
+    let (code, reason) = head[code_at..line_end].split_at(3.min(line_end - code_at));
+    let status = code.iter().fold(0, |status, digit| {
+        status * 10 + u16::from(digit.wrapping_sub(b'0'))
+    });
+    let reason_at = start + line_end - reason.len().saturating_sub(1);
+    let reason = reason_at..reason_at + text_end(reason.get(1..).unwrap_or_default(), 0);
+    let first = fields.len();
+    let lines = line_end..length;
+    let dropped = parse_lines(head, lines, start, limits, fields, Some(limits.header_line))?
+        .ok_or(PeerFault::BadHeader)?;
+    unfold(buffer, &mut fields[first..]);
+    let head = HeadParts {
+        status,
+        version,
+        bytes: start as u32..(start + length) as u32,
+        reason: reason.start as u32..reason.end as u32,
+        fields: first as u32..fields.len() as u32,
+    };
+    Ok((head, dropped))
+}
+
+/// Parses the lines `section[range]`, up to an empty one, and appends their fields; `section` is at offset `base` of the
+/// buffer. With a longest line, drops what is longer, and lines that the grammar does not permit, unless they may be
+/// meant to frame the body. Returns how many fields were dropped, or `None` for what may not be dropped.
+fn parse_lines(
+    section: &[u8],
+    range: Range<usize>,
+    base: usize,
+    limits: &Limits,
+    fields: &mut Fields,
+    drops_beyond: Option<usize>,
+) -> Result<Option<u32>, LimitExceeded> {
+    let most = limits.header_count.min(MAX_HEADERS);
+    let (mut at, mut count, mut dropped) = (range.start, 0, 0);
+    while at < range.end && !matches!(section[at..], [b'\n', ..] | [b'\r', b'\n', ..]) {
+        let mut end = line_end(section, at);
+        let mut is_long = drops_beyond.is_some_and(|longest| end - at > longest);
+        while let Some(b' ' | b'\t') = section.get(end) {
+            let next = line_end(section, end);
+            is_long |= drops_beyond.is_some_and(|longest| next - end > longest);
+            end = next;
+        }
+        if count == most {
+            return Err(LimitExceeded::HeaderCount(most));
+        }
+        count += 1;
+        let line = &section[at..end];
+        match split_line(line).filter(|_| !is_long) {
+            Some((name, value)) => fields.extend([Field::new(section, base, name, value)]),
+            None if drops_beyond.is_some() && !may_frame(line) => dropped += 1,
+            None => return Ok(None),
+        }
+        at = end;
+    }
+    Ok(Some(dropped))
+}
+
+/// The offset after the line at `at`.
+fn line_end(section: &[u8], at: usize) -> usize {
+    memchr::memchr(b'\n', &section[at..]).map_or(section.len(), |lf| at + lf + 1)
+}
+
+/// The name and the value of a line, or of several that are folded; `None` if the grammar does not permit them.
+fn split_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (name, value) = line.split_at(token_end(line, 0));
+    let value = value.strip_prefix(b":").filter(|_| !name.is_empty())?;
+    let mut parts = value.split(|&byte| byte == b'\n');
+    parts
+        .all(|part| text_end(part, 0) == part.strip_suffix(b"\r").unwrap_or(part).len())
+        .then(|| (name, trim(value)))
+}
+
+/// Whether a line that is not read as it is written may be meant as `Content-Length` or `Transfer-Encoding`.
+fn may_frame(line: &[u8]) -> bool {
+    let letters = line.iter().filter(|byte| byte.is_ascii_alphabetic());
+    let letters: Vec<u8> = letters.map(u8::to_ascii_lowercase).collect();
+    let has = |name| memchr::memmem::find(&letters, name).is_some();
+    has(b"contentlength".as_slice()) || has(b"transferencoding")
+}
+
 fn version(minor: Option<u8>) -> Version {
     match minor {
         Some(0) => Version::Http10,
@@ -337,32 +522,31 @@ fn version(minor: Option<u8>) -> Version {
     }
 }
 
-/// Parses the complete trailer section `buffer[range]`, and appends the fields that may stand in trailers.
-#[inline(never)] // keeps the large stack frame out of the caller
+/// Parses the complete trailer section `buffer[range]`, and appends the fields that may stand in trailers. Folded values
+/// are copied without their line breaks to the end of `buffer`. Returns how many lines were dropped.
 pub(crate) fn parse_trailers(
-    buffer: &[u8],
+    buffer: &mut Vec<u8>,
     range: Range<usize>,
-    max_headers: usize,
+    limits: &Limits,
+    lenient: bool,
     fields: &mut Fields,
-) -> Result<(), ErrorKind> {
-    let mut slots = [httparse::EMPTY_HEADER; MAX_HEADERS];
-    let slots = &mut slots[..max_headers.min(MAX_HEADERS)];
-    let section = &buffer[range.clone()];
-    match httparse::parse_headers(section, slots) {
-        Ok(httparse::Status::Complete((_, headers))) => {
-            let allowed = headers.iter().filter(|header| {
-                !FORBIDDEN_TRAILERS
-                    .iter()
-                    .any(|f| header.name.eq_ignore_ascii_case(f))
-            });
-            fields.extend(
-                allowed.map(|h| Field::new(section, range.start, h.name.as_bytes(), h.value)),
-            );
-            Ok(())
+) -> Result<u32, ErrorKind> {
+    let first = fields.len();
+    let drops_beyond = lenient.then_some(usize::MAX);
+    let dropped = parse_lines(buffer, range, 0, limits, fields, drops_beyond)?
+        .ok_or(PeerFault::BadTrailer)?;
+    unfold(buffer, &mut fields[first..]);
+    let mut kept = first;
+    for at in first..fields.len() {
+        let name = &buffer[fields[at].name()];
+        let is = |forbidden: &&str| name.eq_ignore_ascii_case(forbidden.as_bytes());
+        if !FORBIDDEN_TRAILERS.iter().any(is) {
+            fields[kept] = fields[at];
+            kept += 1;
         }
-        Err(httparse::Error::TooManyHeaders) => Err(LimitExceeded::HeaderCount(max_headers).into()),
-        _ => Err(PeerFault::BadTrailer.into()),
     }
+    fields.set_len(kept);
+    Ok(dropped)
 }
 
 impl Framing {
@@ -406,11 +590,18 @@ impl Framing {
             let timeout = || list(value).find_map(keep_alive_timeout);
             self.keep_alive_timeout = self.keep_alive_timeout.or_else(timeout);
         } else if is_name(name, b"transfer-encoding") {
-            let chunked = trim(value).eq_ignore_ascii_case(b"chunked");
-            self.transfer_encoding = match self.transfer_encoding {
-                TransferEncoding::Absent if chunked => TransferEncoding::Chunked,
-                _ => TransferEncoding::Unsupported,
-            };
+            use TransferEncoding::{Absent, Chunked, Empty, Identity, Unsupported};
+            if self.transfer_encoding == Absent {
+                self.transfer_encoding = Empty;
+            }
+            // Empty elements do not count (RFC 9110 §5.6.1.2).
+            for coding in list(value).filter(|coding| !coding.is_empty()) {
+                self.transfer_encoding = match self.transfer_encoding {
+                    Absent | Empty if coding.eq_ignore_ascii_case(b"chunked") => Chunked,
+                    Absent | Empty if coding.eq_ignore_ascii_case(b"identity") => Identity,
+                    _ => Unsupported,
+                };
+            }
         }
     }
 }
@@ -579,7 +770,6 @@ const FORBIDDEN_TRAILERS: &[&str] = &[
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::scan::TOKEN;
     use super::*;
 
     fn show(head: &HeadParts, buffer: &[u8], fields: &[Field]) -> String {

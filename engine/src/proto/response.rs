@@ -47,6 +47,8 @@ pub(super) struct Inner {
     /// A range of `fields`.
     pub(super) trailers: Range<u32>,
     pub(super) body: Vec<u8>,
+    /// Lines of heads and trailers that were not read.
+    pub(super) dropped_lines: u32,
     /// Content codings of the body were decoded.
     pub(super) decoded: bool,
     /// Kept for the next coded body. While an exchange decodes, the exchange has it.
@@ -65,6 +67,7 @@ impl Response {
             interim: Vec::new(),
             head: HeadParts::default(),
             trailers: 0..0,
+            dropped_lines: 0,
             body: Vec::new(),
             decoded: false,
             decoder: None,
@@ -117,6 +120,12 @@ impl Response {
         fields(&self.0.buffer, &self.0.fields[range(&self.0.trailers)])
     }
 
+    /// How many lines of heads and trailers were dropped, because the grammar does not permit them: 0 unless
+    /// [`HostConfig::ignore_invalid_headers`](crate::HostConfig::ignore_invalid_headers) is set.
+    pub fn dropped_lines(&self) -> u32 {
+        self.0.dropped_lines
+    }
+
     /// The interim (1xx) responses that came before the final one.
     pub fn interim(&self) -> impl Iterator<Item = Head<'_>> {
         self.0.interim.iter().map(|parts| Head {
@@ -153,6 +162,7 @@ impl Response {
         self.0.interim.clear();
         self.0.head = HeadParts::default();
         self.0.trailers = 0..0;
+        self.0.dropped_lines = 0;
         self.0.decoded = false;
         let inner = &mut *self.0;
         if let Some(decoder) = &inner.decoder
@@ -182,6 +192,7 @@ impl Response {
         self.0.fields.extend(other.0.fields.iter().copied());
         self.0.interim.extend_from_slice(&other.0.interim);
         self.0.head = other.0.head.clone();
+        self.0.dropped_lines = other.0.dropped_lines;
         self.0.decoded = other.0.decoded;
         self.0.trailers = std::mem::replace(&mut other.0.trailers, 0..0);
     }

@@ -43,6 +43,11 @@ impl<N: Net, C> Reactor<N, C> {
         conn.wait.deadline = call.deadline;
         conn.wait.has_own_limits = call.overrides.is_some() || conn.wait.first_byte_limit.is_some();
         conn.state = ConnState::Busy(Exchange::new(&call.request, call.mode), call_key);
+        if self.settings.ignore_invalid_headers
+            && let ConnState::Busy(exchange, _) = &mut conn.state
+        {
+            exchange.ignore_invalid_headers();
+        }
         if let (BodyMode::Stream, ConnState::Busy(exchange, _)) = (call.mode, &mut conn.state) {
             exchange.set_stream_buffer(self.settings.stream_buffer);
             self.spares.lend_decoder(&mut call.response);

@@ -114,6 +114,7 @@ impl Deferred {
 pub(crate) struct Settings {
     pub(crate) timeouts: Timeouts,
     pub(crate) limits: Limits,
+    pub(crate) ignore_invalid_headers: bool,
     /// The limit on the bytes of the bodies of all calls.
     pub(crate) held_bytes: Option<u64>,
     pub(crate) socket: SocketOptions,

@@ -147,6 +147,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                     limits: config.limits,
                     held_bytes: config.held_bytes,
                     socket: config.socket,
+                    ignore_invalid_headers: config.ignore_invalid_headers,
                     stream_buffer: config.stream_buffer.max(1),
                     idle_order: hosts.is_limited(),
                     batching: sharing.pipelines().map(Pipelines::batching),

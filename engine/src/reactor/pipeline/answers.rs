@@ -221,6 +221,9 @@ impl<S> Conn<S> {
             ResponseOwner::Withdrawn => self.state = ConnState::AwaitingDecision,
         }
         if let ConnState::Busy(exchange, _) | ConnState::Draining(exchange, ..) = &mut self.state {
+            if settings.ignore_invalid_headers {
+                exchange.ignore_invalid_headers();
+            }
             note_front(exchange, pipeline);
         }
         match abandoned {
