@@ -285,14 +285,7 @@ impl Router for AnyHost {
         followed: u32,
         own: Option<&Overrides>,
     ) -> Result<Reroute, ErrorKind> {
-        #[cfg(feature = "cookies")]
-        if let Some(jar) = &self.cookies
-            && self.adds_cookies(own)
-            && response.header("set-cookie").is_some()
-            && let Ok(url) = Url::parse(request.url())
-        {
-            jar.store(&url, response.header_all("set-cookie"));
-        }
+        self.note_head(request, response, own);
         let redirects = own.and_then(|own| own.redirects.as_ref());
         let redirects = redirects.unwrap_or(&self.redirects);
         if !(300..400).contains(&response.status()) {
@@ -346,6 +339,20 @@ impl Router for AnyHost {
 
     fn forget(&mut self, name: &[u8]) {
         self.hosts.remove(name);
+    /// Keeps the cookies of a response.
+    fn note_head(&mut self, request: &Request, response: &Response, own: Option<&Overrides>) {
+        #[cfg(feature = "cookies")]
+        if let Some(jar) = &self.cookies
+            && self.adds_cookies(own)
+            && response.header("set-cookie").is_some()
+            && let Ok(url) = Url::parse(request.url())
+        {
+            jar.store(&url, response.header_all("set-cookie"));
+        }
+        #[cfg(not(feature = "cookies"))]
+        let _ = (request, response, own);
+    }
+
     }
 }
 

@@ -34,6 +34,9 @@ pub(crate) trait Router {
         own: Option<&Overrides>,
     ) -> Result<Reroute, ErrorKind>;
 
+    /// Examines the head of a response that is not the call's result.
+    fn note_head(&mut self, _: &Request, _: &Response, _: Option<&Overrides>) {}
+
     /// Where a request goes, for errors.
     fn place(&self, request: &Request, hosts: &Hosts) -> String;
 

@@ -16,6 +16,7 @@ use crate::reactor::{CallKey, CallState, ConnKey, HeadState, HostKey, RedirectSt
 impl<R: Router, N: Net> Engine<R, N> {
     /// An attempt has failed: the call is tried again, or ends.
     pub(super) fn end_attempt(&mut self, key: CallKey, error: Error) {
+        self.note_head(key);
         let (now, random) = (self.reactor.now(), self.reactor.random());
         let Some(call) = self.reactor.call(key) else {
             return;
@@ -53,6 +54,22 @@ impl<R: Router, N: Net> Engine<R, N> {
             Verdict::After { pause, via }
                 if self.pause(key, RetryCause::Failure(&error), pause, via) => {}
             Verdict::After { .. } | Verdict::GiveUp => self.end_call(key, Err(error)),
+        }
+    }
+
+    /// Lets the router examine the head of an answer that is incomplete, or that the call does not take. Other heads are
+    /// examined when it is decided whether they are redirects.
+    fn note_head(&mut self, key: CallKey) {
+        let Some(call) = self.reactor.call_ref(key) else {
+            return;
+        };
+        let is_news = call.head == HeadState::Awaited && call.redirect == RedirectState::Undecided;
+        if is_news
+            && call.response.status() > 0
+            && !matches!(call.state, CallState::Ended | CallState::Pausing { .. })
+        {
+            let own = call.overrides.as_deref();
+            self.router.note_head(&call.request, &call.response, own);
         }
     }
 
@@ -96,6 +113,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             return false;
         }
         call.client.reauthorized = true;
+        self.note_head(key);
+        let Some(call) = self.reactor.call(key) else {
+            return false;
+        };
         call.client.sent_before = call.client.sent_before.max(Sent::Partial);
         call.redirect = RedirectState::Undecided;
         let conn = incomplete(call);
@@ -126,6 +147,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             return false;
         }
         let Some((pause, via)) = self.retries.after_answer(call, now, random) else {
+            return false;
+        };
+        self.note_head(key);
+        let Some(call) = self.reactor.call(key) else {
             return false;
         };
         call.client.failures += 1;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use courser::{
     Call, Client, Codings, Completion, Config, ConnectTo, CookieJar, ErrorKind, Phase, Redirects,
-    Request, Response, Sent, TimeLimit,
+    Request, Response, RetryOn, RetryRule, Sent, Statuses, TimeLimit,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -256,6 +256,38 @@ fn cookies_are_kept_from_call_to_call_and_along_redirects() {
     // The same request, sent again, does not keep what is gone.
     client.call(&mut request, &mut Response::new()).unwrap();
     assert_eq!(cookies(&server), ["own=3"]);
+}
+
+/// A cookie counts from its head on (RFC 6265 §3), whatever becomes of the answer.
+#[test]
+fn cookies_are_kept_of_answers_that_are_retried_or_cut() {
+    let retried = "HTTP/1.1 503 Full\r\nSet-Cookie: a=1\r\nContent-Length: 0\r\n\r\n";
+    let cut = "HTTP/1.1 200 OK\r\nSet-Cookie: b=2\r\nContent-Length: 9\r\n\r\ncut";
+    let server = Server::play([
+        connection()
+            .request()
+            .send(retried)
+            .request()
+            .send(cut)
+            .close(),
+        connection().always(OK),
+    ]);
+    let mut config = any_config();
+    config.cookies = Some(CookieJar::new());
+    config.host.retry.rules = vec![RetryRule::new(RetryOn::Status(
+        Statuses::none().and(503..=503),
+    ))];
+    let mut client = any_client(config);
+    let outcome = client.get(&url(&server, "/"), &mut Response::new());
+    assert!(outcome.is_err());
+    get(&mut client, &url(&server, "/"));
+    let seen = server.requests();
+    let cookies: Vec<_> = seen
+        .iter()
+        .map(|request| request.header("cookie"))
+        .collect();
+    assert_eq!(cookies, [vec![], vec!["a=1"], vec!["a=1; b=2"]]);
+    assert_none_left(client, [&server]);
 }
 
 #[test]
