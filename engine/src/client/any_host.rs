@@ -235,7 +235,11 @@ impl Router for AnyHost {
         };
         let withholds = self.proxies.any() || proxies.is_some_and(Proxies::any);
         let tls = own.and_then(|own| own.tls.as_ref());
-        let tls = tls.filter(|_| url.scheme() == Scheme::Https);
+        let tls = match (url.scheme(), request.is_other_origin()) {
+            (Scheme::Http, _) => None,
+            (Scheme::Https, true) => tls.unwrap_or(&self.tls).for_other_origins().or(tls),
+            (Scheme::Https, false) => tls,
+        };
         let allowed = own.and_then(|own| own.addresses.as_ref());
         // The host keeps the proxy, the identity and the policy, so no other value can have these addresses in memory.
         if let Some(proxy) = proxy {

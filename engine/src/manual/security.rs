@@ -33,6 +33,7 @@
 //! | redirects a call whose program adds credentials by a hook | the hook is asked for each hop, and what it adds is not carried on | `a_redirect_carries_no_header_of_the_hook_on` |
 //! | answers 401 without end | the hook is asked once for each URL | `status_401_is_asked_about_once` |
 //! | redirects past a proxy (requests CVE-2023-32681) | `Proxy-Authorization` reaches no server | `proxy_authorization_reaches_no_server_by_any_way` |
+//! | redirects to another origin, which asks for a certificate | the certificate stays behind, and sessions that began with it | `a_client_certificate_stays_with_its_origin` |
 //! | asks for a certificate at the proxy | a proxy sees neither the server's name nor the certificate | `a_proxy_is_shown_neither_the_servers_name_nor_our_certificate` |
 //! | fails, so that the error is logged | no password in messages and `Debug` | `debug_shows_neither_user_nor_password`, `no_password_is_shown` |
 //! | a cookie for other hosts, or very many cookies | the rules of RFC 6265, and limits | `which_cookie_goes_where`, `nothing_grows_without_end` |

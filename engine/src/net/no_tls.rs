@@ -35,6 +35,10 @@ impl TlsIdentity {
     pub(crate) fn address(&self) -> usize {
         0
     }
+
+    pub(crate) fn for_other_origins(&self) -> Option<&Self> {
+        None
+    }
 }
 
 /// Without the feature `tls`, no value exists.

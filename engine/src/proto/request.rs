@@ -637,6 +637,7 @@ impl Request {
         }
         let user_agent = match &self.0.user_agent {
             UserAgent::Default => defaults.user_agent.as_deref(),
+            UserAgent::Own(_) if self.is_private("User-Agent") => defaults.user_agent.as_deref(),
             UserAgent::Own(value) => Some(value.as_slice()),
             UserAgent::None => None,
         };

@@ -8,7 +8,7 @@ use std::fmt;
 use std::fs;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ResolvesClientCert, Resumption, WebPkiServerVerifier, verify_server_name};
@@ -144,7 +144,7 @@ impl TlsConfig {
             server_name: None,
             rustls: rustls.map_or_else(
                 || self.rustls.clone(),
-                |own| Some(without_certificates(own)),
+                |own| Some(Arc::new(client_without_certificates(own))),
             ),
             ..self.clone()
         })
@@ -176,6 +176,7 @@ impl TlsConfig {
         Ok(TlsIdentity(Arc::new(Identity {
             client,
             server_name,
+            for_other_origins: OnceLock::new(),
         })))
     }
 
@@ -368,10 +369,10 @@ impl TlsConfig {
 }
 
 /// The same configuration, which gives no certificate of the client.
-fn without_certificates(own: &ClientConfig) -> Arc<ClientConfig> {
+fn client_without_certificates(own: &ClientConfig) -> ClientConfig {
     let mut own = own.clone();
     own.client_auth_cert_resolver = Arc::new(NoCertificate);
-    Arc::new(own)
+    own
 }
 
 #[derive(Debug)]
@@ -592,11 +593,31 @@ pub struct TlsIdentity(Arc<Identity>);
 struct Identity {
     client: Arc<ClientConfig>,
     server_name: Option<ServerName<'static>>,
+    /// See [`TlsIdentity::for_other_origins`]. Made when it is first needed.
+    for_other_origins: OnceLock<Option<TlsIdentity>>,
 }
 
 impl TlsIdentity {
     pub(super) fn client(&self) -> Arc<ClientConfig> {
         self.0.client.clone()
+    }
+
+    /// The same without the client's certificate, for the origins that redirects lead to; `None` if it has none. It
+    /// resumes no session: one may have begun with the certificate.
+    pub(crate) fn for_other_origins(&self) -> Option<&Self> {
+        let without = || {
+            let client = &self.0.client;
+            client.client_auth_cert_resolver.has_certs().then(|| {
+                let mut client = client_without_certificates(client);
+                client.resumption = Resumption::disabled();
+                Self(Arc::new(Identity {
+                    client: Arc::new(client),
+                    server_name: self.0.server_name.clone(),
+                    for_other_origins: OnceLock::new(),
+                }))
+            })
+        };
+        self.0.for_other_origins.get_or_init(without).as_ref()
     }
 
     /// A number that no other identity has while this one exists.

@@ -496,6 +496,7 @@ fn credentials_stay_with_their_origin_over_tls_too() {
             .header("Cookie", "session=secret")
             .header("Proxy-Authorization", "Basic secret")
             .sensitive_header("X-Api-Key", "secret")
+            .sensitive_header("User-Agent", "secret")
             .header("Host", "own.example")
             .header("X-Open", "open");
         client.submit(Call::new(request, Response::new()).streaming(streaming));
@@ -540,5 +541,46 @@ fn credentials_stay_with_their_origin_over_tls_too() {
         }
         assert_eq!(server.requests()[1].target(), "/to");
         assert_none_left(client, [&server]);
+    }
+}
+
+/// A redirect to another origin takes neither the client's certificate along nor that of the call, nor a session that
+/// began with one.
+#[test]
+fn a_client_certificate_stays_with_its_origin() {
+    let (authority, clients) = (Authority::new("authority"), Authority::new("clients"));
+    let acceptor = authority.leaf(&["127.0.0.1"]).acceptor_asking(&clients);
+    let own = TlsConfig {
+        client: Some(clients.leaf(&["me"]).for_client()),
+        ..authority.trusted()
+    };
+    for by_call in [false, true] {
+        let there = Server::every(connection().tls(&acceptor).always(OK));
+        let found = "HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation";
+        let found = format!("{found}: {}\r\n\r\n", url(&there));
+        let here = Server::every(connection().tls(&acceptor).request().send(found));
+        let mut config = any_config();
+        config.redirects = Redirects::limit(3);
+        config.host.tls = if by_call {
+            authority.trusted()
+        } else {
+            own.clone()
+        };
+        let mut client = any_client(config);
+        let identity = own.build().unwrap();
+        for url in [url(&there), url(&here)] {
+            let mut call = Call::new(Request::get(url), Response::new());
+            if by_call {
+                call = call.tls(identity.clone());
+            }
+            run_any(&mut client, [call]).remove(0).outcome.unwrap();
+        }
+        assert_eq!(here.sessions()[0].client_certificates, 1);
+        let sessions = there.sessions();
+        let seen = sessions
+            .iter()
+            .map(|it| (it.client_certificates, it.resumed));
+        assert_eq!(seen.collect::<Vec<_>>(), [(1, false), (0, false)]);
+        assert_none_left(client, [&here, &there]);
     }
 }
