@@ -363,7 +363,7 @@ pub enum PeerFault {
     Truncated,
     /// The first line is not an HTTP/1.0 or HTTP/1.1 status line (RFC 9112 §4).
     BadStatusLine,
-    /// The peer sent bytes before any request.
+    /// The peer sent bytes that answer no request: before one was sent, or behind an answer that must have no body.
     Unsolicited,
     /// A header line is malformed (RFC 9112 §5).
     BadHeader,

@@ -45,6 +45,14 @@ pub fn pipeline(data: &[u8]) {
         for (number, (got, expected)) in got.iter().zip(&expected).enumerate() {
             match expected {
                 Err(None) => assert!(got.is_err(), "call {number} in pieces of {steps:?}"),
+                // Behind an answer without a body, what is no status line is a body, and answers nobody.
+                Err(Some(fault)) if fault == "Peer(BadStatusLine)" => {
+                    let unsolicited = Err(Some("Peer(Unsolicited)".to_owned()));
+                    assert!(
+                        got == expected || *got == unsolicited,
+                        "call {number} in pieces of {steps:?}: {got:?}"
+                    );
+                }
                 _ => assert_eq!(got, expected, "call {number} in pieces of {steps:?}"),
             }
         }

@@ -93,7 +93,8 @@ pub struct PipelineConfig {
     /// The longest time that a request waits for other requests, to be sent in the same write. Default 0: until the end
     /// of the iteration in which the request was submitted.
     pub max_batch_delay: Duration,
-    /// For how long a server that does not support pipelining correctly gets one request at a time. Default 60 s.
+    /// For how long a server that does not support pipelining correctly gets one request at a time. Default 60 s. A server
+    /// that may only have been slow gets a twelfth of this at first.
     pub distrust: Duration,
 }
 

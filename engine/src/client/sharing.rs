@@ -176,4 +176,15 @@ impl Pipelines {
     pub(super) fn distrust(&mut self, now: Time) {
         self.loads.distrust(now);
     }
+
+    /// The server has answered the first request of a connection, and not the second one in its time.
+    pub(super) fn doubt(&mut self, now: Time) {
+        self.loads.doubt(now);
+    }
+
+    /// The server has answered a request that was sent behind another one.
+    #[inline]
+    pub(super) fn trust(&mut self) {
+        self.loads.trust();
+    }
 }

@@ -56,6 +56,10 @@ pub(crate) struct PipelineLoads<C> {
     serial_until: Option<Time>,
     /// How often the server was found to break pipelining.
     broken: u64,
+    /// Since the last doubt, the server has answered a request that was sent behind another one.
+    trusted: bool,
+    /// The server was doubted, and has not been trusted since.
+    doubted: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -85,6 +89,8 @@ impl<C: Copy> PipelineLoads<C> {
             distrust,
             serial_until: None,
             broken: 0,
+            trusted: false,
+            doubted: false,
         }
     }
 
@@ -198,7 +204,33 @@ impl<C: Copy> PipelineLoads<C> {
 
     /// Records that the server breaks pipelining.
     pub(crate) fn distrust(&mut self, now: Time) {
-        self.serial_until = Some(later(now, self.distrust));
+        self.be_serial(now, self.distrust);
+    }
+
+    /// Records that a request behind another one got no answer in its time: the server forgets such requests, or this
+    /// one took long. A server that has answered such requests is slow; another one is not asked several requests at a
+    /// time for a short time, and for the whole time if this happens again.
+    pub(crate) fn doubt(&mut self, now: Time) {
+        if std::mem::take(&mut self.trusted) {
+            return;
+        }
+        let first = !std::mem::replace(&mut self.doubted, true);
+        let time = if first {
+            self.distrust / 12
+        } else {
+            self.distrust
+        };
+        self.be_serial(now, time);
+    }
+
+    /// Records that the server has answered a request that was sent behind another one.
+    #[inline]
+    pub(crate) fn trust(&mut self) {
+        (self.trusted, self.doubted) = (true, false);
+    }
+
+    fn be_serial(&mut self, now: Time, time: Duration) {
+        self.serial_until = self.serial_until.max(Some(later(now, time)));
         self.broken += 1;
     }
 
@@ -378,5 +410,21 @@ mod tests {
             (Some((0, 'a')), 2)
         );
         assert_eq!((loads.is_serial(after), loads.broken()), (false, 1));
+    }
+
+    #[test]
+    fn one_that_was_late_once_is_not_distrusted_for_long() {
+        let (mut loads, mut now) = (loads(3), Time::now());
+        let mut serial_for = |loads: &mut PipelineLoads<char>| {
+            loads.doubt(now);
+            let seconds = (0..).find(|s| !loads.is_serial(now + Duration::from_secs(*s)));
+            now = now + Duration::from_secs(100);
+            seconds
+        };
+        assert_eq!(serial_for(&mut loads), Some(5));
+        assert_eq!(serial_for(&mut loads), Some(60));
+        loads.trust();
+        assert_eq!(serial_for(&mut loads), Some(0));
+        assert_eq!(serial_for(&mut loads), Some(5));
     }
 }

@@ -356,7 +356,7 @@ impl RetryRule {
 pub(crate) fn is_stale(failed: &FailedAttempt<'_>) -> bool {
     let died = matches!(
         failed.error.kind(),
-        ErrorKind::Io(_) | ErrorKind::Peer(PeerFault::Empty)
+        ErrorKind::Io(_) | ErrorKind::Peer(PeerFault::Empty | PeerFault::Unsolicited)
     );
     failed.reused && died && failed.error.sent() != Sent::Partial
 }

@@ -845,6 +845,11 @@ impl Exchange {
         Ok(())
     }
 
+    /// The bytes that have come were not for this exchange, and no head has come.
+    pub(crate) fn disown_received(&mut self) {
+        self.received = 0;
+    }
+
     pub(crate) fn mode(&self) -> BodyMode {
         self.mode
     }

@@ -268,8 +268,10 @@ impl<N: Net, C> Reactor<N, C> {
         let state = std::mem::replace(&mut conn.state, ConnState::AwaitingDecision);
         let pipeline = conn.pipeline.as_deref();
         if pipeline.is_some_and(|pipeline| pipeline.is_broken_by(&kind)) {
-            self.reactor_events
-                .push_back(ReactorEvent::PipeliningBroken);
+            self.reactor_events.push_back(match kind {
+                ErrorKind::Timeout(_) => ReactorEvent::PipeliningDoubted,
+                _ => ReactorEvent::PipeliningBroken,
+            });
         }
         let event = match state {
             ConnState::Busy(_, call) if pipeline.is_some_and(Pipeline::is_front_unsent) => {

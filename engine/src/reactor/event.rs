@@ -52,6 +52,8 @@ pub(crate) enum ReactorEvent {
     },
     /// The server does not handle several requests at a time.
     PipeliningBroken,
+    /// As that, unless the server only took long for the second request of a connection.
+    PipeliningDoubted,
     /// The attempt of a call failed. The connection is closed.
     Failed {
         slot: PoolSlot,

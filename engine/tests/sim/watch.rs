@@ -425,7 +425,7 @@ impl Watch {
         let safe = error.is_some_and(|error| {
             let died = matches!(
                 error.kind(),
-                ErrorKind::Io(_) | ErrorKind::Peer(PeerFault::Empty)
+                ErrorKind::Io(_) | ErrorKind::Peer(PeerFault::Empty | PeerFault::Unsolicited)
             );
             let reused = call.reused || self.piped;
             retry.stale && died && reused && error.sent() != Sent::Partial

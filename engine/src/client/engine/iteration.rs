@@ -257,6 +257,9 @@ impl<R: Router, N: Net> Engine<R, N> {
                     if self.adaptive.is_on() {
                         self.note_latency(call);
                     }
+                    if R::Sharing::IS_ON {
+                        self.note_pipelined(call);
+                    }
                     self.finish(call);
                 }
             }
@@ -305,12 +308,14 @@ impl<R: Router, N: Net> Engine<R, N> {
                     if self.adaptive.is_on() {
                         self.note_latency(key);
                     }
+                    self.note_pipelined(key);
                     self.finish(key);
                 }
                 self.pipeline_answered(slot, conn);
             }
             ReactorEvent::Unanswered { call, sent, error } => self.unanswered(call, sent, error),
-            ReactorEvent::PipeliningBroken => self.pipelining_broken(),
+            ReactorEvent::PipeliningBroken => self.pipelining_broken(false),
+            ReactorEvent::PipeliningDoubted => self.pipelining_broken(true),
             ReactorEvent::Failed { slot, call, error } => {
                 self.pipeline_ended(slot);
                 if let Some(host) = self.hosts.get(slot.host) {

@@ -270,10 +270,24 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    pub(super) fn pipelining_broken(&mut self) {
+    /// The server has broken pipelining, or may have forgotten a request behind another one.
+    pub(super) fn pipelining_broken(&mut self, doubted: bool) {
         let now = self.reactor.now();
         if let Some(pipelines) = self.sharing.pipelines_mut() {
-            pipelines.distrust(now);
+            match doubted {
+                true => pipelines.doubt(now),
+                false => pipelines.distrust(now),
+            }
+        }
+    }
+
+    /// A call has its answer: if another answer was awaited before, the server knows pipelining.
+    pub(super) fn note_pipelined(&mut self, key: CallKey) {
+        let call = self.reactor.call_ref(key);
+        if call.is_some_and(|call| call.timestamps.in_front.is_some())
+            && let Some(pipelines) = self.sharing.pipelines_mut()
+        {
+            pipelines.trust();
         }
     }
 

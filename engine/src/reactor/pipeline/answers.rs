@@ -62,7 +62,17 @@ impl<N: Net, C> Reactor<N, C> {
                 ConnState::Draining(exchange, response, _) => (exchange, response, None),
                 _ => return Ok(Progress::Stop),
             };
-            let used = exchange.handle_own(&self.buffer[at..n], response, limits)?;
+            let used = match exchange.handle_own(&self.buffer[at..n], response, limits) {
+                Ok(used) => used,
+                // A body where none may be, behind the answer before: the request of this call has no answer.
+                Err(ErrorKind::Peer(PeerFault::BadStatusLine))
+                    if conn.stray_body && response.interim().next().is_none() =>
+                {
+                    exchange.disown_received();
+                    return Err(PeerFault::Unsolicited.into());
+                }
+                Err(kind) => return Err(kind),
+            };
             at += used;
             let call = match call {
                 Some((call, timestamps, held)) => {
@@ -197,6 +207,9 @@ impl<S> Conn<S> {
         pipeline.set_front(next.range);
         self.wait.since = now;
         self.reused = true;
+        if let ConnState::Busy(exchange, _) | ConnState::Draining(exchange, ..) = &self.state {
+            self.stray_body = exchange.may_have_stray_body();
+        }
         let abandoned = match self.state {
             ConnState::Draining(..) => {
                 std::mem::replace(&mut self.state, ConnState::AwaitingDecision)

@@ -746,6 +746,71 @@ fn a_server_that_forgets_requests_gets_one_at_a_time() {
     assert_eq!(run(&mut client), [0, 1, 2, 3]);
 }
 
+/// It was asked for `/slow` behind another request: it answers the next requests behind others at once, and is asked so.
+#[test]
+fn a_server_that_was_slow_once_is_trusted() {
+    let net = SimNet::new(1);
+    let mut client = pipeline(&net, |peer, data| {
+        let text = String::from_utf8_lossy(data);
+        for line in text.lines().filter(|line| line.starts_with("GET ")) {
+            if line.starts_with("GET /slow ") {
+                peer.wait(30_000 * MS);
+            }
+            peer.send(answer("a", 0));
+        }
+    });
+    let mut run = |targets: [&str; 2]| {
+        for target in targets {
+            let call = Call::new(Request::get(target), Response::new());
+            client.submit(call.timeout(1000 * MS));
+        }
+        let mut answered = 0;
+        while let Some(done) = client.wait(None).unwrap() {
+            answered += usize::from(done.outcome.is_ok());
+        }
+        client.maintain(6000 * MS).unwrap();
+        (answered, client.pipeline_counters().serial)
+    };
+    assert_eq!(run(["/a", "/b"]), (2, false));
+    assert_eq!(run(["/a", "/slow"]), (1, false));
+    assert_eq!(run(["/a", "/b"]), (2, false));
+}
+
+/// The requests behind a HEAD are not answered by the body that its answer has and must not have.
+#[test]
+fn a_body_behind_a_pipelined_head_is_nobodys() {
+    for pause in [0, 10] {
+        let net = SimNet::new(1);
+        let mut client = pipeline(&net, move |peer, data| {
+            let text = String::from_utf8_lossy(data);
+            for line in text.lines().filter(|line| line.ends_with(" HTTP/1.1")) {
+                if line.starts_with("HEAD ") {
+                    peer.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n");
+                    peer.wait(pause * MS);
+                    peer.send("body");
+                } else {
+                    peer.send(answer("a", 0));
+                }
+            }
+        });
+        for (tag, method) in ["HEAD", "GET", "GET"].into_iter().enumerate() {
+            let call = Call::new(Request::new(method, "/"), Response::new());
+            client.submit(call.tag(tag as u64));
+        }
+        let mut answered = 0;
+        while let Some(done) = client.wait(None).unwrap() {
+            done.outcome.unwrap();
+            assert_eq!(done.response.header("x-id").is_some(), done.tag > 0);
+            answered += 1;
+        }
+        assert_eq!(
+            (answered, client.pipeline_counters().serial),
+            (3, true),
+            "{pause}"
+        );
+    }
+}
+
 #[test]
 fn a_request_that_another_client_refused_is_unchanged() {
     let echo = |peer: &mut Peer<'_>, data: &[u8]| {
