@@ -377,6 +377,8 @@ pub enum PeerFault {
     BadChunk,
     /// A trailer line is malformed (RFC 9112 §7.1.2).
     BadTrailer,
+    /// Several `Location` values of a redirect that is followed differ (RFC 9110 §10.2.2).
+    ConflictingLocation,
     /// `101 Switching Protocols`, although the request did not ask for that (RFC 9110 §15.2.2).
     UnexpectedUpgrade,
     /// The content coding is invalid or incomplete, although the framing is complete (RFC 9110 §8.4).
@@ -396,6 +398,7 @@ impl fmt::Display for PeerFault {
             Self::UnsupportedTransferEncoding => "unsupported Transfer-Encoding in the response",
             Self::BadChunk => "malformed chunked coding in the response",
             Self::BadTrailer => "malformed trailer in the response",
+            Self::ConflictingLocation => "conflicting Location values in the response",
             Self::UnexpectedUpgrade => "101 Switching Protocols without an Upgrade request",
             Self::BadContentCoding => "broken content coding in the response",
         })

@@ -14,7 +14,7 @@ use super::names::Names;
 use super::router::{Reroute, Router};
 use super::sharing::OneAtATime;
 use super::throttle::Throttling;
-use crate::error::{Error, ErrorKind, Misuse, Phase, Sent, UrlError, redacted};
+use crate::error::{Error, ErrorKind, Misuse, PeerFault, Phase, Sent, UrlError, redacted};
 use crate::net::os::OsNet;
 use crate::net::resolve::{Resolver, default_resolver};
 use crate::net::tls::TlsIdentity;
@@ -295,10 +295,11 @@ impl Router for AnyHost {
         if !(300..400).contains(&response.status()) {
             return Ok(Reroute::Stay);
         }
-        let location = response.header("location").unwrap_or_default();
-        if location.trim_ascii().is_empty() {
+        let locations = response.header_all("location").map(<[u8]>::trim_ascii);
+        let mut locations = locations.filter(|location| !location.is_empty());
+        let Some(location) = locations.next() else {
             return Ok(Reroute::Stay);
-        }
+        };
         let decided = redirects.decide(
             response.status(),
             request.method_now(),
@@ -311,6 +312,9 @@ impl Router for AnyHost {
             Follow::WithoutBody(method) => Some(method),
             Follow::NotReplayable => return Err(Misuse::BodyNotReplayable.into()),
         };
+        if locations.any(|other| other != location) {
+            return Err(PeerFault::ConflictingLocation.into());
+        }
         let from = request.url();
         let to = resolve_with_fragment(from, location).map_err(|error| ErrorKind::Location {
             value: redacted(&String::from_utf8_lossy(location)),
@@ -335,14 +339,6 @@ impl Router for AnyHost {
         Ok(Reroute::To)
     }
 
-    #[cold]
-    fn place(&self, request: &Request, _: &Hosts) -> String {
-        // What is wrong with a URL that cannot be parsed is told with the URL.
-        Url::parse(request.url()).map_or_else(|_| String::new(), |url| url.to_string())
-    }
-
-    fn forget(&mut self, name: &[u8]) {
-        self.hosts.remove(name);
     /// Keeps the cookies of a response.
     fn note_head(&mut self, request: &Request, response: &Response, own: Option<&Overrides>) {
         #[cfg(feature = "cookies")]
@@ -357,6 +353,14 @@ impl Router for AnyHost {
         let _ = (request, response, own);
     }
 
+    #[cold]
+    fn place(&self, request: &Request, _: &Hosts) -> String {
+        // What is wrong with a URL that cannot be parsed is told with the URL.
+        Url::parse(request.url()).map_or_else(|_| String::new(), |url| url.to_string())
+    }
+
+    fn forget(&mut self, name: &[u8]) {
+        self.hosts.remove(name);
     }
 }
 

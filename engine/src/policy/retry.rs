@@ -57,7 +57,7 @@ pub type RetryHook = Arc<dyn Fn(&FailedAttempt<'_>) -> Option<Duration> + Send +
 /// ```
 #[derive(Clone)]
 pub struct Retry {
-    /// Attempts in all, the first included. Default 5.
+    /// Attempts of a call in all, the first included; a redirect that is followed is none. Default 5.
     pub max_attempts: NonZeroU32,
     /// Whether the two safe cases are tried again. Default true.
     pub stale: bool,

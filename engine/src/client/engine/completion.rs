@@ -185,7 +185,6 @@ impl<R: Router, N: Net> Engine<R, N> {
         call.redirect = RedirectState::Undecided;
         call.client.stale_before = false;
         call.client.reauthorized = false;
-        call.client.failures = 0;
         // The request that was redirected may have had its effect.
         call.client.sent_before = Sent::Partial;
         call.response.clear();

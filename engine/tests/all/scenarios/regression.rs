@@ -16,8 +16,8 @@ use courser::net::sim::{
 use courser::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use courser::{
     Answer, Backoff, BalanceConfig, BreakerConfig, Call, Client, Config, Error, ErrorKind,
-    HostClient, HostConfig, PipelineClient, PipelineConfig, Rate, Redirects, Request, Response,
-    Retry, RetryOn, RetryRule, RetryVia, Statuses, Upstream, WaitPolicy,
+    HostClient, HostConfig, PeerFault, PipelineClient, PipelineConfig, Rate, Redirects, Request,
+    Response, Retry, RetryOn, RetryRule, RetryVia, Statuses, Upstream, WaitPolicy,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -142,6 +142,67 @@ fn an_error_behind_a_redirect_says_that_something_was_sent() {
     let error = client.call(&mut request, &mut Response::new()).unwrap_err();
     assert!(error.is_connect(), "{error}");
     assert_eq!(error.sent(), courser::Sent::Partial);
+}
+
+#[test]
+fn two_locations_lead_nowhere() {
+    for (fields, error) in [
+        ("Location: /a\r\nLocation: /b", true),
+        ("Location: \r\nLocation: /a\r\nLocation: /a", false),
+    ] {
+        let net = SimNet::new(1);
+        let script =
+            Script(
+                move |peer: &mut Peer<'_>, data: &[u8]| match data.starts_with(b"GET / ") {
+                    true => peer.send(format!(
+                        "HTTP/1.1 302 Found\r\n{fields}\r\nContent-Length: 0\r\n\r\n"
+                    )),
+                    false => peer.send(OK),
+                },
+            );
+        net.listen(place(1), Link::default(), script);
+        let config = Config {
+            redirects: Redirects::limit(5),
+            ..Config::default()
+        };
+        let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
+        let outcome = client.get("http://1.sim/", &mut Response::new());
+        let conflicts = outcome.is_err_and(|error| {
+            matches!(
+                error.kind(),
+                ErrorKind::Peer(PeerFault::ConflictingLocation)
+            )
+        });
+        assert_eq!(conflicts, error, "{fields}");
+    }
+}
+
+/// Two failures before a redirect, and the third one behind it: a rule of three has had its attempts.
+#[test]
+fn attempts_are_counted_over_all_hops() {
+    let net = SimNet::new(1);
+    let (asked, count) = (Rc::new(Cell::new(0)), Cell::new(0));
+    let counter = Rc::clone(&asked);
+    let script = Script(move |peer: &mut Peer<'_>, data: &[u8]| {
+        counter.set(counter.get() + 1);
+        count.set(count.get() + 1);
+        let head = match count.get() == 3 && data.starts_with(b"GET /from ") {
+            true => "302 Found\r\nLocation: /to",
+            false => "503 Full",
+        };
+        peer.send(format!("HTTP/1.1 {head}\r\nContent-Length: 0\r\n\r\n"));
+    });
+    net.listen(place(1), Link::default(), script);
+    let rule = RetryRule::new(RetryOn::Status(Statuses::none().and(503..=503)));
+    let mut config = Config {
+        redirects: Redirects::limit(5),
+        ..Config::default()
+    };
+    config.host.retry.rules = vec![rule];
+    let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
+    let mut response = Response::new();
+    client.get("http://1.sim/from", &mut response).unwrap();
+    assert_eq!((response.status(), asked.get()), (503, 4));
 }
 
 /// The redirect is slow and its target is not: the report is about the last attempt only.
