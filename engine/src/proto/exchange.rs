@@ -112,7 +112,7 @@ pub enum CloseReason {
     AmbiguousFraming,
     /// The peer sent bytes after the end of the response.
     Surplus,
-    /// The response was complete, or refused the request, before the whole request was sent.
+    /// The response was complete, or refused the request, before the whole request was sent, or came before it.
     EarlyResponse,
     /// The connection has switched protocols (101, or 2xx to CONNECT).
     HandedOver,
@@ -843,6 +843,11 @@ impl Exchange {
             self.finish_decoding(response)?;
         }
         Ok(())
+    }
+
+    /// The connection closes after this exchange, for this reason unless there is another one.
+    pub(crate) fn close_after(&mut self, reason: CloseReason) {
+        self.close.get_or_insert(reason);
     }
 
     /// The bytes that have come were not for this exchange, and no head has come.

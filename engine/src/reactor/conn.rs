@@ -31,6 +31,8 @@ pub(super) struct Conn<S> {
     /// The connection has been idle or has served before. The peer may have closed it, and the reactor may not know
     /// yet.
     pub(super) reused: bool,
+    /// The peer has sent something, or closed its side, before the first request. The connection serves only that one.
+    pub(super) early: bool,
     /// The peer may have sent a body after its last response, which must have none.
     pub(super) stray_body: bool,
     pub(super) wait: Wait,

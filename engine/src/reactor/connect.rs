@@ -8,7 +8,7 @@ use super::conn::{Conn, ConnState, ReadPause, Wait};
 use super::{
     Armed, ConnKey, Endpoints, OpeningKey, PoolSlot, Reactor, ReactorEvent, TimerOwner, token,
 };
-use crate::error::{ErrorKind, PeerFault, Phase, Sent, Shortage};
+use crate::error::{ErrorKind, Phase, Sent, Shortage};
 use crate::net::transport::Transport;
 use crate::net::{Address, Net};
 use crate::time::Time;
@@ -41,6 +41,7 @@ impl<N: Net, C> Reactor<N, C> {
             opened: None,
             idle_ticket: None,
             reused: false,
+            early: false,
             stray_body: false,
             wait: Wait::new(self.now),
             read_pause: None,
@@ -81,19 +82,12 @@ impl<N: Net, C> Reactor<N, C> {
                 if let Some(endpoints) = Arc::get_mut(&mut conn.endpoints) {
                     endpoints.local = self.net.local_address(conn.stream.stream());
                 }
-                // Bytes that came together with the connection cause no event of their own.
+                // Bytes that came together with the connection cause no event of their own. They are read after the
+                // first request is sent, whose answer they are: a server that is full says so at once.
                 if readable && !needs_handshakes {
-                    self.net.set_unlimited(true);
-                    let read = conn.stream.read(&mut self.net, &mut self.buffer);
-                    self.net.set_unlimited(false);
-                    match read {
-                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                        Ok(1..) => return self.connect_failed(key, PeerFault::Unsolicited.into()),
-                        Ok(0) | Err(_) => {
-                            conn.read_pause = Some(ReadPause::Budget);
-                            self.deferred_reads.push(key);
-                        }
-                    }
+                    conn.early = true;
+                    conn.read_pause = Some(ReadPause::Budget);
+                    self.deferred_reads.push(key);
                 }
                 conn.state = ConnState::AwaitingDecision;
                 self.reactor_events

@@ -4,7 +4,7 @@ use super::conn::{ConnState, ReadPause};
 use super::{CallKey, CallState, ConnKey, Reactor, TimerOwner};
 use crate::error::{Error, ErrorKind};
 use crate::net::Net;
-use crate::proto::{BodyMode, Exchange};
+use crate::proto::{BodyMode, CloseReason, Exchange};
 use crate::time::Time;
 
 impl<N: Net, C> Reactor<N, C> {
@@ -43,10 +43,13 @@ impl<N: Net, C> Reactor<N, C> {
         conn.wait.deadline = call.deadline;
         conn.wait.has_own_limits = call.overrides.is_some() || conn.wait.first_byte_limit.is_some();
         conn.state = ConnState::Busy(Exchange::new(&call.request, call.mode), call_key);
-        if self.settings.ignore_invalid_headers
-            && let ConnState::Busy(exchange, _) = &mut conn.state
-        {
-            exchange.ignore_invalid_headers();
+        if let ConnState::Busy(exchange, _) = &mut conn.state {
+            if self.settings.ignore_invalid_headers {
+                exchange.ignore_invalid_headers();
+            }
+            if conn.early {
+                exchange.close_after(CloseReason::EarlyResponse);
+            }
         }
         if let (BodyMode::Stream, ConnState::Busy(exchange, _)) = (call.mode, &mut conn.state) {
             exchange.set_stream_buffer(self.settings.stream_buffer);

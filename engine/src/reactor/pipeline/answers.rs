@@ -33,7 +33,7 @@ impl<N: Net, C> Reactor<N, C> {
         let Some(n) = taken(read, exchange, &mut conn.write_error)? else {
             return Ok(Progress::without_bytes(&conn.stream, exchange));
         };
-        if n > 0 && !pipeline.is_begun(pipeline.front) {
+        if n > 0 && !pipeline.is_begun(pipeline.front) && !conn.early {
             return Err(PeerFault::Unsolicited.into());
         }
         pipeline.drop_withdrawn();

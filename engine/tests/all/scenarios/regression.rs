@@ -205,6 +205,45 @@ fn attempts_are_counted_over_all_hops() {
     assert_eq!((response.status(), asked.get()), (503, 4));
 }
 
+/// Answers at once, before it is asked.
+struct Full(&'static str);
+
+impl SimServer for Full {
+    fn on_connect(&mut self, peer: &mut Peer<'_>) {
+        peer.send_at_once(self.0);
+        if self.0.contains("close") {
+            peer.close();
+        }
+    }
+
+    fn on_data(&mut self, _: &mut Peer<'_>, _: &[u8]) {}
+}
+
+/// A server that is full says so to each new connection, before or after the request has come.
+#[test]
+fn an_answer_that_comes_with_a_new_connection_is_that_of_its_first_request() {
+    let full = "HTTP/1.1 503 Full\r\nContent-Length: 4\r\n";
+    let answers = ["Connection: close\r\n\r\nfull", "\r\nfull"].map(|rest| format!("{full}{rest}"));
+    for (seed, answer) in (0..32).flat_map(|seed| answers.clone().map(|answer| (seed, answer))) {
+        let (net, answer) = (SimNet::new(seed), &*answer.leak());
+        net.listen(place(1), Link::default(), Full(answer));
+        let mut client = one_host(HostConfig::default(), &net);
+        let mut response = Response::new();
+        let mut request = Request::post("/", "order");
+        client.call(&mut request, &mut response).unwrap();
+        assert_eq!(
+            (response.status(), response.body()),
+            (503, &b"full"[..]),
+            "{seed}"
+        );
+        let config = PipelineConfig::default();
+        let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
+        let mut client = PipelineClient::with_net(upstream, config, net.clone()).unwrap();
+        client.get("/", &mut response).unwrap();
+        assert_eq!(response.status(), 503, "{seed}");
+    }
+}
+
 /// The redirect is slow and its target is not: the report is about the last attempt only.
 #[test]
 fn the_report_has_no_times_of_an_earlier_hop() {
