@@ -31,6 +31,9 @@ pub(crate) fn result(checked: &Checked, fields: &mut Fields<'_>) {
     if let Some(method) = checked.method {
         fields.text("method", method);
     }
+    if let Some(dropped) = checked.lenient() {
+        fields.text("lenient", dropped);
+    }
     if let Some(state) = checked.state {
         fields.text("state", state.name());
     }

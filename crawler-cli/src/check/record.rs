@@ -16,7 +16,8 @@ pub struct Checked {
     pub url: String,
     /// The verdict of the last answer.
     pub verdict: Verdict,
-    /// More about the cause, in words: `certificate expired 3 days ago`.
+    /// More about the cause, in words: `certificate expired 3 days ago`. It ends with `lenient: 1 line dropped` if an
+    /// answer had header lines that were wrong and harmless, also of a good URL.
     pub detail: Option<String>,
     /// The status of the last answer.
     pub status: Option<u16>,
@@ -45,6 +46,16 @@ pub struct Checked {
     /// The places that refer to the URL, in the order in which they were found.
     pub references: Vec<Reference>,
 }
+
+impl Checked {
+    /// `1 line dropped`, if an answer was read leniently.
+    pub(crate) fn lenient(&self) -> Option<&str> {
+        Some(self.detail.as_deref()?.rsplit_once(LENIENT)?.1)
+    }
+}
+
+/// The last words of a detail, before what was dropped.
+pub(crate) const LENIENT: &str = "lenient: ";
 
 /// Whether a check fails because of a URL: its verdict, seen through the options.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

@@ -42,6 +42,8 @@ pub(crate) struct Transfer {
     pub(crate) adaptive: Option<AdaptiveTimeout>,
     /// When a host that fails gets no requests for a while. Default: never.
     pub(crate) breaker: Option<BreakerConfig>,
+    /// Whether answers are read as browsers read them: header lines that are wrong and harmless are dropped. Default: no.
+    pub(crate) lenient: bool,
     /// The largest rate of bytes received from all hosts together. Default: no limit.
     pub(crate) bytes_in: Option<Rate>,
     /// What hosts may be asked together with other schedulers and pools. Default: nothing.
@@ -70,6 +72,7 @@ impl Default for Transfer {
             allow_private: false,
             adaptive: None,
             breaker: None,
+            lenient: false,
             bytes_in: None,
             ceilings: Ceilings::default(),
             tls: TlsConfig::default(),
@@ -131,6 +134,7 @@ impl Transfer {
                 tls: self.tls.clone(),
                 adaptive: self.adaptive,
                 breaker: self.breaker.clone(),
+                ignore_invalid_headers: self.lenient,
                 ..HostConfig::default()
             },
             proxies: self.proxies.clone(),
@@ -143,6 +147,9 @@ impl Transfer {
         }
         if let Some(interval) = self.keep_alive {
             config.host.socket.keepalive = Some(interval);
+        }
+        if self.lenient {
+            config.host.limits.head_bytes = LENIENT_HEAD;
         }
         config.host.limits.body_bytes = Some(self.max_body);
         config.host.limits.decoded_bytes = Some(self.max_body);
@@ -168,6 +175,9 @@ pub const USER_AGENT: &str = concat!(
     env!("CARGO_PKG_HOMEPAGE"),
     ")"
 );
+
+/// The largest head of an answer that is read leniently: as curl's. A line beyond the engine's limit is dropped.
+const LENIENT_HEAD: usize = 300 * 1024;
 
 /// The limit for each phase of opening a connection: leaves time for another attempt.
 const LONGEST_OPENING: Duration = Duration::from_secs(10);

@@ -83,6 +83,8 @@ pub(crate) struct Reach {
     pub(crate) proxy: Option<String>,
     pub(crate) noproxy: Option<String>,
     pub(crate) insecure: bool,
+    /// `--lenient`
+    pub(crate) lenient: bool,
     pub(crate) authorities: Option<PathBuf>,
     pub(crate) certificate: Option<PathBuf>,
     pub(crate) key: Option<PathBuf>,

@@ -332,6 +332,7 @@ fn open(reach: &Reach, uses_tls: bool, observer: Observer) -> Result<Client, Fai
             ..DnsConfig::default()
         },
         observer: Some(observer),
+        ignore_invalid_headers: reach.lenient,
         // In the order in which curl tries addresses.
         random_start: false,
         ..HostConfig::default()

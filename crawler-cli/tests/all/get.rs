@@ -375,6 +375,17 @@ fn binary_output_goes_to_a_terminal_only_when_told() {
 // ---------------------------------------------------------------------------------------------- failures
 
 #[test]
+fn lenient_drops_lines_that_are_harmless() {
+    let answer = "HTTP/1.1 200 OK\r\nPHP Notice: x\r\nContent-Length: 2\r\n\r\nok";
+    let connection = || vec![Take, Send(answer.into())];
+    let server = Server::start([connection(), connection()]);
+    let strict = run(&[], &[&server.url("/")]);
+    assert_eq!((strict.code(), strict.stdout()), (8, "".into()));
+    let lenient = run(&["--lenient"], &[&server.url("/")]);
+    assert_eq!((lenient.code(), lenient.stdout()), (0, "ok".into()));
+}
+
+#[test]
 fn connections_that_are_refused() {
     // The socket is bound but does not listen: no other program can take the port.
     let socket = bound_socket();

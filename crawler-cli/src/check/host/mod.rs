@@ -428,6 +428,9 @@ impl HostWork for Host {
         let Some(fetch) = self.in_flight.get(id) else {
             return Body::Unwanted;
         };
+        if let Fetch::Url(check) = fetch {
+            check.handle_dropped_lines(response.dropped_lines());
+        }
         let reply = Reply::of(response, &self.policy);
         if !reply.answer.is_throttling() {
             self.politeness.handle_answer(now);

@@ -208,6 +208,7 @@ impl Run {
                 ..Policy::breaker()
             }),
             allow_private: true,
+            lenient: true,
             ..Transfer::default()
         };
         let client = transfer.client(&[]).expect("a client");
@@ -699,4 +700,28 @@ fn learned_facts_of_an_earlier_run_are_believed() {
     run.check(given(&server, &["/a"]));
     assert_eq!(server.requests("/a"), ["GET*"]);
     assert_eq!(server.count(), 1);
+}
+
+/// What browsers read is not called dead, and the report says that something was dropped.
+#[test]
+fn wrong_lines_that_are_harmless_are_dropped_and_told_of() {
+    let server = Server::start(|asked| match asked.path {
+        "/two" => answer(asked, 200, "Set-Cookie: a; domain=\x7fshop\r\nno colon\r\n"),
+        "/long" => answer(asked, 200, &format!("X: {}\r\n", "x".repeat(90_000))),
+        "/gone" => answer(asked, 404, "A b: c\r\n"),
+        "/moved" => answer(asked, 301, ": c\r\nLocation: /good\r\n"),
+        _ => answer(asked, 200, ""),
+    });
+    let paths = ["/two", "/long", "/gone", "/moved", "/good"];
+    let outcomes = check(policy(), given(&server, &paths));
+    let seen = outcomes.iter().map(|it| (it.status, it.detail.as_deref()));
+    let one = Some("lenient: 1 line dropped");
+    let expected = [
+        (Some(200), Some("lenient: 2 lines dropped")),
+        (Some(200), one),
+        (Some(404), one),
+        (Some(200), one),
+        (Some(200), None),
+    ];
+    assert_eq!(seen.collect::<Vec<_>>(), expected);
 }

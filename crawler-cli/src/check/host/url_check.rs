@@ -11,7 +11,7 @@ use super::observe::Purpose;
 use super::page;
 use super::policy::{HeadUse, Policy};
 use super::reply::Reply;
-use crate::check::record::Redirect;
+use crate::check::record::{LENIENT, Redirect};
 use crate::check::task::{Outcome, Page, Reach, Task};
 use crate::check::verdict::{Ask, Attempt, Cause, Chain, Class, HeadVerdict, NotFollowed, Verdict};
 use crate::crawl::retry_queue::Attempts;
@@ -44,6 +44,8 @@ pub(in crate::check) struct UrlCheck {
     last: LastAnswer,
     /// The last answer asked for this wait.
     pub(super) retry_after: Option<Duration>,
+    /// The most lines that were dropped from the head of an answer, of the URL or of a redirect.
+    dropped_lines: u32,
 }
 
 /// How the URL to be asked now was reached.
@@ -89,6 +91,7 @@ impl UrlCheck {
             page: None,
             last: LastAnswer::default(),
             retry_after: None,
+            dropped_lines: 0,
             task,
         }
     }
@@ -285,6 +288,10 @@ impl UrlCheck {
         self.last.status = Some(status);
     }
 
+    pub(super) fn handle_dropped_lines(&mut self, dropped: u32) {
+        self.dropped_lines = self.dropped_lines.max(dropped);
+    }
+
     /// The last answer is not that of the URL to be asked now.
     pub(super) fn forget_answer(&mut self) {
         self.last = LastAnswer::default();
@@ -303,6 +310,15 @@ impl UrlCheck {
     /// The outcome.
     pub(super) fn outcome(self, verdict: Verdict, detail: Option<String>) -> Outcome {
         let is_good = verdict == Verdict::Ok;
+        let lenient = match self.dropped_lines {
+            0 => None,
+            1 => Some(format!("{LENIENT}1 line dropped")),
+            n => Some(format!("{LENIENT}{n} lines dropped")),
+        };
+        let detail = match (detail, lenient) {
+            (Some(detail), Some(lenient)) => Some(format!("{detail}; {lenient}")),
+            (detail, lenient) => detail.or(lenient),
+        };
         let chain = self.chain.as_deref();
         let redirects: Vec<Redirect> = chain.map_or_else(Vec::new, |it| it.redirects().to_vec());
         let was_asked = self.last.method.is_some();

@@ -217,7 +217,7 @@ const MEMORY: &[Opt<Args>] = &[
 const OUTPUT: &[Opt<Args>] = &[
     Opt::flag(&["--json"], |args: &mut Args| args.output.json = true)
         .short("one JSON object for each URL")
-        .long("Print one JSON object for each URL, in a line of its own, as soon as the URL is judged. Fields that are not known are absent: url (as written, or resolved against its base); class (ok, neg, net, unk, soft, void); cause (why it is not ok, such as status_404, tls_expired, blocked); status, method (of the last answer); state (with --state); moved_to (if all redirects were permanent); final_url; redirects (each with status and url); attempts; latency_ms; address; checked_at (RFC 3339); refs (the places that refer to it, each with source, line, column and text; lines and columns count from 1, columns in Unicode code points)."),
+        .long("Print one JSON object for each URL, in a line of its own, as soon as the URL is judged. Fields that are not known are absent: url (as written, or resolved against its base); class (ok, neg, net, unk, soft, void); cause (why it is not ok, such as status_404, tls_expired, blocked); status, method (of the last answer); lenient (how many header lines were dropped, because they were wrong and harmless); state (with --state); moved_to (if all redirects were permanent); final_url; redirects (each with status and url); attempts; latency_ms; address; checked_at (RFC 3339); refs (the places that refer to it, each with source, line, column and text; lines and columns count from 1, columns in Unicode code points)."),
     Opt::new(&["--report"], &[one_of("KIND", Kind::NAMES), file("FILE")], Set::Texts(|args: &mut Args, value, next| {
         let kind = Kind::named(value)
             .ok_or("neither text, html nor junit")?;

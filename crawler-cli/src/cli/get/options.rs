@@ -134,6 +134,8 @@ const REACH: &[Opt] = &[
     })
     .short("Connect to these hosts without the proxy; * is all hosts")
     .env(&["no_proxy"]),
+    Opt::switch(&["--lenient"], |t, on| t.group.reach.lenient = on)
+        .short("Drop header lines that are wrong and harmless"),
     Opt::switch(&["-k", "--insecure"], |t, on| t.group.reach.insecure = on)
         .short("Accept any certificate, also of an https proxy"),
     Opt::bytes(&["--cacert"], &[file("<file>")], |t, v| {

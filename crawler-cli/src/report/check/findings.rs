@@ -17,14 +17,17 @@ pub(super) enum Part {
     Excused,
     /// It is good after redirects.
     Redirected,
+    /// It is good, and header lines of its answer were not.
+    Lenient,
 }
 
 impl Part {
-    pub(super) const ALL: [Self; 4] = [
+    pub(super) const ALL: [Self; 5] = [
         Self::Broken,
         Self::Unjudged,
         Self::Excused,
         Self::Redirected,
+        Self::Lenient,
     ];
 
     /// The part for a URL; `None` if there is nothing to look at.
@@ -37,7 +40,11 @@ impl Part {
             Standing::FailsRecently => Some(Self::Excused),
             Standing::Passes => {
                 let is_listed = !checked.redirects.is_empty() && redirects != Redirects::Ignore;
-                (is_good && is_listed).then_some(Self::Redirected)
+                match is_listed {
+                    _ if !is_good => None,
+                    true => Some(Self::Redirected),
+                    false => checked.lenient().map(|_| Self::Lenient),
+                }
             }
         }
     }
@@ -48,6 +55,7 @@ impl Part {
             Self::Unjudged => "Not judged",
             Self::Excused => "Broken, but not counted",
             Self::Redirected => "Redirected",
+            Self::Lenient => "Good, with wrong header lines",
         }
     }
 }

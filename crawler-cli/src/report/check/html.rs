@@ -37,7 +37,7 @@ pub(super) fn page(title: &str, findings: &Findings, summary: &Summary, made: &s
                 @if more > 0 { p { "And " (thousands(more)) " more." } }
             }))
         }
-        @for later in [Part::Unjudged, Part::Excused, Part::Redirected] { (part(findings, later)) }
+        @for later in Part::ALL.into_iter().skip(1) { (part(findings, later)) }
         @if is_empty && summary.ending == Ending::Finished {
             section { p.good { "All links are good." } }
         }

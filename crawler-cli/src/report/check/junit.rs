@@ -104,7 +104,7 @@ impl Junit {
                     ">\n      <skipped message=\"{cause}: {reason}\"/>\n    </testcase>"
                 );
             }
-            Some(Part::Redirected) | None => text.push_str("/>\n"),
+            Some(Part::Redirected | Part::Lenient) | None => text.push_str("/>\n"),
         }
     }
 

@@ -6,7 +6,13 @@ use crate::check::{Cause, Checked, Redirect, Verdict};
 pub(super) fn reason(checked: &Checked) -> String {
     let detail = checked.detail.as_deref();
     let words = match checked.verdict {
-        Verdict::Ok => redirected(checked).unwrap_or_else(|| "good".to_owned()),
+        Verdict::Ok => {
+            let words = redirected(checked).unwrap_or_else(|| "good".to_owned());
+            match detail {
+                Some(detail) => format!("{words}, {detail}"),
+                None => words,
+            }
+        }
         Verdict::Failed(cause) => of_cause(cause, checked.status, detail),
         Verdict::Void(None) => "not judged: the network of this machine seemed to fail".to_owned(),
         Verdict::Void(Some(cause)) => {

@@ -284,6 +284,25 @@ fn redirects_are_listed_unless_they_are_ignored() {
 }
 
 #[test]
+fn lines_that_were_dropped_are_said() {
+    let mut read = checked("https://h.example/", Verdict::Ok);
+    read.detail = Some("lenient: 1 line dropped".to_owned());
+    let judged = findings::Judged::new(&read, Redirects::Report);
+    assert_eq!(judged.part, Some(findings::Part::Lenient));
+    assert_eq!(judged.reason, "good, lenient: 1 line dropped");
+    let mut line = Vec::new();
+    json::write(&read, &mut line);
+    let line = String::from_utf8(line).unwrap();
+    assert!(line.contains(r#""lenient":"1 line dropped""#), "{line}");
+    let gone = Checked {
+        detail: read.detail.clone(),
+        ..checked("https://h.example/", Verdict::Failed(Cause::Status404))
+    };
+    let judged = findings::Judged::new(&gone, Redirects::Report);
+    assert_eq!(judged.reason, "404 Not Found: lenient: 1 line dropped");
+}
+
+#[test]
 fn lists_for_persons_are_bounded() {
     let mut findings = Findings::default();
     for i in 0..30_000 {

@@ -38,7 +38,7 @@ impl Colours {
         match part {
             Part::Broken => &self.bad,
             Part::Unjudged | Part::Excused => &self.unsure,
-            Part::Redirected => &self.faint,
+            Part::Redirected | Part::Lenient => &self.faint,
         }
     }
 }
@@ -53,7 +53,7 @@ pub(super) fn report(findings: &Findings, summary: &Summary, colours: &Colours) 
         colours,
     );
     problems(&mut text, findings, colours);
-    for later in [Part::Unjudged, Part::Excused, Part::Redirected] {
+    for later in Part::ALL.into_iter().skip(1) {
         part(&mut text, findings.part(later), later, colours);
     }
     let style = match figures::is_good(summary) {

@@ -148,6 +148,7 @@ impl Settings {
             breaker: Some(Policy::breaker()),
             identities,
             ceilings: self.ceilings(),
+            lenient: true,
             ..Transfer::default()
         }
     }
