@@ -42,7 +42,7 @@ impl Default for OwnNetworkRules {
 /// Something on this machine that makes every host fail.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum LocalSign {
-    /// There is no route to a host (`ENETUNREACH`). Ignored while other hosts answer: a host can have addresses of a
+    /// There is no route to a host (`ENETUNREACH`, `EHOSTUNREACH`). Ignored while other hosts answer: a host can have addresses of a
     /// family alone that this machine does not speak.
     NetworkUnreachable,
     /// No name server can be reached. Ignored while other hosts answer.

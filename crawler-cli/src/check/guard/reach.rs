@@ -27,11 +27,13 @@ impl Reach {
     fn of_cause(cause: Cause) -> Option<Self> {
         match cause {
             Cause::Refused
+            | Cause::Unreachable
             | Cause::Reset
             | Cause::ConnectTimeout
             | Cause::FirstByteTimeout
             | Cause::Timeout
             | Cause::TlsExpired
+            | Cause::TlsNotYetValid
             | Cause::TlsName
             | Cause::TlsUntrusted
             | Cause::Tls

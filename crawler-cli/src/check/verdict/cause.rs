@@ -54,6 +54,8 @@ pub enum Cause {
     DnsNxdomain,
     /// The connection was refused.
     Refused,
+    /// There is no way to the host: this machine, or a router, knows none.
+    Unreachable,
     /// The connection was reset or closed before an answer.
     Reset,
     /// No connection within the time limit.
@@ -62,8 +64,10 @@ pub enum Cause {
     FirstByteTimeout,
     /// The whole request took too long.
     Timeout,
-    /// The certificate has expired, or is not valid yet.
+    /// The certificate has expired.
     TlsExpired,
+    /// The certificate is not valid yet.
+    TlsNotYetValid,
     /// The certificate is for another name.
     TlsName,
     /// The certificate is not signed by a trusted authority.
@@ -108,11 +112,13 @@ impl Cause {
         match self {
             Self::Status404 | Self::Status410 | Self::DnsNxdomain => Class::Negative,
             Self::Refused
+            | Self::Unreachable
             | Self::Reset
             | Self::ConnectTimeout
             | Self::FirstByteTimeout
             | Self::Timeout
             | Self::TlsExpired
+            | Self::TlsNotYetValid
             | Self::TlsName
             | Self::TlsUntrusted
             | Self::Tls
@@ -140,11 +146,13 @@ impl Cause {
             Self::Status410 => "status_410",
             Self::DnsNxdomain => "dns_nxdomain",
             Self::Refused => "refused",
+            Self::Unreachable => "unreachable",
             Self::Reset => "reset",
             Self::ConnectTimeout => "connect_timeout",
             Self::FirstByteTimeout => "first_byte_timeout",
             Self::Timeout => "timeout",
             Self::TlsExpired => "tls_expired",
+            Self::TlsNotYetValid => "tls_not_yet_valid",
             Self::TlsName => "tls_name",
             Self::TlsUntrusted => "tls_untrusted",
             Self::Tls => "tls",

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::io;
 
-use courser::proto::ProxyFault;
+use courser::proto::{ProxyFault, SocksReply};
 use courser::{DnsError, Error, ErrorKind, LimitExceeded, PeerFault, Phase, TlsFault};
 
 use super::cause::Cause;
@@ -54,13 +54,7 @@ impl Failure {
 fn cause(error: &Error) -> Cause {
     match error.kind() {
         ErrorKind::Timeout(_) => timeout(error.phase()),
-        ErrorKind::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => Cause::Refused,
-        ErrorKind::Io(_) => match error.phase() {
-            // No way to the host: also a connection that could not be made.
-            Phase::Queue | Phase::Resolve | Phase::Connect => Cause::Refused,
-            Phase::Tls => Cause::Tls,
-            _ => Cause::Reset,
-        },
+        ErrorKind::Io(io) => of_io(io.kind(), error.phase()),
         ErrorKind::Tls(fault) => tls(fault),
         ErrorKind::Dns(error) | ErrorKind::Proxy(ProxyFault::Name(error)) => dns(error),
         ErrorKind::Peer(PeerFault::Empty) => Cause::Reset,
@@ -77,6 +71,30 @@ fn cause(error: &Error) -> Cause {
     }
 }
 
+/// The system's error in this phase.
+fn of_io(kind: io::ErrorKind, phase: Phase) -> Cause {
+    match (kind, phase) {
+        (io::ErrorKind::ConnectionRefused, _) => Cause::Refused,
+        (kind, _) if is_unreachable(kind) => Cause::Unreachable,
+        (io::ErrorKind::TimedOut, Phase::Connect) => Cause::ConnectTimeout,
+        (io::ErrorKind::ConnectionReset, Phase::Connect) => Cause::Reset,
+        // A connection that could not be made, for another reason.
+        (_, Phase::Queue | Phase::Resolve | Phase::Connect) => Cause::Refused,
+        (_, Phase::Tls) => Cause::Tls,
+        _ => Cause::Reset,
+    }
+}
+
+/// `ENETUNREACH`, `ENETDOWN`, `EHOSTUNREACH`
+fn is_unreachable(kind: io::ErrorKind) -> bool {
+    matches!(
+        kind,
+        io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::NetworkDown
+            | io::ErrorKind::HostUnreachable
+    )
+}
+
 /// The time limit that ended a call in this phase.
 fn timeout(phase: Phase) -> Cause {
     match phase {
@@ -90,7 +108,8 @@ fn timeout(phase: Phase) -> Cause {
 
 fn tls(fault: &TlsFault) -> Cause {
     match fault {
-        TlsFault::Expired { .. } | TlsFault::NotYetValid { .. } => Cause::TlsExpired,
+        TlsFault::Expired { .. } => Cause::TlsExpired,
+        TlsFault::NotYetValid { .. } => Cause::TlsNotYetValid,
         TlsFault::WrongName { .. } | TlsFault::ServerName(_) => Cause::TlsName,
         TlsFault::UnknownIssuer
         | TlsFault::Revoked
@@ -116,6 +135,9 @@ fn proxy(fault: &ProxyFault) -> Cause {
         ProxyFault::Status(407) | ProxyFault::Credentials | ProxyFault::NoMethod => Cause::Auth,
         ProxyFault::Status(status @ 500..=599) => Cause::Status5xx(*status),
         ProxyFault::Closed => Cause::Reset,
+        ProxyFault::Socks(SocksReply::NetworkUnreachable | SocksReply::HostUnreachable) => {
+            Cause::Unreachable
+        }
         ProxyFault::Status(_) | ProxyFault::Socks(_) => Cause::Refused,
         _ => Cause::Protocol,
     }
@@ -148,12 +170,7 @@ fn local_sign(error: &Error) -> Option<LocalSign> {
         ErrorKind::Dns(DnsError::Config(_) | DnsError::Unanswered | DnsError::Resolver(_)) => {
             Some(LocalSign::ResolverUnreachable)
         }
-        ErrorKind::Io(io) => match io.kind() {
-            io::ErrorKind::NetworkUnreachable | io::ErrorKind::NetworkDown => {
-                Some(LocalSign::NetworkUnreachable)
-            }
-            _ => None,
-        },
+        ErrorKind::Io(io) if is_unreachable(io.kind()) => Some(LocalSign::NetworkUnreachable),
         _ => None,
     }
 }
@@ -174,7 +191,7 @@ mod tests {
         let day = Duration::from_secs(86_400);
         for (fault, expected) in [
             (TlsFault::Expired { ago: day }, Cause::TlsExpired),
-            (TlsFault::NotYetValid { ahead: day }, Cause::TlsExpired),
+            (TlsFault::NotYetValid { ahead: day }, Cause::TlsNotYetValid),
             (
                 TlsFault::WrongName {
                     expected: "a".into(),
@@ -210,12 +227,63 @@ mod tests {
     }
 
     #[test]
+    fn only_a_refusal_is_refused() {
+        for (kind, phase, expected) in [
+            (
+                io::ErrorKind::ConnectionRefused,
+                Phase::Connect,
+                Cause::Refused,
+            ),
+            (
+                io::ErrorKind::NetworkUnreachable,
+                Phase::Connect,
+                Cause::Unreachable,
+            ),
+            (
+                io::ErrorKind::NetworkDown,
+                Phase::Connect,
+                Cause::Unreachable,
+            ),
+            (
+                io::ErrorKind::HostUnreachable,
+                Phase::Connect,
+                Cause::Unreachable,
+            ),
+            // A router said so after the connection was made.
+            (
+                io::ErrorKind::HostUnreachable,
+                Phase::FirstByte,
+                Cause::Unreachable,
+            ),
+            (
+                io::ErrorKind::TimedOut,
+                Phase::Connect,
+                Cause::ConnectTimeout,
+            ),
+            (io::ErrorKind::ConnectionReset, Phase::Connect, Cause::Reset),
+            (
+                io::ErrorKind::PermissionDenied,
+                Phase::Connect,
+                Cause::Refused,
+            ),
+            (io::ErrorKind::ConnectionReset, Phase::Tls, Cause::Tls),
+            (io::ErrorKind::ConnectionReset, Phase::Head, Cause::Reset),
+        ] {
+            assert_eq!(of_io(kind, phase), expected, "{kind:?} {phase:?}");
+        }
+    }
+
+    #[test]
     fn proxies_and_phases() {
         for (fault, expected) in [
             (ProxyFault::Status(407), Cause::Auth),
             (ProxyFault::Status(502), Cause::Status5xx(502)),
             (ProxyFault::Status(403), Cause::Refused),
             (ProxyFault::Closed, Cause::Reset),
+            (
+                ProxyFault::Socks(SocksReply::HostUnreachable),
+                Cause::Unreachable,
+            ),
             (ProxyFault::NotSocks5(72), Cause::Protocol),
             (ProxyFault::Name(DnsError::NotFound), Cause::Protocol),
         ] {

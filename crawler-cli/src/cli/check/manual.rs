@@ -29,7 +29,7 @@ const CLASSES: (&str, &str) = (
 Each verdict has a class, and a cause if it is not ok.
 ok: the URL is good, perhaps after redirects.
 neg: the server or the name servers say that it does not exist (status_404, status_410, dns_nxdomain).
-net: the server could not be reached, or failed (refused, reset, connect_timeout, first_byte_timeout, timeout, tls_expired, tls_name, tls_untrusted, tls, dns_servfail, truncated, protocol, redirect_loop, too_many_redirects, status_5xx with the number).
+net: the server could not be reached, or failed (refused, unreachable, reset, connect_timeout, first_byte_timeout, timeout, tls_expired, tls_not_yet_valid, tls_name, tls_untrusted, tls, dns_servfail, truncated, protocol, redirect_loop, too_many_redirects, status_5xx with the number).
 unk: the answer says nothing about the resource (auth, blocked, throttled, robots, private_address, status_4xx).
 soft: a link to a file, or the link itself, is wrong (fragment_missing, file_missing, invalid_url).
 void: taken while a guard was on, because the network of this machine seemed to fail; says nothing.",

@@ -48,7 +48,7 @@ pub(super) fn cause_name(cause: Cause) -> std::borrow::Cow<'static, str> {
 }
 
 /// The causes whose names have no number in them that varies. The order is part of the format.
-pub(super) const CAUSES: [Cause; 25] = [
+pub(super) const CAUSES: [Cause; 27] = [
     Cause::Status404,
     Cause::Status410,
     Cause::DnsNxdomain,
@@ -74,6 +74,8 @@ pub(super) const CAUSES: [Cause; 25] = [
     Cause::FragmentMissing,
     Cause::FileMissing,
     Cause::InvalidUrl,
+    Cause::Unreachable,
+    Cause::TlsNotYetValid,
 ];
 
 fn cause(name: &str) -> Option<Cause> {
