@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::fmt::temporal::DateTimePrinter;
 
-use super::{Checked, Redirect, Reference};
+use super::{Checked, Redirect, Reference, reason};
 use crate::terminal::push_json_string;
 
 /// Appends the line of a URL.
@@ -24,6 +24,9 @@ pub(crate) fn result(checked: &Checked, fields: &mut Fields<'_>) {
     fields.text("class", checked.verdict.class().name());
     if let Some(cause) = checked.verdict.cause() {
         fields.text("cause", &cause.name());
+    }
+    if let Some(reason) = reason::reason(checked) {
+        fields.text("reason", &reason);
     }
     if let Some(status) = checked.status {
         fields.number("status", status);

@@ -11,6 +11,7 @@ pub mod host;
 pub(crate) mod json;
 pub mod life;
 pub mod links;
+pub(crate) mod reason;
 pub mod record;
 mod run;
 pub mod select;

@@ -66,8 +66,9 @@ pub enum Standing {
     Warns,
     /// Yes.
     Fails,
-    /// No: it has not been failing for as long as `--fail-after` asks for.
-    FailsRecently,
+    /// No: it has not been failing for as long as `--fail-after` asks for. It fails after this time, if it goes on like
+    /// this; `None` while a guard holds it.
+    FailsRecently(Option<Duration>),
     /// The verdict is void: a guard was on.
     Untrusted,
 }

@@ -106,7 +106,7 @@ impl Summary {
         match checked.standing {
             Standing::Fails => self.failing += 1,
             Standing::Warns => self.warned += 1,
-            Standing::FailsRecently => self.failing_recently += 1,
+            Standing::FailsRecently(_) => self.failing_recently += 1,
             Standing::Passes | Standing::Untrusted => {}
         }
         self.redirected += u64::from(!checked.redirects.is_empty());

@@ -217,6 +217,16 @@ impl Rules {
         }
     }
 
+    /// How long a URL has still to fail until it [is reported](Self::is_reported), if time alone decides.
+    pub fn reported_in(&self, record: &Record) -> Option<Duration> {
+        let after = match (record.state(), self.fail_after) {
+            (State::Suspect | State::Broken | State::Unreachable, Some(after)) => after,
+            (State::Suspect | State::Unreachable, None) => self.report_unreachable_after,
+            _ => return None,
+        };
+        after.checked_sub(record.failing_for())
+    }
+
     /// Whether a URL could not be reached for so long that its host is called dead.
     pub fn is_dead_host(&self, record: &Record) -> bool {
         record.state() == State::Unreachable && record.failing_for() >= self.dead_after

@@ -510,6 +510,9 @@ fn a_failure_is_reported_at_once_or_after_the_time_that_was_asked_for() {
         for (day, is_reported) in [(0, false), (1, false), (2, false), (3, true), (4, true)] {
             story.answer(time::after(at("0"), day * DAY), answer);
             assert_eq!(reported(&story), is_reported, "{answer} {day}");
+            let left = story.rules.reported_in(&story.record);
+            let expected = (!is_reported).then(|| (3 - day) * DAY);
+            assert_eq!(left.filter(|left| !left.is_zero()), expected, "{answer}");
         }
         // What says nothing about the URL does not add to the time.
         let mut story = Story::new(rules.clone());

@@ -50,7 +50,7 @@ impl Judge {
             (Some(life), Some(rules)) if !rules.is_reported(life) => match life.state() {
                 // The profile counts the verdict as good.
                 State::New | State::Alive => Standing::Passes,
-                _ => Standing::FailsRecently,
+                _ => Standing::FailsRecently(rules.reported_in(life)),
             },
             _ => Standing::Fails,
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::reason::reason;
+use crate::check::reason::reason;
 use crate::check::{Checked, Redirects, Standing};
 
 /// In which part of a report a URL is listed, in the order of the parts.
@@ -37,7 +37,7 @@ impl Part {
             Standing::Fails if is_good => Some(Self::Redirected),
             Standing::Fails => Some(Self::Broken),
             Standing::Warns | Standing::Untrusted => Some(Self::Unjudged),
-            Standing::FailsRecently => Some(Self::Excused),
+            Standing::FailsRecently(_) => Some(Self::Excused),
             Standing::Passes => {
                 let is_listed = !checked.redirects.is_empty() && redirects != Redirects::Ignore;
                 match is_listed {
@@ -72,10 +72,7 @@ pub(super) struct Judged<'a> {
 impl<'a> Judged<'a> {
     pub(super) fn new(checked: &'a Checked, redirects: Redirects) -> Self {
         let part = Part::of(checked, redirects);
-        let mut reason = part.map_or_else(String::new, |_| reason(checked));
-        if checked.standing == Standing::FailsRecently {
-            reason.push_str(" (not for long enough: --fail-after)");
-        }
+        let reason = part.and_then(|_| reason(checked)).unwrap_or_default();
         Self {
             checked,
             part,

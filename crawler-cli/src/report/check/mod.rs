@@ -14,7 +14,6 @@ mod findings;
 mod html;
 mod junit;
 mod live;
-mod reason;
 mod sink;
 mod text;
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::*;
+use crate::check::reason::reason;
 use crate::check::sources::{Problem, ProblemKind};
 use crate::check::{Cause, Class, Ending, HostTally, Redirect, Reference, Standing, Verdict};
 
@@ -81,7 +82,7 @@ fn samples() -> Vec<Checked> {
     let mut known = checked("https://k.example/", Verdict::Failed(Cause::Status5xx(503)));
     known.status = Some(503);
     known.state = Some(crate::check::life::State::Unreachable);
-    known.standing = Standing::FailsRecently;
+    known.standing = Standing::FailsRecently(Some(Duration::from_secs(2 * 86_400)));
     let bad = "ht!tp://\u{1b}[31m\"<x>|\u{202e},=1+1";
     let mut invalid = checked(bad, Verdict::Failed(Cause::InvalidUrl));
     invalid.attempts = 0;
@@ -172,12 +173,12 @@ fn json_line(checked: &Checked) -> String {
 #[test]
 fn json_has_the_fields_in_order_and_leaves_out_what_is_not_known() {
     let lines: String = samples().iter().map(json_line).collect();
-    let expected = r#"{"url":"https://h.example/gone","class":"neg","cause":"status_404","status":404,"method":"GET","redirects":[],"attempts":1,"latency_ms":12.34,"address":"192.0.2.7","checked_at":"2026-09-10T00:26:40.250Z","refs":[{"source":"docs/b c.md","line":12,"column":5,"text":"the \"old\" page"},{"source":"docs/a.md","line":3,"column":1,"text":""},{"source":"docs/b c.md","line":2,"column":40,"text":"x"}]}
-{"url":"https://old.example/","class":"net","cause":"tls_expired","redirects":[],"attempts":4,"refs":[{"source":"docs/a.md","line":9,"column":2,"text":"é🦀"}]}
-{"url":"https://b.example/?a=1&b=2","class":"unk","cause":"blocked","status":403,"redirects":[],"attempts":1,"refs":[{"source":"https://site.example/page","line":7,"column":3,"text":"b"}]}
-{"url":"http://m.example/","class":"ok","status":200,"moved_to":"https://m.example/","final_url":"https://m.example/","redirects":[{"status":301,"url":"https://m.example/"}],"attempts":1,"refs":[{"source":"docs/a.md","line":1,"column":1,"text":"m"}]}
-{"url":"https://k.example/","class":"net","cause":"status_503","status":503,"state":"UNREACHABLE","redirects":[],"attempts":1,"refs":[{"source":"-","line":4,"column":1,"text":""}]}
-{"url":"ht!tp://\u001b[31m\"<x>|\u202e,=1+1","class":"soft","cause":"invalid_url","redirects":[],"attempts":0,"refs":[{"source":"docs/a.md","line":10,"column":2,"text":"=cmd"}]}
+    let expected = r#"{"url":"https://h.example/gone","class":"neg","cause":"status_404","reason":"404 Not Found","status":404,"method":"GET","redirects":[],"attempts":1,"latency_ms":12.34,"address":"192.0.2.7","checked_at":"2026-09-10T00:26:40.250Z","refs":[{"source":"docs/b c.md","line":12,"column":5,"text":"the \"old\" page"},{"source":"docs/a.md","line":3,"column":1,"text":""},{"source":"docs/b c.md","line":2,"column":40,"text":"x"}]}
+{"url":"https://old.example/","class":"net","cause":"tls_expired","reason":"certificate expired 3 days ago","redirects":[],"attempts":4,"refs":[{"source":"docs/a.md","line":9,"column":2,"text":"é🦀"}]}
+{"url":"https://b.example/?a=1&b=2","class":"unk","cause":"blocked","reason":"403 Forbidden: the server refuses programs","status":403,"redirects":[],"attempts":1,"refs":[{"source":"https://site.example/page","line":7,"column":3,"text":"b"}]}
+{"url":"http://m.example/","class":"ok","reason":"moved permanently to https://m.example/","status":200,"moved_to":"https://m.example/","final_url":"https://m.example/","redirects":[{"status":301,"url":"https://m.example/"}],"attempts":1,"refs":[{"source":"docs/a.md","line":1,"column":1,"text":"m"}]}
+{"url":"https://k.example/","class":"net","cause":"status_503","reason":"503 Service Unavailable (fails in 2 d)","status":503,"state":"UNREACHABLE","redirects":[],"attempts":1,"refs":[{"source":"-","line":4,"column":1,"text":""}]}
+{"url":"ht!tp://\u001b[31m\"<x>|\u202e,=1+1","class":"soft","cause":"invalid_url","reason":"not a valid URL: relative URL without a base","redirects":[],"attempts":0,"refs":[{"source":"docs/a.md","line":10,"column":2,"text":"=cmd"}]}
 {"url":"https://fine.example/","class":"ok","redirects":[],"attempts":1,"refs":[]}
 "#;
     assert_eq!(lines, expected);
@@ -221,7 +222,7 @@ https://site.example/page
 Broken, but not counted: 1 URL at 1 place
 
 standard input
-  4:1  https://k.example/ – 503 Service Unavailable (not for long enough: --fail-after)
+  4:1  https://k.example/ – 503 Service Unavailable (fails in 2 d)
 
 Redirected: 1 URL at 1 place
 
@@ -326,7 +327,7 @@ fn words_say_why() {
         let mut checked = checked("http://h/", Verdict::Failed(cause));
         checked.status = status;
         checked.detail = detail.map(str::to_owned);
-        reason::reason(&checked)
+        reason(&checked).unwrap_or_default()
     };
     for (cause, status, detail, expected) in [
         (Cause::Status410, Some(410), None, "410 Gone"),
@@ -373,7 +374,7 @@ fn words_say_why() {
     let mut far = samples().swap_remove(0);
     far.final_url = Some("http://other/".to_owned());
     assert_eq!(
-        reason::reason(&far),
+        reason(&far).unwrap_or_default(),
         "404 Not Found (redirected to http://other/)"
     );
     let mut chain = samples().swap_remove(3);
@@ -383,12 +384,12 @@ fn words_say_why() {
         url: "https://m.example/home".to_owned(),
     });
     assert_eq!(
-        reason::reason(&chain),
+        reason(&chain).unwrap_or_default(),
         "redirected to https://m.example/home (2 redirects)"
     );
     let void = checked("http://h/", Verdict::Void(Some(Cause::Refused)));
     assert_eq!(
-        reason::reason(&void),
+        reason(&void).unwrap_or_default(),
         "not judged: the network of this machine seemed to fail (the connection was refused)"
     );
 }

@@ -1,18 +1,18 @@
 //! What was seen of a URL, in words for a person.
 
-use crate::check::{Cause, Checked, Redirect, Verdict};
+use std::time::Duration;
 
-/// Why a URL is not good, or where its redirects lead.
-pub(super) fn reason(checked: &Checked) -> String {
+use super::{Cause, Checked, Redirect, Standing, Verdict};
+
+/// Why a URL is not good, or where its redirects lead; `None` if it is good without redirects.
+pub(crate) fn reason(checked: &Checked) -> Option<String> {
     let detail = checked.detail.as_deref();
-    let words = match checked.verdict {
-        Verdict::Ok => {
-            let words = redirected(checked).unwrap_or_else(|| "good".to_owned());
-            match detail {
-                Some(detail) => format!("{words}, {detail}"),
-                None => words,
-            }
-        }
+    let mut words = match checked.verdict {
+        Verdict::Ok => match (redirected(checked), detail) {
+            (Some(words), Some(detail)) => format!("{words}, {detail}"),
+            (Some(words), None) => words,
+            (None, detail) => format!("good, {}", detail?),
+        },
         Verdict::Failed(cause) => of_cause(cause, checked.status, detail),
         Verdict::Void(None) => "not judged: the network of this machine seemed to fail".to_owned(),
         Verdict::Void(Some(cause)) => {
@@ -20,10 +20,25 @@ pub(super) fn reason(checked: &Checked) -> String {
             format!("not judged: the network of this machine seemed to fail ({seen})")
         }
     };
-    match (checked.verdict.cause(), checked.final_url.as_deref()) {
-        // The words say it already, or the last answer was that of the URL itself.
-        (None, _) | (_, None) => words,
-        (Some(_), Some(url)) => format!("{words} (redirected to {url})"),
+    // Of a good URL, the words say it already. Without a URL, the last answer was that of the URL itself.
+    if let (Some(_), Some(url)) = (checked.verdict.cause(), &checked.final_url) {
+        words += &format!(" (redirected to {url})");
+    }
+    match checked.standing {
+        Standing::FailsRecently(Some(left)) => words += &format!(" (fails in {})", span(left)),
+        Standing::FailsRecently(None) => words += " (not for long enough: --fail-after)",
+        _ => {}
+    }
+    Some(words)
+}
+
+/// A time span in its largest fitting unit, rounded up: `45 min`, `3 h`, `2 d`.
+fn span(span: Duration) -> String {
+    let in_units = |seconds: u64| (span.as_nanos()).div_ceil(u128::from(seconds) * 1_000_000_000);
+    match (in_units(60), in_units(3_600)) {
+        (minutes, ..=1) => format!("{minutes} min"),
+        (_, hours @ ..=47) => format!("{hours} h"),
+        _ => format!("{} d", in_units(86_400)),
     }
 }
 
