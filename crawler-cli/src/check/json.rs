@@ -77,6 +77,9 @@ fn reference(reference: &Reference, out: &mut Vec<u8>) {
     if let Some(column) = reference.column {
         fields.number("column", column);
     }
+    if let Some(written) = &reference.written {
+        fields.text("written", written);
+    }
     fields.text("text", &reference.text);
     fields.close();
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::host::GIVEN_UP;
 use super::{Cause, Checked, Redirect, Standing, Verdict};
 
 /// Why a URL is not good, or where its redirects lead; `None` if it is good without redirects.
@@ -30,6 +31,13 @@ pub(crate) fn reason(checked: &Checked) -> Option<String> {
         _ => {}
     }
     Some(words)
+}
+
+/// Whether the URL was not asked to the end, because its host was given up.
+pub(crate) fn is_of_host_given_up(checked: &Checked) -> bool {
+    let words = checked.detail.as_deref().unwrap_or_default();
+    // Not what a server says.
+    checked.status.is_none() && words.trim_end_matches(')').ends_with(GIVEN_UP)
 }
 
 /// A time span in its largest fitting unit, rounded up: `45 min`, `3 h`, `2 d`.

@@ -92,6 +92,8 @@ pub struct Reference {
     /// The column in Unicode code points, from 1: the first character of the attribute's raw value (HTML), of the link's
     /// `[`, `!` or `<` (Markdown), or of the URL.
     pub column: Option<u32>,
+    /// The link as written, if it is resolved against a base and means a file of this machine.
+    pub written: Option<String>,
     /// The text of the link; empty if there is none.
     pub text: String,
 }

@@ -29,9 +29,9 @@ const TABLES: &[(&str, &str)] = &[
     ("source", "source, is_page, name"),
     (
         "link",
-        "link, url, extra, source, line, col, text, spelling",
+        "link, url, extra, source, line, col, written, text, spelling",
     ),
-    ("place", "link, place, source, line, col, text"),
+    ("place", "link, place, source, line, col, written, text"),
     (
         "event",
         "cursor, at, url, from_state, to_state, status, why, prev",

@@ -89,7 +89,7 @@ fn the_text_report_is_on_standard_output_and_says_where_and_why() {
     ] {
         assert!(text.lines().any(|l| l == line), "{line}\n{text}");
     }
-    assert!(text.contains("no/such.md – "), "{text}");
+    assert!(text.contains("  no/such.md ("), "{text}");
     assert!(text.find("Broken") < text.find("Not judged"), "{text}");
     assert!(
         text.contains("5 URLs at 5 places: 2 good, 2 BROKEN, 1 not judged, 1 redirected"),

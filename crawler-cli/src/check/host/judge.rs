@@ -7,7 +7,7 @@ use courser::Error;
 use super::body::BodyUse;
 use super::fetch::Fetch;
 use super::reply::Reply;
-use super::{GivenUp, Host, Shared, UrlCheck, page};
+use super::{GIVEN_UP, GivenUp, Host, Shared, UrlCheck, page};
 use crate::check::task::{Hop, Reach};
 use crate::check::verdict::{
     Answer, Cause, Class, Evidence, Failure, Step, Verdict, is_challenge_page,
@@ -269,8 +269,8 @@ impl Host {
     /// Gives up everything that waits.
     pub(super) fn give_up(&mut self, cause: Cause, detail: Option<String>, shared: &mut Shared) {
         let detail = match detail {
-            Some(detail) => format!("{detail} (the host was given up)"),
-            None => "the host was given up".to_owned(),
+            Some(detail) => format!("{detail} ({GIVEN_UP})"),
+            None => GIVEN_UP.to_owned(),
         };
         self.given_up = Some(GivenUp {
             cause,

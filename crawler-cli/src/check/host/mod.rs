@@ -71,6 +71,9 @@ pub struct Host {
     rests_until: Option<Instant>,
 }
 
+/// The end of what is said about the URLs of a host that was given up.
+pub(crate) const GIVEN_UP: &str = "the host was given up";
+
 /// Why a host was given up: what is said about its URLs that were not asked.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct GivenUp {

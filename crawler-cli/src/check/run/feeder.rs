@@ -58,6 +58,7 @@ fn fed(batch: Batch) -> Fed {
             source: (*spelling).into(),
             line: None,
             column: None,
+            written: None,
             text: String::new(),
         },
         spelling,

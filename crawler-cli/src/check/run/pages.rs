@@ -236,6 +236,7 @@ fn reference(source: &Arc<str>, link: &PageLink) -> Reference {
         source: Arc::clone(source),
         line: Some(link.line).filter(|line| *line > 0),
         column: Some(link.column).filter(|column| *column > 0),
+        written: None,
         text: link.text.to_string(),
     }
 }

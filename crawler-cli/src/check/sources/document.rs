@@ -62,6 +62,7 @@ impl Visitor for Links<'_> {
         let place = Place {
             line: link.line,
             column: link.column,
+            written: &link.url,
             text: &link.text,
         };
         self.outlet

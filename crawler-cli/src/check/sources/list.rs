@@ -29,6 +29,7 @@ pub(super) fn read(
             let place = Place {
                 line: number,
                 column: columns + 1,
+                written: url,
                 text: "",
             };
             outlet.add(place, resolver.absolute(url));

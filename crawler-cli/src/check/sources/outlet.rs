@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crossbeam_channel::Sender;
 
 use super::resolve::Resolved;
-use super::{Batch, Occurrence, Problem, ProblemKind};
+use super::{Batch, Occurrence, Problem, ProblemKind, Target};
 use crate::check::Reference;
 
 /// Where a thread puts what it reads of one source.
@@ -25,6 +25,8 @@ pub(super) struct Outlet {
 pub(super) struct Place<'p> {
     pub(super) line: u32,
     pub(super) column: u32,
+    /// The link as written.
+    pub(super) written: &'p str,
     pub(super) text: &'p str,
 }
 
@@ -51,6 +53,9 @@ impl Outlet {
             Resolved::Unsupported => self.batch.unsupported += 1,
             Resolved::Excluded => self.batch.excluded += 1,
             Resolved::Checked(spelling, target) => {
+                // What is not valid is spelled as written.
+                let is_resolved =
+                    matches!(target, Target::Local(..)) && *spelling != *place.written;
                 self.batch.occurrences.push(Occurrence {
                     spelling,
                     target,
@@ -58,6 +63,7 @@ impl Outlet {
                         source: self.source.clone(),
                         line: Some(place.line),
                         column: Some(place.column),
+                        written: is_resolved.then(|| place.written.to_owned()),
                         text: place.text.to_owned(),
                     },
                     given: true,

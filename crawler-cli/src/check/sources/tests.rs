@@ -393,6 +393,11 @@ fn links_to_files_are_looked_up() {
     assert!(places[3].ends_with("/nowhere file_missing"), "{places:?}");
     assert_eq!(places[4], "DIR/a.md:1:58 file://DIR/a.md");
     assert_eq!(places[5], "DIR/a.md:2:1 file://DIR/b%20c.md");
+    let written = said.occurrences.iter();
+    let written: Vec<_> = written
+        .map(|found| found.reference.written.as_deref())
+        .collect();
+    assert_eq!(written[..2], [Some("b%20c.md?x=1"), Some("sub/")]);
 }
 
 #[test]

@@ -1,10 +1,14 @@
 //! What a person should look at, kept until the end of the check: reports for persons are grouped by source, and a source
 //! comes back at any time. The amount is bounded; what is beyond the bound is only counted.
 
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use crate::check::reason::reason;
-use crate::check::{Checked, Redirects, Standing};
+use url::Url;
+
+use crate::check::host::GIVEN_UP;
+use crate::check::reason::{is_of_host_given_up, reason};
+use crate::check::{Checked, Redirects, Reference, Standing};
 
 /// In which part of a report a URL is listed, in the order of the parts.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -87,8 +91,16 @@ pub(super) struct Place {
     pub(super) source: Arc<str>,
     pub(super) line: Option<u32>,
     pub(super) column: Option<u32>,
+    /// A file of this machine: the link as written, and the path.
     pub(super) url: Arc<str>,
     pub(super) reason: Arc<str>,
+}
+
+/// URLs of a host that was given up, which share one reason.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct GivenUp {
+    pub(super) urls: u64,
+    pub(super) places: u64,
 }
 
 impl Place {
@@ -106,6 +118,8 @@ impl Place {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
     kept: Vec<Place>,
+    /// By host and reason. The reason does not say that the host was given up.
+    given_up: BTreeMap<(String, String), GivenUp>,
     /// The texts of what is kept, in bytes.
     bytes: usize,
     /// Places that are not kept.
@@ -117,6 +131,9 @@ pub(super) struct Places {
 impl Places {
     fn add(&mut self, checked: &Checked, reason: &str) {
         self.urls += 1;
+        if is_of_host_given_up(checked) && self.add_given_up(checked, reason) {
+            return;
+        }
         let (url, reason): (Arc<str>, Arc<str>) = (checked.url.as_str().into(), reason.into());
         self.bytes += url.len() + reason.len();
         for reference in &checked.references {
@@ -124,7 +141,7 @@ impl Places {
                 source: Arc::clone(&reference.source),
                 line: reference.line,
                 column: reference.column,
-                url: Arc::clone(&url),
+                url: shown(&url, reference),
                 reason: Arc::clone(&reason),
             });
         }
@@ -137,6 +154,40 @@ impl Places {
                 reason,
             });
         }
+    }
+
+    /// Counts a URL of a host that was given up. Returns whether there was room for it.
+    fn add_given_up(&mut self, checked: &Checked, reason: &str) -> bool {
+        let reason = reason.replacen(&format!(" ({GIVEN_UP})"), "", 1);
+        let key = (host_of(&checked.url), reason);
+        if !self.given_up.contains_key(&key) {
+            if self.bytes >= MOST_BYTES {
+                return false;
+            }
+            self.bytes += key.0.len() + key.1.len();
+        }
+        let given_up = self.given_up.entry(key).or_default();
+        given_up.urls += 1;
+        given_up.places += checked.references.len().max(1) as u64;
+        true
+    }
+
+    /// Counts the URLs of hosts that were given up that were asked before, and failed in the same way, with the others.
+    fn fold(&mut self) {
+        let given_up = &mut self.given_up;
+        if given_up.is_empty() {
+            return;
+        }
+        let mut urls = HashSet::new();
+        self.kept.retain(|place| {
+            let key = (host_of(&place.url), place.reason.to_string());
+            let Some(given_up) = given_up.get_mut(&key) else {
+                return true;
+            };
+            given_up.urls += u64::from(urls.insert(Arc::clone(&place.url)));
+            given_up.places += 1;
+            false
+        });
     }
 
     fn push(&mut self, place: Place) {
@@ -171,7 +222,14 @@ impl Places {
 
     /// Places, also those that are not kept.
     pub(super) fn all(&self) -> u64 {
-        self.kept.len() as u64 + self.more
+        let given_up: u64 = self.given_up.values().map(|it| it.places).sum();
+        self.kept.len() as u64 + self.more + given_up
+    }
+
+    /// Hosts that were given up, with the reason why.
+    pub(super) fn given_up(&self) -> impl Iterator<Item = (&str, &str, GivenUp)> {
+        let rows = self.given_up.iter();
+        rows.map(|((host, reason), given_up)| (&**host, &**reason, *given_up))
     }
 
     /// Places that are not kept.
@@ -210,7 +268,10 @@ impl Findings {
 
     /// Puts the places in order. No more are added after this.
     pub(super) fn sort(&mut self) {
-        self.parts.iter_mut().for_each(Places::sort);
+        for part in &mut self.parts {
+            part.fold();
+            part.sort();
+        }
     }
 
     pub(super) fn part(&self, part: Part) -> &Places {
@@ -221,6 +282,22 @@ impl Findings {
     pub(super) fn problems(&self) -> (&[String], u64) {
         (&self.problems, self.more_problems)
     }
+}
+
+/// Scheme and authority; empty for what has none.
+fn host_of(url: &str) -> String {
+    let url = Url::parse(url).ok();
+    url.map_or_else(String::new, |url| url.origin().ascii_serialization())
+}
+
+/// How a place shows the URL. A link to a file is known by what is written there.
+fn shown(url: &Arc<str>, reference: &Reference) -> Arc<str> {
+    let Some(written) = &reference.written else {
+        return Arc::clone(url);
+    };
+    let path = Url::parse(url).ok().and_then(|url| url.to_file_path().ok());
+    let path = path.map(|path| path.to_string_lossy().into_owned());
+    format!("{written} ({})", path.as_deref().unwrap_or(url)).into()
 }
 
 /// How a source is shown.

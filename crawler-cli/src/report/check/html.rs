@@ -86,6 +86,20 @@ fn part(findings: &Findings, part: Part) -> Markup {
                     }
                 }
             }
+            @if places.given_up().next().is_some() {
+                details.bad[part == Part::Broken] open {
+                    summary { "hosts that were given up" }
+                    table {
+                        @for (host, reason, given_up) in places.given_up().take(MOST_ROWS) {
+                            tr {
+                                td.n { (thousands(given_up.urls)) }
+                                td { (link(host, host)) }
+                                td { (terminal::neutralise(reason)) }
+                            }
+                        }
+                    }
+                }
+            }
             (further(places, MOST_ROWS - left))
         },
     )
@@ -102,7 +116,8 @@ fn row(place: &Place) -> Markup {
 }
 
 fn further(places: &Places, shown: usize) -> Markup {
-    let further = places.all() - shown as u64;
+    let given_up: u64 = places.given_up().map(|(.., it)| it.places).sum();
+    let further = places.all() - given_up - shown as u64;
     html! { @if further > 0 { p { "And at " (thousands(further)) " more places." } } }
 }
 

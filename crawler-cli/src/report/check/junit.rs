@@ -173,6 +173,9 @@ fn position(place: &Reference) -> String {
     for number in [place.line, place.column].into_iter().flatten() {
         let _ = write!(text, ":{number}");
     }
+    if let Some(written) = &place.written {
+        let _ = write!(text, ": {written}");
+    }
     text
 }
 

@@ -46,6 +46,7 @@ fn place(source: &str, line: u32, column: u32, text: &str) -> Reference {
         source: source.into(),
         line: Some(line),
         column: Some(column),
+        written: None,
         text: text.to_owned(),
     }
 }
@@ -234,6 +235,52 @@ causes: 1 × status_404, 1 × tls_expired, 1 × status_503, 1 × blocked, 1 × i
 9 requests in 1.50 s (6/s), 0 B received
 ";
     assert_eq!(text, expected);
+}
+
+#[test]
+fn a_host_that_was_given_up_has_one_line_and_a_file_its_written_link() {
+    let mut samples = Vec::new();
+    for i in 0..3 {
+        let url = format!("http://down.example:81/{i}");
+        let mut down = checked(&url, Verdict::Failed(Cause::Refused));
+        down.detail = Some(match i {
+            0 => "connection refused".to_owned(),
+            _ => "connection refused (the host was given up)".to_owned(),
+        });
+        samples.push(at(
+            down,
+            &[place("a.md", i, 1, ""), place("b.md", i, 1, "")],
+        ));
+    }
+    let mut file = checked("file:///x/b%20c.md#d", Verdict::Failed(Cause::FileMissing));
+    file.references = vec![Reference {
+        written: Some("../b%20c.md#d".to_owned()),
+        ..place("a.md", 9, 1, "")
+    }];
+    samples.push(file);
+    let text = written(Kind::Text, &samples);
+    let expected = "\
+Broken: 4 URLs at 7 places
+
+a.md
+  9:1  ../b%20c.md#d (/x/b c.md) – there is no such file
+
+hosts that were given up
+  http://down.example:81 – 3 URLs: connection refused
+
+";
+    assert!(text.starts_with(expected), "{text}");
+    assert!(json_line(&samples[3]).contains(r##""column":1,"written":"../b%20c.md#d","text":"""##));
+    let page = written(Kind::Html, &samples);
+    crate::report::page::assert_harmless(&page);
+    for part in [
+        "<td class=\"n\">3</td><td><a href=\"http://down.example:81\"",
+        "<td>../b%20c.md#d (/x/b c.md)</td>",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("more places"));
+    assert!(written(Kind::Junit, &samples).contains("a.md:9:1: ../b%20c.md#d: there is"));
 }
 
 #[test]

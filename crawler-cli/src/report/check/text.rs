@@ -84,6 +84,7 @@ fn part(text: &mut String, places: &Places, part: Part, colours: &Colours) {
     for of_source in places.by_source() {
         group(text, of_source, colours.of(part));
     }
+    given_up(text, places, colours.of(part));
     if places.more() > 0 {
         let more = thousands(places.more());
         let _ = writeln!(text, "... and at {more} more places, which --json names\n");
@@ -110,6 +111,27 @@ fn group(text: &mut String, places: &[Place], style: &Style) {
         );
     }
     text.push('\n');
+}
+
+/// A line for each host that was given up, not one for each of its URLs.
+fn given_up(text: &mut String, places: &Places, style: &Style) {
+    let before = text.len();
+    for (host, reason, given_up) in places.given_up() {
+        if text.len() == before {
+            text.push_str("hosts that were given up\n");
+        }
+        let urls = count(given_up.urls, "URL", "URLs");
+        let reason = terminal::neutralise(reason);
+        let _ = writeln!(
+            text,
+            "  {} – {urls}: {}",
+            terminal::neutralise(host),
+            style.apply_to(reason)
+        );
+    }
+    if text.len() > before {
+        text.push('\n');
+    }
 }
 
 fn problems(text: &mut String, findings: &Findings, colours: &Colours) {

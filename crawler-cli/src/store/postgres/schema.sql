@@ -103,6 +103,7 @@ CREATE TABLE link (
     source BIGINT NOT NULL,
     line BIGINT,
     col BIGINT,
+    written TEXT COLLATE "C",
     text TEXT COLLATE "C" NOT NULL,
     spelling TEXT COLLATE "C"
 );
@@ -113,6 +114,7 @@ CREATE TABLE place (
     source BIGINT NOT NULL,
     line BIGINT,
     col BIGINT,
+    written TEXT COLLATE "C",
     text TEXT COLLATE "C" NOT NULL,
     PRIMARY KEY (link, place)
 );

@@ -6,6 +6,7 @@
 -- `answer`: the last answer of each URL, and its life.
 -- `queue`: what the run still has to ask.
 -- `link`: the distinct spellings of URLs in the run, each with its first place; `place` has the others.
+-- `written`: how a link to a file of this machine was written, if not like its spelling.
 -- The spelling is NULL if it is the text of the URL. An `extra` one is not the first of its URL.
 -- `event`: changes of state. `prev`: the change of state of the same URL before this one; 0 if there is none.
 --
@@ -112,6 +113,7 @@ CREATE TABLE link (
     source INTEGER NOT NULL,
     line INTEGER,
     col INTEGER,
+    written TEXT,
     text TEXT NOT NULL,
     spelling TEXT
 ) STRICT;
@@ -122,6 +124,7 @@ CREATE TABLE place (
     source INTEGER NOT NULL,
     line INTEGER,
     col INTEGER,
+    written TEXT,
     text TEXT NOT NULL,
     PRIMARY KEY (link, place)
 ) STRICT, WITHOUT ROWID;

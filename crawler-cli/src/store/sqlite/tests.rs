@@ -89,6 +89,7 @@ pub(super) fn link_to(url: &str) -> Link {
             source: "urls.txt".into(),
             line: Some(1),
             column: Some(1),
+            written: None,
             text: String::new(),
         },
         is_in_page: false,

@@ -175,6 +175,7 @@ fn place(source: &str, line: u32) -> Reference {
         source: source.into(),
         line: Some(line),
         column: Some(1),
+        written: None,
         text: String::new(),
     }
 }

@@ -241,9 +241,14 @@ pub(crate) fn a_demand_that_grows_while_a_url_is_asked_is_met_later<E: Engine>()
 
 pub(crate) fn what_is_local_is_judged_at_once<E: Engine>() {
     let (_engine, mut store) = begun::<E>();
+    let written = |line, written: &str| {
+        let mut link = local_link("file:///missing.md", line, Cause::FileMissing);
+        link.reference.written = Some(written.to_owned());
+        link
+    };
     let added = store.add(&[
-        local_link("file:///missing.md", 1, Cause::FileMissing),
-        local_link("file:///missing.md", 2, Cause::FileMissing),
+        written(1, "missing.md"),
+        written(2, "../missing.md"),
         // The same text as a URL that is asked.
         local_link("http://a/1", 3, Cause::InvalidUrl),
         link_to("http://a/1", 4),
@@ -256,7 +261,8 @@ pub(crate) fn what_is_local_is_judged_at_once<E: Engine>() {
         assert_eq!((record.host, record.life), (None, None));
         let answer = record.answer.expect("judged");
         assert_eq!(answer.detail.as_deref(), Some("no such file"));
-        read.push((record.spelling, answer.verdict, record.references.len()));
+        let written = record.references.into_iter().map(|place| place.written);
+        read.push((record.spelling, answer.verdict, written.collect::<Vec<_>>()));
         ControlFlow::Continue(())
     };
     store
@@ -266,12 +272,14 @@ pub(crate) fn what_is_local_is_judged_at_once<E: Engine>() {
         (
             "file:///missing.md".to_owned(),
             Verdict::Failed(Cause::FileMissing),
-            2,
+            ["missing.md", "../missing.md"]
+                .map(|it| Some(it.to_owned()))
+                .to_vec(),
         ),
         (
             "http://a/1".to_owned(),
             Verdict::Failed(Cause::InvalidUrl),
-            1,
+            vec![None],
         ),
     ];
     assert_eq!(read, expected);

@@ -51,7 +51,7 @@ pub use rejects::RejectedFigures;
 /// let link = Link {
 ///     spelling: url.as_str().into(),
 ///     target: Target::Ask(url, Demand::default()),
-///     reference: Reference { source: "urls.txt".into(), line: Some(1), column: Some(1), text: String::new() },
+///     reference: Reference { source: "urls.txt".into(), line: Some(1), column: Some(1), written: None, text: String::new() },
 ///     is_in_page: false,
 /// };
 /// let added = store.add(&[link])?;

@@ -108,7 +108,7 @@ fn record_query(condition: &str) -> String {
 /// `links`: a join of links `l` and their URLs `u`.
 fn record_query_from(links: &str, condition: &str) -> String {
     format!(
-        "SELECT l.link, l.url, u.host, coalesce(l.spelling, u.text), l.source, l.line, l.col, l.text, {ANSWER_COLUMNS} \
+        "SELECT l.link, l.url, u.host, coalesce(l.spelling, u.text), l.source, l.line, l.col, l.written, l.text, {ANSWER_COLUMNS} \
          FROM {links} LEFT JOIN answer a ON a.url = l.url AND a.run = ?1 WHERE {condition}"
     )
 }
@@ -193,7 +193,8 @@ impl<'c> Records<'c> {
         let any: bool = db
             .prepare_cached("SELECT EXISTS (SELECT 1 FROM place)")?
             .query_row([], |row| row.get(0))?;
-        let places = "SELECT source, line, col, text FROM place WHERE link = ?1 ORDER BY place";
+        let places =
+            "SELECT source, line, col, written, text FROM place WHERE link = ?1 ORDER BY place";
         Ok(Self {
             places: any.then(|| db.prepare_cached(places)).transpose()?,
             names: Names::prepare(db)?,
@@ -203,7 +204,7 @@ impl<'c> Records<'c> {
     fn record(&mut self, row: Row<'_>) -> Result<Record, Failure> {
         let (link, url): (i64, i64) = (row.get(0)?, row.get(1)?);
         let spelling: String = row.get(3)?;
-        let stored = codec::answer(row, 8)?;
+        let stored = codec::answer(row, 9)?;
         let (answer, life, is_reused) = match stored {
             Some(StoredAnswer {
                 answer,
@@ -255,13 +256,14 @@ impl<'c> Names<'c> {
         })
     }
 
-    /// Reads the source, line, column and text from this column on.
+    /// Reads the source, line, column, spelling and text from this column on.
     fn reference(&mut self, row: Row<'_>, from: usize) -> Result<Reference, Failure> {
         Ok(Reference {
             source: self.name(row.get(from)?)?,
             line: row.get(from + 1)?,
             column: row.get(from + 2)?,
-            text: row.get(from + 3)?,
+            written: row.get(from + 3)?,
+            text: row.get(from + 4)?,
         })
     }
 

@@ -68,11 +68,12 @@ impl<'c> Adder<'c> {
                 "INSERT INTO url (url, host, link, entry, demand, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             )?,
             insert_link: db.prepare_cached(
-                "INSERT INTO link (link, url, extra, source, line, col, text, spelling) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                "INSERT INTO link (link, url, extra, source, line, col, written, text, spelling) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             )?,
             insert_place: db.prepare_cached(
-                "INSERT INTO place (link, place, source, line, col, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                "INSERT INTO place (link, place, source, line, col, written, text) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             )?,
             insert_entry: db
                 .prepare_cached("INSERT INTO queue (host, entry, url) VALUES (?1, ?2, ?3)")?,
@@ -291,10 +292,14 @@ impl<'c> Adder<'c> {
         // The index of extra spellings needs all of them.
         let spelling = (is_extra || *link.spelling != *text).then_some(&*link.spelling);
         let Reference {
-            line, column, text, ..
+            line,
+            column,
+            written,
+            text,
+            ..
         } = &link.reference;
         self.insert_link.execute(params![
-            number, url, is_extra, source, line, column, text, spelling
+            number, url, is_extra, source, line, column, written, text, spelling
         ])?;
         Ok(number)
     }
@@ -303,10 +308,15 @@ impl<'c> Adder<'c> {
         let source = self.source(link)?;
         let place = take(&mut self.memory.next.link);
         let Reference {
-            line, column, text, ..
+            line,
+            column,
+            written,
+            text,
+            ..
         } = &link.reference;
-        self.insert_place
-            .execute(params![spelling, place, source, line, column, text])?;
+        self.insert_place.execute(params![
+            spelling, place, source, line, column, written, text
+        ])?;
         Ok(())
     }
 

@@ -88,7 +88,7 @@ fn forget_sources(db: &Connection) -> Result<(), Failure> {
     // queues keep what a link leads to.
     db.execute_batch(
         "DELETE FROM place WHERE source IN (SELECT source FROM source WHERE is_page = 0);
-        UPDATE link SET (source, line, col, text) = (p.source, p.line, p.col, p.text)
+        UPDATE link SET (source, line, col, written, text) = (p.source, p.line, p.col, p.written, p.text)
             FROM place p WHERE p.link = link.link
             AND p.place = (SELECT min(place) FROM place WHERE place.link = link.link)
             AND link.source IN (SELECT source FROM source WHERE is_page = 0);
