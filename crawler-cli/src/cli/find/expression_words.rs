@@ -163,7 +163,7 @@ pub(super) const ACTIONS: &[Opt<Args>] = &[
         &["-printf"],
         &[any("FORMAT")],
         "print in the given format",
-        "Print FORMAT. In it \\n, \\t, \\0, \\NNN and others are as in C, and \\c ends the output. A % with an optional width, as in %-20p, begins: %p URL, %f name, %P path below the start, %h URL of the parent directory, %H URL of the start, %s bytes, %k kilobytes, %b blocks of 512 bytes, %d depth, %y and %Y type (f or d), %t time of the last change, %Tk the part k of that time in the notation of strftime, %T@ seconds since 1970, %T+ date and time, %% a %. %f and %P are percent-decoded. An unknown value is ?; a value that is not exact has ~ before it.",
+        "Print FORMAT. In it \\n, \\t, \\0, \\NNN and others are as in C, and \\c ends the output. A % with an optional width, as in %-20p, begins: %p URL, %f name, %P path below the start, %h URL of the parent directory, %H URL of the start, %s bytes, %k kilobytes, %b blocks of 512 bytes, %d depth, %y and %Y type (f or d), %t time of the last change, %Tk the part k of that time in the notation of strftime, %T@ seconds since 1970, %T+ date and time, %% a %. %f and %P are percent-decoded. An unknown value is ?. Each value that is not exact has ~ before it, but %s, which is always a plain number, the best estimate; %b shows the interval, such as ~2-3.",
     ),
     word(
         &["-ls"],

@@ -1,7 +1,7 @@
 //! `-printf` and `-ls`: the text for an entry, in the formats of GNU find.
 //!
 //! Unknown values are shown as `?`. A size or a part of a time that is not exactly known is shown as the best estimate
-//! with a `~` in front.
+//! with a `~` in front; but `%s` is always a plain number, so that sums work, and `%b` shows the interval.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -56,8 +56,12 @@ enum Field {
     Parent,
     /// `%H`
     Start,
-    /// `%s`, `%k` and `%b`; the unit is in bytes.
-    Size(u64),
+    /// `%s`
+    Bytes,
+    /// `%k`
+    Kilobytes,
+    /// `%b`
+    Blocks,
     /// `%d`
     Depth,
     /// `%y` and `%Y`
@@ -118,14 +122,12 @@ impl Format {
 
     /// Writes the text for an entry. For a terminal, control characters in names are escaped.
     pub(super) fn write(&self, found: &Found<'_>, terminal: bool, out: &mut Vec<u8>) {
-        // One mark says that the zone of all times is not known.
-        let mut is_marked = false;
         for piece in &self.pieces {
             match piece {
                 Piece::Literal(bytes) => out.extend_from_slice(bytes),
                 Piece::Field(spec, Field::Depth) => spec.number(found.depth, out),
                 Piece::Field(spec, field) => {
-                    let text = self.field(*field, found, terminal, &mut is_marked);
+                    let text = self.field(*field, found, terminal);
                     spec.text(&text, out);
                 }
                 Piece::Stop => return,
@@ -133,13 +135,7 @@ impl Format {
         }
     }
 
-    fn field(
-        &self,
-        field: Field,
-        found: &Found<'_>,
-        terminal: bool,
-        is_marked: &mut bool,
-    ) -> Vec<u8> {
+    fn field(&self, field: Field, found: &Found<'_>, terminal: bool) -> Vec<u8> {
         let name = |name: &[u8]| match terminal {
             true => terminal::neutralise_bytes(name, Keep::Nothing),
             false => name.to_vec(),
@@ -150,16 +146,18 @@ impl Format {
             Field::Name => name(found.name),
             Field::Parent => parent(found.url).into(),
             Field::Start => start(found).into(),
-            Field::Size(unit) => size(found, unit).into(),
+            Field::Bytes => bytes(found).into(),
+            Field::Kilobytes => size(found, 1024).into(),
+            Field::Blocks => blocks(found).into(),
             Field::Depth => found.depth.to_string().into(),
             Field::Kind => kind(found.kind).into(),
             Field::Time(form, period) => {
                 let show = |seconds, zone: &_| strftime(seconds, form, zone);
-                time(found.modified, period, &self.zone, is_marked, show)
+                time(found.modified, period, &self.zone, show)
             }
             Field::Seconds => {
                 let show = |seconds, _: &_| Some(format!("{seconds}{FRACTION}"));
-                time(found.modified, i64::MAX, &self.zone, is_marked, show)
+                time(found.modified, i64::MAX, &self.zone, show)
             }
         }
     }
@@ -177,7 +175,7 @@ pub(super) fn write_ls(found: &Found<'_>, clock: &Clock, out: &mut Vec<u8>) {
         let form = if recent { "%b %e %H:%M" } else { "%b %e  %Y" };
         strftime(seconds, form, zone)
     };
-    let date = time(found.modified, i64::MAX, &clock.zone, &mut false, show);
+    let date = time(found.modified, i64::MAX, &clock.zone, show);
     let line = format!(
         "{:>9} {:>6} {letter}????????? {:>3} {:<8} {:<8} {:>8} {:>12} {}\n",
         "?",
@@ -256,9 +254,9 @@ fn directive(rest: &mut &[u8]) -> Result<Piece, String> {
         'f' => Field::Name,
         'h' => Field::Parent,
         'H' => Field::Start,
-        's' => Field::Size(1),
-        'k' => Field::Size(1024),
-        'b' => Field::Size(512),
+        's' => Field::Bytes,
+        'k' => Field::Kilobytes,
+        'b' => Field::Blocks,
         'd' => Field::Depth,
         'y' | 'Y' => Field::Kind,
         't' => Field::Time(CTIME, i64::MAX),
@@ -376,24 +374,24 @@ fn strftime(seconds: i64, form: &str, zone: &TimeZone) -> Option<String> {
 }
 
 /// The output of `show`, if it is the same for the whole interval; else the output for the earliest time with a `~`. A
-/// time of a listing whose zone is not known is shown as the listing has it, with a `~` unless there `is_marked` one.
+/// time of a listing whose zone is not known is shown as the listing has it, with a `~` unless it is the same in all zones.
 fn time(
     range: Option<TimeRange>,
     period: i64,
     zone: &TimeZone,
-    is_marked: &mut bool,
     show: impl Fn(i64, &TimeZone) -> Option<String>,
 ) -> Vec<u8> {
     let shown = range.and_then(|range| {
-        if let Some(listed) = range.as_listed() {
-            let text = show(listed, &TimeZone::UTC)?;
-            let mark = if *is_marked { "" } else { "~" };
-            *is_marked = true;
-            return Some(format!("{mark}{text}"));
-        }
         let (lo, hi) = (show(range.lo, zone)?, show(range.hi, zone)?);
         let exact = lo == hi && range.hi.saturating_sub(range.lo) < period;
-        Some(if exact { lo } else { format!("~{lo}") })
+        let text = match range.as_listed() {
+            Some(listed) => show(listed, &TimeZone::UTC)?,
+            None => lo.clone(),
+        };
+        Some(match exact && text == lo {
+            true => text,
+            false => format!("~{text}"),
+        })
     });
     shown.unwrap_or_else(|| UNKNOWN.to_owned()).into()
 }
@@ -409,6 +407,23 @@ fn size(found: &Found<'_>, unit: u64) -> String {
             }
         }
         _ => UNKNOWN.to_owned(),
+    }
+}
+
+/// The best estimate, without a mark.
+fn bytes(found: &Found<'_>) -> String {
+    size(found, 1).trim_start_matches('~').to_owned()
+}
+
+/// All numbers of blocks that the size can mean.
+fn blocks(found: &Found<'_>) -> String {
+    let text = size(found, 512);
+    match found.size {
+        Some(range) if text.starts_with('~') => {
+            let (lo, hi) = (range.lo.div_ceil(512), range.hi.div_ceil(512));
+            format!("~{lo}-{hi}")
+        }
+        _ => text,
     }
 }
 
@@ -581,12 +596,12 @@ mod tests {
     fn inexact_values_are_marked() {
         for (lo, hi, expected) in [
             (5, 5, "5|1|1"),
-            (1000, 1100, "~1050|~1|~2"),
-            (1000, 1020, "~1010|1|2"),
+            (1000, 1100, "1050|~1|~2-3"),
+            (1000, 1020, "1010|1|2"),
             (
                 u64::MAX - 1,
                 u64::MAX,
-                "~18446744073709551614|18014398509481984|36028797018963968",
+                "18446744073709551614|18014398509481984|36028797018963968",
             ),
         ] {
             let found = Found {
@@ -621,7 +636,7 @@ mod tests {
             (
                 123_420 - 14 * 3600,
                 123_479 + 12 * 3600,
-                "~123420.0000000000|1970-01-02|10:17|00.0000000000",
+                "~123420.0000000000|~1970-01-02|~10:17|~00.0000000000",
             ),
         ] {
             let found = Found {
@@ -635,6 +650,22 @@ mod tests {
             );
             assert_eq!(shown("%T@|%TF|%TR|%TS", &found, false), expected);
         }
+        // The day depends on the zone, and the year does not.
+        let listed = Found {
+            modified: Some(TimeRange {
+                lo: 1_710_497_820 - 14 * 3600,
+                hi: 1_710_497_879 + 12 * 3600,
+            }),
+            ..FOUND
+        };
+        assert_eq!(
+            shown("%TY-%Tm-%Td %TH:%TM", &listed, false),
+            "2024-03-~15 ~10:~17"
+        );
+        assert_eq!(
+            shown("%T@ %t", &listed, false),
+            "~1710497820.0000000000 ~Fri Mar 15 10:17:00.0000000000 2024"
+        );
         assert_eq!(shown("%s|%t|%T@", &FOUND, false), "?|?|?");
     }
 
