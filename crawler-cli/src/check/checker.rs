@@ -124,7 +124,10 @@ impl Default for Checker {
 impl Checker {
     /// A check without inputs.
     pub fn new() -> Self {
-        let policy = Policy::default();
+        let policy = Policy {
+            spares_loopback: true,
+            ..Policy::default()
+        };
         Self {
             inputs: Vec::new(),
             sources: SourceOptions::default(),
@@ -338,8 +341,10 @@ impl Checker {
         self
     }
 
-    /// The largest rate of requests to one host; `None`: no limit. Default 10 a second.
+    /// The largest rate of requests to one host; `None`: no limit. Default 10 a second, and no limit for hosts on the
+    /// loopback of this machine.
     pub fn rate(mut self, rate: Option<Rate>) -> Self {
+        self.policy.spares_loopback = false;
         self.policy.host.rate = rate;
         self
     }
@@ -466,4 +471,28 @@ fn pages(inputs: &[Input]) -> impl Iterator<Item = &Url> {
         Input::Page { url, .. } => Some(url),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU64;
+
+    use super::*;
+    use crate::check::host::Host;
+    use crate::crawl::work::HostWork as _;
+
+    #[test]
+    fn the_own_machine_has_a_rate_only_if_one_is_asked_for() {
+        let rate = |count| NonZeroU64::new(count).map(Rate::per_second);
+        for (checker, root, expected) in [
+            (Checker::new(), "http://127.0.0.1:8080/", None),
+            (Checker::new(), "http://localhost/", None),
+            (Checker::new(), "http://h.example/", rate(10)),
+            (Checker::new().rate(rate(7)), "http://[::1]/", rate(7)),
+        ] {
+            let root = Url::parse(root).expect("a URL");
+            let mut host = Host::new(root, None, Arc::new(checker.policy));
+            assert_eq!(host.politeness().rate(), expected);
+        }
+    }
 }

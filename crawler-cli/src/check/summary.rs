@@ -33,7 +33,7 @@ pub struct Summary {
     pub warned: u64,
     /// Reported URLs that would make the check fail, but have not been failing for long enough.
     pub failing_recently: u64,
-    /// Reported URLs that redirect.
+    /// Reported URLs that are good after redirects.
     pub redirected: u64,
     /// Reported URLs that have moved: all redirects were permanent.
     pub moved: u64,
@@ -109,7 +109,7 @@ impl Summary {
             Standing::FailsRecently(_) => self.failing_recently += 1,
             Standing::Passes | Standing::Untrusted => {}
         }
-        self.redirected += u64::from(!checked.redirects.is_empty());
+        self.redirected += u64::from(class == Class::Ok && !checked.redirects.is_empty());
         self.moved += u64::from(checked.moved_to.is_some());
         self.reused += u64::from(checked.reused);
     }

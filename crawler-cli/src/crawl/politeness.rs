@@ -138,6 +138,11 @@ impl Politeness {
             .is_some_and(|end| at > end)
     }
 
+    /// The largest rate of requests.
+    pub fn rate(&self) -> Option<Rate> {
+        self.policy.rate
+    }
+
     /// The policy for retries.
     pub fn retry_policy(&self) -> &RetryPolicy {
         &self.policy.retry

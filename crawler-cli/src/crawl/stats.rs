@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use courser::ErrorKind;
+use courser::{ErrorKind, Rate};
 use serde::{Deserialize, Serialize};
 
 /// The statistics of one crawl. After a resume, hosts and latencies cover the current run only; the other numbers cover
@@ -60,6 +60,13 @@ impl Stats {
         self.indices.insert(name.to_owned(), self.hosts.len());
         self.hosts.push(HostStats::new(name));
         self.hosts.len() - 1
+    }
+
+    /// The largest rate of requests to a host.
+    pub fn note_rate(&mut self, host: usize, rate: Option<Rate>) {
+        if let Some(host) = self.hosts.get_mut(host) {
+            host.rate = rate;
+        }
     }
 
     /// A request was submitted to the client.
@@ -155,6 +162,18 @@ impl Stats {
     /// Time in which no host might be asked, because of back-off, rates or robots.txt.
     pub fn held(&self) -> Duration {
         self.held
+    }
+
+    /// The rate that a crawl of this duration waited for: at this rate, the requests to a host need most of the time.
+    pub fn held_by(&self, elapsed: Duration) -> Option<Rate> {
+        let hosts = self.hosts.iter().filter(|host| host.name != FURTHER_HOSTS);
+        let held = |host: &HostStats| {
+            let rate = host.rate?;
+            let waits = host.requests.saturating_sub(rate.burst.get()) as f64;
+            let needed = rate.per.as_secs_f64() * waits / rate.count.get() as f64;
+            (needed >= LEAST_HELD && needed * 2.0 >= elapsed.as_secs_f64()).then_some(rate)
+        };
+        hosts.filter_map(held).next()
     }
 
     /// Processor time of all runs.
@@ -263,6 +282,8 @@ pub struct HostStats {
     /// The longest latency of an answer.
     pub slowest: Duration,
     total: Duration,
+    /// The largest rate of requests.
+    rate: Option<Rate>,
 }
 
 impl HostStats {
@@ -280,6 +301,7 @@ impl HostStats {
             waiting: None,
             slowest: Duration::ZERO,
             total: Duration::ZERO,
+            rate: None,
         }
     }
 
@@ -400,8 +422,13 @@ const MOST_HOSTS: usize = 10_000;
 /// The name of all hosts beyond these.
 const FURTHER_HOSTS: &str = "further hosts";
 
+/// A rate that holds a crawl for less than this, in seconds, is not worth a word.
+const LEAST_HELD: f64 = 1.0;
+
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU64;
+
     use super::*;
 
     fn exchange(took: u64, connection: Connection) -> Exchange {
@@ -449,5 +476,26 @@ mod tests {
             stats.failed().iter().collect::<Vec<_>>(),
             [(&Class::Status(503), &1), (&Class::Connect, &1)]
         );
+    }
+
+    #[test]
+    fn a_rate_holds_a_crawl_if_its_requests_need_most_of_the_time() {
+        for (requests, per_second, elapsed, is_held) in [
+            (101, 10, 10_100, true),
+            (101, 10, 19_900, true),
+            // Answers were slower than the rate.
+            (101, 10, 20_100, false),
+            (101, 0, 10_100, false),
+            // Nobody notices.
+            (5, 10, 400, false),
+        ] {
+            let mut stats = Stats::default();
+            let host = stats.add_host("http://a");
+            let rate = NonZeroU64::new(per_second).map(Rate::per_second);
+            stats.note_rate(host, rate);
+            (0..requests).for_each(|_| stats.handle_sent(host));
+            let held = stats.held_by(Duration::from_millis(elapsed));
+            assert_eq!(held, rate.filter(|_| is_held), "{requests} {elapsed}");
+        }
     }
 }

@@ -134,6 +134,8 @@ fn host_of(hosts: &mut Hosts<Host>, url: &Url, plan: &Plan<'_>, shared: &mut Sha
         }
     }
     let stats = shared.run.stats().add_host(&root[..Position::BeforePath]);
+    let rate = host.crawl.politeness().rate();
+    shared.run.stats().note_rate(stats, rate);
     host.number = i64::try_from(hosts.len()).unwrap_or(i64::MAX);
     hosts.add(root, stats, host)
 }

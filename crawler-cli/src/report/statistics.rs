@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use courser::Rate;
 use serde_json::{Value, json};
 
 use super::unread::UnreadList;
@@ -22,15 +23,16 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
         count(counts.requests, "request", "requests"),
         thousands(summary.requests_per_second()),
     );
+    if let Some(rate) = summary.stats.held_by(summary.elapsed) {
+        text += &held_text(rate);
+    }
     if counts.retries > 0 {
         text += &format!(", {} of them repeated", thousands(counts.retries));
     }
-    text += match counts.unread {
-        0 => "; nothing unread",
-        _ => "; ",
-    };
-    if counts.unread > 0 {
-        text += &format!("{} UNREAD", thousands(counts.unread));
+    match counts.unread {
+        0 if summary.ending == Ending::Finished => text += "; nothing unread",
+        0 => {}
+        unread => text += &format!("; {} UNREAD", thousands(unread)),
     }
     if summary.undecided > 0 {
         let undecided = count(summary.undecided, "entry", "entries");
@@ -39,13 +41,31 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
     if summary.failed > 0 {
         text += &format!("; {} FAILED", count(summary.failed, "action", "actions"));
     }
-    if summary.ending == Ending::Stopped {
-        let left = counts.directories.saturating_sub(counts.directories_done);
-        let were = if left == 1 { "was" } else { "were" };
-        let left = what_is_read(summary, left);
-        text += &format!("; STOPPED early, {left} {were} not read");
+    match summary.ending {
+        Ending::Finished => {}
+        Ending::Quit => text += "; ended by -quit",
+        Ending::Stopped => {
+            text += "; STOPPED early";
+            let left = counts.directories.saturating_sub(counts.directories_done);
+            if left > 0 {
+                let were = if left == 1 { "was" } else { "were" };
+                let left = what_is_read(summary, left);
+                text += &format!(", {left} {were} not read");
+            }
+        }
     }
     text
+}
+
+/// That a crawl waited for this rate, in the notation of `--rate`.
+pub(super) fn held_text(rate: Rate) -> String {
+    let per_second = rate.count.get() as f64 / rate.per.as_secs_f64();
+    let of_unit = |seconds: f64| (per_second * seconds * 1e3).round() / 1e3;
+    let units = [("", 1.0), ("/m", 60.0), ("/h", 3600.0)];
+    let is_exact = |seconds: f64| (of_unit(seconds) / seconds / per_second - 1.0).abs() < 1e-9;
+    let unit = units.into_iter().find(|&(_, seconds)| is_exact(seconds));
+    let (unit, seconds) = unit.unwrap_or(units[2]);
+    format!(", held by --rate {}{unit}", of_unit(seconds))
 }
 
 /// `--summary json`: one object on one line.
@@ -281,7 +301,10 @@ pub(super) fn clock_text(span: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU64;
+
     use super::*;
+    use crate::find::Counts;
 
     #[test]
     fn numbers_have_commas() {
@@ -318,6 +341,63 @@ mod tests {
             (3_723_000_000, "1:02:03"),
         ] {
             assert_eq!(span_text(Duration::from_micros(micros)), text);
+        }
+    }
+
+    #[test]
+    fn rates_are_shown_as_they_are_typed() {
+        for (count, seconds, text) in [
+            (10, 1, "10"),
+            (5, 10, "0.5"),
+            (30, 60, "0.5"),
+            (10, 60, "10/m"),
+            (100, 3600, "100/h"),
+            (5, 600, "0.5/m"),
+        ] {
+            let rate = Rate {
+                count: NonZeroU64::new(count).expect("not 0"),
+                per: Duration::from_secs(seconds),
+                burst: NonZeroU64::MIN,
+            };
+            assert_eq!(held_text(rate), format!(", held by --rate {text}"));
+        }
+    }
+
+    /// Fails if a part of the line says that all was read, and another that it was not.
+    #[test]
+    fn the_end_of_a_search_is_told_once() {
+        for (ending, unread, done, expected) in [
+            (Ending::Finished, 0, 3, "; nothing unread"),
+            (Ending::Finished, 2, 3, "; 2 UNREAD"),
+            (Ending::Quit, 0, 2, "; ended by -quit"),
+            (Ending::Stopped, 0, 3, "; STOPPED early"),
+            (
+                Ending::Stopped,
+                1,
+                2,
+                "; 1 UNREAD; STOPPED early, 1 directory was not read",
+            ),
+        ] {
+            let counts = Counts {
+                unread,
+                directories: 3,
+                directories_done: done,
+                ..Counts::default()
+            };
+            let text = summary_text(&Summary {
+                resumed: false,
+                follow: Follow::Listings,
+                counts,
+                matched: 0,
+                undecided: 0,
+                failed: 0,
+                elapsed: Duration::from_secs(1),
+                ending,
+                downloads: DownloadCounts::default(),
+                stats: Stats::default(),
+            });
+            let head = "0 found among 0 files and 3 directories in 1.00 s; 0 requests (0/s)";
+            assert_eq!(text, format!("{head}{expected}"));
         }
     }
 }

@@ -39,6 +39,7 @@ use self::trial::Trial;
 use super::task::{Hop, Reach, Task, UrlId};
 use super::verdict::{Cause, HeadFacts, HeadFault, Verdict};
 use crate::crawl::calls::Drive;
+use crate::crawl::origin::is_loopback;
 use crate::crawl::politeness::Politeness;
 use crate::crawl::random::seed_of_host;
 use crate::crawl::retry_queue::RetryQueue;
@@ -89,6 +90,9 @@ impl Host {
         let mut own = policy.host.clone();
         let seed = own.seed.map(|seed| seed_of_host(seed, root.as_str()));
         own.seed = seed;
+        own.rate = own
+            .rate
+            .filter(|_| !policy.spares_loopback || !is_loopback(&root));
         Self {
             politeness: Politeness::new(&own),
             root,

@@ -20,6 +20,8 @@ pub struct Policy {
     /// The rate of requests, retries and robots.txt. Default: 10 requests a second, 4 attempts with full jitter, a
     /// patience of 60 s, robots.txt is read.
     pub host: HostPolicy,
+    /// Whether hosts on the loopback of this machine have no rate. Default no.
+    pub spares_loopback: bool,
     /// Whether URLs are asked by HEAD first. Default [`HeadUse::Auto`].
     pub head: HeadUse,
     /// Further statuses that are good. Default none: 2xx and 304 are always good.
@@ -91,6 +93,7 @@ impl Default for Policy {
                 rate: NonZeroU64::new(10).map(Rate::per_second),
                 ..HostPolicy::default()
             },
+            spares_loopback: false,
             head: HeadUse::default(),
             accept: Statuses::none(),
             redirects: 10,

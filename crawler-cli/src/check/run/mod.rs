@@ -430,7 +430,8 @@ impl Run<'_> {
         let proxy = proxied.and_then(|url| self.transfer.proxies.pick(&url));
         let proxy = proxy.map(ToString::to_string);
         let stats = self.shared.stats.add_host(&root[..Position::BeforePath]);
-        let work = Host::new(root.clone(), proxy, Arc::clone(&self.policy));
+        let mut work = Host::new(root.clone(), proxy, Arc::clone(&self.policy));
+        self.shared.stats.note_rate(stats, work.politeness().rate());
         self.scheduler.hosts().add(root, stats, work)
     }
 

@@ -143,7 +143,7 @@ impl CommandLine for Args {
 
 impl Crawls for Args {
     const TEXTS: CrawlTexts = CrawlTexts {
-        rate: "10",
+        rate: "10; 0 on the loopback",
         patience: "60",
         retries: "3",
         connections: "4",

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::check::{Cause, Class, Ending, HostTally, Outcome, Summary};
 use crate::report::statistics::{
-    Spent, class_counts, count, host_json, latency_json, size_text, span_text, thousands,
+    Spent, class_counts, count, held_text, host_json, latency_json, size_text, span_text, thousands,
 };
 
 /// Whether nothing fails.
@@ -95,6 +95,9 @@ pub(super) fn costs(summary: &Summary) -> String {
         thousands(summary.requests_per_second()),
         size_text(stats.bytes()),
     );
+    if let Some(rate) = stats.held_by(summary.elapsed) {
+        text += &held_text(rate);
+    }
     if let Some(mean) = stats.mean() {
         let (mean, slowest) = (span_text(mean), span_text(stats.slowest()));
         text += &format!("; latency {mean} in the mean, {slowest} at most");

@@ -40,7 +40,8 @@ pub(crate) struct Options {
     pub(crate) json: bool,
     /// `--report KIND FILE`
     pub(crate) reports: Vec<(Kind, PathBuf)>,
-    /// `None`: text on standard error, unless the text report is on standard output and has the same figures.
+    /// `None`: text on standard error, unless the text report is on standard output and has the same figures. Without
+    /// being asked for, it has figures on a terminal only: elsewhere, nobody may see them.
     pub(crate) summary: Option<SummaryFormat>,
     pub(crate) progress: Progress,
     /// Which redirects are listed.
@@ -161,6 +162,8 @@ enum Format {
     Json,
     Junit(Box<Junit>),
     Text(Colours),
+    /// The text report without figures.
+    Lists,
     Html,
 }
 
@@ -180,13 +183,21 @@ impl CheckReport {
         }
         if options.has_default_text() {
             let sink = Sink::stdout();
-            outputs.push(Output::new(Format::Text(colours(&sink)), sink));
+            let format = match io::stdout().is_terminal() {
+                true => Format::Text(colours(&sink)),
+                false => Format::Lists,
+            };
+            outputs.push(Output::new(format, sink));
         }
         let shows_text = options.shows_text();
-        let summary = options.summary.unwrap_or(match shows_text {
-            true => SummaryFormat::Nothing,
-            false => SummaryFormat::Text,
-        });
+        let has_figures =
+            |output: &Output| output.sink.is_stdout() && matches!(output.format, Format::Text(_));
+        let summary = options
+            .summary
+            .unwrap_or(match outputs.iter().any(has_figures) {
+                true => SummaryFormat::Nothing,
+                false => SummaryFormat::Text,
+            });
         let summary_file = match &summary {
             SummaryFormat::JsonFile(path) => {
                 let named = |error: io::Error| format!("{}: {error}", super::shown(path));
@@ -194,7 +205,12 @@ impl CheckReport {
             }
             _ => None,
         };
-        let ends = |output: &Output| matches!(output.format, Format::Text(_) | Format::Html);
+        let ends = |output: &Output| {
+            matches!(
+                output.format,
+                Format::Text(_) | Format::Lists | Format::Html
+            )
+        };
         let live = Live::new(options.progress);
         Ok(Self {
             findings: outputs.iter().any(ends).then(Findings::default),
@@ -391,7 +407,7 @@ impl Output {
         match &mut self.format {
             Format::Json => json::write(judged.checked, self.sink.buffer()),
             Format::Junit(junit) => junit.add(judged),
-            Format::Text(_) | Format::Html => {}
+            Format::Text(_) | Format::Lists | Format::Html => {}
         }
     }
 
@@ -420,6 +436,7 @@ impl Output {
                 String::new()
             }
             Format::Text(colours) => text::report(findings, summary, &colours),
+            Format::Lists => text::lists(findings, &Colours::new(false)),
             Format::Html => {
                 let now = now.strftime("%Y-%m-%d %H:%M UTC").to_string();
                 html::page(title, findings, summary, &now)

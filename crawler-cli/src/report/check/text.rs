@@ -45,17 +45,7 @@ impl Colours {
 
 /// The whole report.
 pub(super) fn report(findings: &Findings, summary: &Summary, colours: &Colours) -> String {
-    let mut text = String::new();
-    part(
-        &mut text,
-        findings.part(Part::Broken),
-        Part::Broken,
-        colours,
-    );
-    problems(&mut text, findings, colours);
-    for later in Part::ALL.into_iter().skip(1) {
-        part(&mut text, findings.part(later), later, colours);
-    }
+    let mut text = lists(findings, colours);
     let style = match figures::is_good(summary) {
         true => &colours.good,
         false => &colours.bad,
@@ -66,6 +56,22 @@ pub(super) fn report(findings: &Findings, summary: &Summary, colours: &Colours) 
     let _ = writeln!(text, "{}", style.apply_to(verdict));
     for line in lines {
         let _ = writeln!(text, "{line}");
+    }
+    text
+}
+
+/// The report without figures.
+pub(super) fn lists(findings: &Findings, colours: &Colours) -> String {
+    let mut text = String::new();
+    part(
+        &mut text,
+        findings.part(Part::Broken),
+        Part::Broken,
+        colours,
+    );
+    problems(&mut text, findings, colours);
+    for later in Part::ALL.into_iter().skip(1) {
+        part(&mut text, findings.part(later), later, colours);
     }
     text
 }
