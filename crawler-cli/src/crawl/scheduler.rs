@@ -291,7 +291,7 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
             (Err(error), _) => {
                 let class = Class::of_error(&error);
                 W::stats(shared).handle_failure(stats, class, &exchange);
-                work.handle_failure(now, id, error, shared, calls);
+                work.handle_failure(now, id, error, Some(&done.response), shared, calls);
                 true
             }
         };
@@ -350,7 +350,7 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
                 Progress::Pending => return None,
                 Progress::End if is_wanted => work.handle_end(now, id, shared),
                 Progress::Failed(error) if is_wanted => {
-                    work.handle_failure(now, id, error, shared, &mut self.calls);
+                    work.handle_failure(now, id, error, None, shared, &mut self.calls);
                 }
                 Progress::End | Progress::Failed(_) => {}
             }

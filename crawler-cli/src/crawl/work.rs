@@ -47,12 +47,13 @@ pub trait HostWork {
         calls: &mut dyn Drive,
     );
 
-    /// A request failed, or a body that is wanted.
+    /// A request failed, or a body that is wanted. `part`: what arrived of a response without a streamed body.
     fn handle_failure(
         &mut self,
         now: Instant,
         id: RequestId,
         error: Error,
+        part: Option<&Response>,
         shared: &mut Self::Shared<'_>,
         calls: &mut dyn Drive,
     );

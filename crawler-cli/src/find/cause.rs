@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use courser::{ErrorKind, LimitExceeded};
+use courser::{ErrorKind, LimitExceeded, Response};
 
 use super::fault::Fault;
 use super::listing::{LeftOut, Shape, WebPage};
@@ -50,8 +50,8 @@ pub enum Cause {
     Encoded(String),
     /// The page has more links than this.
     TooManyLinks(usize),
-    /// The page has more bytes than this.
-    TooLarge(u64),
+    /// The page has more bytes than the limit. The length is as the server says, of a page that is not encoded.
+    TooLarge { limit: u64, length: Option<u64> },
     /// Of the answer, fewer bytes came within this time.
     Slow { least: u64, limit: Duration },
     /// The URLs in the page have more than this number of bytes together.
@@ -163,7 +163,7 @@ impl Cause {
             Self::Nameless(_)
             | Self::LeftOut(_)
             | Self::Outside(_)
-            | Self::TooLarge(_)
+            | Self::TooLarge { .. }
             | Self::TooManyPages(_)
             | Self::TooManyLinks(_)
             | Self::TooLongLinks(_)
@@ -230,8 +230,12 @@ impl fmt::Display for Cause {
                 "the listing is incomplete: it says that it goes on, and no further page has more",
             ),
             Self::Encoded(coding) => write!(f, "content coding {coding} was not requested"),
-            Self::TooLarge(limit) => {
-                write!(f, "the page has more than {limit} bytes: a larger --max-body reads it")
+            Self::TooLarge { limit, length } => {
+                write!(f, "the page has more than {limit} bytes: --max-body ")?;
+                match length {
+                    Some(length) => write!(f, "{} reads it", in_units(*length)),
+                    None => write!(f, "{} may read it", in_units(limit.saturating_mul(2))),
+                }
             }
             Self::Slow { least, limit } => write!(
                 f,
@@ -334,8 +338,8 @@ fn what(error: &(dyn Error + Send + Sync + 'static)) -> String {
 }
 
 impl Failure {
-    /// The failure of a request that went through `proxy`, if any.
-    pub fn of(error: courser::Error, proxy: Option<&str>) -> Self {
+    /// The failure of a request that went through `proxy`, if any. `part`: what arrived of the response.
+    pub fn of(error: courser::Error, proxy: Option<&str>, part: Option<&Response>) -> Self {
         let scope = FailureScope::of(&error);
         if let ErrorKind::Denied(ip) = error.kind() {
             let cause = Cause::Private(*ip);
@@ -343,7 +347,8 @@ impl Failure {
         }
         let cause = match (proxy, error.kind()) {
             (_, ErrorKind::Limit(LimitExceeded::BodyBytes(n) | LimitExceeded::DecodedBytes(n))) => {
-                Cause::TooLarge(*n)
+                let length = part.and_then(plain_length).filter(|length| length > n);
+                Cause::TooLarge { limit: *n, length }
             }
             (Some(proxy), _) if is_opening(error.phase()) => {
                 Cause::Proxy(proxy.to_owned(), Box::new(error))
@@ -352,6 +357,20 @@ impl Failure {
         };
         Self { cause, scope }
     }
+}
+
+/// The length of a page whose bytes are not encoded.
+fn plain_length(part: &Response) -> Option<u64> {
+    let is_plain = part.header("Content-Encoding").is_none();
+    part.content_length().filter(|_| is_plain)
+}
+
+/// The value of `--max-body` for at least this many bytes.
+fn in_units(bytes: u64) -> String {
+    let units = [("G", 30), ("M", 20)];
+    let unit = units.into_iter().find(|(_, shift)| bytes >> shift >= 100);
+    let (unit, shift) = unit.unwrap_or(("K", 10));
+    format!("{}{unit}", bytes.div_ceil(1 << shift))
 }
 
 #[cfg(test)]
@@ -371,6 +390,32 @@ mod tests {
         ] {
             let text = Cause::CutShort(shape).to_string();
             assert_eq!(text, format!("the listing was cut short: {what}"));
+        }
+    }
+
+    #[test]
+    fn a_page_that_is_too_large_is_named_with_what_would_do() {
+        for (limit, length, expected) in [
+            (2048, Some(2049), "2048 bytes: --max-body 3K reads it"),
+            (2048, None, "2048 bytes: --max-body 4K may read it"),
+            (
+                64 << 20,
+                None,
+                "67108864 bytes: --max-body 128M may read it",
+            ),
+            (
+                64 << 20,
+                Some((100 << 20) + 1),
+                "67108864 bytes: --max-body 101M reads it",
+            ),
+            (
+                64 << 20,
+                Some(200 << 30),
+                "67108864 bytes: --max-body 200G reads it",
+            ),
+        ] {
+            let text = Cause::TooLarge { limit, length }.to_string();
+            assert_eq!(text, format!("the page has more than {expected}"));
         }
     }
 }

@@ -309,10 +309,11 @@ impl HostWork for Host {
         now: Instant,
         id: RequestId,
         error: Error,
+        part: Option<&Response>,
         shared: &mut Shared<'_>,
         calls: &mut dyn Drive,
     ) {
-        let failure = Failure::of(error, self.proxy.as_deref());
+        let failure = Failure::of(error, self.proxy.as_deref(), part);
         self.arriving.remove(&id);
         if id.0 & DOWNLOAD == 0 {
             let visitor = &mut shared.run.visitor(Some(calls));

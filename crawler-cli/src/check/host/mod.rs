@@ -404,6 +404,7 @@ impl HostWork for Host {
         now: Instant,
         id: RequestId,
         error: Error,
+        _: Option<&Response>,
         shared: &mut Shared,
         _: &mut dyn Drive,
     ) {
