@@ -99,6 +99,7 @@ fn find(url: &str) -> io::Result<(Vec<String>, Summary)> {
                 });
             }
             Event::Downloaded(_)
+            | Event::NotReached(_)
             | Event::Output { .. }
             | Event::Failed(_)
             | Event::StateFailed(_) => {}

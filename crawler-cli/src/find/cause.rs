@@ -98,6 +98,8 @@ pub enum Cause {
     Private(IpAddr),
     /// Neither the listing nor the server says the size or the time that the expression needs.
     Undecided,
+    /// The search was stopped before.
+    NotReached,
     /// Links lead to more hosts than this.
     TooManyHosts(usize),
     /// A wanted file could not be downloaded.
@@ -177,7 +179,7 @@ impl Cause {
             | Self::TooManyDirectories(_) => Class::Limit,
             Self::Robots | Self::RobotsUnread(_) => Class::Robots,
             Self::Download(_) => Class::Download,
-            Self::Scheme(_) | Self::Undecided => Class::Other,
+            Self::Scheme(_) | Self::Undecided | Self::NotReached => Class::Other,
         }
     }
 }
@@ -303,6 +305,7 @@ impl fmt::Display for Cause {
             Self::Undecided => f.write_str(
                 "UNDECIDED: neither its listing nor the server says its size or its time exactly enough",
             ),
+            Self::NotReached => f.write_str("not reached: the search was stopped"),
             Self::TooManyHosts(limit) => write!(f, "not read: links to more than {limit} hosts"),
             Self::Download(fault) => fault.fmt(f),
         }

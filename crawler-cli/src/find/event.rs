@@ -23,6 +23,8 @@ pub enum Event<'a> {
     StateFailed(&'a StateError),
     /// A URL that could not be read, whether or not it would have matched.
     Unread(Unread<'a>),
+    /// A URL that was not asked, or not to the end, because the search was stopped. These come at the very end.
+    NotReached(&'a str),
     /// A wanted file is complete on disk.
     Downloaded(Saved<'a>),
     /// The search has no more work for now and is about to wait: the time to show progress and to write out what was

@@ -32,6 +32,8 @@ pub(super) struct Run<'r> {
     pub(super) wanted: Vec<Wanted>,
     /// Links to other hosts that no host has taken over yet.
     pub(super) links: Vec<Link>,
+    /// What was found after the search was stopped, while the last reply was handled.
+    dropped: Vec<String>,
 }
 
 impl<'r> Run<'r> {
@@ -50,6 +52,7 @@ impl<'r> Run<'r> {
             downloads,
             wanted: Vec::new(),
             links: Vec::new(),
+            dropped: Vec::new(),
         }
     }
 
@@ -84,6 +87,26 @@ impl<'r> Run<'r> {
         &mut self.events.summary.stats
     }
 
+    /// Notes what comes too late, if the search was stopped.
+    fn drop_late(&mut self, url: &str) {
+        if self.ending() == Ending::Stopped {
+            self.dropped.push(url.to_owned());
+        }
+    }
+
+    /// Reports what the search has not reached, after it was stopped. `rest` tells the URLs that the hosts know.
+    pub(super) fn tell_not_reached(&mut self, rest: impl FnOnce(&mut dyn FnMut(&str))) {
+        let reporter = &mut self.events.reporter;
+        // A search that was stopped cannot be stopped again.
+        let mut tell = |url: &str| {
+            let _ = reporter.event(&Event::NotReached(url));
+        };
+        rest(&mut tell);
+        self.dropped.iter().for_each(|url| tell(url));
+        self.links.iter().for_each(|link| tell(link.url.as_str()));
+        self.wanted.iter().for_each(|wanted| tell(&wanted.url));
+    }
+
     fn found(
         &mut self,
         found: &Found<'_>,
@@ -96,6 +119,8 @@ impl<'r> Run<'r> {
             calls,
         };
         let evaluation = self.expression.evaluate(found, memo, &mut acting);
+        // Perhaps its command was not run.
+        self.drop_late(found.url);
         if matches!(evaluation.verdict, Verdict::Head | Verdict::List) {
             return evaluation.verdict; // it will be looked at again
         }
@@ -157,6 +182,7 @@ pub(super) struct RunVisitor<'a, 'r> {
 impl Visitor for RunVisitor<'_, '_> {
     fn found(&mut self, found: &Found<'_>, memo: &mut Memo) -> Verdict {
         if self.run.is_over() {
+            self.run.drop_late(found.url);
             return Verdict::Quit;
         }
         let calls = self
@@ -170,11 +196,14 @@ impl Visitor for RunVisitor<'_, '_> {
         if !self.run.is_over() {
             self.run.stats().handle_unread(unread.cause.class());
             self.run.events.emit(Event::Unread(unread));
+        } else {
+            self.run.drop_late(unread.url);
         }
     }
 
     fn link(&mut self, link: &Link) -> LinkVerdict {
         if self.run.is_over() {
+            self.run.drop_late(link.url.as_str());
             return LinkVerdict::Outside;
         }
         if self.run.scope.judge(&link.url).is_err() {

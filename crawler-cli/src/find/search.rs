@@ -76,6 +76,7 @@ fn search_with<'r>(plan: &Plan<'_>, mut shared: Shared<'r>) -> Shared<'r> {
             };
             search.run();
             search.update();
+            search.tell_not_reached();
             search.shared
         }
         Err(error) => {
@@ -241,6 +242,19 @@ impl Search<'_, '_> {
                 abandon(self.scheduler.hosts(), &cause, &mut self.shared);
                 return self.shared.run.client_failed();
             }
+        }
+    }
+
+    /// Reports what is left, if the search was stopped.
+    fn tell_not_reached(&mut self) {
+        if self.shared.run.ending() == Ending::Stopped {
+            let hosts = self.scheduler.hosts();
+            self.shared.run.tell_not_reached(|tell| {
+                for host in hosts.works() {
+                    host.crawl.tell_unasked(tell);
+                    host.downloads.tell_unasked(tell);
+                }
+            });
         }
     }
 

@@ -22,7 +22,7 @@ mod waits;
 
 use crate::crawl::reporter::{Reporter, Results};
 use crate::find::state::State;
-use crate::find::{Event, Find, StateError, Summary};
+use crate::find::{Cause, Event, Find, StateError, Summary, Unread};
 use crate::{stdout, terminal};
 pub(crate) use format::Format;
 use html::Page;
@@ -171,6 +171,16 @@ impl Report {
                 };
                 let from = from.unwrap_or_default();
                 self.message(&format!("{}: {cause}{from}", unread.url));
+            }
+            // Their number is in the summary.
+            Event::NotReached(url) => {
+                if let Some(file) = &mut self.unread {
+                    file.write(&Unread {
+                        url,
+                        cause: &Cause::NotReached,
+                        from: None,
+                    });
+                }
             }
             Event::Failed(error) => self.message(&describe(*error)),
             // Counted in the summary.

@@ -157,8 +157,10 @@ fn server_that_waits() -> (Script, mpsc::Sender<()>) {
 
 #[test]
 fn results_are_printed_at_once_and_an_interrupt_keeps_them() {
-    let (server, _open) = server_that_waits();
-    let mut child = crawler(&["find", &server.url("/"), "-type", "f"])
+    let (server, open) = server_that_waits();
+    let unread = tempfile::NamedTempFile::new().expect("a file");
+    let unread = unread.path().to_str().expect("UTF-8");
+    let mut child = crawler(&["find", &server.url("/"), "-type", "f", "--unread", unread])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -182,8 +184,19 @@ fn results_are_printed_at_once_and_an_interrupt_keeps_them() {
         "{stderr}"
     );
     assert!(
-        stderr.ends_with("; STOPPED early, 1 directory was not read\n"),
+        stderr.ends_with("; STOPPED early, 1 directory was not read\n")
+            && !stderr.contains("nothing unread"),
         "{stderr}"
+    );
+
+    // What was not reached is read later. The server still holds the first request.
+    open.send(()).and(open.send(())).expect("the server waits");
+    let rest = find(&["--starts-from", unread, "-type", "f"]);
+    assert_eq!(rest.status.code(), Some(0));
+    let found = lines(&rest.stdout);
+    assert!(
+        matches!(found[..], [ref late] if late.ends_with("/late")),
+        "{found:?}"
     );
 }
 

@@ -1,5 +1,6 @@
 //! The effects of expressions: their output, their commands, and the requests that their tests cause.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::thread;
@@ -236,9 +237,18 @@ fn a_slow_command_makes_no_request_time_out() {
 fn a_stopped_search_runs_no_further_command() {
     let server = mirror();
     let interrupt = "echo run; kill -INT $PPID";
-    let output = run(&server, &["-exec", "sh", "-c", interrupt, ";"]);
+    let unread = tempfile::NamedTempFile::new().expect("a file");
+    let file = unread.path().to_str().expect("UTF-8");
+    let words = [
+        "-type", "f", "-exec", "sh", "-c", interrupt, ";", "--unread", file,
+    ];
+    let output = run(&server, &words);
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert_eq!(lines(&output.stdout), ["run"]);
+    // The rest of the listing that was being handled is not lost: one of four files is done.
+    let rest = find(&["--starts-from", file, "-type", "f"]);
+    let found: BTreeSet<String> = lines(&rest.stdout).into_iter().collect();
+    assert_eq!(found.len(), 3, "{found:?}");
 }
 
 #[test]

@@ -155,7 +155,7 @@ const REPORT: &[Opt<Args>] = &[
         Ok(())
     })
     .short("write what could not be read to a file, as JSON lines")
-    .long("Write what could not be read to this file: one JSON object in each line, with the fields url, cause (as on standard error), class (as in the summary), from (the page with the link) and left_out (the names that a listing has and that are left out: all of them, up to 16 MiB for a page). The file is made even if everything is read. --starts-from reads it."),
+    .long("Write what could not be read to this file: one JSON object in each line, with the fields url, cause (as on standard error), class (as in the summary), from (the page with the link) and left_out (the names that a listing has and that are left out: all of them, up to 16 MiB for a page). The file is made even if everything is read. After an interruption, it also has what was not reached, so that a search with --starts-from goes on; with --state, what waits in the file of the state is only there."),
     Opt::new(&["--report"], &[one_of("html", &["html"]), file("FILE")], Set::Texts(|args: &mut Args, value, next| {
         if value != "html" {
             return Err("only html is known".to_owned());

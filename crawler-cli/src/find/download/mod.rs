@@ -289,6 +289,15 @@ impl Downloads {
         }
     }
 
+    /// Tells the URLs of the files that are not complete.
+    pub(super) fn tell_unasked(&self, tell: &mut dyn FnMut(&str)) {
+        let in_flight = self.in_flight.values().map(|flight| &flight.task);
+        let waiting = self.queue.ready().chain(self.queue.postponed());
+        in_flight
+            .chain(waiting)
+            .for_each(|task| tell(&task.wanted.url));
+    }
+
     /// Queues the next step for a file, without a pause.
     fn again(&mut self, step: Step, mut task: Task) {
         task.step = step;

@@ -326,6 +326,18 @@ impl HostCrawl {
         self.give_up_waiting(now, cause, visitor);
     }
 
+    /// Tells the URLs of everything in memory that is known and not yet read to its end.
+    pub fn tell_unasked(&self, tell: &mut dyn FnMut(&str)) {
+        let in_flight = self.in_flight.values().map(|(task, _)| task);
+        let waiting = self.queue.ready().chain(self.queue.postponed());
+        let asked = waiting.chain(in_flight);
+        let asked = asked.filter(|task| !matches!(task.kind, TaskKind::Robots | TaskKind::Trial));
+        let held = self.trials.held().chain(self.probes.held());
+        for task in asked.chain(held) {
+            tell(&self.url(&task.target));
+        }
+    }
+
     /// A request failed without a complete response.
     pub fn handle_failure(
         &mut self,

@@ -55,6 +55,11 @@ enum Clock {
 }
 
 impl Probes {
+    /// The directories whose listings wait.
+    pub(super) fn held(&self) -> impl Iterator<Item = &Task> {
+        self.partial.iter().map(|listing| &listing.task)
+    }
+
     pub(super) fn new() -> Self {
         Self {
             heads: true,

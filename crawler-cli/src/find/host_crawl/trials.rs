@@ -36,6 +36,13 @@ struct Trial {
     level: usize,
 }
 
+impl Trials {
+    /// The directories.
+    pub(super) fn held(&self) -> impl Iterator<Item = &Task> {
+        self.open.values().map(|trial| &trial.held.task)
+    }
+}
+
 impl HostCrawl {
     /// Handles a directory whose listing `own` equals that of a directory above it.
     pub(super) fn try_loop(
