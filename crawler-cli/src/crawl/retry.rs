@@ -54,14 +54,33 @@ impl Failed {
     }
 }
 
-/// What is known about the other URLs of the host that are in flight or wait. Used only if the URL [is
-/// stuck](is_stuck).
+/// What is known about the other URLs of the host that are in flight or wait. Used only if the URL was answered with 429
+/// or 503 so often that the URL itself may be at fault.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Others {
     /// Whether a waiting URL was answered with 429 or 503.
     pub any_throttled: bool,
     /// Whether all of them are stuck.
     pub all_stuck: bool,
+}
+
+impl Others {
+    /// What the attempts at the others say. `attempts` are those at the URL itself; `any_new`: whether a URL waits for its
+    /// first attempt.
+    pub fn of<'a>(
+        attempts: &Attempts,
+        any_new: impl FnOnce() -> bool,
+        in_flight: impl Iterator<Item = &'a Attempts>,
+        postponed: impl Iterator<Item = &'a Attempts> + Clone,
+    ) -> Self {
+        if !is_stuck(attempts) {
+            return Self::default();
+        }
+        Self {
+            any_throttled: postponed.clone().any(|others| others.throttles() > 0),
+            all_stuck: !any_new() && in_flight.chain(postponed).all(is_stuck),
+        }
+    }
 }
 
 /// What to do with a URL after a failed request.

@@ -78,7 +78,7 @@ impl<T> RetryQueue<T> {
     }
 
     /// The postponed tasks, in the order of their times.
-    pub fn postponed(&self) -> impl ExactSizeIterator<Item = &T> {
+    pub fn postponed(&self) -> impl ExactSizeIterator<Item = &T> + Clone {
         self.postponed.values()
     }
 

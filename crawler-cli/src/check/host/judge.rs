@@ -14,7 +14,7 @@ use crate::check::verdict::{
 };
 use crate::crawl::failure::{FailureScope, is_opening};
 use crate::crawl::origin::same_host;
-use crate::crawl::retry::{Decision, Failed, Others, Reason, decide, is_stuck};
+use crate::crawl::retry::{Decision, Failed, Others, Reason, decide};
 use crate::crawl::robots::Robots;
 use crate::crawl::stats;
 
@@ -255,15 +255,9 @@ impl Host {
 
     /// What is known about all other URLs, if this one is stuck.
     fn others(&self, check: &UrlCheck) -> Others {
-        if !is_stuck(&check.attempts) {
-            return Others::default();
-        }
-        let postponed = || self.queue.postponed().filter_map(Fetch::url_attempts);
+        let postponed = self.queue.postponed().filter_map(Fetch::url_attempts);
         let in_flight = self.in_flight.iter().filter_map(Fetch::url_attempts);
-        Others {
-            any_throttled: postponed().any(|attempts| attempts.throttles() > 0),
-            all_stuck: !self.has_ready() && in_flight.chain(postponed()).all(is_stuck),
-        }
+        Others::of(&check.attempts, || self.has_ready(), in_flight, postponed)
     }
 
     /// Gives up everything that waits.

@@ -9,7 +9,7 @@ use super::messages::Reply;
 use super::task::{Task, TaskKind};
 use crate::crawl::failure::FailureScope;
 use crate::crawl::politeness::Politeness;
-use crate::crawl::retry::{Decision, Failed, Others, decide, is_stuck};
+use crate::crawl::retry::{Decision, Failed, Others, decide};
 use crate::crawl::robots::Robots;
 use crate::crawl::stats::{Reason, Waiting};
 use crate::find::cause::Cause;
@@ -26,10 +26,10 @@ impl HostCrawl {
         cause: Cause,
         visitor: &mut dyn Visitor,
     ) {
-        let others = match is_stuck(&task.attempts) {
-            true => self.others(),
-            false => Others::default(),
-        };
+        let in_flight = self.in_flight.values().map(|(task, _)| &task.attempts);
+        let postponed = self.queue.postponed().map(|task| &task.attempts);
+        let any_new = || self.has_ready();
+        let others = Others::of(&task.attempts, any_new, in_flight, postponed);
         let host = &mut self.politeness;
         match decide(now, failed, &mut task.attempts, others, host) {
             Decision::RetryAt(due) if self.given_up.is_none() => self.postpone(due, task),
@@ -68,17 +68,6 @@ impl HostCrawl {
         let failed = Failed::of_status(reply.status, reply.retry_after, reply.date);
         let cause = Cause::Status(reply.status);
         self.failed(now, task, failed, cause, visitor);
-    }
-
-    /// What is known about all other tasks.
-    fn others(&self) -> Others {
-        let in_flight = self.in_flight.values().map(|(task, _)| task);
-        let mut left = in_flight.chain(self.queue.postponed());
-        let mut postponed = self.queue.postponed();
-        Others {
-            any_throttled: postponed.any(|task| task.attempts.throttles() > 0),
-            all_stuck: !self.has_ready() && left.all(|task| is_stuck(&task.attempts)),
-        }
     }
 
     pub(super) fn postpone(&mut self, due: Instant, task: Task) {
