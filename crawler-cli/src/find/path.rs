@@ -72,6 +72,13 @@ pub(super) fn split_last(path: &str) -> Option<(&str, &str, bool)> {
     Some((&body[..=at], &body[at + 1..], slash))
 }
 
+/// The URL to which a redirect leads. `None` if `Location` is not usable.
+pub(super) fn redirect_target(from: &Url, location: Option<&[u8]>) -> Option<Url> {
+    let mut to = from.join(str::from_utf8(location?).ok()?).ok()?;
+    forget_credentials(&mut to);
+    Some(to)
+}
+
 /// Removes user name and password from a URL that a server gave: they are neither used nor shown.
 pub(super) fn forget_credentials(url: &mut Url) {
     // The setters fail only for URLs without a host.

@@ -3,13 +3,14 @@
 
 use std::error::Error;
 use std::thread;
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use courser::{Client, Codings, Request, Response};
 use url::Url;
 
 use super::cause::Cause;
 use super::expr::{ActError, Expression, Reference};
+use super::host_crawl::Reply;
 use super::policy::Policy;
 use crate::crawl::failure::FailureScope;
 use crate::crawl::identity::Identities;
@@ -142,7 +143,7 @@ impl Question {
         }
         let failed = |status| Box::new(Cause::Status(status));
         match response.status() {
-            200..=299 => match changed(&response) {
+            200..=299 => match Reply::of(&response).modified() {
                 Some(seconds) => Answer::Changed(seconds),
                 None => Answer::Never("the server sends no Last-Modified".into()),
             },
@@ -171,14 +172,4 @@ impl Question {
         let location = std::str::from_utf8(response.header("Location")?).ok()?;
         self.url.join(location).ok()
     }
-}
-
-fn changed(response: &Response) -> Option<i64> {
-    let value = std::str::from_utf8(response.header("Last-Modified")?).ok()?;
-    let time = httpdate::parse_http_date(value.trim()).ok()?;
-    time.duration_since(UNIX_EPOCH)
-        .ok()?
-        .as_secs()
-        .try_into()
-        .ok()
 }

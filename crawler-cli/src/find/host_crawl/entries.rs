@@ -1,9 +1,9 @@
 //! The entries of listings. If the expression cannot decide about a file, the server is asked with `HEAD`; such a
 //! directory is read.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
-use super::messages::{FetchKind, Reply};
+use super::messages::{FetchKind, Reply, number};
 use super::probes::PartialListing;
 use super::task::{Task, TaskKind, UndecidedEntry};
 use super::{FetchFacts, Finding, HostCrawl};
@@ -25,28 +25,20 @@ pub(super) struct ProbeResult {
 impl ProbeResult {
     /// The facts in the reply to a request of this kind.
     pub(super) fn by(reply: &Reply<'_>, fetch: FetchKind) -> Self {
-        let text = |value: Option<&'_ [u8]>| {
-            value.and_then(|value| str::from_utf8(value).ok().map(str::to_owned))
-        };
-        let number = |text: &str| text.trim().parse::<u64>().ok();
         let size = match (fetch, reply.status) {
             // The length of an encoded body is not the size of the file.
             _ if reply.content_encoding.is_some() => None,
-            (FetchKind::First, 206) => {
-                text(reply.content_range).and_then(|range| number(range.rsplit_once('/')?.1))
-            }
-            (FetchKind::First | FetchKind::Probe, 200) => {
-                text(reply.content_length).and_then(|n| number(&n))
-            }
+            (FetchKind::First, 206) => reply.content_range.and_then(|range| {
+                let slash = range.iter().rposition(|&byte| byte == b'/')?;
+                number(&range[slash + 1..])
+            }),
+            (FetchKind::First | FetchKind::Probe, 200) => reply.length(),
             _ => None,
         };
-        let modified = text(reply.last_modified)
-            .and_then(|date| httpdate::parse_http_date(date.trim()).ok())
-            .map(seconds);
         Self {
             status: Some(reply.status),
             size: size.map(SizeRange::exact),
-            modified,
+            modified: reply.modified(),
         }
     }
 
@@ -56,13 +48,6 @@ impl ProbeResult {
             status: Some(reply.status),
             ..Self::default()
         }
-    }
-}
-
-fn seconds(time: SystemTime) -> i64 {
-    match time.duration_since(UNIX_EPOCH) {
-        Ok(since) => i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
-        Err(before) => -i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX),
     }
 }
 

@@ -413,12 +413,9 @@ impl HostCrawl {
         if task.redirects >= limit {
             return Err(Cause::TooManyRedirects(limit));
         }
-        let text = location.and_then(|location| std::str::from_utf8(location).ok());
         let from = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
-        let to = text.and_then(|text| from.join(text).ok());
-        let mut to = to.ok_or(Cause::NoLocation)?;
+        let mut to = path::redirect_target(&from, location).ok_or(Cause::NoLocation)?;
         to.set_fragment(None);
-        path::forget_credentials(&mut to);
         if to == from || Ancestors::listings(task.above.as_ref()).any(|url| url == hash(&to)) {
             return Err(Cause::RedirectLoop);
         }

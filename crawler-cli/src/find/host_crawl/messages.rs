@@ -1,6 +1,7 @@
 //! The messages between a [`HostCrawl`](super::HostCrawl) and its driver: requests, replies and counts.
 
 use std::ops::Add;
+use std::time::UNIX_EPOCH;
 
 use courser::Response;
 use serde::{Deserialize, Serialize};
@@ -103,6 +104,30 @@ impl<'a> Reply<'a> {
             body: response.body(),
         }
     }
+
+    /// `Content-Length` as a number.
+    pub fn length(&self) -> Option<u64> {
+        self.content_length.and_then(number)
+    }
+
+    /// `Last-Modified` in seconds since 1970.
+    pub fn modified(&self) -> Option<i64> {
+        self.last_modified.and_then(http_date)
+    }
+}
+
+/// A number of decimal digits only.
+pub(in crate::find) fn number(digits: &[u8]) -> Option<u64> {
+    let digits = str::from_utf8(digits).ok()?;
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|_| is_number)
+}
+
+/// A date of HTTP in seconds since 1970; `None` if it is before 1970.
+pub(in crate::find) fn http_date(value: &[u8]) -> Option<i64> {
+    let time = httpdate::parse_http_date(str::from_utf8(value).ok()?.trim()).ok()?;
+    let since = time.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_secs()).ok()
 }
 
 /// How the end of a body was detected.

@@ -190,14 +190,11 @@ impl HostCrawl {
         task: &Task,
         location: Option<&[u8]>,
     ) -> Result<String, Cause> {
-        let location = location.ok_or(Cause::NoLocation)?;
+        let page = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
+        let to = path::redirect_target(&page, location).ok_or(Cause::NoLocation)?;
         if task.redirects >= self.policy.limits.redirects {
             return Err(Cause::TooManyRedirects(self.policy.limits.redirects));
         }
-        let page = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
-        let reference = std::str::from_utf8(location).map_err(|_| Cause::NoLocation)?;
-        let mut to = page.join(reference).map_err(|_| Cause::NoLocation)?;
-        path::forget_credentials(&mut to);
         let same_host = to.origin() == self.origin().origin();
         let plain = to.query().is_none_or(listing::is_sort_query);
         let segments: Vec<String> = to.path().split('/').map(path::normalise_segment).collect();
