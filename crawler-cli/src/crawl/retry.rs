@@ -139,7 +139,7 @@ pub fn decide(
 }
 
 /// Whether a URL was answered with 429 or 503 so often that the URL itself may be at fault.
-pub fn is_stuck(attempts: &Attempts) -> bool {
+fn is_stuck(attempts: &Attempts) -> bool {
     attempts.throttles() >= FREE_THROTTLES
 }
 

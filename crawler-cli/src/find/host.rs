@@ -7,7 +7,7 @@ use courser::{Codings, Error, Rate, Request, Response, Timeouts};
 use url::{Position, Url};
 
 use super::cause::{Cause, Failure};
-use super::download::{Around, Downloads, Store};
+use super::download::{Around, Downloads, Results, Store};
 use super::host_crawl::{FetchId, FetchKind, HostCrawl, Reply};
 use super::policy::Policy;
 use super::run::Run;
@@ -67,7 +67,7 @@ impl Host {
     ) -> Self {
         Self {
             crawl: HostCrawl::new(origin, policy.clone()),
-            downloads: Downloads::new(policy),
+            downloads: Downloads::default(),
             number: 0,
             base: origin[..Position::BeforePath].to_owned(),
             proxy,
@@ -88,7 +88,9 @@ impl Host {
         let visitor = &mut shared.run.visitor(None);
         self.crawl.abandon(now, cause, visitor);
         if let Some(files) = &mut shared.files {
-            self.downloads.abandon(cause, &mut files.store, visitor);
+            let store = &mut files.store;
+            self.downloads
+                .abandon(cause, &mut Results { store, visitor });
         }
     }
 
@@ -162,7 +164,8 @@ impl Host {
         };
         let visitor = &mut shared.run.visitor(None);
         let store = &mut files.store;
-        let get = self.downloads.poll_request(now, store, refusal, visitor)?;
+        let results = &mut Results { store, visitor };
+        let get = self.downloads.poll_request(now, refusal, results)?;
         request.set_target(get.url);
         request.set_method("GET");
         request.header("Accept", "*/*");
@@ -241,8 +244,10 @@ impl Host {
         let mut around = Around {
             now,
             politeness: self.crawl.politeness(),
-            store: &mut files.store,
-            visitor: &mut shared.run.visitor(None),
+            results: Results {
+                store: &mut files.store,
+                visitor: &mut shared.run.visitor(None),
+            },
         };
         let outcome = act(&mut self.downloads, &mut around);
         files.under_way -= before - self.downloads.in_flight();

@@ -437,7 +437,7 @@ impl Find {
             _ => None,
         };
         let store = self.download.map(|root| {
-            let mut store = Store::new(root, base, scope.clone());
+            let mut store = Store::new(root, base, scope.clone(), policy.limits.redirects);
             store.overwrite = self.overwrite;
             store.refuses_tls = self.transfer.tls_fault().is_some();
             store

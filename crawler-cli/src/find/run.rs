@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Find;
 use super::cause::Cause;
-use super::download::{self, DownloadCounts, Wanted};
+use super::download::{DownloadCounts, Wanted};
 use super::event::Event;
 use super::expr::{Act, ActError, Action, Actor, Effect, Expression, Memo, Verdict};
 use super::found::{Found, Kind, Saved, Unread};
@@ -316,7 +316,7 @@ impl<'r> Events<'r> {
             failed: self.summary.failed,
             elapsed: self.elapsed(),
             totals: self.summary.stats.totals(),
-            downloads: download::Tally::default(),
+            downloads: DownloadCounts::default(),
         }
     }
 

@@ -193,8 +193,10 @@ fn restore_host(
         None => host.crawl.keep_journal(),
     }
     if let Some(files) = files {
+        for wanted in saved.wanted {
+            host.downloads.add(wanted, &mut files.store);
+        }
         host.downloads.keep_journal();
-        host.downloads.restore(saved.wanted, &mut files.store);
     }
     Ok(())
 }
@@ -309,7 +311,7 @@ impl Search<'_, '_> {
     fn keep(&mut self) {
         let mut tally = self.shared.run.events.tally();
         if let Some(files) = &self.shared.files {
-            tally.downloads = files.store.tally;
+            tally.downloads = files.store.counts;
         }
         let Some(state) = self.shared.run.state() else {
             return;
@@ -443,12 +445,17 @@ fn update(hosts: &Hosts<Host>, shared: &mut Shared<'_>) {
     let Some(files) = &shared.files else {
         return shared.run.update(counts, DownloadCounts::default());
     };
-    let tally = files.store.tally;
     let downloads = DownloadCounts {
         under_way: files.under_way as u64,
-        ..tally.counts
+        ..files.store.counts
     };
-    shared.run.update(counts + tally.requests(), downloads);
+    let of_files = Counts {
+        requests: downloads.requests,
+        retries: downloads.retries,
+        unread: downloads.failed,
+        ..Counts::default()
+    };
+    shared.run.update(counts + of_files, downloads);
 }
 
 fn abandon(hosts: &mut Hosts<Host>, cause: &Cause, shared: &mut Shared<'_>) {

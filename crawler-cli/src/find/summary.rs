@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::download::{self, DownloadCounts};
+use super::download::DownloadCounts;
 use super::host_crawl::Counts;
 use super::policy::Follow;
 use crate::crawl::stats::{Stats, Totals};
@@ -42,7 +42,7 @@ pub(super) struct Tally {
     pub(super) failed: u64,
     pub(super) elapsed: Duration,
     pub(super) totals: Totals,
-    pub(super) downloads: download::Tally,
+    pub(super) downloads: DownloadCounts,
 }
 
 impl Summary {

@@ -1,23 +1,9 @@
 //! The meaning of a response for a download (RFC 9110 §13.1.5, §14, §15.3.7, §15.5.17): whether the body starts at the
 //! beginning or continues the partial file, and whether the file is still the same. No I/O.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
 use serde::{Deserialize, Serialize};
 
-use crate::find::cause::Cause;
-use crate::find::fault::Fault;
-use crate::find::host_crawl::Reply;
-use crate::find::range::SizeRange;
-
-/// What was requested.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Asked {
-    /// The whole file.
-    Whole,
-    /// The bytes after this offset, if the file is still the one that the note describes.
-    Rest(u64, Note),
-}
+use crate::find::host_crawl::{Reply, http_date, number};
 
 /// The meaning of a response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -36,22 +22,24 @@ pub(super) enum Answer {
     Refused,
 }
 
-pub(super) fn judge(head: &Reply<'_>, asked: &Asked) -> Answer {
-    match (head.status, asked) {
+/// What a head means after a request for the whole file, or for the bytes after an offset if the file is still the one
+/// that the note describes.
+pub(super) fn judge(head: &Reply<'_>, rest: Option<(u64, &Note)>) -> Answer {
+    match (head.status, rest) {
         (200 | 203, _) => Answer::Body {
             at: 0,
-            length: head.content_length.and_then(number),
+            length: head.length(),
         },
-        (206, Asked::Rest(at, note)) => judge_part(head, *at, note).unwrap_or(Answer::StartOver),
-        (416, Asked::Rest(at, note)) => {
+        (206, Some((at, note))) => judge_part(head, at, note).unwrap_or(Answer::StartOver),
+        (416, Some((at, note))) => {
             let part = head.content_range.and_then(content_range);
-            let is_all = part.is_some_and(|(_, total)| total == Some(*at));
+            let is_all = part.is_some_and(|(_, total)| total == Some(at));
             // A server may ignore If-Range: the file may be another one of this length.
             let is_same = match head.etag {
-                Some(tag) => note.validator.as_str().as_bytes() == tag,
-                None => note.length == Some(*at),
+                Some(tag) => note.validator.as_deref().map(str::as_bytes) == Some(tag),
+                None => note.length == Some(at),
             };
-            match is_all && is_same && note.length.is_none_or(|length| length == *at) {
+            match is_all && is_same && note.length.is_none_or(|length| length == at) {
                 true => Answer::Complete,
                 false => Answer::StartOver,
             }
@@ -70,13 +58,14 @@ fn judge_part(head: &Reply<'_>, at: u64, note: &Note) -> Option<Answer> {
     let length = total.or(note.length)?;
     let is_of_length = |wanted: Option<u64>, is: u64| wanted.is_none_or(|wanted| wanted == is);
     let fits = first == at
-        && is_of_length(head.content_length.and_then(number), last - first + 1)
+        && is_of_length(head.length(), last - first + 1)
         && last < length
         && is_of_length(note.length, length);
-    let same = match &note.validator {
+    let validator = note.validator.as_deref()?.as_bytes();
+    let same = match is_strong_tag(validator) {
         // A part has the tag that the whole would have (RFC 9110 §15.3.7).
-        Validator::Tag(tag) => head.etag == Some(tag.as_bytes()),
-        Validator::Date(date) => head.last_modified.is_none_or(|now| now == date.as_bytes()),
+        true => head.etag == Some(validator),
+        false => head.last_modified.is_none_or(|now| now == validator),
     };
     (fits && same).then_some(Answer::Body {
         at,
@@ -84,92 +73,45 @@ fn judge_part(head: &Reply<'_>, at: u64, note: &Note) -> Option<Answer> {
     })
 }
 
-/// The description of a partial file, which is stored beside it.
+/// The file that the bytes of a partial file are of. Stored beside the partial file if it has a validator.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Note {
     pub(super) url: String,
-    #[serde(flatten)]
-    pub(super) validator: Validator,
+    /// The value of `If-Range`, by which the server recognises whether the file is still the same: a strong entity tag
+    /// with its quotes, or a `Last-Modified` that is a strong validator. `None`: the download cannot be continued.
+    pub(super) validator: Option<String>,
     /// The length of the whole file.
     pub(super) length: Option<u64>,
-    /// `Last-Modified`.
-    pub(super) modified: Option<String>,
-}
-
-/// The value of `If-Range`, by which the server recognises whether the file is still the same.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(super) enum Validator {
-    /// A strong entity tag, with its quotes.
-    #[serde(rename = "etag")]
-    Tag(String),
-    /// A `Last-Modified` that is a strong validator.
-    #[serde(rename = "date")]
-    Date(String),
-}
-
-impl Validator {
-    pub(super) fn as_str(&self) -> &str {
-        match self {
-            Self::Tag(value) | Self::Date(value) => value,
-        }
-    }
+    /// `Last-Modified` in seconds since 1970.
+    pub(super) modified: Option<i64>,
 }
 
 impl Note {
-    /// The note by which a later request can continue the download. `None` without a strong validator (RFC 9110
-    /// §8.8.1).
-    pub(super) fn of(head: &Reply<'_>, url: &str) -> Option<Self> {
-        let tag = head.etag.filter(|tag| is_strong_tag(tag)).and_then(text);
-        let date = || {
-            head.last_modified
-                .filter(|_| has_strong_date(head))
-                .and_then(text)
-        };
-        Some(Self {
+    /// The file that a head describes.
+    pub(super) fn of(head: &Reply<'_>, url: &str) -> Self {
+        let date = || head.last_modified.filter(|_| has_strong_date(head));
+        let tag = head.etag.filter(|tag| is_strong_tag(tag));
+        let validator = tag.or_else(date).map(String::from_utf8_lossy);
+        Self {
             url: url.to_owned(),
-            validator: match tag {
-                Some(tag) => Validator::Tag(tag),
-                None => Validator::Date(date()?),
-            },
-            length: head.content_length.and_then(number),
-            modified: head.last_modified.and_then(text),
-        })
-    }
-
-    pub(super) fn modified(&self) -> Option<SystemTime> {
-        date(self.modified.as_deref()?.as_bytes())
+            validator: validator.map(Into::into),
+            length: head.length(),
+            modified: head.modified(),
+        }
     }
 
     /// Reads a note. `None` if the bytes are cut, or are not a note whose validator can be sent.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let note: Self = serde_json::from_slice(bytes).ok()?;
-        let is_sound = match &note.validator {
-            Validator::Tag(tag) => is_strong_tag(tag.as_bytes()),
-            Validator::Date(text) => date(text.as_bytes()).is_some(),
-        };
-        is_sound.then_some(note)
+        let validator = note.validator.as_deref()?.as_bytes();
+        (is_strong_tag(validator) || http_date(validator).is_some()).then_some(note)
     }
 }
 
 /// Whether `Last-Modified` is a strong validator: at least one second earlier than `Date` (RFC 9110 §8.8.2.2).
 fn has_strong_date(head: &Reply<'_>) -> bool {
-    let (Some(changed), Some(sent)) = (modified(head), head.date.and_then(date)) else {
-        return false;
-    };
-    let age = sent.duration_since(changed);
-    age.is_ok_and(|age| age >= Duration::from_secs(1))
-}
-
-/// The time of the last change of the file.
-pub(super) fn modified(head: &Reply<'_>) -> Option<SystemTime> {
-    head.last_modified.and_then(date)
-}
-
-pub(super) fn wrong_length(announced: SizeRange, received: u64) -> Cause {
-    Cause::Download(Fault::Length {
-        announced,
-        received,
-    })
+    let dates = head.modified().zip(head.date.and_then(http_date));
+    dates.is_some_and(|(changed, sent)| changed < sent)
 }
 
 /// First and last byte, unless the requested range is not satisfiable, and the length of the whole file.
@@ -195,17 +137,6 @@ fn content_range(value: &[u8]) -> Option<ContentRange> {
     (unit.eq_ignore_ascii_case("bytes") && is_valid).then_some((range, total))
 }
 
-fn number(digits: &[u8]) -> Option<u64> {
-    let digits = str::from_utf8(digits).ok()?;
-    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
-    digits.parse().ok().filter(|_| is_number)
-}
-
-fn date(value: &[u8]) -> Option<SystemTime> {
-    let time = httpdate::parse_http_date(str::from_utf8(value).ok()?).ok()?;
-    (time >= UNIX_EPOCH).then_some(time)
-}
-
 /// Whether this is `"…"` of visible ASCII characters, which can be sent back unchanged.
 fn is_strong_tag(tag: &[u8]) -> bool {
     let inner = tag
@@ -213,10 +144,6 @@ fn is_strong_tag(tag: &[u8]) -> bool {
         .and_then(|tag| tag.strip_suffix(b"\""));
     let is_safe = |byte: &u8| byte.is_ascii_graphic() && *byte != b'"';
     tag.len() <= MOST_TAG_BYTES && inner.is_some_and(|inner| inner.iter().all(is_safe))
-}
-
-fn text(value: &[u8]) -> Option<String> {
-    str::from_utf8(value).ok().map(str::to_owned)
 }
 
 const MOST_TAG_BYTES: usize = 1024;
@@ -231,7 +158,7 @@ mod tests {
     fn note(length: Option<u64>) -> Note {
         Note {
             url: "http://h/x".into(),
-            validator: Validator::Tag("\"v1\"".into()),
+            validator: Some("\"v1\"".into()),
             length,
             modified: None,
         }
@@ -250,7 +177,7 @@ mod tests {
                 etag: etag.map(str::as_bytes),
                 ..Reply::default()
             };
-            judge(&head, &Asked::Rest(10, note(Some(100))))
+            judge(&head, Some((10, &note(Some(100)))))
         };
         let rest = Body {
             at: 10,
@@ -289,43 +216,43 @@ mod tests {
             status: 206,
             ..Reply::default()
         };
-        assert_eq!(judge(&multipart, &Asked::Rest(10, note(None))), StartOver);
+        assert_eq!(judge(&multipart, Some((10, &note(None)))), StartOver);
         let endless = Reply {
             content_range: Some(b"bytes 10-49/*"),
             etag: V1.map(str::as_bytes),
             ..multipart
         };
-        assert_eq!(judge(&endless, &Asked::Rest(10, note(None))), StartOver);
-        assert_eq!(judge(&multipart, &Asked::Whole), Answer::Refused);
+        assert_eq!(judge(&endless, Some((10, &note(None)))), StartOver);
+        assert_eq!(judge(&multipart, None), Answer::Refused);
     }
 
     #[test]
     fn other_answers() {
         use Answer::{Body, Complete, Later, Redirect, Refused, StartOver};
-        let rest = |length| Asked::Rest(10, note(length));
+        let rest = |length| Some(note(length));
         let whole = Body {
             at: 0,
             length: Some(7),
         };
         for (status, range, asked, answer) in [
-            (200, None, Asked::Whole, whole),
+            (200, None, None, whole),
             (200, None, rest(None), whole),
             (416, Some("bytes */10"), rest(None), StartOver),
             (416, Some("bytes */10"), rest(Some(10)), Complete),
             (416, Some("bytes */10"), rest(Some(20)), StartOver),
             (416, Some("bytes */9"), rest(None), StartOver),
             (416, None, rest(Some(10)), StartOver),
-            (416, Some("bytes */10"), Asked::Whole, Refused),
-            (204, None, Asked::Whole, Refused),
-            (304, None, Asked::Whole, Refused),
+            (416, Some("bytes */10"), None, Refused),
+            (204, None, None, Refused),
+            (304, None, None, Refused),
             (304, None, rest(None), Refused),
             (404, None, rest(None), Refused),
             (302, None, rest(None), Redirect),
-            (429, None, Asked::Whole, Later),
-            (503, None, Asked::Whole, Later),
-            (500, None, Asked::Whole, Later),
-            (410, None, Asked::Whole, Later),
-            (408, None, Asked::Whole, Later),
+            (429, None, None, Later),
+            (503, None, None, Later),
+            (500, None, None, Later),
+            (410, None, None, Later),
+            (408, None, None, Later),
         ] {
             let head = Reply {
                 status,
@@ -333,7 +260,8 @@ mod tests {
                 content_range: range.map(str::as_bytes),
                 ..Reply::default()
             };
-            assert_eq!(judge(&head, &asked), answer, "{status} {range:?}");
+            let rest = asked.as_ref().map(|note| (10, note));
+            assert_eq!(judge(&head, rest), answer, "{status} {range:?}");
         }
         for (etag, length, answer) in [
             (b"\"v1\"", None, Complete),
@@ -346,7 +274,8 @@ mod tests {
                 etag: Some(etag),
                 ..Reply::default()
             };
-            assert_eq!(judge(&head, &rest(length)), answer, "{etag:?} {length:?}");
+            let answered = judge(&head, Some((10, &note(length))));
+            assert_eq!(answered, answer, "{etag:?} {length:?}");
         }
     }
 
@@ -359,10 +288,10 @@ mod tests {
                 date,
                 ..Reply::default()
             };
-            Note::of(&head, "http://h/x").map(|note| note.validator)
+            Note::of(&head, "http://h/x").validator
         };
-        let tag = || Some(Validator::Tag("\"v1\"".into()));
-        let date = || Some(Validator::Date(String::from_utf8_lossy(DATE).into()));
+        let tag = || Some("\"v1\"".to_owned());
+        let date = || Some(String::from_utf8_lossy(DATE).into_owned());
         assert_eq!(of(Some(b"\"v1\""), None), tag());
         assert_eq!(of(Some(b"W/\"v1\""), Some(LATER)), date());
         assert_eq!(of(None, Some(LATER)), date());
@@ -382,29 +311,25 @@ mod tests {
 
     #[test]
     fn written_notes_are_read_and_cut_notes_are_rejected() {
-        for validator in [
-            Validator::Tag("\"v\\1'\"".into()),
-            Validator::Date("Sun, 06 Nov 1994 08:49:37 GMT".into()),
-        ] {
+        for validator in ["\"v\\1'\"", "Sun, 06 Nov 1994 08:49:37 GMT"] {
             let note = Note {
                 url: "http://h/%22x".into(),
-                validator,
+                validator: Some(validator.into()),
                 length: Some(u64::MAX),
-                modified: Some("Sun, 06 Nov 1994 08:49:37 GMT".into()),
+                modified: Some(784_111_777),
             };
             let bytes = serde_json::to_vec(&note).expect("JSON");
             for cut in 0..bytes.len() {
                 assert_eq!(Note::parse(&bytes[..cut]), None);
             }
-            assert!(note.modified().is_some());
             assert_eq!(Note::parse(&bytes), Some(note));
         }
         for bad in [
-            &br#"{"url":"u","etag":"W/\"a\""}"#[..],
-            br#"{"url":"u","etag":"\"a\r\nX: y\""}"#,
-            br#"{"url":"u","date":"soon"}"#,
+            &br#"{"url":"u","validator":"W/\"a\""}"#[..],
+            br#"{"url":"u","validator":"\"a\r\nX: y\""}"#,
+            br#"{"url":"u","validator":"soon"}"#,
             br#"{"url":"u"}"#,
-            br#"{"etag":"\"a\""}"#,
+            br#"{"validator":"\"a\""}"#,
             b"[]",
         ] {
             assert_eq!(Note::parse(bad), None);

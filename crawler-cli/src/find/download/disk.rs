@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::fs::{Access, AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -43,26 +43,21 @@ impl Root {
         self.path.join(name.path())
     }
 
-    /// Opens the parent directory of a file. `None` if it does not exist and `create` is false.
-    fn parent(&self, name: &Name, create: bool) -> io::Result<Option<OwnedFd>> {
+    /// Opens the parent directory of a file.
+    fn parent(&self, name: &Name, create: bool) -> io::Result<OwnedFd> {
         let mut directory = self.directory.try_clone()?;
         for segment in name.directories() {
             let segment = segment.as_slice();
-            let flags = DIRECTORY | OFlags::NOFOLLOW;
-            let mut opened = rustix::fs::openat(&directory, segment, flags, Mode::empty());
-            if let Err(Errno::NOENT) = opened {
-                if !create {
-                    return Ok(None);
-                }
-                match rustix::fs::mkdirat(&directory, segment, Mode::from_raw_mode(0o777)) {
-                    Ok(()) | Err(Errno::EXIST) => {}
-                    Err(error) => return Err(error.into()),
-                }
-                opened = rustix::fs::openat(&directory, segment, flags, Mode::empty());
+            if create
+                && let Err(error) = rustix::fs::mkdirat(&directory, segment, DIRECTORY_MODE)
+                && error != Errno::EXIST
+            {
+                return Err(error.into());
             }
-            directory = opened?;
+            let flags = DIRECTORY | OFlags::NOFOLLOW;
+            directory = rustix::fs::openat(&directory, segment, flags, Mode::empty())?;
         }
-        Ok(Some(directory))
+        Ok(directory)
     }
 
     /// The file that exists under a name.
@@ -70,12 +65,12 @@ impl Root {
     /// # Errors
     /// Something else exists there (`AlreadyExists`), or the folder cannot be read.
     pub(super) fn existing(&self, name: &Name) -> io::Result<Option<FileMetadata>> {
-        let Some(directory) = self.parent(name, false)? else {
+        let stat = self.parent(name, false).and_then(|directory| {
+            let flags = AtFlags::SYMLINK_NOFOLLOW;
+            Ok(rustix::fs::statat(&directory, name.file(), flags)?)
+        });
+        let Some(stat) = if_found(stat)? else {
             return Ok(None);
-        };
-        let stat = match rustix::fs::statat(&directory, name.file(), AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => return Ok(None),
-            stat => stat?,
         };
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Ok(Some(FileMetadata {
@@ -86,24 +81,21 @@ impl Root {
         }
     }
 
-    /// The partial file of an earlier run, if this run can continue it.
+    /// The partial file of an earlier request or run, if the download can continue it.
     pub(super) fn find_partial(&self, name: &Name, url: &str) -> io::Result<Option<Partial>> {
-        let Some(directory) = self.parent(name, false)? else {
+        let directory = self.parent(name, false);
+        let opened = directory.and_then(|it| Partial::open(it, name, OFlags::empty()));
+        let Some(mut partial) = if_found(opened)? else {
             return Ok(None);
-        };
-        let mut partial = match Partial::open(directory, name, OFlags::empty()) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            partial => partial?,
         };
         partial.note = read_note(&partial.directory, name).filter(|note| note.url == url);
         // Dropping the partial file removes it if it cannot be continued.
         Ok(partial.rest().is_some().then_some(partial))
     }
 
-    /// Creates an empty partial file.
-    pub(super) fn create(&self, name: &Name, note: Option<Note>) -> io::Result<Partial> {
+    /// Creates an empty partial file for a file.
+    pub(super) fn create(&self, name: &Name, note: Note) -> io::Result<Partial> {
         let directory = self.parent(name, true)?;
-        let directory = directory.ok_or(io::ErrorKind::NotFound)?;
         let mut partial = Partial::open(directory, name, OFlags::CREATE)?;
         partial.start_over(note)?;
         Ok(partial)
@@ -124,9 +116,11 @@ pub(super) struct Partial {
     directory: OwnedFd,
     file: File,
     name: Name,
-    length: u64,
-    /// The note on disk.
-    note: Option<Note>,
+    pub(super) length: u64,
+    /// The length at the time of the request.
+    pub(super) begun_at: u64,
+    /// What the bytes are of; `None` if nothing needs them any more. On disk if it has a validator.
+    pub(super) note: Option<Note>,
     is_finished: bool,
 }
 
@@ -155,6 +149,7 @@ impl Partial {
         Ok(Self {
             directory,
             length: meta.len(),
+            begun_at: meta.len(),
             file,
             name: name.clone(),
             note: None,
@@ -162,36 +157,43 @@ impl Partial {
         })
     }
 
-    pub(super) fn length(&self) -> u64 {
-        self.length
-    }
-
-    pub(super) fn note(&self) -> Option<&Note> {
-        self.note.as_ref()
-    }
-
     /// The offset at which the download can continue, and the note for it. `None` if it cannot.
     pub(super) fn rest(&self) -> Option<(u64, &Note)> {
-        self.note
-            .as_ref()
-            .filter(|_| self.length > 0)
-            .map(|note| (self.length, note))
+        let note = self.note.as_ref()?;
+        (self.length > 0 && note.validator.is_some()).then_some((self.length, note))
     }
 
-    /// Truncates the file and replaces the note. The old note is removed first, so that there is never a note beside
-    /// bytes of another file.
-    pub(super) fn start_over(&mut self, note: Option<Note>) -> io::Result<()> {
+    /// Removes the note, then the bytes, so that there is never a note beside bytes of another file.
+    pub(super) fn clear(&mut self) -> io::Result<()> {
         self.note = None;
         remove(&self.directory, &self.name.note())?;
         self.file.set_len(0)?;
-        self.length = 0;
-        if let Some(note) = note {
+        (self.length, self.begun_at) = (0, 0);
+        Ok(())
+    }
+
+    /// Empties the file, for the bytes that the note describes.
+    pub(super) fn start_over(&mut self, note: Note) -> io::Result<()> {
+        self.clear()?;
+        if note.validator.is_some() {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
             let file = rustix::fs::openat(&self.directory, self.name.note(), flags, MODE)?;
             File::from(file).write_all(&serde_json::to_vec(&note)?)?;
-            self.note = Some(note);
         }
+        self.note = Some(note);
         Ok(())
+    }
+
+    /// The bytes are of a file of this length, and of this time if that is known.
+    pub(super) fn handle_part(&mut self, length: Option<u64>, modified: Option<i64>) {
+        if let Some(note) = &mut self.note {
+            (note.length, note.modified) = (length, modified.or(note.modified));
+        }
+    }
+
+    /// Lets the file be removed, because nothing needs it any more.
+    pub(super) fn discard(&mut self) {
+        self.note = None;
     }
 
     /// Appends bytes.
@@ -207,22 +209,16 @@ impl Partial {
 
     /// Gives the complete file its time of change and its final name. An existing file is replaced only with
     /// `overwrite`.
-    pub(super) fn finish(
-        &mut self,
-        modified: Option<SystemTime>,
-        overwrite: bool,
-    ) -> io::Result<()> {
-        if let Some(modified) = modified {
-            self.file.set_modified(modified)?;
+    pub(super) fn finish(&mut self, overwrite: bool) -> io::Result<()> {
+        let modified = self.note.as_ref().and_then(|note| note.modified);
+        let since = modified.and_then(|seconds| u64::try_from(seconds).ok());
+        let time = since.and_then(|since| UNIX_EPOCH.checked_add(Duration::from_secs(since)));
+        if let Some(time) = time {
+            self.file.set_modified(time)?;
         }
         rename(&self.directory, &self.name, overwrite)?;
         self.is_finished = true;
         remove(&self.directory, &self.name.note())
-    }
-
-    /// Removes the file and the note. Errors do no harm: nothing needs the two any more.
-    pub(super) fn discard(&mut self) {
-        self.note = None;
     }
 }
 
@@ -264,14 +260,21 @@ fn rename(directory: &OwnedFd, name: &Name, overwrite: bool) -> io::Result<()> {
 }
 
 fn remove(directory: &OwnedFd, name: &[u8]) -> io::Result<()> {
-    match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(error) => Err(error.into()),
+    let removed = rustix::fs::unlinkat(directory, name, AtFlags::empty());
+    if_found(removed.map_err(io::Error::from)).map(drop)
+}
+
+/// `None` if what was to be opened, read or removed does not exist.
+fn if_found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
     }
 }
 
 /// What the user's mask leaves of it.
 const MODE: Mode = Mode::from_raw_mode(0o666);
+const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o777);
 
 const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -283,23 +286,22 @@ const MOST_NOTE_BYTES: u64 = 64 * 1024;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::find::host_crawl::Reply;
 
     #[test]
     fn a_file_that_another_process_finishes_is_not_touched() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = Root::open(folder.path()).expect("writable");
         let name = Name::of("http://h/x", None);
-        let mut first = root.create(&name, None).expect("created");
+        let note = Note::of(&Reply::default(), "http://h/x");
+        let mut first = root.create(&name, note).expect("created");
         first.write(b"all").expect("written");
         let place = root.path_of(&name);
-        let directory = || {
-            let parent = root.parent(&name, false).expect("readable");
-            parent.expect("created")
-        };
+        let directory = || root.parent(&name, false).expect("created");
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(directory(), name.partial(), flags, MODE);
         let opened = File::from(opened.expect("opened"));
-        first.finish(None, false).expect("finished");
+        first.finish(false).expect("finished");
         drop(first);
         let error = Partial::lock(directory(), opened, &name).expect_err("finished meanwhile");
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);

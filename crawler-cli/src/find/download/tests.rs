@@ -2,19 +2,20 @@
 
 use std::fs;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use tempfile::TempDir;
 use url::Url;
 
-use super::super::policy::Follow;
+use super::super::policy::{Follow, Policy};
 use super::store::is_own_coding;
 use super::*;
+use crate::crawl::failure::FailureScope;
 use crate::crawl::policy::RetryPolicy;
 use crate::find::expr::{Memo, Verdict};
 use crate::find::found::{Found, Unread};
 use crate::find::link::Link;
-use crate::find::range::TimeRange;
+use crate::find::range::{SizeRange, TimeRange};
 use crate::find::scope::Scope;
 use crate::find::visitor::LinkVerdict;
 
@@ -44,11 +45,16 @@ impl World {
         let mut scope = Scope::new();
         scope.start(&start);
         let root = Root::open(directory.path()).expect("writable");
-        let mut store = Store::new(root, Some(Base::of(&start, Follow::Listings)), scope);
+        let mut store = Store::new(
+            root,
+            Some(Base::of(&start, Follow::Listings)),
+            scope,
+            policy.limits.redirects,
+        );
         store.overwrite = overwrite;
         Self {
             store,
-            downloads: Downloads::new(&policy),
+            downloads: Downloads::default(),
             politeness: Politeness::new(&policy.host),
             now: Instant::now(),
             log: Log::default(),
@@ -71,9 +77,11 @@ impl World {
 
     /// The next request as a line, with its id.
     fn poll(&mut self) -> Option<(FetchId, String)> {
-        let get =
-            self.downloads
-                .poll_request(self.now, &mut self.store, &|_| None, &mut self.log)?;
+        let results = &mut Results {
+            store: &mut self.store,
+            visitor: &mut self.log,
+        };
+        let get = self.downloads.poll_request(self.now, &|_| None, results)?;
         self.politeness.handle_sent(self.now);
         let rest = get
             .rest
@@ -95,8 +103,10 @@ impl World {
         let around = Around {
             now: self.now,
             politeness: &mut self.politeness,
-            store: &mut self.store,
-            visitor: &mut self.log,
+            results: Results {
+                store: &mut self.store,
+                visitor: &mut self.log,
+            },
         };
         (&mut self.downloads, around)
     }
@@ -270,7 +280,7 @@ fn after_two_bytes(length: Option<u64>) -> (World, FetchId) {
     assert_eq!(world.head(id, &ok(length)), Body::Wanted);
     world.data(id, b"ab");
     // Also before the file is complete.
-    assert_eq!(world.store.tally.counts.bytes, 2);
+    assert_eq!(world.store.counts.bytes, 2);
     world.fail(id, FailureScope::Request);
     assert!(world.poll().is_none(), "it waits");
     world.now += Duration::from_secs(1);
@@ -321,7 +331,7 @@ fn a_part_of_another_url_is_no_part() {
     let mut world = World::new();
     for (name, text) in [
         (".x.courser-part", "something else"),
-        (".x.courser-note", r#"{"url":"http://h/y","etag":"\"v1\""}"#),
+        (".x.courser-note", r#"{"url":"http://h/y","validator":"\"v1\""}"#),
     ] {
         fs::write(world.directory.path().join(name), text).expect("written");
     }
@@ -578,7 +588,7 @@ fn one_name_is_for_one_url() {
             && told[0].starts_with("a%252Fb: not downloaded: another URL is written to "),
         "{told:?}"
     );
-    assert_eq!(world.store.tally.counts.wanted, 3);
+    assert_eq!(world.store.counts.wanted, 3);
 }
 
 /// The run is to end: what else is to be written would fail as well.
@@ -644,10 +654,8 @@ fn everything_that_is_left_is_given_up_when_nothing_can_be_fetched() {
     let id = world.expect("GET http://h/pub/x");
     world.expect("GET http://h/pub/y");
     world.fail(id, FailureScope::Request);
-    let store = &mut world.store;
-    world
-        .downloads
-        .abandon(&Cause::NoLocation, store, &mut world.log);
+    let (downloads, mut on) = world.around();
+    downloads.abandon(&Cause::NoLocation, &mut on.results);
     assert_eq!(world.told().len(), 3);
     assert!(world.downloads.is_done());
 }

@@ -51,6 +51,7 @@ use journal::Journal;
 pub use journal::{Change, KeptCrawl, ListingProgress, Snapshot};
 use links::is_web_page;
 pub use messages::{BodyEnd, Counts, Fetch, FetchId, FetchKind, Reply};
+pub(super) use messages::{http_date, number};
 use probes::Probes;
 use seen::Seen;
 use spelling::Spelling;

@@ -77,7 +77,7 @@ impl State {
         }
         let mut tally = self.tally()?;
         // All files that failed are still wanted.
-        let failed = std::mem::take(&mut tally.downloads.counts.failed);
+        let failed = std::mem::take(&mut tally.downloads.failed);
         if summits.is_empty() && failed == 0 {
             return Ok(());
         }
