@@ -331,7 +331,10 @@ fn a_part_of_another_url_is_no_part() {
     let mut world = World::new();
     for (name, text) in [
         (".x.courser-part", "something else"),
-        (".x.courser-note", r#"{"url":"http://h/y","validator":"\"v1\""}"#),
+        (
+            ".x.courser-note",
+            r#"{"url":"http://h/y","validator":"\"v1\""}"#,
+        ),
     ] {
         fs::write(world.directory.path().join(name), text).expect("written");
     }
