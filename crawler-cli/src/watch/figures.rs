@@ -330,6 +330,8 @@ impl Changes {
 #[derive(Debug, Default)]
 pub struct Backlog {
     urls: [Gauge; State::ALL.len()],
+    /// `check_private_urls`: URLs at private addresses, which are not asked.
+    pub private: Gauge,
     /// `check_hosts{state="ready"}`: hosts that are worked on.
     pub hosts_ready: Gauge,
     /// `check_hosts{state="held"}`

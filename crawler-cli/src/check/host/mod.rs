@@ -50,6 +50,7 @@ pub use observe::{Observe, Purpose};
 pub use policy::{HeadUse, Policy};
 pub use shared::Shared;
 pub(in crate::check) use url_check::UrlCheck;
+pub(crate) use url_check::is_private_literal;
 
 /// The work at one host.
 #[derive(Debug)]

@@ -353,7 +353,7 @@ fn is_private(ip: IpAddr) -> bool {
 }
 
 /// Whether the host of a URL is a private address, or a name of this machine.
-fn is_private_literal(url: &Url) -> bool {
+pub(crate) fn is_private_literal(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Ipv4(ip)) => is_private(ip.into()),
         Some(url::Host::Ipv6(ip)) => is_private(ip.into()),

@@ -13,8 +13,10 @@ use crate::cli::manual::Manual;
 use crate::cli::option::{Opt, Section};
 use crate::cli::parse::{CommandLine, Syntax, UsageError, parse};
 use crate::cli::{FAILED, USAGE, print, show, wrong_usage};
+use crate::jobs::Cancel;
 use crate::terminal;
 use crate::watch::config::{Loaded, ScheduleConfig, example};
+use crate::watch::sets::Private;
 
 /// The verb.
 pub(super) const VERB: Verb = Verb {
@@ -70,6 +72,20 @@ fn checked(loaded: &Loaded, now: Timestamp) -> String {
         count(config.schedules.len(), "schedule"),
         count(config.hosts.len(), "host rule"),
     );
+    for set in &config.sets {
+        // A file that is not there yet is not wrong.
+        if let Ok(private) = Private::of(&set.source, &Cancel::new())
+            && private.urls > 0
+            && !config.limits.allow_private
+        {
+            let _ = writeln!(
+                text,
+                "set {}: {}",
+                set.name,
+                terminal::neutralise(&private.to_string())
+            );
+        }
+    }
     for schedule in &config.schedules {
         // Writing to a string does not fail.
         let _ = writeln!(
@@ -160,7 +176,7 @@ const OPTIONS: &[Opt<Args>] = &[Opt::flag(&["--origin"], |args: &mut Args| args.
     .long("With show: after each value, show where it comes from: the file with line and column, the profile, or the default.")];
 
 const DESCRIPTION: &str = "\
-check reads the configuration and reports everything that is wrong with it, with lines and columns. If it is good, it says when each schedule fires next.
+check reads the configuration and reports everything that is wrong with it, with lines and columns. If it is good, it says how many URLs of each set are never asked because they are at private addresses, and when each schedule fires next.
 show prints the configuration as the service uses it, with all defaults.
 example prints a configuration with all keys, their defaults and what they mean.";
 

@@ -6,19 +6,20 @@ use crate::store::Lane;
 use crate::store::sql::{Connection, Optional as _, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
-use crate::store::tables::watch::Watched;
+use crate::store::tables::watch::{PRIVATE, Watched};
 
 const READABLE: &str = "what is known about each watched URL can be read";
 const LANE: &str = "each URL is due in the lane of its state";
 const DUE: &str = "each URL has the due row that it says it has";
 const STATE: &str = "each URL is in the state in which its last change ended";
 const TROUBLE: &str = "each URL in a set that is not due in the lane of good URLs is listed by its state, and no other URL is";
-const COUNTS: &str = "there are as many URLs in each state as are counted";
+const COUNTS: &str =
+    "there are as many URLs in each state, and at private addresses, as are counted";
 
 pub(super) fn check(db: &Connection, report: &mut CheckReport) -> Result<(), Failure> {
     let mut broken: [Broken; 6] = Default::default();
     let [readable, lane, due, state, trouble, counts] = &mut broken;
-    let mut states = [0; State::ALL.len()];
+    let (mut states, mut private) = ([0; State::ALL.len()], 0);
     let urls = "SELECT u.url, u.sets, u.host, u.watched, e.to_state, u.trouble FROM url u \
          LEFT JOIN event e ON e.cursor = u.event WHERE u.watched IS NOT NULL";
     let mut urls = db.prepare_cached(urls)?;
@@ -47,6 +48,7 @@ pub(super) fn check(db: &Connection, report: &mut CheckReport) -> Result<(), Fai
             continue;
         }
         states[usize::from(is_in.code())] += 1;
+        private += i64::from(watched.is_private());
         let Some((in_lane, at)) = watched.due else {
             continue;
         };
@@ -61,14 +63,18 @@ pub(super) fn check(db: &Connection, report: &mut CheckReport) -> Result<(), Fai
             due.add(|| format!("URL {url} at {at}"));
         }
     }
+    let counted = |kind: i64, code: i64| -> Result<i64, Failure> {
+        let count = "SELECT count FROM watch_count WHERE kind = ?1 AND code = ?2";
+        let count = db.query_row(count, [kind, code], |row| row.get(0));
+        Ok(count.optional()?.unwrap_or(0))
+    };
     for (known, count) in State::ALL.into_iter().zip(states) {
-        let counted = "SELECT count FROM watch_count WHERE kind = 0 AND code = ?1";
-        let counted: Option<i64> = db
-            .query_row(counted, [known.code()], |row| row.get(0))
-            .optional()?;
-        if counted.unwrap_or(0) != count {
+        if counted(0, known.code().into())? != count {
             counts.add(|| format!("{count} are {}", known.name()));
         }
+    }
+    if counted(2, PRIVATE as i64)? != private {
+        counts.add(|| format!("{private} are at private addresses"));
     }
     for (invariant, broken) in [READABLE, LANE, DUE, STATE, TROUBLE, COUNTS]
         .into_iter()

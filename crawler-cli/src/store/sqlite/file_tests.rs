@@ -579,7 +579,7 @@ const BREAKS: &[(&str, &str)] = &[
         "UPDATE url SET trouble = 3 WHERE sets > 0",
     ),
     (
-        "there are as many URLs in each state as are counted",
+        "there are as many URLs in each state, and at private addresses, as are counted",
         "DELETE FROM watch_count WHERE kind = 0",
     ),
 ];

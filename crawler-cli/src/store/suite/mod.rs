@@ -94,6 +94,7 @@ macro_rules! suite {
             judgements_about_withdrawn_urls_are_stale
             a_source_that_lost_most_of_it_is_not_believed
             what_is_gone_is_said_when_it_is_submitted_again
+            urls_at_private_addresses_are_counted_and_made_due
             what_a_clock_that_was_ahead_left_is_due_now
             what_is_written_late_is_due_nevertheless
             a_clock_that_jumps_hides_nothing

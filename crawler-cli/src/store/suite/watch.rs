@@ -266,6 +266,40 @@ pub(crate) fn what_a_clock_that_was_ahead_left_is_due_now<E: Engine>() {
     assert_eq!(watch.due(Lanes::Schedule, at(2)).len(), 2);
 }
 
+pub(crate) fn urls_at_private_addresses_are_counted_and_made_due<E: Engine>() {
+    let (_engine, mut watch) = watch::<E>();
+    watch.submit("docs", &["http://a/1", "http://a/2", "http://b/1"], at(0));
+    let mut judgements = Vec::new();
+    for due in watch.due(Lanes::Schedule, at(0)) {
+        let mut judgement = watch.judgement(&due, 200, at(1));
+        if due.url.starts_with("http://a/") {
+            let private = Verdict::Failed(Cause::PrivateAddress);
+            judgement.answer.as_mut().expect("an answer").verdict = private;
+        }
+        judgements.push(judgement);
+    }
+    watch.store.judge(&judgements).expect("written");
+    let counted =
+        |watch: &mut Watch<E::Store>| watch.store.watch_counts().expect("readable").private;
+    assert_eq!(counted(&mut watch), 2);
+    let which = Which::Urls(vec!["http://a/2".into()]);
+    let withdrawn = watch.store.withdraw(None, &which, at(2), None, 10);
+    assert_eq!(
+        (withdrawn.expect("written").done, counted(&mut watch)),
+        (1, 1)
+    );
+    watch.submit("docs", &["http://a/2"], at(2));
+    assert_eq!(counted(&mut watch), 2);
+    let made = watch.store.make_due(&Which::Private, at(3), None, 10);
+    assert_eq!(made.expect("written").done, 2);
+    assert_eq!(
+        watch.due_urls(Lanes::Schedule, at(3)),
+        ["http://a/1", "http://a/2"]
+    );
+    watch.answer_all(200, at(3));
+    assert_eq!(counted(&mut watch), 0);
+}
+
 pub(crate) fn a_clock_that_jumps_hides_nothing<E: Engine>() {
     let (_engine, mut watch) = watch::<E>();
     let day = 86_400;

@@ -55,6 +55,8 @@ pub struct WatchCounts {
     pub kept: u64,
     /// The hosts with a URL that is in a set.
     pub hosts: u64,
+    /// The URLs that are in a set, and whose last answer was that their host has a private address, which is not asked.
+    pub private: u64,
 }
 
 impl WatchCounts {

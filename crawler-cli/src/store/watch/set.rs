@@ -192,6 +192,8 @@ pub enum Which {
     Set(String),
     /// Those with this state.
     State(State),
+    /// Those whose last answer was that their host has a private address, which is not asked.
+    Private,
     /// All.
     Everything,
 }

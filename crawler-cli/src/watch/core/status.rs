@@ -167,6 +167,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             let count = counts.states.get(&state).copied().unwrap_or_default();
             backlog.urls(state).set(count);
         }
+        backlog.private.set(counts.private);
         let lag = oldest.map_or(Duration::ZERO, |oldest| between(oldest, now));
         backlog
             .lag

@@ -7,6 +7,7 @@ mod ahead;
 mod facts;
 mod files;
 mod notify;
+mod private;
 mod reload;
 mod service;
 mod settings;

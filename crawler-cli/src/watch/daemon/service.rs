@@ -17,7 +17,7 @@ use super::facts::Housekeeping;
 use super::notify::Notifier;
 use super::reload::needs_restart;
 use super::{Failure, Signals};
-use super::{ahead, files};
+use super::{ahead, files, private};
 use crate::crawl::clock::SystemClock;
 use crate::crawl::random::fresh_seed;
 
@@ -175,6 +175,7 @@ impl Service {
             service.tools.note("files", &text);
         }
         ahead::ask_again(&service.tools).map_err(cannot("the times of URLs"))?;
+        private::look(&service.tools).map_err(cannot("private addresses"))?;
         service.notifier.ready();
         Ok(service)
     }

@@ -95,6 +95,11 @@ pub(in crate::watch) fn text(overview: &Overview, around: &Around) -> String {
             count(counts.kept, "URL", "URLs")
         ));
     }
+    if counts.private > 0 {
+        let urls = count(counts.private, "URL", "URLs");
+        let text = format!("{urls} at private addresses: asked only with limits.allow_private");
+        sheet.field("Private", &text);
+    }
     holds(&mut sheet, &overview.holds, now);
     parked(&mut sheet, around.live.core(), now);
     partly_paused(&mut sheet, around);
@@ -405,6 +410,7 @@ pub(in crate::watch) fn json(overview: &Overview, around: &Around) -> Value {
         "urls": counts.urls(),
         "hosts": counts.hosts,
         "kept": counts.kept,
+        "private": counts.private,
         "states": states,
         "late": { "urls": overview.late.urls, "next": overview.late.next },
         "last_cycle": overview.cycle.as_ref().map(cycle_json),

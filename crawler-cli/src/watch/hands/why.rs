@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::words::{self, span, stamp_from};
+use crate::check::Cause;
 use crate::check::life::time::between;
 use crate::store::{HostDetail, HostHold, Lane, Pause, Scope, UrlDetail, WorkerInfo};
 use crate::watch::control::{CoreStatus, HostWaits, LiveStatus, StoreCondition};
@@ -72,6 +73,16 @@ pub(in crate::watch) fn of_url(detail: &UrlDetail, around: &Around) -> Vec<WhyNo
     let mut reasons = general(around);
     reasons.extend(paused(around, &detail.host.root));
     reasons.extend(held(around, matches!(url.due, Some((Lane::Held, _)))));
+    let cause = url
+        .answer
+        .as_ref()
+        .and_then(|answer| answer.verdict.cause());
+    if cause == Some(Cause::PrivateAddress) {
+        reasons.push(why(
+            "private_address",
+            "its host has a private address: limits.allow_private allows them",
+        ));
+    }
     match url.due {
         // Only in stores of versions that gave URLs up: now each URL has a next time, with a dead letter and without.
         None => reasons.push(why(

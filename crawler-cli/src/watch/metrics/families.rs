@@ -29,6 +29,11 @@ pub(super) fn register(registry: &mut Registry, figures: &Figures) {
     );
     registry.register("check_staleness_ratio", "The share of URLs that are past due by more than 2.4 minutes; what is beyond a tenth is not counted", backlog.staleness.clone());
     registry.register(
+        "check_private_urls",
+        "URLs at private addresses, which are asked only with limits.allow_private",
+        backlog.private.clone(),
+    );
+    registry.register(
         "check_prunes",
         "URLs that were pruned",
         changes.pruned.clone(),

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::intake::ReadingInto;
+use super::private::Private;
 use super::{ReadError, SetRead};
 use crate::check::sources::{Batch, Batches, Input, List, Next, ProblemKind, SourceOptions, start};
 use crate::jobs::Cancel;
@@ -117,6 +118,27 @@ fn take(
     }
     reading.refuse_unnamed(batch.wrong_lines.saturating_sub(named));
     Ok(fault)
+}
+
+/// Counts the URLs of a file whose host is a private address by its name alone. What is no URL is left out.
+pub(super) fn private(path: &Path, cancel: &Cancel) -> io::Result<Private> {
+    let file = Fingerprint::of(path, Timestamp::now())?;
+    let mut private = Private::default();
+    if file.size == 0 {
+        return Ok(private);
+    }
+    let mut batches = start(vec![input(path)], SourceOptions::default());
+    loop {
+        match batches.next(MOMENT) {
+            Next::Batch(batch) => {
+                for occurrence in &batch.occurrences {
+                    private.look(&occurrence.spelling);
+                }
+            }
+            Next::Nothing if !cancel.is_set() => {}
+            Next::Nothing | Next::End => return Ok(private),
+        }
+    }
 }
 
 fn input(path: &Path) -> Input {

@@ -12,6 +12,7 @@
 mod file;
 mod intake;
 mod orphans;
+mod private;
 mod reader;
 mod sitemap;
 
@@ -21,6 +22,7 @@ use std::sync::PoisonError;
 pub(super) use intake::Intake;
 pub use intake::MOST_NAMED;
 pub(super) use orphans::note_orphans;
+pub use private::Private;
 pub use reader::{LastReading, Readings, SetReader};
 
 use url::Url;

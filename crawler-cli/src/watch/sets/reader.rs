@@ -12,7 +12,7 @@ use crossbeam_channel::{Receiver, Sender, at, never, select, unbounded};
 use jiff::Timestamp;
 
 use super::intake::sweep;
-use super::{ReadError, SetRead, read_set};
+use super::{Private, ReadError, SetRead, read_set};
 use crate::jobs::{Cancel, CancelReason};
 use crate::store::StoreHandle as _;
 use crate::watch::config::{SetConfig, Source};
@@ -232,9 +232,13 @@ impl Work {
         let set = self.sets[at].set.clone();
         let (tools, cancel) = (Arc::clone(&self.tools), self.cancel.clone());
         let (reading, ended) = (set.clone(), self.ended.0.clone());
+        let is_first = !self.readings.lock().contains_key(&set.name);
         let thread = thread::Builder::new()
             .name("set".to_owned())
             .spawn(move || {
+                if is_first {
+                    tell_of_private(&reading, &tools, &cancel);
+                }
                 let outcome = outcome_of(&reading, &tools, &cancel);
                 // The end of the service waits for the thread, not for what it says.
                 let _ = ended.send(Ended {
@@ -311,6 +315,19 @@ impl Work {
         } else {
             tracing::info!(set = name, source = place, "set read: {text}");
         }
+    }
+}
+
+/// Tells an operator of URLs that are never asked, also if the source has not changed since an earlier process read it.
+fn tell_of_private(set: &SetConfig, tools: &Tools, cancel: &Cancel) {
+    if tools.http().allows_private() {
+        return;
+    }
+    // Why a file cannot be read is said by its reading.
+    if let Ok(private) = Private::of(&set.source, cancel)
+        && private.urls > 0
+    {
+        tools.note("set", &format!("set {}: {private}", set.name));
     }
 }
 

@@ -115,6 +115,11 @@ impl Http {
         &self.transfer
     }
 
+    /// Whether hosts may have private addresses.
+    pub(in crate::watch) fn allows_private(&self) -> bool {
+        self.transfer.allow_private
+    }
+
     /// The rate of hosts without a ceiling.
     pub(super) fn rate(&self) -> Option<Rate> {
         self.each_host.limits().rate

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::check::Verdict;
 use crate::check::life::Record as Life;
+use crate::check::{Cause, Verdict};
 use crate::crawl::leb128::{Reader, Writer, unzigzag, zigzag};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
@@ -33,6 +33,15 @@ impl Watched {
             life,
             answer: None,
         }
+    }
+
+    /// Whether the last answer was that the host has a private address, which is not asked.
+    pub(crate) fn is_private(&self) -> bool {
+        let cause = self
+            .answer
+            .as_ref()
+            .and_then(|answer| answer.verdict.cause());
+        cause == Some(Cause::PrivateAddress)
     }
 
     /// The bytes. `beside` is how many bytes the other columns take that change with these.

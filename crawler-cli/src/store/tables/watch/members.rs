@@ -262,6 +262,7 @@ impl<'c> Membership<'c> {
         row.sets = 1;
         self.memory.tally.state(state, 1);
         self.memory.tally.url(row.host, 1);
+        self.memory.tally.private(&row.watched, 1);
         self.come.execute([row.url])?;
         let due = match row.watched.due {
             Some((Lane::Held, due)) if !self.is_held(row.host)? => (Lane::of(state, false), due),
@@ -341,6 +342,7 @@ impl<'c> Membership<'c> {
         }
         tally.state(row.state(), -1);
         tally.url(row.host, -1);
+        tally.private(&row.watched, -1);
         tally.kept(1);
         self.go.execute([row.url, now.as_millisecond()])?;
         Ok(())

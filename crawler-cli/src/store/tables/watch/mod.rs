@@ -32,6 +32,7 @@ use crate::store::{
 pub(in crate::store) use bytes::Watched;
 pub(super) use members::Finder;
 pub(super) use sets::is_gone;
+pub(in crate::store) use tally::PRIVATE;
 pub(super) use tally::Tally;
 
 impl Database {

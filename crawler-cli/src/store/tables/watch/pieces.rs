@@ -27,6 +27,7 @@ enum Filter {
     All,
     Host(i64),
     State(State),
+    Private,
 }
 
 fn meant(
@@ -55,6 +56,7 @@ fn meant(
             None => Ok(none()),
         },
         Which::State(state) => scan(db, &Filter::State(*state), after, limit),
+        Which::Private => scan(db, &Filter::Private, after, limit),
         Which::Everything => scan(db, &Filter::All, after, limit),
     }
 }
@@ -99,6 +101,7 @@ fn scan(db: &Connection, filter: &Filter, after: i64, limit: usize) -> Result<Me
         let is_meant = match filter {
             Filter::All => true,
             Filter::Host(host) => row.get::<Option<i64>>(1)? == Some(*host),
+            Filter::Private => Watched::from_bytes(watched)?.is_private(),
             Filter::State(state) => Watched::from_bytes(watched)?.life.state() == *state,
         };
         if is_meant {

@@ -154,6 +154,13 @@ pub(super) fn export(
             let is_meant = |_: Row<'_>, url: &WatchedUrl| Ok(url.life.state() == *state);
             let _ = visit_all(db, &all, &[after], is_meant, visit)?;
         }
+        Which::Private => {
+            let is_meant = |row: Row<'_>, _: &WatchedUrl| {
+                let watched = codec::blob(row, 4)?.unwrap_or_default();
+                Ok(Watched::from_bytes(watched)?.is_private())
+            };
+            let _ = visit_all(db, &all, &[after], is_meant, visit)?;
+        }
         Which::Everything => {
             let _ = visit_all(db, &all, &[after], |_, _| Ok(true), visit)?;
         }

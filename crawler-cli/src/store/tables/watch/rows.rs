@@ -148,6 +148,7 @@ impl<'c> Rows<'c> {
     ) -> Result<(), Failure> {
         memory.tally.state(row.state(), -1);
         memory.tally.state(outcome.life.state(), 1);
+        memory.tally.private(&row.watched, -1);
         if is_gone(outcome.life.state()) && !is_gone(row.state()) {
             self.text.query_row([row.url], |row| {
                 memory.rejects.insert(row.get_str(0)?);
@@ -159,6 +160,7 @@ impl<'c> Rows<'c> {
         if let Some(answer) = outcome.answer {
             row.watched.answer = Some(answer.clone());
         }
+        memory.tally.private(&row.watched, 1);
         let next = &mut memory.next.event;
         row.event = self
             .events

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::bytes::Watched;
 use crate::check::life::State;
 use crate::store::sql::{self, Connection, Optional as _, array, params};
 use crate::store::tables::codec;
@@ -31,10 +32,12 @@ struct Counts {
     others: [i64; OTHERS],
 }
 
-const OTHERS: usize = 3;
+const OTHERS: usize = 4;
 const MEMBERS: usize = 0;
 const KEPT: usize = 1;
 const HOSTS: usize = 2;
+/// The code of the URLs at private addresses, in the kind 2 of the table.
+pub(in crate::store) const PRIVATE: usize = 3;
 
 impl Counts {
     /// All counts, with their keys in the table `watch_count`.
@@ -67,6 +70,11 @@ impl Tally {
     /// A URL that is in a set has this state, or has it no more.
     pub(super) fn state(&mut self, state: State, by: i64) {
         self.counts.states[usize::from(state.code())] += by;
+    }
+
+    /// A URL that is in a set was last found at a private address, or is so no more.
+    pub(super) fn private(&mut self, watched: &Watched, by: i64) {
+        self.counts.others[PRIVATE] += by * i64::from(watched.is_private());
     }
 
     /// A due row came or went.
@@ -118,6 +126,7 @@ impl Tally {
             members: codec::count(others[MEMBERS]),
             kept: codec::count(others[KEPT]),
             hosts: codec::count(others[HOSTS]),
+            private: codec::count(others[PRIVATE]),
         }
     }
 
