@@ -216,6 +216,8 @@ fn usage_and_configuration_are_checked() {
         &["schedule"],
         &["db", "burn"],
         &["export", "--follow"],
+        &["export", "--cursor", "x"],
+        &["export", "--changes", "--since", "1", "--cursor", "x"],
         &["export", "--changes", "--since", "x"],
         &["recheck", "--state", "DEAD"],
         &["pause", "x"],
@@ -379,6 +381,17 @@ fn changes_have_cursors_and_a_history_is_shown() {
     let expected = [("NEW", "ALIVE"), ("NEW", "ALIVE"), ("ALIVE", "SUSPECT")];
     assert_eq!(steps, expected.map(|(from, to)| (Some(from), Some(to))));
     let second = changes[1]["cursor"].to_string();
+    // A file keeps the place, and is no place if it says something else.
+    let kept = ["export", "--changes", "--cursor", "place"];
+    assert_eq!(place.ok(&kept).lines().count(), 3);
+    let file = place.folder.path().join("place");
+    let last = fs::read_to_string(&file).expect("written");
+    assert_eq!(last, format!("{}\n", changes[2]["cursor"]));
+    assert_eq!(place.ok(&kept), "");
+    fs::write(&file, &second).expect("written");
+    assert_eq!(place.ok(&kept).lines().count(), 1);
+    fs::write(&file, "elsewhere").expect("written");
+    assert!(place.fails(1, &kept).contains("place: not a cursor"));
     let rest = place.ok(&["export", "--changes", "--since", &second]);
     assert_eq!(rest.lines().count(), 1);
 

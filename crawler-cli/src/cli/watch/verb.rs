@@ -9,7 +9,7 @@ use super::Verb;
 use super::config_rows::{ConfigFile, HasConfig};
 use crate::check::life::State;
 use crate::cli::manual::Manual;
-use crate::cli::option::{Opt, Section, any, one_of};
+use crate::cli::option::{Opt, Section, any, file, one_of};
 use crate::cli::parse::{CommandLine, Syntax, UsageError, parse};
 use crate::cli::{self, FAILED, USAGE, wrong_usage};
 use crate::store::{Place, StoreError};
@@ -159,6 +159,7 @@ pub(super) struct Values {
     pub(super) is_changes: bool,
     pub(super) is_following: bool,
     pub(super) since: Option<String>,
+    pub(super) cursor: Option<OsString>,
     pub(super) reason: Option<String>,
     pub(super) queue: Option<String>,
     pub(super) is_dry_run: bool,
@@ -388,9 +389,15 @@ impl<V: Spec> Rows<V> {
         .short("only changes after this one")
         .long("With --changes, print only the changes after the one with this cursor. 0 is the beginning. A reader that keeps the last cursor misses no change.")
         .default("0"),
+        Opt::bytes(&["--cursor"], &[file("FILE")], |typed: &mut Typed<V>, value| {
+            typed.values.cursor = Some(value.into());
+            Ok(())
+        })
+        .short("a file that keeps the place")
+        .long("With --changes, print only the changes after the place that this file has, or all if there is no such file, and keep the place in it. It is written after the lines are out: a kill may let a change be printed twice, and never leaves one out."),
         Opt::flag(&["--follow"], |typed: &mut Typed<V>| typed.values.is_following = true)
             .short("go on, and print changes as they come")
-            .long("With --changes, go on and print further changes as they come, until the output is closed or a signal comes."),
+            .long("With --changes, go on and print further changes as they come, until the output is closed or a signal comes. A server of PostgreSQL that is away is waited for."),
     ];
 }
 

@@ -239,7 +239,8 @@ fn csv(url: &WatchedUrl, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes the changes of state after a cursor, oldest first, and returns the cursor of the last one.
+/// Writes the changes of state after a cursor, oldest first. `wrote` is told the cursor of the last one, as often as some
+/// are out.
 ///
 /// # Errors
 /// The store cannot be read, or the output cannot be written.
@@ -247,7 +248,8 @@ pub(super) fn changes(
     store: &mut impl Store,
     mut after: Cursor,
     out: &mut dyn Write,
-) -> Result<Cursor, ExportError> {
+    wrote: &mut dyn FnMut(Cursor) -> io::Result<()>,
+) -> Result<(), ExportError> {
     let mut lines = Vec::new();
     loop {
         let mut seen = 0;
@@ -261,13 +263,13 @@ pub(super) fn changes(
             }
         })?;
         if seen == 0 {
-            break;
+            return Ok(());
         }
         out.write_all(&lines)?;
+        out.flush()?;
+        wrote(after)?;
         lines.clear();
     }
-    out.flush()?;
-    Ok(after)
 }
 
 fn write_change(event: &Event, out: &mut Vec<u8>) {

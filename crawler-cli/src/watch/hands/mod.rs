@@ -335,16 +335,18 @@ impl Reader {
         export::urls(&mut self.store, exported, format, out)
     }
 
-    /// Writes the changes of state after a cursor, oldest first, and returns the cursor of the last one.
+    /// Writes the changes of state after a cursor, oldest first. `wrote` is told the cursor of the last one, as often as
+    /// some are out.
     ///
     /// # Errors
-    /// The store cannot be read, or the output cannot be written.
+    /// The store cannot be read, the output cannot be written, or `wrote` fails.
     pub fn export_changes(
         &mut self,
         after: Cursor,
         out: &mut dyn Write,
-    ) -> Result<Cursor, ExportError> {
-        export::changes(&mut self.store, after, out)
+        wrote: &mut dyn FnMut(Cursor) -> io::Result<()>,
+    ) -> Result<(), ExportError> {
+        export::changes(&mut self.store, after, out, wrote)
     }
 
     /// The store, for reading alone.
