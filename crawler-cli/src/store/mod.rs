@@ -62,10 +62,10 @@ pub use record::{Counts, Cursor, Event, LinkId, Record, Selection, UrlHistory};
 pub use run::Run;
 pub use tables::Database;
 pub use watch::{
-    Amendment, CYCLES, Completion, Cycle, CycleCounts, CycleId, DueId, DueUrl, Guarded, HoldEnd,
-    HostDetail, HostHold, Judgement, Lane, Lanes, NOTICES, NewUrl, Notice, NoticeId, Origin, Piece,
-    Reading, Ready, Refused, SetInfo, Submitted, Swept, UrlDetail, WatchCounts, WatchStore,
-    WatchedUrl, Which, aligned,
+    Accepted, Amendment, CYCLES, Completion, Cycle, CycleCounts, CycleId, DueId, DueUrl, Guarded,
+    HoldEnd, HostDetail, HostHold, Judgement, Lane, Lanes, NOTICES, NewUrl, Notice, NoticeId,
+    Origin, Piece, Reading, Ready, Refused, SetInfo, Submitted, Swept, UrlDetail, WatchCounts,
+    WatchStore, WatchedUrl, Which, aligned,
 };
 pub use writer::{
     Buckets, Engine, Inline, Nature, Op, Spool, StoreHandle, Writer, WriterFigures, WriterSettings,

@@ -147,7 +147,9 @@ impl Seen {
                     table { @for set in overview.sets.iter().take(MOST_ROWS) { tr {
                         td { (safe(&set.name)) }
                         td { (count(set.members, "URL", "URLs")) }
-                        td { @if let Some(at) = set.read_at { "read " (time(now, at)) } }
+                        @if let Some((lost, members)) = set.refused { td.bad {
+                            "source refused: " (number(lost)) " of " (count(members, "URL", "URLs")) " are missing"
+                        } } @else { td { @if let Some(at) = set.read_at { "read " (time(now, at)) } } }
                     } } }
                     table { @for (name, last) in readings.iter().take(MOST_ROWS) { @if let Err(why) = &last.outcome { tr {
                         td { (safe(name)) }

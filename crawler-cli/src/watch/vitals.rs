@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::store::{ScheduleState, WorkerInfo};
+use crate::store::{ScheduleState, SetInfo, WorkerInfo};
 
 /// How the service is.
 ///
@@ -64,6 +64,8 @@ pub struct StoreFacts {
     pub dead_letters: Vec<(String, u64)>,
     /// All schedules.
     pub schedules: Vec<ScheduleState>,
+    /// All sets, and whether the last reading of the source of each was complete and believed.
+    pub sets: Vec<(SetInfo, bool)>,
     /// The workers that share the store; none if the store is a file.
     pub workers: Vec<WorkerInfo>,
 }

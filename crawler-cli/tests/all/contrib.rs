@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use crawler_cli::check::Verdict;
-use crawler_cli::store::{ScheduleState, WorkerInfo};
+use crawler_cli::store::{ScheduleState, SetInfo, WorkerInfo};
 use crawler_cli::watch::figures::Figures;
 use crawler_cli::watch::metrics::{Metrics, Sources};
 use crawler_cli::watch::vitals::{StoreFacts, Vitals};
@@ -40,6 +40,17 @@ fn exposition() -> BTreeMap<String, BTreeSet<String>> {
             last_success: Some(Timestamp::UNIX_EPOCH),
             ..ScheduleState::default()
         }],
+        sets: vec![(
+            SetInfo {
+                name: "docs".to_owned(),
+                members: 5,
+                read_at: None,
+                mark: None,
+                has_lost: false,
+                refused: Some((6, 10)),
+            },
+            false,
+        )],
         workers: vec![WorkerInfo {
             number: 7,
             name: "one".to_owned(),

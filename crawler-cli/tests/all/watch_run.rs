@@ -287,6 +287,66 @@ fn the_service_manager_is_told() {
 }
 
 #[test]
+fn a_source_that_was_refused_is_told_and_can_be_taken() {
+    let site = Site::start();
+    let urls: Vec<String> = (0..4).map(|n| site.url(&n.to_string())).collect();
+    let folder = folder(THREE_LINES, &urls);
+    site.answer_all();
+    let mut service = Service::start(folder.path());
+    service.page_with("/metrics", "courser_watch_set_members{set=\"docs\"} 4");
+    service.page_with("/metrics", "courser_watch_set_source_ok{set=\"docs\"} 1");
+    fs::write(folder.path().join("urls.txt"), &urls[0]).expect("written");
+    service.signal(Signal::HUP);
+    service.line("3 of 4 URLs are missing");
+    service.page_with("/metrics", "courser_watch_set_source_ok{set=\"docs\"} 0");
+    let status = stdout(&watch(folder.path(), &["status", "docs"]));
+    assert!(
+        status.contains("source refused: 3 of 4 URLs are missing"),
+        "{status}"
+    );
+    assert!(service.page("/").1.contains("source refused: 3 of 4 URLs"));
+    let accept = || watch(folder.path(), &["add", "--set", "docs", "--accept-shrink"]);
+    assert_eq!(stdout(&accept()), "set docs: removed 3 URLs\n");
+    assert_eq!(accept().status.code(), Some(1));
+    service.page_with("/metrics", "courser_watch_set_members{set=\"docs\"} 1");
+    service.page_with("/metrics", "courser_watch_set_source_ok{set=\"docs\"} 1");
+    service.end();
+}
+
+#[test]
+fn urls_at_private_addresses_are_told_and_asked_once_they_may() {
+    let site = Site::start();
+    let config = "[limits]\nper_host_rate = 0\n[http]\nlisten = '127.0.0.1:0'\n[[set]]\nname = 'docs'\nurls = 'urls.txt'\n";
+    let folder = folder(config, &[site.url("a"), site.url("b")]);
+    let why = format!(
+        "set docs: 2 URLs are never asked: private addresses, such as {}, need limits.allow_private",
+        site.url("a")
+    );
+    let checked = watch(folder.path(), &["config", "check"]);
+    assert!(stdout(&checked).contains(&why), "{checked:?}");
+    let mut service = Service::start(folder.path());
+    service.line(&why);
+    service.page_with("/metrics", "courser_check_private_urls 2");
+    let status = stdout(&watch(folder.path(), &["status"]));
+    assert!(status.contains("2 URLs at private addresses"), "{status}");
+    assert!(service.page("/").1.contains("2 URLs at private addresses"));
+    service.end();
+    // The source has not changed, and the URLs are due in a week.
+    let mut service = Service::start(folder.path());
+    service.line(&why);
+    service.end();
+    let config = config.replace("[limits]", "[limits]\nallow_private = true");
+    fs::write(folder.path().join("watch.toml"), config).expect("written");
+    let mut service = Service::start(folder.path());
+    service.line("2 URLs at private addresses are asked now");
+    let asked = site.next();
+    assert!(asked.line.starts_with("HEAD /"), "{}", asked.line);
+    asked.answer("200 OK");
+    site.answer_all();
+    service.end();
+}
+
+#[test]
 fn logs_have_no_secrets() {
     let secret = "s3cr3t-pass";
     let site = Site::start();

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::ConfigRows;
 use super::list::{Given, each};
 use super::target::{Chosen, chosen};
-use super::verb::{Failure, Rows, Spec, Typed, Values, print};
+use super::verb::{Failure, Rows, Spec, Typed, Values, print, usage};
 use crate::cli::help_rows::HelpRows;
 use crate::cli::option::Section;
 use crate::watch::control::{Command, Hand, Reply};
@@ -18,14 +18,15 @@ impl Spec for Add {
     const NAME: &'static str = "add";
     const TITLE: &'static str = "watch add";
     const ABOUT: &'static str = "add URLs to a set, so that they are watched";
-    const USAGE: &'static str = "[--set NAME] URL|FILE|-...";
+    const USAGE: &'static str = "[--set NAME] URL|FILE|-...\n--set NAME --accept-shrink";
     const DESCRIPTION: &'static str = "\
 Adds URLs to a set. A FILE has one URL in each line; - is standard input. Blank lines and lines that begin with # are left out.
-URLs that were never seen before are asked at once; those that are known keep their history. What is added so stays in the set when the source of the set is read again.";
+URLs that were never seen before are asked at once; those that are known keep their history. What is added so stays in the set when the source of the set is read again.\nA source that has lost too many of its URLs (guard.most_lost) takes none away, and 'watch status' says so: --accept-shrink takes the smaller set.";
     const TABLE: &'static [Section<Typed<Self>>] = &[Section {
         heading: "Options",
         options: &[
             Rows::<Self>::ADD_TO,
+            Rows::<Self>::ACCEPT,
             Rows::<Self>::JSON,
             ConfigRows::ALL,
             HelpRows::ALL,
@@ -53,6 +54,9 @@ URLs that were never seen before are asked at once; those that are known keep th
             .set
             .clone()
             .unwrap_or_else(|| Command::OWN_SET.to_owned());
+        if values.accepts_shrink {
+            return accept(&values, set);
+        }
         // What keeps the store from being written is said before anything is read.
         drop(values.hand()?);
         let mut adding = Adding {
@@ -65,6 +69,25 @@ URLs that were never seen before are asked at once; those that are known keep th
         each(&values.operands, &mut |given| adding.add(given))?;
         adding.send()?;
         adding.finish()
+    }
+}
+
+/// Believes the source of a set that has lost too many URLs.
+fn accept(values: &Values, set: String) -> Result<(), Failure> {
+    if let Some(operand) = values.operands.first() {
+        return Err(usage(format!("{operand}: --accept-shrink adds nothing")));
+    }
+    let (lost, _) = values.hand()?.send_all(|after| Command::AcceptShrink {
+        set: set.clone(),
+        after,
+    })?;
+    match values.is_json {
+        true => print(&format!("{}\n", json!({ "set": set, "removed": lost }))),
+        false => print(&format!(
+            "set {}: removed {}\n",
+            safe(&set),
+            counted(lost, "URL", "URLs")
+        )),
     }
 }
 

@@ -164,6 +164,7 @@ pub(super) struct Values {
     pub(super) queue: Option<String>,
     pub(super) is_dry_run: bool,
     pub(super) is_forced: bool,
+    pub(super) accepts_shrink: bool,
     pub(super) is_fleet: bool,
     pub(super) operands: Vec<String>,
 }
@@ -277,6 +278,12 @@ impl<V: Spec> Rows<V> {
             .short("the set, which need not exist")
             .default("added"),
         ];
+    pub(super) const ACCEPT: &'static [Opt<Typed<V>>] =
+        &[Opt::flag(&["--accept-shrink"], |typed: &mut Typed<V>| {
+            typed.values.accepts_shrink = true
+        })
+        .short("believe a source that has lost too many URLs")
+        .long("Believe the source of the set, which was refused because too many URLs were missing when it was read last: these URLs leave the set.")];
     pub(super) const OUT_OF: &'static [Opt<Typed<V>>] =
         &[
             Opt::text(&["--set"], &[any("NAME")], |typed: &mut Typed<V>, value| {

@@ -145,6 +145,9 @@ CREATE TABLE url_set (
     had BIGINT NOT NULL DEFAULT 0,
     read_at BIGINT,
     mark TEXT COLLATE "C",
+    -- The last reading that was not believed, and how many URLs were missing then; NULL once a later one was.
+    refused BIGINT,
+    refused_lost BIGINT,
     -- The last member that was looked at for leaving; NULL if there is nothing to look for.
     swept BIGINT
 );

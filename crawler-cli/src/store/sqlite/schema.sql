@@ -153,6 +153,9 @@ CREATE TABLE url_set (
     had INTEGER NOT NULL DEFAULT 0,
     read_at INTEGER,
     mark TEXT,
+    -- The last reading that was not believed, and how many URLs were missing then; NULL once a later one was.
+    refused INTEGER,
+    refused_lost INTEGER,
     -- The last member that was looked at for leaving; NULL if there is nothing to look for.
     swept INTEGER
 ) STRICT;

@@ -38,8 +38,11 @@ pub(crate) fn a_source_that_lost_most_of_it_is_not_believed<E: Engine>() {
     assert!(!watch.store.sweep(at(2), 100).expect("written"));
     let set = watch.store.sets().expect("readable").remove(0);
     assert_eq!((set.members, set.mark.as_deref()), (10, Some("first")));
+    assert_eq!(set.refused, Some((6, 10)));
     // One that failed in the middle ends nothing, and a late end of an earlier one neither.
     let third = watch.store.begin_reading("docs", at(3)).expect("written");
+    let accepted = watch.store.accept("docs", at(3)).expect("written");
+    assert_eq!(accepted, Accepted::Later);
     watch
         .store
         .read_urls(&third, &urls[..5], at(3))
@@ -57,6 +60,28 @@ pub(crate) fn a_source_that_lost_most_of_it_is_not_believed<E: Engine>() {
     assert_eq!(swept, Swept::Lost(5));
     assert!(!watch.store.sweep(at(5), 100).expect("written"));
     assert_eq!(watch.store.watch_counts().expect("readable").urls(), 5);
+    let refused = |watch: &mut Watch<E::Store>| watch.store.sets().expect("readable")[0].refused;
+    assert_eq!(refused(&mut watch), None);
+    // An operator may believe what nobody else does.
+    let accept =
+        |watch: &mut Watch<E::Store>, set: &str| watch.store.accept(set, at(7)).expect("written");
+    assert_eq!(accept(&mut watch, "docs"), Accepted::Nothing);
+    let fourth = watch.store.begin_reading("docs", at(6)).expect("written");
+    watch
+        .store
+        .read_urls(&fourth, &urls[..1], at(6))
+        .expect("written");
+    watch
+        .store
+        .end_reading(fourth, "fourth", at(6), 0.5)
+        .expect("written");
+    assert_eq!(refused(&mut watch), Some((4, 5)));
+    assert_eq!(accept(&mut watch, "other"), Accepted::Nothing);
+    assert_eq!(accept(&mut watch, "docs"), Accepted::Lost(4));
+    assert_eq!(refused(&mut watch), None);
+    assert!(!watch.store.sweep(at(8), 100).expect("written"));
+    let set = watch.store.sets().expect("readable").remove(0);
+    assert_eq!((set.members, set.mark.as_deref()), (1, Some("third")));
 }
 
 pub(crate) fn urls_are_exported_by_their_numbers<E: Engine>() {

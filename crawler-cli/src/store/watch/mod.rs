@@ -24,7 +24,9 @@ use jiff::Timestamp;
 pub use detail::{HostDetail, UrlDetail, WatchCounts, WatchedUrl};
 pub use due::{Amendment, Completion, DueId, DueUrl, Judgement, Lane, Lanes, Ready, aligned};
 pub use guard::{Cycle, CycleCounts, CycleId, Guarded, HoldEnd, HostHold, Notice, NoticeId};
-pub use set::{NewUrl, Origin, Piece, Reading, Refused, SetInfo, Submitted, Swept, Which};
+pub use set::{
+    Accepted, NewUrl, Origin, Piece, Reading, Refused, SetInfo, Submitted, Swept, Which,
+};
 
 use super::{Cursor, Event, HostId, StoreError, UrlId};
 use crate::check::guard::Stops;
@@ -82,6 +84,12 @@ pub trait WatchStore: Send {
         now: Timestamp,
         most_lost: f64,
     ) -> Result<Swept, StoreError>;
+
+    /// Believes the last reading of a set although it was [refused](Swept::Refused).
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    fn accept(&mut self, set: &str, now: Timestamp) -> Result<Accepted, StoreError>;
 
     /// Removes members that the sources of their sets do not have any more. Looks at up to `limit` members. Returns whether
     /// there are more to look at.

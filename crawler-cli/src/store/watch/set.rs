@@ -153,6 +153,20 @@ pub struct SetInfo {
     /// Whether members that the source does not have any more are still to leave
     /// ([`sweep`](super::WatchStore::sweep)).
     pub has_lost: bool,
+    /// Of how many members how many were missing in the last reading that was not believed: the first number of the
+    /// second. `None`: a later one was.
+    pub refused: Option<(u64, u64)>,
+}
+
+/// What became of a reading that was refused, from [`accept`](super::WatchStore::accept).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Accepted {
+    /// It is believed: this many URLs leave the set by [`sweep`](super::WatchStore::sweep).
+    Lost(u64),
+    /// A later reading has begun, and has not ended.
+    Later,
+    /// None was refused.
+    Nothing,
 }
 
 /// A reading of the source of a set, from [`begin_reading`](super::WatchStore::begin_reading).

@@ -47,6 +47,15 @@ pub enum Command {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<i64>,
     },
+    /// Takes URLs out of a set that its source did not have when it was read last, although they are so many that the
+    /// reading was not believed. Some thousands at a time, as [`Recheck`](Self::Recheck).
+    AcceptShrink {
+        /// The set.
+        set: String,
+        /// What the last reply said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<i64>,
+    },
     /// Makes URLs due now, some thousands at a time. Answer: [`Reply::Count`], with `after` if the command is to be
     /// repeated with it.
     Recheck {

@@ -83,7 +83,7 @@ impl<H: StoreHandle> Operator<H> {
 /// Whether the core has to look into the store at once after a command.
 fn concerns_core(command: &Command) -> bool {
     match command {
-        Command::Status { .. } | Command::Remove { .. } => false,
+        Command::Status { .. } | Command::Remove { .. } | Command::AcceptShrink { .. } => false,
         Command::Schedule { .. } | Command::Drop { .. } => false,
         Command::Add { .. } | Command::Recheck { .. } | Command::Replay { .. } => true,
         Command::Hold { .. } | Command::Pause { .. } | Command::Resume { .. } => true,

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use super::message::{Command, HoldDeed, Refusal, RefusalKind, Reply, ScheduleDeed, Target};
 use crate::check::life::State;
 use crate::store::{
-    DeadLetterId, Engine, Guarded, HoldEnd, HostHold, HostId, NewUrl, Notice, Origin, Pause,
-    ScheduleChange, Scope, StoreError, UrlId, Which,
+    Accepted, DeadLetterId, Engine, Guarded, HoldEnd, HostHold, HostId, NewUrl, Notice, Origin,
+    Pause, ScheduleChange, Scope, StoreError, UrlId, Which,
 };
 use crate::toml_text::nearest;
 use crate::values;
@@ -144,6 +144,7 @@ pub fn perform(
             let piece = engine.withdraw(set.as_deref(), &which, by.now, after, PIECE)?;
             count(piece.done, 0, piece.next.map(|url| url.0))
         }
+        Command::AcceptShrink { set, after } => accept(engine, set, *after, by)?,
         Command::Recheck { which, after } => {
             note_first(
                 engine,
@@ -242,6 +243,33 @@ fn add(engine: &mut dyn Engine, set: &str, urls: &[String], by: &By) -> Result<R
         gone: submitted.gone.len() as u64,
         rejected,
     })
+}
+
+/// Believes the last reading of a source, and takes out what it did not have, in pieces.
+fn accept(
+    engine: &mut dyn Engine,
+    set: &str,
+    after: Option<i64>,
+    by: &By,
+) -> Result<Reply, StoreError> {
+    let mut lost = 0;
+    if after.is_none() {
+        match engine.accept(set, by.now)? {
+            Accepted::Lost(urls) => lost = urls,
+            Accepted::Later => {
+                let why = format!("the source of the set {set} is being read: try again");
+                return Ok(refused(RefusalKind::Conflict, why));
+            }
+            Accepted::Nothing => {
+                let why = format!("no source of the set {set} was refused");
+                return Ok(refused(RefusalKind::NotFound, why));
+            }
+        }
+        let text = format!("believed the source of the set {set}, which lost {lost} URLs");
+        note(engine, "accept", text, by)?;
+    }
+    let is_more = engine.sweep(by.now, PIECE)?;
+    Ok(count(lost, 0, is_more.then_some(1)))
 }
 
 fn hold(

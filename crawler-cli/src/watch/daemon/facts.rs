@@ -9,11 +9,13 @@ use jiff::Timestamp;
 
 use crate::store::{Engine, Nature, Op, StoreError, StoreHandle};
 use crate::watch::hour::Hour;
+use crate::watch::sets::Readings;
 use crate::watch::vitals::{StoreFacts, Vitals};
 
 /// Keeps the house: reads the facts, counts the minutes, and drops what is too old.
 pub(super) struct Housekeeping {
     vitals: Arc<Vitals>,
+    readings: Readings,
     hour: Arc<Hour>,
     /// How long URLs in no set and dead letters are kept; `None`: for ever.
     pub(super) keep: Option<Duration>,
@@ -58,9 +60,15 @@ impl Chore {
 }
 
 impl Housekeeping {
-    pub(super) fn new(vitals: Arc<Vitals>, hour: Arc<Hour>, keep: Option<Duration>) -> Self {
+    pub(super) fn new(
+        vitals: Arc<Vitals>,
+        readings: Readings,
+        hour: Arc<Hour>,
+        keep: Option<Duration>,
+    ) -> Self {
         Self {
             vitals,
+            readings,
             hour,
             keep,
             facts: Chore::new(FACTS_EVERY),
@@ -74,6 +82,7 @@ impl Housekeeping {
         if self.facts.begin(now) {
             store.send(Box::new(ReadFacts {
                 vitals: Arc::clone(&self.vitals),
+                readings: self.readings.clone(),
                 is_under_way: Arc::clone(&self.facts.is_under_way),
                 facts: StoreFacts::default(),
             }));
@@ -109,6 +118,7 @@ impl Housekeeping {
 
 struct ReadFacts {
     vitals: Arc<Vitals>,
+    readings: Readings,
     is_under_way: Arc<AtomicBool>,
     facts: StoreFacts,
 }
@@ -119,7 +129,14 @@ impl Op for ReadFacts {
             workers: engine.workers()?,
             dead_letters: engine.dead_letter_counts()?,
             schedules: engine.schedules()?,
+            sets: Vec::new(),
         };
+        let readings = self.readings.all();
+        for set in engine.sets()? {
+            let last = readings.get(&set.name);
+            let is_ok = set.refused.is_none() && last.is_none_or(|last| last.outcome.is_ok());
+            self.facts.sets.push((set, is_ok));
+        }
         Ok(())
     }
 

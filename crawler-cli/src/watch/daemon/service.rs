@@ -144,10 +144,11 @@ impl Service {
             Arc::clone(&tools),
         );
         let keep = config.store.keep;
+        let readings = sets.readings();
         let mut service = Self {
             sets,
             planner: planner.map_err(cannot("the schedules"))?,
-            housekeeping: Housekeeping::new(Arc::clone(&vitals), hour, keep),
+            housekeeping: Housekeeping::new(Arc::clone(&vitals), readings, hour, keep),
             notifier: Notifier::new(),
             looked: (None, 0),
             loaded,

@@ -366,6 +366,26 @@ pub(super) const FAMILIES: &[Family] = &[
         },
     },
     Family {
+        name: "watch_set_members",
+        help: "URLs of each set",
+        kind: Gauge,
+        series: |from, to| {
+            for (set, _) in from.vitals.facts().sets.iter().take(MOST_SERIES) {
+                to(&[("set", &set.name)], number(set.members));
+            }
+        },
+    },
+    Family {
+        name: "watch_set_source_ok",
+        help: "Whether the source of each set could be read last, and was believed",
+        kind: Gauge,
+        series: |from, to| {
+            for (set, is_ok) in from.vitals.facts().sets.iter().take(MOST_SERIES) {
+                to(&[("set", &set.name)], number((*is_ok).into()));
+            }
+        },
+    },
+    Family {
         name: "config_reload_success",
         help: "Whether the configuration was good when it was last read",
         kind: Gauge,

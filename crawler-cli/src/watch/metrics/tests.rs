@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::check::life::State;
 use crate::check::{Cause, Verdict};
-use crate::store::{ScheduleState, WorkerInfo};
+use crate::store::{ScheduleState, SetInfo, WorkerInfo};
 use crate::watch::figures::{Method, Phase, Reason};
 use crate::watch::vitals::StoreFacts;
 
@@ -73,6 +73,17 @@ fn busy() -> Metrics {
             missed: 3,
             ..ScheduleState::default()
         }],
+        sets: vec![(
+            SetInfo {
+                name: "docs".to_owned(),
+                members: 5,
+                read_at: None,
+                mark: None,
+                has_lost: false,
+                refused: Some((6, 10)),
+            },
+            false,
+        )],
         workers: vec![WorkerInfo {
             number: 7,
             name: "one".to_owned(),
@@ -126,7 +137,7 @@ fn names_follow_the_rules() {
         assert!(family.is_some(), "{name} is of no family");
         let known = [
             "class", "code", "method", "reason", "phase", "from", "to", "state", "kind", "op",
-            "job", "result", "version", "commit", "le", "worker",
+            "job", "result", "version", "commit", "le", "worker", "set",
         ];
         for label in labels.keys() {
             assert!(

@@ -23,10 +23,10 @@ use crate::check::guard::Stops;
 use crate::check::life::State;
 use crate::store::sql::Connection;
 use crate::store::{
-    Amendment, Completion, Cursor, Cycle, CycleCounts, CycleId, DueUrl, Event, Guarded, HostDetail,
-    HostHold, HostId, Judgement, Lane, Lanes, NewUrl, Notice, NoticeId, Origin, Piece, Reading,
-    Ready, SetInfo, StoreError, Submitted, Swept, UrlDetail, UrlId, WatchCounts, WatchStore,
-    WatchedUrl, Which,
+    Accepted, Amendment, Completion, Cursor, Cycle, CycleCounts, CycleId, DueUrl, Event, Guarded,
+    HostDetail, HostHold, HostId, Judgement, Lane, Lanes, NewUrl, Notice, NoticeId, Origin, Piece,
+    Reading, Ready, SetInfo, StoreError, Submitted, Swept, UrlDetail, UrlId, WatchCounts,
+    WatchStore, WatchedUrl, Which,
 };
 
 pub(in crate::store) use bytes::Watched;
@@ -99,6 +99,10 @@ impl WatchStore for Database {
             memory.keys.flush_all(db, memory.next.url - 1)?;
             sets::end_reading(db, &reading, mark, now, most_lost)
         })
+    }
+
+    fn accept(&mut self, set: &str, now: Timestamp) -> Result<Accepted, StoreError> {
+        self.change(Durability::Synced, |db, _| sets::accept(db, set, now))
     }
 
     fn sweep(&mut self, now: Timestamp, limit: usize) -> Result<bool, StoreError> {

@@ -6,7 +6,7 @@ use crate::check::life::State;
 use crate::store::sql::{self, Connection, Optional as _, Row, Statement, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
-use crate::store::{Reading, SetInfo, Swept};
+use crate::store::{Accepted, Reading, SetInfo, Swept};
 
 /// The mark of a member that was added by hand and is not in the source.
 pub(super) const BY_HAND: i64 = 1;
@@ -29,10 +29,13 @@ pub(super) struct SetRow {
     pub(super) swept: Option<i64>,
     read_at: Option<i64>,
     mark: Option<String>,
+    /// The last reading that was not believed, and how many members were missing.
+    refused: Option<i64>,
+    refused_lost: Option<i64>,
 }
 
-const COLUMNS: &str =
-    "set_number, name, members, reading, complete, fresh, stale, had, swept, read_at, mark";
+const COLUMNS: &str = "set_number, name, members, reading, complete, fresh, stale, had, swept, read_at, mark, \
+     refused, refused_lost";
 
 fn set_of(row: Row<'_>) -> sql::Result<SetRow> {
     Ok(SetRow {
@@ -46,6 +49,8 @@ fn set_of(row: Row<'_>) -> sql::Result<SetRow> {
         swept: row.get(8)?,
         read_at: row.get(9)?,
         mark: row.get(10)?,
+        refused: row.get(11)?,
+        refused_lost: row.get(12)?,
     })
 }
 
@@ -77,7 +82,7 @@ impl SetRow {
 
     pub(super) fn save(&self, db: &Connection) -> Result<(), Failure> {
         let update = "UPDATE url_set SET members = ?2, reading = ?3, complete = ?4, fresh = ?5, stale = ?6, had = ?7, \
-             swept = ?8, read_at = ?9, mark = ?10 WHERE set_number = ?1";
+             swept = ?8, read_at = ?9, mark = ?10, refused = ?11, refused_lost = ?12 WHERE set_number = ?1";
         db.prepare_cached(update)?.execute(params![
             self.number,
             self.members,
@@ -89,6 +94,8 @@ impl SetRow {
             self.swept,
             self.read_at,
             self.mark,
+            self.refused,
+            self.refused_lost,
         ])?;
         Ok(())
     }
@@ -117,13 +124,21 @@ impl SetRow {
     fn end_reading(&mut self, mark: &str, now: Timestamp, most_lost: f64) -> Swept {
         let (lost, members) = (codec::count(self.stale), codec::count(self.had));
         if lost as f64 > most_lost * members as f64 {
+            self.refused = Some(self.reading);
+            self.refused_lost = Some(self.stale);
             return Swept::Refused { lost, members };
         }
-        self.complete = self.reading;
-        self.swept = (lost > 0).then_some(0);
-        self.read_at = Some(now.as_millisecond());
         self.mark = Some(mark.to_owned());
+        self.believe(now);
         Swept::Lost(lost)
+    }
+
+    /// What the last reading did not have is lost.
+    fn believe(&mut self, now: Timestamp) {
+        self.complete = self.reading;
+        self.swept = (self.stale > 0).then_some(0);
+        self.read_at = Some(now.as_millisecond());
+        (self.refused, self.refused_lost) = (None, None);
     }
 }
 
@@ -140,6 +155,10 @@ pub(super) fn sets(db: &Connection) -> Result<Vec<SetInfo>, Failure> {
             read_at: codec::optional_time(set.read_at)?,
             mark: set.mark,
             has_lost: set.swept.is_some(),
+            refused: set.refused.map(|_| {
+                let lost = codec::count(set.refused_lost.unwrap_or(0));
+                (lost, codec::count(set.had))
+            }),
         });
     }
     Ok(sets)
@@ -169,6 +188,20 @@ pub(super) fn end_reading(
             Ok(swept)
         }
         _ => Ok(Swept::Overtaken),
+    }
+}
+
+/// Believes the last reading of a set, which was refused. The mark stays, so that the source is read again.
+pub(super) fn accept(db: &Connection, name: &str, now: Timestamp) -> Result<Accepted, Failure> {
+    match SetRow::find(db, name)? {
+        Some(mut set) if set.refused == Some(set.reading) => {
+            let lost = codec::count(set.stale);
+            set.believe(now);
+            set.save(db)?;
+            Ok(Accepted::Lost(lost))
+        }
+        Some(set) if set.refused.is_some() => Ok(Accepted::Later),
+        _ => Ok(Accepted::Nothing),
     }
 }
 
