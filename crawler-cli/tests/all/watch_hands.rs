@@ -220,7 +220,8 @@ fn usage_and_configuration_are_checked() {
         &["export", "--changes", "--since", "1", "--cursor", "x"],
         &["export", "--changes", "--since", "x"],
         &["recheck", "--state", "DEAD"],
-        &["pause", "x"],
+        &["pause", "x", "y"],
+        &["pause", "x", "--host", "y"],
         &["burn"],
         &["status", "--config", "nowhere.toml"],
     ] {
@@ -280,6 +281,19 @@ fn pauses_and_schedules_outlast_the_hands() {
     }
     place.ok(&["resume"]);
     place.fails(1, &["resume"]);
+    // By a URL, a host and a set, as for status.
+    for (verb, name) in [
+        ("pause", "https://a.example/"),
+        ("resume", "a.example"),
+        ("pause", "added"),
+        ("resume", "https://a.example/other"),
+    ] {
+        assert!(
+            place.ok(&[verb, name]).contains("d https://a.example/\n"),
+            "{verb} {name}"
+        );
+    }
+    place.fails(1, &["pause", "nothing"]);
     place.fails(1, &["pause", "--host", "b.example"]);
 
     place.ok(&["schedule", "pause", "nightly"]);
@@ -426,6 +440,16 @@ fn changes_have_cursors_and_a_history_is_shown() {
             .next(),
         Some("made 1 URL due now")
     );
+    for (name, expected) in [
+        ("a.example", "made 1 URL due now"),
+        ("added", "nothing to change"),
+    ] {
+        let said = place.ok(&["recheck", name]);
+        assert!(said.starts_with(expected), "{name}: {said}");
+    }
+    let said = place.fails(1, &["recheck", "nothing"]);
+    assert!(said.contains("neither a URL, a host nor a set"), "{said}");
+    assert!(place.ok(&["status", "added"]).starts_with("added  2 URLs"));
 }
 
 #[test]
@@ -487,7 +511,7 @@ fn holds_end_without_a_service() {
     );
     place.fails(1, &["hold", "release", "b.example"]);
     assert_eq!(
-        place.ok(&["hold", "release", "a.example"]),
+        place.ok(&["hold", "release", "added"]),
         "released http://a.example/: 1 URL\n"
     );
     assert_eq!(place.ok(&["hold", "list"]), "no host is held\n");

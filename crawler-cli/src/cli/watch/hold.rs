@@ -16,11 +16,12 @@ impl Spec for Hold {
     const NAME: &'static str = "hold";
     const TITLE: &'static str = "watch hold";
     const ABOUT: &'static str = "list, release or confirm hosts that are held";
-    const USAGE: &'static str = "list | release HOST | confirm HOST";
+    const USAGE: &'static str = "list | release URL|HOST|SET | confirm URL|HOST|SET";
     const DESCRIPTION: &'static str = "\
 A host is held when many of its URLs turn negative at once, as when a cache is purged: nothing ages, and only samples are asked.
 release: the host was only disturbed. Every held URL is asked at once, and what is negative starts from the beginning.
-confirm: the URLs are really gone. Every held URL is asked at once, and what is negative goes on where it was.";
+confirm: the URLs are really gone. Every held URL is asked at once, and what is negative goes on where it was.
+A URL means its host, and a set those of its hosts that are held.";
     const TABLE: &'static [Section<Typed<Self>>] = &[Section {
         heading: "Options",
         options: &[Rows::<Self>::JSON, ConfigRows::ALL, HelpRows::ALL],
@@ -49,7 +50,7 @@ confirm: the URLs are really gone. Every held URL is asked at once, and what is 
 }
 
 fn end(values: &Values, name: &str, deed: HoldDeed) -> Result<(), Failure> {
-    let roots = values.known_roots(name)?;
+    let roots = values.named_roots(name)?;
     let mut hand = values.hand()?;
     let mut ended = 0;
     for root in &roots {

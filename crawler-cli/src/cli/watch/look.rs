@@ -47,10 +47,10 @@ impl Spec for Status {
     const NAME: &'static str = "status";
     const TITLE: &'static str = "watch status";
     const ABOUT: &'static str = "tell how the service fares, and why something is not asked";
-    const USAGE: &'static str = "[URL|HOST|--fleet]";
+    const USAGE: &'static str = "[URL|HOST|SET|--fleet]";
     const DESCRIPTION: &'static str = "\
 Tells how the service and its store fare: whether URLs are asked and what keeps them from it, how many are late, the last cycle of reconciling, states, holds, hosts that wait, pauses, dead letters, jobs, sets and schedules.
-With a URL or a host, tells why it is not asked right now: paused, held, not due yet, after Retry-After, because of a rate, in no set, and so on.";
+With a URL or a host, tells why it is not asked right now: paused, held, not due yet, after Retry-After, because of a rate, in no set, and so on. With a set, tells how many URLs it has, and when its source was read.";
     const TABLE: &'static [Section<Typed<Self>>] = &[Section {
         heading: "Options",
         options: &[
@@ -98,9 +98,12 @@ With a URL or a host, tells why it is not asked right now: paused, held, not due
                 pages.extend(page);
             }
         }
+        if pages.is_empty() {
+            pages.extend(reader.status_of_set(name, Timestamp::now(), values.shape())?);
+        }
         match pages.is_empty() {
             true => Err(Failure::Failed(format!(
-                "{name}: neither a URL nor a host that is watched"
+                "{name}: neither a URL, a host nor a set that is watched"
             ))),
             false => print(&pages.join(if values.is_json { "" } else { "\n" })),
         }

@@ -14,13 +14,13 @@ pub(super) struct Pause;
 impl Spec for Pause {
     const NAME: &'static str = "pause";
     const TITLE: &'static str = "watch pause";
-    const ABOUT: &'static str = "stop asking, everything or a host";
-    const USAGE: &'static str = "[--host HOST]";
+    const ABOUT: &'static str = "stop asking, everything or some hosts";
+    const USAGE: &'static str = "[URL|HOST|SET | --host HOST]";
     const DESCRIPTION: &'static str = "\
-Stops asking: everything, or a host. What is under way is finished. A pause outlasts a restart of the service; 'watch resume' with the same option ends it.";
+Stops asking: everything, a host, the host of a URL, or the hosts of a set. What is under way is finished. A pause outlasts a restart of the service; 'watch resume' with the same name ends it.";
     const TABLE: &'static [Section<Typed<Self>>] = TABLE_OF_PAUSE;
     const EXAMPLES: &'static [(&'static str, &'static str)] = &[(
-        "crawler-cli watch pause --host www.example.com",
+        "crawler-cli watch pause www.example.com",
         "Leave a host alone",
     )];
 
@@ -36,9 +36,8 @@ impl Spec for Resume {
     const NAME: &'static str = "resume";
     const TITLE: &'static str = "watch resume";
     const ABOUT: &'static str = "ask again what was paused";
-    const USAGE: &'static str = "[--host HOST]";
-    const DESCRIPTION: &'static str =
-        "Ends a pause: that of everything, or that of a host. Each pause is ended by itself.";
+    const USAGE: &'static str = "[URL|HOST|SET | --host HOST]";
+    const DESCRIPTION: &'static str = "Ends a pause: that of everything, or those of the hosts that a URL, a host or a set means. Each pause is ended by itself.";
     const TABLE: &'static [Section<Typed<Self>>] = TABLE_OF_RESUME;
     const EXAMPLES: &'static [(&'static str, &'static str)] =
         &[("crawler-cli watch resume", "Ask again")];
@@ -59,17 +58,17 @@ const TABLE_OF_RESUME: &[Section<Typed<Resume>>] = &[Section {
 }];
 
 fn run(values: &Values, done: &str, command: impl Fn(Scope) -> Command) -> Result<(), Failure> {
-    if let Some(operand) = values.operands.first() {
-        return Err(usage(format!(
-            "{operand}: there are no operands; --host names a host"
-        )));
-    }
-    let scopes = match &values.host {
-        Some(host) => {
-            let roots = values.known_roots(host)?;
-            roots.into_iter().map(Scope::Host).collect()
+    let roots = match (&values.host, &*values.operands) {
+        (Some(_), [operand, ..]) => {
+            return Err(usage(format!("{operand}: --host names a host already")));
         }
-        None => vec![Scope::All],
+        (Some(host), []) => values.known_roots(host)?,
+        (None, []) => Vec::new(),
+        (None, _) => values.named_roots(values.only_operand("URL, host or set")?)?,
+    };
+    let scopes = match roots.is_empty() {
+        true => vec![Scope::All],
+        false => roots.into_iter().map(Scope::Host).collect(),
     };
     let mut hand = values.hand()?;
     let (mut text, mut missing) = (String::new(), None);

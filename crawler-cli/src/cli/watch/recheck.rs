@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::ConfigRows;
-use super::target::{Chosen, chosen};
+use super::target::{Chosen, chosen_by_name};
 use super::verb::{Failure, Rows, Spec, Typed, Values, print};
 use crate::cli::help_rows::HelpRows;
 use crate::cli::option::Section;
@@ -17,9 +17,11 @@ impl Spec for Recheck {
     const NAME: &'static str = "recheck";
     const TITLE: &'static str = "watch recheck";
     const ABOUT: &'static str = "have URLs asked as soon as possible";
-    const USAGE: &'static str = "URL|FILE|-... | --host HOST | --set NAME | --state STATE | --all";
+    const USAGE: &'static str =
+        "URL|HOST|SET|FILE|-... | --host HOST | --set NAME | --state STATE | --all";
     const DESCRIPTION: &'static str = "\
 Makes URLs due now. They are asked under the limits of their hosts, so many URLs of one host take their time. What is held by a guard is asked when the hold ends; what is in no set is not asked.
+A name that is no URL and no file is a host, or else a set.
 What a check then means is not changed: a URL is not gone sooner because it is asked more often.";
     const TABLE: &'static [Section<Typed<Self>>] = &[Section {
         heading: "Options",
@@ -46,7 +48,7 @@ What a check then means is not changed: a URL is not gone sooner because it is a
     const TAKES_FILES: bool = true;
 
     fn run(values: Values) -> Result<(), Failure> {
-        let Chosen { targets, is_whole } = chosen(&values)?;
+        let Chosen { targets, is_whole } = chosen_by_name(&values)?;
         let mut hand = values.hand()?;
         let mut due = 0;
         for which in targets {

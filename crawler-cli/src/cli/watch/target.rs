@@ -12,8 +12,17 @@ pub(super) struct Chosen {
     pub(super) is_whole: bool,
 }
 
-/// What the operands and options choose: exactly one kind of them.
+/// What the operands and options choose: exactly one kind of them. An operand is a URL, a file or `-`.
 pub(super) fn chosen(values: &Values) -> Result<Chosen, Failure> {
+    chosen_by(values, false)
+}
+
+/// The same for a command that takes hosts and sets as operands, too.
+pub(super) fn chosen_by_name(values: &Values) -> Result<Chosen, Failure> {
+    chosen_by(values, true)
+}
+
+fn chosen_by(values: &Values, by_name: bool) -> Result<Chosen, Failure> {
     let kinds = [
         !values.operands.is_empty(),
         values.host.is_some(),
@@ -41,7 +50,7 @@ pub(super) fn chosen(values: &Values) -> Result<Chosen, Failure> {
             state: Some(state), ..
         } => vec![Target::State(state.name().to_owned())],
         Values { is_all: true, .. } => vec![Target::All],
-        _ => return urls(values),
+        _ => return urls(values, by_name),
     };
     Ok(Chosen {
         targets,
@@ -49,13 +58,27 @@ pub(super) fn chosen(values: &Values) -> Result<Chosen, Failure> {
     })
 }
 
-/// The URLs of the operands that the store knows, in batches.
-fn urls(values: &Values) -> Result<Chosen, Failure> {
+/// The URLs of the operands that the store knows, in batches; and if operands may be names, hosts and sets.
+fn urls(values: &Values, by_name: bool) -> Result<Chosen, Failure> {
     let mut reader = values.reader()?;
     let (mut targets, mut batch) = (Vec::new(), Vec::new());
     let (mut bytes, mut unknown) = (0, 0);
     each(&values.operands, &mut |given| {
         if reader.host_of(&given.url)?.is_none() {
+            // A URL with a slip in it does not mean all of its host.
+            if by_name && given.place.is_none() && !given.url.contains("://") {
+                let hosts = reader.roots(&given.url)?;
+                targets.extend(hosts.iter().cloned().map(Target::Host));
+                if hosts.is_empty() && reader.has_set(&given.url)? {
+                    targets.push(Target::Set(given.url));
+                } else if hosts.is_empty() {
+                    return Err(Failure::Failed(format!(
+                        "{}: neither a URL, a host nor a set that is watched",
+                        given.url
+                    )));
+                }
+                return Ok(());
+            }
             unknown += 1;
             if unknown <= MOST_NAMED {
                 say(format_args!("{}: not watched", neutralise(&given.url)));

@@ -219,6 +219,20 @@ impl Values {
         }
     }
 
+    /// The root URLs of the hosts that an operand means as for `status`: that of a URL, a host, or those of a set.
+    pub(super) fn named_roots(&self, name: &str) -> Result<Vec<String>, Failure> {
+        let roots = self.reader()?.hosts_named(name, MOST_HOSTS + 1)?;
+        match roots.len() {
+            0 => Err(Failure::Failed(format!(
+                "{name}: neither a URL, a host nor a set that is watched"
+            ))),
+            1..=MOST_HOSTS => Ok(roots),
+            _ => Err(Failure::Failed(format!(
+                "{name}: a set with more than {MOST_HOSTS} hosts"
+            ))),
+        }
+    }
+
     /// The root URL of the host that `--host` or an operand names, which the store knows.
     pub(super) fn known_roots(&self, name: &str) -> Result<Vec<String>, Failure> {
         let roots = self.reader()?.roots(name)?;
@@ -407,6 +421,9 @@ impl<V: Spec> Rows<V> {
             .long("With --changes, go on and print further changes as they come, until the output is closed or a signal comes. A server of PostgreSQL that is away is waited for."),
     ];
 }
+
+/// Of a set with more hosts, hosts have to be named one by one.
+const MOST_HOSTS: usize = 10_000;
 
 /// Prints a text on standard output.
 pub(super) fn print(text: &str) -> Result<(), Failure> {

@@ -13,6 +13,7 @@ mod strip;
 pub(in crate::watch) mod why;
 pub(in crate::watch) mod words;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -33,7 +34,7 @@ use crate::crawl::file_lock::beside;
 use crate::store::{
     Cursor, Database, DeadLetter, DeadLetterFilter, DeadLetterId, FleetStore, HostDetail, HostHold,
     JobStore, Lanes, PauseStore, Place, ScheduleState, StoreError, StoreErrorKind, WatchStore,
-    WorkerInfo,
+    WatchedUrl, Which, WorkerInfo,
 };
 use status::{GRACE, Late, MOST_COUNTED, Overview};
 use why::Around;
@@ -221,6 +222,51 @@ impl Reader {
             }
         }
         Ok(roots)
+    }
+
+    /// The root URLs of the hosts that a name means: that of a URL, those of a [host](Self::roots), or those of a set, of
+    /// which at most `most` are read.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn hosts_named(&mut self, name: &str, most: usize) -> Result<Vec<String>, StoreError> {
+        if let Some(root) = self.host_of(name)? {
+            return Ok(vec![root]);
+        }
+        let roots = self.roots(name)?;
+        if !roots.is_empty() {
+            return Ok(roots);
+        }
+        let mut roots = BTreeSet::new();
+        let mut add = |url: WatchedUrl| {
+            let root = Url::parse(&url.url).map(|url| root_of(&url));
+            roots.extend(root.ok());
+            match roots.len() < most {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        };
+        self.store
+            .export(&Which::Set(name.to_owned()), None, &mut add)?;
+        Ok(roots.into_iter().collect())
+    }
+
+    /// The line about a set; `None` if there is no such set.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn status_of_set(
+        &mut self,
+        name: &str,
+        now: Timestamp,
+        shape: Shape,
+    ) -> Result<Option<String>, StoreError> {
+        let sets = self.store.sets()?.into_iter();
+        let set = sets.filter(|set| set.name == name).next_back();
+        Ok(set.map(|set| match shape {
+            Shape::Text => status::set_text(&set, now),
+            Shape::Json => line(&status::set_json(&set)),
+        }))
     }
 
     /// Whether there is a set with this name.

@@ -283,14 +283,7 @@ fn sets(sheet: &mut Sheet, sets: &[SetInfo], now: Timestamp) {
     sheet.field("Sets", "");
     let mut columns = Columns::default();
     for set in sets.iter().take(MOST_SETS) {
-        let read = set
-            .read_at
-            .map(|at| format!("source read {}", distance(now, at)));
-        columns.row([
-            safe(&set.name),
-            count(set.members, "URL", "URLs"),
-            read.unwrap_or_default(),
-        ]);
+        columns.row(set_in_words(set, now));
     }
     columns
         .lines("  ")
@@ -302,6 +295,42 @@ fn sets(sheet: &mut Sheet, sets: &[SetInfo], now: Timestamp) {
             number((sets.len() - MOST_SETS) as u64)
         ));
     }
+}
+
+/// The name of a set, its members, and its source.
+fn set_in_words(set: &SetInfo, now: Timestamp) -> [String; 3] {
+    if let Some((lost, members)) = set.refused {
+        let why = format!(
+            "source refused: {} of {} URLs are missing; 'watch add --set {} --accept-shrink' takes it",
+            number(lost),
+            number(members),
+            safe(&set.name)
+        );
+        return [safe(&set.name), count(set.members, "URL", "URLs"), why];
+    }
+    let read = set
+        .read_at
+        .map(|at| format!("source read {}", distance(now, at)));
+    [
+        safe(&set.name),
+        count(set.members, "URL", "URLs"),
+        read.unwrap_or_default(),
+    ]
+}
+
+/// The line about a set.
+pub(in crate::watch) fn set_text(set: &SetInfo, now: Timestamp) -> String {
+    let mut columns = Columns::default();
+    columns.row(set_in_words(set, now));
+    columns.lines("")
+}
+
+/// A set, for programs.
+pub(in crate::watch) fn set_json(set: &SetInfo) -> Value {
+    let refused = set
+        .refused
+        .map(|(lost, members)| json!({ "missing": lost, "of": members }));
+    json!({ "name": set.name, "members": set.members, "read_at": set.read_at, "refused": refused })
 }
 
 /// Why a URL is not asked.
@@ -390,10 +419,7 @@ pub(in crate::watch) fn json(overview: &Overview, around: &Around) -> Value {
         (state.name().to_owned(), json!(urls))
     });
     let states: serde_json::Map<String, Value> = states.collect();
-    let sets = overview
-        .sets
-        .iter()
-        .map(|set| json!({ "name": set.name, "members": set.members, "read_at": set.read_at }));
+    let sets = overview.sets.iter().map(set_json);
     let jobs = overview.jobs.iter().map(|(queue, waiting, started)| {
         json!({ "queue": queue, "waiting": waiting, "started": started })
     });
