@@ -218,7 +218,7 @@ impl Bench<'_> {
         fs::write(
             folder.join("watch.toml"),
             format!(
-                "[limits]\nper_host_connections = {connections}\nper_host_rate = 0\nallow_private = true\n{more}\n\
+                "[http]\nlisten = \"127.0.0.1:0\"\n[limits]\nper_host_connections = {connections}\nper_host_rate = 0\nallow_private = true\n{more}\n\
                  [[set]]\nname = \"all\"\nurls = \"urls.txt\"\n"
             ),
         )?;

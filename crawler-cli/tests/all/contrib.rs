@@ -283,7 +283,7 @@ fn the_health_check_of_the_container_asks_the_service() {
 }
 
 /// Where the files expect the service.
-const ADDRESS: &str = "127.0.0.1:9400";
+const ADDRESS: &str = "127.0.0.1:10390";
 
 #[test]
 fn the_image_is_built_by_the_rust_of_the_workspace_from_sources_alone() {

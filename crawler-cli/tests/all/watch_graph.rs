@@ -74,6 +74,8 @@ fn places(folder: &Path) -> Places {
 const CONFIG: &str = r#"
 [store]
 url = "sqlite:watch.db"
+[http]
+listen = "127.0.0.1:0"
 [log]
 level = "error"
 [limits]

@@ -312,7 +312,7 @@ fn schedules_run_by_their_own_names_and_settings() {
              job = {{ sitemap = \"{url}\", into_set = \"site\" }}\n"
         )
     };
-    let config = "[store]\nurl = \"sqlite:watch.db\"\n[limits]\nallow_private = true\n".to_owned();
+    let config = "[store]\nurl = \"sqlite:watch.db\"\n[limits]\nallow_private = true\n[http]\nlisten = \"127.0.0.1:0\"\n".to_owned();
     let config = config + &schedule("nightly");
     let place = Place {
         folder: folder(&config, &[]),

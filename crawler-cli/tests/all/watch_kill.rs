@@ -537,6 +537,9 @@ const LONGEST_ROUND: Duration = Duration::from_secs(3);
 
 /// A week in seconds. The schedule never fires by itself: it is started by hand.
 const CONFIG: &str = "\
+[http]
+listen = '127.0.0.1:0'
+
 [limits]
 allow_private = true
 per_host_rate = 0

@@ -474,7 +474,7 @@ fn an_address_that_is_taken_is_named() {
     let refused = watch(folder.path(), &["run"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(
-        stderr(&refused).contains(&format!("cannot listen on {address}")),
+        stderr(&refused).contains(&format!("http.listen: cannot listen on {address}")),
         "{}",
         stderr(&refused)
     );
@@ -508,6 +508,8 @@ fn configurations_are_checked_shown_and_explained() {
         "{shown}"
     );
     assert!(shown.contains("connections = 512  # default\n"), "{shown}");
+    let listen = "listen = \"127.0.0.1:10390\"  # default\n";
+    assert!(shown.contains(listen), "{shown}");
     fs::write(&file, "[limit]\n[limits]\ntimeout = 20\n").expect("written");
     let wrong = watch(folder.path(), &["config", "check"]);
     assert_eq!(wrong.status.code(), Some(2));
@@ -526,6 +528,7 @@ fn configurations_are_checked_shown_and_explained() {
 
 /// Does something useful at once.
 const THREE_LINES: &str = "\
+http.listen = '127.0.0.1:0'
 limits.allow_private = true
 limits.per_host_rate = 0
 set = [{ name = 'docs', urls = 'urls.txt' }]

@@ -162,9 +162,14 @@ pub(crate) fn service(folder: &Path) -> Command {
     command
 }
 
-/// A folder with a configuration and a list of URLs.
+/// A folder with a configuration and a list of URLs. Services of tests listen at any free port.
 pub(crate) fn folder(config: &str, urls: &[String]) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
+    let listen = match config.contains("listen") {
+        true => "",
+        false => "\n[http]\nlisten = '127.0.0.1:0'\n",
+    };
+    let config = format!("{config}{listen}");
     fs::write(folder.path().join("watch.toml"), config).expect("written");
     fs::write(folder.path().join("urls.txt"), urls.join("\n")).expect("written");
     folder

@@ -44,7 +44,8 @@ impl Default for StoreConfig {
 /// `[http]`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HttpConfig {
-    /// The address to listen at; port 0: any free port. Default: `127.0.0.1:0`.
+    /// The address to listen at; port 0: any free port. Default: `127.0.0.1:10390`, a port
+    /// that is in no list of Prometheus, whose own range for exporters, 9100 to 9999, is full.
     pub listen: SocketAddr,
     /// Whether the address may be one that others reach. Default: no.
     pub allow_remote: bool,
@@ -57,7 +58,7 @@ pub struct HttpConfig {
 impl Default for HttpConfig {
     fn default() -> Self {
         Self {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 10_390)),
             allow_remote: false,
             names: Vec::new(),
             connections: NonZeroUsize::new(64).unwrap_or(NonZeroUsize::MIN),

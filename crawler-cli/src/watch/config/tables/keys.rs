@@ -48,7 +48,7 @@ pub(super) const HTTP: &[Key<HttpConfig>] = &[
         "listen",
         Address,
         |h| h.listen,
-        "The address to listen at: one that others reach only with allow_remote. The address that it got is the first line on standard output."
+        "The address to listen at: one that others reach only with allow_remote; with port 0 any free one. The address that it got is the first line on standard output."
     ),
     key!(
         "allow_remote",
