@@ -338,6 +338,8 @@ pub struct Backlog {
     pub hosts_held: Gauge,
     /// `check_hosts{state="throttled"}`: hosts that wait because they asked for it.
     pub hosts_throttled: Gauge,
+    /// `check_hosts{state="failing"}`: hosts whose last answers were none.
+    pub hosts_failing: Gauge,
     /// `check_due_lag_seconds`: for how many milliseconds the oldest URL is due.
     pub lag: Gauge,
     /// `check_staleness_ratio`: the share of the URLs that are past due by more than 2.4 minutes.

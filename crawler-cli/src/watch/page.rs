@@ -136,6 +136,13 @@ impl Seen {
                         td { @if let Some(cause) = url.answer.as_ref().and_then(|answer| answer.verdict.cause()) { (cause.name()) } }
                         td { @if let Some(at) = url.life.first_bad() { (time(now, at)) } }
                     } } } }
+                    @if let Some(core) = core && core.failing > 0 {
+                        h2 { (count(core.failing, "host fails", "hosts fail")) }
+                        table { @for host in &core.fails { tr {
+                            td { (words::url(&host.root)) }
+                            td.bad { (safe(&host.why)) " since " (time(now, host.since)) }
+                        } } }
+                    }
                     h2 { "Hosts that wait longest" }
                     @let longest = core.map(|core| &*core.longest).unwrap_or_default();
                     @if longest.is_empty() { p { "None." } }

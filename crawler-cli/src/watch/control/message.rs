@@ -300,6 +300,12 @@ pub struct CoreStatus {
     /// The budget of pruning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pruned: Option<Pruned>,
+    /// How many hosts fail: their last answers were none.
+    #[serde(default)]
+    pub failing: u64,
+    /// Some of these, at most [`MOST_HOSTS`](Self::MOST_HOSTS).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fails: Vec<HostFails>,
     /// How many hosts have to wait although something is due.
     pub parked: u64,
     /// Those that wait longest, at most [`MOST_HOSTS`](Self::MOST_HOSTS).
@@ -332,6 +338,17 @@ pub struct GuardOn {
     /// Since when.
     pub since: Timestamp,
     /// Why, in words.
+    pub why: String,
+}
+
+/// A host that fails.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct HostFails {
+    /// The URL of its root.
+    pub root: String,
+    /// Since when.
+    pub since: Timestamp,
+    /// The cause of the last failure.
     pub why: String,
 }
 

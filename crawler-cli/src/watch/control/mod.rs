@@ -20,8 +20,8 @@ pub(in crate::watch) use client::has_service;
 pub use client::{ControlError, Hand, live_status};
 pub use core::{CoreHandle, CoreInbox, CoreMessage, core_channel};
 pub use message::{
-    Command, CoreStatus, GuardOn, HoldDeed, HostWaits, Letters, LiveStatus, Pruned, Refusal,
-    RefusalKind, Reply, ScheduleDeed, StoreCondition, Target,
+    Command, CoreStatus, GuardOn, HoldDeed, HostFails, HostWaits, Letters, LiveStatus, Pruned,
+    Refusal, RefusalKind, Reply, ScheduleDeed, StoreCondition, Target,
 };
 pub use operate::Operator;
 pub use perform::{By, Performed, Schedules, perform};

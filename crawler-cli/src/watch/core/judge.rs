@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use url::Url;
 
 use super::book::HostPage;
+use super::failing::News;
 use super::telling::Telling;
 use crate::check::guard::{BudgetRules, PruneBudget};
 use crate::check::life::time::{after, between};
@@ -160,6 +162,11 @@ impl Judge {
             next: Some((lane, next)),
             dead_letter,
         }
+    }
+
+    /// A host fails, or is back.
+    pub(super) fn tell_host(&mut self, now: Timestamp, root: &Url, news: &News) {
+        self.telling.tell_host(now, root, news);
     }
 
     fn tell(&mut self, now: Timestamp, url: &str, change: Option<&Transition>) {

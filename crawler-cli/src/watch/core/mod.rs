@@ -27,6 +27,7 @@
 mod asking;
 mod book;
 mod cycles;
+mod failing;
 mod flow;
 mod holds;
 mod judge;
@@ -61,6 +62,7 @@ use url::Url;
 use self::asking::Asking;
 use self::book::Book;
 use self::cycles::Cycles;
+use self::failing::Failing;
 use self::judge::Judge;
 use self::keeping::{Batch, Keeping, Reply};
 use self::network::Network;
@@ -86,6 +88,7 @@ pub struct Watcher<N: Net, H: StoreHandle, C: Clock> {
     network: Network,
     cycles: Cycles,
     judge: Judge,
+    failing: Failing,
     time: Time<C>,
     /// Judgements that are to be sent to the store, and since when.
     batch: Batch,
@@ -167,6 +170,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             book: Book::new(settings.guards.flip),
             network: Network::new(&settings.guards, now, Stops::default()),
             cycles: Cycles::new(settings.reconcile, now, !seed),
+            failing: Failing::default(),
             judge: Judge::new(
                 settings.rules.clone(),
                 settings.guards.budget,
@@ -473,6 +477,9 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         };
         self.book.tidy(now, self.asking.fleet(), is_needed);
         self.network.tidy(now);
+        self.failing.tidy(now);
+        let failing = &self.figures.backlog.hosts_failing;
+        failing.set(self.failing.count());
         let throttled = self.book.iter();
         let throttled = throttled.filter(|(_, page)| page.is_parked(now)).count();
         self.figures.backlog.hosts_throttled.set(throttled as u64);

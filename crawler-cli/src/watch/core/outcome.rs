@@ -184,6 +184,10 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             // The page of a host is kept while its URLs are asked.
             return self.asking.release(id.url);
         };
+        let news = (self.failing).handle_verdict(now, (id.host, &page.root), outcome.verdict);
+        if let Some(news) = news {
+            self.judge.tell_host(now, &page.root, &news);
+        }
         let mut step = None;
         let is_sample = id.lane == Lane::Held && page.is_held();
         if let Some(flip) = &mut page.flip {

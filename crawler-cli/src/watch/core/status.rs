@@ -273,6 +273,8 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
             under_way: self.asking.under_way() as u64,
             waiting: self.asking.fleet().buffered() as u64,
             own_network,
+            failing: self.failing.count(),
+            fails: self.failing.named(),
             parked: parked.len() as u64,
             longest: roots
                 .into_iter()

@@ -3,9 +3,13 @@
 
 use jiff::Timestamp;
 
+use url::Url;
+
+use super::failing::News;
 use crate::check::life::time::between;
 use crate::check::life::{State, Transition};
 use crate::store::NewDeadLetter;
+use crate::watch::hands::words::span;
 
 /// Tells the log of changes.
 #[derive(Debug, Default)]
@@ -32,6 +36,19 @@ impl Telling {
     pub(super) fn tell_dead_letter(&mut self, now: Timestamp, url: &str, letter: &NewDeadLetter) {
         if self.may_tell(now) {
             tracing::warn!("{url}: dead letter: {}", letter.reason);
+        }
+    }
+
+    /// A host fails, or is back.
+    pub(super) fn tell_host(&mut self, now: Timestamp, root: &Url, news: &News) {
+        if !self.may_tell(now) {
+            return;
+        }
+        match news {
+            News::Fails(cause) => tracing::warn!("{root}: the host fails: {}", cause.name()),
+            News::Back(after) => {
+                tracing::info!("{root}: the host answers again, after {}", span(*after))
+            }
         }
     }
 

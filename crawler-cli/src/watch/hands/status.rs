@@ -101,6 +101,7 @@ pub(in crate::watch) fn text(overview: &Overview, around: &Around) -> String {
         sheet.field("Private", &text);
     }
     holds(&mut sheet, &overview.holds, now);
+    failing(&mut sheet, around.live.core(), now);
     parked(&mut sheet, around.live.core(), now);
     partly_paused(&mut sheet, around);
     sheet.field("Dead letters", &super::letters::counts(&overview.letters));
@@ -200,6 +201,22 @@ fn holds(sheet: &mut Sheet, holds: &[HostHold], now: Timestamp) {
             words::url(&hold.root),
             stamp_from(now, hold.hold.since),
             count(hold.held, "URL", "URLs")
+        ));
+    }
+}
+
+/// A line for each host that is not well, as many as the service names.
+fn failing(sheet: &mut Sheet, core: Option<&CoreStatus>, now: Timestamp) {
+    let Some(core) = core.filter(|core| core.failing > 0) else {
+        return;
+    };
+    sheet.field("Failing", &count(core.failing, "host", "hosts"));
+    for host in &core.fails {
+        let since = stamp_from(now, host.since);
+        sheet.more(&format!(
+            "{} since {since}: {}",
+            words::url(&host.root),
+            safe(&host.why)
         ));
     }
 }

@@ -160,7 +160,7 @@ pub(super) const FAMILIES: &[Family] = &[
     },
     Family {
         name: "check_hosts",
-        help: "Hosts that are worked on, held, or waiting because they asked for it",
+        help: "Hosts that are worked on, held, waiting because they asked for it, or failing",
         kind: Gauge,
         series: |from, to| {
             let backlog = &from.checks.backlog;
@@ -170,6 +170,7 @@ pub(super) const FAMILIES: &[Family] = &[
                 &[("state", "throttled")],
                 number(backlog.hosts_throttled.get()),
             );
+            to(&[("state", "failing")], number(backlog.hosts_failing.get()));
         },
     },
     Family {

@@ -308,7 +308,20 @@ impl Work {
             Ok(read) => read.kept.is_some() || read.invalid > 0,
             Err(_) => true,
         };
-        if is_odd && before.is_none_or(|before| before.outcome != last.outcome) {
+        let is_same = before
+            .as_ref()
+            .is_some_and(|before| before.outcome == last.outcome);
+        let was_bad = before.is_some_and(|before| before.outcome.is_err());
+        if is_odd && is_same {
+            // It was said, and is said again when it changes.
+            tracing::debug!(set = name, source = place, "{text}");
+        } else if was_bad && outcome.is_ok() && !is_odd {
+            tracing::info!(
+                set = name,
+                source = place,
+                "the source can be read again: {text}"
+            );
+        } else if is_odd {
             let what = if outcome.is_ok() { "read" } else { "not read" };
             self.tools
                 .note("set", &format!("set {name}: {place} {what}: {text}"));
