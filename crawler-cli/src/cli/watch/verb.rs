@@ -411,7 +411,7 @@ impl<V: Spec> Rows<V> {
         .long("With --changes, print only the changes after the one with this cursor. 0 is the beginning. A reader that keeps the last cursor misses no change.")
         .default("0"),
         Opt::bytes(&["--cursor"], &[file("FILE")], |typed: &mut Typed<V>, value| {
-            typed.values.cursor = Some(value.into());
+            typed.values.cursor = Some(value);
             Ok(())
         })
         .short("a file that keeps the place")

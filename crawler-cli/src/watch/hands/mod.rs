@@ -261,8 +261,8 @@ impl Reader {
         now: Timestamp,
         shape: Shape,
     ) -> Result<Option<String>, StoreError> {
-        let sets = self.store.sets()?.into_iter();
-        let set = sets.filter(|set| set.name == name).next_back();
+        let mut sets = self.store.sets()?.into_iter();
+        let set = sets.find(|set| set.name == name);
         Ok(set.map(|set| match shape {
             Shape::Text => status::set_text(&set, now),
             Shape::Json => line(&status::set_json(&set)),
