@@ -361,7 +361,7 @@ pub enum PeerFault {
     Empty,
     /// The connection ended inside the response (RFC 9112 §8).
     Truncated,
-    /// The first line is not an HTTP/1.0 or HTTP/1.1 status line (RFC 9112 §4).
+    /// The first line is not a status line of HTTP/1.0 to HTTP/1.9 (RFC 9112 §4, RFC 9110 §2.5).
     BadStatusLine,
     /// The peer sent bytes that answer no request: before one was sent, or behind an answer that must have no body.
     Unsolicited,
@@ -391,7 +391,7 @@ impl fmt::Display for PeerFault {
             Self::Empty => "the connection closed before any reply",
             Self::Truncated => "the connection closed inside the response",
             Self::BadStatusLine => "not an HTTP/1.x status line",
-            Self::Unsolicited => "the server spoke before it was asked",
+            Self::Unsolicited => "the server sent what nobody asked for",
             Self::BadHeader => "malformed header in the response",
             Self::BadContentLength => "malformed Content-Length in the response",
             Self::ConflictingContentLength => "conflicting Content-Length values in the response",

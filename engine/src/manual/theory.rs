@@ -103,7 +103,7 @@
 //! | members, frames and blocks of a coding without content | the limit of the coded body; one read in each iteration |
 //! | a coding that decodes to far more | 64 MiB, and a ratio of 1,000; 16 between two codings |
 //! | answers of a SOCKS proxy | 262 bytes; bytes that were not asked for are an error |
-//! | bytes or answers that no call waits for | the first byte closes the connection |
+//! | bytes or answers that no call waits for | the first byte closes the connection; what comes with a new one answers its first request |
 //! | session tickets of TLS | 256 on one connection |
 //! | empty records of TLS, KeyUpdates, warnings, HelloRequests | 32, 32, 4, 1 without data between, by rustls |
 //! | TLS records without content of all kinds | 256 KiB since the last content; see [`ContentlessRecords`](crate::ContentlessRecords) |

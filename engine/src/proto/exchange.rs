@@ -12,6 +12,7 @@
 //! | to HEAD; 1xx, 204, 304 | none, whatever the headers say |
 //! | 2xx to CONNECT, 101 to an Upgrade | none; the connection is handed over |
 //! | Transfer-Encoding: chunked | chunked; if there is also a Content-Length, the connection is closed afterwards |
+//! | Transfer-Encoding: identity, in a lenient reading | as without it, and the connection is closed afterwards |
 //! | any other Transfer-Encoding, or any in HTTP/1.0 | error |
 //! | Content-Length | that many bytes |
 //! | neither | until the connection closes |
@@ -71,6 +72,7 @@ pub struct Exchange {
     stream_buffer: usize,
     /// Take lines that the grammar does not permit and that are harmless.
     lenient: bool,
+    early: bool,
     interim: usize,
     sent: u64,
     received: u64,
@@ -218,6 +220,7 @@ impl Exchange {
             decoder: None,
             stream_buffer: usize::MAX,
             lenient: false,
+            early: false,
             interim: 0,
             sent: 0,
             received: 0,
@@ -653,6 +656,9 @@ impl Exchange {
     fn is_bodiless(&mut self, status: u16, framing: &Framing) -> Result<bool, PeerFault> {
         let handed_over =
             status == 101 || (self.kind == RequestKind::Connect && (200..300).contains(&status));
+        if handed_over && self.early {
+            return Err(PeerFault::Unsolicited);
+        }
         if handed_over {
             self.close = Some(CloseReason::HandedOver);
             return Ok(true);
@@ -732,7 +738,7 @@ impl Exchange {
                 }
                 (TrailerLine::Inside, b'\r') => TrailerLine::InsideCr,
                 (TrailerLine::InsideCr, b'\n') => TrailerLine::Start,
-                (TrailerLine::Start | TrailerLine::Inside, byte) if byte != b'\n' => {
+                (TrailerLine::Start | TrailerLine::Inside, byte) if !matches!(byte, b'\n' | 0) => {
                     TrailerLine::Inside
                 }
                 _ => return Err(PeerFault::BadTrailer.into()),
@@ -754,8 +760,11 @@ impl Exchange {
         let first = inner.fields.len();
         if range.len() > 2 {
             let (buffer, fields) = (&mut inner.buffer, &mut inner.fields);
-            inner.dropped_lines +=
-                head::parse_trailers(buffer, range, limits, self.lenient, fields)?;
+            let dropped = head::parse_trailers(buffer, range, limits, self.lenient, fields)?;
+            inner.dropped_lines += dropped;
+            if dropped > 0 {
+                self.close.get_or_insert(CloseReason::AmbiguousFraming);
+            }
         }
         inner.trailers = first as u32..inner.fields.len() as u32;
         Ok(())
@@ -845,9 +854,10 @@ impl Exchange {
         Ok(())
     }
 
-    /// The connection closes after this exchange, for this reason unless there is another one.
-    pub(crate) fn close_after(&mut self, reason: CloseReason) {
-        self.close.get_or_insert(reason);
+    /// The answer may have come before the request was sent. The connection closes after it, and is handed over to nobody.
+    pub(crate) fn expect_early(&mut self) {
+        self.early = true;
+        self.close.get_or_insert(CloseReason::EarlyResponse);
     }
 
     /// The bytes that have come were not for this exchange, and no head has come.

@@ -378,7 +378,8 @@ fn a_lenient_reading_drops_lines_and_counts_them() {
         LENIENT GET  HTTP/1.1 200 O\x01K¶Content-Length: 2¶¶ok => 200 keep "ok"
         LENIENT GET  HTTP/1.1 103 H¶x¶¶HTTP/1.1 200 OK¶y y¶Content-Length: 2¶¶ok => 103 200 AmbiguousFraming "ok" dropped 2
         LENIENT GET  HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶2  ¶ok¶0¶¶ => 200 keep "ok"
-        LENIENT GET  HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶2\t¶ok¶0 ¶a b¶A: b¶¶ => 200 keep "ok" A=b dropped 1
+        LENIENT GET  HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶2\t¶ok¶0 ¶a b¶A: b¶¶ => 200 AmbiguousFraming "ok" A=b dropped 1
+        LENIENT GET  HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶0¶A: b\0¶¶ => error Peer(BadTrailer)…
         LENIENT GET  HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶2 \nok¶0¶¶ => error Peer(BadChunk)…
         LENIENT GET  HTTP/1.1 200 OK¶Transfer-Encoding: chunked¶¶2 x¶ok¶0¶¶ => error Peer(BadChunk)…
         LENIENT GET  HTTP/1.1 200 OK¶Transfer-Encoding: identity¶Content-Length: 2¶¶ok => 200 AmbiguousFraming "ok"
@@ -416,6 +417,34 @@ fn a_lenient_reading_drops_lines_and_counts_them() {
         let input = input.replace('¶', "\r\n");
         let got = outcome_in_every_segmentation("LENIENT GET", input.as_bytes(), false, &limits);
         assert!(got.starts_with(expected), "{input:?}: {got}");
+    }
+}
+
+/// Bytes that came before the request are no tunnel that it asked for.
+#[test]
+fn an_early_answer_hands_nothing_over() {
+    for (request, reply) in [
+        (Request::new("CONNECT", "h:1"), "HTTP/1.1 200 OK\r\n\r\n"),
+        (
+            Request::get("/"),
+            "HTTP/1.1 101 Switching\r\nUpgrade: h2c\r\n\r\n",
+        ),
+    ] {
+        let mut request = request;
+        if reply.contains("101") {
+            request
+                .header("Connection", "upgrade")
+                .header("Upgrade", "h2c");
+        }
+        let mut exchange = Exchange::new(&request, BodyMode::Buffer);
+        exchange.expect_early();
+        send_all(&mut exchange, &mut request);
+        let limits = &Limits::default();
+        let outcome = exchange.handle_read(reply.as_bytes(), &mut Response::new(), limits);
+        assert!(
+            matches!(outcome, Err(ErrorKind::Peer(PeerFault::Unsolicited))),
+            "{outcome:?}"
+        );
     }
 }
 

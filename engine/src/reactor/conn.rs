@@ -212,6 +212,8 @@ impl<N: Net, C> Reactor<N, C> {
     pub(crate) fn idle(&mut self, key: ConnKey, until: Time) {
         if let Some(conn) = self.conns.get_mut(key) {
             conn.state = ConnState::Idle(until);
+            // What comes from now on is no answer.
+            conn.early = false;
             if !std::mem::replace(&mut conn.reused, true) {
                 conn.opened = None; // only the report of a call that waited for the opening has it
             }

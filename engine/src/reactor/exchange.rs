@@ -4,7 +4,7 @@ use super::conn::{ConnState, ReadPause};
 use super::{CallKey, CallState, ConnKey, Reactor, TimerOwner};
 use crate::error::{Error, ErrorKind};
 use crate::net::Net;
-use crate::proto::{BodyMode, CloseReason, Exchange};
+use crate::proto::{BodyMode, Exchange};
 use crate::time::Time;
 
 impl<N: Net, C> Reactor<N, C> {
@@ -48,7 +48,7 @@ impl<N: Net, C> Reactor<N, C> {
                 exchange.ignore_invalid_headers();
             }
             if conn.early {
-                exchange.close_after(CloseReason::EarlyResponse);
+                exchange.expect_early();
             }
         }
         if let (BodyMode::Stream, ConnState::Busy(exchange, _)) = (call.mode, &mut conn.state) {

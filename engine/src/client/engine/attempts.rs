@@ -7,7 +7,7 @@ use crate::client::RetryCause;
 use crate::client::progress::ActiveCall;
 use crate::client::router::Router;
 use crate::client::sharing::Sharing;
-use crate::error::{Error, Phase, Sent, TimeLimit};
+use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
 use crate::net::Net;
 use crate::policy::{LatePolicy, RetryVia, Verdict, later};
 use crate::proto::BodyMode;
@@ -16,7 +16,17 @@ use crate::reactor::{CallKey, CallState, ConnKey, HeadState, HostKey, RedirectSt
 impl<R: Router, N: Net> Engine<R, N> {
     /// An attempt has failed: the call is tried again, or ends.
     pub(super) fn end_attempt(&mut self, key: CallKey, error: Error) {
-        self.note_head(key);
+        let is_misframed = matches!(
+            error.kind(),
+            ErrorKind::Peer(
+                PeerFault::BadContentLength
+                    | PeerFault::ConflictingContentLength
+                    | PeerFault::UnsupportedTransferEncoding
+            )
+        );
+        if !is_misframed {
+            self.note_head(key);
+        }
         let (now, random) = (self.reactor.now(), self.reactor.random());
         let Some(call) = self.reactor.call(key) else {
             return;
@@ -58,7 +68,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Lets the router examine the head of an answer that is incomplete, or that the call does not take. Other heads are
-    /// examined when it is decided whether they are redirects.
+    /// examined when it is decided whether they are redirects. A head that was refused for its framing says nothing.
     fn note_head(&mut self, key: CallKey) {
         let Some(call) = self.reactor.call_ref(key) else {
             return;

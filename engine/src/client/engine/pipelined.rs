@@ -281,10 +281,12 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// A call has its answer: if another answer was awaited before, the server knows pipelining.
+    /// A call has its answer: if it was sent while another answer was awaited, the server knows pipelining.
     pub(super) fn note_pipelined(&mut self, key: CallKey) {
-        let call = self.reactor.call_ref(key);
-        if call.is_some_and(|call| call.timestamps.in_front.is_some())
+        let times = self.reactor.call_ref(key).map(|call| &call.timestamps);
+        let in_front = times.and_then(|times| times.in_front);
+        let sent = times.and_then(|times| times.sent);
+        if sent.is_some_and(|sent| in_front.is_some_and(|in_front| sent < in_front))
             && let Some(pipelines) = self.sharing.pipelines_mut()
         {
             pipelines.trust();

@@ -18,7 +18,7 @@ use super::{CallKey, CallState, ConnKey, Reactor, ReactorEvent, TimerOwner};
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net};
 use crate::policy::{Pipelined, later};
-use crate::proto::{BodyMode, Exchange, Request, Reuse};
+use crate::proto::{BodyMode, CloseReason, Exchange, Request, Reuse};
 
 /// How the requests of a pipelining client go out.
 #[derive(Clone, Copy, Debug)]
@@ -157,7 +157,12 @@ impl<N: Net, C> Reactor<N, C> {
             return GiveUpOutcome::Gone;
         };
         match conn.state {
-            ConnState::Busy(_, front) if front == call_key => {
+            ConnState::Busy(ref exchange, front) if front == call_key => {
+                // An answer may have come to a new connection before the request.
+                let reuse = match exchange.will_close() {
+                    true => Reuse::Close(CloseReason::EarlyResponse),
+                    false => Reuse::Keep,
+                };
                 if pipeline.is_committed(pipeline.front) {
                     let until = later(self.now, self.settings.drain());
                     self.drop_answer(conn_key, until);
@@ -181,7 +186,7 @@ impl<N: Net, C> Reactor<N, C> {
                     self.reactor_events.push_back(ReactorEvent::Finished {
                         conn: conn_key,
                         call: None,
-                        reuse: Reuse::Keep,
+                        reuse,
                         keep_alive: None,
                     });
                 } else {
