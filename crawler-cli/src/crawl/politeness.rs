@@ -209,6 +209,12 @@ impl Politeness {
     /// The body of a download has ended. The host may have refused other requests while it sent the body.
     pub fn handle_body_end(&mut self) {
         self.refusing_since = None;
+        self.handle_bytes();
+    }
+
+    /// A part of a body came: the host is there.
+    pub fn handle_bytes(&mut self) {
+        self.unanswered = (0, 0);
     }
 
     /// The host refused a request. Refusals of requests that were sent before the current pause count as the one that

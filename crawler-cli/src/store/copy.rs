@@ -38,7 +38,7 @@ const TABLES: &[(&str, &str)] = &[
     ),
     (
         "url_set",
-        "set_number, name, members, reading, complete, fresh, stale, had, read_at, mark, swept, refused, refused_lost",
+        "set_number, name, members, reading, complete, fresh, stale, had, read_at, mark, refused, refused_lost, swept",
     ),
     ("member", "set_number, url, mark"),
     ("due", "host, lane, due_at, url"),

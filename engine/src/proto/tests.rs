@@ -6,7 +6,7 @@ use base64::prelude::BASE64_STANDARD;
 use proptest::prelude::*;
 
 use super::*;
-use crate::error::{Misuse, Part};
+use crate::error::{ErrorKind, Misuse, Part, PeerFault};
 
 /// The outcome of an exchange in one line: `STATUS reuse "body"`, `error E`, or `incomplete`.
 fn outcome(request: &mut Request, pieces: &[&[u8]], eof: bool, limits: &Limits) -> String {

@@ -39,7 +39,7 @@ use self::trial::Trial;
 use super::task::{Hop, Reach, Task, UrlId};
 use super::verdict::{Cause, HeadFacts, HeadFault, Verdict};
 use crate::crawl::calls::Drive;
-use crate::crawl::origin::is_loopback;
+use crate::crawl::origin::{is_loopback, same_host};
 use crate::crawl::politeness::Politeness;
 use crate::crawl::random::seed_of_host;
 use crate::crawl::retry_queue::RetryQueue;
@@ -64,6 +64,8 @@ pub struct Host {
     in_flight: InFlight,
     politeness: Politeness,
     robots: RobotsStage,
+    /// Whether the sitemaps of the host are read, too: links of its pages are wanted.
+    wants_sitemaps: bool,
     /// Tasks and hops so far.
     added: u64,
     trial: Trial,
@@ -102,6 +104,7 @@ impl Host {
             queue: RetryQueue::default(),
             in_flight: InFlight::default(),
             robots: RobotsStage::NotNeeded,
+            wants_sitemaps: false,
             added: 0,
             trial: Trial::default(),
             breaker: BreakerWatch::default(),
@@ -165,14 +168,15 @@ impl Host {
             let verdict = Verdict::Failed(given_up.cause);
             let detail = Some(given_up.detail.clone());
             check.forget_answer();
-            shared.outcomes.push(check.outcome(verdict, detail));
-            return;
+            return self.report(check, verdict, detail, shared);
         }
         self.added += 1;
-        let wants_sitemaps = self.policy.sitemaps && check.task.wants_links;
-        let needs_robots = self.added > 1 || !check.task.given || wants_sitemaps;
+        self.wants_sitemaps |= self.policy.sitemaps
+            && check.task.wants_links
+            && same_host(&check.task.url, &self.root);
+        let needs_robots = self.added > 1 || !check.task.given || self.wants_sitemaps;
         if needs_robots && self.robots == RobotsStage::NotNeeded {
-            self.robots = match self.policy.host.robots || wants_sitemaps {
+            self.robots = match self.policy.host.robots || self.wants_sitemaps {
                 true => RobotsStage::Wanted,
                 false => RobotsStage::Known,
             };

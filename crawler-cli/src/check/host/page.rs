@@ -52,10 +52,20 @@ pub(super) fn read(url: &Url, body: &AnswerBody) -> Page {
 
 /// Reads a sitemap, whatever its type. `None`: it is something else, as on servers that answer 200 for everything.
 pub(super) fn read_sitemap(url: &Url, body: &BodyStart) -> Option<Page> {
-    let has = |root: &[u8]| memchr::memmem::find(body.bytes(), root).is_some();
+    // Without the zeros of UTF-16.
+    let beginning = body
+        .bytes()
+        .iter()
+        .take(BEGINNING)
+        .filter(|byte| **byte != 0);
+    let beginning: Vec<u8> = beginning.copied().collect();
+    let has = |root: &[u8]| memchr::memmem::find(&beginning, root).is_some();
     let is_sitemap = is_packed(body.bytes()) || has(b"urlset") || has(b"sitemapindex");
     is_sitemap.then(|| read_as(Format::Xml, url, body, None))
 }
+
+/// The root element is within so many bytes.
+const BEGINNING: usize = 64 << 10;
 
 fn read_as(format: Format, url: &Url, body: &BodyStart, charset: Option<&str>) -> Page {
     let (unpacked, mut problem) = unpacked(body);

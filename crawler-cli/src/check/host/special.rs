@@ -70,7 +70,7 @@ impl Host {
     /// The rules of the host are known. Its sitemaps come before its pages.
     fn rules_known(&mut self, shared: &mut Shared) {
         self.robots = RobotsStage::Known;
-        if !self.policy.sitemaps {
+        if !self.wants_sitemaps {
             return;
         }
         let named = self.politeness.sitemaps();
@@ -129,11 +129,17 @@ impl Host {
         }
         match decision {
             Decision::RetryAt(due) if self.given_up.is_none() => {
-                self.robots = RobotsStage::Failing;
+                // What the sitemaps name comes before the pages.
+                self.robots = match self.wants_sitemaps {
+                    true => RobotsStage::Asked,
+                    false => RobotsStage::Failing,
+                };
                 robots.start_over();
                 self.queue.postpone(due, Fetch::Robots(robots));
             }
-            Decision::GiveUpHost(_) => self.give_up(cause, Some(detail), shared),
+            Decision::GiveUpHost(_) if !robots.is_sitemap => {
+                self.give_up(cause, Some(detail), shared);
+            }
             // The rules are not known, so that only URLs that were given may be asked (RFC 9309 §2.3.1.4).
             _ => {
                 self.note_unread(&robots, detail, shared);

@@ -26,9 +26,11 @@ pub(super) struct Pages {
     /// page to which several URLs redirect is read once.
     read: HashMap<u128, u16>,
     /// What robots.txt and `/sitemap.xml` of hosts name, until a page of the host is read.
-    sites: Vec<(Url, Page)>,
+    sites: HashMap<Url, (Url, Page)>,
     /// The roots of the hosts whose sitemaps were read.
-    seen: HashSet<String>,
+    seen: HashSet<Url>,
+    /// Sitemaps so far.
+    sitemaps: u32,
 }
 
 /// What a page refers to.
@@ -62,15 +64,17 @@ impl Pages {
             reach,
             selection: Arc::clone(&sources.selection),
             read: HashMap::new(),
-            sites: Vec::new(),
+            sites: HashMap::new(),
             seen: HashSet::new(),
+            sitemaps: 0,
         }
     }
 
     /// Keeps what robots.txt or `/sitemap.xml` of a host names. A host is asked again after its work was removed.
     pub(super) fn add_site(&mut self, url: Url, page: Page) {
-        if self.seen.insert(root_of(&url).into()) {
-            self.sites.push((url, page));
+        let root = root_of(&url);
+        if self.seen.insert(root.clone()) {
+            self.sites.insert(root, (url, page));
         }
     }
 
@@ -81,12 +85,7 @@ impl Pages {
             return found;
         }
         let root = Url::parse(&queued.url).map(|url| root_of(&url)).ok();
-        let at = self
-            .sites
-            .iter()
-            .position(|(url, _)| Some(root_of(url)) == root);
-        if let Some(at) = at {
-            let (url, page) = self.sites.swap_remove(at);
+        if let Some((url, page)) = root.and_then(|root| self.sites.remove(&root)) {
             self.collect(url.as_str().into(), queued, outcome, &page, &mut found);
         }
         found
@@ -110,24 +109,26 @@ impl Pages {
     }
 
     fn collect(
-        &self,
+        &mut self,
         source: Arc<str>,
         queued: &Queued,
         outcome: &Outcome,
         page: &Page,
         found: &mut PageLinks,
     ) {
-        if let Some(detail) = &page.problem {
-            found.problem = Some(Problem {
-                source: Arc::clone(&source),
-                line: None,
-                kind: ProblemKind::Cut,
-                detail: detail.clone(),
-            });
-        }
+        let detail = page.problem.clone();
+        found.problem = detail.map(|detail| problem(&source, detail));
         // The sitemap of a host names pages that are not below the inputs, too.
         let is_around = page.is_sitemap && !self.is_in_scope(&source);
         for link in &page.links {
+            self.sitemaps += u32::from(link.kind == Kind::Sitemap);
+            if link.kind == Kind::Sitemap && self.sitemaps > MOST_SITEMAPS {
+                let detail = format!("{}: more than {MOST_SITEMAPS} sitemaps, not read", link.url);
+                found
+                    .problem
+                    .get_or_insert_with(|| problem(&source, detail));
+                continue;
+            }
             let target = match self.resolve(&link.url, page) {
                 Resolved::Ask(_, url)
                     if is_around
@@ -230,6 +231,19 @@ impl Pages {
         }
     }
 }
+
+/// Why links of a source may be missing.
+fn problem(source: &Arc<str>, detail: String) -> Problem {
+    Problem {
+        source: Arc::clone(source),
+        line: None,
+        kind: ProblemKind::Cut,
+        detail,
+    }
+}
+
+/// The most sitemaps of a run: as many as an index may have.
+const MOST_SITEMAPS: u32 = 50_000;
 
 fn reference(source: &Arc<str>, link: &PageLink) -> Reference {
     Reference {

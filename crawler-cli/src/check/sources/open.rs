@@ -1,7 +1,7 @@
 //! Opens sources: gzip is unpacked, and the format of a document is told by its name or its first character.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 use std::path::Path;
 
 use flate2::bufread::GzDecoder;
@@ -33,14 +33,14 @@ pub(crate) fn is_packed(bytes: &[u8]) -> bool {
 
 /// Unpacks gzip data as gzip(1) does: all members, without what follows the last one.
 pub(crate) struct Unpacked<R> {
-    /// The member that is being read.
-    member: Option<GzDecoder<R>>,
+    /// The member that is being read. Its first byte may have been read already.
+    member: Option<GzDecoder<Chain<Cursor<Vec<u8>>, R>>>,
 }
 
 impl<R: BufRead> Unpacked<R> {
     pub(crate) fn new(packed: R) -> Self {
         Self {
-            member: Some(GzDecoder::new(packed)),
+            member: Some(GzDecoder::new(Cursor::default().chain(packed))),
         }
     }
 }
@@ -52,11 +52,18 @@ impl<R: BufRead> Read for Unpacked<R> {
             if count > 0 || into.is_empty() {
                 return Ok(count);
             }
-            let Some(mut rest) = self.member.take().map(GzDecoder::into_inner) else {
+            let Some(member) = self.member.take() else {
                 break;
             };
-            if is_packed(rest.fill_buf()?) {
-                self.member = Some(GzDecoder::new(rest));
+            let (_, mut rest) = member.into_inner().into_inner();
+            // The buffer may end between the two bytes that begin a member.
+            if rest.fill_buf()?.first() != GZIP.first() {
+                break;
+            }
+            rest.consume(1);
+            if rest.fill_buf()?.first() == GZIP.last() {
+                let begun = Cursor::new(GZIP[..1].to_vec());
+                self.member = Some(GzDecoder::new(begun.chain(rest)));
             }
         }
         Ok(0)
@@ -123,9 +130,15 @@ mod tests {
             encoder.finish().expect("into memory")
         };
         let read = |packed: &[u8]| {
-            let mut text = String::new();
-            let read = Unpacked::new(packed).read_to_string(&mut text);
-            read.map(|_| text).map_err(|error| error.kind())
+            // Whatever the buffer holds.
+            let all = [1, 2, 3, 1000].map(|buffer| {
+                let mut text = String::new();
+                let packed = BufReader::with_capacity(buffer, packed);
+                let read = Unpacked::new(packed).read_to_string(&mut text);
+                read.map(|_| text).map_err(|error| error.kind())
+            });
+            assert!(all.iter().all(|read| *read == all[0]), "{all:?}");
+            all[0].clone()
         };
         let two = [member("a"), member(""), member("b")].concat();
         for surplus in [&b""[..], b"\0\0\0", b"surplus", b"\x1f"] {

@@ -188,6 +188,7 @@ impl Downloads {
         let Some(flight) = self.in_flight.get_mut(&id) else {
             return Body::Unwanted;
         };
+        on.politeness.handle_bytes();
         match on.results.store.append(flight, bytes) {
             Ok(()) => Body::Wanted,
             Err(cause) => self.end(id, Err(cause), on),

@@ -47,6 +47,28 @@ pub(super) struct Children {
     strays_len: usize,
     /// Links to other servers that are entries only if the page has none of its own.
     foreign: Vec<Url>,
+    /// Links that show their own names and are no entries. They may stand for some where the page has its rows.
+    shown: Vec<(Place, Shown)>,
+    /// Where the page has its rows.
+    rows: Place,
+}
+
+/// Where a link stands. Of a page with rows, other links are navigation.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Place {
+    #[default]
+    Loose,
+    /// In an item of a list.
+    Item,
+    /// In a cell of a table, or in preformatted text.
+    Row,
+}
+
+/// A link that shows its own name.
+#[derive(Debug)]
+enum Shown {
+    Away(Url),
+    Useless(String),
 }
 
 /// Where a link leads.
@@ -86,6 +108,8 @@ impl Children {
             stray_keys: HashSet::new(),
             strays_len: 0,
             foreign: Vec::new(),
+            shown: Vec::new(),
+            rows: Place::Loose,
         }
     }
 
@@ -103,8 +127,9 @@ impl Children {
         base.join(&as_reference(href)).ok()
     }
 
-    /// Where a link leads. `in_row`: the link stands where entries stand.
-    pub(super) fn link(&mut self, href: &[u8], in_row: bool) -> Link {
+    /// Where a link leads.
+    pub(super) fn link(&mut self, href: &[u8], place: Place) -> Link {
+        self.rows = self.rows.max(place);
         if href.len() > self.limits.url_bytes {
             if !has_other_scheme(href) {
                 self.overlong.add(&as_reference(href));
@@ -138,7 +163,7 @@ impl Children {
             if climbs && !self.is_here(&target) {
                 return useless();
             }
-            return self.stray(target, in_row);
+            return self.stray(target, place == Place::Row);
         };
         let segment = Cow::Owned(path::normalise_segment(segment));
         self.segment(segment, slash).into()
@@ -240,17 +265,34 @@ impl Children {
     }
 
     /// Notes a link that leads away, if its text shows it as a name. Returns one to another server that is not noted.
-    pub(super) fn add_shown(&mut self, target: Url, text: &[u8]) -> Option<Url> {
+    pub(super) fn add_shown(&mut self, target: Url, text: &[u8], place: Place) -> Option<Url> {
         let name = path::split_last(target.path()).map(|(_, name, _)| path::decode(name));
         let is_name = target.query().is_none()
             && target.fragment().is_none()
             && name.is_some_and(|name| is_name(text, &name));
         let is_here = target.origin() == self.page.origin();
-        if is_name && (is_here || self.is_of_this_path(&target)) {
-            self.add_stray(target);
+        // Of the root, each name of another site could be an entry.
+        let may_be_root = || {
+            let is_loose = place == Place::Loose && self.directory == "/";
+            !is_loose || target.host() == self.page.host()
+        };
+        if is_name && (is_here || self.is_of_this_path(&target) && may_be_root()) {
+            self.note_shown(place, Shown::Away(target));
             return None;
         }
         (!is_here).then_some(target)
+    }
+
+    /// Notes a reference that leads nowhere and names what its link shows.
+    pub(super) fn add_quoted(&mut self, href: &[u8], place: Place) {
+        let href = String::from_utf8_lossy(href).into_owned();
+        self.note_shown(place, Shown::Useless(href));
+    }
+
+    fn note_shown(&mut self, place: Place, shown: Shown) {
+        if self.shown.len() < MOST_STRAYS {
+            self.shown.push((place, shown));
+        }
     }
 
     /// Notes a link that stands for an entry and is none.
@@ -271,6 +313,13 @@ impl Children {
     /// directory under another path or name, and the links have those that the server knows. `is_known`: a known server
     /// wrote the page. In pages of others, links to another server are entries only if the paths agree.
     pub(super) fn map(&mut self, is_known: bool) {
+        for (place, shown) in std::mem::take(&mut self.shown) {
+            match shown {
+                _ if place < self.rows => {}
+                Shown::Away(url) => self.add_stray(url),
+                Shown::Useless(href) => self.useless.add(&href),
+            }
+        }
         if !self.entries.is_empty() {
             return self.map_spellings();
         }

@@ -8,7 +8,7 @@ use memchr::{memchr, memmem};
 use url::Url;
 
 use super::PageLimits;
-use super::children::{Children, Link};
+use super::children::{Children, Link, Place};
 use super::shape::Shape;
 use super::size::Style;
 use super::time::{self, DateOrder, ParsedTime, SlashedDate};
@@ -32,6 +32,8 @@ pub(super) struct Rows {
     in_pre: bool,
     /// Inside a cell of the body of a table.
     in_cell: bool,
+    /// Inside an item of a list.
+    in_item: bool,
     in_anchor: bool,
     /// The link that is being read.
     reading: Reading,
@@ -144,6 +146,7 @@ impl Rows {
             next: None,
             in_pre: false,
             in_cell: false,
+            in_item: false,
             in_anchor: false,
             reading: Reading::default(),
             hidden: false,
@@ -184,9 +187,9 @@ impl Rows {
 
     /// The entry that a reference leads to.
     fn follow(&mut self, href: &[u8]) -> Option<usize> {
-        let in_row = self.in_pre || self.in_cell;
+        let place = self.place();
         let at = self.row.text.len();
-        match self.children.link(href, in_row) {
+        match self.children.link(href, place) {
             Link::Entry(entry) => {
                 self.enter(entry);
                 return Some(entry);
@@ -194,11 +197,21 @@ impl Rows {
             Link::Away(url) => self.reading.away = Some(url),
             Link::Useless(text) => {
                 self.reading.useless.extend_from_slice(href);
-                self.row.other.get_or_insert((Other::Useless(text), at));
+                if place != Place::Loose {
+                    self.row.other.get_or_insert((Other::Useless(text), at));
+                }
             }
             Link::Other => {}
         }
         None
+    }
+
+    fn place(&self) -> Place {
+        match self.in_item {
+            _ if self.in_pre || self.in_cell => Place::Row,
+            true => Place::Item,
+            false => Place::Loose,
+        }
     }
 
     /// Begins the row of an entry at its link.
@@ -232,20 +245,20 @@ impl Rows {
             };
         }
         let away = reading.away.take().or_else(|| self.reading.away.take());
-        if let Some(url) = away.and_then(|url| self.children.add_shown(url, text)) {
+        let place = self.place();
+        if let Some(url) = away.and_then(|url| self.children.add_shown(url, text, place)) {
             let at = self.row.text.len();
-            match self.in_pre || self.in_cell {
+            match place == Place::Row {
                 true if self.row.other.is_none() => {
                     self.row.other = Some((Other::Foreign(url), at))
                 }
                 _ => self.children.add_foreign(url),
             }
         }
+        reading.useless.append(&mut self.reading.useless);
         if !reading.useless.is_empty() && is_quoted(&reading.useless, text) {
             self.row.other = None;
-            self.children
-                .useless
-                .add(&String::from_utf8_lossy(&reading.useless));
+            self.children.add_quoted(&reading.useless, place);
         }
         if let Some(at) = reading.entry
             && let Some(name) = text.strip_suffix(b"/")
@@ -378,7 +391,10 @@ impl<'d> Sink<'d> for Rows {
             _ => Tag::Other,
         };
         match name {
-            b"tr" | b"li" | b"br" | b"hr" | b"p" | b"ul" | b"ol" | b"table" => self.end_row(),
+            b"tr" | b"li" | b"br" | b"hr" | b"p" | b"ul" | b"ol" | b"table" => {
+                self.end_row();
+                self.in_item |= name == b"li";
+            }
             b"pre" => {
                 self.end_row();
                 self.in_pre = true;
@@ -445,6 +461,7 @@ impl<'d> Sink<'d> for Rows {
             b"tr" | b"li" | b"ul" | b"ol" | b"table" => {
                 self.in_cell = false;
                 self.end_row();
+                self.in_item = false;
             }
             b"pre" => {
                 self.end_row();
@@ -528,7 +545,9 @@ fn is_quoted(href: &[u8], text: &[u8]) -> bool {
     let at = memmem::rfind(href, text);
     at.filter(|_| !text.is_empty()).is_some_and(|at| {
         let after = &href[at + text.len()..];
-        let begins = href[..at].last().is_some_and(|byte| b"/'\"".contains(byte));
+        // After `//`, a host follows.
+        let begins = href[..at].last().is_some_and(|byte| b"/'\"".contains(byte))
+            && !href[..at].ends_with(b"//");
         begins && after.first().is_none_or(|byte| b"/'\"".contains(byte))
     })
 }

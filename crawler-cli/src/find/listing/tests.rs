@@ -1478,6 +1478,46 @@ fn links_that_show_their_names_are_entries_or_named() {
     }
 }
 
+/// A header or a footer that names places of the site is no part of a listing with rows.
+#[test]
+fn navigation_beside_rows_is_no_entry() {
+    // Below the root, these are no children of the page.
+    let site = "<a href=\"/about\">about</a> <a href=\"/ubuntu/\">ubuntu</a> <a href=\"../README\">README</a>";
+    let elsewhere = "<a href=\"ftp://ftp.example.org/\">ftp.example.org</a> <a href=\"https://larsjung.de/h5ai/\">h5ai</a> \
+        <a href=\"javascript:sort('Size')\">Size</a> <a href=\"mailto:a@h\">a</a> 2024-01-02 10:00<br>";
+    for (page, rows, names) in [
+        ("http://h/pub/", "<pre><a href=\"../\">../</a>\n</pre>", ""),
+        ("http://h/pub/", "<pre><a href=\"x\">x</a>\n</pre>", "x"),
+        (
+            "http://h/pub/",
+            "<pre><a href=\"https://h/pub/x\">x</a>\n<a href=\"https://h/pub/y\">y</a>\n</pre>",
+            "x y",
+        ),
+        (
+            "http://h/pub/",
+            "<ul><li><a href=\"/real/x\">x</a></li></ul>",
+            "x",
+        ),
+        ("http://h/", "<ul><li><a href=\"x\">x</a></li></ul>", "x"),
+        (
+            "http://h/",
+            "<table><tr><td><a href=\"x\">x</a></td></tr></table>",
+            "x",
+        ),
+    ] {
+        let path = &page["http://h".len()..];
+        let site = if path == "/" { "" } else { site };
+        let title = format!("Index of {path}");
+        let body = format!(
+            "<html><head><title>{title}</title></head><body>{site} {elsewhere}<h1>{title}</h1><hr>{rows}<hr></body></html>"
+        );
+        let listing = read(body.as_bytes(), page);
+        let found: Vec<_> = listing.entries.iter().map(|it| &*it.segment).collect();
+        assert_eq!(found.join(" "), names, "{rows}");
+        assert!(!leaves_out(&listing), "{rows} {:?}", listing.left_out);
+    }
+}
+
 /// An `nginx` listing whose rows stand where no browser with frames shows anything.
 #[test]
 fn a_known_server_is_not_believed_where_nothing_is_shown() {
