@@ -18,7 +18,8 @@
 //!             Event::Unread(unread) => eprintln!("{}: {}", unread.url, unread.cause),
 //!             Event::Failed(error) => eprintln!("{error}"),
 //!             Event::StateFailed(error) => eprintln!("{error}"),
-//!             Event::Output { .. } | Event::Downloaded(_) | Event::Progress(_) => {}
+//!             Event::NotReached(_) | Event::Output { .. } => {}
+//!             Event::Downloaded(_) | Event::Progress(_) => {}
 //!         }
 //!         ControlFlow::Continue(())
 //!     });
