@@ -16,7 +16,7 @@ use super::cause::{Cause, Failure};
 use super::expr::{Memo, Verdict};
 use super::found::{Kind, Unread};
 use super::link::Ancestors;
-use super::listing::Shape;
+use super::listing::{self, Shape};
 use super::path;
 use super::policy::{Follow, Policy};
 use super::range::{SizeRange, TimeRange};
@@ -335,7 +335,11 @@ impl HostCrawl {
         let asked = asked.filter(|task| !matches!(task.kind, TaskKind::Robots | TaskKind::Trial));
         let held = self.trials.held().chain(self.probes.held());
         for task in asked.chain(held) {
-            tell(&self.url(&task.target));
+            match task.kind {
+                // No search can start in the middle of a listing.
+                TaskKind::Page => tell(&self.url(&listing::first_page(&task.target))),
+                _ => tell(&self.url(&task.target)),
+            }
         }
     }
 

@@ -459,6 +459,19 @@ pub(super) fn is_listing_query(query: &str) -> bool {
     })
 }
 
+/// The request target of the first page of a directory, of which this is a further one.
+pub(super) fn first_page(target: &str) -> String {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let kept: Vec<_> = query
+        .split('&')
+        .filter(|pair| is_listing_query(pair))
+        .collect();
+    match kept.is_empty() || query.is_empty() {
+        true => path.to_owned(),
+        false => format!("{path}?{}", kept.join("&")),
+    }
+}
+
 /// Query keys of S3 and compatible servers, and of Azure.
 const LISTING_KEYS: [&str; 9] = [
     "list-type",

@@ -1540,6 +1540,25 @@ fn a_known_server_is_not_believed_where_nothing_is_shown() {
     assert_eq!(doubt(&refresh), Some(to));
 }
 
+/// A search can start there again.
+#[test]
+fn the_first_page_of_a_directory_has_no_place_in_its_query() {
+    for (target, first) in [
+        ("/pub/?page=2", "/pub/"),
+        ("/pub/", "/pub/"),
+        (
+            "/?list-type=2&prefix=a%2F&continuation-token=x",
+            "/?list-type=2&prefix=a%2F",
+        ),
+        (
+            "/?prefix=a%2F&marker=b&delimiter=%2F",
+            "/?prefix=a%2F&delimiter=%2F",
+        ),
+    ] {
+        assert_eq!(first_page(target), first);
+    }
+}
+
 /// `Link: rel=next` in a header has the same rule.
 #[test]
 fn a_next_page_elsewhere_is_named() {
