@@ -27,7 +27,10 @@ impl Fetch {
     pub(super) fn wants(&mut self, reply: &Reply<'_>) -> bool {
         match self {
             Self::Url(check) => check.expect_body(reply),
-            Self::Robots(robots) => robots.access(reply.answer.status) == Access::Parse,
+            Self::Robots(robots) => {
+                robots.content_type = reply.content_type();
+                robots.access(reply.answer.status) == Access::Parse
+            }
         }
     }
 

@@ -16,13 +16,24 @@ use crate::markup::encoding::charset;
 /// that of HTML. Many servers give sitemaps another type, above all in gzip: the name counts, too.
 pub(super) fn format(url: &Url, content_type: Option<&str>) -> Option<Format> {
     let name = url.path().rsplit('/').next().unwrap_or_default();
-    let named = || Format::of_name(name.strip_suffix(".gz").unwrap_or(name));
+    let name = name.to_ascii_lowercase();
+    let unpacked = name.strip_suffix(".gz").unwrap_or(&name);
+    let named = || Format::of_name(unpacked);
     match content_type {
+        // An archive has an extension of its own.
+        Some(content_type) if is_gzip(content_type) && !unpacked.contains('.') => Some(Format::Xml),
         Some(content_type) => Format::of_type(content_type)
             .or_else(|| named().filter(|format| *format == Format::Xml)),
         None if name.contains('.') => named(),
         None => Some(Format::Html),
     }
+}
+
+fn is_gzip(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    ["application/gzip", "application/x-gzip"]
+        .iter()
+        .any(|gzip| essence.eq_ignore_ascii_case(gzip))
 }
 
 /// A page whose body is not read.
@@ -51,7 +62,11 @@ pub(super) fn read(url: &Url, body: &AnswerBody) -> Page {
 }
 
 /// Reads a sitemap, whatever its type. `None`: it is something else, as on servers that answer 200 for everything.
-pub(super) fn read_sitemap(url: &Url, body: &BodyStart) -> Option<Page> {
+pub(super) fn read_sitemap(
+    url: &Url,
+    body: &BodyStart,
+    content_type: Option<&str>,
+) -> Option<Page> {
     // Without the zeros of UTF-16.
     let beginning = body
         .bytes()
@@ -61,7 +76,7 @@ pub(super) fn read_sitemap(url: &Url, body: &BodyStart) -> Option<Page> {
     let beginning: Vec<u8> = beginning.copied().collect();
     let has = |root: &[u8]| memchr::memmem::find(&beginning, root).is_some();
     let is_sitemap = is_packed(body.bytes()) || has(b"urlset") || has(b"sitemapindex");
-    is_sitemap.then(|| read_as(Format::Xml, url, body, None))
+    is_sitemap.then(|| read_as(Format::Xml, url, body, content_type.and_then(charset)))
 }
 
 /// The root element is within so many bytes.
@@ -156,6 +171,9 @@ mod tests {
             ("/a.xml", Some("text/html"), Some(Html)),
             ("/s.xml.gz", Some("application/gzip"), Some(Xml)),
             ("/s.xml.gz", Some("application/octet-stream"), Some(Xml)),
+            ("/S.XML.GZ", Some("application/octet-stream"), Some(Xml)),
+            ("/s.gz", Some("application/x-gzip; q=1"), Some(Xml)),
+            ("/s", Some("application/gzip"), Some(Xml)),
             ("/s.xml", Some("text/plain"), Some(Xml)),
             ("/README.md", Some("text/plain"), None),
             ("/a.tar.gz", Some("application/gzip"), None),

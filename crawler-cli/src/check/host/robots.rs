@@ -15,6 +15,7 @@ pub(super) struct RobotsFetch {
     pub(super) is_sitemap: bool,
     pub(super) attempts: Attempts,
     redirects: u32,
+    pub(super) content_type: Option<String>,
     pub(super) body: BodyStart,
 }
 
@@ -40,6 +41,7 @@ impl RobotsFetch {
             is_sitemap: false,
             attempts: Attempts::default(),
             redirects: 0,
+            content_type: None,
             body: BodyStart::new(READ as u64),
         }
     }
@@ -76,6 +78,7 @@ impl RobotsFetch {
             is_sitemap: self.is_sitemap,
             redirects: self.redirects + 1,
             attempts: self.attempts,
+            content_type: None,
             body: self.body.emptied(),
         })
     }

@@ -61,7 +61,8 @@ impl Host {
         }
         self.robots = RobotsStage::Known;
         if let Ok(url) = self.root.join(&robots.target)
-            && let Some(page) = page::read_sitemap(&url, &robots.body)
+            && let Some(page) =
+                page::read_sitemap(&url, &robots.body, robots.content_type.as_deref())
         {
             shared.sites.push((url, page));
         }

@@ -16,6 +16,7 @@ use super::{ReadError, SetRead};
 use crate::check::links::{Document, Format, Kind, Link, Visitor, XmlError};
 use crate::check::sources::{Unpacked, is_packed};
 use crate::jobs::Cancel;
+use crate::markup::encoding::charset;
 use crate::watch::work::{Agent, HttpError, Reply, Tools, Validators, Wanted};
 
 /// Reads a sitemap, or an index and its sitemaps, into a set, unless nothing has changed.
@@ -131,7 +132,8 @@ impl Walk<'_> {
         if reply.status != 200 {
             return Err(ReadError::Source(format!("status {}", reply.status)));
         }
-        let parsed = Sitemap::parse(url, &body).map_err(ReadError::Source)?;
+        let parsed =
+            Sitemap::parse(url, &body, reply.content_type.as_deref()).map_err(ReadError::Source)?;
         if self.known.len() < MOST_KNOWN {
             self.known.push(Known {
                 url: url.as_str().to_owned(),
@@ -186,7 +188,7 @@ struct Sitemap<'u> {
 
 impl<'u> Sitemap<'u> {
     /// Reads XML, or plain text with a URL in each line, both also in gzip. The error says why the rest cannot be read.
-    fn parse(url: &'u Url, body: &[u8]) -> Result<Self, String> {
+    fn parse(url: &'u Url, body: &[u8], content_type: Option<&str>) -> Result<Self, String> {
         let mut unpacked = Vec::new();
         let body = match is_packed(body) {
             true => {
@@ -208,7 +210,8 @@ impl<'u> Sitemap<'u> {
             faults: Vec::new(),
         };
         if memchr::memchr(b'<', &body[..body.len().min(BEGINNING)]).is_some() {
-            let read = Document::new(Format::Xml, body, None).read(&mut sitemap);
+            let charset = content_type.and_then(charset);
+            let read = Document::new(Format::Xml, body, charset).read(&mut sitemap);
             read.map_err(|error| error.to_string())?;
         } else {
             let lines = String::from_utf8_lossy(body);

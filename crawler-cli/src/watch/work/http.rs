@@ -224,6 +224,7 @@ pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) validators: Validators,
     pub(crate) retry_after: Option<Duration>,
+    pub(crate) content_type: Option<String>,
     /// Where the redirects ended.
     pub(crate) url: Url,
 }
@@ -387,6 +388,9 @@ fn step(url: &Url, response: &Response) -> Step {
         status,
         validators: Validators::of(response),
         retry_after: wait.and_then(|wait| retry_after(wait, response.header("Date"))),
+        content_type: response
+            .header("Content-Type")
+            .map(|value| String::from_utf8_lossy(value).into_owned()),
         url: url.clone(),
     })
 }
