@@ -109,13 +109,20 @@ impl Identity {
         self.headers.is_empty() && self.certificate.is_none()
     }
 
-    /// Writes the header fields. They replace fields of the same name.
+    /// Writes the header fields. They replace fields of the same name; cookies join those of the request.
     pub(crate) fn write(&self, request: &mut Request) {
+        let cookies = request.header_value("Cookie").map(<[u8]>::to_vec);
         for (name, _) in &self.headers {
             request.remove_header(name);
         }
         for (name, value) in &self.headers {
-            request.header(name, value);
+            match cookies
+                .as_ref()
+                .filter(|_| name.eq_ignore_ascii_case("Cookie"))
+            {
+                Some(cookies) => request.header(name, [value, &b"; "[..], cookies].concat()),
+                None => request.header(name, value),
+            };
         }
     }
 
@@ -324,6 +331,16 @@ mod tests {
             identity.header(name, value.as_bytes()).expect("valid");
         }
         identity
+    }
+
+    #[test]
+    fn fields_replace_those_of_the_request_and_cookies_join_them() {
+        let mut request = Request::get("http://h/");
+        request.header("Cookie", "seen=1").header("Accept", "*/*");
+        identity(&[("cookie", "s=1"), ("Accept", "a/b")]).write(&mut request);
+        let value = |name| request.header_value(name).map(<[u8]>::to_vec);
+        assert_eq!(value("Cookie"), Some(b"s=1; seen=1".to_vec()));
+        assert_eq!(value("Accept"), Some(b"a/b".to_vec()));
     }
 
     #[test]
