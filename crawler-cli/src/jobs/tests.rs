@@ -95,17 +95,28 @@ fn a_stuck_thread_works_on_when_it_had_no_replacement() {
     assert_eq!(report.done + report.dead, 2);
 }
 
+/// A task that tells when a job has begun, and waits at the gate.
+fn waiting_at(
+    gate: &Arc<Mutex<()>>,
+) -> (
+    impl Fn(&u32, &Cancel) -> Result<(), JobError> + Send + Sync + use<>,
+    mpsc::Receiver<()>,
+) {
+    let gate = Arc::clone(gate);
+    let (begun, has_begun) = mpsc::channel();
+    let task = move |_: &u32, _: &Cancel| {
+        let _ = begun.send(());
+        drop(gate.lock());
+        Ok(())
+    };
+    (task, has_begun)
+}
+
 #[test]
 fn a_full_queue_refuses_or_waits() {
     let gate = Arc::new(Mutex::new(()));
     let held = gate.lock().expect("no panic");
-    let of_task = Arc::clone(&gate);
-    let (begun, has_begun) = mpsc::channel();
-    let task = move |_: &u32, _: &Cancel| {
-        let _ = begun.send(());
-        drop(of_task.lock());
-        Ok(())
-    };
+    let (task, has_begun) = waiting_at(&gate);
     let pool = WorkerPool::new(settings(1, 2), task).expect("threads");
     pool.submit(0).expect("open");
     has_begun.recv().expect("a job");
@@ -132,13 +143,7 @@ fn a_full_queue_refuses_or_waits() {
 fn nobody_waits_for_room_in_a_pool_that_has_ended() {
     let gate = Arc::new(Mutex::new(()));
     let held = gate.lock().expect("no panic");
-    let of_task = Arc::clone(&gate);
-    let (begun, has_begun) = mpsc::channel();
-    let task = move |_: &u32, _: &Cancel| {
-        let _ = begun.send(());
-        drop(of_task.lock());
-        Ok(())
-    };
+    let (task, has_begun) = waiting_at(&gate);
     let pool = WorkerPool::new(settings(1, 1), task).expect("threads");
     pool.submit(0).expect("open");
     has_begun.recv().expect("a job");
@@ -187,13 +192,7 @@ fn a_pool_that_is_dropped_makes_dead_letters_of_its_jobs() {
     let letters = DeadLetterQueue::default();
     let gate = Arc::new(Mutex::new(()));
     let held = gate.lock().expect("no panic");
-    let of_task = Arc::clone(&gate);
-    let (begun, has_begun) = mpsc::channel();
-    let task = move |_: &u32, _: &Cancel| {
-        let _ = begun.send(());
-        drop(of_task.lock());
-        Ok(())
-    };
+    let (task, has_begun) = waiting_at(&gate);
     let pool = WorkerPool::with_dead_letters(settings(1, 10), task, letters.clone());
     let pool = pool.expect("threads");
     (0..3).for_each(|job| pool.submit(job).expect("open"));

@@ -49,7 +49,7 @@ pub struct NewWorker {
 }
 
 /// What a fleet knows about a worker.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct WorkerInfo {
     /// Its number. No two workers ever have the same one.
     pub number: i64,

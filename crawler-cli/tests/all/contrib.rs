@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crawler_cli::check::Verdict;
 use crawler_cli::store::{ScheduleState, SetInfo, WorkerInfo};
@@ -44,21 +44,16 @@ fn exposition() -> BTreeMap<String, BTreeSet<String>> {
             SetInfo {
                 name: "docs".to_owned(),
                 members: 5,
-                read_at: None,
-                mark: None,
-                has_lost: false,
                 refused: Some((6, 10)),
+                ..SetInfo::default()
             },
             false,
         )],
         workers: vec![WorkerInfo {
             number: 7,
             name: "one".to_owned(),
-            process: 99,
-            version: "0.1".to_owned(),
-            age: Duration::ZERO,
-            silent: Duration::ZERO,
             hosts: 1,
+            ..WorkerInfo::default()
         }],
     });
     let checks = Arc::new(Figures::default());

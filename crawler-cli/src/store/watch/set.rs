@@ -140,7 +140,7 @@ impl Submitted {
 }
 
 /// A set.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct SetInfo {
     /// The name.
     pub name: String,

@@ -77,10 +77,8 @@ fn busy() -> Metrics {
             SetInfo {
                 name: "docs".to_owned(),
                 members: 5,
-                read_at: None,
-                mark: None,
-                has_lost: false,
                 refused: Some((6, 10)),
+                ..SetInfo::default()
             },
             false,
         )],
