@@ -81,6 +81,7 @@ impl Stats {
     pub fn handle_bytes(&mut self, host: usize, bytes: u64) {
         if let Some(host) = self.hosts.get_mut(host) {
             host.bytes += bytes;
+            host.silence = None;
         }
     }
 
@@ -93,6 +94,7 @@ impl Stats {
         }
         if let Some(host) = self.hosts.get_mut(host) {
             host.answers += 1;
+            host.silence = None;
             let class = usize::from(status / 100).min(host.statuses.len() - 1);
             host.statuses[class] += 1;
             host.slowest = host.slowest.max(exchange.took);
@@ -106,6 +108,8 @@ impl Stats {
         *self.failed.entry(class).or_default() += 1;
         if let Some(host) = self.hosts.get_mut(host) {
             host.failures += 1;
+            let before = host.silence.map_or(0, |(_, failures)| failures);
+            host.silence = Some((class, before + 1));
         }
     }
 
@@ -114,10 +118,13 @@ impl Stats {
         *self.unread.entry(class).or_default() += 1;
     }
 
-    /// What holds the next request to a host back; `None`: nothing but answers in flight.
-    pub fn handle_waiting(&mut self, host: usize, waiting: Option<Waiting>) {
+    /// What is left to do at a host.
+    pub fn handle_standing(&mut self, host: usize, standing: Standing) {
         if let Some(host) = self.hosts.get_mut(host) {
-            host.waiting = waiting;
+            if standing.is_given_up && !host.standing.is_given_up {
+                host.abandoned = host.standing.left.max(standing.left);
+            }
+            host.standing = standing;
         }
     }
 
@@ -277,8 +284,12 @@ pub struct HostStats {
     pub opened: u64,
     /// Requests on reused connections.
     pub reused: u64,
-    /// What holds the next request back.
-    pub waiting: Option<Waiting>,
+    /// The last failure, and how many requests in a row have failed; `None`: the last one was answered.
+    pub silence: Option<(Class, u64)>,
+    /// What is left to do.
+    pub standing: Standing,
+    /// URLs that were left when the host was given up.
+    pub abandoned: u64,
     /// The longest latency of an answer.
     pub slowest: Duration,
     total: Duration,
@@ -298,7 +309,9 @@ impl HostStats {
             bytes: 0,
             opened: 0,
             reused: 0,
-            waiting: None,
+            silence: None,
+            standing: Standing::default(),
+            abandoned: 0,
             slowest: Duration::ZERO,
             total: Duration::ZERO,
             rate: None,
@@ -313,6 +326,17 @@ impl HostStats {
 
 fn mean(total: Duration, answers: u64) -> Duration {
     total / u32::try_from(answers.max(1)).unwrap_or(u32::MAX)
+}
+
+/// What is left to do at a host.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Standing {
+    /// What holds the next request back; `None`: nothing but answers in flight.
+    pub waiting: Option<Waiting>,
+    /// URLs that were found and not asked to the end.
+    pub left: u64,
+    /// Whether the host was given up.
+    pub is_given_up: bool,
 }
 
 /// Why nothing may be sent to a host, and until when.

@@ -227,7 +227,7 @@ impl Search<'_, '_> {
             if self.is_done() {
                 return;
             }
-            self.note_waiting();
+            self.note_standing();
             self.update();
             // What was received is kept; further files would meet the same end.
             if self
@@ -323,15 +323,15 @@ impl Search<'_, '_> {
         state.stage_tally(&tally);
     }
 
-    /// Notes for the statistics what each host waits for.
-    fn note_waiting(&mut self) {
+    /// Notes for the statistics what is left to do at each host.
+    fn note_standing(&mut self) {
         let now = Instant::now();
         let hosts = self.scheduler.hosts();
         let ids: Vec<HostId> = hosts.ids().collect();
         for id in ids {
-            let waiting = hosts.work(id).crawl.waiting(now);
+            let standing = hosts.work(id).crawl.standing(now);
             let stats = hosts.stats(id);
-            self.shared.run.stats().handle_waiting(stats, waiting);
+            self.shared.run.stats().handle_standing(stats, standing);
         }
     }
 

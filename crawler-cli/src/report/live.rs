@@ -1,6 +1,7 @@
 //! The live view: lines on standard error that show the progress of a crawl. They are redrawn in place and removed at
 //! the end.
 
+use std::cmp::Reverse;
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use super::statistics::{
     by_slowness, classes_texts, clock_text, count, downloads_progress, size_text, span_text,
     thousands, what_is_read,
 };
-use crate::crawl::stats::Stats;
+use crate::crawl::stats::{HostStats, Stats};
 use crate::find::Summary;
 
 /// Whether and how progress is shown.
@@ -150,7 +151,7 @@ impl Live {
         self.drawn_at = Some(now);
         self.speed.sample(summary, now);
         if plain {
-            let line = summary.line().join(SEPARATOR);
+            let line = one_line(summary, now);
             // An error on standard error cannot be reported anywhere.
             let _ = writeln!(io::stderr(), "{line}");
             return;
@@ -159,10 +160,7 @@ impl Live {
         // Leaves room for the `^C` that a terminal prints.
         let width = width.saturating_sub(4);
         let lines = match self.mode {
-            Progress::Line => vec![cut(
-                &summary.line().join(SEPARATOR),
-                width - LEAD.min(width),
-            )],
+            Progress::Line => vec![cut(&one_line(summary, now), width - LEAD.min(width))],
             _ => {
                 let waiting = waiting(summary.stats(), now);
                 self.has_waited |= waiting.is_some();
@@ -258,25 +256,63 @@ fn labelled(label: &str, mut parts: Vec<String>) -> Vec<String> {
     parts
 }
 
-/// The hosts that wait for a pause or a rate to end, the longest wait first; `None` if no host waits.
+/// The progress in one line, with the host that the run waits for.
+fn one_line(summary: &impl Viewed, now: Instant) -> String {
+    let mut parts = summary.line();
+    let awaited = awaited(summary.stats(), now);
+    let mut stuck = awaited.iter().filter(|host| host.silence.is_some());
+    parts.extend(
+        stuck
+            .next()
+            .map(|host| format!("waits for {}", wait_text(host, now))),
+    );
+    parts.join(SEPARATOR)
+}
+
+/// The hosts that the run waits for, the longest wait first; `None` if there are none.
 fn waiting(stats: &Stats, now: Instant) -> Option<Vec<String>> {
-    let hosts = stats.hosts().iter();
-    let mut waiting: Vec<_> = hosts
-        .filter_map(|host| Some((host.waiting?, &host.name)))
-        .filter(|(waiting, _)| waiting.until > now)
-        .collect();
-    waiting.sort_by_key(|(waiting, _)| std::cmp::Reverse(waiting.until));
-    let shown = waiting.iter().take(SHOWN).map(|(waiting, name)| {
-        let left = waiting.until.saturating_duration_since(now);
-        // Rounded up to tenths of a second: the text does not flicker and is never zero.
-        let tenths = left.as_millis().div_ceil(100) as f64;
-        format!("{name} {:.1} s ({})", tenths / 10.0, waiting.reason)
-    });
-    let mut parts: Vec<_> = shown.collect();
-    if waiting.len() > SHOWN {
-        parts.push(format!("{} more hosts", waiting.len() - SHOWN));
+    let awaited = awaited(stats, now);
+    let shown = awaited.iter().take(SHOWN);
+    let mut parts: Vec<_> = shown.map(|host| wait_text(host, now)).collect();
+    if awaited.len() > SHOWN {
+        parts.push(format!("{} more hosts", awaited.len() - SHOWN));
     }
     (!parts.is_empty()).then_some(parts)
+}
+
+/// The hosts at which something is left to do, and that may not be asked yet or did not answer the last request, the
+/// longest wait first.
+fn awaited(stats: &Stats, now: Instant) -> Vec<&HostStats> {
+    let is_awaited = |host: &&HostStats| {
+        let is_silent = host.silence.is_some() && host.standing.left > 0;
+        held_until(host, now).is_some() || is_silent && !host.standing.is_given_up
+    };
+    let mut awaited: Vec<_> = stats.hosts().iter().filter(is_awaited).collect();
+    awaited.sort_by_key(|host| Reverse((held_until(host, now), host.standing.left)));
+    awaited
+}
+
+fn held_until(host: &HostStats, now: Instant) -> Option<Instant> {
+    let waiting = host.standing.waiting?;
+    Some(waiting.until).filter(|until| *until > now)
+}
+
+/// Which host, how long, why, and what is left.
+fn wait_text(host: &HostStats, now: Instant) -> String {
+    let mut text = host.name.clone();
+    let mut why = Vec::new();
+    if let (Some(until), Some(waiting)) = (held_until(host, now), host.standing.waiting) {
+        let left = until.saturating_duration_since(now);
+        // Rounded up to tenths of a second: the text does not flicker and is never zero.
+        let tenths = left.as_millis().div_ceil(100) as f64;
+        text += &format!(" {:.1} s", tenths / 10.0);
+        why.push(waiting.reason.to_string());
+    }
+    if let Some((class, failures)) = host.silence {
+        why.push(format!("{} × {class}", thousands(failures)));
+        why.push(format!("{} left", count(host.standing.left, "URL", "URLs")));
+    }
+    format!("{text} ({})", why.join(", "))
 }
 
 /// Breaks the lines between their parts and cuts parts that are too long. The first line leaves room for the spinner.
@@ -341,7 +377,7 @@ const SHOWN: usize = 3;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crawl::stats::{Class, Connection, Exchange, Reason, Waiting};
+    use crate::crawl::stats::{Class, Connection, Exchange, Reason, Standing, Waiting};
     use crate::find::Follow;
     use crate::find::download::DownloadCounts;
     use crate::find::{Counts, Ending};
@@ -365,8 +401,13 @@ mod tests {
         stats.handle_failure(0, Class::Timeout, &exchange(30_000));
         let until = now + Duration::from_millis(1500);
         let reason = Reason::BackOff;
-        stats.handle_waiting(0, Some(Waiting { reason, until }));
-        let summary = Summary {
+        let standing = Standing {
+            waiting: Some(Waiting { reason, until }),
+            left: 9_998,
+            is_given_up: false,
+        };
+        stats.handle_standing(0, standing);
+        let mut summary = Summary {
             resumed: false,
             follow: Follow::Listings,
             counts: Counts {
@@ -399,7 +440,7 @@ mod tests {
 7/1,200 directories · 30 files · 3 found · 1 unread · 0:02
   2 requests/s · 3.0 KiB/s · 1 in flight · mean latency 1.00 s
   downloads: 4/1,000 files · 1 failed · 5.0 MiB · 4 under way
-  waiting: http://fast 1.5 s (back-off)
+  waiting: http://fast 1.5 s (back-off, 1 × timeout, 9,998 URLs left)
   slowest: http://slow 2.00 s (1 in flight) · http://fast 10 ms (0 in flight)
   errors: 1 × timeout";
         assert_eq!(fit(&lines, 100, 24).join("\n"), expected);
@@ -415,6 +456,11 @@ mod tests {
         let tiny = fit(&lines, 20, 24);
         assert_eq!(tiny[0], "7/1,200 directori…");
         assert!(tiny.iter().all(|line| line.chars().count() <= 20));
+        assert!(
+            one_line(&summary, until)
+                .ends_with(" · waits for http://fast (1 × timeout, 9,998 URLs left)")
+        );
+        summary.stats.handle_answer(0, 200, &exchange(10));
         assert!(waiting(&summary.stats, until).is_none());
     }
 }

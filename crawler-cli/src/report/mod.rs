@@ -196,6 +196,9 @@ impl Report {
             Event::Progress(summary) => {
                 let now = Instant::now();
                 self.live.draw(*summary, now);
+                for line in self.waits.given_up(&summary.stats) {
+                    self.message(&line);
+                }
                 if !self.live.is_shown() && self.options.progress != Progress::Never {
                     for line in self.waits.begun(&summary.stats, now, jiff::Zoned::now) {
                         self.message(&line);

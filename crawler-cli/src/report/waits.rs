@@ -1,10 +1,11 @@
-//! Lines that explain long silence where there is no live view.
+//! Lines about hosts: long waits, where there is no live view, and hosts that were given up.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Zoned};
 
+use super::statistics::{count, thousands};
 use crate::crawl::stats::{Reason, Stats, Waiting};
 
 /// Which long waits were told.
@@ -13,9 +14,27 @@ pub(super) struct Waits {
     /// The hosts with the waits that were told last.
     told: HashMap<String, Waiting>,
     looked_at: Option<Instant>,
+    /// The indices of the hosts that were given up, as far as was told.
+    given_up: HashSet<usize>,
 }
 
 impl Waits {
+    /// Lines about the hosts that were given up, and are to be asked for more.
+    pub(super) fn given_up(&mut self, stats: &Stats) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (index, host) in stats.hosts().iter().enumerate() {
+            if host.abandoned > 0 && self.given_up.insert(index) {
+                let left = count(host.abandoned, "URL", "URLs");
+                let why = host
+                    .silence
+                    .map(|(class, failures)| format!(" after {} × {class}", thousands(failures)));
+                let why = why.unwrap_or_default();
+                lines.push(format!("{}: given up{why}, with {left} left", host.name));
+            }
+        }
+        lines
+    }
+
     /// Lines about the waits that have begun. `clock` is the time of day.
     pub(super) fn begun(
         &mut self,
@@ -30,7 +49,8 @@ impl Waits {
         self.looked_at = Some(now);
         let mut lines = Vec::new();
         for host in stats.hosts() {
-            let Some(waiting) = host.waiting.filter(|waiting| waiting.until >= now + LONG) else {
+            let waiting = host.standing.waiting;
+            let Some(waiting) = waiting.filter(|waiting| waiting.until >= now + LONG) else {
                 continue;
             };
             let is_told = self.told.get(&host.name).is_some_and(|told| {
@@ -74,12 +94,45 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crawl::stats::{Class, Exchange, Standing};
 
     fn stats(waiting: Waiting) -> Stats {
         let mut stats = Stats::default();
         stats.add_host("http://h");
-        stats.handle_waiting(0, Some(waiting));
+        let standing = Standing {
+            waiting: Some(waiting),
+            ..Standing::default()
+        };
+        stats.handle_standing(0, standing);
         stats
+    }
+
+    #[test]
+    fn a_host_that_is_given_up_is_told_once() {
+        let mut stats = Stats::default();
+        let exchange = Exchange {
+            took: Duration::from_secs(20),
+            bytes: 0,
+            connection: None,
+            robots: false,
+        };
+        let mut waits = Waits::default();
+        for name in ["http://h", "http://alone"] {
+            let host = stats.add_host(name);
+            let at_first = u64::from(name == "http://h") * 9_998;
+            for (left, is_given_up) in [(at_first, false), (0, true), (0, true)] {
+                stats.handle_failure(host, Class::Timeout, &exchange);
+                let standing = Standing {
+                    left,
+                    is_given_up,
+                    waiting: None,
+                };
+                stats.handle_standing(host, standing);
+            }
+        }
+        let line = "http://h: given up after 3 × timeout, with 9,998 URLs left";
+        assert_eq!(waits.given_up(&stats), [line]);
+        assert_eq!(waits.given_up(&stats), [""; 0]);
     }
 
     #[test]

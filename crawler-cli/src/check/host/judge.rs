@@ -7,7 +7,7 @@ use courser::Error;
 use super::body::BodyUse;
 use super::fetch::Fetch;
 use super::reply::Reply;
-use super::{GIVEN_UP, GivenUp, Host, Shared, UrlCheck, page};
+use super::{Host, Shared, UrlCheck, page};
 use crate::check::task::{Hop, Reach};
 use crate::check::verdict::{
     Answer, Cause, Class, Evidence, Failure, Step, Verdict, is_challenge_page,
@@ -15,7 +15,6 @@ use crate::check::verdict::{
 use crate::crawl::failure::{FailureScope, is_opening};
 use crate::crawl::origin::same_host;
 use crate::crawl::retry::{Decision, Failed, Others, Reason, decide};
-use crate::crawl::robots::Robots;
 use crate::crawl::stats;
 
 /// Answers and failures.
@@ -226,15 +225,18 @@ impl Host {
             Decision::RetryAt(due) if self.given_up.is_none() => {
                 self.queue.postpone(due, Fetch::Url(check));
             }
-            Decision::RetryAt(_) => self.report(check, verdict, detail, shared),
+            Decision::RetryAt(_) => {
+                self.give_up(now, cause, detail.clone(), shared);
+                self.report(check, verdict, detail, shared);
+            }
             Decision::GiveUp(reason) => {
                 let detail = self.because(reason, detail);
                 self.report(check, verdict, detail, shared);
             }
             Decision::GiveUpHost(reason) => {
                 let detail = self.because(reason, detail);
-                self.report(check, verdict, detail.clone(), shared);
-                self.give_up(cause, detail, shared);
+                self.give_up(now, cause, detail.clone(), shared);
+                self.report(check, verdict, detail, shared);
             }
         }
     }
@@ -260,28 +262,6 @@ impl Host {
         Others::of(&check.attempts, || self.has_ready(), in_flight, postponed)
     }
 
-    /// Gives up everything that waits.
-    pub(super) fn give_up(&mut self, cause: Cause, detail: Option<String>, shared: &mut Shared) {
-        let detail = match detail {
-            Some(detail) => format!("{detail} ({GIVEN_UP})"),
-            None => GIVEN_UP.to_owned(),
-        };
-        self.given_up = Some(GivenUp {
-            cause,
-            detail: detail.clone(),
-        });
-        self.robots = super::RobotsStage::Known;
-        if self.politeness.awaits_robots() {
-            self.politeness.obey(Robots::disallow_all());
-        }
-        for fetch in self.queue.take_all() {
-            if let Fetch::Url(check) = fetch {
-                let verdict = Verdict::Failed(cause);
-                self.report(check, verdict, Some(detail.clone()), shared);
-            }
-        }
-    }
-
     /// The client's breaker refused a request, which was not sent. It waits, unless the host fails too long.
     pub(super) fn breaker_open(
         &mut self,
@@ -305,7 +285,7 @@ impl Host {
         if !self.politeness.has_replied() || is_new && is_too_long {
             let (cause, detail) = self.breaker.failure();
             self.queue.push_next(fetch);
-            return self.give_up(cause, detail, shared);
+            return self.give_up(now, cause, detail, shared);
         }
         let until = self.breaker.until().unwrap_or(until);
         self.politeness.handle_pause(until);

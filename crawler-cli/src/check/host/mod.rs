@@ -26,7 +26,7 @@ mod trial;
 mod url_check;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use courser::{Codings, Error, ErrorKind, Report, Request, Response, TimeLimit, Timeouts};
 use url::{Position, Url};
@@ -85,6 +85,8 @@ pub struct GivenUp {
     pub cause: Cause,
     /// The cause in words.
     pub detail: String,
+    /// How long the host is left alone, and until when; `None`: for the rest of the run.
+    rest: Option<(Duration, Instant)>,
 }
 
 impl Host {
@@ -147,12 +149,12 @@ impl Host {
         ids.collect()
     }
 
-    /// Why the host was given up. Further tasks get this as their outcome at once.
-    pub fn given_up(&self) -> Option<&GivenUp> {
-        self.given_up.as_ref()
+    /// Whether the host was given up, and has not answered since.
+    pub fn is_given_up(&self) -> bool {
+        self.given_up.is_some()
     }
 
-    /// Adds a URL of this host. Its outcome comes at once if the host was given up.
+    /// Adds a URL of this host. Its outcome comes at once if the host was given up for the rest of the run.
     pub fn add_task(&mut self, task: Task, shared: &mut Shared) {
         let check = UrlCheck::new(task, &self.policy);
         self.add(Box::new(check), shared);
@@ -164,7 +166,9 @@ impl Host {
     }
 
     fn add(&mut self, mut check: Box<UrlCheck>, shared: &mut Shared) {
-        if let Some(given_up) = &self.given_up {
+        if let Some(given_up) = &self.given_up
+            && given_up.rest.is_none()
+        {
             let verdict = Verdict::Failed(given_up.cause);
             let detail = Some(given_up.detail.clone());
             check.forget_answer();
@@ -204,7 +208,7 @@ impl Host {
     }
 
     /// The delay between two requests that robots.txt asks for, if it is longer than that of the policy.
-    pub fn robots_delay(&self) -> Option<std::time::Duration> {
+    pub fn robots_delay(&self) -> Option<Duration> {
         self.politeness.robots_delay()
     }
 }
@@ -351,7 +355,8 @@ impl HostWork for Host {
             return None;
         }
         let in_flight = self.in_flight.len();
-        if !self.breaker.may_send(now, in_flight) || !self.politeness.may_send(now) {
+        let is_probed = self.given_up.is_some() && in_flight > 0;
+        if is_probed || !self.breaker.may_send(now, in_flight) || !self.politeness.may_send(now) {
             return None;
         }
         let mut fetch = self.next(now, shared)?;
@@ -368,7 +373,8 @@ impl HostWork for Host {
             return Some(now);
         }
         let breaker = self.breaker.until();
-        if !self.politeness.has_room() || breaker.is_some() && self.in_flight.len() > 0 {
+        let asks_one = breaker.is_some() || self.given_up.is_some();
+        if !self.politeness.has_room() || asks_one && self.in_flight.len() > 0 {
             return None;
         }
         let due = match self.has_ready() {
@@ -445,6 +451,7 @@ impl HostWork for Host {
             check.handle_dropped_lines(response.dropped_lines());
         }
         let reply = Reply::of(response, &self.policy);
+        self.given_up.take_if(|given_up| given_up.rest.is_some());
         if !reply.answer.is_throttling() {
             self.politeness.handle_answer(now);
             self.breaker.handle_answer(response.status());

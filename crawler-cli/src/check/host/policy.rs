@@ -37,9 +37,11 @@ pub struct Policy {
     pub sitemaps: bool,
     /// Whether redirects and links of public pages may lead to private addresses. Default no.
     pub allow_private: bool,
-    /// Whether a host is not asked at all while a `Retry-After` beyond the patience lasts, at most for a day: its URLs are
-    /// reported as throttled. Default no: other URLs are asked, and after 4 such answers the host is given up.
-    pub keeps_long_waits: bool,
+    /// Whether the host is asked again and again, for days. Then it is not asked at all while a `Retry-After` beyond the
+    /// patience lasts, at most for a day: its URLs are reported as throttled; and a host that was given up is probed after
+    /// 30 s, then after twice as long each time, up to 15 min. Default no: other URLs are asked, after 4 such answers the
+    /// host is given up, and a host that was given up stays so.
+    pub asks_for_days: bool,
 }
 
 impl Policy {
@@ -101,7 +103,7 @@ impl Default for Policy {
             max_body: 64 << 20,
             sitemaps: false,
             allow_private: false,
-            keeps_long_waits: false,
+            asks_for_days: false,
         }
     }
 }

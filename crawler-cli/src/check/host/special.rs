@@ -128,6 +128,11 @@ impl Host {
             self.robots = RobotsStage::Wanted;
             return;
         }
+        let is_silent = self.given_up.is_some() || matches!(decision, Decision::GiveUpHost(_));
+        if is_silent && self.policy.asks_for_days {
+            self.robots = RobotsStage::Wanted;
+            return self.give_up(now, cause, Some(detail), shared);
+        }
         match decision {
             Decision::RetryAt(due) if self.given_up.is_none() => {
                 // What the sitemaps name comes before the pages.
@@ -139,7 +144,7 @@ impl Host {
                 self.queue.postpone(due, Fetch::Robots(robots));
             }
             Decision::GiveUpHost(_) if !robots.is_sitemap => {
-                self.give_up(cause, Some(detail), shared);
+                self.give_up(now, cause, Some(detail), shared);
             }
             // The rules are not known, so that only URLs that were given may be asked (RFC 9309 §2.3.1.4).
             _ => {

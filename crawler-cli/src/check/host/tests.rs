@@ -510,7 +510,7 @@ fn a_long_wait_that_is_kept_holds_for_all_urls_of_the_host_and_for_redirects_to_
         _ => answer(asked, 200, ""),
     });
     let policy = Policy {
-        keeps_long_waits: true,
+        asks_for_days: true,
         ..policy()
     };
     let mut run = Run::new(policy, 4);

@@ -28,6 +28,8 @@ struct Host {
     has_answered: bool,
     /// What earlier runs and this one have learned; `None`: nothing.
     facts: Option<Box<HostFacts>>,
+    /// URLs that were found and not judged.
+    left: u64,
 }
 
 impl Known {
@@ -47,6 +49,23 @@ impl Known {
     pub(super) fn facts_mut(&mut self, host: HostId) -> &mut HostFacts {
         let host = self.0.entry(host).or_default();
         host.facts.get_or_insert_default()
+    }
+
+    /// URLs of the host were found.
+    pub(super) fn add_found(&mut self, host: HostId, count: u32) {
+        self.0.entry(host).or_default().left += u64::from(count);
+    }
+
+    /// A URL of the host was judged.
+    pub(super) fn end(&mut self, host: HostId) {
+        if let Some(host) = self.0.get_mut(&host) {
+            host.left = host.left.saturating_sub(1);
+        }
+    }
+
+    /// URLs of the host that were found and not judged.
+    pub(super) fn left(&self, host: HostId) -> u64 {
+        self.0.get(&host).map_or(0, |host| host.left)
     }
 
     /// Notes that the host answered. Returns whether it did so for the first time.

@@ -27,7 +27,7 @@ use crate::crawl::hosts::{HostId as WorkId, Hosts};
 use crate::crawl::origin::root_of;
 use crate::crawl::reporter::Reporter;
 use crate::crawl::scheduler::Scheduler;
-use crate::crawl::stats::Stats;
+use crate::crawl::stats::{Standing, Stats};
 use crate::crawl::transfer::Transfer;
 use crate::crawl::work::HostWork as _;
 use crate::store::sqlite::Sqlite;
@@ -201,7 +201,11 @@ impl Run<'_> {
                 self.handle(reply);
             }
             self.ask();
-            self.output.update(Instant::now(), &mut self.shared.stats);
+            let now = Instant::now();
+            if self.output.is_progress_due(now) {
+                self.note_standing(now);
+            }
+            self.output.update(now, &mut self.shared.stats);
             if self.is_done || self.output.is_over() {
                 return;
             }
@@ -226,7 +230,25 @@ impl Run<'_> {
         self.rule(rulings);
         if !self.completed.is_empty() {
             let completed = std::mem::take(&mut self.completed);
+            completed.iter().for_each(|it| self.known.end(it.host));
             self.keeper.send(Command::Complete(completed));
+        }
+    }
+
+    /// Notes for the statistics what is left to do at each host.
+    fn note_standing(&mut self, now: Instant) {
+        for host in self.fleet.active() {
+            let Some(work) = self.fleet.work(host) else {
+                continue;
+            };
+            let hosts = self.scheduler.hosts();
+            let (stats, work) = (hosts.stats(work), hosts.work(work));
+            let standing = Standing {
+                waiting: work.waiting(now),
+                left: self.known.left(host),
+                is_given_up: work.is_given_up(),
+            };
+            self.shared.stats.handle_standing(stats, standing);
         }
     }
 
@@ -247,7 +269,11 @@ impl Run<'_> {
             timeout = Duration::ZERO;
         }
         if self.scheduler.is_idle() {
-            if let Some(reply) = self.keeper.wait(timeout) {
+            let reply = self.keeper.wait(timeout);
+            if due.is_some() {
+                self.shared.stats.handle_held(now.elapsed());
+            }
+            if let Some(reply) = reply {
                 self.handle(reply);
             }
             return Ok(());
@@ -285,6 +311,7 @@ impl Run<'_> {
             Reply::Queued(queued) => {
                 for (host, count) in queued {
                     self.output.summary.known += u64::from(count);
+                    self.known.add_found(host, count);
                     self.fleet.handle_queued(host);
                     self.take(host);
                 }

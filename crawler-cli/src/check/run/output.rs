@@ -68,13 +68,16 @@ impl<'r> Output<'r> {
         if std::mem::take(&mut self.has_results) {
             self.write();
         }
-        if self
-            .shown_at
-            .is_none_or(|at| now.saturating_duration_since(at) >= BETWEEN_PROGRESS)
-        {
+        if self.is_progress_due(now) {
             self.shown_at = Some(now);
             self.progress(stats);
         }
+    }
+
+    /// Whether the progress is to be shown again.
+    pub(super) fn is_progress_due(&self, now: Instant) -> bool {
+        let recent = |at: Instant| now.saturating_duration_since(at) < BETWEEN_PROGRESS;
+        !self.shown_at.is_some_and(recent)
     }
 
     /// Shows the progress.

@@ -382,9 +382,9 @@ impl Journal {
         mem::take(&mut self.changes)
     }
 
-    /// Whether some tasks are on disk only.
-    pub(super) fn is_spilled(&self) -> bool {
-        self.spilled > 0
+    /// How many tasks are on disk only.
+    pub(super) fn spilled(&self) -> u64 {
+        self.spilled
     }
 
     /// Counts further tasks that are on disk only.

@@ -243,7 +243,7 @@ impl HostCrawl {
         self.queue.is_empty()
             && self.in_flight.is_empty()
             && self.probes.is_empty()
-            && !self.journal.is_spilled()
+            && self.journal.spilled() == 0
     }
 
     /// The URL of the host, with the path `/`.

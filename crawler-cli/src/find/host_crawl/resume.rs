@@ -129,7 +129,7 @@ impl HostCrawl {
     pub fn wants_back(&self) -> usize {
         // Postponed tasks count too. Until robots.txt is known, no task could be requested.
         let has_few = self.queue.len() < FEW_READY;
-        match self.journal.is_spilled() && has_few && !self.awaits_robots() {
+        match self.journal.spilled() > 0 && has_few && !self.awaits_robots() {
             true => MOST_READY / 2,
             false => 0,
         }

@@ -11,7 +11,7 @@ use crate::crawl::failure::FailureScope;
 use crate::crawl::politeness::Politeness;
 use crate::crawl::retry::{Decision, Failed, Others, decide};
 use crate::crawl::robots::Robots;
-use crate::crawl::stats::{Reason, Waiting};
+use crate::crawl::stats::{Reason, Standing, Waiting};
 use crate::find::cause::Cause;
 use crate::find::visitor::Visitor;
 
@@ -138,8 +138,18 @@ impl HostCrawl {
         self.give_up(now, task, cause, visitor);
     }
 
+    /// What is left to do.
+    pub fn standing(&mut self, now: Instant) -> Standing {
+        let in_memory = self.queue.len() + self.in_flight.len();
+        Standing {
+            waiting: self.waiting(now),
+            left: in_memory as u64 + self.journal.spilled(),
+            is_given_up: self.given_up.is_some(),
+        }
+    }
+
     /// Why nothing may be sent at `now`, if something waits.
-    pub fn waiting(&mut self, now: Instant) -> Option<Waiting> {
+    fn waiting(&mut self, now: Instant) -> Option<Waiting> {
         if self.in_flight.is_empty() && self.is_done() {
             return None;
         }

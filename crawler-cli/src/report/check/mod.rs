@@ -21,6 +21,7 @@ mod text;
 mod tests;
 
 use super::live::{Live, Progress};
+use super::waits::Waits;
 use super::{SummaryFormat, describe};
 use crate::check::json;
 use crate::check::sources::Problem;
@@ -148,6 +149,7 @@ pub(crate) struct CheckReport {
     live: Live,
     /// Results and the live view share one terminal.
     shared_terminal: bool,
+    waits: Waits,
 }
 
 /// One report and where it goes.
@@ -223,6 +225,7 @@ impl CheckReport {
             tells_problems: !shows_text,
             shared_terminal: live.is_shown() && io::stdout().is_terminal(),
             live,
+            waits: Waits::default(),
         })
     }
 
@@ -359,7 +362,13 @@ impl Reporter<Checker> for CheckReport {
             }
             Event::StateFailed(error) => self.message(&format!("--state {}", describe(*error))),
             Event::NetworkFailed(error) => self.message(&describe(*error)),
-            Event::Progress(summary) => self.live.draw(*summary, Instant::now()),
+            Event::Progress(summary) => {
+                let now = Instant::now();
+                self.live.draw(*summary, now);
+                for line in self.waits.given_up(&summary.stats) {
+                    self.message(&line);
+                }
+            }
         }
         ControlFlow::Continue(())
     }

@@ -278,10 +278,7 @@ impl<N: Net> Asking<N> {
     /// The work at the host with this root URL; created if it is new.
     fn work_of(&mut self, root: Url) -> WorkId {
         if let Some(work) = self.scheduler.hosts().at(&root) {
-            if !self.is_spent(work) {
-                return work;
-            }
-            self.remove(work);
+            return work;
         }
         if self.scheduler.hosts().len() >= self.most_works {
             self.remove_idle_works();
@@ -305,11 +302,6 @@ impl<N: Net> Asking<N> {
         let work = self.scheduler.hosts().work(id);
         let is_done = work.is_done() && work.wants_rest_until(now).is_none();
         is_done && !self.fleet.uses(id)
-    }
-
-    /// Whether the host was given up, and can be asked anew.
-    fn is_spent(&mut self, id: WorkId) -> bool {
-        self.scheduler.hosts().work(id).given_up().is_some() && self.is_idle(id)
     }
 
     /// Removes the works that have nothing to do.
@@ -348,8 +340,8 @@ impl<N: Net> Asking<N> {
         });
         let host = self.scheduler.hosts().work(work);
         let fault = host.head_fault();
-        // A host that was given up is asked anew the next time. robots.txt is read again after a day (RFC 9309 §2.4).
-        if is_idle && (is_old || host.given_up().is_some()) {
+        // robots.txt is read again after a day (RFC 9309 §2.4).
+        if is_idle && is_old {
             self.remove(work);
         }
         Some(fault)

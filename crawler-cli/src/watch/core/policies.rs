@@ -94,7 +94,7 @@ impl Settings {
         let mut policy = Policy {
             timeout: limits.longest(),
             allow_private: limits.allow_private,
-            keeps_long_waits: true,
+            asks_for_days: true,
             ..Policy::default()
         };
         let host = &mut policy.host;
