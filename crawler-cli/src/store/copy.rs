@@ -58,7 +58,7 @@ const TABLES: &[(&str, &str)] = &[
     ),
     (
         "dead_letter",
-        "letter, kind, url, text, queue, job, key, keep_key, max_attempts, payload, reason, attempts, last, first_at, last_at, replayed_at",
+        "letter, kind, url, text, queue, job, key, keep_key, max_attempts, times, payload, reason, attempts, last, first_at, last_at, replayed_at",
     ),
     (
         "schedule",

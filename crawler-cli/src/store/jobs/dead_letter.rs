@@ -79,6 +79,9 @@ pub struct DeadLetter {
     pub subject: Subject,
     /// Why, and when.
     pub letter: NewDeadLetter,
+    /// How often the subject has failed for good. A job with a key has one dead letter for all jobs of its queue with that
+    /// key; a URL and a text have one for each reason.
+    pub times: u32,
     /// When it was replayed, if the subject has not failed again since.
     pub replayed_at: Option<Timestamp>,
 }

@@ -242,6 +242,7 @@ CREATE TABLE dead_letter (
     key TEXT COLLATE "C",
     keep_key BIGINT NOT NULL DEFAULT 0,
     max_attempts BIGINT NOT NULL DEFAULT 1,
+    times BIGINT NOT NULL DEFAULT 1,
     payload BYTEA,
     reason TEXT COLLATE "C" NOT NULL,
     attempts BIGINT NOT NULL,

@@ -245,7 +245,7 @@ CREATE TABLE job (
 ) STRICT;
 CREATE INDEX job_turn ON job (queue, state, at);
 CREATE UNIQUE INDEX job_key ON job (queue, key) WHERE key IS NOT NULL;
--- `kind`: 0 a URL of the table, 1 a text that is no URL, 2 a job.
+-- `kind`: 0 a URL of the table, 1 a text that is no URL, 2 a job. `times`: how often it was buried.
 CREATE TABLE dead_letter (
     letter INTEGER PRIMARY KEY,
     kind INTEGER NOT NULL,
@@ -256,6 +256,7 @@ CREATE TABLE dead_letter (
     key TEXT,
     keep_key INTEGER NOT NULL DEFAULT 0,
     max_attempts INTEGER NOT NULL DEFAULT 1,
+    times INTEGER NOT NULL DEFAULT 1,
     payload BLOB,
     reason TEXT NOT NULL,
     attempts INTEGER NOT NULL,
@@ -266,7 +267,7 @@ CREATE TABLE dead_letter (
 ) STRICT;
 CREATE UNIQUE INDEX dead_letter_url ON dead_letter (url, reason) WHERE kind = 0;
 CREATE UNIQUE INDEX dead_letter_text ON dead_letter (text, reason) WHERE kind = 1;
-CREATE UNIQUE INDEX dead_letter_key ON dead_letter (queue, key, reason) WHERE key IS NOT NULL;
+CREATE UNIQUE INDEX dead_letter_key ON dead_letter (queue, key) WHERE key IS NOT NULL;
 CREATE INDEX dead_letter_replayed ON dead_letter (replayed_at) WHERE replayed_at IS NOT NULL;
 -- How many dead letters have a reason, without those that were replayed.
 CREATE TABLE dead_letter_count (

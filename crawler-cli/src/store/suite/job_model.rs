@@ -122,8 +122,8 @@ enum Phase {
 struct Letter {
     new: New,
     reason: &'static str,
+    times: u32,
     is_replayed: bool,
-    is_deleted: bool,
 }
 
 impl Model {
@@ -308,29 +308,20 @@ impl Model {
     }
 
     fn bury(&mut self, new: New, reason: &'static str, before: Option<usize>) {
-        let is_same = |letter: &Letter| {
-            !letter.is_deleted
-                && letter.new.key.is_some()
-                && letter.new.key == new.key
-                && letter.reason == reason
-        };
+        let is_same = |letter: &Letter| letter.new.key.is_some() && letter.new.key == new.key;
         let same = self.letters.iter().position(is_same);
-        if let (Some(before), Some(same)) = (before, same)
-            && before != same
-        {
-            self.letters[before].is_deleted = true;
-        }
         match same.or(before) {
-            Some(place) if !self.letters[place].is_deleted => {
+            Some(place) => {
                 self.letters[place].new = new;
                 self.letters[place].reason = reason;
+                self.letters[place].times += 1;
                 self.letters[place].is_replayed = false;
             }
-            _ => self.letters.push(Letter {
+            None => self.letters.push(Letter {
                 new,
                 reason,
+                times: 1,
                 is_replayed: false,
-                is_deleted: false,
             }),
         }
     }
@@ -346,7 +337,7 @@ impl Model {
         assert_eq!(started.jobs.pop(), None);
         for place in 0..self.letters.len() {
             let letter = self.letters[place].clone();
-            if letter.is_replayed || letter.is_deleted {
+            if letter.is_replayed {
                 continue;
             }
             self.letters[place].is_replayed = true;
@@ -368,14 +359,25 @@ impl Model {
         let next = waiting.map(|job| at(job.at)).min();
         assert_eq!(store.next_job_at("mail").expect("readable"), next);
         for reason in [ATTEMPTS, "dead"] {
-            let is_counted = |letter: &&Letter| {
-                letter.reason == reason && !letter.is_replayed && !letter.is_deleted
-            };
+            let is_counted = |letter: &&Letter| letter.reason == reason && !letter.is_replayed;
             let expected = self.letters.iter().filter(is_counted).count() as u64;
             let counts = store.dead_letter_counts().expect("readable");
             let counted = counts.iter().find(|(name, _)| name == reason);
             assert_eq!(counted.map_or(0, |(_, count)| *count), expected, "{reason}");
         }
+        let filter = DeadLetterFilter {
+            with_replayed: true,
+            ..DeadLetterFilter::default()
+        };
+        let mut times = Vec::new();
+        let visit = &mut |letter: DeadLetter| {
+            times.push(letter.times);
+            ControlFlow::Continue(())
+        };
+        let visited = store.dead_letters(&filter, DeadLetterId::START, visit);
+        visited.expect("readable");
+        let expected: Vec<u32> = self.letters.iter().map(|letter| letter.times).collect();
+        assert_eq!(times, expected);
     }
 }
 

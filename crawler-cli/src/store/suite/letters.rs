@@ -287,12 +287,13 @@ pub(crate) fn a_dead_letter_has_the_last_job_of_its_key<E: Engine>() {
         store.enqueue(&[new], at(seconds)).expect("written");
         let started = start(&mut store, seconds, 9);
         let dead = Settled::Dead {
-            reason: "delisted".to_owned(),
+            reason: format!("{payload} delisted"),
             last: String::new(),
         };
         settle(&mut store, &started[0], dead, seconds);
     }
-    assert_eq!(reasons(&mut store), [count("delisted", 1)]);
+    assert_eq!(reasons(&mut store), [count("second delisted", 1)]);
+    assert_eq!(all(&mut store)[0].times, 2);
     assert_eq!(replay(&mut store, 20).count, 1);
     let started = start(&mut store, 20, 9);
     assert_eq!(started[0].payload, b"second");

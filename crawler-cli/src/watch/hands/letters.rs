@@ -15,11 +15,16 @@ pub(super) fn rows(letters: &[DeadLetter], now: Timestamp) -> String {
         } else {
             ""
         };
+        let times = match letter.times {
+            1 => String::new(),
+            times => format!("{} times", words::number(u64::from(times))),
+        };
         columns.row([
             letter.id.0.to_string(),
             safe(&letter.letter.reason),
             distance(now, letter.letter.last_at),
             subject(&letter.subject),
+            times,
             replayed.to_owned(),
         ]);
     }
@@ -41,6 +46,7 @@ pub(super) fn text(letter: &DeadLetter, now: Timestamp) -> String {
     }
     let body = &letter.letter;
     sheet.field("Attempts", &words::number(u64::from(body.attempts)));
+    sheet.field("Times", &words::number(u64::from(letter.times)));
     sheet.field("First", &stamp_from(now, body.first_at));
     sheet.field("Last", &stamp_from(now, body.last_at));
     if let Some(at) = letter.replayed_at {
@@ -77,6 +83,7 @@ pub(super) fn json(letter: &DeadLetter) -> Value {
         "id": letter.id.0,
         "reason": letter.letter.reason,
         "attempts": letter.letter.attempts,
+        "times": letter.times,
         "first_at": letter.letter.first_at,
         "last_at": letter.letter.last_at,
         "last": letter.letter.last,

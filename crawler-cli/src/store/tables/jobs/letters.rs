@@ -87,7 +87,7 @@ pub(super) fn bury(
     store(db, jobs, &buried, letter, None)
 }
 
-/// Stores a dead letter: in the place of `before`, or of one of the same subject with the same reason.
+/// Stores a dead letter: in the place of `before`, or of one of the same subject. A URL and a text have one for each reason.
 pub(in crate::store) fn store(
     db: &Connection,
     jobs: &mut Jobs,
@@ -99,16 +99,9 @@ pub(in crate::store) fn store(
     let last_at = letter.last_at.as_millisecond();
     let last = shortened(&letter.last);
     let same = same(db, subject, &letter.reason)?;
-    if let (Some(before), Some(same)) = (before, same)
-        && before != same
-    {
-        db.prepare_cached("DELETE FROM dead_letter WHERE letter = ?1")?
-            .execute([before])?;
-    }
-    let number = same.or(before);
-    if let Some(number) = number {
+    if let Some(number) = same.or(before) {
         let update = "UPDATE dead_letter SET reason = ?2, attempts = ?3, last = ?4, first_at = CASE WHEN first_at < ?5 THEN first_at ELSE ?5 END, \
-             last_at = ?6, job = coalesce(?7, job), replayed_at = NULL, \
+             last_at = ?6, times = times + 1, job = coalesce(?7, job), replayed_at = NULL, \
              payload = coalesce(?8, payload), keep_key = coalesce(?9, keep_key), \
              max_attempts = coalesce(?10, max_attempts) WHERE letter = ?1";
         let job = match subject {
@@ -167,7 +160,7 @@ pub(in crate::store) fn forget_url(db: &Connection, url: i64) -> Result<(), Fail
     Ok(())
 }
 
-/// The dead letter of the same subject with this reason.
+/// The dead letter of the same subject; of a URL or a text, with this reason.
 fn same(db: &Connection, subject: &Buried<'_>, reason: &str) -> Result<Option<i64>, Failure> {
     let read = |row: Row<'_>| row.get(0);
     let same = match subject {
@@ -188,10 +181,9 @@ fn same(db: &Connection, subject: &Buried<'_>, reason: &str) -> Result<Option<i6
             key: Some(key),
             ..
         }) => {
-            let query =
-                "SELECT letter FROM dead_letter WHERE queue = ?1 AND key = ?2 AND reason = ?3";
+            let query = "SELECT letter FROM dead_letter WHERE queue = ?1 AND key = ?2";
             db.prepare_cached(query)?
-                .query_row(params![queue, key, reason], read)
+                .query_row(params![queue, key], read)
         }
         Buried::Job(_) => return Ok(None),
     };
@@ -208,7 +200,7 @@ fn shortened(text: &str) -> &str {
 }
 
 const SELECT: &str = "SELECT d.letter, d.kind, d.url, coalesce(d.text, u.text), q.name, d.job, d.key, \
-     d.payload, d.reason, d.attempts, d.last, d.first_at, d.last_at, d.replayed_at, d.keep_key, d.max_attempts \
+     d.payload, d.reason, d.attempts, d.last, d.first_at, d.last_at, d.replayed_at, d.keep_key, d.max_attempts, d.times \
      FROM dead_letter d LEFT JOIN job_queue q ON q.queue = d.queue LEFT JOIN url u ON u.url = d.url";
 
 /// A dead letter, and what is needed to replay it.
@@ -251,6 +243,7 @@ fn stored(row: Row<'_>) -> Result<Stored, Failure> {
             id: DeadLetterId(number),
             subject,
             letter,
+            times: row.get(16)?,
             replayed_at: codec::optional_time(row.get(13)?)?,
         },
         keep_key: row.get(14)?,
