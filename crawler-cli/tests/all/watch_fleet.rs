@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -15,7 +16,7 @@ use tempfile::TempDir;
 use crate::common::cluster::{Cluster, QUICK};
 use crate::common::proxy::Proxy;
 use crate::common::service::{PATIENCE, Service, folder, stdout, watch};
-use crate::common::{Script, response, stderr};
+use crate::common::{Script, crawler, response, stderr};
 
 /// Web servers, each a host of its own, which tell what was asked for.
 struct Sites {
@@ -376,4 +377,64 @@ fn outcomes_survive_a_service_that_dies_while_the_server_is_away() {
         text.contains("store.spool") && text.contains("another store"),
         "{text}"
     );
+}
+
+/// A reader of changes outlives a restart of the server, and its place outlives the reader.
+#[test]
+#[ignore = "needs postgresql"]
+fn a_reader_of_changes_waits_for_the_server() {
+    let sites = Sites::start(1);
+    let cluster = Cluster::new(&QUICK);
+    let store = cluster.database();
+    let machine = machine(&store, &sites.urls(3));
+    let service = Service::start(machine.path());
+    wait("all URLs are judged", || {
+        number_of(&cluster, &store, ALIVE) == 3
+    });
+    service.end();
+    let config = machine.path().join("watch.toml").display().to_string();
+    let args = [
+        "watch",
+        "export",
+        "--config",
+        &config,
+        "--changes",
+        "--cursor",
+        "place",
+    ];
+    let mut command = crawler(&args);
+    command.arg("--follow").current_dir(machine.path());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut follower = command.spawn().expect("the program runs");
+    let mut lines = BufReader::new(follower.stdout.take().expect("piped")).lines();
+    let mut next = || lines.next().expect("a line").expect("UTF-8");
+    for _ in 0..3 {
+        next();
+    }
+    cluster.stop();
+    let mut said = BufReader::new(follower.stderr.take().expect("piped")).lines();
+    let line = said.next().expect("a line").expect("UTF-8");
+    assert!(line.contains("trying again"), "{line}");
+    cluster.start();
+    let line = said.next().expect("a line").expect("UTF-8");
+    assert!(line.contains("can be read again"), "{line}");
+    let more = format!("http://{}/more", sites.hosts[0]);
+    assert!(
+        watch(machine.path(), &["add", "--set", "by-hand", &more])
+            .status
+            .success()
+    );
+    let service = Service::start(machine.path());
+    assert!(next().contains("/more"));
+    service.end();
+    follower.kill().expect("it runs");
+    follower.wait().expect("it ends");
+    // The place is written after the line is out: the last change may come again.
+    let rest = stdout(
+        &crawler(&args)
+            .current_dir(machine.path())
+            .output()
+            .expect("it runs"),
+    );
+    assert!(rest.lines().count() <= 1, "{rest}");
 }

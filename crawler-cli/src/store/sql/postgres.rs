@@ -21,6 +21,8 @@ pub(crate) struct Postgres {
     client: RefCell<postgres::Client>,
     statements: RefCell<HashMap<Box<str>, postgres::Statement>>,
     in_transaction: Cell<bool>,
+    /// Whether no transaction can be begun on the connection.
+    is_lost: Cell<bool>,
     /// The number of the next cursor.
     next_cursor: Cell<u32>,
 }
@@ -41,18 +43,20 @@ impl Postgres {
             connect,
             statements: RefCell::default(),
             in_transaction: Cell::new(false),
+            is_lost: Cell::new(false),
             next_cursor: Cell::new(0),
         })
     }
 
     /// Connects again, if the connection has ended.
     pub(super) fn reconnect(&self) -> Result<bool> {
-        if !self.client.borrow().is_closed() {
+        if !self.is_lost.get() && !self.client.borrow().is_closed() {
             return Ok(false);
         }
         self.statements.borrow_mut().clear();
         self.in_transaction.set(false);
         *self.client.borrow_mut() = (self.connect)().map_err(Error::Connect)?;
+        self.is_lost.set(false);
         Ok(true)
     }
 
@@ -62,7 +66,10 @@ impl Postgres {
 
     /// Begins a transaction.
     pub(super) fn begin(&self, how: &str) -> Result<()> {
-        self.execute_batch(how)?;
+        let begun = self.execute_batch(how);
+        // The client does not take a connection for closed whose end it has only read.
+        self.is_lost.set(begun.is_err());
+        begun?;
         self.in_transaction.set(true);
         Ok(())
     }

@@ -392,6 +392,7 @@ impl Reader {
         out: &mut dyn Write,
         wrote: &mut dyn FnMut(Cursor) -> io::Result<()>,
     ) -> Result<(), ExportError> {
+        self.store.refresh()?;
         export::changes(&mut self.store, after, out, wrote)
     }
 
