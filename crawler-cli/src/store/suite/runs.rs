@@ -620,9 +620,14 @@ pub(crate) fn an_interrupted_run_keeps_the_links_of_pages<E: Engine>() {
         given: true,
         ..LINKS
     };
+    // A page that was given is its own source.
+    let start = Link {
+        reference: place("http://a/", 1),
+        ..wanted_link("http://a/", 1, given)
+    };
     store
         .add(&[
-            wanted_link("http://a/", 1, given),
+            start.clone(),
             // First places that are read again, with further ones in a page.
             link_to("http://a/1", 2),
             link_to("http://a/2", 3),
@@ -663,7 +668,7 @@ pub(crate) fn an_interrupted_run_keeps_the_links_of_pages<E: Engine>() {
     // The sources come again.
     let added = store
         .add(&[
-            wanted_link("http://a/", 1, given),
+            start,
             link_to("http://a/1", 2),
             link_to("http://a/2", 3),
             spelled(link_to("http://a/2", 4), "http://A/2"),

@@ -299,10 +299,11 @@ impl Hosts {
 /// The sources of the run.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
-    /// The numbers of sources: those that were looked up lately.
-    numbers: HashMap<Arc<str>, i64>,
+    /// The numbers of sources, pages or not: those that were looked up lately. A page that was given is a source of itself,
+    /// which the next run forgets, and one of its links, which are kept.
+    numbers: HashMap<(Arc<str>, bool), i64>,
     /// The last one.
-    last: Option<(Arc<str>, i64)>,
+    last: Option<(Arc<str>, bool, i64)>,
 }
 
 impl Sources {
@@ -323,10 +324,13 @@ impl Sources {
         is_page: bool,
     ) -> Result<i64, Failure> {
         match &self.last {
-            Some((last, number)) if Arc::ptr_eq(last, name) => return Ok(*number),
+            Some((last, was_page, number)) if Arc::ptr_eq(last, name) && *was_page == is_page => {
+                return Ok(*number);
+            }
             _ => {}
         }
-        let number = match self.numbers.get(name) {
+        let key = (Arc::clone(name), is_page);
+        let number = match self.numbers.get(&key) {
             Some(&number) => number,
             None => {
                 let number = take(next);
@@ -337,11 +341,11 @@ impl Sources {
                 if self.numbers.len() >= Self::MOST {
                     self.numbers.clear();
                 }
-                self.numbers.insert(Arc::clone(name), number);
+                self.numbers.insert(key, number);
                 number
             }
         };
-        self.last = Some((Arc::clone(name), number));
+        self.last = Some((Arc::clone(name), is_page, number));
         Ok(number)
     }
 }
