@@ -250,8 +250,8 @@ impl fmt::Display for Cause {
                 write!(f, "the URLs in the page exceed {limit} bytes together")
             }
             Self::OverlongLinks(left_out, limit) => {
-                let count = left_out.len();
-                write!(f, "{count} entries left out, whose URLs exceed {limit} bytes: ")?;
+                let count = counted(left_out.len(), "entry", "entries");
+                write!(f, "{count} left out, whose URLs exceed {limit} bytes: ")?;
                 left_out.fmt(f)
             }
             Self::Elsewhere(to) => {
@@ -275,17 +275,18 @@ impl fmt::Display for Cause {
             Self::Robots => f.write_str("not read: robots.txt disallows it"),
             Self::RobotsUnread(cause) => write!(f, "not read: robots.txt could not be read: {cause}"),
             Self::Nameless(left_out) => {
-                let count = left_out.len();
-                write!(f, "{count} entries left out, whose names cannot be part of a path: ")?;
+                let count = counted(left_out.len(), "entry", "entries");
+                write!(f, "{count} left out, whose names cannot be part of a path: ")?;
                 left_out.fmt(f)
             }
             Self::LeftOut(left_out) => {
-                write!(f, "{} links left out, which lead elsewhere: ", left_out.len())?;
+                let count = counted(left_out.len(), "link", "links");
+                write!(f, "{count} left out, which lead elsewhere: ")?;
                 left_out.fmt(f)
             }
             Self::Outside(left_out) => {
-                let count = left_out.len();
-                write!(f, "{count} objects left out, which are not below the prefix that was asked for: ")?;
+                let count = counted(left_out.len(), "object", "objects");
+                write!(f, "{count} left out, which are not below the prefix that was asked for: ")?;
                 left_out.fmt(f)
             }
             Self::TooManyPages(limit) => {
@@ -374,6 +375,11 @@ fn in_units(bytes: u64) -> String {
     let unit = units.into_iter().find(|(_, shift)| bytes >> shift >= 100);
     let (unit, shift) = unit.unwrap_or(("K", 10));
     format!("{}{unit}", bytes.div_ceil(1 << shift))
+}
+
+/// A number with what is counted.
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 #[cfg(test)]

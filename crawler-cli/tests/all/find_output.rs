@@ -419,7 +419,7 @@ fn what_a_listing_leaves_out_is_named() {
             "{text}"
         );
         assert!(
-            text.contains("1 entries left out, whose names cannot be part of a path: b%2Fc\n"),
+            text.contains("1 entry left out, whose names cannot be part of a path: b%2Fc\n"),
             "{text}"
         );
         assert_eq!(text.matches("/other").count(), shown, "{text}");

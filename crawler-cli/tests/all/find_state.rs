@@ -368,9 +368,8 @@ fn messages_in_the_results_file_do_not_count_as_results() {
         .expect("a shorter file");
     assert_eq!(run().code(), Some(1));
     let name = "b".repeat(200);
-    let message = format!(
-        "crawler-cli find: {url}: 1 entries left out, whose URLs exceed 8192 bytes: {name}…"
-    );
+    let message =
+        format!("crawler-cli find: {url}: 1 entry left out, whose URLs exceed 8192 bytes: {name}…");
     let found = ["/", "/a", "/d/", "/d/c"].map(|path| server.url(path));
     assert_eq!(results(&out), [&[message][..], &found].concat());
 }

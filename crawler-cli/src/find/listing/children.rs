@@ -13,6 +13,7 @@ use percent_encoding::{CONTROLS, percent_decode, percent_encode};
 use url::Url;
 
 use super::left_out::LeftOut;
+use super::links::has_page_extension;
 use super::web_page::is_name;
 use super::{Entry, EntryKind, PageLimits};
 use crate::find::path;
@@ -49,6 +50,8 @@ pub(super) struct Children {
     foreign: Vec<Url>,
     /// Links that show their own names and are no entries. They may stand for some where the page has its rows.
     shown: Vec<(Place, Shown)>,
+    /// Links to files elsewhere, under titles.
+    titled: Vec<Url>,
     /// Where the page has its rows.
     rows: Place,
 }
@@ -109,6 +112,7 @@ impl Children {
             strays_len: 0,
             foreign: Vec::new(),
             shown: Vec::new(),
+            titled: Vec::new(),
             rows: Place::Loose,
         }
     }
@@ -116,8 +120,9 @@ impl Children {
     /// Sets the base from `<base href>`; only the first one counts (HTML §4.2.3).
     pub(super) fn rebase(&mut self, href: &[u8]) {
         if self.base.is_none() {
-            let base = self.page.join(&as_reference(href));
-            self.base = Some(base.unwrap_or_else(|_| self.page.clone()));
+            let base = self.page.join(&as_reference(href)).ok();
+            let base = base.filter(|base| matches!(base.scheme(), "http" | "https"));
+            self.base = Some(base.unwrap_or_else(|| self.page.clone()));
         }
     }
 
@@ -129,6 +134,10 @@ impl Children {
 
     /// Where a link leads.
     pub(super) fn link(&mut self, href: &[u8], place: Place) -> Link {
+        if let Some(rest) = href.strip_prefix(b".//") {
+            // What `find ./` prints; servers take several `/` for one.
+            return self.link(&[b"./", rest].concat(), place);
+        }
         self.rows = self.rows.max(place);
         if href.len() > self.limits.url_bytes {
             if !has_other_scheme(href) {
@@ -155,6 +164,10 @@ impl Children {
             return useless();
         }
         let Some((segment, slash)) = self.child(&target) else {
+            if self.is_further_page(&target) {
+                self.add_stray(target);
+                return Link::Other;
+            }
             // What climbs by `../` says itself that the target is elsewhere.
             let climbs = href.trim_ascii_start().starts_with(b".");
             if self.is_foreign(&target) && !climbs {
@@ -175,12 +188,11 @@ impl Children {
         let is_directory = href.ends_with(b"/");
         let whole = href.strip_suffix(b"/").unwrap_or(href);
         let at = memchr::memrchr(b'/', whole).map_or(0, |at| at + 1);
-        let text = text.strip_suffix(b"/").unwrap_or(text);
         let name: Cow<'_, [u8]> = percent_decode(&whole[at..]).into();
         let parent = self.resolve(if at == 0 { b"./" } else { &whole[..at] })?;
         let is_here = parent.origin() == self.page.origin()
             && path::canonical(parent.path()) == self.directory;
-        if text != &*name || !is_here {
+        if !shows(text, &name) || !is_here {
             return None;
         }
         let kind = match is_directory {
@@ -195,8 +207,6 @@ impl Children {
         let name = path::split_last(target.path());
         target.origin() != self.page.origin()
             && matches!(target.scheme(), "http" | "https")
-            && target.query().is_none()
-            && target.fragment().is_none()
             && name.is_some_and(|(_, segment, _)| !segment.is_empty())
     }
 
@@ -252,7 +262,8 @@ impl Children {
         let may_be_entry = match target.query() {
             Some(query) if super::is_sort_query(query) => false,
             // A part of the listing, or another directory, by a query.
-            Some(query) if path == self.directory => leads_on(query),
+            Some(query) if path == self.directory && leads_on(query) => true,
+            Some(_) if is_here && is_above => return Link::Away(target),
             // `name?dl=1`, and `a#b` of a server that does not escape names.
             _ if in_row => !is_above,
             _ if is_here && !is_above => return Link::Away(target),
@@ -264,21 +275,59 @@ impl Children {
         Link::Other
     }
 
-    /// Notes a link that leads away, if its text shows it as a name. Returns one to another server that is not noted.
-    pub(super) fn add_shown(&mut self, target: Url, text: &[u8], place: Place) -> Option<Url> {
+    /// Whether a URL of the host leads to a further page of the listing, by the forms that scripts use.
+    fn is_further_page(&self, target: &Url) -> bool {
+        let segments: Vec<&str> = target.path().trim_end_matches('/').split('/').collect();
+        let by_path = matches!(segments[..], [.., "page", number] if is_number(number))
+            && path::canonical(target.path()).starts_with(&self.directory);
+        let by_query = target.query().is_some_and(|query| {
+            let keys = ["page", "p", "pg", "offset", "start"];
+            pairs(query).any(|(key, value)| keys.contains(&&*key) && is_number(value))
+        });
+        target.host() == self.page.host() && (by_path || by_query)
+    }
+
+    /// Notes a link that leads away, if its text shows it as a name. Returns one to another server that is not noted. `raw`:
+    /// its reference, if that may hold an unescaped name.
+    pub(super) fn add_shown(
+        &mut self,
+        target: Url,
+        raw: &[u8],
+        text: &[u8],
+        place: Place,
+    ) -> Option<Url> {
         let name = path::split_last(target.path()).map(|(_, name, _)| path::decode(name));
-        let is_name = target.query().is_none()
-            && target.fragment().is_none()
-            && name.is_some_and(|name| is_name(text, &name));
+        let name = name.unwrap_or_default();
+        let raw_name = raw.rsplit(|&byte| byte == b'/').next().unwrap_or(raw);
+        // A path below the page, as text.
+        let is_path = !text.starts_with(b"/") && memchr::memmem::find(text, b"://").is_none();
+        let whole = text.strip_suffix(b"/").unwrap_or(text);
+        let last = whole.rsplit(|&byte| byte == b'/').next().unwrap_or(whole);
+        let is_value = |value: &str| {
+            let value: Vec<u8> = percent_decode(value.as_bytes()).collect();
+            is_file_name(text) && value.ends_with(text)
+        };
+        let query = target.query().unwrap_or_default();
+        let has_value = pairs(query).any(|(_, value)| is_value(value));
+        let is_name = shows(text, &name)
+            || is_path && shows(last, &name)
+            || is_path && shows(text, raw_name)
+            || has_value;
         let is_here = target.origin() == self.page.origin();
+        let is_file = is_file_name(&name) && !has_page_extension(target.path());
         // Of the root, each name of another site could be an entry.
         let may_be_root = || {
             let is_loose = place == Place::Loose && self.directory == "/";
             !is_loose || target.host() == self.page.host()
         };
-        if is_name && (is_here || self.is_of_this_path(&target) && may_be_root()) {
+        if self.is_spelling(&target)
+            || is_name && (is_here || is_file || self.is_of_this_path(&target) && may_be_root())
+        {
             self.note_shown(place, Shown::Away(target));
             return None;
+        }
+        if is_file && self.titled.len() < MOST_STRAYS {
+            self.titled.push(target.clone());
         }
         (!is_here).then_some(target)
     }
@@ -310,9 +359,19 @@ impl Children {
     }
 
     /// Takes links that all lead to one other directory for entries, if nothing else is an entry: a proxy shows a server's
-    /// directory under another path or name, and the links have those that the server knows. `is_known`: a known server
-    /// wrote the page. In pages of others, links to another server are entries only if the paths agree.
-    pub(super) fn map(&mut self, is_known: bool) {
+    /// directory under another path or name, and the links have those that the server knows. Links to another server are
+    /// entries only if the paths agree.
+    pub(super) fn map(&mut self) {
+        self.map_strays();
+        // A page of which each link leads elsewhere is no empty directory.
+        if self.entries.is_empty() && self.strays_len == 0 {
+            for url in std::mem::take(&mut self.titled) {
+                self.add_stray(url);
+            }
+        }
+    }
+
+    fn map_strays(&mut self) {
         for (place, shown) in std::mem::take(&mut self.shown) {
             match shown {
                 _ if place < self.rows => {}
@@ -329,11 +388,17 @@ impl Children {
             }
         }
         let parent = |url: &Url| Some(path::split_last(url.path())?.0.to_owned());
-        let deepest = self
-            .strays
-            .iter()
-            .max_by_key(|url| parent(url).map(|it| it.len()));
-        let Some((first, directory)) = deepest.and_then(|url| Some((url.clone(), parent(url)?)))
+        let mut counts: HashMap<_, usize> = HashMap::new();
+        for url in &self.strays {
+            *counts.entry((url.origin(), parent(url))).or_default() += 1;
+        }
+        // Where most of them lead; of several directories, the deepest.
+        let most = self.strays.iter().max_by_key(|url| {
+            let parent = parent(url);
+            let length = parent.as_ref().map(String::len);
+            (counts.get(&(url.origin(), parent)).copied(), length)
+        });
+        let Some((first, directory)) = most.and_then(|url| Some((url.clone(), parent(url)?)))
         else {
             return;
         };
@@ -347,33 +412,29 @@ impl Children {
         };
         let is_entry = |url: &Url| is_of(url) && parent(url).as_ref() == Some(&directory);
         let is_whole = self.strays.len() == self.strays_len;
-        let agree = self.strays.iter().all(|url| is_entry(url) || is_above(url));
+        let is_other = |url: &&Url| !is_entry(url) && !is_above(url);
+        let others: Vec<Url> = self.strays.iter().filter(is_other).cloned().collect();
+        // Nearly all.
+        let agree = others.len() * 10 <= self.strays.len();
         let is_here = first.origin() == self.page.origin();
-        if !is_whole || !agree || !(is_here || is_known || self.is_of_this_path(&first)) {
+        let is_below = is_here && path::canonical(&directory).starts_with(&self.directory);
+        if !is_whole || !agree || is_below || !(is_here || self.is_of_this_path(&first)) {
             return;
         }
-        self.strays_len = 0;
-        self.stray_keys.clear();
-        for url in std::mem::take(&mut self.strays) {
+        self.strays_len = others.len();
+        for url in std::mem::replace(&mut self.strays, others) {
             if is_entry(&url) && !is_above(&url) {
                 self.last_segment(&url);
             }
         }
     }
 
-    /// Takes links to this directory under another scheme or port of its host for entries, if they are more than the
-    /// others: a proxy for TLS stands before the server, which writes some of its links in full.
+    /// Takes links to this directory under another scheme or port of its host for entries, if they are some, or more than
+    /// the others: a proxy for TLS stands before the server, which writes some of its links in full.
     fn map_spellings(&mut self) {
-        let is_spelling = |url: &Url| {
-            let parent = path::split_last(url.path()).map(|(parent, ..)| path::canonical(parent));
-            url.host() == self.page.host()
-                && url.origin() != self.page.origin()
-                && url.query().is_none()
-                && url.fragment().is_none()
-                && parent.as_deref() == Some(&self.directory)
-        };
-        let (spellings, strays): (Vec<Url>, _) = self.strays.iter().cloned().partition(is_spelling);
-        if spellings.len() <= self.entries.len() {
+        let (spellings, strays): (Vec<Url>, _) =
+            (self.strays.iter().cloned()).partition(|url| self.is_spelling(url));
+        if spellings.len() <= self.entries.len().min(1) {
             return;
         }
         self.strays_len -= spellings.len();
@@ -381,6 +442,16 @@ impl Children {
         for url in spellings {
             self.last_segment(&url);
         }
+    }
+
+    /// Whether a URL is a child of this directory under another scheme or port of its host.
+    fn is_spelling(&self, url: &Url) -> bool {
+        let parent = path::split_last(url.path()).map(|(parent, ..)| path::canonical(parent));
+        url.host() == self.page.host()
+            && url.origin() != self.page.origin()
+            && url.query().is_none()
+            && url.fragment().is_none()
+            && parent.as_deref() == Some(&self.directory)
     }
 
     /// The index of the entry whose name is the last segment of this URL, wherever the URL leads.
@@ -512,19 +583,58 @@ impl From<Option<usize>> for Link {
     }
 }
 
-/// Whether a query leads to a further part of a listing, or to another directory, by the keys that scripts use.
+/// Whether a query leads to another directory, by the keys that scripts use.
 fn leads_on(query: &str) -> bool {
-    query.split('&').any(|pair| {
+    let keys = ["dir", "path", "folder", "directory", "subdir", "cwd"];
+    pairs(query).any(|(key, value)| keys.contains(&&*key) && !value.is_empty())
+}
+
+/// The keys, in lower case, and the values of a query.
+fn pairs(query: &str) -> impl Iterator<Item = (String, &str)> {
+    query.split(['&', ';']).map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        match key.to_ascii_lowercase().as_str() {
-            "page" | "p" | "pg" | "offset" | "start" => {
-                !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit())
-            }
-            "dir" | "path" | "folder" | "directory" | "subdir" | "cwd" => !value.is_empty(),
-            _ => false,
-        }
+        (key.to_ascii_lowercase(), value)
     })
 }
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether the text of a link shows this name: as it is, cut, or, of a file, before or after something else.
+fn shows(text: &[u8], name: &[u8]) -> bool {
+    if is_name(text, name) {
+        return true;
+    }
+    let one_line = |text: &[u8]| {
+        let text = String::from_utf8_lossy(text);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let whole = one_line(text);
+    let (text, name) = (whole.strip_suffix('/').unwrap_or(&whole), one_line(name));
+    let has_more = || {
+        let before = text
+            .strip_suffix(&*name)
+            .is_some_and(|it| it.ends_with(' '));
+        before
+            || text
+                .strip_prefix(&*name)
+                .is_some_and(|it| it.starts_with(' '))
+    };
+    !name.is_empty() && (text == name || is_file_name(name.as_bytes()) && has_more())
+}
+
+/// Whether a text is the name of a file, by its extension.
+pub(super) fn is_file_name(text: &[u8]) -> bool {
+    let mut parts = text.rsplitn(2, |&byte| byte == b'.');
+    let (extension, stem) = (parts.next().unwrap_or_default(), parts.next());
+    stem.is_some_and(|stem| !stem.is_empty())
+        && extension.len() <= LONGEST_EXTENSION
+        && extension.iter().all(u8::is_ascii_alphanumeric)
+        && extension.iter().any(u8::is_ascii_alphabetic)
+}
+
+const LONGEST_EXTENSION: usize = 8;
 
 /// The largest number of links that are remembered in case that they are entries.
 const MOST_STRAYS: usize = 100_000;

@@ -103,7 +103,7 @@ impl Directories {
 impl Listing {
     /// A listing of these entries, with `ended` not set.
     fn of(mut children: Children, shape: Shape) -> Self {
-        children.map(shape != Shape::Generic);
+        children.map();
         let left_out = children.left_out();
         let mut entries = children.entries;
         let marks_directories = children.marks_directories || shape.marks_directories();
@@ -254,6 +254,7 @@ pub fn parse(
     limits: PageLimits,
 ) -> Result<Listing, PageError> {
     let body = &*utf8(body, content_type);
+    let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     let format = content_type.and_then(Format::of_type);
     match format.unwrap_or_else(|| Format::of_body(body)) {
         Format::Json => {
@@ -275,13 +276,14 @@ fn parse_html(body: &[u8], page: &Url, limits: PageLimits) -> Result<Listing, Pa
         // The page only resembles a page of that server, or was cut in its first row. Any row fits the generic shape.
         listing = html(body, Shape::Generic, page, limits)?;
     }
-    let mut listing = listing.ok_or(PageError::NotAListing)?;
+    let (mut listing, asks_password) = listing.ok_or(PageError::NotAListing)?;
     if !listing.ended && shape != Shape::Generic {
         listing.shape = shape;
     }
-    if listing.shape == Shape::Generic {
+    if asks_password || listing.shape == Shape::Generic {
         let entries = &mut listing.entries.iter();
         let has_columns = entries.any(|entry| entry.size.is_some() || entry.modified.is_some());
+        let has_columns = has_columns && !asks_password;
         listing.doubt = web_page::doubt(body, page, has_columns);
     } else if listing.entries.is_empty() {
         // The marks of the server may stand where no reader of HTML looks, as in the text for readers without frames.
@@ -339,7 +341,6 @@ impl Format {
     }
 
     fn of_body(body: &[u8]) -> Self {
-        let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
         let start = body.trim_ascii_start();
         let root = |name: &str| start.starts_with(name.as_bytes());
         if root("[") || root("/* callback */") {
@@ -360,13 +361,14 @@ fn essence(content_type: &[u8]) -> &[u8] {
     essence.unwrap_or(b"").trim_ascii()
 }
 
-/// Reads an HTML page as a page of this shape. `None`: the page has rows, and none of them fits the shape.
+/// Reads an HTML page as a page of this shape. Also returns whether it asks for a password. `None`: the page has rows, and
+/// none of them fits the shape.
 fn html(
     body: &[u8],
     shape: Shape,
     page: &Url,
     limits: PageLimits,
-) -> Result<Option<Listing>, PageError> {
+) -> Result<Option<(Listing, bool)>, PageError> {
     let mut rows = Rows::new(shape, page, limits);
     markup::html::read(body, &mut rows);
     if rows.links > limits.links {
@@ -375,7 +377,8 @@ fn html(
     if !rows.finish() {
         return Ok(None);
     }
-    Ok(Some(listing_of(rows, shape, page)))
+    let asks_password = rows.asks_password;
+    Ok(Some((listing_of(rows, shape, page), asks_password)))
 }
 
 /// The listing of a page whose rows have ended.

@@ -5,13 +5,15 @@
 //! row has two dates, or two sizes, none is used.
 
 use memchr::{memchr, memmem};
+use percent_encoding::percent_decode;
 use url::Url;
 
 use super::PageLimits;
-use super::children::{Children, Link, Place};
+use super::children::{Children, Link, Place, is_file_name};
 use super::shape::Shape;
 use super::size::Style;
 use super::time::{self, DateOrder, ParsedTime, SlashedDate};
+use super::web_page::is_name;
 use crate::find::range::{ListedTime, SizeRange};
 use crate::markup::html::{Raw, Sink};
 
@@ -51,6 +53,7 @@ pub(super) struct Rows {
     /// Two dates of the page proved different orders.
     is_order_unsure: bool,
     pub(super) ended: bool,
+    pub(super) asks_password: bool,
     /// The page has a start tag to the end tag that it should have.
     pub(super) opened: bool,
 }
@@ -64,6 +67,7 @@ enum Tag {
     Image,
     Cell,
     Time,
+    Input,
     Other,
 }
 
@@ -91,8 +95,9 @@ struct Reading {
     raw: Vec<u8>,
     /// Where it leads, if the text decides whether it stands for an entry.
     away: Option<Url>,
-    /// A reference that leads nowhere.
+    /// A reference that leads nowhere, which may be empty.
     useless: Vec<u8>,
+    leads_nowhere: bool,
     text: Vec<u8>,
     /// The entry that it leads to.
     entry: Option<usize>,
@@ -101,13 +106,14 @@ struct Reading {
 impl Reading {
     /// Whether the text matters that the link shows.
     fn wants_text(&self) -> bool {
-        !self.raw.is_empty() || self.away.is_some() || !self.useless.is_empty()
+        !self.raw.is_empty() || self.away.is_some() || self.leads_nowhere
     }
 
     fn clear(&mut self) {
         self.raw.clear();
         self.away = None;
         self.useless.clear();
+        self.leads_nowhere = false;
         self.text.clear();
         self.entry = None;
     }
@@ -157,6 +163,7 @@ impl Rows {
             order: None,
             is_order_unsure: false,
             ended: false,
+            asks_password: false,
             opened: false,
         }
     }
@@ -196,6 +203,7 @@ impl Rows {
             }
             Link::Away(url) => self.reading.away = Some(url),
             Link::Useless(text) => {
+                self.reading.leads_nowhere = true;
                 self.reading.useless.extend_from_slice(href);
                 if place != Place::Loose {
                     self.row.other.get_or_insert((Other::Useless(text), at));
@@ -241,12 +249,21 @@ impl Rows {
                     self.enter(entry);
                     Some(entry)
                 }
-                None => self.follow(&reading.raw),
+                None => {
+                    // The fragment is no part of what is asked for: `a.whl#sha256=0`.
+                    let raw = &reading.raw;
+                    let path = raw.split(|&byte| byte == b'#').next().unwrap_or(raw);
+                    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+                    let name: Vec<u8> = percent_decode(name).collect();
+                    self.follow(if is_name(text, &name) { path } else { raw })
+                }
             };
         }
         let away = reading.away.take().or_else(|| self.reading.away.take());
         let place = self.place();
-        if let Some(url) = away.and_then(|url| self.children.add_shown(url, text, place)) {
+        let raw = &reading.raw;
+        let rest = away.and_then(|url| self.children.add_shown(url, raw, text, place));
+        if let Some(url) = rest {
             let at = self.row.text.len();
             match place == Place::Row {
                 true if self.row.other.is_none() => {
@@ -256,7 +273,8 @@ impl Rows {
             }
         }
         reading.useless.append(&mut self.reading.useless);
-        if !reading.useless.is_empty() && is_quoted(&reading.useless, text) {
+        reading.leads_nowhere |= self.reading.leads_nowhere;
+        if reading.leads_nowhere && is_quoted(&reading.useless, text) {
             self.row.other = None;
             self.children.add_quoted(&reading.useless, place);
         }
@@ -388,6 +406,7 @@ impl<'d> Sink<'d> for Rows {
             b"time" => Tag::Time,
             b"base" => Tag::Base,
             b"link" => Tag::Link,
+            b"input" => Tag::Input,
             _ => Tag::Other,
         };
         match name {
@@ -435,6 +454,9 @@ impl<'d> Sink<'d> for Rows {
                 }
             }
             (Tag::Base, b"href") => self.children.rebase(value),
+            (Tag::Input, b"type") => {
+                self.asks_password |= value.trim_ascii().eq_ignore_ascii_case(b"password");
+            }
             (Tag::Image, b"alt") if value == b"[DIR]" => self.row.is_directory = true,
             (Tag::Time, b"datetime") => {
                 self.row.modified = self.row.modified.or_else(|| time::exact(value));
@@ -539,9 +561,18 @@ fn may_be_raw(href: &[u8]) -> bool {
     name.iter().any(|byte| b"?#".contains(byte)) && name.iter().any(u8::is_ascii_alphanumeric)
 }
 
-/// Whether a reference that leads nowhere names what its link shows: `#/x`, `javascript:go('x')`.
+/// Whether a reference that leads nowhere names what its link shows: `#/x`, `javascript:go('x')`, `a:b.txt`; or the link
+/// shows a file, as with `javascript:go(7)`.
 fn is_quoted(href: &[u8], text: &[u8]) -> bool {
     let text = text.strip_suffix(b"/").unwrap_or(text);
+    let scheme = href.split(|&byte| byte == b':').next().unwrap_or(href);
+    let scheme = scheme.to_ascii_lowercase();
+    let opens = matches!(&*scheme, b"javascript" | b"data" | b"blob" | b"magnet");
+    let is_message = matches!(&*scheme, b"mailto" | b"tel" | b"http" | b"https");
+    let is_file = opens || href.trim_ascii().is_empty() || href.starts_with(b"#") || text == href;
+    if is_file && !is_message && is_file_name(text) {
+        return true;
+    }
     let at = memmem::rfind(href, text);
     at.filter(|_| !text.is_empty()).is_some_and(|at| {
         let after = &href[at + text.len()..];

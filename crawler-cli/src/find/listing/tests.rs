@@ -1584,3 +1584,150 @@ fn a_next_page_elsewhere_is_named() {
         assert_eq!(outcome(&head), of(next, left_out), "{href}");
     }
 }
+
+/// What a person sees in a browser is an entry, or is named.
+#[test]
+fn nothing_that_a_page_shows_is_lost() {
+    let outcome = |rows: &str| {
+        let title = "Index of /d/";
+        let page = format!("<html><title>{title}</title><h1>{title}</h1>{rows}</html>");
+        let listing = read(page.as_bytes(), "http://h/d/");
+        let entries = listing.entries.iter();
+        let names: Vec<_> = entries.map(|entry| &*entry.segment).collect();
+        let left_out = listing.left_out.names().join(" ");
+        (names.join(" "), left_out)
+    };
+    let x = "<li><a href=x>x</a></li>";
+    for (rows, names, left_out) in [
+        // Elsewhere.
+        (
+            "<li><a href=http://m/y/a.iso>a.iso</a></li>",
+            "",
+            "http://m/y/a.iso",
+        ),
+        (
+            "<li><a href=/other/a.txt>Report A</a></li>",
+            "",
+            "http://h/other/a.txt",
+        ),
+        (
+            "x<li><a href=https://cdn/y/e.txt>e.txt</a></li>",
+            "x",
+            "https://cdn/y/e.txt",
+        ),
+        (
+            "x<li><a href=https://cdn/y/e.txt?s=1>e.txt</a></li>",
+            "x",
+            "https://cdn/y/e.txt?s=1",
+        ),
+        (
+            "x<li><a href='https://h/d/C#.txt'>C#.txt</a></li>",
+            "x",
+            "https://h/d/C#.txt",
+        ),
+        (
+            "x<li><a href=s/b.txt>s/b.txt</a></li>",
+            "x",
+            "http://h/d/s/b.txt",
+        ),
+        (
+            "<td><a href=s/b.txt>b.txt</a><td><a href=s/c.txt>c.txt</a>",
+            "",
+            "http://h/d/s/b.txt http://h/d/s/c.txt",
+        ),
+        // Fragments and queries.
+        ("<a href='a.whl#sha256=0'>a.whl</a><br>", "a.whl", ""),
+        (
+            "x<li><a href='a.txt?dl=1'>a.txt</a></li>",
+            "x",
+            "http://h/d/a.txt?dl=1",
+        ),
+        (
+            "x<li><a href='/get?file=a.txt'>a.txt</a></li>",
+            "x",
+            "http://h/get?file=a.txt",
+        ),
+        (
+            "x<li><a href='?file=a.txt'>a.txt</a></li>",
+            "x",
+            "http://h/d/?file=a.txt",
+        ),
+        ("x<li><a href='?lang=de'>de</a></li>", "x", ""),
+        // Names that are not escaped, with more or less of them.
+        (
+            "<li><a href='a#b.txt'><i>📄</i> a#b.txt</a></li>",
+            "a%23b.txt",
+            "",
+        ),
+        (
+            "<li><a href='a#b.txt'>a#b.txt <small>12 KB</small></a></li>",
+            "a%23b.txt",
+            "",
+        ),
+        (
+            "<li><a href='what?.txt'>&nbsp;what?.txt</a></li>",
+            "what%3F.txt",
+            "",
+        ),
+        ("<li><a href='a#b.txt'>a#b.t…</a></li>", "a%23b.txt", ""),
+        ("x<li><a href='b:1.tar'>b:1.tar</a></li>", "x", "b:1.tar"),
+        // References that lead nowhere.
+        (
+            "x<li><a href='javascript:dl(1)'>a.iso</a></li>",
+            "x",
+            "javascript:dl(1)",
+        ),
+        ("x<li><a href='#' onclick='dl()'>a.iso</a></li>", "x", "#"),
+        ("x<li><a href='data:,a'>a.iso</a></li>", "x", "data:,a"),
+        ("x<li><a href='mailto:me@a.iso'>me@a.iso</a></li>", "x", ""),
+        ("x<a href='#top'>Top</a>", "x", ""),
+        ("<base href='data:,x'>x", "x", ""),
+        (
+            "<pre><a href='.//a.txt'>a.txt</a>\n<a href='.//s/'>s/</a>\n</pre>",
+            "a.txt s",
+            "",
+        ),
+        // Further pages.
+        ("x<a href='/d?page=2'>2</a>", "x", "http://h/d?page=2"),
+        (
+            "x<a href='https://h/d/?page=2'>2</a>",
+            "x",
+            "https://h/d/?page=2",
+        ),
+        (
+            "x<a href='?C=N;O=A;page=2'>Next</a>",
+            "x",
+            "http://h/d/?C=N;O=A;page=2",
+        ),
+        (
+            "x<a href='index.php?page=2'>2</a>",
+            "x",
+            "http://h/d/index.php?page=2",
+        ),
+        ("x<a href='/d/page/2'>2</a>", "x", "http://h/d/page/2"),
+    ] {
+        let rows = match rows.strip_prefix('x') {
+            Some(rest) => format!("{x}{rest}"),
+            None => rows.replace("'>x", &format!("'>{x}")),
+        };
+        assert_eq!(
+            outcome(&rows),
+            (names.to_owned(), left_out.to_owned()),
+            "{rows}"
+        );
+    }
+    // Nearly all lead to one place.
+    let rows = |prefix: &str, count: usize| -> String {
+        let row = |n| format!("<li><a href={prefix}f{n}.txt>f{n}.txt</a></li>");
+        (0..count).map(row).collect()
+    };
+    for prefix in ["https://h/d/", "/real/"] {
+        let other = "<li><a href=http://mirror/y/c.txt>c.txt</a></li>";
+        let (names, left_out) = outcome(&(rows(prefix, 20) + other));
+        assert_eq!(names.split(' ').count(), 20, "{prefix}");
+        assert_eq!(left_out, "http://mirror/y/c.txt");
+    }
+    // Files in full, and more directories that are not.
+    let (names, left_out) = outcome(&(rows("", 5) + &rows("https://h/d/g", 3)));
+    assert_eq!((names.split(' ').count(), &*left_out), (8, ""));
+}

@@ -3,9 +3,8 @@
 //!
 //! A listing names its directory in its title or a heading, links to the directory above, shows times or sizes of entries,
 //! or most of its links are entries under their own names. One without entries says nothing else, and has no script that
-//! could add some. A page that asks for a password, or has the title of a gate,
-//! is a listing only if it also says so: a name that a link has for a text is not enough. A page that has frames, or leads
-//! elsewhere, is none.
+//! could add some. A page that has the title of a gate is a listing only if it also says so: a name that a link has for a
+//! text is not enough. A page that asks for a password, has frames, or leads elsewhere, is none.
 
 use std::fmt;
 
@@ -115,7 +114,9 @@ pub(super) struct Signs {
     refresh: Option<String>,
     has_frames: bool,
     asks_password: bool,
+    /// Something in the page could add entries.
     has_script: bool,
+    has_pre: bool,
     /// The page shows something.
     has_text: bool,
     /// Characters outside links, titles and headings that are no words of a table's head.
@@ -177,6 +178,7 @@ impl Signs {
             has_frames: false,
             asks_password: false,
             has_script: false,
+            has_pre: false,
             has_text: false,
             other_text: 0,
             words: Vec::new(),
@@ -194,11 +196,11 @@ impl Signs {
     }
 
     pub(super) fn is_listing(&self) -> bool {
-        if self.leads_away() {
+        if self.leads_away() || self.asks_password {
             return false;
         }
         // A directory may have such a name: "Index of /login/".
-        let is_gate = self.asks_password || (self.has_title_of_gate() && !self.has_words);
+        let is_gate = self.has_title_of_gate() && !self.has_words;
         let is_wordy = self.named < FEW && self.other_text > self.named * MOST_TEXT;
         let is_mostly_entries = self.named > 0 && self.named * 2 >= self.links && !is_wordy;
         let has_signs = match self.children {
@@ -212,9 +214,11 @@ impl Signs {
     fn is_empty_listing(&self) -> bool {
         let names_another = !self.title.trim_ascii().is_empty() && !self.has_words;
         let is_bare = self.links == 0 && self.other_text == 0 && !names_another;
-        let says_so = self.has_name || (self.has_parent && is_bare);
+        // Go writes an empty `<pre>`.
+        let is_of_go = self.has_pre && !self.has_text && is_bare;
+        let says_so = self.has_name || (self.has_parent && is_bare) || is_of_go;
         // A page with a title alone has lost its content.
-        let shows_something = self.has_parent || !self.words.trim_ascii().is_empty();
+        let shows_something = self.has_parent || is_of_go || !self.words.trim_ascii().is_empty();
         !self.has_script && !self.says_trouble() && says_so && shows_something
     }
 
@@ -375,6 +379,8 @@ impl<'d> Sink<'d> for Signs {
             b"meta" => self.tag = Tag::Meta,
             b"input" => self.tag = Tag::Input,
             b"frameset" | b"frame" => self.has_frames = true,
+            b"iframe" | b"object" | b"embed" => self.has_script = true,
+            b"pre" => self.has_pre = true,
             b"title" => self.element = Element::Title,
             b"h1" | b"h2" | b"h3" => {
                 self.element = Element::Heading;
@@ -557,7 +563,7 @@ mod tests {
             "<a href='a'><img src=i.png>a</a><a href='https://other.example/'>Powered by</a>",
             "<h1>Index of our mirror</h1><a href='a'>The first</a><a href=/>Home</a><a href=/x>X</a>",
             "<title>Index of /PUB/Dir</title><form>Search <input name=search></form>",
-            "<a href=../>..</a><a href=a>a</a><form><input type=password></form>",
+            "<!doctype html>\n<pre>\n</pre>\n",
             "<title>Index of /login/</title><h1>Index of /pub/dir/</h1>",
             "<meta http-equiv=refresh content='60'><a href=a>a</a>",
             "<meta http-equiv=refresh content='60; url=.'><a href=a>a</a>",
@@ -608,6 +614,14 @@ mod tests {
             (
                 "<h1>Index of /pub/dir/</h1><meta http-equiv=refresh content='1;url=/login'>",
                 "a page that leads to /login by meta refresh",
+            ),
+            (
+                "<a href=../>..</a><a href=a>a</a><form><input type=password></form>",
+                "a page that asks for a password",
+            ),
+            (
+                "<h1>Index of /pub/dir/</h1><iframe src=list.html></iframe>",
+                "a web page",
             ),
             (link, "a web page"),
             // What lists nothing says nothing else, and adds nothing by a script.
