@@ -62,7 +62,12 @@ impl HostCrawl {
         }
         let named = matches!(task.kind, TaskKind::Unknown(_) | TaskKind::File);
         let probed = ProbeResult::nothing(reply);
-        let target = match self.redirect_target(&task, reply.location) {
+        let of_name = named.then(|| self.directory_of_name(&task, reply.location));
+        let target = match of_name.flatten() {
+            Some(directory) => Ok(directory),
+            None => self.redirect_target(&task, reply.location),
+        };
+        let target = match target {
             Ok(target) => target,
             // The name redirects elsewhere: it exists, but is not a directory here.
             Err(Cause::Elsewhere(_)) if named => return self.exists(now, task, probed, visitor),
@@ -173,6 +178,17 @@ impl HostCrawl {
                 visitor,
             );
         }
+    }
+
+    /// The name with a final `/`, if a redirect adds one, whatever it says of the server and of the directories above: a
+    /// server behind a proxy names itself as it knows itself.
+    fn directory_of_name(&self, task: &Task, location: Option<&[u8]>) -> Option<String> {
+        let to = path::redirect_target(&self.absolute(&task.target)?, location)?;
+        let bare = to.path().trim_end_matches('/');
+        let last = |path: &str| path::split_last(path).map(|(_, name, _)| path::decode(name));
+        let adds_slash = bare.len() < to.path().len() && !task.target.ends_with('/');
+        let is_same = adds_slash && last(bare).is_some() && last(bare) == last(&task.target);
+        is_same.then(|| format!("{}/", task.target))
     }
 
     /// The directory of this host that takes the place of a start, which redirects to it.

@@ -584,7 +584,7 @@ fn further_pages_are_read_by_their_link() {
         other => panic!("{other} was asked for"),
     });
     assert_eq!(outcome.urls().len(), 5);
-    let named = "1 links left out, which lead elsewhere: http://h:8080/e/?page=2";
+    let named = "1 link left out, which lead elsewhere: http://h:8080/e/?page=2";
     assert_eq!(outcome.unread.len(), 1);
     let (url, cause) = &outcome.unread[0];
     assert_eq!((&**url, &*cause.to_string()), ("http://h:8080/d/", named));
@@ -766,7 +766,7 @@ fn an_endless_tree_ends_at_the_limits() {
         _ => page(&["a-name-that-is-too-long-to-be-fetched"]),
     });
     assert!(
-        outcome.unread[0].1.starts_with("1 entries left out"),
+        outcome.unread[0].1.starts_with("1 entry left out"),
         "{:?}",
         outcome.unread
     );
@@ -1129,6 +1129,28 @@ fn undecided_names_are_probed_unless_their_page_marks_directories() {
         other => panic!("{other:?} was asked for"),
     });
     assert_eq!(outcome.urls().len(), 7);
+}
+
+/// A server behind a proxy adds the `/` to the name that it knows.
+#[test]
+fn a_redirect_that_adds_a_slash_says_directory() {
+    for to in [
+        "/a/s/",
+        "https://h/a/s/",
+        "http://backend/real/s/",
+        "/real/s/",
+        "/a//s//",
+    ] {
+        let list = |body| Answer::Html(body, BodyEnd::Framed);
+        let outcome = Crawl::of(&["/a/"]).run(|_, kind, target| match (kind, target) {
+            (FetchKind::List, "/a/") => list("<a href=../>up</a><a href=s>s</a>"),
+            (FetchKind::Probe, "/a/s") => Answer::Redirect(301, to),
+            (FetchKind::List, "/a/s/") => list("<a href=../>up</a><a href=x/>x/</a>"),
+            (FetchKind::List, _) => list("<h1>Index of /a/s/x/</h1>"),
+            other => panic!("{other:?} was asked for"),
+        });
+        assert_eq!(outcome.urls().len(), 3, "{to}: {:?}", outcome.urls());
+    }
 }
 
 #[test]
