@@ -92,6 +92,8 @@ fn of_cause(cause: Cause, status: Option<u16>, detail: Option<&str>) -> String {
             "the server asks for fewer requests",
             "the server asks for fewer requests, for longer than --patience",
         ),
+        // No status of RFC 9110.
+        Cause::Protocol if let (Some(status), None) = (status, detail) => with_status(status, ""),
         other => detail.unwrap_or(general(other)).to_owned(),
     }
 }

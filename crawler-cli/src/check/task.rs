@@ -10,6 +10,7 @@ use url::Url;
 use super::host::UrlCheck;
 use super::links::Kind;
 use super::record::Redirect;
+use super::sources::ProblemKind;
 use super::verdict::Verdict;
 use crate::store::Answer;
 
@@ -163,7 +164,7 @@ pub struct Page {
     /// The links. At most [`LIMIT`](Self::LIMIT).
     pub links: Vec<PageLink>,
     /// Why links may be missing, in words: the body or the number of links exceeded a limit, or the body is malformed.
-    pub problem: Option<String>,
+    pub problem: Option<(ProblemKind, String)>,
 }
 
 impl Page {

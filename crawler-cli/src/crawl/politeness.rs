@@ -7,7 +7,7 @@
 //! [`handle_answer`](Politeness::handle_answer), [`handle_throttled`](Politeness::handle_throttled),
 //! [`handle_long_wait`](Politeness::handle_long_wait) and [`handle_absent`](Politeness::handle_absent).
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use courser::{Rate, RateLimiter};
 
@@ -253,6 +253,11 @@ impl Politeness {
         );
     }
 
+    /// Whether the host did not answer the last attempts, and these are too few to give it up.
+    pub fn is_doubtful(&self) -> bool {
+        (1..MOST_UNANSWERED_ATTEMPTS).contains(&self.unanswered.0)
+    }
+
     /// Whether the host has answered nothing for so long, over several URLs, that it is given up when a URL has used up its
     /// attempts: each of its other URLs would wait as long.
     pub fn is_silent(&self) -> bool {
@@ -362,7 +367,9 @@ fn pace(policy: &HostPolicy) -> Vec<RateLimiter> {
 pub fn retry_after(value: &[u8], date: Option<&[u8]>) -> Option<Duration> {
     let date = date.and_then(|date| std::str::from_utf8(date.trim_ascii()).ok());
     let now = date.and_then(|date| httpdate::parse_http_date(date).ok());
-    courser::retry_after(value, now)
+    // The time of receipt (RFC 9110 §6.6.1).
+    let now = now.unwrap_or_else(SystemTime::now);
+    courser::retry_after(value, Some(now))
 }
 
 /// The longest `Crawl-delay` that is obeyed.
@@ -382,6 +389,16 @@ mod tests {
 
     fn politeness() -> (Politeness, Instant) {
         (Politeness::new(&HostPolicy::default()), Instant::now())
+    }
+
+    #[test]
+    fn a_date_to_wait_for_counts_from_the_receipt() {
+        let at = |time: SystemTime| httpdate::fmt_http_date(time).into_bytes();
+        let later = at(SystemTime::now() + SECOND * 100);
+        let wait = retry_after(&later, None).expect("a wait");
+        assert!(wait > SECOND * 90 && wait <= SECOND * 100, "{wait:?}");
+        let date = at(SystemTime::now() + SECOND * 60);
+        assert_eq!(retry_after(&later, Some(&date)), Some(SECOND * 40));
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Failed {
     }
 
     /// Whether the host has not answered: it was not reached, or did not send the head of an answer.
-    fn is_unanswered(&self) -> bool {
+    pub fn is_unanswered(&self) -> bool {
         let is_reached = matches!(
             self.class,
             Class::Timeout | Class::Connect | Class::Tls | Class::Broken

@@ -224,10 +224,10 @@ impl Search<'_, '_> {
                 return;
             }
             self.keep();
+            self.note_standing();
             if self.is_done() {
                 return;
             }
-            self.note_standing();
             self.update();
             // What was received is kept; further files would meet the same end.
             if self

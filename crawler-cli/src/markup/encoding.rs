@@ -53,7 +53,13 @@ pub(crate) fn join(
     if encoding != UTF_8 {
         options = options.encoding_override(Some(encode));
     }
-    options.parse(reference)
+    // Of several `/`, the url crate takes what follows two for an empty host (WHATWG: special authority ignore slashes).
+    let text = reference.trim_start_matches(|it: char| it <= ' ');
+    let rest = text.trim_start_matches(['/', '\\']);
+    match text.len() - rest.len() {
+        3.. if matches!(base.scheme(), "http" | "https") => options.parse(&format!("//{rest}")),
+        _ => options.parse(reference),
+    }
 }
 
 /// The encoding that a document declares at its start.
@@ -176,6 +182,8 @@ mod tests {
             ("HTTP:?q=1", "utf-8", "http://h/docs/a?q=1"),
             ("https:other.html", "utf-8", "https://other.html/"),
             ("http://other.html", "utf-8", "http://other.html/"),
+            ("///other/x", "utf-8", "http://other/x"),
+            ("\\\\/other/x", "utf-8", "http://other/x"),
             ("/s?q=\u{442}", "windows-1251", "http://h/s?q=%F2"),
             ("/\u{442}#\u{442}", "windows-1251", "http://h/%D1%82#%D1%82"),
             ("/s?q=\u{442}", "utf-16le", "http://h/s?q=%D1%82"),

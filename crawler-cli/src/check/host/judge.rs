@@ -223,6 +223,9 @@ impl Host {
         }
         match decision {
             Decision::RetryAt(due) if self.given_up.is_none() => {
+                if failed.is_unanswered() {
+                    self.trial.put_off(&mut check);
+                }
                 self.queue.postpone(due, Fetch::Url(check));
             }
             Decision::RetryAt(_) => {

@@ -64,6 +64,8 @@ pub struct Host {
     in_flight: InFlight,
     politeness: Politeness,
     robots: RobotsStage,
+    /// Why robots.txt could not be read.
+    unread_robots: Option<(Cause, String)>,
     /// Whether the sitemaps of the host are read, too: links of its pages are wanted.
     wants_sitemaps: bool,
     /// Tasks and hops so far.
@@ -106,6 +108,7 @@ impl Host {
             queue: RetryQueue::default(),
             in_flight: InFlight::default(),
             robots: RobotsStage::NotNeeded,
+            unread_robots: None,
             wants_sitemaps: false,
             added: 0,
             trial: Trial::default(),
@@ -263,15 +266,16 @@ impl Host {
         }
         loop {
             // Postponed requests go first: the time for their retries is limited.
-            let fetch = match self.breaker.wants_new() {
+            // But not while the host seems silent: others may be answered.
+            let wants_new = self.breaker.wants_new() || self.politeness.is_doubtful();
+            let fetch = match wants_new {
                 true => self.pop_ready().or_else(|| self.queue.pop_due(now)),
                 false => self.queue.pop_due(now).or_else(|| self.pop_ready()),
             };
             match fetch? {
                 Fetch::Url(check) if self.is_disallowed(&check) => {
-                    let detail = "robots.txt disallows the URL".to_owned();
-                    let verdict = Verdict::Failed(Cause::Robots);
-                    self.report(check, verdict, Some(detail), shared);
+                    let (cause, detail) = self.why_disallowed();
+                    self.report(check, Verdict::Failed(cause), Some(detail), shared);
                 }
                 fetch => return Some(fetch),
             }
@@ -282,6 +286,17 @@ impl Host {
     fn is_disallowed(&self, check: &UrlCheck) -> bool {
         let target = &check.url()[Position::BeforePath..Position::AfterQuery];
         !check.task.given && !self.politeness.is_allowed(target)
+    }
+
+    /// What is said about a URL that robots.txt forbids. Without robots.txt all are forbidden (RFC 9309 §2.3.1.4), but a host
+    /// that could not be asked is what failed.
+    fn why_disallowed(&self) -> (Cause, String) {
+        let Some((cause, detail)) = &self.unread_robots else {
+            return (Cause::Robots, "robots.txt disallows the URL".to_owned());
+        };
+        let is_answered = matches!(cause, Cause::Status5xx(_) | Cause::Throttled);
+        let cause = if is_answered { Cause::Robots } else { *cause };
+        (cause, format!("robots.txt could not be read: {detail}"))
     }
 
     /// Writes the head of a request into an empty request.

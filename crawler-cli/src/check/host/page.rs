@@ -8,7 +8,7 @@ use url::Url;
 
 use super::body::{AnswerBody, BodyStart};
 use crate::check::links::{Document, Format, Link, Visitor, XmlError};
-use crate::check::sources::{Unpacked, is_packed};
+use crate::check::sources::{ProblemKind, Unpacked, is_packed};
 use crate::check::task::{Page, PageLink};
 use crate::markup::encoding::charset;
 
@@ -20,8 +20,10 @@ pub(super) fn format(url: &Url, content_type: Option<&str>) -> Option<Format> {
     let unpacked = name.strip_suffix(".gz").unwrap_or(&name);
     let named = || Format::of_name(unpacked);
     match content_type {
-        // An archive has an extension of its own.
-        Some(content_type) if is_gzip(content_type) && !unpacked.contains('.') => Some(Format::Xml),
+        // What it is, its bytes say. An archive has an extension of its own.
+        Some(content_type) if says_nothing(content_type) && !unpacked.contains('.') => {
+            Some(Format::Xml)
+        }
         Some(content_type) => Format::of_type(content_type)
             .or_else(|| named().filter(|format| *format == Format::Xml)),
         None if name.contains('.') => named(),
@@ -29,11 +31,17 @@ pub(super) fn format(url: &Url, content_type: Option<&str>) -> Option<Format> {
     }
 }
 
-fn is_gzip(content_type: &str) -> bool {
+/// Whether sitemaps without an extension are sent with this type, as files of other kinds are.
+fn says_nothing(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default().trim();
-    ["application/gzip", "application/x-gzip"]
-        .iter()
-        .any(|gzip| essence.eq_ignore_ascii_case(gzip))
+    let types = ["", "application/gzip", "application/x-gzip", "text/plain"];
+    types.iter().any(|it| essence.eq_ignore_ascii_case(it))
+}
+
+fn has_extension(url: &Url) -> bool {
+    let name = url.path().rsplit('/').next().unwrap_or_default();
+    let name = name.to_ascii_lowercase();
+    name.strip_suffix(".gz").unwrap_or(&name).contains('.')
 }
 
 /// A page whose body is not read.
@@ -50,15 +58,29 @@ pub(super) fn unread(url: &Url) -> Page {
 /// Reads the links in the body of the answer for this URL.
 pub(super) fn read(url: &Url, body: &AnswerBody) -> Page {
     let content_type = body.content_type.as_deref();
-    let format = match is_packed(body.start.bytes()) {
-        // Its type may be that of a page.
-        true => format(url, None).or(Some(Format::Xml)),
-        false => format(url, content_type),
+    let charset = content_type.and_then(charset);
+    let unpacked = unpacked(&body.start);
+    // Its type may be that of a page, or of nothing.
+    let is_guess = content_type.is_some_and(says_nothing) && !has_extension(url);
+    let is_damaged = is_packed(body.start.bytes()) && unpacked.1.is_some();
+    let format = match is_damaged || is_sitemap(&unpacked.0) {
+        true => Some(Format::Xml),
+        false => format(url, content_type).filter(|_| !is_guess),
     };
     match format {
-        Some(format) => read_as(format, url, &body.start, content_type.and_then(charset)),
+        Some(format) => read_as(format, url, unpacked, charset),
         None => unread(url),
     }
+}
+
+/// Whether a body without gzip has the root element of a sitemap near its beginning.
+fn is_sitemap(body: &[u8]) -> bool {
+    // Without the zeros of UTF-16.
+    let beginning = body.iter().take(BEGINNING).filter(|byte| **byte != 0);
+    let beginning: Vec<u8> = beginning.copied().collect();
+    let has = |root: &[u8]| memchr::memmem::find(&beginning, root).is_some();
+    let is_page = has(b"<html") || has(b"<HTML") || has(b"<body");
+    !is_page && (has(b"urlset") || has(b"sitemapindex"))
 }
 
 /// Reads a sitemap, whatever its type. `None`: it is something else, as on servers that answer 200 for everything.
@@ -67,36 +89,45 @@ pub(super) fn read_sitemap(
     body: &BodyStart,
     content_type: Option<&str>,
 ) -> Option<Page> {
-    // Without the zeros of UTF-16.
-    let beginning = body
-        .bytes()
-        .iter()
-        .take(BEGINNING)
-        .filter(|byte| **byte != 0);
-    let beginning: Vec<u8> = beginning.copied().collect();
-    let has = |root: &[u8]| memchr::memmem::find(&beginning, root).is_some();
-    let is_sitemap = is_packed(body.bytes()) || has(b"urlset") || has(b"sitemapindex");
-    is_sitemap.then(|| read_as(Format::Xml, url, body, content_type.and_then(charset)))
+    let unpacked = unpacked(body);
+    let is_sitemap = unpacked.1.is_some() || is_sitemap(&unpacked.0);
+    is_sitemap.then(|| read_as(Format::Xml, url, unpacked, content_type.and_then(charset)))
 }
 
 /// The root element is within so many bytes.
 const BEGINNING: usize = 64 << 10;
 
-fn read_as(format: Format, url: &Url, body: &BodyStart, charset: Option<&str>) -> Page {
-    let (unpacked, mut problem) = unpacked(body);
+fn read_as(
+    format: Format,
+    url: &Url,
+    (unpacked, cut): (Cow<'_, [u8]>, Option<String>),
+    charset: Option<&str>,
+) -> Page {
     let document = Document::new(format, &unpacked, charset);
     let base = document.base().and_then(|base| url.join(&base).ok());
+    let base = base.filter(|base| matches!(base.scheme(), "http" | "https"));
+    let most = match format {
+        Format::Xml => MOST_OF_SITEMAP,
+        _ => Page::LIMIT,
+    };
     let mut reader = Reader {
         links: Vec::new(),
+        most,
         is_full: false,
         fault: None,
     };
     let read = document.read(&mut reader);
+    let mut problem = cut.map(|cut| (ProblemKind::Cut, cut));
     if reader.is_full {
-        problem.get_or_insert_with(|| format!("only the first {} links were read", Page::LIMIT));
+        let detail = || format!("only the first {most} links were read");
+        problem.get_or_insert_with(|| (ProblemKind::Cut, detail()));
     }
     if let Some(fault) = read.err().or(reader.fault) {
-        problem.get_or_insert_with(|| fault.to_string());
+        let kind = match fault.loses_nothing() {
+            true => ProblemKind::Note,
+            false => ProblemKind::Cut,
+        };
+        problem.get_or_insert_with(|| (kind, fault.to_string()));
     }
     Page {
         base: base.unwrap_or_else(|| url.clone()),
@@ -130,14 +161,19 @@ fn unpacked(body: &BodyStart) -> (Cow<'_, [u8]>, Option<String>) {
 
 struct Reader {
     links: Vec<PageLink>,
+    /// The most of them.
+    most: usize,
     is_full: bool,
-    /// The first.
+    /// The first that loses something; else the first.
     fault: Option<XmlError>,
 }
 
+/// The most links of a sitemap, with those of its images.
+const MOST_OF_SITEMAP: usize = 500_000;
+
 impl Visitor for Reader {
     fn link(&mut self, link: Link<'_>) {
-        if self.links.len() >= Page::LIMIT {
+        if self.links.len() >= self.most {
             self.is_full = true;
             return;
         }
@@ -151,7 +187,9 @@ impl Visitor for Reader {
     }
 
     fn fault(&mut self, fault: XmlError) {
-        self.fault.get_or_insert(fault);
+        if self.fault.as_ref().is_none_or(XmlError::loses_nothing) {
+            self.fault = Some(fault);
+        }
     }
 
     fn is_done(&self) -> bool {
@@ -161,7 +199,62 @@ impl Visitor for Reader {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
+    use crate::check::host::body::BodyUse;
+
+    /// The links of a body with this type, and whether something is wrong.
+    fn links(path: &str, content_type: &str, text: &[u8]) -> (Vec<String>, bool) {
+        let mut start = BodyStart::new(1 << 20);
+        start.add(text, 1 << 20);
+        let body = AnswerBody {
+            purpose: BodyUse::Page,
+            start,
+            status: 200,
+            content_type: Some(content_type.to_owned()),
+        };
+        let root = Url::parse("http://h/").expect("a URL");
+        let page = read(&root.join(path).expect("a URL"), &body);
+        let links = page.links.iter().map(|link| link.url.to_string());
+        (links.collect(), page.problem.is_some())
+    }
+
+    #[test]
+    fn the_bytes_say_what_a_sitemap_is() {
+        let xml = "<?xml version='1.0'?><urlset><url><loc>http://h/a</loc></url></urlset>";
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(xml.as_bytes()).expect("packed");
+        let packed = packed.finish().expect("packed");
+        let found = (vec!["http://h/a".to_owned()], false);
+        for content_type in [
+            "text/html",
+            "text/plain",
+            "application/gzip",
+            "application/xml",
+        ] {
+            for body in [xml.as_bytes(), &packed] {
+                assert_eq!(links("/m", content_type, body), found, "{content_type}");
+            }
+        }
+        let cut = &packed[..packed.len() - 20];
+        assert!(links("/m", "application/gzip", cut).1);
+        // What is neither a page nor a sitemap is not read.
+        assert_eq!(
+            links("/README", "text/plain", b"<a href=x>"),
+            (vec![], false)
+        );
+        let page = b"<html><base href='data:,x'><a href=b>urlset</a>";
+        assert_eq!(
+            links("/p", "text/html", page),
+            (vec!["b".to_owned()], false)
+        );
+        let html = Url::parse("http://h/p").expect("a URL");
+        let mut start = BodyStart::new(1 << 20);
+        start.add(page, 1 << 20);
+        let read = read_as(Format::Html, &html, unpacked(&start), None);
+        assert_eq!(read.base, html);
+    }
 
     #[test]
     fn the_format_of_a_page() {
@@ -175,6 +268,8 @@ mod tests {
             ("/s.gz", Some("application/x-gzip; q=1"), Some(Xml)),
             ("/s", Some("application/gzip"), Some(Xml)),
             ("/s.xml", Some("text/plain"), Some(Xml)),
+            ("/s", Some("text/plain; charset=utf-8"), Some(Xml)),
+            ("/s", Some("application/octet-stream"), None),
             ("/README.md", Some("text/plain"), None),
             ("/a.tar.gz", Some("application/gzip"), None),
             ("/a", Some("image/png"), None),

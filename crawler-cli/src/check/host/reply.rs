@@ -41,7 +41,12 @@ impl<'r> Reply<'r> {
             response,
         };
         match status {
-            300..=399 => reply.location = response.header("location"),
+            300..=399 => {
+                // Several that differ lead nowhere, and an empty one is none.
+                let mut values = response.header_all("location");
+                let first = values.next().filter(|value| !value.trim_ascii().is_empty());
+                reply.location = first.filter(|first| values.all(|value| value == *first));
+            }
             429 | 503 => {
                 reply.retry_after_value = response.header("retry-after");
                 reply.date = response.header("date");

@@ -10,6 +10,7 @@ use super::reply::Reply;
 use super::robots::{RobotsFetch, RobotsStage, SITEMAP};
 use super::{Host, Shared};
 use crate::check::links::Kind;
+use crate::check::sources::ProblemKind;
 use crate::check::task::{Page, PageLink};
 use crate::check::verdict::{Cause, Failure};
 use crate::crawl::retry::{Decision, Failed, Others, decide};
@@ -148,6 +149,9 @@ impl Host {
             }
             // The rules are not known, so that only URLs that were given may be asked (RFC 9309 §2.3.1.4).
             _ => {
+                if !robots.is_sitemap {
+                    self.unread_robots = Some((cause, detail.clone()));
+                }
                 self.note_unread(&robots, detail, shared);
                 self.without(&robots, Robots::disallow_all(), shared);
             }
@@ -170,7 +174,7 @@ impl Host {
         let url = self.root.join(&fetch.target).ok();
         if let Some(url) = url.filter(|_| fetch.is_sitemap) {
             let page = Page {
-                problem: Some(detail),
+                problem: Some((ProblemKind::Cut, detail)),
                 ..page::unread(&url)
             };
             shared.sites.push((url, page));

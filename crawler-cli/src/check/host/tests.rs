@@ -531,6 +531,64 @@ fn a_long_wait_that_is_kept_holds_for_all_urls_of_the_host_and_for_redirects_to_
     assert_eq!(busy.count(), 1);
 }
 
+/// A link to a host that is dead is broken, and not forbidden by a robots.txt that nobody could read.
+#[test]
+fn a_robots_txt_that_cannot_be_read_is_no_reason() {
+    for (reaction, cause) in [
+        (None, Cause::Reset),
+        (Some(503), Cause::Robots),
+        (Some(500), Cause::Robots),
+    ] {
+        let server = Server::start(move |asked| match reaction {
+            None => Reset,
+            Some(status) => answer(asked, status, ""),
+        });
+        let mut policy = policy();
+        policy.host.robots = true;
+        let tasks = vec![Task::found(UrlId(0), server.url("/found"), Reach::Any)];
+        let outcomes = check(policy, tasks);
+        assert_eq!(outcomes[0].verdict, Verdict::Failed(cause));
+        let detail = outcomes[0].detail.as_deref().unwrap_or_default();
+        assert!(!detail.contains("disallows"), "{detail}");
+    }
+}
+
+/// Two URLs that never answer say nothing about the others.
+#[test]
+fn a_host_that_answers_other_urls_is_not_given_up() {
+    let server = Server::start(|asked| match asked.path {
+        "/0" | "/1" => Hang,
+        _ => answer(asked, 200, ""),
+    });
+    let mut policy = policy();
+    policy.timeout = Duration::from_secs(1);
+    policy.host.retry.attempts = NonZeroU32::new(3).expect("not 0");
+    let paths = ["/0", "/1", "/2", "/3", "/4", "/5", "/6", "/7"];
+    let outcomes = check(policy, given(&server, &paths));
+    let verdicts: Vec<Verdict> = outcomes.iter().map(|it| it.verdict).collect();
+    let silent = Verdict::Failed(Cause::FirstByteTimeout);
+    assert_eq!(
+        verdicts,
+        [[silent; 2].as_slice(), &[Verdict::Ok; 6]].concat()
+    );
+}
+
+#[test]
+fn locations_that_differ_or_are_empty_lead_nowhere() {
+    for (lines, cause) in [
+        ("Location: /a\r\nLocation: /b\r\n", Some(Cause::Protocol)),
+        ("Location: /a\r\nLocation: /a\r\n", None),
+        ("Location: \r\n", Some(Cause::Protocol)),
+    ] {
+        let server = Server::start(move |asked| match asked.path {
+            "/x" => answer(asked, 302, lines),
+            _ => answer(asked, 200, ""),
+        });
+        let outcomes = check(policy(), given(&server, &["/x"]));
+        assert_eq!(outcomes[0].verdict.cause(), cause, "{lines}");
+    }
+}
+
 #[test]
 fn a_host_that_is_away_is_given_up_with_all_its_urls() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -664,10 +722,10 @@ fn pages_are_read_for_links() {
     assert!(disk.links.is_empty());
     let page = outcomes[0].page.as_ref().expect("a page");
     let links: Vec<(&str, u32)> = page.links.iter().map(|it| (&*it.url, it.column)).collect();
-    assert_eq!((links, page.problem.as_deref()), (vec![("/a", 10)], None));
+    assert_eq!((links, page.problem.is_none()), (vec![("/a", 10)], true));
     let long = outcomes[2].page.as_ref().expect("a page");
-    let problem = long.problem.as_deref();
-    assert_eq!(problem, Some("only the first 100000 bytes were read"));
+    let (_, problem) = long.problem.as_ref().expect("a problem");
+    assert_eq!(problem, "only the first 100000 bytes were read");
     assert!(outcomes[3].page.is_some() && outcomes[4].page.is_none());
     assert_eq!(server.requests("/page"), ["GET"]);
     assert_eq!(server.requests("/cut").len(), 4);

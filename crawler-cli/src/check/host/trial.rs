@@ -56,6 +56,13 @@ impl Trial {
         self.facts.note_range_refused();
     }
 
+    /// Nothing was answered for the URL, which waits for its next attempt: others may be asked.
+    pub(super) fn put_off(&mut self, check: &mut UrlCheck) {
+        if check.is_on_trial {
+            self.release(check);
+        }
+    }
+
     /// No more requests for the URL are sent to this host.
     pub(super) fn end(&mut self, check: &mut UrlCheck) {
         self.note(check);

@@ -226,6 +226,13 @@ pub enum XmlFault {
     TooDeep,
 }
 
+impl XmlError {
+    /// Whether each link of the document is told in spite of this.
+    pub fn loses_nothing(&self) -> bool {
+        matches!(self.fault, XmlFault::Entity | XmlFault::TooMany)
+    }
+}
+
 impl fmt::Display for XmlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.fault {

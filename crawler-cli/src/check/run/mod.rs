@@ -238,18 +238,22 @@ impl Run<'_> {
     /// Notes for the statistics what is left to do at each host.
     fn note_standing(&mut self, now: Instant) {
         for host in self.fleet.active() {
-            let Some(work) = self.fleet.work(host) else {
-                continue;
-            };
-            let hosts = self.scheduler.hosts();
-            let (stats, work) = (hosts.stats(work), hosts.work(work));
-            let standing = Standing {
-                waiting: work.waiting(now),
-                left: self.known.left(host),
-                is_given_up: work.is_given_up(),
-            };
-            self.shared.stats.handle_standing(stats, standing);
+            self.note_host(now, host);
         }
+    }
+
+    fn note_host(&mut self, now: Instant, host: HostId) {
+        let Some(work) = self.fleet.work(host) else {
+            return;
+        };
+        let hosts = self.scheduler.hosts();
+        let (stats, work) = (hosts.stats(work), hosts.work(work));
+        let standing = Standing {
+            waiting: work.waiting(now),
+            left: self.known.left(host),
+            is_given_up: work.is_given_up(),
+        };
+        self.shared.stats.handle_standing(stats, standing);
     }
 
     /// Waits until an answer arrives, a host may be asked, or the keeper says something. Then handles the answers that are
@@ -514,7 +518,9 @@ impl Run<'_> {
             self.guards.handle(now, asked, has_answered, &mut rulings);
         }
         self.rule(rulings);
+        let now = Instant::now();
         for host in hosts {
+            self.note_host(now, host);
             self.fill(host);
         }
         self.activate();

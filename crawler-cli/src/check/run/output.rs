@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::check::checker::Checker;
 use crate::check::event::{Event, GuardChange};
 use crate::check::record::Checked;
-use crate::check::sources::Problem;
+use crate::check::sources::{Problem, ProblemKind};
 use crate::check::summary::{Ending, Summary};
 use crate::crawl::reporter::Reporter;
 use crate::crawl::stats::Stats;
@@ -45,7 +45,7 @@ impl<'r> Output<'r> {
     }
 
     pub(super) fn problem(&mut self, problem: &Problem) {
-        self.summary.problems += 1;
+        self.summary.problems += u64::from(problem.kind != ProblemKind::Note);
         self.emit(&Event::Problem(problem));
     }
 

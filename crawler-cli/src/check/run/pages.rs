@@ -116,8 +116,8 @@ impl Pages {
         page: &Page,
         found: &mut PageLinks,
     ) {
-        let detail = page.problem.clone();
-        found.problem = detail.map(|detail| problem(&source, detail));
+        let found_here = page.problem.clone();
+        found.problem = found_here.map(|(kind, detail)| problem(&source, kind, detail));
         // The sitemap of a host names pages that are not below the inputs, too.
         let is_around = page.is_sitemap && !self.is_in_scope(&source);
         for link in &page.links {
@@ -126,7 +126,7 @@ impl Pages {
                 let detail = format!("{}: more than {MOST_SITEMAPS} sitemaps, not read", link.url);
                 found
                     .problem
-                    .get_or_insert_with(|| problem(&source, detail));
+                    .get_or_insert_with(|| problem(&source, ProblemKind::Cut, detail));
                 continue;
             }
             let target = match self.resolve(&link.url, page) {
@@ -233,11 +233,11 @@ impl Pages {
 }
 
 /// Why links of a source may be missing.
-fn problem(source: &Arc<str>, detail: String) -> Problem {
+fn problem(source: &Arc<str>, kind: ProblemKind, detail: String) -> Problem {
     Problem {
         source: Arc::clone(source),
         line: None,
-        kind: ProblemKind::Cut,
+        kind,
         detail,
     }
 }

@@ -70,8 +70,12 @@ impl Visitor for Links<'_> {
     }
 
     fn fault(&mut self, fault: XmlError) {
+        let kind = match fault.loses_nothing() {
+            true => ProblemKind::Note,
+            false => ProblemKind::Malformed,
+        };
         self.outlet
-            .line_problem(fault.line, ProblemKind::Malformed, fault.to_string());
+            .line_problem(fault.line, kind, fault.to_string());
     }
 
     fn is_done(&self) -> bool {

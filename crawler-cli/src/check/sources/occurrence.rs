@@ -54,6 +54,8 @@ pub enum ProblemKind {
     TooLong,
     /// A line is not what it should be: not JSON, or without the field that has the URL.
     Malformed,
+    /// Something is strange, and nothing is missing.
+    Note,
 }
 
 impl fmt::Display for Problem {

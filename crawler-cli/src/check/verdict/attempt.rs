@@ -219,8 +219,7 @@ impl Attempt {
                     self.ask = Ask::FirstByte;
                     return Step::Confirm;
                 }
-                (400.., _) => return self.confirm(),
-                // No status of RFC 9110.
+                (300.., _) => return self.confirm(),
                 (_, step) => step,
             },
             Evidence::Failure(Cause::Reset | Cause::Truncated | Cause::Protocol) => {

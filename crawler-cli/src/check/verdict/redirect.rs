@@ -26,6 +26,8 @@ pub struct Chain {
     /// The URL of the last redirect, without fragment.
     url: Url,
     redirects: Vec<Redirect>,
+    /// How many redirects were followed when the last cookie came.
+    cookie_at: Option<usize>,
     is_permanent: bool,
 }
 
@@ -78,6 +80,7 @@ impl Chain {
             url: start.clone(),
             start,
             redirects: Vec::new(),
+            cookie_at: None,
             is_permanent: true,
         }
     }
@@ -100,8 +103,13 @@ impl Chain {
         let mut to = join(&self.url, location).ok_or_else(bad)?;
         let spelling = String::from(to.clone());
         to.set_fragment(None);
-        let was_asked = to == self.start || self.redirects.iter().any(|old| leads_to(old, &to));
-        let is_known = was_asked && !may_repeat;
+        // What was asked before the last cookie may have another answer with it.
+        if may_repeat {
+            self.cookie_at = Some(self.redirects.len());
+        }
+        let since = self.redirects.iter().skip(self.cookie_at.unwrap_or(0));
+        let is_start = self.cookie_at.is_none() && to == self.start;
+        let is_known = is_start || since.into_iter().any(|old| leads_to(old, &to));
         if !is_known && self.redirects.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
             return Err(NotFollowed::TooMany(limit));
         }
@@ -131,7 +139,8 @@ impl Chain {
     /// last redirect that names one.
     pub fn moved_to(&self) -> Option<&str> {
         let last = self.redirects.last()?;
-        self.is_permanent.then_some(&*last.url)
+        let has_moved = self.is_permanent && !leads_to(last, &self.start);
+        has_moved.then_some(&*last.url)
     }
 }
 
@@ -242,6 +251,18 @@ mod tests {
         }
         let more = gate.follow(302, Some(b"/x"), 10, true);
         assert_eq!(more, Err(NotFollowed::TooMany(10)));
+        // A gate may lead back by a page that sets nothing, once.
+        let mut gate = Chain::new(&url("http://a/x"));
+        for (location, has_cookie) in [("/check", true), ("/x", false)] {
+            let followed = gate.follow(301, Some(location.as_bytes()), 10, has_cookie);
+            assert_eq!(followed, Ok(()));
+        }
+        assert_eq!(gate.moved_to(), None);
+        let again = gate.follow(302, Some(b"/check"), 10, false);
+        assert_eq!(
+            again.map_err(|error| error.cause()),
+            Err(Cause::RedirectLoop)
+        );
         let more = long.follow(302, Some(b"/11"), 10, false);
         assert_eq!(more, Err(NotFollowed::TooMany(10)));
         assert_eq!((long.redirects().len(), long.url().path()), (10, "/10"));

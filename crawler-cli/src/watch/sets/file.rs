@@ -112,7 +112,9 @@ fn take(
         if is_line {
             named += 1;
             reading.refuse(problem.line, &problem.detail);
-        } else if is_sitemap || problem.kind != ProblemKind::Malformed {
+        } else if problem.kind != ProblemKind::Note
+            && (is_sitemap || problem.kind != ProblemKind::Malformed)
+        {
             fault.get_or_insert_with(|| problem.to_string());
         }
     }

@@ -110,7 +110,8 @@ fn head_first_and_every_negative_confirmed_by_get() {
         (&[status(500), status(500), status(500), status(200)], &[Hd, FirstByte, Get, Get], OK),
         // No status of HTTP.
         (&[status(600), status(600)], &[Hd, FirstByte], bad(Cause::Protocol)),
-        (&[status(300)], &[Hd], bad(Cause::Protocol)),
+        (&[status(300), status(300)], &[Hd, FirstByte], bad(Cause::Protocol)),
+        (&[status(306), status(200)], &[Hd, FirstByte], OK),
     ];
     for (answers, asks, step) in table {
         assert_eq!(ask(answers), (asks.to_vec(), *step), "{answers:?}");
