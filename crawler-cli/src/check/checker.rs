@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use courser::{Proxies, Rate, Statuses, TlsConfig};
+use courser::{Rate, Statuses};
 use regex::Regex;
 use url::Url;
 
@@ -16,7 +16,7 @@ use super::run;
 use super::select::Selection;
 use super::sources::{FileId, Input, SourceOptions};
 use super::summary::Summary;
-use crate::crawl::identity::Identities;
+use crate::crawl::policy::RetryPolicy;
 use crate::crawl::random::fresh_seed;
 use crate::crawl::reporter::{Callback, Reporter, Reports};
 use crate::crawl::transfer::Transfer;
@@ -334,13 +334,6 @@ impl Checker {
         self
     }
 
-    /// The largest number of connections to all hosts together. Default 900, or [`connections`](Self::connections) if
-    /// that is more.
-    pub fn most_connections(mut self, most: NonZeroUsize) -> Self {
-        self.transfer.most = Some(most);
-        self
-    }
-
     /// The largest rate of requests to one host; `None`: no limit. Default 10 a second, and no limit for hosts on the
     /// loopback of this machine.
     pub fn rate(mut self, rate: Option<Rate>) -> Self {
@@ -363,46 +356,9 @@ impl Checker {
         self
     }
 
-    /// The limit for connecting. Default 10 s.
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.transfer.connect = timeout;
-        self
-    }
-
-    /// The limit for the TLS handshake. Default 10 s.
-    pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
-        self.transfer.handshake = timeout;
-        self
-    }
-
-    /// How long an idle connection is kept. Default: the engine's.
-    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
-        self.transfer.idle = Some(timeout);
-        self
-    }
-
-    /// The interval of TCP keep-alive probes. Default: the engine's.
-    pub fn keep_alive(mut self, interval: Duration) -> Self {
-        self.transfer.keep_alive = Some(interval);
-        self
-    }
-
     /// The largest number of retries after a network failure or a 5xx status. Default 3.
     pub fn retries(mut self, retries: u32) -> Self {
         self.policy.host.retry.attempts = NonZeroU32::MIN.saturating_add(retries);
-        self
-    }
-
-    /// The pause before the first retry, which doubles with each further one, and of which a random part is taken off.
-    /// Default 500 ms.
-    pub fn first_pause(mut self, pause: Duration) -> Self {
-        self.policy.host.retry.first_pause = pause;
-        self
-    }
-
-    /// The longest pause between two retries. Default 2 s.
-    pub fn longest_pause(mut self, pause: Duration) -> Self {
-        self.policy.host.retry.longest_pause = pause;
         self
     }
 
@@ -434,29 +390,19 @@ impl Checker {
         self
     }
 
-    /// The TLS settings, such as trusted authorities. Default: the authorities that are compiled in.
-    pub fn tls(mut self, tls: TlsConfig) -> Self {
-        self.transfer.tls = tls;
-        self
-    }
-
-    /// What only certain hosts get: header fields, credentials, a client certificate. Identities for
-    /// [given](crate::crawl::identity::IdentityHosts::Given) hosts go to the hosts of the pages that are inputs. Default:
-    /// none.
-    pub fn identities(mut self, identities: Identities) -> Self {
-        self.transfer.identities = identities;
-        self
-    }
-
     /// Whether an identity is for given hosts, and no input is a page.
     pub(crate) fn has_identity_for_nobody(&self) -> bool {
         self.transfer.identities.has_given() && pages(&self.inputs).next().is_none()
     }
 
-    /// The proxies. Default: none; the environment is not read.
-    pub fn proxies(mut self, proxies: Proxies) -> Self {
-        self.transfer.proxies = proxies;
-        self
+    /// The settings of the network.
+    pub fn transfer(&mut self) -> &mut Transfer {
+        &mut self.transfer
+    }
+
+    /// When and how often URLs are asked again. By default three times, within 60 s.
+    pub fn retry(&mut self) -> &mut RetryPolicy {
+        &mut self.policy.host.retry
     }
 
     /// The seed of the random part of pauses. Default: a different one for each check.

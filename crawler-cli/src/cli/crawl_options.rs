@@ -3,18 +3,18 @@
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
-use std::num::{NonZeroU64, NonZeroUsize};
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use courser::{Proxies, Rate, TlsConfig};
+use courser::{Rate, TlsConfig};
 
 use super::identity_options::IdentityOptions;
 use super::option::{Opt, any, file, one_of};
 use super::parse::UsageError;
 use super::values::{bytes, number, on_or_off, seconds};
-use crate::crawl::identity::Identities;
-use crate::crawl::policy::RetryClass;
+use crate::crawl::policy::{RetryClass, RetryPolicy};
+use crate::crawl::transfer::Transfer;
 use crate::curl_rules::{proxies, trust_only, with_authorities};
 use crate::find::USER_AGENT;
 
@@ -53,30 +53,16 @@ pub(crate) struct CrawlOptions {
 }
 
 /// One setting of a crawl.
-#[derive(Clone, Debug)]
 pub(crate) enum CrawlSetting {
     Robots(bool),
     /// `None`: no limit.
     Rate(Option<Rate>),
-    Patience(Duration),
-    Retries(u32),
-    RetryOn(BTreeSet<RetryClass>),
-    FirstPause(Duration),
-    LongestPause(Duration),
     UserAgent(String),
-    Connections(NonZeroUsize),
-    /// In all, to all hosts together.
-    MostConnections(NonZeroUsize),
     Timeout(Duration),
-    ConnectTimeout(Duration),
-    HandshakeTimeout(Duration),
-    IdleTimeout(Duration),
-    KeepAlive(Duration),
     MaxBody(u64),
     AllowPrivate,
-    Tls(TlsConfig),
-    Identities(Identities),
-    Proxies(Proxies),
+    Retry(Box<dyn FnOnce(&mut RetryPolicy)>),
+    Transfer(Box<dyn FnOnce(&mut Transfer)>),
 }
 
 impl CrawlOptions {
@@ -117,9 +103,11 @@ impl CrawlOptions {
         let proxies = proxies.map_err(UsageError)?;
         let identities = self.identity.build(&tls)?;
         let mut settings = self.settings;
-        settings.push(CrawlSetting::Identities(identities));
-        settings.push(CrawlSetting::Tls(tls));
-        settings.push(CrawlSetting::Proxies(proxies));
+        settings.push(CrawlSetting::Transfer(Box::new(|transfer| {
+            transfer.identities = identities;
+            transfer.tls = tls;
+            transfer.proxies = proxies;
+        })));
         Ok(settings)
     }
 }
@@ -142,7 +130,8 @@ impl<A: Crawls> CrawlRows<A> {
         .long("The largest number of requests per second to one host, evenly spread: 20, or 0.5 for one in two seconds. With a unit, per minute or hour: 30/m, 100/h. 0: only the number of connections limits the rate.")
         .default(A::TEXTS.rate),
         Opt::text(&["--patience"], &[any("TIME")], |args: &mut A, value| {
-            set(args, CrawlSetting::Patience(seconds(value)?))
+            let time = seconds(value)?;
+            retry(args, move |retry| retry.patience = time)
         })
         .short("longest time for all attempts at one URL")
         .long(A::TEXTS.about_patience)
@@ -160,19 +149,22 @@ impl<A: Crawls> CrawlRows<A> {
 
     pub(crate) const RETRIES: &'static [Opt<A>] = &[
         Opt::text(&["--retries"], &[any("N")], |args: &mut A, value| {
-            set(args, CrawlSetting::Retries(number(value)?))
+            let retries = number(value)?;
+            retry(args, move |retry| retry.attempts = NonZeroU32::MIN.saturating_add(retries))
         })
         .short("retries after a failure")
         .long(A::TEXTS.about_retries)
         .default(A::TEXTS.retries),
         Opt::text(&["--retry-delay"], &[any("TIME")], |args: &mut A, value| {
-            set(args, CrawlSetting::FirstPause(seconds(value)?))
+            let time = seconds(value)?;
+            retry(args, move |retry| retry.first_pause = time)
         })
         .short("pause before the first retry")
         .long("The pause before the first retry. It doubles with each further retry, up to --retry-max-delay. A random part of up to one half is taken off each pause, so that hosts that failed together are not requested together.")
         .default("0.5"),
         Opt::text(&["--retry-max-delay"], &[any("TIME")], |args: &mut A, value| {
-            set(args, CrawlSetting::LongestPause(seconds(value)?))
+            let time = seconds(value)?;
+            retry(args, move |retry| retry.longest_pause = time)
         })
         .short("longest pause between two retries")
         .long("The longest pause between two retries, if --retry-delay is not longer. A Retry-After of a server is never shortened. A host that answers 429 or 503 without Retry-After gets pauses of up to 60 seconds, or of this time if it is longer.")
@@ -182,7 +174,8 @@ impl<A: Crawls> CrawlRows<A> {
     /// Not for checks, whose verdicts say what is asked again.
     pub(crate) const RETRY_ON: &'static [Opt<A>] = &[
         Opt::text(&["--retry-on"], &[any("LIST")], |args: &mut A, value| {
-            set(args, CrawlSetting::RetryOn(classes(value)?))
+            let classes = classes(value)?;
+            retry(args, move |retry| retry.classes = classes)
         })
         .short("failures after which a URL is requested again")
         .long("The failures after which a URL is requested again, separated by commas: timeout (also status 408), dns, connect, tls, proxy, broken (the connection was lost), incomplete (the body ended too early), throttled (429 and 503), 5xx (other 5xx statuses), 410; or all, or none. A failure that cannot pass is final in any case: a name that does not exist, a certificate that is not trusted, or an answer that is not HTTP.")
@@ -191,13 +184,15 @@ impl<A: Crawls> CrawlRows<A> {
 
     pub(crate) const CONNECTIONS: &'static [Opt<A>] = &[
         Opt::text(&["-j"], &[any("N")], |args: &mut A, value| {
-            set(args, CrawlSetting::Connections(number(value)?))
+            let connections = number(value)?;
+            transfer(args, move |transfer| transfer.connections = connections)
         })
         .short("connections to one host")
         .long("The largest number of connections to one host, and of requests to it at the same time. All hosts together have at most 900 connections, or N if N is larger; see --max-connections.")
         .default(A::TEXTS.connections),
         Opt::text(&["--max-connections"], &[any("N")], |args: &mut A, value| {
-            set(args, CrawlSetting::MostConnections(number(value)?))
+            let most = number(value)?;
+            transfer(args, move |transfer| transfer.most = Some(most))
         })
         .short("connections to all hosts together")
         .long("The largest number of connections to all hosts together. A request waits until one of them is free.")
@@ -209,25 +204,29 @@ impl<A: Crawls> CrawlRows<A> {
         .long("The longest time for one request, from its start to the end of the answer. The times of --connect-timeout and --handshake-timeout are part of it. The body of a download may take any time, as long as 30 KiB of it arrive in each such time, and something without longer pauses; otherwise it is continued later, as after a lost connection.")
         .default(A::TEXTS.timeout),
         Opt::text(&["--connect-timeout"], &[any("TIME")], |args: &mut A, value| {
-            set(args, CrawlSetting::ConnectTimeout(seconds(value)?))
+            let time = seconds(value)?;
+            transfer(args, move |transfer| transfer.connect = time)
         })
         .short("longest time to connect")
         .long("The longest time to connect to a server or proxy. The lookup of its name may take 10 seconds before.")
         .default("10"),
         Opt::text(&["--handshake-timeout"], &[any("TIME")], |args: &mut A, value| {
-            set(args, CrawlSetting::HandshakeTimeout(seconds(value)?))
+            let time = seconds(value)?;
+            transfer(args, move |transfer| transfer.handshake = time)
         })
         .short("longest time for a TLS or proxy handshake")
         .long("The longest time for the handshakes of a new connection: TLS, and those of a proxy.")
         .default("10"),
         Opt::text(&["--idle-timeout"], &[any("TIME")], |args: &mut A, value| {
-            set(args, CrawlSetting::IdleTimeout(seconds(value)?))
+            let time = seconds(value)?;
+            transfer(args, move |transfer| transfer.idle = Some(time))
         })
         .short("how long an unused connection is kept")
         .long("How long a connection without a request is kept open for the next request.")
         .default("4"),
         Opt::text(&["--keepalive-time"], &[any("TIME")], |args: &mut A, value| {
-            set(args, CrawlSetting::KeepAlive(seconds(value)?))
+            let time = seconds(value)?;
+            transfer(args, move |transfer| transfer.keep_alive = Some(time))
         })
         .short("send TCP keep-alive probes after this time")
         .long("How long a connection is unused before TCP keep-alive probes are sent on it, and the time between them. Without this option there are no probes."),
@@ -319,6 +318,20 @@ fn classes(value: &str) -> Result<BTreeSet<RetryClass>, String> {
 fn set<A: Crawls>(args: &mut A, setting: CrawlSetting) -> Result<(), String> {
     args.crawl().add(setting);
     Ok(())
+}
+
+fn retry<A: Crawls>(
+    args: &mut A,
+    change: impl FnOnce(&mut RetryPolicy) + 'static,
+) -> Result<(), String> {
+    set(args, CrawlSetting::Retry(Box::new(change)))
+}
+
+fn transfer<A: Crawls>(
+    args: &mut A,
+    change: impl FnOnce(&mut Transfer) + 'static,
+) -> Result<(), String> {
+    set(args, CrawlSetting::Transfer(Box::new(change)))
 }
 
 #[cfg(test)]

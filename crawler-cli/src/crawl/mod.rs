@@ -28,5 +28,5 @@ pub mod scheduler;
 pub mod stats;
 mod streams;
 pub(crate) mod sync;
-pub(crate) mod transfer;
+pub mod transfer;
 pub mod work;

@@ -16,28 +16,29 @@ use super::identity::Identities;
 
 /// The network settings of a crawl.
 #[derive(Clone, Debug)]
-pub(crate) struct Transfer {
+pub struct Transfer {
     /// The largest number of connections to one host, and of requests in flight to the host. Default 8.
-    pub(crate) connections: NonZeroUsize,
+    pub connections: NonZeroUsize,
     /// The largest number of connections to all hosts, if not the engine's default.
-    pub(crate) most: Option<NonZeroUsize>,
+    pub most: Option<NonZeroUsize>,
     /// The number of file descriptors that connections leave free. Default 0.
     pub(crate) reserved: usize,
     /// The limit for one request in all. Default 30 s.
-    pub(crate) timeout: Duration,
+    pub timeout: Duration,
     /// The limit for connecting. Default 10 s.
-    pub(crate) connect: Duration,
+    pub connect: Duration,
     /// The limit for the TLS handshake. Default 10 s.
-    pub(crate) handshake: Duration,
+    pub handshake: Duration,
     /// How long an idle connection is kept; `None`: the engine's default.
-    pub(crate) idle: Option<Duration>,
+    pub idle: Option<Duration>,
     /// The interval of TCP keep-alive probes; `None`: the engine's default.
-    pub(crate) keep_alive: Option<Duration>,
+    pub keep_alive: Option<Duration>,
     /// The largest body in bytes, before and after decoding. Default 64 MiB.
-    pub(crate) max_body: u64,
-    pub(crate) user_agent: String,
+    pub max_body: u64,
+    /// The `User-Agent` of requests.
+    pub user_agent: String,
     /// Whether the private addresses of any host may be connected to.
-    pub(crate) allow_private: bool,
+    pub allow_private: bool,
     /// The limit of the wait for an answer that follows the usual wait for the host. Default: none.
     pub(crate) adaptive: Option<AdaptiveTimeout>,
     /// When a host that fails gets no requests for a while. Default: never.
@@ -45,15 +46,17 @@ pub(crate) struct Transfer {
     /// Whether answers are read as browsers read them: header lines that are wrong and harmless are dropped. Default: no.
     pub(crate) lenient: bool,
     /// The largest rate of bytes received from all hosts together. Default: no limit.
-    pub(crate) bytes_in: Option<Rate>,
+    pub bytes_in: Option<Rate>,
     /// What hosts may be asked together with other schedulers and pools. Default: nothing.
     pub(crate) ceilings: Ceilings,
-    pub(crate) tls: TlsConfig,
-    pub(crate) proxies: Proxies,
+    /// The TLS settings, such as trusted authorities. Default: the authorities that are compiled in.
+    pub tls: TlsConfig,
+    /// The proxies. Default: none.
+    pub proxies: Proxies,
     /// What only certain hosts get.
-    pub(crate) identities: Identities,
+    pub identities: Identities,
     /// Cookies of servers are kept in this jar and sent back. Default: none.
-    pub(crate) cookies: Option<CookieJar>,
+    pub cookies: Option<CookieJar>,
 }
 
 impl Default for Transfer {

@@ -31,7 +31,6 @@
 //! The parts can be used on their own: [`listing`] reads a page, [`host_crawl`] decides what to request next, [`expr`]
 //! and [`glob`] decide what matches. None of these uses a socket or a clock. [`Find`] connects them to the engine.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
@@ -39,7 +38,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use courser::{CookieJar, Proxies, Rate, TlsConfig};
+use courser::{CookieJar, Rate};
 use url::{Position, Url};
 
 mod cause;
@@ -64,8 +63,6 @@ pub mod state;
 mod summary;
 mod visitor;
 
-use crate::crawl::identity::Identities;
-use crate::crawl::policy::RetryClass;
 pub use crate::crawl::policy::{HostPolicy, RetryPolicy};
 use crate::crawl::random::fresh_seed;
 use crate::crawl::reporter::{Callback, Reporter, Reports};
@@ -201,34 +198,14 @@ impl Find {
         self
     }
 
-    /// The largest number of connections in all, to all hosts together. Default: 900, and 256 fewer with downloads.
-    pub fn most_connections(mut self, most: NonZeroUsize) -> Self {
-        self.transfer.most = Some(most);
-        self
+    /// The settings of the network.
+    pub fn transfer(&mut self) -> &mut Transfer {
+        &mut self.transfer
     }
 
-    /// The limit for connecting. Default 10 s.
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.transfer.connect = timeout;
-        self
-    }
-
-    /// The limit for the TLS handshake. Default 10 s.
-    pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
-        self.transfer.handshake = timeout;
-        self
-    }
-
-    /// How long an idle connection is kept. Default: the engine's.
-    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
-        self.transfer.idle = Some(timeout);
-        self
-    }
-
-    /// The interval of TCP keep-alive probes. Default: the engine's.
-    pub fn keep_alive(mut self, interval: Duration) -> Self {
-        self.transfer.keep_alive = Some(interval);
-        self
+    /// When and how often URLs are asked again. By default nine times, within 15 min.
+    pub fn retry(&mut self) -> &mut RetryPolicy {
+        &mut self.policy.host.retry
     }
 
     /// The limit for one request in all. Default 30 s.
@@ -240,25 +217,6 @@ impl Find {
     /// The largest number of retries after a transport error, an incomplete listing or a 5xx status. Default 9.
     pub fn retries(mut self, retries: u32) -> Self {
         self.policy.host.retry.attempts = NonZeroU32::MIN.saturating_add(retries);
-        self
-    }
-
-    /// The failures after which a URL is requested again. Default: all classes.
-    pub fn retry_on(mut self, classes: BTreeSet<RetryClass>) -> Self {
-        self.policy.host.retry.classes = classes;
-        self
-    }
-
-    /// The pause before the first retry, which doubles with each further one, and of which a random part is taken off.
-    /// Default 500 ms.
-    pub fn first_pause(mut self, pause: Duration) -> Self {
-        self.policy.host.retry.first_pause = pause;
-        self
-    }
-
-    /// The longest pause between two retries; see [`RetryPolicy::longest_pause`]. Default 2 s.
-    pub fn longest_pause(mut self, pause: Duration) -> Self {
-        self.policy.host.retry.longest_pause = pause;
         self
     }
 
@@ -290,30 +248,10 @@ impl Find {
         self
     }
 
-    /// The TLS settings, such as trusted authorities. Default: the authorities that are compiled in.
-    pub fn tls(mut self, tls: TlsConfig) -> Self {
-        self.transfer.tls = tls;
-        self
-    }
-
-    /// What only certain hosts get: header fields, credentials, a client certificate. Identities for
-    /// [given](crate::crawl::identity::IdentityHosts::Given) hosts go to the hosts of the starts. Default:
-    /// none.
-    pub fn identities(mut self, identities: Identities) -> Self {
-        self.transfer.identities = identities;
-        self
-    }
-
     /// Keeps the cookies of servers in this jar, and sends them back. Default: cookies are ignored.
     pub fn cookies(mut self, jar: CookieJar) -> Self {
         self.transfer.cookies = Some(jar);
         self.policy.keeps_cookies = true;
-        self
-    }
-
-    /// The proxies. Default: none; the environment is not read.
-    pub fn proxies(mut self, proxies: Proxies) -> Self {
-        self.transfer.proxies = proxies;
         self
     }
 
@@ -377,12 +315,6 @@ impl Find {
     /// Replaces the whole policy, including depth and attempts.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
-        self
-    }
-
-    /// Replaces all network settings.
-    pub(crate) fn with_transfer(mut self, transfer: Transfer) -> Self {
-        self.transfer = transfer;
         self
     }
 

@@ -161,30 +161,18 @@ impl Crawls for Args {
 }
 
 /// The check with one more setting.
-fn with(checker: Checker, setting: CrawlSetting) -> Checker {
+fn with(mut checker: Checker, setting: CrawlSetting) -> Checker {
     match setting {
-        CrawlSetting::Robots(obey) => checker.robots(obey),
-        CrawlSetting::Rate(rate) => checker.rate(rate),
-        CrawlSetting::Patience(time) => checker.patience(time),
-        CrawlSetting::Retries(retries) => checker.retries(retries),
-        // The table has no row for it.
-        CrawlSetting::RetryOn(_) => checker,
-        CrawlSetting::FirstPause(time) => checker.first_pause(time),
-        CrawlSetting::LongestPause(time) => checker.longest_pause(time),
-        CrawlSetting::UserAgent(text) => checker.user_agent(&text),
-        CrawlSetting::Connections(connections) => checker.connections(connections),
-        CrawlSetting::MostConnections(most) => checker.most_connections(most),
-        CrawlSetting::Timeout(time) => checker.timeout(time),
-        CrawlSetting::ConnectTimeout(time) => checker.connect_timeout(time),
-        CrawlSetting::HandshakeTimeout(time) => checker.handshake_timeout(time),
-        CrawlSetting::IdleTimeout(time) => checker.idle_timeout(time),
-        CrawlSetting::KeepAlive(time) => checker.keep_alive(time),
-        CrawlSetting::MaxBody(bytes) => checker.max_body(bytes),
-        CrawlSetting::AllowPrivate => checker.allow_private(),
-        CrawlSetting::Tls(tls) => checker.tls(tls),
-        CrawlSetting::Identities(identities) => checker.identities(identities),
-        CrawlSetting::Proxies(proxies) => checker.proxies(proxies),
+        CrawlSetting::Robots(obey) => return checker.robots(obey),
+        CrawlSetting::Rate(rate) => return checker.rate(rate),
+        CrawlSetting::UserAgent(text) => return checker.user_agent(&text),
+        CrawlSetting::Timeout(time) => return checker.timeout(time),
+        CrawlSetting::MaxBody(bytes) => return checker.max_body(bytes),
+        CrawlSetting::AllowPrivate => return checker.allow_private(),
+        CrawlSetting::Retry(change) => change(checker.retry()),
+        CrawlSetting::Transfer(change) => change(checker.transfer()),
     }
+    checker
 }
 
 #[cfg(test)]

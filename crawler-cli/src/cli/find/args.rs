@@ -324,29 +324,18 @@ impl Crawls for Args {
 }
 
 /// The search with one more setting.
-pub(super) fn with(find: Find, setting: CrawlSetting) -> Find {
+pub(super) fn with(mut find: Find, setting: CrawlSetting) -> Find {
     match setting {
-        CrawlSetting::Robots(obey) => find.robots(obey),
-        CrawlSetting::Rate(rate) => find.rate(rate),
-        CrawlSetting::Patience(time) => find.patience(time),
-        CrawlSetting::Retries(retries) => find.retries(retries),
-        CrawlSetting::RetryOn(classes) => find.retry_on(classes),
-        CrawlSetting::FirstPause(time) => find.first_pause(time),
-        CrawlSetting::LongestPause(time) => find.longest_pause(time),
-        CrawlSetting::UserAgent(text) => find.user_agent(&text),
-        CrawlSetting::Connections(connections) => find.connections(connections),
-        CrawlSetting::MostConnections(most) => find.most_connections(most),
-        CrawlSetting::Timeout(time) => find.timeout(time),
-        CrawlSetting::ConnectTimeout(time) => find.connect_timeout(time),
-        CrawlSetting::HandshakeTimeout(time) => find.handshake_timeout(time),
-        CrawlSetting::IdleTimeout(time) => find.idle_timeout(time),
-        CrawlSetting::KeepAlive(time) => find.keep_alive(time),
-        CrawlSetting::MaxBody(bytes) => find.max_body(bytes),
-        CrawlSetting::AllowPrivate => find.allow_private(),
-        CrawlSetting::Tls(tls) => find.tls(tls),
-        CrawlSetting::Identities(identities) => find.identities(identities),
-        CrawlSetting::Proxies(proxies) => find.proxies(proxies),
+        CrawlSetting::Robots(obey) => return find.robots(obey),
+        CrawlSetting::Rate(rate) => return find.rate(rate),
+        CrawlSetting::UserAgent(text) => return find.user_agent(&text),
+        CrawlSetting::Timeout(time) => return find.timeout(time),
+        CrawlSetting::MaxBody(bytes) => return find.max_body(bytes),
+        CrawlSetting::AllowPrivate => return find.allow_private(),
+        CrawlSetting::Retry(change) => change(find.retry()),
+        CrawlSetting::Transfer(change) => change(find.transfer()),
     }
+    find
 }
 
 #[cfg(test)]
