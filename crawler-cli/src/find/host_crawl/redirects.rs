@@ -188,7 +188,10 @@ impl HostCrawl {
         let last = |path: &str| path::split_last(path).map(|(_, name, _)| path::decode(name));
         let adds_slash = bare.len() < to.path().len() && !task.target.ends_with('/');
         let is_same = adds_slash && last(bare).is_some() && last(bare) == last(&task.target);
-        is_same.then(|| format!("{}/", task.target))
+        // What another host knows by another path is another thing.
+        let agrees = bare.ends_with(&task.target) || task.target.ends_with(bare);
+        let is_here = to.host() == self.origin().host();
+        (is_same && (is_here || agrees)).then(|| format!("{}/", task.target))
     }
 
     /// The directory of this host that takes the place of a start, which redirects to it.

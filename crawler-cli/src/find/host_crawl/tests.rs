@@ -1137,7 +1137,8 @@ fn a_redirect_that_adds_a_slash_says_directory() {
     for to in [
         "/a/s/",
         "https://h/a/s/",
-        "http://backend/real/s/",
+        "http://backend/a/s/",
+        "http://backend/mirror/a/s/",
         "/real/s/",
         "/a//s//",
     ] {
@@ -1151,6 +1152,14 @@ fn a_redirect_that_adds_a_slash_says_directory() {
         });
         assert_eq!(outcome.urls().len(), 3, "{to}: {:?}", outcome.urls());
     }
+    let outcome = Crawl::of(&["/a/"]).run(|_, kind, target| match (kind, target) {
+        (FetchKind::List, "/a/") => {
+            Answer::Html("<a href=../>up</a><a href=s>s</a>", BodyEnd::Framed)
+        }
+        (FetchKind::Probe, "/a/s") => Answer::Redirect(302, "https://cdn.example/x/s/"),
+        other => panic!("{other:?} was asked for"),
+    });
+    assert_eq!(outcome.urls(), ["http://h:8080/a/", "http://h:8080/a/s"]);
 }
 
 #[test]
