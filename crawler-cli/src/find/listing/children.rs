@@ -31,6 +31,8 @@ pub(super) struct Children {
     limits: PageLimits,
     /// A file and a directory may have the same name, as in buckets. Else two links to one name are one entry.
     pub(super) tells_kinds: bool,
+    /// A known server wrote the page: it writes no link to another host.
+    pub(super) is_known: bool,
     /// The entries. Each name occurs once; of each kind, if the kinds are told.
     pub(super) entries: Vec<Entry>,
     hasher: RandomState,
@@ -100,6 +102,7 @@ impl Children {
             base: None,
             limits,
             tells_kinds: true,
+            is_known: false,
             entries: Vec::new(),
             hasher: RandomState::new(),
             by_hash: HashMap::default(),
@@ -277,13 +280,23 @@ impl Children {
 
     /// Whether a URL of the host leads to a further page of the listing, by the forms that scripts use.
     fn is_further_page(&self, target: &Url) -> bool {
-        let segments: Vec<&str> = target.path().trim_end_matches('/').split('/').collect();
-        let by_path = matches!(segments[..], [.., "page", number] if is_number(number))
-            && path::canonical(target.path()).starts_with(&self.directory);
-        let by_query = target.query().is_some_and(|query| {
-            let keys = ["page", "p", "pg", "offset", "start"];
-            pairs(query).any(|(key, value)| keys.contains(&&*key) && is_number(value))
-        });
+        let path = path::canonical(target.path());
+        let rest = path.strip_prefix(&*self.directory);
+        let mut segments = rest
+            .into_iter()
+            .flat_map(|rest| rest.trim_end_matches('/').split('/'));
+        let by_path = segments.next() == Some("page")
+            && segments.next().is_some_and(is_number)
+            && segments.next().is_none();
+        let query = target.query().unwrap_or_default();
+        let is_directory =
+            |path: &str| format!("{}/", path.trim_end_matches('/')) == self.directory;
+        let is_script = rest.is_some_and(|rest| !rest.contains('/'))
+            || is_directory(&path)
+            || pairs(query).any(|(_, value)| is_directory(value));
+        let keys = ["page", "p", "pg", "offset", "start"];
+        let is_page = |(key, value): (String, &str)| keys.contains(&&*key) && is_number(value);
+        let by_query = is_script && pairs(query).any(is_page);
         target.host() == self.page.host() && (by_path || by_query)
     }
 
@@ -314,7 +327,8 @@ impl Children {
             || is_path && shows(text, raw_name)
             || has_value;
         let is_here = target.origin() == self.page.origin();
-        let is_file = is_file_name(&name) && !has_page_extension(target.path());
+        let may_be_elsewhere = !self.is_known || target.host() == self.page.host();
+        let is_file = may_be_elsewhere && is_file_name(&name) && !has_page_extension(target.path());
         // Of the root, each name of another site could be an entry.
         let may_be_root = || {
             let is_loose = place == Place::Loose && self.directory == "/";
@@ -326,7 +340,8 @@ impl Children {
             self.note_shown(place, Shown::Away(target));
             return None;
         }
-        if is_file && self.titled.len() < MOST_STRAYS {
+        let is_listed = !self.is_known && place > Place::Loose;
+        if is_file && is_listed && self.titled.len() < MOST_STRAYS {
             self.titled.push(target.clone());
         }
         (!is_here).then_some(target)

@@ -280,10 +280,10 @@ fn parse_html(body: &[u8], page: &Url, limits: PageLimits) -> Result<Listing, Pa
     if !listing.ended && shape != Shape::Generic {
         listing.shape = shape;
     }
-    if asks_password || listing.shape == Shape::Generic {
-        let entries = &mut listing.entries.iter();
-        let has_columns = entries.any(|entry| entry.size.is_some() || entry.modified.is_some());
-        let has_columns = has_columns && !asks_password;
+    let entries = &mut listing.entries.iter();
+    let has_columns = entries.any(|entry| entry.size.is_some() || entry.modified.is_some());
+    // A form beside times and sizes is part of the frame of the page.
+    if asks_password && !has_columns || listing.shape == Shape::Generic {
         listing.doubt = web_page::doubt(body, page, has_columns);
     } else if listing.entries.is_empty() {
         // The marks of the server may stand where no reader of HTML looks, as in the text for readers without frames.

@@ -141,6 +141,7 @@ impl Rows {
         let mut children = Children::new(page, limits);
         // Other pages may link to a directory with and without the final `/`.
         children.tells_kinds = shape.marks_directories();
+        children.is_known = shape != Shape::Generic;
         Self {
             shape,
             limits,

@@ -1532,6 +1532,17 @@ fn a_known_server_is_not_believed_where_nothing_is_shown() {
     assert_eq!(doubt(&framed), Some(web_page::WebPageKind::Frames));
     let form = listing.replace("<hr>", "<form><input type=password></form><hr>");
     assert_eq!(doubt(&form), Some(web_page::WebPageKind::Login));
+    // Beside times and sizes it is part of the frame; beside names alone it is a gate.
+    let row = "<a href=a>a</a>   18-Jul-2024 10:00    12\n";
+    assert_eq!(
+        doubt(&form.replace("</pre>", &format!("{row}</pre>"))),
+        None
+    );
+    let gate = listing
+        .replace("nginx", "")
+        .replace("<hr><pre>", "<input type=password><ul><li>");
+    let gate = gate.replace("</pre>", "<li><a href=help/>help/</a></ul>");
+    assert_eq!(doubt(&gate), Some(web_page::WebPageKind::Login));
     let refresh = listing.replace(
         "</head>",
         "<meta http-equiv=refresh content='0;url=/x/'></head>",
@@ -1705,6 +1716,12 @@ fn nothing_that_a_page_shows_is_lost() {
             "http://h/d/index.php?page=2",
         ),
         ("x<a href='/d/page/2'>2</a>", "x", "http://h/d/page/2"),
+        (
+            "x<a href='/list?dir=/d/&page=2'>Next</a>",
+            "x",
+            "http://h/list?dir=/d/&page=2",
+        ),
+        ("x<a href='/?p=12'>About</a>", "x", ""),
     ] {
         let rows = match rows.strip_prefix('x') {
             Some(rest) => format!("{x}{rest}"),
@@ -1727,6 +1744,12 @@ fn nothing_that_a_page_shows_is_lost() {
         assert_eq!(names.split(' ').count(), 20, "{prefix}");
         assert_eq!(left_out, "http://mirror/y/c.txt");
     }
+    // Beside an empty listing of a known server, such links lead to documents.
+    let empty = "<html><head><title>Index of /d/</title></head><body><h1>Index of /d/</h1><hr><pre><a href=\"../\">../</a>\n</pre>\
+        <p><a href=https://example.org/terms.pdf>Terms</a> <a href=/feed.xml>RSS</a></p>\
+        <ul><li><a href=https://t.example/d.torrent>d.torrent</a></li></ul></body></html>";
+    let listing = read(empty.as_bytes(), "http://h/d/");
+    assert!(listing.entries.is_empty() && !leaves_out(&listing) && listing.doubt.is_none());
     // Files in full, and more directories that are not.
     let (names, left_out) = outcome(&(rows("", 5) + &rows("https://h/d/g", 3)));
     assert_eq!((names.split(' ').count(), &*left_out), (8, ""));

@@ -4,7 +4,7 @@
 //! A listing names its directory in its title or a heading, links to the directory above, shows times or sizes of entries,
 //! or most of its links are entries under their own names. One without entries says nothing else, and has no script that
 //! could add some. A page that has the title of a gate is a listing only if it also says so: a name that a link has for a
-//! text is not enough. A page that asks for a password, has frames, or leads elsewhere, is none.
+//! text is not enough. A page that asks for a password and shows no times or sizes, has frames, or leads elsewhere, is none.
 
 use std::fmt;
 
@@ -145,6 +145,7 @@ enum Tag {
     Anchor,
     Meta,
     Input,
+    Frame,
     Other,
 }
 
@@ -379,7 +380,7 @@ impl<'d> Sink<'d> for Signs {
             b"meta" => self.tag = Tag::Meta,
             b"input" => self.tag = Tag::Input,
             b"frameset" | b"frame" => self.has_frames = true,
-            b"iframe" | b"object" | b"embed" => self.has_script = true,
+            b"iframe" | b"object" | b"embed" => self.tag = Tag::Frame,
             b"pre" => self.has_pre = true,
             b"title" => self.element = Element::Title,
             b"h1" | b"h2" | b"h3" => {
@@ -404,6 +405,11 @@ impl<'d> Sink<'d> for Signs {
                 self.is_refresh = value.trim_ascii().eq_ignore_ascii_case(b"refresh");
             }
             (Tag::Meta, b"content") => self.content = refresh(&value),
+            (Tag::Frame, b"src" | b"data") => {
+                // Not an advertisement.
+                let target = self.page.join(&as_reference(&value));
+                self.has_script |= target.is_ok_and(|target| target.host() == self.page.host());
+            }
             (Tag::Input, b"type") => {
                 self.asks_password |= value.trim_ascii().eq_ignore_ascii_case(b"password");
             }
@@ -564,6 +570,7 @@ mod tests {
             "<h1>Index of our mirror</h1><a href='a'>The first</a><a href=/>Home</a><a href=/x>X</a>",
             "<title>Index of /PUB/Dir</title><form>Search <input name=search></form>",
             "<!doctype html>\n<pre>\n</pre>\n",
+            "<h1>Index of /pub/dir/</h1><iframe src=https://ads.example/x></iframe>Nothing",
             "<title>Index of /login/</title><h1>Index of /pub/dir/</h1>",
             "<meta http-equiv=refresh content='60'><a href=a>a</a>",
             "<meta http-equiv=refresh content='60; url=.'><a href=a>a</a>",
