@@ -139,7 +139,8 @@ impl Children {
     pub(super) fn link(&mut self, href: &[u8], place: Place) -> Link {
         if let Some(rest) = href.strip_prefix(b".//") {
             // What `find ./` prints; servers take several `/` for one.
-            return self.link(&[b"./", rest].concat(), place);
+            let slashes = rest.iter().take_while(|byte| **byte == b'/').count();
+            return self.link(&[b"./", &rest[slashes..]].concat(), place);
         }
         self.rows = self.rows.max(place);
         if href.len() > self.limits.url_bytes {

@@ -1733,6 +1733,8 @@ fn nothing_that_a_page_shows_is_lost() {
             "{rows}"
         );
     }
+    let long = format!("{x}<li><a href='.{}b'>b</a></li>", "/".repeat(1 << 20));
+    assert_eq!(outcome(&long).0, "x b");
     // Nearly all lead to one place.
     let rows = |prefix: &str, count: usize| -> String {
         let row = |n| format!("<li><a href={prefix}f{n}.txt>f{n}.txt</a></li>");
