@@ -703,7 +703,7 @@ fn a_full_disk_is_named_and_received_bytes_are_kept() {
     let asked = server.requests();
     assert!(asked.len() <= 4, "{asked:?}");
     let said = stderr(&output);
-    assert!(said.contains("; STOPPED early, "), "{said}");
+    assert!(said.contains("; STOPPED early"), "{said}");
     assert!(said.contains("; 3 NOT DOWNLOADED"), "{said}");
     mount("remount,size=1m");
     let output = download(&server, to.path(), &["-j", "1"]);
