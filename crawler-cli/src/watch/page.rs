@@ -99,9 +99,6 @@ impl Seen {
                     @for reason in &reasons { p.bad { "Not asking: " (reason.text) } }
                     dl { @for (name, value) in self.tiles(figures, minutes.first()) { div { dt { (name) } dd { (value) } } } }
                     dl { @for state in State::ALL { div { dt { (state.name()) } dd { (number(urls(state))) } } } }
-                    @if overview.counts.private > 0 { p.bad {
-                        (count(overview.counts.private, "URL", "URLs")) " at private addresses: asked only with limits.allow_private"
-                    } }
                     div.curves {
                         (curve("checks a second", minutes, |minute| minute.checks, rate))
                         (curve("P95 of answers", minutes, |minute| minute.p95.as_secs_f64(), seconds))
@@ -121,7 +118,6 @@ impl Seen {
                             @match &pause.what { Scope::All => "everything", Scope::Host(root) => (words::url(root)) }
                             " by " (safe(&pause.who)) ", " (time(now, pause.since))
                         } } }
-                        tr { th { "holds" } td { (count(overview.holds.len() as u64, "host", "hosts")) } }
                         @for hold in overview.holds.iter().take(MOST_ROWS) { tr { th { "hold" } td.bad {
                             (words::url(&hold.root)) ": " (count(hold.held, "URL", "URLs")) " since " (time(now, hold.hold.since))
                             @if hold.ending.is_some() { ", ending" } @else { ": many of its URLs turned bad at once" }
@@ -183,7 +179,7 @@ impl Seen {
     }
 
     /// The most important numbers.
-    fn tiles(&self, figures: &Figures, last: Option<&Minute>) -> [(&'static str, String); 9] {
+    fn tiles(&self, figures: &Figures, last: Option<&Minute>) -> [(&'static str, String); 8] {
         let known = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
         let time = |time: Duration| seconds(time.as_secs_f64());
         let letters: Vec<String> = (self.overview.letters.iter())
@@ -201,7 +197,6 @@ impl Seen {
             ("P95 of answers", known(last.map(|last| time(last.p95)))),
             ("late", format!("{late:.1} %")),
             ("oldest due", span(lag)),
-            ("in flight", number(figures.requests.in_flight.get())),
             ("jobs", number(jobs.sum())),
             ("dead letters", known(letters)),
         ]
@@ -241,11 +236,7 @@ fn curve(
     let most = minutes.iter().map(value).fold(0.0, f64::max);
     let mut points = String::new();
     for (age, minute) in minutes.iter().enumerate() {
-        let height = if most > 0.0 {
-            value(minute) / most
-        } else {
-            0.0
-        };
+        let height = value(minute) / most.max(f64::MIN_POSITIVE);
         // Writing to a string does not fail.
         let _ = write!(points, "{},{:.1} ", MINUTES - 1 - age, 29.0 - 28.0 * height);
     }

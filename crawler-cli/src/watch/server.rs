@@ -1,7 +1,7 @@
 //! HTTP for operators: `/metrics`, `/healthz`, `/readyz` and the page at `/`. Nothing that is asked changes anything.
 //!
-//! It has a thread of its own, on which no request waits for the store or for the loop of the service: pages are made on a
-//! second one. The number of connections, the size of a head and the time of a connection are limited, and each connection
+//! It has a thread of its own, on which no request waits for the store or for the loop of the service: pages are made on
+//! another one. The number of connections, the size of a head and the time of a connection are limited, and each connection
 //! has one request. The `Host` of a request must be a name of the service, so that no page in a browser reads the service
 //! by a name that it lets point here (DNS rebinding).
 
@@ -9,17 +9,17 @@ use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use hyper::body::Incoming;
-use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::header::{self, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jiff::Timestamp;
-use tokio::sync::{Mutex as Turn, Semaphore, oneshot};
+use tokio::runtime::{self, Runtime};
+use tokio::sync::{Mutex as Turn, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
@@ -54,8 +54,8 @@ pub struct Site {
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    /// `None` at the end.
+    runtime: Option<Runtime>,
 }
 
 impl Server {
@@ -66,37 +66,24 @@ impl Server {
     pub fn start(listener: TcpListener, site: Site) -> io::Result<Self> {
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
+        let runtime = runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .max_blocking_threads(1)
+            .thread_name("http")
             .enable_io()
             .enable_time()
-            .max_blocking_threads(1)
             .build()?;
-        let (stop, stopped) = oneshot::channel();
         let served = Arc::new(Served {
             metrics: Metrics::new(site.sources.clone()),
             policy: page::policy()?,
             turn: Arc::default(),
             site,
         });
-        let serve = async move {
-            let listener = tokio::net::TcpListener::from_std(listener)?;
-            tokio::spawn(accept(listener, served));
-            // The other end is dropped with the server.
-            let _ = stopped.await;
-            Ok::<(), io::Error>(())
-        };
-        let thread = thread::Builder::new()
-            .name("http".to_owned())
-            .spawn(move || {
-                if let Err(error) = runtime.block_on(serve) {
-                    tracing::error!("nothing can be served over HTTP: {error}");
-                }
-                runtime.shutdown_timeout(LEFT);
-            })?;
+        let listener = runtime.block_on(async { tokio::net::TcpListener::from_std(listener) })?;
+        runtime.spawn(accept(listener, served));
         Ok(Self {
             address,
-            stop: Some(stop),
-            thread: Some(thread),
+            runtime: Some(runtime),
         })
     }
 
@@ -108,10 +95,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // Connections that are open are closed with the thread.
-            let _ = thread.join();
+        if let Some(runtime) = self.runtime.take() {
+            // Connections that are open are closed.
+            runtime.shutdown_timeout(LEFT);
         }
     }
 }
@@ -161,9 +147,9 @@ impl Served {
         self: &Arc<Self>,
         request: Request<Incoming>,
     ) -> Result<Response<String>, Infallible> {
-        let (status, kind, text) = match refusal(&request, &self.site.http) {
-            Some((status, why)) => (status, TEXT, format!("{why}\n")),
-            None => self.found(request.uri().path()).await,
+        let (status, kind, text) = match self.found(&request).await {
+            Ok((kind, text)) => (StatusCode::OK, kind, text),
+            Err((status, why)) => (status, TEXT, format!("{why}\n")),
         };
         let mut answer = Response::new(text);
         *answer.status_mut() = status;
@@ -179,39 +165,43 @@ impl Served {
         Ok(answer)
     }
 
-    /// The status, the content type and the text of a path that is there.
-    async fn found(self: &Arc<Self>, path: &str) -> (StatusCode, &'static str, String) {
-        let unwell = |why: String| (StatusCode::SERVICE_UNAVAILABLE, TEXT, why);
-        let well = (StatusCode::OK, TEXT, "ok\n".to_owned());
+    /// The content type and the text of what is asked for, or the status and why there is none.
+    async fn found(
+        self: &Arc<Self>,
+        request: &Request<Incoming>,
+    ) -> Result<(&'static str, String), (StatusCode, String)> {
+        judge(request, &self.site.http).map_err(|(status, why)| (status, why.to_owned()))?;
+        let unwell = |why: String| Err((StatusCode::SERVICE_UNAVAILABLE, why));
+        let well = Ok((TEXT, "ok\n".to_owned()));
         let vitals = &self.site.sources.vitals;
-        match path {
-            "/metrics" => (StatusCode::OK, Metrics::CONTENT_TYPE, self.metrics.text()),
+        match request.uri().path() {
+            "/metrics" => Ok((Metrics::CONTENT_TYPE, self.metrics.text())),
             "/healthz" => match vitals.health(Instant::now()) {
                 Health::Fine => well,
-                Health::Stuck(ago) => unwell(format!(
-                    "the last turn of the loop was {} s ago\n",
-                    ago.as_secs()
-                )),
+                Health::Stuck(ago) => {
+                    let seconds = ago.as_secs();
+                    unwell(format!("the last turn of the loop was {seconds} s ago"))
+                }
             },
             "/readyz" => match vitals.readiness() {
                 Readiness::Ready => well,
-                Readiness::Draining => unwell("the service is about to end\n".to_owned()),
-                Readiness::Store(why) => unwell(format!("the store cannot be written: {why}\n")),
+                Readiness::Draining => unwell("the service is about to end".to_owned()),
+                Readiness::Store(why) => unwell(format!("the store cannot be written: {why}")),
             },
-            _ => {
+            "/" => {
                 let served = Arc::clone(self);
                 let turn = Arc::clone(&self.turn).lock_owned().await;
                 let make = move || {
-                    let page = served.site.page();
-                    drop(turn);
-                    page
+                    let _turn = turn;
+                    served.site.page()
                 };
                 match spawn_blocking(make).await {
-                    Ok(Ok(page)) => (StatusCode::OK, "text/html; charset=utf-8", page),
-                    Ok(Err(error)) => unwell(format!("the store cannot be read: {error}\n")),
-                    Err(_) => unwell("the page cannot be made\n".to_owned()),
+                    Ok(Ok(page)) => Ok(("text/html; charset=utf-8", page)),
+                    Ok(Err(error)) => unwell(format!("the store cannot be read: {error}")),
+                    Err(_) => unwell("the page cannot be made".to_owned()),
                 }
             }
+            _ => Err((StatusCode::NOT_FOUND, "there is nothing here".to_owned())),
         }
     }
 }
@@ -226,27 +216,22 @@ impl Site {
     }
 }
 
-/// Why a request is not answered as wished.
-fn refusal<B>(request: &Request<B>, http: &HttpConfig) -> Option<(StatusCode, &'static str)> {
+/// Checks that a request is meant for this service, and only reads.
+fn judge<B>(request: &Request<B>, http: &HttpConfig) -> Result<(), (StatusCode, &'static str)> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else {
-        return Some((StatusCode::BAD_REQUEST, "there is not one Host"));
+        return Err((StatusCode::BAD_REQUEST, "there is not one Host"));
     };
-    let target = request.uri().authority().map(|target| target.as_str());
-    let is_meant = |host: &str| target.is_none_or(|target| target.eq_ignore_ascii_case(host));
-    if !host
-        .to_str()
-        .is_ok_and(|host| is_meant(host) && is_own(host, http))
-    {
+    let host = host.to_str().unwrap_or_default();
+    let target = request.uri().authority();
+    let is_meant = target.is_none_or(|target| target.as_str().eq_ignore_ascii_case(host));
+    if !is_meant || !is_own(host, http) {
         let why = "the Host is no name of this service: localhost, or with http.allow_remote its address or one of http.names";
-        return Some((StatusCode::MISDIRECTED_REQUEST, why));
-    }
-    if !PATHS.contains(&request.uri().path()) {
-        return Some((StatusCode::NOT_FOUND, "there is nothing here"));
+        return Err((StatusCode::MISDIRECTED_REQUEST, why));
     }
     match *request.method() {
-        Method::GET | Method::HEAD => None,
-        _ => Some((
+        Method::GET | Method::HEAD => Ok(()),
+        _ => Err((
             StatusCode::METHOD_NOT_ALLOWED,
             "only GET and HEAD are allowed",
         )),
@@ -272,16 +257,12 @@ fn is_own(host: &str, http: &HttpConfig) -> bool {
     }
 }
 
-const PATHS: [&str; 4] = ["/", "/metrics", "/healthz", "/readyz"];
 const TEXT: &str = "text/plain; charset=utf-8";
-const FIELDS: [(HeaderName, &str); 4] = [
-    (header::CACHE_CONTROL, "no-store"),
-    (header::REFERRER_POLICY, "no-referrer"),
-    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (
-        HeaderName::from_static("cross-origin-resource-policy"),
-        "same-origin",
-    ),
+const FIELDS: [(&str, &str); 4] = [
+    ("cache-control", "no-store"),
+    ("referrer-policy", "no-referrer"),
+    ("x-content-type-options", "nosniff"),
+    ("cross-origin-resource-policy", "same-origin"),
 ];
 /// The largest head of a request, in bytes.
 const LARGEST_HEAD: usize = 16 << 10;
