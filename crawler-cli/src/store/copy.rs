@@ -50,6 +50,7 @@ const TABLES: &[(&str, &str)] = &[
     ),
     ("notice", "notice, at, kind, host, who, text"),
     ("watch_count", "kind, code, count"),
+    ("set_count", "set_number, state, count"),
     ("number", "name, next"),
     ("job_queue", "queue, name, waiting, started"),
     (

@@ -293,7 +293,10 @@ fn a_source_that_was_refused_is_told_and_can_be_taken() {
     let folder = folder(THREE_LINES, &urls);
     site.answer_all();
     let mut service = Service::start(folder.path());
-    service.page_with("/metrics", "courser_watch_set_members{set=\"docs\"} 4");
+    service.page_with(
+        "/metrics",
+        "courser_watch_set_members{set=\"docs\",state=\"ALIVE\"} 4",
+    );
     service.page_with("/metrics", "courser_watch_set_source_ok{set=\"docs\"} 1");
     fs::write(folder.path().join("urls.txt"), &urls[0]).expect("written");
     service.signal(Signal::HUP);
@@ -308,7 +311,10 @@ fn a_source_that_was_refused_is_told_and_can_be_taken() {
     let accept = || watch(folder.path(), &["add", "--set", "docs", "--accept-shrink"]);
     assert_eq!(stdout(&accept()), "set docs: removed 3 URLs\n");
     assert_eq!(accept().status.code(), Some(1));
-    service.page_with("/metrics", "courser_watch_set_members{set=\"docs\"} 1");
+    service.page_with(
+        "/metrics",
+        "courser_watch_set_members{set=\"docs\",state=\"ALIVE\"} 1",
+    );
     service.page_with("/metrics", "courser_watch_set_source_ok{set=\"docs\"} 1");
     service.end();
 }

@@ -105,6 +105,15 @@ pub(super) const QUERIES: &[(&str, &str)] = &[
          WHERE s.members <> (SELECT count(*) FROM member m WHERE m.set_number = s.set_number)",
     ),
     (
+        "each set has as many members in each state as it counts",
+        "SELECT 'set ' || s.name FROM url_set s WHERE s.members <> (SELECT coalesce(sum(count), 0) FROM set_count c WHERE c.set_number = s.set_number) \
+         UNION ALL SELECT 'set ' || coalesce(c.set_number, t.set_number) || ' state ' || coalesce(c.state, t.state) FROM ( \
+         SELECT m.set_number, u.trouble AS state, count(*) AS n FROM member m JOIN url u ON u.url = m.url \
+         WHERE u.trouble > 1 GROUP BY m.set_number, u.trouble) t \
+         FULL JOIN (SELECT * FROM set_count WHERE state > 1) c ON c.set_number = t.set_number AND c.state = t.state \
+         WHERE coalesce(c.count, 0) <> coalesce(t.n, 0)",
+    ),
+    (
         "each URL is in as many sets as it counts",
         "SELECT 'URL ' || u.url FROM url u \
          LEFT JOIN (SELECT url, count(*) AS sets FROM member GROUP BY url) m ON m.url = u.url \

@@ -20,7 +20,7 @@ pub use address::{Address, BadAddress};
 const SCHEMA: &str = include_str!("schema.sql");
 
 /// The version of the tables.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 
 /// The advisory lock of the process that makes the tables.
 const MAKER: i64 = 0x4372_7372_0000;

@@ -203,6 +203,12 @@ CREATE TABLE watch_count (
     count BIGINT NOT NULL,
     PRIMARY KEY (kind, code)
 );
+CREATE TABLE set_count (
+    set_number BIGINT NOT NULL,
+    state BIGINT NOT NULL,
+    count BIGINT NOT NULL,
+    PRIMARY KEY (set_number, state)
+);
 CREATE TABLE number (
     name TEXT COLLATE "C" PRIMARY KEY,
     next BIGINT NOT NULL

@@ -13,7 +13,7 @@ use crate::store::tables::failure::Failure;
 /// What `PRAGMA application_id` says of a store: "Crsr".
 const APPLICATION: i64 = 0x4372_7372;
 /// The version of the tables.
-pub(super) const VERSION: i64 = 3;
+pub(super) const VERSION: i64 = 4;
 /// The tables.
 const SCHEMA: &str = include_str!("schema.sql");
 /// The size of the write-ahead log, in pages, from which on it is copied to the database: 32 MiB.

@@ -17,7 +17,7 @@
 -- `trouble`: the code of the state of a URL that is in a set and not due in the lane of new and alive URLs; NULL for
 -- all others, so that an answer that is good again writes nothing more.
 -- `host.next_due`, `host.next_doubt`: when the first row of its lanes is due; `urls`, `held`: its URLs in sets.
--- `watch_count`: counts that each transaction keeps up to date.
+-- `watch_count`, `set_count`: counts that each transaction keeps up to date.
 --
 -- `number` has the next numbers of jobs and their like, so that none is used twice. `store.id` tells stores apart.
 --
@@ -211,6 +211,13 @@ CREATE TABLE watch_count (
     code INTEGER NOT NULL,
     count INTEGER NOT NULL,
     PRIMARY KEY (kind, code)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE set_count (
+    set_number INTEGER NOT NULL,
+    -- The code of a state.
+    state INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (set_number, state)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE number (
     name TEXT PRIMARY KEY,

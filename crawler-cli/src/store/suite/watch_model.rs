@@ -364,18 +364,21 @@ impl Model {
             let found = found.map_or(0, |found| found.urls);
             assert_eq!(found, hosts.get(&host).copied().unwrap_or(0));
         }
-        let mut members: BTreeMap<String, u64> = BTreeMap::new();
-        for set in watch.store.sets().expect("readable") {
-            members.insert(set.name, set.members);
-        }
+        let sets = watch.store.sets().expect("readable");
         for set in 0..SETS {
-            let expected = self
-                .urls
-                .values()
-                .filter(|url| url.sets.contains_key(&set))
-                .count();
-            let found = members.get(&set_name(set)).copied().unwrap_or(0);
-            assert_eq!(found, expected as u64);
+            let mut expected: BTreeMap<State, u64> = BTreeMap::new();
+            for url in self.urls.values() {
+                if url.sets.contains_key(&set) {
+                    *expected.entry(url.life.state()).or_default() += 1;
+                }
+            }
+            let name = set_name(set);
+            let found = sets.iter().find(|found| found.name == name);
+            let (members, states) = found
+                .map(|found| (found.members, found.states.clone()))
+                .unwrap_or_default();
+            assert_eq!(members, expected.values().sum::<u64>());
+            assert_eq!(states, expected);
         }
     }
 

@@ -1,5 +1,6 @@
 //! URL sets: what is to be watched, and who says so.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
@@ -146,6 +147,8 @@ pub struct SetInfo {
     pub name: String,
     /// How many URLs are members, those that are to leave included.
     pub members: u64,
+    /// The members by their states.
+    pub states: BTreeMap<State, u64>,
     /// When the source was last read to its end.
     pub read_at: Option<Timestamp>,
     /// What the source was then: the caller's fingerprint of it.

@@ -368,11 +368,15 @@ pub(super) const FAMILIES: &[Family] = &[
     },
     Family {
         name: "watch_set_members",
-        help: "URLs of each set",
+        help: "URLs of each set in each state",
         kind: Gauge,
         series: |from, to| {
             for (set, _) in from.vitals.facts().sets.iter().take(MOST_SERIES) {
-                to(&[("set", &set.name)], number(set.members));
+                for state in State::ALL {
+                    let urls = set.states.get(&state).copied().unwrap_or(0);
+                    let labels = [("set", &*set.name), ("state", state.name())];
+                    to(&labels, number(urls));
+                }
             }
         },
     },

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use super::bytes::{Watched, beside};
 use super::rows::{Rows, UrlRow};
 use super::sets::{BY_HAND, Members, SetRow, is_gone};
+use crate::check::life::State;
 use crate::check::life::time::to_millis;
 use crate::store::sql::{Connection, Optional as _, Statement, params};
 use crate::store::tables::codec::{self, ANSWER_COLUMNS};
@@ -187,6 +188,7 @@ pub(super) struct Membership<'c> {
 
 impl<'c> Membership<'c> {
     pub(super) fn prepare(db: &'c Connection, memory: &'c mut Memory) -> Result<Self, Failure> {
+        memory.tally.settle(db)?;
         Ok(Self {
             db,
             memory,
@@ -202,7 +204,7 @@ impl<'c> Membership<'c> {
 
     /// A new URL, which counts its set already, becomes a member.
     fn join(&mut self, set: &mut SetRow, url: i64, by: By) -> Result<(), Failure> {
-        self.memory.tally.member(1);
+        self.memory.tally.member(set.number, State::New, 1);
         self.members.store(set, url, None, by.mark(None))
     }
 
@@ -219,7 +221,6 @@ impl<'c> Membership<'c> {
         if mark.is_some() {
             return self.is_rejected(url, text);
         }
-        self.memory.tally.member(1);
         let (row, is_kept) = match self.rows.read(url)? {
             Some(row) => {
                 let is_kept = row.sets == 0;
@@ -233,6 +234,7 @@ impl<'c> Membership<'c> {
                 (row, false)
             }
         };
+        self.memory.tally.member(set.number, row.state(), 1);
         let is_rejected = is_gone(row.state());
         if row.sets > 0 {
             self.count.execute([url, row.sets + 1])?;
@@ -319,12 +321,12 @@ impl<'c> Membership<'c> {
             return Ok(false);
         };
         self.members.delete(set, url, mark)?;
-        self.memory.tally.member(-1);
         let Some(row) = self.rows.read(url)? else {
             return Err(Failure::Damaged(format!(
                 "URL {url} is in a set, but not watched"
             )));
         };
+        self.memory.tally.member(set.number, row.state(), -1);
         match row.sets {
             ..=1 => self.leave_last(&row, now)?,
             sets => {

@@ -146,8 +146,9 @@ impl<'c> Rows<'c> {
         row: &mut UrlRow,
         outcome: &Outcome<'_>,
     ) -> Result<(), Failure> {
-        memory.tally.state(row.state(), -1);
-        memory.tally.state(outcome.life.state(), 1);
+        memory
+            .tally
+            .moved(row.url, row.state(), outcome.life.state());
         memory.tally.private(&row.watched, -1);
         if is_gone(outcome.life.state()) && !is_gone(row.state()) {
             self.text.query_row([row.url], |row| {

@@ -1,5 +1,7 @@
 //! Sets and their members.
 
+use std::collections::{BTreeMap, HashMap};
+
 use jiff::Timestamp;
 
 use crate::check::life::State;
@@ -147,11 +149,13 @@ pub(super) fn sets(db: &Connection) -> Result<Vec<SetInfo>, Failure> {
     let mut query = db.prepare_cached(&query)?;
     let mut rows = query.query([])?;
     let mut sets = Vec::new();
+    let mut states = states(db)?;
     while let Some(row) = rows.next()? {
         let set = set_of(row)?;
         sets.push(SetInfo {
             name: row.get(1)?,
             members: codec::count(set.members),
+            states: states.remove(&set.number).unwrap_or_default(),
             read_at: codec::optional_time(set.read_at)?,
             mark: set.mark,
             has_lost: set.swept.is_some(),
@@ -160,6 +164,21 @@ pub(super) fn sets(db: &Connection) -> Result<Vec<SetInfo>, Failure> {
                 (lost, codec::count(set.had))
             }),
         });
+    }
+    Ok(sets)
+}
+
+/// How many members each set has in each state.
+fn states(db: &Connection) -> Result<HashMap<i64, BTreeMap<State, u64>>, Failure> {
+    let query = "SELECT set_number, state, count FROM set_count WHERE count > 0";
+    let mut query = db.prepare_cached(query)?;
+    let mut rows = query.query([])?;
+    let mut sets: HashMap<i64, BTreeMap<State, u64>> = HashMap::new();
+    while let Some(row) = rows.next()? {
+        let state = State::from_code(row.get(1)?);
+        let state = state.ok_or_else(|| Failure::Damaged("a set counts no state".to_owned()))?;
+        let count = codec::count(row.get(2)?);
+        sets.entry(row.get(0)?).or_default().insert(state, count);
     }
     Ok(sets)
 }

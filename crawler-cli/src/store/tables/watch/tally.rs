@@ -16,6 +16,10 @@ pub(crate) struct Tally {
     stored: Counts,
     /// The hosts whose rows are to be written.
     hosts: HashMap<i64, HostChange>,
+    /// URLs whose states have changed, with the states before and after, while the sets that they are in are not counted.
+    moved: HashMap<i64, (State, State)>,
+    /// How many more members a set has in a state than its row says.
+    sets: HashMap<(i64, State), i64>,
 }
 
 /// How many more URLs a host has than its row says. A host that is here has had a change of its due rows.
@@ -63,13 +67,22 @@ impl Tally {
         Ok(Self {
             stored: counts.clone(),
             counts,
-            hosts: HashMap::new(),
+            ..Self::default()
         })
     }
 
     /// A URL that is in a set has this state, or has it no more.
     pub(super) fn state(&mut self, state: State, by: i64) {
         self.counts.states[usize::from(state.code())] += by;
+    }
+
+    /// A URL that is in a set has come from one state to another.
+    pub(super) fn moved(&mut self, url: i64, from: State, to: State) {
+        if from != to {
+            self.state(from, -1);
+            self.state(to, 1);
+            self.moved.entry(url).or_insert((from, to)).1 = to;
+        }
     }
 
     /// A URL that is in a set was last found at a private address, or is so no more.
@@ -89,8 +102,21 @@ impl Tally {
         self.hosts.entry(host).or_default().urls += by;
     }
 
-    pub(super) fn member(&mut self, by: i64) {
+    /// A URL with this state became a member of a set, or is none any more.
+    pub(super) fn member(&mut self, set: i64, state: State, by: i64) {
         self.counts.others[MEMBERS] += by;
+        *self.sets.entry((set, state)).or_default() += by;
+    }
+
+    /// Counts the changes of state for the sets that the URLs are in, before the sets lose or get members.
+    pub(super) fn settle(&mut self, db: &Connection) -> Result<(), Failure> {
+        let moved = std::mem::take(&mut self.moved);
+        for (url, set) in sets_of(db, &moved)? {
+            let (from, to) = moved[&url];
+            *self.sets.entry((set, from)).or_default() -= 1;
+            *self.sets.entry((set, to)).or_default() += 1;
+        }
+        Ok(())
     }
 
     /// A URL in no set is kept, or is kept no more.
@@ -195,9 +221,24 @@ impl Tally {
         Ok(())
     }
 
+    /// Writes how many members each set has in each state.
+    fn save_sets(&mut self, db: &Connection) -> Result<(), Failure> {
+        let changed = self.sets.drain().filter(|(_, by)| *by != 0);
+        let mut write = db.prepare_cached(
+            "INSERT INTO set_count (set_number, state, count) VALUES (?1, ?2, ?3) \
+             ON CONFLICT (set_number, state) DO UPDATE SET count = set_count.count + excluded.count",
+        )?;
+        for ((set, state), by) in changed {
+            write.execute([set, state.code().into(), by])?;
+        }
+        Ok(())
+    }
+
     /// Writes what has changed, with the transaction.
     pub(crate) fn save(&mut self, db: &Connection) -> Result<(), Failure> {
         self.save_hosts(db)?;
+        self.settle(db)?;
+        self.save_sets(db)?;
         if self.counts == self.stored {
             return Ok(());
         }
@@ -213,6 +254,33 @@ impl Tally {
         Ok(())
     }
 }
+
+/// The sets of URLs: each URL with each of its sets.
+fn sets_of(
+    db: &Connection,
+    urls: &HashMap<i64, (State, State)>,
+) -> Result<Vec<(i64, i64)>, Failure> {
+    if urls.is_empty() {
+        return Ok(Vec::new());
+    }
+    let read = |row: sql::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    if db.is_shared() {
+        let all = array::numbers(urls.keys().copied().map(Some));
+        return Ok(db
+            .prepare_cached(SETS_AT_ONCE)?
+            .query_all(params![all], read)?);
+    }
+    let mut query = db.prepare_cached(SETS)?;
+    let mut found = Vec::new();
+    for url in urls.keys() {
+        found.extend(query.query_all([*url], read)?);
+    }
+    Ok(found)
+}
+
+const SETS: &str = "SELECT m.url, m.set_number FROM url_set s JOIN member m ON m.set_number = s.set_number AND m.url = ?1";
+const SETS_AT_ONCE: &str = "SELECT m.url, m.set_number FROM url_set s JOIN member m ON m.set_number = s.set_number \
+     JOIN unnest(CAST(CAST(?1 AS TEXT) AS BIGINT[])) AS r(url) ON r.url = m.url";
 
 /// The first rows that are due are read for each host, and rows that stay as they are are not written.
 const HOSTS_AT_ONCE: &str = "UPDATE host h SET urls = n.urls, held = n.held, next_due = n.next_due, next_doubt = n.next_doubt \
