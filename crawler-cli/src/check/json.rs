@@ -7,7 +7,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::fmt::temporal::DateTimePrinter;
 
-use super::{Checked, Redirect, Reference, reason};
+use super::{Checked, Reference, reason};
+use crate::crawl::redirect::Redirect;
 use crate::terminal::push_json_string;
 
 /// Appends the line of a URL.

@@ -22,6 +22,6 @@ pub mod verdict;
 
 pub use checker::{Blocked, Checker, Redirects};
 pub use event::{Event, GuardChange};
-pub use record::{Checked, Redirect, Reference, Standing};
+pub use record::{Checked, Reference, Standing};
 pub use summary::{Ending, HostTally, Outcome, Summary};
 pub use verdict::{Cause, Class, Verdict};

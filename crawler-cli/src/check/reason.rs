@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::host::GIVEN_UP;
-use super::{Cause, Checked, Redirect, Standing, Verdict};
+use super::{Cause, Checked, Standing, Verdict};
+use crate::crawl::redirect::Redirect;
 
 /// Why a URL is not good, or where its redirects lead; `None` if it is good without redirects.
 pub(crate) fn reason(checked: &Checked) -> Option<String> {

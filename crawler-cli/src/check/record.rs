@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::life::State;
 use super::verdict::Verdict;
+use crate::crawl::redirect::Redirect;
 
 /// A URL, what a check said about it, and all places that refer to it.
 #[derive(Clone, Debug)]
@@ -71,15 +72,6 @@ pub enum Standing {
     FailsRecently(Option<Duration>),
     /// The verdict is void: a guard was on.
     Untrusted,
-}
-
-/// A redirect that was followed.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Redirect {
-    /// Its status.
-    pub status: u16,
-    /// The URL that it leads to.
-    pub url: String,
 }
 
 /// A place that refers to a URL.

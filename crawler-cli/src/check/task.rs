@@ -9,9 +9,9 @@ use url::Url;
 
 use super::host::UrlCheck;
 use super::links::Kind;
-use super::record::Redirect;
 use super::sources::ProblemKind;
 use super::verdict::Verdict;
+use crate::crawl::redirect::Redirect;
 use crate::store::Answer;
 
 /// Identifies a URL among all URLs of a run.

@@ -20,6 +20,7 @@ mod permits;
 pub mod policy;
 pub mod politeness;
 pub mod random;
+pub mod redirect;
 pub mod reporter;
 pub mod retry;
 pub mod retry_queue;

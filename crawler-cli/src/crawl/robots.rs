@@ -16,6 +16,8 @@ use std::time::Duration;
 
 use memchr::memmem;
 
+use super::redirect::is_redirect;
+
 #[cfg(test)]
 mod tests;
 
@@ -105,8 +107,8 @@ impl Access {
     pub fn of_status(status: u16, redirects: u32) -> Self {
         match status {
             200..=299 => Self::Parse,
-            301 | 302 | 303 | 307 | 308 if redirects < REDIRECTS => Self::Follow,
-            301 | 302 | 303 | 307 | 308 => Self::Unavailable,
+            _ if is_redirect(status) && redirects < REDIRECTS => Self::Follow,
+            _ if is_redirect(status) => Self::Unavailable,
             429 => Self::Unreachable,
             400..=499 => Self::Unavailable,
             _ => Self::Unreachable,

@@ -11,6 +11,7 @@ use super::fault::Fault;
 use super::listing::{LeftOut, Shape, WebPage};
 use crate::crawl::failure::{FailureScope, is_opening};
 use crate::crawl::policy::RetryPolicy;
+use crate::crawl::redirect::NotFollowed;
 use crate::crawl::retry::Reason;
 use crate::crawl::stats::Class;
 
@@ -62,6 +63,8 @@ pub enum Cause {
     Elsewhere(String),
     /// A redirect without a `Location`, or with one that is not a URL.
     NoLocation,
+    /// A redirect that is not followed, for this reason.
+    NotFollowed(NotFollowed),
     /// A redirect to the URL itself.
     RedirectLoop,
     /// A redirect to this directory above the URL, which does not have what the URL should have.
@@ -159,6 +162,7 @@ impl Cause {
             Self::NotHtml(_) | Self::WebPage(_) | Self::Encoded(_) => Class::NotListing,
             Self::Elsewhere(_)
             | Self::NoLocation
+            | Self::NotFollowed(_)
             | Self::RedirectLoop
             | Self::RedirectUp(_)
             | Self::TooManyRedirects(_) => Class::Redirect,
@@ -260,6 +264,7 @@ impl fmt::Display for Cause {
                     "redirects to {to}, which is not a directory below the start"
                 )
             }
+            Self::NotFollowed(why) => why.fmt(f),
             Self::NoLocation => f.write_str("redirects without a usable Location"),
             Self::RedirectLoop => f.write_str("redirects to itself"),
             Self::RedirectUp(to) => write!(f, "redirects to {to}, a directory above it"),

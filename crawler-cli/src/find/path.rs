@@ -6,6 +6,8 @@ use std::borrow::Cow;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 use url::Url;
 
+use crate::crawl::redirect;
+
 /// Percent-decodes a segment or a path.
 pub(super) fn decode(encoded: &str) -> Vec<u8> {
     percent_decode_str(encoded).collect()
@@ -74,16 +76,7 @@ pub(super) fn split_last(path: &str) -> Option<(&str, &str, bool)> {
 
 /// The URL to which a redirect leads. `None` if `Location` is not usable.
 pub(super) fn redirect_target(from: &Url, location: Option<&[u8]>) -> Option<Url> {
-    let mut to = from.join(str::from_utf8(location?).ok()?).ok()?;
-    forget_credentials(&mut to);
-    Some(to)
-}
-
-/// Removes user name and password from a URL that a server gave: they are neither used nor shown.
-pub(super) fn forget_credentials(url: &mut Url) {
-    // The setters fail only for URLs without a host.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
+    redirect::target(from, location).ok()
 }
 
 /// The directories above a path, the innermost first. For a path that ends in `/`, the path itself comes first.

@@ -16,6 +16,7 @@ use crate::crawl::failure::FailureScope;
 use crate::crawl::identity::Identities;
 use crate::crawl::origin::root_of;
 use crate::crawl::politeness::Politeness;
+use crate::crawl::redirect::{Chain, is_redirect};
 use crate::crawl::retry::{Decision, Failed, Others, decide};
 use crate::crawl::retry_queue::Attempts;
 use crate::crawl::stats::Class;
@@ -67,22 +68,18 @@ fn last_modified(
     policy: &Policy,
 ) -> Result<i64, Reason> {
     let mut question = Question {
-        url,
+        chain: Chain::new(&url),
+        most_redirects: policy.limits.redirects,
         method: Method::Head,
     };
     let mut host = Politeness::new(&policy.host);
-    let (mut attempts, mut redirects) = (Attempts::default(), 0);
+    let mut attempts = Attempts::default();
     loop {
         attempts.handle_sent(Instant::now());
         let (failed, reason) = match question.ask(client, &transfer.identities) {
             Answer::Changed(seconds) => return Ok(seconds),
             Answer::Never(reason) => return Err(reason),
-            Answer::Otherwise(_) if redirects >= policy.limits.redirects => {
-                return Err(Box::new(Cause::TooManyRedirects(redirects)));
-            }
-            Answer::Otherwise(next) => {
-                redirects += 1;
-                question = next;
+            Answer::Otherwise => {
                 // Perhaps of another host.
                 host = Politeness::new(&policy.host);
                 attempts = Attempts::default();
@@ -102,7 +99,8 @@ fn last_modified(
 }
 
 struct Question {
-    url: Url,
+    chain: Chain,
+    most_redirects: u32,
     method: Method,
 }
 
@@ -116,16 +114,17 @@ enum Method {
 enum Answer {
     /// The modification time, in seconds since 1970.
     Changed(i64),
-    /// Another request may answer.
-    Otherwise(Question),
+    /// Another request may answer: the question has become that one.
+    Otherwise,
     /// The request failed, but may succeed later.
     Failed(Failed, Cause),
     Never(Reason),
 }
 
 impl Question {
-    fn ask(&self, client: &mut Client, identities: &Identities) -> Answer {
-        let mut request = Request::get(self.url.as_str());
+    fn ask(&mut self, client: &mut Client, identities: &Identities) -> Answer {
+        let url = self.chain.url();
+        let mut request = Request::get(url.as_str());
         request.decode(Codings::none());
         match self.method {
             Method::Head => {
@@ -135,7 +134,7 @@ impl Question {
                 request.header("Range", "bytes=0-0");
             }
         }
-        identities.of(&root_of(&self.url)).write(&mut request);
+        identities.of(&root_of(url)).write(&mut request);
         let mut response = Response::new();
         if let Err(error) = client.call(&mut request, &mut response) {
             let failed = Failed::new(Class::of_error(&error), FailureScope::of(&error));
@@ -147,13 +146,14 @@ impl Question {
                 Some(seconds) => Answer::Changed(seconds),
                 None => Answer::Never("the server sends no Last-Modified".into()),
             },
-            301 | 302 | 303 | 307 | 308 => match self.redirected(&response) {
-                Some(url) => Answer::Otherwise(Self {
-                    url,
-                    method: self.method,
-                }),
-                None => Answer::Never(Box::new(Cause::NoLocation)),
-            },
+            status if is_redirect(status) => {
+                let location = response.header("Location");
+                let followed = (self.chain).follow(status, location, self.most_redirects, true);
+                match followed {
+                    Ok(()) => Answer::Otherwise,
+                    Err(why) => Answer::Never(Box::new(Cause::NotFollowed(why))),
+                }
+            }
             status @ (408 | 410 | 429 | 500..) => {
                 let date = response.header("Date");
                 let failed = Failed::of_status(status, response.header("Retry-After"), date);
@@ -161,15 +161,10 @@ impl Question {
             }
             status if self.method == Method::First => Answer::Never(failed(status)),
             // A server that refuses HEAD may answer GET.
-            _ => Answer::Otherwise(Self {
-                url: self.url.clone(),
-                method: Method::First,
-            }),
+            _ => {
+                self.method = Method::First;
+                Answer::Otherwise
+            }
         }
-    }
-
-    fn redirected(&self, response: &Response) -> Option<Url> {
-        let location = std::str::from_utf8(response.header("Location")?).ok()?;
-        self.url.join(location).ok()
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::check::{Checked, Redirect, Standing, Verdict};
+use crate::check::{Checked, Standing, Verdict};
+use crate::crawl::redirect::Redirect;
 
 /// What was answered when a URL was asked, and the verdict.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -14,6 +14,7 @@ use crate::check::verdict::{
 };
 use crate::crawl::failure::{FailureScope, is_opening};
 use crate::crawl::origin::same_host;
+use crate::crawl::redirect::NotFollowed;
 use crate::crawl::retry::{Decision, Failed, Others, Reason, decide};
 use crate::crawl::stats;
 
@@ -161,7 +162,11 @@ impl Host {
         }
         self.trial.end(&mut check);
         if let Err(error) = check.follow(reply, self.policy.redirects) {
-            let verdict = Verdict::Failed(error.cause());
+            let verdict = Verdict::Failed(match error {
+                NotFollowed::NoLocation | NotFollowed::BadLocation(_) => Cause::Protocol,
+                NotFollowed::Loop(_) => Cause::RedirectLoop,
+                NotFollowed::TooMany(_) => Cause::TooManyRedirects,
+            });
             return self.report(check, verdict, Some(error.to_string()), shared);
         }
         if !check.is_private() {

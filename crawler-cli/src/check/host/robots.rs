@@ -5,6 +5,7 @@ use courser::Response;
 use url::{Position, Url};
 
 use super::body::BodyStart;
+use crate::crawl::redirect;
 use crate::crawl::retry_queue::Attempts;
 use crate::crawl::robots::{Access, READ};
 
@@ -69,8 +70,7 @@ impl RobotsFetch {
     /// server.
     pub(super) fn redirected(&self, root: &Url, response: &Response) -> Option<Self> {
         let from = root.join(&self.target).ok()?;
-        let location = std::str::from_utf8(response.header("location")?).ok()?;
-        let to = from.join(location).ok()?;
+        let to = redirect::target(&from, response.header("location")).ok()?;
         let target = &to[Position::BeforePath..Position::AfterQuery];
         let is_here = to.origin() == root.origin() && target != self.target;
         is_here.then(|| Self {

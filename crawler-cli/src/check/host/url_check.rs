@@ -11,9 +11,10 @@ use super::observe::Purpose;
 use super::page;
 use super::policy::{HeadUse, Policy};
 use super::reply::Reply;
-use crate::check::record::{LENIENT, Redirect};
+use crate::check::record::LENIENT;
 use crate::check::task::{Outcome, Page, Reach, Task};
-use crate::check::verdict::{Ask, Attempt, Cause, Chain, Class, HeadVerdict, NotFollowed, Verdict};
+use crate::check::verdict::{Ask, Attempt, Cause, Class, HeadVerdict, Verdict};
+use crate::crawl::redirect::{Chain, NotFollowed, Redirect};
 use crate::crawl::retry_queue::Attempts;
 
 /// The check of one URL.

@@ -19,7 +19,7 @@
 
 use super::cause::{Cause, Verdict};
 use super::head_facts::HeadFacts;
-use super::redirect::is_redirect;
+use crate::crawl::redirect::is_redirect;
 
 /// How a URL is asked.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -89,7 +89,7 @@ pub enum Step {
     Judged(Verdict),
     /// Another request of this attempt, at once.
     Confirm,
-    /// The answer is a redirect, to be [followed](super::Chain::follow).
+    /// The answer is a redirect, to be [followed](crate::crawl::redirect::Chain::follow).
     Redirected,
     /// The host asks for fewer requests. The same request after a pause is part of this attempt.
     Parked,

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::crawl::redirect::is_redirect;
 use crate::find::host_crawl::{Reply, http_date, number};
 
 /// The meaning of a response.
@@ -44,7 +45,7 @@ pub(super) fn judge(head: &Reply<'_>, rest: Option<(u64, &Note)>) -> Answer {
                 false => Answer::StartOver,
             }
         }
-        (301 | 302 | 303 | 307 | 308, _) => Answer::Redirect,
+        (status, _) if is_redirect(status) => Answer::Redirect,
         (408 | 410 | 429 | 500.., _) => Answer::Later,
         _ => Answer::Refused,
     }

@@ -100,7 +100,7 @@ impl Downloads {
             self.queue.push_last(Task {
                 wanted,
                 name,
-                redirects: Vec::new(),
+                chain: None,
                 attempts: Attempts::default(),
             });
         }

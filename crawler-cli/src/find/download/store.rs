@@ -14,14 +14,15 @@ use super::names::{Base, Name};
 use super::task::{Flight, Task};
 use crate::crawl::failure::FailureScope;
 use crate::crawl::file_names::fnv1a;
+use crate::crawl::redirect::Chain;
 use crate::crawl::retry::Failed;
 use crate::find::cause::Cause;
 use crate::find::fault::Fault;
 use crate::find::found::How;
 use crate::find::host_crawl::Reply;
+use crate::find::listing;
 use crate::find::range::SizeRange;
 use crate::find::scope::Scope;
-use crate::find::{listing, path};
 
 /// What the downloads of all hosts share.
 #[derive(Debug)]
@@ -175,8 +176,7 @@ impl Store {
             }
             Answer::Complete => self.place(flight)?,
             Answer::Redirect => {
-                let to = self.redirect_target(&flight.task, head.location)?;
-                flight.task.redirects.push(to);
+                self.follow(&mut flight.task, head)?;
                 End::Again
             }
             Answer::Later => {
@@ -202,12 +202,12 @@ impl Store {
             return Err(Cause::Encoded(coding.escape_ascii().to_string()));
         }
         let is_listed = || length.is_some() && wanted.size.and_then(SizeRange::known) == length;
-        if let Some(to) = flight.task.redirects.last()
+        if let Some(chain) = &flight.task.chain
             && head.content_type.is_some_and(listing::is_html)
             && !is_listed()
             && !listing::has_page_extension(&wanted.url)
         {
-            return Err(Cause::Download(Fault::Page(to.to_string())));
+            return Err(Cause::Download(Fault::Page(chain.url().to_string())));
         }
         if let Some(partial) = flight.partial.as_mut().filter(|_| at > 0) {
             partial.handle_part(length, head.modified());
@@ -299,25 +299,27 @@ impl Store {
         Ok(End::Saved(how, partial.length))
     }
 
-    /// Where a file is redirected to.
-    fn redirect_target(&self, task: &Task, location: Option<&[u8]>) -> Result<Url, Cause> {
-        if task.redirects.len() >= self.most_redirects as usize {
-            return Err(Cause::TooManyRedirects(self.most_redirects));
-        }
+    /// Follows a redirect, if it leads to where the file may be.
+    fn follow(&self, task: &mut Task, head: &Reply<'_>) -> Result<(), Cause> {
         let from = Url::parse(task.url()).map_err(|_| Cause::NoLocation)?;
-        let mut to = path::redirect_target(&from, location).ok_or(Cause::NoLocation)?;
-        to.set_fragment(None);
-        if let Err(why) = self.scope.judge_redirect(&to) {
-            return Err(Cause::Download(Fault::Outside(to.into(), why)));
+        let chain = task
+            .chain
+            .get_or_insert_with(|| Box::new(Chain::new(&from)));
+        chain
+            .follow(head.status, head.location, self.most_redirects, true)
+            .map_err(Cause::NotFollowed)?;
+        let to = chain.url();
+        if let Err(why) = self.scope.judge_redirect(to) {
+            return Err(Cause::Download(Fault::Outside(to.to_string(), why)));
         }
         if self.refuses_tls && to.scheme() == "https" {
             let text = "the file redirects to https, and the authorities for TLS cannot be read";
             return Err(Cause::Transfer(text.into()));
         }
         if from.scheme() == "https" && to.scheme() != "https" {
-            return Err(Cause::Download(Fault::Unsafe(to.into())));
+            return Err(Cause::Download(Fault::Unsafe(to.to_string())));
         }
-        Ok(to)
+        Ok(())
     }
 
     /// The cause for an error of this file. Notes that the disk is full.

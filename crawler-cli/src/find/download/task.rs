@@ -1,10 +1,9 @@
 //! The download of one file: what is wanted, its progress, and the request in flight.
 
-use url::Url;
-
 use super::answer::Note;
 use super::disk::{FileMetadata, Partial};
 use super::names::Name;
+use crate::crawl::redirect::Chain;
 use crate::crawl::retry_queue::Attempts;
 use crate::find::found::Found;
 use crate::find::range::{Precision, SizeRange, TimeRange};
@@ -55,16 +54,16 @@ impl Wanted {
 pub(super) struct Task {
     pub(super) wanted: Wanted,
     pub(super) name: Name,
-    /// The URLs to which redirects led; the last one replaces the URL of the file.
-    pub(super) redirects: Vec<Url>,
+    /// The redirects that were followed, if any: their last URL replaces that of the file.
+    pub(super) chain: Option<Box<Chain>>,
     pub(super) attempts: Attempts,
 }
 
 impl Task {
     /// The URL to request.
     pub(super) fn url(&self) -> &str {
-        let location = self.redirects.last();
-        location.map_or(&self.wanted.url, Url::as_str)
+        let chain = self.chain.as_ref();
+        chain.map_or(&self.wanted.url, |chain| chain.url().as_str())
     }
 }
 

@@ -8,6 +8,7 @@ use url::{Position, Url};
 use super::HostCrawl;
 use super::messages::Reply;
 use super::task::{Gate, Task, TaskKind};
+use crate::crawl::redirect::forget_credentials;
 use crate::find::cause::Cause;
 use crate::find::path;
 use crate::find::visitor::Visitor;
@@ -72,7 +73,7 @@ impl HostCrawl {
                     return self.queue(task);
                 }
                 None => {
-                    path::forget_credentials(&mut to);
+                    forget_credentials(&mut to);
                     Cause::Elsewhere(to.into())
                 }
             },

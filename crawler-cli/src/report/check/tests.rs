@@ -11,7 +11,8 @@ use jiff::Timestamp;
 use super::*;
 use crate::check::reason::reason;
 use crate::check::sources::{Problem, ProblemKind};
-use crate::check::{Cause, Class, Ending, HostTally, Redirect, Reference, Standing, Verdict};
+use crate::check::{Cause, Class, Ending, HostTally, Reference, Standing, Verdict};
+use crate::crawl::redirect::Redirect;
 
 /// A URL that was asked once, with no place that refers to it.
 fn checked(url: &str, verdict: Verdict) -> Checked {

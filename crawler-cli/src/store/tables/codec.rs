@@ -7,7 +7,8 @@ use jiff::Timestamp;
 
 use super::failure::Failure;
 use crate::check::life::{Record as Life, State};
-use crate::check::{Cause, Class, Redirect, Verdict};
+use crate::check::{Cause, Class, Verdict};
+use crate::crawl::redirect::Redirect;
 use crate::store::sql::{self, Row};
 use crate::store::{Answer, Demand, Episode};
 

@@ -280,8 +280,9 @@ impl TryFrom<Facts> for HostFacts {
 mod tests {
     use super::*;
     use crate::check::life::{Context, Profile};
-    use crate::check::{Cause, Redirect, Verdict};
+    use crate::check::{Cause, Verdict};
     use crate::crawl::random::Random;
+    use crate::crawl::redirect::Redirect;
     use crate::store::Episode;
 
     fn at(seconds: i64) -> jiff::Timestamp {

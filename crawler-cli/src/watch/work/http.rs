@@ -15,6 +15,7 @@ use url::Url;
 
 use crate::crawl::origin::root_of;
 use crate::crawl::politeness::retry_after;
+use crate::crawl::redirect::{Chain, NotFollowed, is_redirect};
 use crate::crawl::transfer::Transfer;
 use crate::jobs::{Cancel, CeilingLimits, Ceilings, HostCeilings};
 use crate::watch::core::Settings;
@@ -240,9 +241,7 @@ pub(crate) enum HttpError {
     Sink(io::Error),
     /// The system failed.
     Os(io::Error),
-    TooManyRedirects,
-    /// A redirect without a usable `Location`.
-    Location(String),
+    NotFollowed(NotFollowed),
 }
 
 impl Agent {
@@ -253,15 +252,15 @@ impl Agent {
         cancel: &Cancel,
         sink: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> Result<Reply, HttpError> {
-        let mut url = wanted.url.clone();
-        for _ in 0..=MOST_REDIRECTS {
-            let reply = self.exchange(&url, wanted, cancel, sink)?;
-            match reply {
+        let mut chain = Chain::new(wanted.url);
+        loop {
+            match self.exchange(chain.url(), wanted, cancel, sink)? {
                 Step::Done(reply) => return Ok(reply),
-                Step::Redirect(location) => url = redirected(&url, &location)?,
+                Step::Redirect(status, location) => chain
+                    .follow(status, location.as_deref(), MOST_REDIRECTS, false)
+                    .map_err(HttpError::NotFollowed)?,
             }
         }
-        Err(HttpError::TooManyRedirects)
     }
 
     fn exchange(
@@ -373,15 +372,15 @@ impl Agent {
 
 enum Step {
     Done(Reply),
-    Redirect(String),
+    /// The status, and the value of `Location`.
+    Redirect(u16, Option<Vec<u8>>),
 }
 
 fn step(url: &Url, response: &Response) -> Step {
     let status = response.status();
-    if matches!(status, 301 | 302 | 303 | 307 | 308)
-        && let Some(location) = response.header("Location")
-    {
-        return Step::Redirect(String::from_utf8_lossy(location).into_owned());
+    if is_redirect(status) {
+        let location = response.header("Location");
+        return Step::Redirect(status, location.map(<[u8]>::to_vec));
     }
     let wait = response.header("Retry-After");
     Step::Done(Reply {
@@ -395,14 +394,6 @@ fn step(url: &Url, response: &Response) -> Step {
     })
 }
 
-fn redirected(url: &Url, location: &str) -> Result<Url, HttpError> {
-    let next = url.join(location).ok();
-    let next = next.filter(|next| matches!(next.scheme(), "http" | "https"));
-    let mut next = next.ok_or_else(|| HttpError::Location(location.to_owned()))?;
-    next.set_fragment(None);
-    Ok(next)
-}
-
 impl fmt::Display for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -411,8 +402,7 @@ impl fmt::Display for HttpError {
             Self::Transfer(error) => error.fmt(f),
             Self::Sink(error) => write!(f, "the body cannot be stored: {error}"),
             Self::Os(error) => write!(f, "the client cannot wait: {error}"),
-            Self::TooManyRedirects => write!(f, "more than {MOST_REDIRECTS} redirects"),
-            Self::Location(location) => write!(f, "a redirect to {location:?}"),
+            Self::NotFollowed(why) => why.fmt(f),
         }
     }
 }

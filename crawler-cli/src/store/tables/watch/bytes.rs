@@ -275,9 +275,10 @@ const STEP: usize = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::Cause;
     use crate::check::life::{Context, Profile, State};
-    use crate::check::{Cause, Redirect};
     use crate::crawl::random::Random;
+    use crate::crawl::redirect::Redirect;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_760_000_000 + second).expect("in range")

@@ -3,8 +3,8 @@
 use super::good;
 use super::world::World;
 use super::{HOUR, MINUTE, SECOND};
-use crate::check::record::Redirect;
 use crate::check::verdict::{Cause, Verdict};
+use crate::crawl::redirect::Redirect;
 use crate::store::{DeadLetterFilter, DueUrl, Lane, StoreHandle as _};
 use crate::watch::core::flow::invalid;
 

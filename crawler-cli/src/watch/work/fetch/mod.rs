@@ -16,6 +16,7 @@ use url::Url;
 
 use super::failure::Failure;
 use super::http::{Agent, HttpError, Reply, Validators, Wanted};
+use crate::crawl::redirect::NotFollowed;
 use crate::jobs::Cancel;
 use files::{Folder, Note, Paths};
 
@@ -176,7 +177,9 @@ impl Asked<'_> {
         match error {
             HttpError::Parked(wait) => Failure::postpone(wait, why),
             HttpError::Sink(error) => self.disk(&error),
-            HttpError::Location(_) => Failure::fail(why),
+            HttpError::NotFollowed(NotFollowed::NoLocation | NotFollowed::BadLocation(_)) => {
+                Failure::fail(why)
+            }
             _ => Failure::retry(why),
         }
     }

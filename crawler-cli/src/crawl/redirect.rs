@@ -4,13 +4,19 @@ use std::fmt;
 
 use url::{Position, Url};
 
-use super::cause::Cause;
-use crate::check::record::Redirect;
+/// A redirect that was followed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Redirect {
+    /// Its status.
+    pub status: u16,
+    /// The URL that it leads to.
+    pub url: String,
+}
 
 /// The redirects that were followed from a URL.
 ///
 /// ```
-/// use crawler_cli::check::verdict::Chain;
+/// use crawler_cli::crawl::redirect::Chain;
 ///
 /// let start = "http://example.com/old/page#part".parse()?;
 /// let mut chain = Chain::new(&start);
@@ -44,17 +50,6 @@ pub enum NotFollowed {
     TooMany(u32),
 }
 
-impl NotFollowed {
-    /// The cause of the verdict.
-    pub fn cause(&self) -> Cause {
-        match self {
-            Self::NoLocation | Self::BadLocation(_) => Cause::Protocol,
-            Self::Loop(_) => Cause::RedirectLoop,
-            Self::TooMany(_) => Cause::TooManyRedirects,
-        }
-    }
-}
-
 impl fmt::Display for NotFollowed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -86,7 +81,8 @@ impl Chain {
     }
 
     /// Follows a redirect: the answer with this status and this `Location` to the URL of the chain. At most `limit`
-    /// redirects are followed. `may_repeat`: the same URL may have another answer now, because the answer has set a cookie.
+    /// redirects are followed. `may_repeat`: the same URL may have another answer now, because the answer may have
+    /// set a cookie.
     ///
     /// # Errors
     /// The redirect cannot be followed, or is not to be followed. A redirect that closes a loop becomes part of the
@@ -98,9 +94,7 @@ impl Chain {
         limit: u32,
         may_repeat: bool,
     ) -> Result<(), NotFollowed> {
-        let location = location.ok_or(NotFollowed::NoLocation)?;
-        let bad = || NotFollowed::BadLocation(excerpt(location));
-        let mut to = join(&self.url, location).ok_or_else(bad)?;
+        let mut to = target(&self.url, location)?;
         let spelling = String::from(to.clone());
         to.set_fragment(None);
         // What was asked before the last cookie may have another answer with it.
@@ -155,7 +149,23 @@ fn leads_to(redirect: &Redirect, url: &Url) -> bool {
     without == Some(&url[..Position::AfterQuery])
 }
 
-/// The URL to which `Location` leads. Bytes that are not UTF-8 are percent-encoded.
+/// The URL to which a `Location` leads.
+///
+/// # Errors
+/// There is none, or it leads to no http or https URL.
+pub fn target(from: &Url, location: Option<&[u8]>) -> Result<Url, NotFollowed> {
+    let location = location.ok_or(NotFollowed::NoLocation)?;
+    join(from, location).ok_or_else(|| NotFollowed::BadLocation(excerpt(location)))
+}
+
+/// Removes user name and password from a URL that a server gave: they are neither used nor shown.
+pub(crate) fn forget_credentials(url: &mut Url) {
+    // The setters fail only for URLs without a host.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+}
+
+/// Bytes that are not UTF-8 are percent-encoded.
 fn join(base: &Url, location: &[u8]) -> Option<Url> {
     if location.len() > LONGEST {
         return None;
@@ -173,7 +183,8 @@ fn join(base: &Url, location: &[u8]) -> Option<Url> {
             base.join(&encoded)
         }
     };
-    let url = url.ok()?;
+    let mut url = url.ok()?;
+    forget_credentials(&mut url);
     (matches!(url.scheme(), "http" | "https") && url.as_str().len() <= LONGEST).then_some(url)
 }
 
@@ -235,10 +246,7 @@ mod tests {
         assert_eq!(again, Err(NotFollowed::Loop("http://a/x".into())));
         let mut ring = chain("http://a/x", &[(301, "/y"), (301, "http://b/")]);
         let again = ring.follow(301, Some(b"http://a/y"), 10, false);
-        assert_eq!(
-            again.map_err(|error| error.cause()),
-            Err(Cause::RedirectLoop)
-        );
+        assert_eq!(again, Err(NotFollowed::Loop("http://a/y".into())));
         assert_eq!(ring.redirects().len(), 3);
         let mut long = Chain::new(&url("http://a/0"));
         for n in 1..=10 {
@@ -259,10 +267,7 @@ mod tests {
         }
         assert_eq!(gate.moved_to(), None);
         let again = gate.follow(302, Some(b"/check"), 10, false);
-        assert_eq!(
-            again.map_err(|error| error.cause()),
-            Err(Cause::RedirectLoop)
-        );
+        assert_eq!(again, Err(NotFollowed::Loop("http://a/check".into())));
         let more = long.follow(302, Some(b"/11"), 10, false);
         assert_eq!(more, Err(NotFollowed::TooMany(10)));
         assert_eq!((long.redirects().len(), long.url().path()), (10, "/10"));
@@ -277,15 +282,14 @@ mod tests {
         let to = |location: &[u8]| {
             let mut chain = Chain::new(&url("http://a/b/c?d"));
             let followed = chain.follow(302, Some(location), 10, false);
-            followed
-                .map(|()| chain.url().as_str().to_owned())
-                .map_err(|error| error.cause())
+            followed.map(|()| chain.url().as_str().to_owned())
         };
         for (location, expected) in [
             (&b"../e"[..], "http://a/e"),
             (b"//f/g", "http://f/g"),
             (b" https://f/a b ", "https://f/a%20b"),
             (b"?q", "http://a/b/c?q"),
+            (b"http://user:secret@f/", "http://f/"),
             (b"/\xe9", "http://a/%E9"),
             ("/é".as_bytes(), "http://a/%C3%A9"),
         ] {
@@ -297,9 +301,10 @@ mod tests {
             b"javascript:alert(1)",
             b"http://a:x/",
         ] {
-            assert_eq!(to(location), Err(Cause::Protocol));
+            assert!(matches!(to(location), Err(NotFollowed::BadLocation(_))));
         }
-        assert_eq!(to(&vec![b'a'; LONGEST + 1]), Err(Cause::Protocol));
+        let long = to(&vec![b'a'; LONGEST + 1]);
+        assert!(matches!(long, Err(NotFollowed::BadLocation(_))));
         let none = Chain::new(&url("http://a/"))
             .follow(302, None, 10, false)
             .map(|_| ());
