@@ -91,6 +91,8 @@ pub(super) struct Signs {
     page: Url,
     /// The name of the directory in lower case; that of the root is `/`.
     name: String,
+    /// The path of the directory without its last `/`, decoded and in lower case; empty for the root.
+    path: String,
     /// The path of the directory above the page.
     above: Option<String>,
     element: Element,
@@ -103,6 +105,8 @@ pub(super) struct Signs {
     has_name: bool,
     /// It has `/` as the name.
     has_root: bool,
+    /// The title or a heading ends with the path of the directory.
+    has_path: bool,
     has_parent: bool,
     /// The reference of the anchor that is being read.
     anchor: Option<Vec<u8>>,
@@ -162,6 +166,7 @@ impl Signs {
         };
         Self {
             page: page.clone(),
+            path: (percent_decode_str(path).decode_utf8_lossy()).to_ascii_lowercase(),
             name,
             above,
             element: Element::Body,
@@ -170,6 +175,7 @@ impl Signs {
             has_words: false,
             has_name: false,
             has_root: false,
+            has_path: false,
             has_parent: false,
             anchor: None,
             tag: Tag::Other,
@@ -213,11 +219,13 @@ impl Signs {
 
     /// Whether a page without entries says what a listing says, and nothing else.
     fn is_empty_listing(&self) -> bool {
-        let names_another = !self.title.trim_ascii().is_empty() && !self.has_words;
+        let has_title = !self.title.trim_ascii().is_empty();
+        let names_another = has_title && !self.has_words && !self.has_path;
         let is_bare = self.links == 0 && self.other_text == 0 && !names_another;
         // Go writes an empty `<pre>`.
         let is_of_go = self.has_pre && !self.has_text && is_bare;
-        let says_so = self.has_name || (self.has_parent && is_bare) || is_of_go;
+        let is_inside = self.has_parent && (is_bare || self.has_path);
+        let says_so = self.has_name || is_inside || is_of_go;
         // A page with a title alone has lost its content.
         let shows_something = self.has_parent || is_of_go || !self.words.trim_ascii().is_empty();
         !self.has_script && !self.says_trouble() && says_so && shows_something
@@ -275,6 +283,7 @@ impl Signs {
         let text = std::mem::take(&mut self.text);
         if matches!(self.element, Element::Title | Element::Heading) {
             let lower = text.to_ascii_lowercase();
+            self.has_path |= ends_with_path(&lower, self.path.as_bytes());
             let after = |words: &&str| {
                 let at = memmem::find(&lower, words.as_bytes())?;
                 Some(&lower[at + words.len()..])
@@ -338,6 +347,18 @@ fn has_path(text: &[u8], name: &[u8]) -> bool {
     let text = text.strip_suffix(b"/").unwrap_or(text);
     let before = text.strip_suffix(name);
     before.is_some_and(|before| before.is_empty() || before.ends_with(b"/"))
+}
+
+/// Whether a text is this path, or ends with it behind a separator: `host - /pub/`, `Listing of [/pub]`.
+fn ends_with_path(text: &[u8], path: &[u8]) -> bool {
+    let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"/]'\"".contains(byte);
+    let end = text.iter().rposition(|byte| !is_end(byte));
+    let text = end.map_or(&[][..], |end| &text[..=end]);
+    let before = text.strip_suffix(path).filter(|_| !path.is_empty());
+    before.is_some_and(|before| {
+        let last = before.last();
+        last.is_none_or(|byte| byte.is_ascii_whitespace() || b"[:'\"".contains(byte))
+    })
 }
 
 /// Whether a word stands in the head of a table of files.
