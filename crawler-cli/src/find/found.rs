@@ -40,24 +40,36 @@ pub struct Found<'a> {
     pub took: Duration,
 }
 
-#[cfg(test)]
 impl Found<'_> {
+    /// An entry of which nothing more is known. Its URL is spelled out when the expression looks at the entry.
+    pub(super) const fn new(kind: Kind, depth: u32) -> Self {
+        Self {
+            url: "",
+            path: b"",
+            name: b"",
+            kind,
+            depth,
+            start: b"",
+            size: None,
+            modified: None,
+            asked: false,
+            empty: None,
+            listing: None,
+            status: None,
+            attempts: 0,
+            took: Duration::ZERO,
+        }
+    }
+
     /// A file of a listing of which nothing more is known. Tests change what they are about.
+    #[cfg(test)]
     pub(crate) const FILE: Self = Found {
         url: "http://h/x",
         path: b"/x",
         name: b"x",
-        kind: Kind::File,
-        depth: 1,
         start: b"/",
-        size: None,
-        modified: None,
-        asked: false,
-        empty: None,
-        listing: None,
-        status: None,
         attempts: 1,
-        took: Duration::ZERO,
+        ..Self::new(Kind::File, 1)
     };
 }
 

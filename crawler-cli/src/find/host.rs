@@ -12,6 +12,7 @@ use super::host_crawl::{FetchId, FetchKind, HostCrawl, Reply};
 use super::policy::Policy;
 use super::run::Run;
 use super::summary::Ending;
+use super::visitor::Turn;
 use crate::crawl::calls::Drive;
 use crate::crawl::failure::FailureScope;
 use crate::crawl::politeness::Politeness;
@@ -86,7 +87,7 @@ impl Host {
     /// Gives up everything, because nothing more can be fetched.
     pub(super) fn abandon(&mut self, now: Instant, cause: &Cause, shared: &mut Shared<'_>) {
         let visitor = &mut shared.run.visitor(None);
-        self.crawl.abandon(now, cause, visitor);
+        self.crawl.abandon(&mut Turn::new(now, visitor), cause);
         if let Some(files) = &mut shared.files {
             let store = &mut files.store;
             self.downloads
@@ -305,8 +306,9 @@ impl HostWork for Host {
             return;
         }
         let visitor = &mut shared.run.visitor(Some(calls));
+        let turn = &mut Turn::new(now, visitor);
         self.crawl
-            .handle_reply(now, FetchId(id.0), &Reply::of(response), visitor);
+            .handle_reply(turn, FetchId(id.0), &Reply::of(response));
     }
 
     fn handle_failure(
@@ -322,9 +324,8 @@ impl HostWork for Host {
         self.arriving.remove(&id);
         if id.0 & DOWNLOAD == 0 {
             let visitor = &mut shared.run.visitor(Some(calls));
-            return self
-                .crawl
-                .handle_failure(now, FetchId(id.0), failure, visitor);
+            let turn = &mut Turn::new(now, visitor);
+            return self.crawl.handle_failure(turn, FetchId(id.0), failure);
         }
         self.download(shared, now, |downloads, on| {
             downloads.handle_failure(download_id(id), failure, on);
@@ -339,8 +340,11 @@ impl HostWork for Host {
         shared: &mut Shared<'_>,
     ) -> Body {
         if id.0 & DOWNLOAD == 0 {
-            let (reply, visitor) = (&Reply::of(response), &mut shared.run.visitor(None));
-            let is_wanted = self.crawl.handle_head(now, FetchId(id.0), reply, visitor);
+            let visitor = &mut shared.run.visitor(None);
+            let turn = &mut Turn::new(now, visitor);
+            let is_wanted = self
+                .crawl
+                .handle_head(turn, FetchId(id.0), &Reply::of(response));
             return wanted(is_wanted);
         }
         let wanted = self.download(shared, now, |downloads, on| {
@@ -358,7 +362,8 @@ impl HostWork for Host {
     ) -> Body {
         if id.0 & DOWNLOAD == 0 {
             let visitor = &mut shared.run.visitor(None);
-            return wanted(self.crawl.handle_data(now, FetchId(id.0), bytes, visitor));
+            let turn = &mut Turn::new(now, visitor);
+            return wanted(self.crawl.handle_data(turn, FetchId(id.0), bytes));
         }
         let slowness = self.slowness(now, id, bytes.len(), shared);
         // The bytes of a slow part are kept all the same.
@@ -390,7 +395,8 @@ impl HostWork for Host {
         self.arriving.remove(&id);
         if id.0 & DOWNLOAD == 0 {
             let visitor = &mut shared.run.visitor(None);
-            return self.crawl.handle_end(now, FetchId(id.0), visitor);
+            let turn = &mut Turn::new(now, visitor);
+            return self.crawl.handle_end(turn, FetchId(id.0));
         }
         self.download(shared, now, |downloads, on| {
             downloads.handle_end(download_id(id), on);

@@ -86,7 +86,7 @@ use run::{Events, Run};
 use scope::Scope;
 pub use state::{State, StateError};
 pub use summary::{Ending, Summary};
-pub use visitor::{LinkVerdict, Visitor};
+pub use visitor::{LinkVerdict, Turn, Visitor};
 
 /// A search: its starts, its expression and its settings.
 #[derive(Clone, Debug)]

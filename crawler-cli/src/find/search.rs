@@ -17,6 +17,7 @@ use super::policy::{Follow, Policy};
 use super::run::Run;
 use super::state::{SavedHost, State, StateError};
 use super::summary::Ending;
+use super::visitor::Turn;
 use crate::crawl::hosts::{HostId, Hosts};
 use crate::crawl::origin::root_of;
 use crate::crawl::scheduler::Scheduler;
@@ -100,7 +101,8 @@ fn check_scheme(host: &mut Host, shared: &mut Shared<'_>) {
     {
         let cause = Cause::Transfer(format!("TLS: {fault}").into());
         let visitor = &mut shared.run.visitor(None);
-        host.crawl.refuse(Instant::now(), cause, visitor);
+        host.crawl
+            .give_up_rest(&mut Turn::new(Instant::now(), visitor), cause);
     }
 }
 
@@ -298,7 +300,8 @@ impl Search<'_, '_> {
                 continue;
             };
             let visitor = &mut self.shared.run.visitor(Some(calls));
-            let added = host.crawl.add_back(Instant::now(), back, visitor);
+            let turn = &mut Turn::new(Instant::now(), visitor);
+            let added = host.crawl.add_back(turn, back);
             if let (Err(text), Some(state)) = (added, self.shared.run.state()) {
                 return Err(state.damaged(text));
             }
@@ -391,7 +394,8 @@ impl Search<'_, '_> {
                 let visitor = &mut self.shared.run.visitor(None);
                 // Always the same host, because a host crawl remembers what it reported.
                 if let Some((_, host)) = hosts.works_mut().next() {
-                    host.crawl.leave_out_once(url, &cause, visitor);
+                    let turn = &mut Turn::new(Instant::now(), visitor);
+                    host.crawl.leave_out_once(turn, url, &cause);
                 }
                 continue;
             }
@@ -419,7 +423,8 @@ impl Search<'_, '_> {
             check_scheme(host, &mut self.shared);
         }
         let visitor = &mut self.shared.run.visitor(Some(calls));
-        host.crawl.add_link(Instant::now(), link, visitor);
+        host.crawl
+            .add_link(&mut Turn::new(Instant::now(), visitor), link);
     }
 
     /// Passes files to the downloads of their hosts, which may differ from the hosts that listed them.

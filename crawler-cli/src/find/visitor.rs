@@ -1,5 +1,7 @@
 //! The trait through which the crawl of a host and its downloads report, and get decisions.
 
+use std::time::Instant;
+
 use super::cause::Cause;
 use super::expr::{Memo, Verdict};
 use super::found::{Found, Saved, Unread};
@@ -22,6 +24,21 @@ pub trait Visitor {
 
     /// The wanted file of this URL could not be downloaded.
     fn not_downloaded(&mut self, url: &str, cause: &Cause);
+}
+
+/// One step of a host crawl: its time, and who hears of its results.
+pub struct Turn<'v> {
+    /// The time.
+    pub now: Instant,
+    /// Receives the results.
+    pub visitor: &'v mut dyn Visitor,
+}
+
+impl<'v> Turn<'v> {
+    /// A step at this time.
+    pub fn new(now: Instant, visitor: &'v mut dyn Visitor) -> Self {
+        Self { now, visitor }
+    }
 }
 
 /// Whether a link belongs to a search.

@@ -1,37 +1,30 @@
 //! Directories: reading the replies that list them, and deciding which listed directories are read.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::entries::ProbeResult;
 use super::messages::{BodyEnd, FetchKind, Reply};
 use super::probes::PartialListing;
 use super::task::{Task, TaskKind, UndecidedEntry};
-use super::{FetchFacts, Finding, HostCrawl, printable};
+use super::{HostCrawl, printable};
 use crate::find::cause::Cause;
 use crate::find::expr::Verdict;
-use crate::find::found::Kind;
+use crate::find::found::{Found, Kind};
 use crate::find::link::Ancestors;
 use crate::find::listing::{self, Entry, EntryKind, Listing, PageError, Shape};
 use crate::find::path;
-use crate::find::visitor::Visitor;
+use crate::find::visitor::Turn;
 
 impl HostCrawl {
     /// Handles the reply to the request for a directory.
-    pub(super) fn page(
-        &mut self,
-        now: Instant,
-        task: Task,
-        reply: &Reply<'_>,
-        visitor: &mut dyn Visitor,
-    ) {
+    pub(super) fn page(&mut self, turn: &mut Turn<'_>, task: Task, reply: &Reply<'_>) {
         match self.read_page(&task, reply) {
-            Ok(listing) => self.listed(now, task, listing, reply, visitor),
+            Ok(listing) => self.listed(turn, task, listing, reply),
             // An incomplete page may arrive complete next time.
             Err(cause @ Cause::CutShort(_)) => {
-                self.retry(now, task, cause, visitor);
+                self.retry(turn, task, cause);
             }
-            Err(cause) => self.give_up(now, task, &cause, visitor),
+            Err(cause) => self.give_up(turn, task, &cause),
         }
     }
 
@@ -99,24 +92,16 @@ impl HostCrawl {
     }
 
     /// Handles the listing of a directory.
-    fn listed(
-        &mut self,
-        now: Instant,
-        mut task: Task,
-        listing: Listing,
-        reply: &Reply<'_>,
-        visitor: &mut dyn Visitor,
-    ) {
+    fn listed(&mut self, turn: &mut Turn<'_>, mut task: Task, listing: Listing, reply: &Reply<'_>) {
         let is_empty = listing.entries.is_empty();
         if task.kind == TaskKind::Start || task.open.is_some() {
             let empty = is_empty && listing.overlong.is_empty();
             let verdict = self.decide(
-                now,
+                turn,
                 &mut task,
                 Kind::Directory,
                 ProbeResult::by(reply, FetchKind::List),
                 Some(empty),
-                visitor,
             );
             if matches!(verdict, Verdict::Prune | Verdict::Quit) {
                 return self.counts.directories_done += 1;
@@ -132,7 +117,7 @@ impl HostCrawl {
             && !self.seen.insert_part(task.directory(), own)
         {
             // The server knows nothing of further pages, or goes round in a circle.
-            return self.unread(&task.target, &Cause::NoProgress, visitor);
+            return self.unread(turn, &task.target, &Cause::NoProgress);
         }
         let limit = self.policy.limits.page.url_bytes;
         for cause in [
@@ -142,11 +127,11 @@ impl HostCrawl {
             Cause::Outside(listing.outside),
         ] {
             if cause.left_out().is_some_and(|names| !names.is_empty()) {
-                self.unread(&task.target, &cause, visitor);
+                self.unread(turn, &task.target, &cause);
             }
         }
         if listing.stops {
-            self.unread(&task.target, &Cause::NoProgress, visitor);
+            self.unread(turn, &task.target, &Cause::NoProgress);
         }
         task.empty_pages = match is_empty {
             true => task.empty_pages + 1,
@@ -158,7 +143,7 @@ impl HostCrawl {
         }
         if let Some(next) = listing.next {
             let must_go_on = matches!(listing.shape, Shape::S3 | Shape::Azure);
-            self.next_page(&task, &next, must_go_on, visitor);
+            self.next_page(turn, &task, &next, must_go_on);
         }
         let mut repeats = None;
         if let Some(own) = own {
@@ -187,8 +172,8 @@ impl HostCrawl {
             first: None,
         };
         match repeats {
-            None => self.entries(now, held, visitor),
-            Some(own) => self.try_loop(now, held, own, visitor),
+            None => self.entries(turn, held),
+            Some(own) => self.try_loop(turn, held, own),
         }
     }
 
@@ -196,10 +181,10 @@ impl HostCrawl {
     /// the last page of others may name an earlier one.
     pub(super) fn next_page(
         &mut self,
+        turn: &mut Turn<'_>,
         task: &Task,
         target: &str,
         must_go_on: bool,
-        visitor: &mut dyn Visitor,
     ) {
         let cause = if !self.is_allowed(target) {
             Cause::Robots
@@ -220,30 +205,28 @@ impl HostCrawl {
                 ..Task::new(target.to_owned(), TaskKind::Page, task.start, task.depth)
             });
         };
-        self.unread(target, &cause, visitor);
+        self.unread(turn, target, &cause);
     }
 
-    /// Handles a listed directory: reports it, and queues it if it should be read and is new.
+    /// Handles a listed directory: reports it, and queues it if it should be read and is new. `found`: what the request
+    /// says that led to it.
     pub(super) fn directory(
         &mut self,
-        now: Instant,
+        turn: &mut Turn<'_>,
         mut task: Task,
         mut open: UndecidedEntry,
-        facts: FetchFacts,
-        visitor: &mut dyn Visitor,
+        found: Found<'_>,
     ) {
         let canonical = path::canonical(task.directory());
         if self.starts.is_found_at(&canonical) {
             return;
         }
-        let item = Finding {
-            depth: task.depth,
+        let found = Found {
             listing: open.listing,
             modified: self.probes.placed(open.modified),
-            facts,
-            ..Finding::of(task.directory(), Kind::Directory, task.start)
+            ..found
         };
-        match self.look(item, &mut open.memo, visitor) {
+        match self.look(turn, task.directory(), task.start, found, &mut open.memo) {
             // Marks it as known, so that no redirect leads there either.
             Verdict::Prune | Verdict::Quit => {
                 self.know(&canonical);
@@ -253,16 +236,10 @@ impl HostCrawl {
             // Reading a directory costs the server no more than a HEAD, and answers all questions.
             Verdict::Head | Verdict::List => task.open = Some(Box::new(open)),
         }
-        self.enqueue(now, task, &canonical, visitor);
+        self.enqueue(turn, task, &canonical);
     }
 
-    pub(super) fn enqueue(
-        &mut self,
-        now: Instant,
-        task: Task,
-        canonical: &str,
-        visitor: &mut dyn Visitor,
-    ) {
+    pub(super) fn enqueue(&mut self, turn: &mut Turn<'_>, task: Task, canonical: &str) {
         if self.policy.max_depth.is_some_and(|max| task.depth >= max) && task.open.is_none() {
             self.counts.directories += 1;
             self.counts.directories_done += 1;
@@ -272,7 +249,7 @@ impl HostCrawl {
         let directory = self.starts.directory(task.start);
         let below = canonical.strip_prefix(directory).unwrap_or(canonical);
         let cause = if self.is_known(canonical) {
-            return self.close(now, task, visitor);
+            return self.close(turn, task);
         } else if !self.is_allowed(&task.target) {
             Cause::Robots
         } else if task.depth > limits.depth {
@@ -286,28 +263,21 @@ impl HostCrawl {
             let Some(cause) = self.given_up.clone() else {
                 return self.queue(task);
             };
-            return self.give_up(now, task, &cause, visitor);
+            return self.give_up(turn, task, &cause);
         };
-        self.unread(&task.target, &cause, visitor);
-        self.close(now, task, visitor);
+        self.unread(turn, &task.target, &cause);
+        self.close(turn, task);
     }
 
     /// The task will not be requested: the expression decides with what is known.
-    pub(super) fn close(&mut self, now: Instant, mut task: Task, visitor: &mut dyn Visitor) {
+    pub(super) fn close(&mut self, turn: &mut Turn<'_>, mut task: Task) {
         // A link does not prove that its target exists.
         if task.open.is_some() && task.kind != TaskKind::Link {
             let kind = match task.kind {
                 TaskKind::File => Kind::File,
                 _ => Kind::Directory,
             };
-            self.decide(
-                now,
-                &mut task,
-                kind,
-                ProbeResult::default(),
-                Some(false),
-                visitor,
-            );
+            self.decide(turn, &mut task, kind, ProbeResult::default(), Some(false));
         }
     }
 }

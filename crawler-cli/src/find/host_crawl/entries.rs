@@ -1,18 +1,16 @@
 //! The entries of listings. If the expression cannot decide about a file, the server is asked with `HEAD`; such a
 //! directory is read.
 
-use std::time::Instant;
-
+use super::HostCrawl;
 use super::messages::{FetchKind, Reply, number};
 use super::probes::PartialListing;
 use super::task::{Task, TaskKind, UndecidedEntry};
-use super::{FetchFacts, Finding, HostCrawl};
 use crate::find::cause::Cause;
 use crate::find::expr::{Memo, Verdict};
-use crate::find::found::Kind;
+use crate::find::found::{Found, Kind};
 use crate::find::listing::{Entry, EntryKind};
 use crate::find::range::{SizeRange, TimeRange};
-use crate::find::visitor::Visitor;
+use crate::find::visitor::Turn;
 
 /// What a server said about one URL, in addition to the listing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,15 +51,9 @@ impl ProbeResult {
 
 impl HostCrawl {
     /// Handles the entries of a directory until one of them has to wait for a reply.
-    pub(super) fn entries(
-        &mut self,
-        now: Instant,
-        mut held: PartialListing,
-        visitor: &mut dyn Visitor,
-    ) {
-        let facts = FetchFacts::of(now, &held.task);
+    pub(super) fn entries(&mut self, turn: &mut Turn<'_>, mut held: PartialListing) {
         if let Some((entry, memo)) = held.first.take()
-            && let Some(waiting) = self.entry(now, &held, entry, memo, facts, visitor)
+            && let Some(waiting) = self.entry(turn, &held, entry, memo)
         {
             held.first = Some(waiting);
             return self.hold(held);
@@ -72,7 +64,7 @@ impl HostCrawl {
                 return;
             };
             self.counts.files += u64::from(entry.kind == EntryKind::File);
-            if let Some(waiting) = self.entry(now, &held, entry, Memo::new(), facts, visitor) {
+            if let Some(waiting) = self.entry(turn, &held, entry, Memo::new()) {
                 held.first = Some(waiting);
                 break;
             }
@@ -83,12 +75,10 @@ impl HostCrawl {
     /// Handles an entry. Returns the entry if it has to wait until the time zone of the listings is known.
     fn entry(
         &mut self,
-        now: Instant,
+        turn: &mut Turn<'_>,
         held: &PartialListing,
         entry: Entry,
         memo: Memo,
-        facts: FetchFacts,
-        visitor: &mut dyn Visitor,
     ) -> Option<(Entry, Memo)> {
         match entry.kind {
             EntryKind::Directory => {
@@ -102,7 +92,8 @@ impl HostCrawl {
                     task.path = Some(std::mem::replace(&mut task.target, query));
                 }
                 let open = UndecidedEntry::of(&entry, memo, held.shape);
-                self.directory(now, task, open, facts, visitor);
+                let found = held.task.shows(turn.now, Kind::Directory, task.depth);
+                self.directory(turn, task, open, found);
             }
             EntryKind::Unknown => {
                 let task = held
@@ -110,14 +101,14 @@ impl HostCrawl {
                     .below(&entry.segment, TaskKind::Unknown(held.shape));
                 let limit = self.policy.limits.directories;
                 if self.queue.ready().len() >= limit {
-                    self.unread(&task.target, &Cause::TooManyDirectories(limit), visitor);
+                    self.unread(turn, &task.target, &Cause::TooManyDirectories(limit));
                 } else if !self.is_allowed(&task.target) {
-                    self.unread(&task.target, &Cause::Robots, visitor);
+                    self.unread(turn, &task.target, &Cause::Robots);
                 } else {
                     self.queue(task);
                 }
             }
-            EntryKind::File => return self.file(now, held, entry, memo, facts, visitor),
+            EntryKind::File => return self.file(turn, held, entry, memo),
         }
         None
     }
@@ -131,30 +122,27 @@ impl HostCrawl {
     /// Handles a listed file. Returns the file if it has to wait until the time zone of the listings is known.
     fn file(
         &mut self,
-        now: Instant,
+        turn: &mut Turn<'_>,
         held: &PartialListing,
         entry: Entry,
         mut memo: Memo,
-        facts: FetchFacts,
-        visitor: &mut dyn Visitor,
     ) -> Option<(Entry, Memo)> {
         // No task is created here: most files are decided at once.
         let mut target = self.spelling.take_buffer();
         target.push_str(held.task.directory());
         target.push_str(&entry.segment);
-        let item = Finding {
-            depth: held.task.depth + 1,
+        let task = &held.task;
+        let found = Found {
             listing: Some(held.shape),
             size: entry.size,
             modified: self.probes.placed(entry.modified),
-            facts,
-            ..Finding::of(&target, Kind::File, held.task.start)
+            ..task.shows(turn.now, Kind::File, task.depth + 1)
         };
         let local = entry.modified.is_some_and(|time| !time.utc);
         let verdict = match local && self.policy.clock && self.probes.is_zone_open() {
             // One HEAD finds the time zone of the listings for all files.
             true => Verdict::Head,
-            false => self.look(item, &mut memo, visitor),
+            false => self.look(turn, &target, task.start, found, &mut memo),
         };
         self.spelling.give_back(target);
         let waits = verdict == Verdict::Head && self.probes.is_zone_asked() && local;
@@ -169,95 +157,77 @@ impl HostCrawl {
         }
         let mut task = held.task.below(&entry.segment, TaskKind::File);
         task.open = Some(Box::new(UndecidedEntry::of(&entry, memo, held.shape)));
-        self.ask_about(now, task, visitor);
+        self.ask_about(turn, task);
         None
     }
 
     /// Asks the server about a file.
-    pub(super) fn ask_about(&mut self, now: Instant, task: Task, visitor: &mut dyn Visitor) {
+    pub(super) fn ask_about(&mut self, turn: &mut Turn<'_>, task: Task) {
         self.probes.add_undecided();
         match self.is_allowed(&task.target) {
             true => self.queue(task),
-            false => self.give_up(now, task, &Cause::Robots, visitor),
+            false => self.give_up(turn, task, &Cause::Robots),
         }
     }
 
     /// Handles the server's reply about a file.
-    pub(super) fn inspected(
-        &mut self,
-        now: Instant,
-        mut task: Task,
-        probed: ProbeResult,
-        visitor: &mut dyn Visitor,
-    ) {
+    pub(super) fn inspected(&mut self, turn: &mut Turn<'_>, mut task: Task, probed: ProbeResult) {
         if let Some(open) = &task.open
             && let Some(listed) = open.modified.filter(|time| !time.utc)
             && let Some(modified) = probed.modified
         {
             self.probes.learn_zone(listed, modified);
         }
-        self.decide(now, &mut task, Kind::File, probed, None, visitor);
+        self.decide(turn, &mut task, Kind::File, probed, None);
     }
 
     /// Nothing more will become known about an undecided entry or a start: the expression makes its final decision.
     pub(super) fn decide(
         &mut self,
-        now: Instant,
+        turn: &mut Turn<'_>,
         task: &mut Task,
         kind: Kind,
         probed: ProbeResult,
         empty: Option<bool>,
-        visitor: &mut dyn Visitor,
     ) -> Verdict {
-        let open = task.open.take();
+        let mut open = task.take_open();
         if task.kind == TaskKind::File {
             self.probes.handle_decided();
         }
-        let (mut memo, listing, size, modified) = match open {
-            Some(open) => (open.memo, open.listing, open.size, open.modified),
-            None => (Memo::new(), task.shape(), None, None),
-        };
-        let facts = FetchFacts {
-            status: probed.status,
-            ..FetchFacts::of(now, task)
-        };
-        let item = Finding {
-            depth: task.depth,
-            listing,
-            size: probed.size.or(size).filter(|_| kind == Kind::File),
-            modified: probed
-                .modified
-                .map(TimeRange::exact)
-                .or(self.probes.placed(modified)),
+        let modified = probed.modified.map(TimeRange::exact);
+        let found = Found {
+            listing: open.listing,
+            size: probed.size.or(open.size).filter(|_| kind == Kind::File),
+            modified: modified.or(self.probes.placed(open.modified)),
             asked: true,
             empty,
-            facts,
-            ..Finding::of(&task.target, kind, task.start)
+            status: probed.status,
+            ..task.shows(turn.now, kind, task.depth)
         };
-        let verdict = self.look(item, &mut memo, visitor);
+        let verdict = self.look(turn, &task.target, task.start, found, &mut open.memo);
         if verdict == Verdict::Undecided {
-            self.unread(&task.target, &Cause::Undecided, visitor);
+            self.unread(turn, &task.target, &Cause::Undecided);
         }
         verdict
     }
 
     /// Continues the listings that waited, if possible.
-    pub(super) fn resume(&mut self, now: Instant, visitor: &mut dyn Visitor) {
+    pub(super) fn resume(&mut self, turn: &mut Turn<'_>) {
         for _ in 0..self.probes.waiting() {
             let Some(held) = self.probes.take_resumable() else {
                 return;
             };
             let outer = self.journal.set_aside();
             self.journal.begin(held.task.number);
-            self.entries(now, held, visitor);
+            self.entries(turn, held);
             self.journal.end();
             self.journal.take_up(outer);
         }
     }
 
     /// Decides entries whose reply will not come, from their listings.
-    pub(super) fn give_up_held(&mut self, now: Instant, visitor: &mut dyn Visitor) {
+    pub(super) fn give_up_held(&mut self, turn: &mut Turn<'_>) {
         self.probes.give_up_zone();
-        self.resume(now, visitor);
+        self.resume(turn);
     }
 }

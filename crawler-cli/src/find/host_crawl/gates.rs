@@ -1,8 +1,6 @@
 //! Gates: pages that let pass who sends their cookie. A URL redirects to itself with a cookie, or to another page of its
 //! host that sets one and leads back.
 
-use std::time::Instant;
-
 use url::{Position, Url};
 
 use super::HostCrawl;
@@ -11,7 +9,7 @@ use super::task::{Gate, Task, TaskKind};
 use crate::crawl::redirect::forget_credentials;
 use crate::find::cause::Cause;
 use crate::find::path;
-use crate::find::visitor::Visitor;
+use crate::find::visitor::Turn;
 
 impl HostCrawl {
     /// Whether a redirect of a page to itself is a gate.
@@ -37,13 +35,7 @@ impl HostCrawl {
     }
 
     /// The reply of a gate.
-    pub(super) fn gate_reply(
-        &mut self,
-        now: Instant,
-        mut task: Task,
-        reply: &Reply<'_>,
-        visitor: &mut dyn Visitor,
-    ) {
+    pub(super) fn gate_reply(&mut self, turn: &mut Turn<'_>, mut task: Task, reply: &Reply<'_>) {
         let Some(gate) = task.gate.take() else {
             return self.queue(task);
         };
@@ -79,7 +71,7 @@ impl HostCrawl {
             },
             _ => Cause::Elsewhere(self.url(&gate.target)),
         };
-        self.give_up(now, task, &cause, visitor);
+        self.give_up(turn, task, &cause);
     }
 
     /// The page that a gate leads back to, if it has set a cookie. The page had redirected to the gate, and was not read.

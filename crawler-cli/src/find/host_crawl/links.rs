@@ -2,24 +2,23 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
-use std::time::Instant;
 
 use url::Url;
 
 use super::entries::ProbeResult;
 use super::messages::{BodyEnd, FetchKind, Reply};
 use super::task::{Task, TaskKind, UndecidedEntry};
-use super::{FetchFacts, Finding, HostCrawl, printable};
+use super::{HostCrawl, printable};
 use crate::crawl::origin::same_host;
 use crate::find::cause::Cause;
-use crate::find::expr::{Memo, Verdict};
-use crate::find::found::Kind;
+use crate::find::expr::Verdict;
+use crate::find::found::{Found, Kind};
 use crate::find::link::{Ancestors, Link, LinkKind};
 use crate::find::listing::{self, Links, PageError, Reference, Shape};
 use crate::find::path;
 use crate::find::policy::Follow;
 use crate::find::range::SizeRange;
-use crate::find::visitor::{LinkVerdict, Visitor};
+use crate::find::visitor::{LinkVerdict, Turn};
 
 /// The target of a link on this host.
 struct LinkTarget {
@@ -106,10 +105,10 @@ impl HostCrawl {
 /// Links from pages and redirects.
 impl HostCrawl {
     /// Handles a link from a page or a redirect on any host to this host.
-    pub fn add_link(&mut self, now: Instant, link: &Link, visitor: &mut dyn Visitor) {
+    pub fn add_link(&mut self, turn: &mut Turn<'_>, link: &Link) {
         let place = LinkTarget::of(&link.url, self.policy.follow);
         if link.kind == LinkKind::Start {
-            return self.add_late(&place, link, visitor);
+            return self.add_late(turn, &place, link);
         }
         let Some(start) = self.starts.innermost(&place.canonical) else {
             return;
@@ -127,20 +126,21 @@ impl HostCrawl {
         let mut task = task.redirected(link.chain.clone());
         task.from.clone_from(&link.from);
         let open = UndecidedEntry {
-            memo: Memo::new(),
             listing: link.listing,
-            size: None,
             modified: link.modified,
+            ..UndecidedEntry::default()
         };
         match link.kind {
-            LinkKind::Moved => self.enqueue(now, task, &place.canonical, visitor),
-            LinkKind::Directory => self.directory(now, task, open, FetchFacts::default(), visitor),
-            _ => self.linked(now, task, open, &place, visitor),
+            LinkKind::Moved => self.enqueue(turn, task, &place.canonical),
+            LinkKind::Directory => {
+                self.directory(turn, task, open, Found::new(Kind::Directory, depth));
+            }
+            _ => self.linked(turn, task, open, &place),
         }
     }
 
     /// Adds a start that is found during the crawl.
-    fn add_late(&mut self, place: &LinkTarget, link: &Link, visitor: &mut dyn Visitor) {
+    fn add_late(&mut self, turn: &mut Turn<'_>, place: &LinkTarget, link: &Link) {
         let limits = self.policy.limits;
         let given_up = self.given_up.clone();
         let cause = if let Some(cause) = &given_up {
@@ -152,26 +152,25 @@ impl HostCrawl {
         } else {
             return self.add_start_at(&place.target, link.chain.clone());
         };
-        self.leave_out_once(&self.url(&place.target), cause, visitor);
+        self.leave_out_once(turn, &self.url(&place.target), cause);
     }
 
     /// Reports once that a URL will not be read, however many links lead there. Without room to remember it, reports
     /// each.
-    pub fn leave_out_once(&mut self, url: &str, cause: &Cause, visitor: &mut dyn Visitor) {
+    pub fn leave_out_once(&mut self, turn: &mut Turn<'_>, url: &str, cause: &Cause) {
         let is_full = self.seen.len() >= self.policy.limits.directories;
         if is_full || self.know(&format!("left:{url}")) {
-            self.leave_out(url, cause, visitor);
+            self.leave_out(turn, url, cause);
         }
     }
 
     /// Handles a page or a file found by a link.
     fn linked(
         &mut self,
-        now: Instant,
+        turn: &mut Turn<'_>,
         mut task: Task,
         mut open: UndecidedEntry,
         place: &LinkTarget,
-        visitor: &mut dyn Visitor,
     ) {
         let is_page = task.kind == TaskKind::Link;
         let mark = match is_page {
@@ -198,7 +197,7 @@ impl HostCrawl {
             // The first one is named; with all others, the list could be without end.
             if self.know("left:pages") {
                 let cause = Cause::TooManyLinkedPages(limits.linked_pages);
-                self.unread(&task.target, &cause, visitor);
+                self.unread(turn, &task.target, &cause);
             }
             return;
         } else if is_page {
@@ -210,31 +209,31 @@ impl HostCrawl {
         } else {
             self.know(&mark);
             self.counts.files += 1;
-            let item = Finding {
-                depth: task.depth,
+            let found = Found {
                 listing: open.listing,
                 modified: self.probes.placed(open.modified),
-                ..Finding::of(&task.target, Kind::File, task.start)
+                ..Found::new(Kind::File, task.depth)
             };
-            if self.look(item, &mut open.memo, visitor) == Verdict::Head {
+            let memo = &mut open.memo;
+            if self.look(turn, &task.target, task.start, found, memo) == Verdict::Head {
                 task.open = Some(Box::new(open));
-                self.ask_about(now, task, visitor);
+                self.ask_about(turn, task);
             }
             return;
         };
-        self.leave_out_once(&self.url(&task.target), cause, visitor);
+        self.leave_out_once(turn, &self.url(&task.target), cause);
     }
 
     /// Handles a link that was found, if its target belongs to the search. Returns the visitor's decision.
-    fn lead(&mut self, now: Instant, mut link: Link, visitor: &mut dyn Visitor) -> LinkVerdict {
+    fn lead(&mut self, turn: &mut Turn<'_>, mut link: Link) -> LinkVerdict {
         link.elsewhere = !same_host(&link.url, self.origin());
         let place = LinkTarget::of(&link.url, self.policy.follow);
         if !link.elsewhere && self.is_known(&place.mark(link.kind)) {
             return LinkVerdict::Follow;
         }
-        let verdict = visitor.link(&link);
+        let verdict = turn.visitor.link(&link);
         if verdict == LinkVerdict::Follow && !link.elsewhere {
-            self.add_link(now, &link, visitor);
+            self.add_link(turn, &link);
         }
         verdict
     }
@@ -243,31 +242,25 @@ impl HostCrawl {
 /// Replies.
 impl HostCrawl {
     /// Handles the reply for the target of a link.
-    pub(super) fn linked_page(
-        &mut self,
-        now: Instant,
-        task: Task,
-        reply: &Reply<'_>,
-        visitor: &mut dyn Visitor,
-    ) {
+    pub(super) fn linked_page(&mut self, turn: &mut Turn<'_>, task: Task, reply: &Reply<'_>) {
         let links = match self.read_links(&task, reply) {
             Ok(links) => links,
             Err(cause @ Cause::CutShort(_)) => {
-                return self.retry(now, task, cause, visitor);
+                return self.retry(turn, task, cause);
             }
-            Err(cause) => return self.give_up(now, task, &cause, visitor),
+            Err(cause) => return self.give_up(turn, task, &cause),
         };
         let target = task.target.clone();
         let mut probed = ProbeResult::by(reply, FetchKind::Page);
         probed.size = Some(SizeRange::exact(reply.body.len() as u64));
-        let verdict = self.linked_file(now, task, probed, visitor);
+        let verdict = self.linked_file(turn, task, probed);
         if matches!(verdict, Verdict::Prune | Verdict::Quit) {
             return;
         }
         if !links.overlong.is_empty() {
             let limit = self.policy.limits.page.url_bytes;
             let cause = Cause::OverlongLinks(links.overlong, limit);
-            self.unread(&target, &cause, visitor);
+            self.unread(turn, &target, &cause);
         }
         let leaves_out =
             |link: &Reference| (links.is_nofollow || link.is_nofollow) && !link.is_embedded;
@@ -287,17 +280,16 @@ impl HostCrawl {
                 from: from.clone(),
                 ..Link::new(found.url, kind)
             };
-            self.lead(now, link, visitor);
+            self.lead(turn, link);
         }
     }
 
     /// Handles the target of a link: one without links, or whose links were read.
     pub(super) fn linked_file(
         &mut self,
-        now: Instant,
+        turn: &mut Turn<'_>,
         mut task: Task,
         probed: ProbeResult,
-        visitor: &mut dyn Visitor,
     ) -> Verdict {
         let kind = match task.target.ends_with('/') && !task.target.contains('?') {
             true => Kind::Directory,
@@ -309,7 +301,7 @@ impl HostCrawl {
         }
         self.counts.files += u64::from(kind == Kind::File);
         let empty = (kind == Kind::Directory).then_some(false);
-        self.decide(now, &mut task, kind, probed, empty, visitor)
+        self.decide(turn, &mut task, kind, probed, empty)
     }
 
     /// The links of a reply; none if it is not a web page.
@@ -334,13 +326,7 @@ impl HostCrawl {
     }
 
     /// Handles a redirect of the target of a link.
-    pub(super) fn linked_redirect(
-        &mut self,
-        now: Instant,
-        task: Task,
-        reply: &Reply<'_>,
-        visitor: &mut dyn Visitor,
-    ) {
+    pub(super) fn linked_redirect(&mut self, turn: &mut Turn<'_>, task: Task, reply: &Reply<'_>) {
         let is_start = task.open.is_none();
         let (kind, listing) = match &task.open {
             None => (LinkKind::Start, None),
@@ -357,13 +343,13 @@ impl HostCrawl {
                     ..task
                 });
             }
-            Err(cause) => return self.give_up(now, task, &cause, visitor),
+            Err(cause) => return self.give_up(turn, task, &cause),
         };
         if task.is_past_gate && same_host(&to, self.origin()) {
-            return self.give_up(now, task, &Cause::RedirectLoop, visitor);
+            return self.give_up(turn, task, &Cause::RedirectLoop);
         }
         if let Err(cause) = self.note_move(&task, &to) {
-            return self.give_up(now, task, &cause, visitor);
+            return self.give_up(turn, task, &cause);
         }
         let link = Link {
             listing,
@@ -371,13 +357,13 @@ impl HostCrawl {
             ..Link::new(to, kind)
         };
         let to = link.url.clone();
-        if self.lead(now, link, visitor) == LinkVerdict::Follow {
+        if self.lead(turn, link) == LinkVerdict::Follow {
             self.counts.directories_done += 1;
         } else if is_start {
-            self.give_up(now, task, &Cause::Elsewhere(to.into()), visitor);
+            self.give_up(turn, task, &Cause::Elsewhere(to.into()));
         } else {
             // The target is outside the search, but it exists.
-            self.linked_file(now, task, ProbeResult::nothing(reply), visitor);
+            self.linked_file(turn, task, ProbeResult::nothing(reply));
         }
     }
 
@@ -385,9 +371,9 @@ impl HostCrawl {
     /// search there.
     pub(super) fn moves_elsewhere(
         &self,
+        turn: &mut Turn<'_>,
         task: &Task,
         location: Option<&[u8]>,
-        visitor: &mut dyn Visitor,
     ) -> Result<bool, Cause> {
         let kind = match task.kind {
             TaskKind::Start => LinkKind::Start,
@@ -404,7 +390,7 @@ impl HostCrawl {
             chain: self.chain_of(task),
             ..Link::new(to, kind)
         };
-        Ok(visitor.link(&link) == LinkVerdict::Follow)
+        Ok(turn.visitor.link(&link) == LinkVerdict::Follow)
     }
 
     /// The URL to which a redirect leads.

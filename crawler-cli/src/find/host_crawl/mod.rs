@@ -1,5 +1,5 @@
 //! The crawl of one host: which directories are known, which request is next, what a reply means, when to retry, and
-//! when the crawl is done. Pure: no socket, no clock; time is an argument and results go to a [`Visitor`].
+//! when the crawl is done. Pure: no socket, no clock; time is an argument and results go to a [`Visitor`](super::Visitor).
 //!
 //! Invariants: a directory is marked as known when it is queued, so it is requested once, however many links or
 //! redirects lead to it. Every request from [`HostCrawl::poll_request`] is answered by one `handle_*` call. Every URL
@@ -8,19 +8,18 @@
 use std::collections::HashMap;
 use std::mem;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use url::Url;
 
 use super::cause::{Cause, Failure};
 use super::expr::{Memo, Verdict};
-use super::found::{Kind, Unread};
+use super::found::{Found, Unread};
 use super::link::Ancestors;
-use super::listing::{self, Shape};
+use super::listing;
 use super::path;
 use super::policy::{Follow, Policy};
-use super::range::{SizeRange, TimeRange};
-use super::visitor::Visitor;
+use super::visitor::Turn;
 use crate::crawl::politeness::Politeness;
 use crate::crawl::random::seed_of_host;
 use crate::crawl::retry::Failed;
@@ -82,58 +81,6 @@ pub struct HostCrawl {
     robots_wanted: bool,
     /// Why the host was given up. Tasks that come back from the disk later are given up for the same cause.
     given_up: Option<Arc<Cause>>,
-}
-
-/// A finding whose URL is not spelled out yet.
-#[derive(Clone, Copy)]
-struct Finding<'a> {
-    target: &'a str,
-    kind: Kind,
-    /// Index of the start.
-    start: usize,
-    depth: u32,
-    listing: Option<Shape>,
-    size: Option<SizeRange>,
-    modified: Option<TimeRange>,
-    asked: bool,
-    empty: Option<bool>,
-    facts: FetchFacts,
-}
-
-impl<'a> Finding<'a> {
-    /// A finding of which only kind and start are known.
-    fn of(target: &'a str, kind: Kind, start: usize) -> Self {
-        Self {
-            target,
-            kind,
-            start,
-            depth: 0,
-            listing: None,
-            size: None,
-            modified: None,
-            asked: false,
-            empty: None,
-            facts: FetchFacts::default(),
-        }
-    }
-}
-
-/// Facts about the request that led to a finding.
-#[derive(Clone, Copy, Debug, Default)]
-struct FetchFacts {
-    status: Option<u16>,
-    attempts: u32,
-    took: Duration,
-}
-
-impl FetchFacts {
-    fn of(now: Instant, task: &Task) -> Self {
-        Self {
-            status: None,
-            attempts: task.attempts.made(),
-            took: task.attempts.took(now),
-        }
-    }
 }
 
 impl HostCrawl {
@@ -257,30 +204,24 @@ impl HostCrawl {
     }
 
     /// A complete response arrived.
-    pub fn handle_reply(
-        &mut self,
-        now: Instant,
-        id: FetchId,
-        reply: &Reply<'_>,
-        visitor: &mut dyn Visitor,
-    ) {
+    pub fn handle_reply(&mut self, turn: &mut Turn<'_>, id: FetchId, reply: &Reply<'_>) {
         let Some((task, fetch)) = self.in_flight.remove(&id) else {
             return;
         };
         self.politeness.handle_over();
         self.journal.begin(task.number);
         if !matches!(reply.status, 429 | 503) {
-            self.politeness.handle_answer(now);
+            self.politeness.handle_answer(turn.now);
         }
         match (reply.status, fetch) {
-            (429 | 503, _) => self.throttled(now, task, reply, visitor),
-            (..500, _) if task.gate.is_some() => self.gate_reply(now, task, reply, visitor),
-            (..500, _) if task.kind == TaskKind::Trial => self.tried(now, task, reply, visitor),
-            (_, FetchKind::Robots) => self.robots_reply(now, task, reply, visitor),
+            (429 | 503, _) => self.throttled(turn, task, reply),
+            (..500, _) if task.gate.is_some() => self.gate_reply(turn, task, reply),
+            (..500, _) if task.kind == TaskKind::Trial => self.tried(turn, task, reply),
+            (_, FetchKind::Robots) => self.robots_reply(turn, task, reply),
             (500.., FetchKind::List | FetchKind::First | FetchKind::Page) => {
-                self.retry(now, task, Cause::Status(reply.status), visitor);
+                self.retry(turn, task, Cause::Status(reply.status));
             }
-            (301 | 302 | 303 | 307 | 308, _) => self.redirect(now, task, reply, visitor),
+            (301 | 302 | 303 | 307 | 308, _) => self.redirect(turn, task, reply),
             // The response is a page with links, which GET will read.
             (200..=299, FetchKind::Probe | FetchKind::First)
                 if task.kind == TaskKind::Link && is_web_page(reply) =>
@@ -293,15 +234,15 @@ impl HostCrawl {
             }
             (200..=299, FetchKind::Probe | FetchKind::First) => {
                 self.probes.handle_answer(&task, fetch);
-                self.exists(now, task, ProbeResult::by(reply, fetch), visitor);
+                self.exists(turn, task, ProbeResult::by(reply, fetch));
             }
-            (200 | 203, FetchKind::List) => self.page(now, task, reply, visitor),
-            (200 | 203, FetchKind::Page) => self.linked_page(now, task, reply, visitor),
+            (200 | 203, FetchKind::List) => self.page(turn, task, reply),
+            (200 | 203, FetchKind::Page) => self.linked_page(turn, task, reply),
             // The server waited too long for the request (RFC 9110 §15.5.9), or is a cache, which answers 410 for
             // minutes while it is purged.
-            (status @ (408 | 410), _) => self.retry(now, task, Cause::Status(status), visitor),
+            (status @ (408 | 410), _) => self.retry(turn, task, Cause::Status(status)),
             (status @ (401 | 403 | 404), FetchKind::Probe) if self.probes.trusts_refusals() => {
-                self.give_up(now, task, &Cause::Status(status), visitor);
+                self.give_up(turn, task, &Cause::Status(status));
             }
             // Many servers do not support `HEAD`, and answer it with various statuses.
             (_, FetchKind::Probe) => self.queue(Task {
@@ -309,22 +250,22 @@ impl HostCrawl {
                 ..task
             }),
             // An empty file has no first byte.
-            (416, FetchKind::First) => self.exists(now, task, ProbeResult::nothing(reply), visitor),
-            (status, _) => self.give_up(now, task, &Cause::Status(status), visitor),
+            (416, FetchKind::First) => self.exists(turn, task, ProbeResult::nothing(reply)),
+            (status, _) => self.give_up(turn, task, &Cause::Status(status)),
         }
         self.journal.end();
-        self.resume(now, visitor);
+        self.resume(turn);
     }
 
     /// Nothing more can be fetched: gives up everything that is known and not yet read, for this cause.
-    pub fn abandon(&mut self, now: Instant, cause: &Cause, visitor: &mut dyn Visitor) {
+    pub fn abandon(&mut self, turn: &mut Turn<'_>, cause: &Cause) {
         self.streams.clear();
         for (task, _) in mem::take(&mut self.in_flight).into_values() {
             self.politeness.handle_over();
             self.journal.forget(task.number);
-            self.give_up(now, task, cause, visitor);
+            self.give_up(turn, task, cause);
         }
-        self.give_up_waiting(now, cause, visitor);
+        self.give_up_waiting(turn, cause);
     }
 
     /// Tells the URLs of everything in memory that is known and not yet read to its end.
@@ -344,13 +285,7 @@ impl HostCrawl {
     }
 
     /// A request failed without a complete response.
-    pub fn handle_failure(
-        &mut self,
-        now: Instant,
-        id: FetchId,
-        failure: Failure,
-        visitor: &mut dyn Visitor,
-    ) {
+    pub fn handle_failure(&mut self, turn: &mut Turn<'_>, id: FetchId, failure: Failure) {
         self.streams.forget(id);
         let Some((task, _)) = self.in_flight.remove(&id) else {
             return;
@@ -358,9 +293,9 @@ impl HostCrawl {
         self.politeness.handle_over();
         self.journal.begin(task.number);
         let failed = Failed::new(failure.cause.class(), failure.scope);
-        self.failed(now, task, failed, failure.cause, visitor);
+        self.failed(turn, task, failed, failure.cause);
         self.journal.end();
-        self.resume(now, visitor);
+        self.resume(turn);
     }
 }
 
@@ -412,52 +347,60 @@ impl HostCrawl {
         self.queue.push_next(task);
     }
 
-    /// Passes a finding to the expression.
-    fn look(&mut self, item: Finding<'_>, memo: &mut Memo, visitor: &mut dyn Visitor) -> Verdict {
-        let start = self.starts.path(item.start);
-        visitor.found(&self.spelling.found(&item, start), memo)
+    /// Passes an entry to the expression. `target` is its request target, `start` the index of its start.
+    fn look(
+        &mut self,
+        turn: &mut Turn<'_>,
+        target: &str,
+        start: usize,
+        found: Found<'_>,
+        memo: &mut Memo,
+    ) -> Verdict {
+        let start = self.starts.path(start);
+        let found = self.spelling.spelled(target, Found { start, ..found });
+        turn.visitor.found(&found, memo)
     }
 
-    fn give_up(&mut self, now: Instant, task: Task, cause: &Cause, visitor: &mut dyn Visitor) {
+    fn give_up(&mut self, turn: &mut Turn<'_>, task: Task, cause: &Cause) {
         match task.kind {
             TaskKind::Robots => {
                 let cause = Cause::RobotsUnread(cause.to_string());
-                return self.give_up_rest(now, cause, visitor);
+                return self.give_up_rest(turn, cause);
             }
-            TaskKind::Trial => return self.untried(now, task.number, visitor),
+            TaskKind::Trial => return self.untried(turn, task.number),
             kind => self.counts.directories_done += u64::from(kind.is_of_directory()),
         }
         let url = self.url(&task.target);
         let waits = task.kind == TaskKind::File && task.open.is_some() && cause.may_pass();
         if waits && self.journal.fail_undecided(&task) {
             self.probes.handle_decided();
-            return self.leave_out_from(&url, cause, task.from.as_deref(), visitor);
+            return self.leave_out_from(turn, &url, cause, task.from.as_deref());
         }
         self.journal.fail(&task);
-        self.leave_out_from(&url, cause, task.from.as_deref(), visitor);
-        self.close(now, task, visitor);
+        self.leave_out_from(turn, &url, cause, task.from.as_deref());
+        self.close(turn, task);
     }
 
-    fn unread(&mut self, target: &str, cause: &Cause, visitor: &mut dyn Visitor) {
+    fn unread(&mut self, turn: &mut Turn<'_>, target: &str, cause: &Cause) {
         let url = self.url(target);
-        self.leave_out(&url, cause, visitor);
+        self.leave_out(turn, &url, cause);
     }
 
     /// Reports a URL, perhaps of another host, that will not be read.
-    pub fn leave_out(&mut self, url: &str, cause: &Cause, visitor: &mut dyn Visitor) {
-        self.leave_out_from(url, cause, None, visitor);
+    pub fn leave_out(&mut self, turn: &mut Turn<'_>, url: &str, cause: &Cause) {
+        self.leave_out_from(turn, url, cause, None);
     }
 
     /// Reports a URL that a link of the page `from` leads to.
     fn leave_out_from(
         &mut self,
+        turn: &mut Turn<'_>,
         url: &str,
         cause: &Cause,
         from: Option<&str>,
-        visitor: &mut dyn Visitor,
     ) {
         self.counts.unread += 1;
-        visitor.unread(Unread { url, cause, from });
+        turn.visitor.unread(Unread { url, cause, from });
     }
 
     fn absolute(&self, target: &str) -> Option<Url> {

@@ -1,64 +1,44 @@
 //! Names that turn out to be files, and redirects of tasks from listings.
 
-use std::time::Instant;
-
 use url::Url;
 
+use super::HostCrawl;
 use super::entries::ProbeResult;
 use super::messages::Reply;
-use super::task::{Task, TaskKind, UndecidedEntry};
-use super::{FetchFacts, HostCrawl};
+use super::task::{Task, TaskKind};
 use crate::find::cause::Cause;
-use crate::find::expr::{Memo, Verdict};
+use crate::find::expr::Verdict;
 use crate::find::found::Kind;
 use crate::find::listing;
 use crate::find::path;
 use crate::find::policy::Follow;
-use crate::find::visitor::Visitor;
+use crate::find::visitor::Turn;
 
 /// Names and redirects.
 impl HostCrawl {
     /// The server answered a request for something that is not a directory.
-    pub(super) fn exists(
-        &mut self,
-        now: Instant,
-        task: Task,
-        probed: ProbeResult,
-        visitor: &mut dyn Visitor,
-    ) {
+    pub(super) fn exists(&mut self, turn: &mut Turn<'_>, task: Task, probed: ProbeResult) {
         match task.kind {
-            TaskKind::File => self.inspected(now, task, probed, visitor),
+            TaskKind::File => self.inspected(turn, task, probed),
             TaskKind::Link => {
-                self.linked_file(now, task, probed, visitor);
+                self.linked_file(turn, task, probed);
             }
-            _ => self.name(now, task, probed, visitor),
+            _ => self.name(turn, task, probed),
         }
     }
 
     /// Handles a name of unknown type that turned out to be a file.
-    pub(super) fn name(
-        &mut self,
-        now: Instant,
-        mut task: Task,
-        probed: ProbeResult,
-        visitor: &mut dyn Visitor,
-    ) {
+    pub(super) fn name(&mut self, turn: &mut Turn<'_>, mut task: Task, probed: ProbeResult) {
         self.counts.files += 1;
-        self.decide(now, &mut task, Kind::File, probed, None, visitor);
+        self.decide(turn, &mut task, Kind::File, probed, None);
         if task.kind == TaskKind::Start {
             self.counts.directories_done += 1;
         }
     }
 
-    pub(super) fn redirect(
-        &mut self,
-        now: Instant,
-        mut task: Task,
-        reply: &Reply<'_>,
-        visitor: &mut dyn Visitor,
-    ) {
+    pub(super) fn redirect(&mut self, turn: &mut Turn<'_>, mut task: Task, reply: &Reply<'_>) {
         if task.kind == TaskKind::Link {
-            return self.linked_redirect(now, task, reply, visitor);
+            return self.linked_redirect(turn, task, reply);
         }
         let named = matches!(task.kind, TaskKind::Unknown(_) | TaskKind::File);
         let probed = ProbeResult::nothing(reply);
@@ -70,13 +50,13 @@ impl HostCrawl {
         let target = match target {
             Ok(target) => target,
             // The name redirects elsewhere: it exists, but is not a directory here.
-            Err(Cause::Elsewhere(_)) if named => return self.exists(now, task, probed, visitor),
+            Err(Cause::Elsewhere(_)) if named => return self.exists(turn, task, probed),
             Err(Cause::Elsewhere(to)) if let Some(target) = self.other_directory(&task, &to) => {
                 let chain = self.chain_of(&task);
                 self.counts.directories_done += 1;
                 return match self.is_allowed(&target) {
                     true => self.add_start_at(&target, chain),
-                    false => self.leave_out_once(&to, &Cause::Robots, visitor),
+                    false => self.leave_out_once(turn, &to, &Cause::Robots),
                 };
             }
             Err(Cause::Elsewhere(to)) if let Some(gate) = self.gate_at(&task, &to, reply) => {
@@ -87,10 +67,14 @@ impl HostCrawl {
                 });
             }
             Err(cause @ Cause::Elsewhere(_)) => {
-                return match self.moves_elsewhere(&task, reply.location, visitor) {
-                    Ok(true) => self.moved(now, task, visitor),
-                    Ok(false) => self.give_up(now, task, &cause, visitor),
-                    Err(cause) => self.give_up(now, task, &cause, visitor),
+                return match self.moves_elsewhere(turn, &task, reply.location) {
+                    Ok(true) => {
+                        // The directory is searched on its new host.
+                        self.counts.directories_done += 1;
+                        self.close(turn, task);
+                    }
+                    Ok(false) => self.give_up(turn, task, &cause),
+                    Err(cause) => self.give_up(turn, task, &cause),
                 };
             }
             Err(Cause::RedirectLoop) if self.is_gate(reply) => {
@@ -99,33 +83,24 @@ impl HostCrawl {
                     ..task
                 });
             }
-            Err(cause) => return self.give_up(now, task, &cause, visitor),
+            Err(cause) => return self.give_up(turn, task, &cause),
         };
         let canonical = path::canonical(&target);
         if named {
             let is_same = canonical == format!("{}/", path::canonical(&task.target));
             if !is_same || self.policy.follow == Follow::Pages {
-                return self.exists(now, task, probed, visitor);
+                return self.exists(turn, task, probed);
             }
-            let open = task.open.take();
+            let open = task.take_open();
             if task.kind == TaskKind::File {
                 // The listing named it as a file.
                 self.probes.handle_decided();
                 self.counts.files -= 1;
             }
-            let open = match open {
-                Some(open) => *open,
-                None => UndecidedEntry {
-                    memo: Memo::new(),
-                    listing: task.shape(),
-                    size: None,
-                    modified: None,
-                },
-            };
-            let facts = FetchFacts::of(now, &task);
+            let found = task.shows(turn.now, Kind::Directory, task.depth);
             let mut directory = Task::new(target, TaskKind::Directory, task.start, task.depth);
             directory.above = task.above;
-            return self.directory(now, directory, open, facts, visitor);
+            return self.directory(turn, directory, open, found);
         }
         if task.kind == TaskKind::Start && canonical == self.starts.directory(task.start) {
             // The start was given without its final `/`.
@@ -135,19 +110,12 @@ impl HostCrawl {
             };
             return match self.is_allowed(&start.target) {
                 true => self.queue(start),
-                false => self.give_up(now, start, &Cause::Robots, visitor),
+                false => self.give_up(turn, start, &Cause::Robots),
             };
         }
         if task.kind == TaskKind::Start || task.open.is_some() {
             let probed = ProbeResult::default();
-            let verdict = self.decide(
-                now,
-                &mut task,
-                Kind::Directory,
-                probed,
-                Some(false),
-                visitor,
-            );
+            let verdict = self.decide(turn, &mut task, Kind::Directory, probed, Some(false));
             if matches!(verdict, Verdict::Prune | Verdict::Quit) {
                 return self.counts.directories_done += 1;
             }
@@ -161,23 +129,7 @@ impl HostCrawl {
             redirects: task.redirects + 1,
             ..Task::new(target, TaskKind::Directory, start, depth)
         };
-        self.enqueue(now, next, &canonical, visitor);
-    }
-
-    /// A start or a directory was redirected to another host, which is searched there.
-    pub(super) fn moved(&mut self, now: Instant, mut task: Task, visitor: &mut dyn Visitor) {
-        self.counts.directories_done += 1;
-        if task.open.is_some() {
-            let probed = ProbeResult::default();
-            self.decide(
-                now,
-                &mut task,
-                Kind::Directory,
-                probed,
-                Some(false),
-                visitor,
-            );
-        }
+        self.enqueue(turn, next, &canonical);
     }
 
     /// The name with a final `/`, if a redirect adds one, whatever it says of the server and of the directories above: a

@@ -1,13 +1,11 @@
 //! Saves and restores a host crawl: hands out its journal, and takes back what an earlier run saved. If very many tasks
 //! are ready, most of them are left on disk for a while.
 
-use std::time::Instant;
-
 use super::HostCrawl;
 use super::journal::{Change, Journal, JournaledTask, KeptCrawl, Snapshot};
 use super::task::{Task, TaskKind};
 use crate::find::cause::Cause;
-use crate::find::visitor::Visitor;
+use crate::find::visitor::Turn;
 
 impl HostCrawl {
     /// Starts to keep the journal, with everything that is known now.
@@ -80,9 +78,8 @@ impl HostCrawl {
     /// A text that is not a task of a host crawl.
     pub fn add_back(
         &mut self,
-        now: Instant,
+        turn: &mut Turn<'_>,
         queued: Vec<(u64, String)>,
-        visitor: &mut dyn Visitor,
     ) -> Result<(), String> {
         self.journal.take_spilled(queued.len());
         for (number, text) in queued {
@@ -93,15 +90,15 @@ impl HostCrawl {
                 self.probes.add_undecided();
             }
             match self.given_up.clone() {
-                Some(cause) => self.drop_task(now, task, &cause, visitor),
+                Some(cause) => self.drop_task(turn, task, &cause),
                 None if !self.is_allowed(&task.target) => {
-                    self.drop_task(now, task, &Cause::Robots, visitor);
+                    self.drop_task(turn, task, &Cause::Robots);
                 }
                 None => self.queue.push_next(task),
             }
         }
         // There may be no further reply that would resume the waiting listings.
-        self.resume(now, visitor);
+        self.resume(turn);
         Ok(())
     }
 

@@ -13,61 +13,48 @@ use crate::crawl::retry::{Decision, Failed, Others, decide};
 use crate::crawl::robots::Robots;
 use crate::crawl::stats::{Reason, Standing, Waiting};
 use crate::find::cause::Cause;
-use crate::find::visitor::Visitor;
+use crate::find::visitor::Turn;
 
 /// Retries and pauses.
 impl HostCrawl {
     /// Handles a failed task: retries it, or gives it up for this cause, alone or with all others.
     pub(super) fn failed(
         &mut self,
-        now: Instant,
+        turn: &mut Turn<'_>,
         mut task: Task,
         failed: Failed,
         cause: Cause,
-        visitor: &mut dyn Visitor,
     ) {
         let in_flight = self.in_flight.values().map(|(task, _)| &task.attempts);
         let postponed = self.queue.postponed().map(|task| &task.attempts);
         let any_new = || self.has_ready();
         let others = Others::of(&task.attempts, any_new, in_flight, postponed);
         let host = &mut self.politeness;
-        match decide(now, failed, &mut task.attempts, others, host) {
+        match decide(turn.now, failed, &mut task.attempts, others, host) {
             Decision::RetryAt(due) if self.given_up.is_none() => self.postpone(due, task),
-            Decision::RetryAt(_) => self.give_up(now, task, &cause, visitor),
+            Decision::RetryAt(_) => self.give_up(turn, task, &cause),
             Decision::GiveUp(reason) => {
                 let cause = cause.because(reason, host.retry_policy());
-                self.give_up(now, task, &cause, visitor);
+                self.give_up(turn, task, &cause);
             }
             Decision::GiveUpHost(reason) => {
                 let cause = cause.because(reason, host.retry_policy());
-                self.give_up_all(now, task, cause, visitor);
+                self.give_up_all(turn, task, cause);
             }
         }
     }
 
     /// Handles an answer that may be temporary.
-    pub(super) fn retry(
-        &mut self,
-        now: Instant,
-        task: Task,
-        cause: Cause,
-        visitor: &mut dyn Visitor,
-    ) {
+    pub(super) fn retry(&mut self, turn: &mut Turn<'_>, task: Task, cause: Cause) {
         let failed = Failed::new(cause.class(), FailureScope::Request);
-        self.failed(now, task, failed, cause, visitor);
+        self.failed(turn, task, failed, cause);
     }
 
     /// Handles an answer that asks for fewer requests.
-    pub(super) fn throttled(
-        &mut self,
-        now: Instant,
-        task: Task,
-        reply: &Reply<'_>,
-        visitor: &mut dyn Visitor,
-    ) {
+    pub(super) fn throttled(&mut self, turn: &mut Turn<'_>, task: Task, reply: &Reply<'_>) {
         let failed = Failed::of_status(reply.status, reply.retry_after, reply.date);
         let cause = Cause::Status(reply.status);
-        self.failed(now, task, failed, cause, visitor);
+        self.failed(turn, task, failed, cause);
     }
 
     pub(super) fn postpone(&mut self, due: Instant, task: Task) {
@@ -80,46 +67,30 @@ impl HostCrawl {
     }
 
     /// Gives up this task and everything that waits.
-    pub(super) fn give_up_all(
-        &mut self,
-        now: Instant,
-        task: Task,
-        cause: Cause,
-        visitor: &mut dyn Visitor,
-    ) {
+    pub(super) fn give_up_all(&mut self, turn: &mut Turn<'_>, task: Task, cause: Cause) {
         // Tasks that wait for robots.txt are reported with the cause of its absence.
         if task.kind != TaskKind::Robots {
-            self.give_up(now, task, &cause, visitor);
+            self.give_up(turn, task, &cause);
         }
-        self.give_up_rest(now, cause, visitor);
+        self.give_up_rest(turn, cause);
     }
 
-    /// The host cannot be used: gives up everything that waits and that comes later.
-    pub fn refuse(&mut self, now: Instant, cause: Cause, visitor: &mut dyn Visitor) {
-        self.give_up_rest(now, cause, visitor);
-    }
-
-    /// Gives up everything that waits, in memory or on disk.
-    pub(super) fn give_up_rest(&mut self, now: Instant, cause: Cause, visitor: &mut dyn Visitor) {
-        self.give_up_waiting(now, &cause, visitor);
+    /// The host cannot be used: gives up everything that waits, in memory or on disk, and that comes later.
+    pub fn give_up_rest(&mut self, turn: &mut Turn<'_>, cause: Cause) {
+        self.give_up_waiting(turn, &cause);
         if self.politeness.awaits_robots() {
             self.politeness.obey(Robots::disallow_all());
         }
         self.given_up = Some(Arc::new(cause));
     }
 
-    pub(super) fn give_up_waiting(
-        &mut self,
-        now: Instant,
-        cause: &Cause,
-        visitor: &mut dyn Visitor,
-    ) {
+    pub(super) fn give_up_waiting(&mut self, turn: &mut Turn<'_>, cause: &Cause) {
         loop {
             for task in self.queue.take_all() {
-                self.drop_task(now, task, cause, visitor);
+                self.drop_task(turn, task, cause);
             }
             // Partly handled listings yield further tasks, unless they wait for requests in flight.
-            self.give_up_held(now, visitor);
+            self.give_up_held(turn);
             if !self.has_any_ready() && (self.probes.is_empty() || !self.probes.can_resume()) {
                 return;
             }
@@ -127,15 +98,9 @@ impl HostCrawl {
     }
 
     /// Gives up a waiting task.
-    pub(super) fn drop_task(
-        &mut self,
-        now: Instant,
-        task: Task,
-        cause: &Cause,
-        visitor: &mut dyn Visitor,
-    ) {
+    pub(super) fn drop_task(&mut self, turn: &mut Turn<'_>, task: Task, cause: &Cause) {
         self.journal.forget(task.number);
-        self.give_up(now, task, cause, visitor);
+        self.give_up(turn, task, cause);
     }
 
     /// What is left to do.

@@ -1,24 +1,17 @@
 //! The request for the host's robots.txt, and its reply. If the policy obeys robots.txt, it is requested first.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::HostCrawl;
 use super::messages::Reply;
 use super::task::{Task, TaskKind};
 use crate::crawl::robots::{Access, Robots};
 use crate::find::cause::Cause;
-use crate::find::visitor::Visitor;
+use crate::find::visitor::Turn;
 
 impl HostCrawl {
     /// Handles the reply to the request for robots.txt.
-    pub(super) fn robots_reply(
-        &mut self,
-        now: Instant,
-        task: Task,
-        reply: &Reply<'_>,
-        visitor: &mut dyn Visitor,
-    ) {
+    pub(super) fn robots_reply(&mut self, turn: &mut Turn<'_>, task: Task, reply: &Reply<'_>) {
         match Access::of_status(reply.status, task.redirects) {
             Access::Parse => self.politeness.parse_robots(reply.body),
             Access::Follow => match self.robots_elsewhere(&task, reply.location) {
@@ -27,16 +20,16 @@ impl HostCrawl {
                         redirects: task.redirects + 1,
                         ..Task::new(target, TaskKind::Robots, task.start, 0)
                     };
-                    return self.postpone(now, moved);
+                    return self.postpone(turn.now, moved);
                 }
                 None => self.politeness.obey(Robots::allow_all()),
             },
             Access::Unavailable => self.politeness.obey(Robots::allow_all()),
             Access::Unreachable => {
-                return self.retry(now, task, Cause::Status(reply.status), visitor);
+                return self.retry(turn, task, Cause::Status(reply.status));
             }
         }
-        self.drop_disallowed(now, visitor);
+        self.drop_disallowed(turn);
     }
 
     /// The target of a redirect of robots.txt on this host. Redirects to other hosts are not followed.
@@ -49,11 +42,11 @@ impl HostCrawl {
     }
 
     /// Drops the ready tasks that robots.txt forbids. They are starts, added before robots.txt was known.
-    fn drop_disallowed(&mut self, now: Instant, visitor: &mut dyn Visitor) {
+    fn drop_disallowed(&mut self, turn: &mut Turn<'_>) {
         for task in self.queue.take_ready() {
             match self.is_allowed(&task.target) {
                 true => self.queue.push_next(task),
-                false => self.drop_task(now, task, &Cause::Robots, visitor),
+                false => self.drop_task(turn, task, &Cause::Robots),
             }
         }
     }

@@ -2,7 +2,6 @@
 
 use url::Url;
 
-use super::Finding;
 use crate::find::found::Found;
 use crate::find::path;
 
@@ -60,9 +59,8 @@ impl Spelling {
         self.target = target;
     }
 
-    /// A finding with its URL and path. `start` is the path of its start.
-    pub(super) fn found<'a>(&'a mut self, item: &Finding<'_>, start: &'a [u8]) -> Found<'a> {
-        let target = item.target;
+    /// The entry with the URL and the path of its request target.
+    pub(super) fn spelled<'a>(&'a mut self, target: &str, found: Found<'a>) -> Found<'a> {
         let path = target.split('?').next().unwrap_or(target);
         let trimmed = match path.strip_suffix('/') {
             Some("") | None => path,
@@ -83,17 +81,7 @@ impl Spelling {
             url: &self.url,
             path: &self.path,
             name: &self.path[from..],
-            kind: item.kind,
-            depth: item.depth,
-            start,
-            size: item.size,
-            modified: item.modified,
-            asked: item.asked,
-            empty: item.empty,
-            listing: item.listing,
-            status: item.facts.status,
-            attempts: item.facts.attempts,
-            took: item.facts.took,
+            ..found
         }
     }
 }

@@ -1,12 +1,11 @@
 //! robots.txt, which is read while it arrives, because a part of it is enough (RFC 9309 §2.5).
 
 use std::collections::HashMap;
-use std::time::Instant;
 
 use super::HostCrawl;
 use super::messages::{FetchId, FetchKind, Reply};
 use crate::crawl::robots::{Access, READ};
-use crate::find::visitor::Visitor;
+use crate::find::visitor::Turn;
 
 /// The bodies that arrive, with the statuses of their replies.
 #[derive(Debug, Default)]
@@ -26,13 +25,7 @@ impl Streams {
 impl HostCrawl {
     /// The head of a reply to a request that is [read while it arrives](super::Fetch::is_streamed). Returns whether the
     /// body is wanted; without the body, the reply was handled.
-    pub fn handle_head(
-        &mut self,
-        now: Instant,
-        id: FetchId,
-        reply: &Reply<'_>,
-        visitor: &mut dyn Visitor,
-    ) -> bool {
+    pub fn handle_head(&mut self, turn: &mut Turn<'_>, id: FetchId, reply: &Reply<'_>) -> bool {
         let is_wanted = match self.in_flight.get(&id) {
             Some((task, FetchKind::Robots)) => {
                 Access::of_status(reply.status, task.redirects) == Access::Parse
@@ -41,19 +34,13 @@ impl HostCrawl {
         };
         match is_wanted {
             true => drop(self.streams.0.insert(id, (reply.status, Vec::new()))),
-            false => self.handle_reply(now, id, reply, visitor),
+            false => self.handle_reply(turn, id, reply),
         }
         is_wanted
     }
 
     /// A part of a wanted body arrived. Returns whether the rest is wanted; without the rest, the reply was handled.
-    pub fn handle_data(
-        &mut self,
-        now: Instant,
-        id: FetchId,
-        bytes: &[u8],
-        visitor: &mut dyn Visitor,
-    ) -> bool {
+    pub fn handle_data(&mut self, turn: &mut Turn<'_>, id: FetchId, bytes: &[u8]) -> bool {
         let Some((_, body)) = self.streams.0.get_mut(&id) else {
             return false;
         };
@@ -63,19 +50,19 @@ impl HostCrawl {
         if body.len() <= READ {
             return true;
         }
-        self.handle_end(now, id, visitor);
+        self.handle_end(turn, id);
         false
     }
 
     /// A wanted body has ended.
-    pub fn handle_end(&mut self, now: Instant, id: FetchId, visitor: &mut dyn Visitor) {
+    pub fn handle_end(&mut self, turn: &mut Turn<'_>, id: FetchId) {
         if let Some((status, body)) = self.streams.0.remove(&id) {
             let reply = Reply {
                 status,
                 body: &body,
                 ..Reply::default()
             };
-            self.handle_reply(now, id, &reply, visitor);
+            self.handle_reply(turn, id, &reply);
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The tasks of a host crawl: URLs to request, with what is known about each.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
 use super::messages::FetchKind;
 use crate::crawl::retry_queue::Attempts;
 use crate::find::expr::Memo;
+use crate::find::found::{Found, Kind};
 use crate::find::link::Ancestors;
 use crate::find::listing::{self, Entry, Shape};
 use crate::find::range::{ListedTime, SizeRange};
@@ -117,12 +119,26 @@ impl Task {
         task
     }
 
-    /// The shape of the page that listed it, if the kind of task has it.
-    pub(super) fn shape(&self) -> Option<Shape> {
-        match self.kind {
+    /// An entry that the last request of this task has shown.
+    pub(super) fn shows(&self, now: Instant, kind: Kind, depth: u32) -> Found<'static> {
+        Found {
+            attempts: self.attempts.made(),
+            took: self.attempts.took(now),
+            ..Found::new(kind, depth)
+        }
+    }
+
+    /// What the listing said.
+    pub(super) fn take_open(&mut self) -> UndecidedEntry {
+        let listing = match self.kind {
             TaskKind::Unknown(shape) => Some(shape),
             _ => None,
-        }
+        };
+        let unknown = || UndecidedEntry {
+            listing,
+            ..UndecidedEntry::default()
+        };
+        self.open.take().map_or_else(unknown, |open| *open)
     }
 }
 
@@ -163,7 +179,7 @@ impl TaskKind {
 }
 
 /// What a listing said about an entry about which the expression is undecided.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct UndecidedEntry {
     /// The state of the expression.
     pub(super) memo: Memo,

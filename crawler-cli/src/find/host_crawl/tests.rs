@@ -1,16 +1,18 @@
 //! Crawls of scripted hosts in virtual time.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::probes::MOST_PARTIAL;
 use super::*;
 use crate::crawl::failure::FailureScope;
-use crate::find::found::{Found, Saved};
+use crate::find::found::{Kind, Saved};
 use crate::find::link::Link;
-use crate::find::listing::PageLimits;
-use crate::find::visitor::LinkVerdict;
+use crate::find::listing::{PageLimits, Shape};
+use crate::find::range::TimeRange;
+use crate::find::visitor::{LinkVerdict, Visitor};
 
 mod kept;
 mod regression;
@@ -258,10 +260,14 @@ fn give(crawl: &mut HostCrawl, now: Instant, id: FetchId, answer: Answer, outcom
         Answer::Typed(content_type) => reply.content_type = Some(content_type.as_bytes()),
         Answer::Fail(scope) => {
             let cause = Cause::Transfer("connection reset".into());
-            return crawl.handle_failure(now, id, Failure { cause, scope }, outcome);
+            return crawl.handle_failure(
+                &mut Turn::new(now, outcome),
+                id,
+                Failure { cause, scope },
+            );
         }
     }
-    crawl.handle_reply(now, id, &reply, outcome);
+    crawl.handle_reply(&mut Turn::new(now, outcome), id, &reply);
 }
 
 #[test]
@@ -282,7 +288,7 @@ fn names_and_paths_are_decoded_for_matching() {
         seen.push((found.path.to_vec(), found.name.to_vec(), found.listing));
         Verdict::Go
     });
-    crawl.handle_reply(now, id, &reply, &mut visitor);
+    crawl.handle_reply(&mut Turn::new(now, &mut visitor), id, &reply);
     let expected: [(&[u8], &[u8], _); 3] = [
         (b"/", b"/", None),
         (b"/dir x", b"dir x", Some(Shape::Nginx)),
@@ -434,7 +440,7 @@ fn a_host_is_given_up_with_any_number_of_requests_under_way() {
         _ => Verdict::Go,
     });
     let id = crawl.poll_request(now).expect("the start").id;
-    crawl.handle_reply(now, id, &reply, &mut visitor);
+    crawl.handle_reply(&mut Turn::new(now, &mut visitor), id, &reply);
     let mut under_way = Vec::new();
     while let Some(fetch) = crawl.poll_request(now) {
         under_way.push(fetch.id);
@@ -443,7 +449,11 @@ fn a_host_is_given_up_with_any_number_of_requests_under_way() {
     for id in under_way {
         let cause = Cause::Transfer("connection reset".into());
         let scope = FailureScope::Host;
-        crawl.handle_failure(now, id, Failure { cause, scope }, &mut visitor);
+        crawl.handle_failure(
+            &mut Turn::new(now, &mut visitor),
+            id,
+            Failure { cause, scope },
+        );
     }
     assert!(crawl.is_done());
     assert_eq!(visitor.unread, names.len());
@@ -861,7 +871,7 @@ fn a_crawl_that_is_done_asks_for_nothing() {
     crawl.add_start("/");
     let now = Instant::now();
     let cause = Cause::Scheme("ftp".to_owned());
-    crawl.abandon(now, &cause, &mut Outcome::default());
+    crawl.abandon(&mut Turn::new(now, &mut Outcome::default()), &cause);
     assert_eq!(crawl.poll_request(now), None);
     assert!(crawl.is_done());
 }
@@ -1015,10 +1025,10 @@ fn a_large_robots_txt_is_cut() {
         status: 200,
         ..Reply::default()
     };
-    assert!(crawl.handle_head(now, id, &reply, &mut outcome));
+    assert!(crawl.handle_head(&mut Turn::new(now, &mut outcome), id, &reply));
     let cut = format!("{file}Disallow: /\n");
     let mut parts = cut.as_bytes().chunks(10_000);
-    assert!(!parts.all(|part| crawl.handle_data(now, id, part, &mut outcome)));
+    assert!(!parts.all(|part| crawl.handle_data(&mut Turn::new(now, &mut outcome), id, part)));
     assert!(crawl.is_allowed("/public/") && !crawl.is_allowed("/secret/x"));
     assert_eq!(crawl.poll_request(now).expect("the start").target, "/");
 }
@@ -1066,7 +1076,7 @@ fn the_server_is_asked_about_what_its_listing_leaves_open() {
             }
         }
         log.push((kind, target));
-        crawl.handle_reply(now, id, &reply, &mut visitor);
+        crawl.handle_reply(&mut Turn::new(now, &mut visitor), id, &reply);
     }
     assert!(crawl.is_done());
     assert_eq!(visitor.unread, 0);

@@ -6,7 +6,6 @@
 //! down, for some levels, and nothing is reported before that is decided.
 
 use std::collections::HashMap;
-use std::time::Instant;
 
 use super::HostCrawl;
 use super::messages::Reply;
@@ -15,7 +14,7 @@ use super::task::{Task, TaskKind};
 use crate::find::cause::Cause;
 use crate::find::link::Ancestors;
 use crate::find::listing::Directories;
-use crate::find::visitor::Visitor;
+use crate::find::visitor::Turn;
 
 /// The directories that are on trial.
 #[derive(Debug, Default)]
@@ -45,20 +44,14 @@ impl Trials {
 
 impl HostCrawl {
     /// Handles a directory whose listing `own` equals that of a directory above it.
-    pub(super) fn try_loop(
-        &mut self,
-        now: Instant,
-        mut held: PartialListing,
-        own: u64,
-        visitor: &mut dyn Visitor,
-    ) {
+    pub(super) fn try_loop(&mut self, turn: &mut Turn<'_>, mut held: PartialListing, own: u64) {
         let known = self.trials.known.get(&own).copied();
         if known == Some(false) {
-            return self.entries(now, held, visitor);
+            return self.entries(turn, held);
         }
         let Some(period) = period(&held, own).filter(|_| known.is_none()) else {
             self.counts.directories_done += 1;
-            return self.unread(&held.task.target, &Cause::SameListing, visitor);
+            return self.unread(turn, &held.task.target, &Cause::SameListing);
         };
         self.journal.note_listing(&mut held);
         let trial = Trial {
@@ -66,11 +59,11 @@ impl HostCrawl {
             period,
             level: 0,
         };
-        self.ask_below(now, trial, visitor);
+        self.ask_below(turn, trial);
     }
 
     /// Asks for the next level of a trial.
-    fn ask_below(&mut self, now: Instant, trial: Trial, visitor: &mut dyn Visitor) {
+    fn ask_below(&mut self, turn: &mut Turn<'_>, trial: Trial) {
         let names = trial.period.iter().map(|(name, _)| name).cycle();
         let mut target = trial.held.task.target.clone();
         for name in names.take(trial.level + 1) {
@@ -78,7 +71,7 @@ impl HostCrawl {
             target.push('/');
         }
         if !self.is_allowed(&target) {
-            return self.acquit(now, trial, visitor);
+            return self.acquit(turn, trial);
         }
         let of = &trial.held.task;
         let task = Task::new(target, TaskKind::Trial, of.start, of.depth);
@@ -91,13 +84,7 @@ impl HostCrawl {
     }
 
     /// The answer for a level of a trial.
-    pub(super) fn tried(
-        &mut self,
-        now: Instant,
-        task: Task,
-        reply: &Reply<'_>,
-        visitor: &mut dyn Visitor,
-    ) {
+    pub(super) fn tried(&mut self, turn: &mut Turn<'_>, task: Task, reply: &Reply<'_>) {
         let Some(mut trial) = self.trials.open.remove(&task.number) else {
             return;
         };
@@ -108,32 +95,32 @@ impl HostCrawl {
         let found = read.ok().map(|listing| self.seen.listing(&listing.entries));
         let expected = &trial.period[trial.level % trial.period.len()];
         if found != Some(expected.1) {
-            return self.acquit(now, trial, visitor);
+            return self.acquit(turn, trial);
         }
         trial.level += 1;
         if trial.level < LEVELS {
-            return self.ask_below(now, trial, visitor);
+            return self.ask_below(turn, trial);
         }
         if let Some((_, own)) = trial.period.last() {
             self.trials.known.insert(*own, true);
         }
         self.counts.directories_done += 1;
-        self.unread(&trial.held.task.target, &Cause::SameListing, visitor);
+        self.unread(turn, &trial.held.task.target, &Cause::SameListing);
     }
 
     /// The level of a trial cannot be read: the trial has shown nothing.
-    pub(super) fn untried(&mut self, now: Instant, number: u64, visitor: &mut dyn Visitor) {
+    pub(super) fn untried(&mut self, turn: &mut Turn<'_>, number: u64) {
         if let Some(trial) = self.trials.open.remove(&number) {
-            self.acquit(now, trial, visitor);
+            self.acquit(turn, trial);
         }
     }
 
     /// The directory is like any other, and so are those with the same listing.
-    fn acquit(&mut self, now: Instant, trial: Trial, visitor: &mut dyn Visitor) {
+    fn acquit(&mut self, turn: &mut Turn<'_>, trial: Trial) {
         if let Some((_, own)) = trial.period.last() {
             self.trials.known.insert(*own, false);
         }
-        self.entries(now, trial.held, visitor);
+        self.entries(turn, trial.held);
     }
 }
 

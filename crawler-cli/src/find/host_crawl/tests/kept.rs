@@ -57,7 +57,7 @@ impl Disk {
         });
         let back = back.collect();
         crawl
-            .add_back(now, back, outcome)
+            .add_back(&mut Turn::new(now, outcome), back)
             .expect("a crawl's own text");
     }
 

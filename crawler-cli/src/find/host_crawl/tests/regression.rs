@@ -117,7 +117,7 @@ fn listings_that_wait_keep_others_from_being_asked_for() {
         last_modified: Some(b"Sun, 06 Nov 1994 08:49:37 GMT"),
         ..Reply::default()
     };
-    crawl.handle_reply(now, probe, &reply, &mut outcome);
+    crawl.handle_reply(&mut Turn::new(now, &mut outcome), probe, &reply);
     while let Some(Fetch { id, kind, .. }) = crawl.poll_request(now) {
         assert_eq!(kind, FetchKind::List);
         let given = Answer::Html(TWO_FILES, BodyEnd::Framed);
@@ -133,7 +133,7 @@ fn a_crawl_is_abandoned_with_the_listings_that_wait() {
     let now = Instant::now();
     let (mut crawl, _, mut outcome) = clogged(now);
     let cause = Cause::Transfer("out of memory".into());
-    crawl.abandon(now, &cause, &mut outcome);
+    crawl.abandon(&mut Turn::new(now, &mut outcome), &cause);
     assert!(crawl.is_done());
     // What was read is reported as listed.
     assert_eq!(outcome.urls().len(), 1 + 100 + 2 * MOST_PARTIAL);
