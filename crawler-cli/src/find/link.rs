@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::listing::Shape;
@@ -23,7 +24,7 @@ pub struct Link {
     /// The page that has the link.
     pub(super) from: Option<Arc<str>>,
     /// The chain of URLs that redirected to it.
-    pub(super) chain: Option<Arc<Ancestors>>,
+    pub(super) chain: Ancestors,
 }
 
 /// What to do with the target of a [`Link`].
@@ -50,27 +51,47 @@ impl Link {
             listing: None,
             modified: None,
             from: None,
-            chain: None,
+            chain: Ancestors::default(),
         }
     }
 }
 
-/// A linked list of fingerprints: of the listings of a directory and its ancestors, or of a chain of redirects.
+/// Fingerprints of the listings of a directory and its ancestors, or of a chain of redirects, the innermost first. Lists
+/// share what is above.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(from = "Vec<u64>", into = "Vec<u64>")]
+pub(super) struct Ancestors(Option<Arc<Ancestor>>);
+
 #[derive(Debug)]
-pub struct Ancestors {
-    pub(super) listing: u64,
-    pub(super) next: Option<Arc<Ancestors>>,
+struct Ancestor {
+    listing: u64,
+    above: Ancestors,
 }
 
 impl Ancestors {
-    /// The list of these fingerprints, the innermost first.
-    pub(super) fn of(listings: Vec<u64>) -> Option<Arc<Self>> {
-        let outermost_first = listings.into_iter().rev();
-        outermost_first.fold(None, |next, listing| Some(Arc::new(Self { listing, next })))
+    /// Adds the innermost one.
+    pub(super) fn push(&mut self, listing: u64) {
+        let above = std::mem::take(self);
+        self.0 = Some(Arc::new(Ancestor { listing, above }));
     }
 
     /// The fingerprints, the innermost first.
-    pub(super) fn listings(this: Option<&Arc<Self>>) -> impl Iterator<Item = u64> {
-        std::iter::successors(this, |above| above.next.as_ref()).map(|above| above.listing)
+    pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
+        let ancestors = std::iter::successors(self.0.as_ref(), |it| it.above.0.as_ref());
+        ancestors.map(|it| it.listing)
+    }
+}
+
+impl From<Vec<u64>> for Ancestors {
+    fn from(listings: Vec<u64>) -> Self {
+        let mut ancestors = Self::default();
+        listings.into_iter().rev().for_each(|it| ancestors.push(it));
+        ancestors
+    }
+}
+
+impl From<Ancestors> for Vec<u64> {
+    fn from(ancestors: Ancestors) -> Self {
+        ancestors.iter().collect()
     }
 }

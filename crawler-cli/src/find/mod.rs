@@ -78,7 +78,7 @@ pub use found::{Found, How, Kind, Saved, Unread};
 use glob::Case;
 use host::FILE_DESCRIPTORS;
 pub use host_crawl::Counts;
-pub use link::{Ancestors, Link, LinkKind};
+pub use link::{Link, LinkKind};
 pub use listing::Shape;
 pub use policy::{Follow, Limits, Policy};
 pub use range::{ListedTime, Precision, SizeRange, TimeRange};

@@ -223,11 +223,11 @@ fn a_state_belongs_to_one_search_and_one_process() {
     let (code, message) = with(&[]);
     assert_eq!(code, Some(1));
     assert!(message.contains("not the state of a search"), "{message}");
-    // A database of somebody else stays as it is, to the byte.
-    for version in [0, 2] {
+    // A database of somebody else, or of another version, stays as it is, to the byte.
+    for (name, version) in [("other", 0), ("other", 2), ("search", 4)] {
         fs::remove_file(&state).expect("removed");
         let other = rusqlite::Connection::open(&state).expect("a database");
-        let table = format!("CREATE TABLE other (x); PRAGMA user_version = {version}");
+        let table = format!("CREATE TABLE {name} (x); PRAGMA user_version = {version}");
         other.execute_batch(&table).expect("a table");
         drop(other);
         let before = fs::read(&state).expect("read");

@@ -15,6 +15,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::find::found::{Found, Kind};
@@ -253,7 +254,8 @@ pub enum Verdict {
 
 /// The outcomes of the tests and actions that were evaluated for one entry, in order. The next evaluation replays them,
 /// so that no action is performed twice, even if the response of the server contradicts its listing.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(transparent)]
 pub struct Memo {
     /// One byte for each outcome: [`HELD`] and [`UNDECIDED`].
     outcomes: Vec<u8>,
@@ -263,19 +265,6 @@ impl Memo {
     /// The memo of an entry that was not evaluated yet.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Restores a memo from [`as_bytes`](Self::as_bytes) of the same expression. Other bytes only make the expression
-    /// skip tests and actions.
-    pub fn from_bytes(bytes: &[u8]) -> Self {
-        Self {
-            outcomes: bytes.to_vec(),
-        }
-    }
-
-    /// The memo as bytes, for storing. Empty for a new memo.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.outcomes
     }
 }
 

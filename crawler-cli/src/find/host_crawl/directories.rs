@@ -1,7 +1,5 @@
 //! Directories: reading the replies that list them, and deciding which listed directories are read.
 
-use std::sync::Arc;
-
 use super::entries::ProbeResult;
 use super::messages::{BodyEnd, FetchKind, Reply};
 use super::probes::PartialListing;
@@ -10,7 +8,6 @@ use super::{HostCrawl, printable};
 use crate::find::cause::Cause;
 use crate::find::expr::Verdict;
 use crate::find::found::{Found, Kind};
-use crate::find::link::Ancestors;
 use crate::find::listing::{self, Entry, EntryKind, Listing, PageError, Shape};
 use crate::find::path;
 use crate::find::visitor::Turn;
@@ -147,7 +144,7 @@ impl HostCrawl {
         }
         let mut repeats = None;
         if let Some(own) = own {
-            let same = Ancestors::listings(task.above.as_ref()).filter(|above| *above == own);
+            let same = task.above.iter().filter(|above| *above == own);
             // Listings that have only names may be equal by chance.
             let dated = |entry: &Entry| entry.kind == EntryKind::File && entry.modified.is_some();
             let most = match listing.entries.iter().any(dated) {
@@ -157,19 +154,15 @@ impl HostCrawl {
             if same.count() > most {
                 repeats = Some(own);
             }
-            task.above = Some(Arc::new(Ancestors {
-                listing: own,
-                next: task.above.take(),
-            }));
+            task.above.push(own);
         }
         let held = PartialListing {
             task,
             shape: listing.shape,
             directories: listing.directories,
-            entries_len: listing.entries.len(),
-            entries: listing.entries.into_iter(),
-            is_written: false,
-            first: None,
+            entries: listing.entries.into(),
+            memo: None,
+            written: None,
         };
         match repeats {
             None => self.entries(turn, held),

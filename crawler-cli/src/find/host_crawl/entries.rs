@@ -52,20 +52,20 @@ impl ProbeResult {
 impl HostCrawl {
     /// Handles the entries of a directory until one of them has to wait for a reply.
     pub(super) fn entries(&mut self, turn: &mut Turn<'_>, mut held: PartialListing) {
-        if let Some((entry, memo)) = held.first.take()
-            && let Some(waiting) = self.entry(turn, &held, entry, memo)
-        {
-            held.first = Some(waiting);
-            return self.hold(held);
-        }
-        while self.probes.has_room() {
-            let Some(entry) = held.entries.next() else {
+        // An entry that has waited was counted before.
+        let mut waited = held.memo.take();
+        while waited.is_some() || self.probes.has_room() {
+            let Some(entry) = held.entries.pop_front() else {
                 self.counts.directories_done += u64::from(held.task.kind != TaskKind::Page);
                 return;
             };
-            self.counts.files += u64::from(entry.kind == EntryKind::File);
-            if let Some(waiting) = self.entry(turn, &held, entry, Memo::new()) {
-                held.first = Some(waiting);
+            if waited.is_none() {
+                self.counts.files += u64::from(entry.kind == EntryKind::File);
+            }
+            let memo = waited.take().unwrap_or_default();
+            if let Some((entry, memo)) = self.entry(turn, &held, entry, memo) {
+                held.entries.push_front(entry);
+                held.memo = Some(memo);
                 break;
             }
         }

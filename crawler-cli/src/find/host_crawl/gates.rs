@@ -8,6 +8,7 @@ use super::messages::Reply;
 use super::task::{Gate, Task, TaskKind};
 use crate::crawl::redirect::forget_credentials;
 use crate::find::cause::Cause;
+use crate::find::link::Ancestors;
 use crate::find::path;
 use crate::find::visitor::Turn;
 
@@ -84,7 +85,7 @@ impl HostCrawl {
             target,
             redirects: task.redirects + 1,
             is_past_gate: true,
-            above: None,
+            above: Ancestors::default(),
             number: 0,
             ..task.clone()
         })

@@ -10,11 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Counts;
 use super::probes::PartialListing;
-use super::task::{Task, TaskKind, UndecidedEntry};
+use super::task::{Task, TaskKind};
 use crate::find::expr::Memo;
-use crate::find::link::Ancestors;
-use crate::find::listing::{Directories, Entry, Shape};
-use crate::find::range::{ListedTime, SizeRange};
 
 /// One change. Tasks have numbers, each used once in a crawl.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -40,7 +37,7 @@ pub struct ListingProgress {
     /// The number of entries that are done.
     at: usize,
     /// The state of the expression for the next entry, if that entry waits for a reply.
-    memo: Option<Vec<u8>>,
+    memo: Option<Memo>,
 }
 
 /// What is kept of a host crawl beside its tasks.
@@ -66,7 +63,7 @@ impl Snapshot {
     /// A text that is not a task.
     pub fn retry(&mut self, failed: &[String]) -> Result<(), String> {
         for text in failed {
-            let task = JournaledTask::parse(text)?;
+            let task = Task::parse(0, text)?;
             self.counts.unread = self.counts.unread.saturating_sub(1);
             if task.kind.is_of_directory() {
                 let done = &mut self.counts.directories_done;
@@ -111,95 +108,6 @@ pub(super) struct Journal {
     has_later_run: bool,
 }
 
-/// A [`Task`] in the journal.
-#[derive(Deserialize, Serialize)]
-pub(super) struct JournaledTask {
-    target: String,
-    path: Option<String>,
-    kind: TaskKind,
-    start: usize,
-    depth: u32,
-    redirects: u32,
-    #[serde(default)]
-    from: Option<String>,
-    is_found: bool,
-    above: Vec<u64>,
-    open: Option<JournaledEntry>,
-}
-
-#[derive(Deserialize, Serialize)]
-struct JournaledEntry {
-    memo: Vec<u8>,
-    listing: Option<Shape>,
-    size: Option<SizeRange>,
-    modified: Option<ListedTime>,
-}
-
-/// A [`PartialListing`] in the journal.
-#[derive(Deserialize, Serialize)]
-struct JournaledListing {
-    task: JournaledTask,
-    shape: Shape,
-    directories: Directories,
-    entries: Vec<Entry>,
-}
-
-impl JournaledTask {
-    /// Parses a task of the journal.
-    ///
-    /// # Errors
-    /// The text, if it is not a task.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
-        serde_json::from_str(text).map_err(|_| text.to_owned())
-    }
-
-    /// Index of the task's start.
-    pub(super) fn start(&self) -> usize {
-        self.start
-    }
-
-    fn of(task: &Task) -> Self {
-        Self {
-            target: task.target.clone(),
-            path: task.path.clone(),
-            kind: task.kind,
-            start: task.start,
-            depth: task.depth,
-            redirects: task.redirects,
-            from: task.from.as_deref().map(str::to_owned),
-            is_found: task.is_found,
-            above: Ancestors::listings(task.above.as_ref()).collect(),
-            open: task.open.as_ref().map(|open| JournaledEntry {
-                memo: open.memo.as_bytes().to_vec(),
-                listing: open.listing,
-                size: open.size,
-                modified: open.modified,
-            }),
-        }
-    }
-
-    /// The task with this number.
-    pub(super) fn task(self, number: u64) -> Task {
-        Task {
-            number,
-            path: self.path,
-            redirects: self.redirects,
-            from: self.from.map(Into::into),
-            is_found: self.is_found,
-            above: Ancestors::of(self.above),
-            open: self.open.map(|open| {
-                Box::new(UndecidedEntry {
-                    memo: Memo::from_bytes(&open.memo),
-                    listing: open.listing,
-                    size: open.size,
-                    modified: open.modified,
-                })
-            }),
-            ..Task::new(self.target, self.kind, self.start, self.depth)
-        }
-    }
-}
-
 /// Tasks and listings.
 impl Journal {
     /// A number that was not used before.
@@ -219,8 +127,7 @@ impl Journal {
         if task.number == 0 {
             task.number = self.number();
             if self.on {
-                let change = Change::Queued(task.number, text(&JournaledTask::of(&task)));
-                self.changes.push(change);
+                self.changes.push(Change::Queued(task.number, text(&task)));
             }
         }
         task
@@ -232,26 +139,13 @@ impl Journal {
         if !self.on {
             return;
         }
-        let memo = held.first.as_ref();
-        let memo = memo.map(|(_, memo)| memo.as_bytes().to_vec());
-        let is_new = !mem::replace(&mut held.is_written, true);
-        let change = if is_new {
-            let first = held.first.iter().map(|(entry, _)| entry);
-            let rest = held.entries.as_slice();
-            held.entries_len = rest.len() + usize::from(held.first.is_some());
-            let listing = text(&JournaledListing {
-                task: JournaledTask::of(&held.task),
-                shape: held.shape,
-                directories: held.directories.clone(),
-                entries: first.chain(rest).cloned().collect(),
-            });
-            let place = ListingProgress { at: 0, memo };
-            Change::Listing(held.task.number, Some(listing), place)
-        } else {
-            let waits = usize::from(held.first.is_some());
-            let at = held.entries_len - held.entries.len() - waits;
-            Change::Listing(held.task.number, None, ListingProgress { at, memo })
+        let listing = held.written.is_none().then(|| text(held));
+        let written = *held.written.get_or_insert(held.entries.len());
+        let place = ListingProgress {
+            at: written - held.entries.len(),
+            memo: held.memo.clone(),
         };
+        let change = Change::Listing(held.task.number, listing, place);
         self.changes.push(change);
     }
 
@@ -264,23 +158,12 @@ impl Journal {
         text: &str,
         place: ListingProgress,
     ) -> Result<PartialListing, String> {
-        let held: JournaledListing = serde_json::from_str(text).map_err(|_| text.to_owned())?;
-        let entries_len = held.entries.len();
-        let mut entries = held.entries.into_iter();
-        if place.at > 0 {
-            entries.nth(place.at - 1);
-        }
-        let memo = place.memo.map(|memo| Memo::from_bytes(&memo));
-        let first = memo.and_then(|memo| Some((entries.next()?, memo)));
-        Ok(PartialListing {
-            task: held.task.task(number),
-            shape: held.shape,
-            directories: held.directories,
-            entries,
-            entries_len,
-            is_written: true,
-            first,
-        })
+        let mut held: PartialListing = serde_json::from_str(text).map_err(|_| text.to_owned())?;
+        held.task.number = number;
+        held.written = Some(held.entries.len());
+        held.entries.drain(..place.at.min(held.entries.len()));
+        held.memo = place.memo.filter(|_| !held.entries.is_empty());
+        Ok(held)
     }
 
     /// Begins to handle the reply to this task.
@@ -324,10 +207,10 @@ impl Journal {
         let is_entry = task.kind == TaskKind::File
             || (matches!(task.kind, TaskKind::Unknown(_)) && task.open.is_some());
         if self.on && !is_entry {
-            let task = JournaledTask {
+            let task = Task {
                 open: None,
                 redirects: 0,
-                ..JournaledTask::of(task)
+                ..task.clone()
             };
             let number = self.number();
             self.changes.push(Change::Failed(number, text(&task)));
@@ -339,8 +222,7 @@ impl Journal {
     pub(super) fn fail_undecided(&mut self, task: &Task) -> bool {
         if self.on && self.has_later_run {
             let number = self.number();
-            let text = text(&JournaledTask::of(task));
-            self.changes.push(Change::Failed(number, text));
+            self.changes.push(Change::Failed(number, text(task)));
         }
         self.on && self.has_later_run
     }

@@ -75,14 +75,14 @@ impl HostCrawl {
     }
 
     /// Adds a start of a crawl that follows pages: the page itself.
-    pub(super) fn add_page(&mut self, target: &str, chain: Option<Arc<Ancestors>>) {
+    pub(super) fn add_page(&mut self, target: &str, chain: Ancestors) {
         let Some(url) = self.absolute(target) else {
             return;
         };
         let place = LinkTarget::of(&url, self.policy.follow);
         // After a redirect, the scope of the search does not change.
         let start = match self.starts.innermost(&place.canonical) {
-            Some(start) if chain.is_some() => start,
+            Some(start) if chain.iter().next().is_some() => start,
             _ => self.add_root(&place.target),
         };
         if self.mark(&place.mark(LinkKind::Page)) {
@@ -402,7 +402,7 @@ impl HostCrawl {
         let from = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
         let mut to = path::redirect_target(&from, location).ok_or(Cause::NoLocation)?;
         to.set_fragment(None);
-        if to == from || Ancestors::listings(task.above.as_ref()).any(|url| url == hash(&to)) {
+        if to == from || task.above.iter().any(|url| url == hash(&to)) {
             return Err(Cause::RedirectLoop);
         }
         Ok(to)
@@ -420,13 +420,15 @@ impl HostCrawl {
     }
 
     /// The chain of redirects up to and including this URL.
-    pub(super) fn chain_of(&self, task: &Task) -> Option<Arc<Ancestors>> {
-        let url = self.absolute(&task.target)?;
-        let redirected = task.above.clone().filter(|_| task.redirects > 0);
-        Some(Arc::new(Ancestors {
-            listing: hash(&url),
-            next: redirected,
-        }))
+    pub(super) fn chain_of(&self, task: &Task) -> Ancestors {
+        let mut chain = match task.redirects {
+            0 => Ancestors::default(),
+            _ => task.above.clone(),
+        };
+        if let Some(url) = self.absolute(&task.target) {
+            chain.push(hash(&url));
+        }
+        chain
     }
 }
 

@@ -113,11 +113,11 @@ impl HostCrawl {
     ///
     /// A start with a query is the listing of the directory in its path.
     pub fn add_start(&mut self, target: &str) {
-        self.add_start_at(target, None);
+        self.add_start_at(target, Ancestors::default());
     }
 
     /// Adds a start at the end of a chain of redirects.
-    fn add_start_at(&mut self, target: &str, chain: Option<Arc<Ancestors>>) {
+    fn add_start_at(&mut self, target: &str, chain: Ancestors) {
         if self.policy.follow == Follow::Pages {
             return self.add_page(target, chain);
         }
@@ -136,7 +136,7 @@ impl HostCrawl {
             return;
         }
         let was_listed = !self.mark(&directory);
-        if was_listed && chain.is_some() {
+        if was_listed && chain.iter().next().is_some() {
             return;
         }
         let mut task = Task::new(target, TaskKind::Start, start, 0).redirected(chain);

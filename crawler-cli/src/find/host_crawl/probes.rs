@@ -2,7 +2,8 @@
 //! and replies about files. Holds the listings that wait.
 
 use std::collections::VecDeque;
-use std::vec;
+
+use serde::{Deserialize, Serialize};
 
 use super::messages::FetchKind;
 use super::task::Task;
@@ -27,18 +28,19 @@ pub(super) struct Probes {
 }
 
 /// A listing with the entries that are not handled yet.
-#[derive(Debug)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(super) struct PartialListing {
     pub(super) task: Task,
     pub(super) shape: Shape,
     /// How to request its directories.
     pub(super) directories: Directories,
-    pub(super) entries: vec::IntoIter<Entry>,
-    /// The number of entries in the journal.
-    pub(super) entries_len: usize,
-    pub(super) is_written: bool,
-    /// The entry before `entries`, which waits for the time zone, and the state of the expression for it.
-    pub(super) first: Option<(Entry, Memo)>,
+    pub(super) entries: VecDeque<Entry>,
+    /// The state of the expression for the first entry, if that entry waits for the time zone.
+    #[serde(skip)]
+    pub(super) memo: Option<Memo>,
+    /// How many entries the journal has, if the listing is there.
+    #[serde(skip)]
+    pub(super) written: Option<usize>,
 }
 
 /// What is known about the time zone of the listings.

@@ -2,7 +2,7 @@
 //! are ready, most of them are left on disk for a while.
 
 use super::HostCrawl;
-use super::journal::{Change, Journal, JournaledTask, KeptCrawl, Snapshot};
+use super::journal::{Change, Journal, KeptCrawl, Snapshot};
 use super::task::{Task, TaskKind};
 use crate::find::cause::Cause;
 use crate::find::visitor::Turn;
@@ -83,9 +83,8 @@ impl HostCrawl {
     ) -> Result<(), String> {
         self.journal.take_spilled(queued.len());
         for (number, text) in queued {
-            let written = JournaledTask::parse(&text)?;
-            self.check(written.start(), &text)?;
-            let task = written.task(number);
+            let task = Task::parse(number, &text)?;
+            self.check(task.start, &text)?;
             if task.kind == TaskKind::File {
                 self.probes.add_undecided();
             }

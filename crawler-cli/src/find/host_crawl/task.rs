@@ -13,10 +13,11 @@ use crate::find::link::Ancestors;
 use crate::find::listing::{self, Entry, Shape};
 use crate::find::range::{ListedTime, SizeRange};
 
-/// One URL to request.
-#[derive(Clone, Debug)]
+/// One URL to request. The journal has it as JSON, without what another run finds out anew.
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Task {
     /// Identifies the task in the journal; 0 until it is written there.
+    #[serde(skip)]
     pub(super) number: u64,
     /// The request target: the percent-encoded path, for a further page with the query. The path of a directory ends in
     /// `/`.
@@ -28,26 +29,31 @@ pub(super) struct Task {
     /// Index of the innermost start that contains the URL.
     pub(super) start: usize,
     pub(super) depth: u32,
+    #[serde(skip)]
     pub(super) attempts: Attempts,
     pub(super) redirects: u32,
     /// For a further page of a directory: how many pages in a row before it have no entries.
     pub(super) empty_pages: u32,
     /// The URL of the page that has the link to it.
+    #[serde(with = "shared_text")]
     pub(super) from: Option<Arc<str>>,
     /// Whether `HEAD` failed; see [`FetchKind::First`].
+    #[serde(skip)]
     pub(super) by_get: bool,
     /// For a link: whether it leads to a page, by its name or by the server's reply.
     pub(super) is_page: bool,
     /// For a link: whether its target was already reported, and only the links in it are needed.
     pub(super) is_found: bool,
     /// The page to ask first, which is expected to set a cookie.
+    #[serde(skip)]
     pub(super) gate: Option<Box<Gate>>,
     /// A gate let the task pass: a further redirect is none.
+    #[serde(skip)]
     pub(super) is_past_gate: bool,
     /// What the listing said, if the expression is undecided.
     pub(super) open: Option<Box<UndecidedEntry>>,
     /// Hashes of the listings of its ancestors; after redirects from elsewhere, of the URLs of the chain.
-    pub(super) above: Option<Arc<Ancestors>>,
+    pub(super) above: Ancestors,
 }
 
 impl Task {
@@ -69,8 +75,17 @@ impl Task {
             gate: None,
             is_past_gate: false,
             open: None,
-            above: None,
+            above: Ancestors::default(),
         }
+    }
+
+    /// Reads a task of the journal.
+    ///
+    /// # Errors
+    /// The text, if it is not a task.
+    pub(super) fn parse(number: u64, text: &str) -> Result<Self, String> {
+        let task: Self = serde_json::from_str(text).map_err(|_| text.to_owned())?;
+        Ok(Self { number, ..task })
     }
 
     /// The kind of the next request. `heads`: the server supports `HEAD`.
@@ -104,8 +119,8 @@ impl Task {
     }
 
     /// The task at the end of a chain of redirects.
-    pub(super) fn redirected(mut self, chain: Option<Arc<Ancestors>>) -> Self {
-        let redirects = Ancestors::listings(chain.as_ref()).count();
+    pub(super) fn redirected(mut self, chain: Ancestors) -> Self {
+        let redirects = chain.iter().count();
         self.redirects = u32::try_from(redirects).unwrap_or(u32::MAX);
         self.above = chain;
         self
@@ -179,7 +194,7 @@ impl TaskKind {
 }
 
 /// What a listing said about an entry about which the expression is undecided.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct UndecidedEntry {
     /// The state of the expression.
     pub(super) memo: Memo,
@@ -197,5 +212,25 @@ impl UndecidedEntry {
             size: entry.size,
             modified: entry.modified,
         }
+    }
+}
+
+/// A text that several tasks share, as a text of its own for each.
+mod shared_text {
+    use std::sync::Arc;
+
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        text: &Option<Arc<str>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        text.as_deref().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Arc<str>>, D::Error> {
+        Ok(Option::<String>::deserialize(deserializer)?.map(Into::into))
     }
 }

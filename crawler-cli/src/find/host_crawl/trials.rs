@@ -12,7 +12,6 @@ use super::messages::Reply;
 use super::probes::PartialListing;
 use super::task::{Task, TaskKind};
 use crate::find::cause::Cause;
-use crate::find::link::Ancestors;
 use crate::find::listing::Directories;
 use crate::find::visitor::Turn;
 
@@ -131,9 +130,7 @@ fn period(held: &PartialListing, own: u64) -> Option<Vec<(String, u64)>> {
         return None;
     }
     // The first is the directory's own.
-    let above: Vec<u64> = Ancestors::listings(held.task.above.as_ref())
-        .skip(1)
-        .collect();
+    let above: Vec<u64> = held.task.above.iter().skip(1).collect();
     let distance = above.iter().position(|above| *above == own)?;
     let path = held.task.target.trim_end_matches('/');
     let mut names: Vec<String> = path

@@ -134,7 +134,7 @@ pub(super) fn note_progress(
     Ok(())
 }
 
-const VERSION: i64 = 4;
+const VERSION: i64 = 5;
 
 const SCHEMA: &str = "
     BEGIN;
@@ -147,6 +147,6 @@ const SCHEMA: &str = "
     CREATE TABLE known (host INTEGER, directory BLOB, PRIMARY KEY (host, directory)) WITHOUT ROWID;
     CREATE TABLE wanted (host INTEGER NOT NULL, url TEXT NOT NULL, size_lo INTEGER, size_hi INTEGER,
         time_lo INTEGER, time_hi INTEGER, UNIQUE (host, url));
-    PRAGMA user_version = 4;
+    PRAGMA user_version = 5;
     COMMIT;
 ";
