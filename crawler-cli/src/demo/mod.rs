@@ -88,7 +88,7 @@ fn sample(urls: &[String]) -> impl Iterator<Item = &String> {
 /// Searches the mirror. Returns the sorted URLs and the summary.
 fn find(url: &str) -> io::Result<(Vec<String>, Summary)> {
     let find = Find::new().start(url).map_err(io::Error::other)?;
-    let mut live = Live::new(Progress::Line);
+    let mut live = Live::new(Progress::Auto);
     let mut urls = Vec::new();
     let summary = find.name(NAME).kind(Kind::File).run(|event| {
         match event {

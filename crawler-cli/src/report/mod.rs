@@ -1,6 +1,6 @@
 //! Reports of commands: [`Report`] is that of a search, [`check::CheckReport`] that of a check.
 //!
-//! Of a search, standard output has the results; standard error has unread URLs, a live view (on a terminal) and a
+//! Of a search, standard output has the results; standard error has unread URLs, a progress line (on a terminal) and a
 //! summary. The files of this folder format; [`Report`] decides what is written when.
 
 use std::fs::OpenOptions;
@@ -14,7 +14,6 @@ mod format;
 mod html;
 mod live;
 mod page;
-mod screen;
 mod sizes;
 mod statistics;
 mod unread;
@@ -95,7 +94,7 @@ pub(crate) struct Report {
     /// For a summary as JSON.
     unread_list: UnreadList,
     page: Option<Page>,
-    /// Results and the live view share one terminal.
+    /// Results and the progress line share one terminal.
     shared_terminal: bool,
     written_at: Option<Instant>,
     /// No further results will come.
@@ -274,7 +273,7 @@ impl Reporter<Find> for Report {
         ControlFlow::Continue(())
     }
 
-    /// Returns the results to write now. On a terminal shared with the live view, which has to be removed for each
+    /// Returns the results to write now. On a terminal shared with the progress line, which has to be removed for each
     /// write, results are delayed by up to [`UNNOTICED`].
     fn results(&mut self) -> Option<Results<'_>> {
         let now = Instant::now();

@@ -150,7 +150,7 @@ pub(super) fn downloads_text(downloads: &DownloadCounts) -> String {
 /// The progress of the downloads as parts of one line.
 pub(super) fn downloads_progress(downloads: &DownloadCounts) -> Vec<String> {
     let mut parts = vec![format!(
-        "{}/{}",
+        "downloads: {}/{}",
         thousands(downloads.over()),
         count(downloads.wanted, "file", "files"),
     )];
@@ -191,13 +191,6 @@ pub(super) fn class_counts(classes: &BTreeMap<Class, u64>) -> Value {
     Value::Object(entries.collect())
 }
 
-/// The hosts, sorted by mean latency, the slowest first.
-pub(super) fn by_slowness(hosts: &[HostStats]) -> impl Iterator<Item = &HostStats> {
-    let mut hosts: Vec<_> = hosts.iter().collect();
-    hosts.sort_by_key(|host| std::cmp::Reverse(host.mean()));
-    hosts.into_iter()
-}
-
 /// What a crawl spent its time on.
 pub(super) struct Spent {
     /// Waiting for answers: requests were in flight and nothing was there to read.
@@ -217,19 +210,6 @@ impl Spent {
             cpu,
         }
     }
-}
-
-/// The error classes with their counts, the most frequent first; at most `most` of them.
-pub(super) fn classes_texts(classes: &BTreeMap<Class, u64>, most: usize) -> Vec<String> {
-    let mut sorted: Vec<_> = classes.iter().collect();
-    sorted.sort_by_key(|&(_, &count)| std::cmp::Reverse(count));
-    let shown = sorted.iter().take(most);
-    let shown = shown.map(|(class, count)| format!("{} × {class}", thousands(**count)));
-    let mut texts: Vec<_> = shown.collect();
-    if sorted.len() > most {
-        texts.push(format!("{} other kinds", sorted.len() - most));
-    }
-    texts
 }
 
 /// A number of directories (or pages, when pages are followed).
@@ -291,7 +271,7 @@ pub(super) fn span_text(span: Duration) -> String {
 }
 
 /// `1:02`, `1:00:02`
-pub(super) fn clock_text(span: Duration) -> String {
+fn clock_text(span: Duration) -> String {
     let (minutes, seconds) = (span.as_secs() / 60, span.as_secs() % 60);
     match minutes / 60 {
         0 => format!("{minutes}:{seconds:02}"),

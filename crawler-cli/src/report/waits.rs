@@ -1,4 +1,4 @@
-//! Lines about hosts: long waits, where there is no live view, and hosts that were given up.
+//! Lines about hosts: long waits, where there is no progress line, and hosts that were given up.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};

@@ -237,8 +237,8 @@ const OUTPUT: &[Opt<Args>] = &[
         args.output.progress = Progress::named(value)?;
         Ok(())
     })
-    .short("live view: auto, always, never or line")
-    .long("Whether to show a live view of the check. auto: some lines at the bottom of the terminal, if standard error is a terminal. line: one line there. always: the same as auto, and also one line in each second if standard error is not a terminal. never: no live view.")
+    .short("progress line: auto, always or never")
+    .long("Whether to show the progress of the check. auto: a line at the bottom of the terminal, if standard error is a terminal. always: the same as auto, and also a new line in each second if standard error is not a terminal. never: no progress.")
     .default("auto"),
 ];
 

@@ -137,8 +137,8 @@ const REPORT: &[Opt<Args>] = &[
         args.output.progress = Progress::named(value)?;
         Ok(())
     })
-    .short("live view: auto, always, never or line")
-    .long("Whether to show a live view of the search. auto: some lines at the bottom of the terminal, if standard error is a terminal. line: one line there. always: the same as auto, and also one line in each second if standard error is not a terminal. never: no live view. Commands of -exec write to the terminal too; with them, and with -fprint /dev/stderr, there is a live view only for always.")
+    .short("progress line: auto, always or never")
+    .long("Whether to show the progress of the search. auto: a line at the bottom of the terminal, if standard error is a terminal. always: the same as auto, and also a new line in each second if standard error is not a terminal. never: no progress. Commands of -exec write to the terminal too; with them, and with -fprint /dev/stderr, progress is shown only for always.")
     .default("auto"),
     Opt::text(&["--summary"], &[one_of("FORMAT", SummaryFormat::NAMES)], |args: &mut Args, value| {
         args.output.summary = SummaryFormat::named(value)?;

@@ -1,4 +1,4 @@
-//! What the live view shows of a check.
+//! The progress line of a check.
 
 use std::time::Duration;
 
@@ -17,28 +17,15 @@ impl Viewed for Summary {
         self.elapsed
     }
 
-    fn requests(&self) -> u64 {
-        self.requests
-    }
-
-    fn counts(&self) -> Vec<String> {
+    fn line(&self) -> Vec<String> {
         let done = thousands(self.urls);
+        let unjudged = self.count(Class::Unknown) + self.count(Class::Void);
         vec![
             format!("{done}/{} URLs", thousands(self.known)),
             format!("{} good", thousands(self.count(Class::Ok))),
             format!("{} broken", thousands(figures::broken(self))),
-            format!("{} not judged", thousands(unjudged(self))),
+            format!("{} not judged", thousands(unjudged)),
+            format!("{} requests/s", thousands(self.requests_per_second())),
         ]
     }
-
-    fn line(&self) -> Vec<String> {
-        let mut parts = self.counts();
-        let rate = thousands(self.requests_per_second());
-        parts.push(format!("{rate} requests/s"));
-        parts
-    }
-}
-
-fn unjudged(summary: &Summary) -> u64 {
-    summary.count(Class::Unknown) + summary.count(Class::Void)
 }

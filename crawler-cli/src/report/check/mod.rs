@@ -147,7 +147,7 @@ pub(crate) struct CheckReport {
     /// Problems with sources are named on standard error: no text report names them on standard output.
     tells_problems: bool,
     live: Live,
-    /// Results and the live view share one terminal.
+    /// Results and the progress line share one terminal.
     shared_terminal: bool,
     waits: Waits,
 }
