@@ -296,9 +296,7 @@ impl Search<'_, '_> {
             let Some(state) = &mut self.shared.run.events.state else {
                 return Ok(());
             };
-            let Some(back) = state.take_back(number, wanted)? else {
-                continue;
-            };
+            let back = state.take_back(number, wanted)?;
             let visitor = &mut self.shared.run.visitor(Some(calls));
             let turn = &mut Turn::new(Instant::now(), visitor);
             let added = host.crawl.add_back(turn, back);
@@ -320,8 +318,7 @@ impl Search<'_, '_> {
             return;
         };
         for (_, host) in self.scheduler.hosts().works_mut() {
-            state.stage(host.number, &mut host.crawl);
-            state.stage_downloads(host.number, &mut host.downloads);
+            state.stage(host.number, &mut host.crawl, &mut host.downloads);
         }
         state.stage_tally(&tally);
     }

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::changes::FAILED;
 use super::error::{Kind, StateError};
-use super::staged::{FAILED, Staged};
-use super::{State, rows, signed};
+use super::{State, rows};
 use crate::crawl::file_lock::FileLock;
-use crate::crawl::reporter::Results;
 
 /// Opens or makes the file.
 pub(super) fn open(path: &Path, identity: &str) -> Result<State, StateError> {
@@ -61,25 +60,11 @@ pub(super) fn open(path: &Path, identity: &str) -> Result<State, StateError> {
         path: path.to_owned(),
         db,
         is_resumed: stored.is_some() && hosts > 0,
-        staged: Staged::default(),
+        failure: None,
         has_failed: false,
         tally: None,
         lock,
     })
-}
-
-/// The last saved results, and where their writing began.
-pub(super) fn unwritten(db: &Connection) -> rusqlite::Result<(Vec<u8>, Option<u64>)> {
-    db.query_row("SELECT results, place FROM search", [], |row| {
-        let place: Option<i64> = row.get(1)?;
-        Ok((row.get(0)?, place.and_then(|place| place.try_into().ok())))
-    })
-}
-
-pub(super) fn note_written(db: &Connection, place: Option<u64>) -> rusqlite::Result<()> {
-    let update = "UPDATE search SET results = x'', place = ?1";
-    let place = place.map(signed);
-    db.prepare_cached(update)?.execute(params![place]).map(drop)
 }
 
 /// A host with tasks that failed: its number, its summit, and the tasks.
@@ -98,12 +83,6 @@ pub(super) fn failed(db: &Connection) -> rusqlite::Result<Vec<FailedHost>> {
     hosts.collect()
 }
 
-pub(super) fn has_failed(db: &Connection) -> rusqlite::Result<bool> {
-    let query =
-        "SELECT EXISTS (SELECT 1 FROM queued WHERE spilled = ?1) OR EXISTS (SELECT 1 FROM wanted)";
-    db.query_row(query, [FAILED], |row| row.get(0))
-}
-
 /// Makes tasks that failed ordinary tasks, and writes the counts without their failures.
 pub(super) fn retry(
     db: &Connection,
@@ -118,19 +97,6 @@ pub(super) fn retry(
     }
     let update = "UPDATE search SET tally = ?1";
     db.prepare_cached(update)?.execute(params![tally])?;
-    Ok(())
-}
-
-/// Writes the results that are about to be written, and the numbers, into the open transaction.
-pub(super) fn note_progress(
-    db: &Connection,
-    results: &Results<'_>,
-    tally: Option<&str>,
-) -> rusqlite::Result<()> {
-    let update = "UPDATE search SET results = ?1, place = ?2, tally = coalesce(?3, tally)";
-    let place = results.place.map(signed);
-    db.prepare_cached(update)?
-        .execute(params![results.bytes, place, tally])?;
     Ok(())
 }
 

@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{Connection, OptionalExtension as _, params};
 use url::Url;
 
 use super::download::{Downloads, Wanted};
@@ -19,13 +19,12 @@ use super::summary::Tally;
 use crate::crawl::file_lock::FileLock;
 use crate::crawl::reporter::Results;
 
+mod changes;
 mod error;
 mod file;
-mod staged;
 
 use error::Kind as ErrorKind;
 pub use error::StateError;
-use staged::Staged;
 
 /// The state of a search, in an open database.
 #[derive(Debug)]
@@ -34,8 +33,8 @@ pub struct State {
     db: Connection,
     /// Whether the file had a search to continue.
     is_resumed: bool,
-    /// What the next transaction saves.
-    staged: Staged,
+    /// Why a change could not be written. The next commit says so.
+    failure: Option<rusqlite::Error>,
     /// Whether something could not be saved; nothing is saved after that.
     has_failed: bool,
     /// The numbers of this iteration, as JSON.
@@ -82,8 +81,10 @@ impl State {
             return Ok(());
         }
         tally.totals.forget_unread();
-        let retried = self.in_transaction(|own| file::retry(&own.db, &summits, &text(&tally)));
-        retried.map_err(|error| self.sql(error))
+        self.begin()
+            .and_then(|()| file::retry(&self.db, &summits, &text(&tally)))
+            .and_then(|()| self.db.execute_batch("COMMIT"))
+            .map_err(|error| self.sql(error))
     }
 
     /// Whether there are URLs that were given up and that a later run can ask for again.
@@ -91,7 +92,11 @@ impl State {
     /// # Errors
     /// The file cannot be read.
     pub fn has_failed(&self) -> Result<bool, StateError> {
-        file::has_failed(&self.db).map_err(|error| self.sql(error))
+        let query = "SELECT EXISTS (SELECT 1 FROM queued WHERE spilled = ?1) OR EXISTS (SELECT 1 FROM wanted)";
+        let has_failed = self
+            .db
+            .query_row(query, [changes::FAILED], |row| row.get(0));
+        has_failed.map_err(|error| self.sql(error))
     }
 
     /// The file.
@@ -110,7 +115,12 @@ impl State {
     /// # Errors
     /// The file cannot be read.
     pub fn unwritten(&self) -> Result<(Vec<u8>, Option<u64>), StateError> {
-        file::unwritten(&self.db).map_err(|error| self.sql(error))
+        let query = "SELECT results, place FROM search";
+        let unwritten = self.db.query_row(query, [], |row| {
+            let place: Option<i64> = row.get(1)?;
+            Ok((row.get(0)?, place.and_then(|place| place.try_into().ok())))
+        });
+        unwritten.map_err(|error| self.sql(error))
     }
 
     /// The URLs of the hosts after the first `first` ones, which have starts. Links led to these hosts.
@@ -137,21 +147,14 @@ impl State {
     /// # Errors
     /// The file cannot be read, or is damaged.
     pub(super) fn tally(&self) -> Result<Tally, StateError> {
-        let tally = self
-            .db
-            .query_row("SELECT tally FROM search", [], |row| row.get(0));
-        self.parsed(tally)
-    }
-
-    /// The value of a JSON column; the default if it is NULL.
-    fn parsed<T: Default + serde::de::DeserializeOwned>(
-        &self,
-        column: rusqlite::Result<Option<String>>,
-    ) -> Result<T, StateError> {
-        match column.map_err(|error| self.sql(error))? {
-            Some(text) => serde_json::from_str(&text)
-                .map_err(|_| self.error(ErrorKind::Damaged(text.clone()))),
-            None => Ok(T::default()),
+        let query = "SELECT tally FROM search";
+        let tally: rusqlite::Result<Option<String>> =
+            self.db.query_row(query, [], |row| row.get(0));
+        match tally.map_err(|error| self.sql(error))? {
+            Some(text) => {
+                serde_json::from_str(&text).map_err(|_| self.error(ErrorKind::Damaged(text)))
+            }
+            None => Ok(Tally::default()),
         }
     }
 
@@ -201,18 +204,15 @@ impl State {
         }))
     }
 
-    /// Takes back up to `wanted` tasks that a host crawl has left on disk. `None`: not now.
+    /// Takes back up to `wanted` tasks that a host crawl has left on disk.
     pub(super) fn take_back(
         &mut self,
         host: i64,
         wanted: usize,
-    ) -> Result<Option<Vec<(u64, String)>>, StateError> {
-        // Some of the tasks that the crawl has left may not be saved yet.
-        if !self.staged.is_empty() {
-            return Ok(None);
-        }
-        let taken = self.in_transaction(|own| own.taken_back(host, wanted));
-        taken.map(Some).map_err(|error| self.fail(error))
+    ) -> Result<Vec<(u64, String)>, StateError> {
+        self.begin()
+            .and_then(|()| self.taken_back(host, wanted))
+            .map_err(|error| self.fail(error))
     }
 
     fn taken_back(&self, host: i64, wanted: usize) -> rusqlite::Result<Vec<(u64, String)>> {
@@ -230,25 +230,42 @@ impl State {
         Ok(back)
     }
 
-    fn in_transaction<T>(
-        &self,
-        run: impl FnOnce(&Self) -> rusqlite::Result<T>,
-    ) -> rusqlite::Result<T> {
-        let transaction = self.db.unchecked_transaction()?;
-        let done = run(self)?;
-        transaction.commit()?;
-        Ok(done)
-    }
-
     /// An error for this text in the database, which cannot be understood.
     pub(super) fn damaged(&mut self, text: String) -> StateError {
         self.has_failed = true;
         self.error(ErrorKind::Damaged(text))
     }
 
-    /// Stages the changes of a host crawl. The crawl may then leave tasks on disk only.
-    pub(super) fn stage(&mut self, host: i64, crawl: &mut HostCrawl) {
-        self.staged.add_crawl(host, crawl);
+    /// Writes the changes of a host, for the next [commit](Self::commit). The crawl may then leave tasks on disk only.
+    pub(super) fn stage(&mut self, host: i64, crawl: &mut HostCrawl, downloads: &mut Downloads) {
+        let (changes, files) = (crawl.take_changes(), downloads.take_changes());
+        if self.failure.is_some() || changes.is_empty() && files.is_empty() {
+            return;
+        }
+        let mut write = || {
+            self.begin()?;
+            for change in &files {
+                changes::write_file(&self.db, host, change)?;
+            }
+            if changes.is_empty() {
+                return Ok(());
+            }
+            for change in &changes {
+                changes::write(&self.db, host, change)?;
+            }
+            let spilled = crawl.spill();
+            changes::write_host(&self.db, host, crawl, &spilled)
+        };
+        let written = write();
+        self.failure = written.err();
+    }
+
+    /// Begins the transaction of the next commit, if that is necessary.
+    fn begin(&self) -> rusqlite::Result<()> {
+        match self.db.is_autocommit() {
+            true => self.db.execute_batch("BEGIN"),
+            false => Ok(()),
+        }
     }
 
     fn wanted(&self, host: i64) -> rusqlite::Result<Vec<Wanted>> {
@@ -267,11 +284,6 @@ impl State {
         })
     }
 
-    /// Stages the changes of a host's downloads.
-    pub(super) fn stage_downloads(&mut self, host: i64, downloads: &mut Downloads) {
-        self.staged.add_downloads(host, downloads);
-    }
-
     /// Sets the numbers of this iteration.
     pub(super) fn stage_tally(&mut self, tally: &Tally) {
         self.tally = Some(text(tally));
@@ -282,7 +294,8 @@ impl State {
     /// # Errors
     /// The file cannot be written.
     pub fn note_written(&mut self, place: Option<u64>) -> Result<(), StateError> {
-        file::note_written(&self.db, place).map_err(|error| self.sql(error))
+        let update = "UPDATE search SET results = x'', place = ?1";
+        changes::execute(&self.db, update, [place.map(signed)]).map_err(|error| self.sql(error))
     }
 
     /// Saves what was staged, and the results, which are about to be written.
@@ -293,16 +306,18 @@ impl State {
         if self.has_failed {
             return Err(self.error(ErrorKind::Broken));
         }
-        if self.staged.is_empty() && results.bytes.is_empty() {
+        if let Some(error) = self.failure.take() {
+            return Err(self.fail(error));
+        }
+        if self.db.is_autocommit() && results.bytes.is_empty() {
             return Ok(());
         }
-        let saved = self.in_transaction(|own| {
-            own.staged.write(&own.db)?;
-            file::note_progress(&own.db, results, own.tally.as_deref())
-        });
-        saved.map_err(|error| self.fail(error))?;
-        self.staged = Staged::default();
-        Ok(())
+        let update = "UPDATE search SET results = ?1, place = ?2, tally = coalesce(?3, tally)";
+        let row = params![results.bytes, results.place.map(signed), self.tally];
+        self.begin()
+            .and_then(|()| changes::execute(&self.db, update, row))
+            .and_then(|()| self.db.execute_batch("COMMIT"))
+            .map_err(|error| self.fail(error))
     }
 
     /// Removes the file at the end of the search, so that the next search begins anew.
