@@ -144,7 +144,7 @@ impl Host {
             id: RequestId(fetch.id.0),
             timeouts: None,
             addresses: None,
-            streaming: fetch.is_streamed,
+            streaming: fetch.kind == FetchKind::Robots,
         })
     }
 
@@ -342,10 +342,9 @@ impl HostWork for Host {
         if id.0 & DOWNLOAD == 0 {
             let visitor = &mut shared.run.visitor(None);
             let turn = &mut Turn::new(now, visitor);
-            let is_wanted = self
+            return self
                 .crawl
                 .handle_head(turn, FetchId(id.0), &Reply::of(response));
-            return wanted(is_wanted);
         }
         let wanted = self.download(shared, now, |downloads, on| {
             downloads.handle_head(download_id(id), &Reply::of(response), on)
@@ -363,7 +362,7 @@ impl HostWork for Host {
         if id.0 & DOWNLOAD == 0 {
             let visitor = &mut shared.run.visitor(None);
             let turn = &mut Turn::new(now, visitor);
-            return wanted(self.crawl.handle_data(turn, FetchId(id.0), bytes));
+            return self.crawl.handle_data(turn, FetchId(id.0), bytes);
         }
         let slowness = self.slowness(now, id, bytes.len(), shared);
         // The bytes of a slow part are kept all the same.
@@ -442,13 +441,6 @@ fn time_for(received: u64, limit: Duration, rate: Option<Rate>) -> Duration {
         rate.per.saturating_mul(times(periods))
     });
     own.saturating_add(held)
-}
-
-fn wanted(is_wanted: bool) -> Body {
-    match is_wanted {
-        true => Body::Wanted,
-        false => Body::Unwanted,
-    }
 }
 
 fn download_id(id: RequestId) -> FetchId {

@@ -69,7 +69,8 @@ impl HostCrawl {
                 break;
             }
         }
-        self.hold(held);
+        self.journal.note_listing(&mut held);
+        self.probes.hold(held);
     }
 
     /// Handles an entry. Returns the entry if it has to wait until the time zone of the listings is known.
@@ -113,12 +114,6 @@ impl HostCrawl {
         None
     }
 
-    /// Stores a listing whose remaining entries have to wait.
-    fn hold(&mut self, mut held: PartialListing) {
-        self.journal.note_listing(&mut held);
-        self.probes.hold(held);
-    }
-
     /// Handles a listed file. Returns the file if it has to wait until the time zone of the listings is known.
     fn file(
         &mut self,
@@ -145,11 +140,10 @@ impl HostCrawl {
             false => self.look(turn, &target, task.start, found, &mut memo),
         };
         self.spelling.give_back(target);
-        let waits = verdict == Verdict::Head && self.probes.is_zone_asked() && local;
         if verdict != Verdict::Head {
             return None;
         }
-        if waits {
+        if local && self.probes.is_zone_asked() {
             return Some((entry, memo));
         }
         if local {
@@ -168,17 +162,6 @@ impl HostCrawl {
             true => self.queue(task),
             false => self.give_up(turn, task, &Cause::Robots),
         }
-    }
-
-    /// Handles the server's reply about a file.
-    pub(super) fn inspected(&mut self, turn: &mut Turn<'_>, mut task: Task, probed: ProbeResult) {
-        if let Some(open) = &task.open
-            && let Some(listed) = open.modified.filter(|time| !time.utc)
-            && let Some(modified) = probed.modified
-        {
-            self.probes.learn_zone(listed, modified);
-        }
-        self.decide(turn, &mut task, Kind::File, probed, None);
     }
 
     /// Nothing more will become known about an undecided entry or a start: the expression makes its final decision.
@@ -217,17 +200,9 @@ impl HostCrawl {
             let Some(held) = self.probes.take_resumable() else {
                 return;
             };
-            let outer = self.journal.set_aside();
-            self.journal.begin(held.task.number);
+            let outer = self.journal.begin(held.task.number);
             self.entries(turn, held);
-            self.journal.end();
-            self.journal.take_up(outer);
+            self.journal.end(outer);
         }
-    }
-
-    /// Decides entries whose reply will not come, from their listings.
-    pub(super) fn give_up_held(&mut self, turn: &mut Turn<'_>) {
-        self.probes.give_up_zone();
-        self.resume(turn);
     }
 }

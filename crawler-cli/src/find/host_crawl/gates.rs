@@ -6,7 +6,6 @@ use url::{Position, Url};
 use super::HostCrawl;
 use super::messages::Reply;
 use super::task::{Gate, Task, TaskKind};
-use crate::crawl::redirect::forget_credentials;
 use crate::find::cause::Cause;
 use crate::find::link::Ancestors;
 use crate::find::path;
@@ -45,10 +44,9 @@ impl HostCrawl {
         let is_redirect = matches!(reply.status, 301 | 302 | 303 | 307 | 308);
         let limit = self.policy.limits.redirects;
         let at = self.absolute(&gate.target);
-        let to = at.filter(|_| is_redirect).and_then(|at| {
-            let location = std::str::from_utf8(reply.location?).ok()?;
-            at.join(location).ok()
-        });
+        let to = at
+            .filter(|_| is_redirect)
+            .and_then(|at| path::redirect_target(&at, reply.location));
         let cause = match (reply.status, to) {
             _ if task.redirects > limit => Cause::TooManyRedirects(limit),
             // A page that only sets the cookie.
@@ -56,7 +54,7 @@ impl HostCrawl {
                 task.is_past_gate = true;
                 return self.queue(task);
             }
-            (_, Some(mut to)) => match self.target_here(&to) {
+            (_, Some(to)) => match self.target_here(&to) {
                 Some(target) if is_same(&target, &task.target) && has_cookie => {
                     return self.queue(task);
                 }
@@ -65,10 +63,7 @@ impl HostCrawl {
                     task.gate = Some(Box::new(Gate { target, has_cookie }));
                     return self.queue(task);
                 }
-                None => {
-                    forget_credentials(&mut to);
-                    Cause::Elsewhere(to.into())
-                }
+                None => Cause::Elsewhere(to.into()),
             },
             _ => Cause::Elsewhere(self.url(&gate.target)),
         };
@@ -77,9 +72,8 @@ impl HostCrawl {
 
     /// The page that a gate leads back to, if it has set a cookie. The page had redirected to the gate, and was not read.
     pub(super) fn page_behind(&self, task: &Task, reply: &Reply<'_>) -> Option<Task> {
-        let at = self.absolute(&task.target)?;
-        let location = std::str::from_utf8(reply.location?).ok()?;
-        let target = self.target_here(&at.join(location).ok()?)?;
+        let to = path::redirect_target(&self.absolute(&task.target)?, reply.location)?;
+        let target = self.target_here(&to)?;
         let is_back = self.is_gate(reply) && task.redirects > 0 && target != task.target;
         is_back.then(|| Task {
             target,

@@ -166,19 +166,9 @@ impl Journal {
         Ok(held)
     }
 
-    /// Begins to handle the reply to this task.
-    pub(super) fn begin(&mut self, number: u64) {
-        self.current = Some((number, false));
-    }
-
-    /// Another reply is handled in between.
-    pub(super) fn set_aside(&mut self) -> Option<(u64, bool)> {
-        self.current.take()
-    }
-
-    /// Continues the reply that was set aside.
-    pub(super) fn take_up(&mut self, current: Option<(u64, bool)>) {
-        self.current = current;
+    /// Begins to handle the reply to this task. Returns what was begun before, which goes on [after](Self::end) it.
+    pub(super) fn begin(&mut self, number: u64) -> Option<(u64, bool)> {
+        self.current.replace((number, false))
     }
 
     fn keep(&mut self, number: u64) {
@@ -188,8 +178,8 @@ impl Journal {
     }
 
     /// Everything that the reply leads to is in the journal. The task is done, unless it was queued again.
-    pub(super) fn end(&mut self) {
-        if let Some((number, false)) = self.current.take() {
+    pub(super) fn end(&mut self, outer: Option<(u64, bool)>) {
+        if let Some((number, false)) = mem::replace(&mut self.current, outer) {
             self.forget(number);
         }
     }

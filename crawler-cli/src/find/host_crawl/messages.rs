@@ -17,8 +17,6 @@ pub struct Fetch<'a> {
     pub kind: FetchKind,
     /// The request target.
     pub target: &'a str,
-    /// Whether the body is to be read while it arrives: the answer goes to [`HostCrawl::handle_head`](super::HostCrawl::handle_head).
-    pub is_streamed: bool,
 }
 
 /// Identifies a request in flight.
@@ -37,7 +35,8 @@ pub enum FetchKind {
     First,
     /// `GET`: a web page, for its links.
     Page,
-    /// `GET`: robots.txt.
+    /// `GET`: robots.txt. The body is read while it arrives: the answer goes to
+    /// [`HostCrawl::handle_head`](super::HostCrawl::handle_head).
     Robots,
 }
 

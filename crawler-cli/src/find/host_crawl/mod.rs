@@ -55,7 +55,6 @@ use probes::Probes;
 use seen::Seen;
 use spelling::Spelling;
 use starts::Starts;
-use streams::Streams;
 use task::{Task, TaskKind};
 use trials::Trials;
 
@@ -69,7 +68,8 @@ pub struct HostCrawl {
     /// Ready tasks are taken last in, first out: the queue holds at most about depth times width of the tree.
     queue: RetryQueue<Task>,
     in_flight: HashMap<FetchId, (Task, FetchKind)>,
-    streams: Streams,
+    /// The bodies that arrive, with the statuses of their replies.
+    streams: HashMap<FetchId, (u16, Vec<u8>)>,
     politeness: Politeness,
     probes: Probes,
     journal: Journal,
@@ -94,7 +94,7 @@ impl HostCrawl {
             seen: Seen::new(),
             queue: RetryQueue::default(),
             in_flight: HashMap::new(),
-            streams: Streams::default(),
+            streams: HashMap::new(),
             politeness: Politeness::new(&policy.host),
             probes: Probes::new(),
             journal: Journal::default(),
@@ -168,7 +168,6 @@ impl HostCrawl {
             id,
             kind: *fetch,
             target: task.next_target(),
-            is_streamed: *fetch == FetchKind::Robots,
         })
     }
 
@@ -209,7 +208,7 @@ impl HostCrawl {
             return;
         };
         self.politeness.handle_over();
-        self.journal.begin(task.number);
+        let outer = self.journal.begin(task.number);
         if !matches!(reply.status, 429 | 503) {
             self.politeness.handle_answer(turn.now);
         }
@@ -253,7 +252,7 @@ impl HostCrawl {
             (416, FetchKind::First) => self.exists(turn, task, ProbeResult::nothing(reply)),
             (status, _) => self.give_up(turn, task, &Cause::Status(status)),
         }
-        self.journal.end();
+        self.journal.end(outer);
         self.resume(turn);
     }
 
@@ -286,15 +285,15 @@ impl HostCrawl {
 
     /// A request failed without a complete response.
     pub fn handle_failure(&mut self, turn: &mut Turn<'_>, id: FetchId, failure: Failure) {
-        self.streams.forget(id);
+        self.streams.remove(&id);
         let Some((task, _)) = self.in_flight.remove(&id) else {
             return;
         };
         self.politeness.handle_over();
-        self.journal.begin(task.number);
+        let outer = self.journal.begin(task.number);
         let failed = Failed::new(failure.cause.class(), failure.scope);
         self.failed(turn, task, failed, failure.cause);
-        self.journal.end();
+        self.journal.end(outer);
         self.resume(turn);
     }
 }
@@ -306,12 +305,8 @@ impl HostCrawl {
         match self.probes.is_clogged() {
             _ if self.asks_nothing_new() => false,
             true => self.queue.ready().any(|task| task.kind == TaskKind::File),
-            false => self.has_any_ready(),
+            false => self.queue.ready().len() > 0,
         }
-    }
-
-    fn has_any_ready(&self) -> bool {
-        self.queue.ready().len() > 0
     }
 
     /// Whether only postponed tasks may be requested.

@@ -17,23 +17,27 @@ use crate::find::visitor::Turn;
 /// Names and redirects.
 impl HostCrawl {
     /// The server answered a request for something that is not a directory.
-    pub(super) fn exists(&mut self, turn: &mut Turn<'_>, task: Task, probed: ProbeResult) {
+    pub(super) fn exists(&mut self, turn: &mut Turn<'_>, mut task: Task, probed: ProbeResult) {
         match task.kind {
-            TaskKind::File => self.inspected(turn, task, probed),
+            TaskKind::File => {
+                if let Some(open) = &task.open
+                    && let Some(listed) = open.modified.filter(|time| !time.utc)
+                    && let Some(modified) = probed.modified
+                {
+                    self.probes.learn_zone(listed, modified);
+                }
+            }
             TaskKind::Link => {
                 self.linked_file(turn, task, probed);
+                return;
             }
-            _ => self.name(turn, task, probed),
+            kind => {
+                // A name that turned out to be a file.
+                self.counts.files += 1;
+                self.counts.directories_done += u64::from(kind == TaskKind::Start);
+            }
         }
-    }
-
-    /// Handles a name of unknown type that turned out to be a file.
-    pub(super) fn name(&mut self, turn: &mut Turn<'_>, mut task: Task, probed: ProbeResult) {
-        self.counts.files += 1;
         self.decide(turn, &mut task, Kind::File, probed, None);
-        if task.kind == TaskKind::Start {
-            self.counts.directories_done += 1;
-        }
     }
 
     pub(super) fn redirect(&mut self, turn: &mut Turn<'_>, mut task: Task, reply: &Reply<'_>) {

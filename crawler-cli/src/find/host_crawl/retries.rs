@@ -39,7 +39,11 @@ impl HostCrawl {
             }
             Decision::GiveUpHost(reason) => {
                 let cause = cause.because(reason, host.retry_policy());
-                self.give_up_all(turn, task, cause);
+                // Tasks that wait for robots.txt are reported with the cause of its absence.
+                if task.kind != TaskKind::Robots {
+                    self.give_up(turn, task, &cause);
+                }
+                self.give_up_rest(turn, cause);
             }
         }
     }
@@ -66,15 +70,6 @@ impl HostCrawl {
         self.queue.postpone(due, task);
     }
 
-    /// Gives up this task and everything that waits.
-    pub(super) fn give_up_all(&mut self, turn: &mut Turn<'_>, task: Task, cause: Cause) {
-        // Tasks that wait for robots.txt are reported with the cause of its absence.
-        if task.kind != TaskKind::Robots {
-            self.give_up(turn, task, &cause);
-        }
-        self.give_up_rest(turn, cause);
-    }
-
     /// The host cannot be used: gives up everything that waits, in memory or on disk, and that comes later.
     pub fn give_up_rest(&mut self, turn: &mut Turn<'_>, cause: Cause) {
         self.give_up_waiting(turn, &cause);
@@ -90,8 +85,11 @@ impl HostCrawl {
                 self.drop_task(turn, task, cause);
             }
             // Partly handled listings yield further tasks, unless they wait for requests in flight.
-            self.give_up_held(turn);
-            if !self.has_any_ready() && (self.probes.is_empty() || !self.probes.can_resume()) {
+            self.probes.give_up_zone();
+            self.resume(turn);
+            if self.queue.ready().len() == 0
+                && (self.probes.is_empty() || !self.probes.can_resume())
+            {
                 return;
             }
         }

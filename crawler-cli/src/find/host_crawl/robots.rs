@@ -7,6 +7,7 @@ use super::messages::Reply;
 use super::task::{Task, TaskKind};
 use crate::crawl::robots::{Access, Robots};
 use crate::find::cause::Cause;
+use crate::find::path;
 use crate::find::visitor::Turn;
 
 impl HostCrawl {
@@ -34,9 +35,7 @@ impl HostCrawl {
 
     /// The target of a redirect of robots.txt on this host. Redirects to other hosts are not followed.
     fn robots_elsewhere(&self, task: &Task, location: Option<&[u8]>) -> Option<String> {
-        let mut at = self.origin().clone();
-        at.set_path(&task.target);
-        let to = at.join(std::str::from_utf8(location?).ok()?).ok()?;
+        let to = path::redirect_target(&self.absolute(&task.target)?, location)?;
         let target = &to[url::Position::BeforePath..url::Position::AfterQuery];
         (to.origin() == self.origin().origin() && target != task.target).then(|| target.to_owned())
     }

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use super::probes::MOST_PARTIAL;
 use super::*;
 use crate::crawl::failure::FailureScope;
+use crate::crawl::work::Body;
 use crate::find::found::{Kind, Saved};
 use crate::find::link::Link;
 use crate::find::listing::{PageLimits, Shape};
@@ -1015,7 +1016,7 @@ fn a_large_robots_txt_is_cut() {
     crawl.add_start("/");
     let mut outcome = Outcome::default();
     let fetch = crawl.poll_request(now).expect("robots.txt");
-    assert_eq!((fetch.kind, fetch.is_streamed), (FetchKind::Robots, true));
+    assert_eq!(fetch.kind, FetchKind::Robots);
     let id = fetch.id;
     let mut file = "User-agent: *\nDisallow: /secret/\n".to_owned();
     while file.len() < 500 * 1024 {
@@ -1025,10 +1026,12 @@ fn a_large_robots_txt_is_cut() {
         status: 200,
         ..Reply::default()
     };
-    assert!(crawl.handle_head(&mut Turn::new(now, &mut outcome), id, &reply));
+    let wanted = crawl.handle_head(&mut Turn::new(now, &mut outcome), id, &reply);
+    assert_eq!(wanted, Body::Wanted);
     let cut = format!("{file}Disallow: /\n");
     let mut parts = cut.as_bytes().chunks(10_000);
-    assert!(!parts.all(|part| crawl.handle_data(&mut Turn::new(now, &mut outcome), id, part)));
+    let mut give = |part| crawl.handle_data(&mut Turn::new(now, &mut outcome), id, part);
+    assert!(parts.any(|part| give(part) == Body::Unwanted));
     assert!(crawl.is_allowed("/public/") && !crawl.is_allowed("/secret/x"));
     assert_eq!(crawl.poll_request(now).expect("the start").target, "/");
 }
