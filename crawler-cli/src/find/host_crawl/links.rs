@@ -435,7 +435,7 @@ impl HostCrawl {
 /// Whether a reply is a web page.
 pub(super) fn is_web_page(reply: &Reply<'_>) -> bool {
     match reply.content_type {
-        Some(content_type) => listing::is_html_type(content_type),
+        Some(content_type) => listing::is_html(content_type),
         None => reply.body.trim_ascii_start().starts_with(b"<"),
     }
 }

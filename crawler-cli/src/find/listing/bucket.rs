@@ -44,15 +44,8 @@ pub(super) struct Object {
 }
 
 impl<'a> Bucket<'a> {
-    pub(super) fn s3(page: &'a Url) -> Self {
-        Self::new(page, Shape::S3)
-    }
-
-    pub(super) fn azure(page: &'a Url) -> Self {
-        Self::new(page, Shape::Azure)
-    }
-
-    fn new(page: &'a Url, shape: Shape) -> Self {
+    /// An empty page of S3 or Azure.
+    pub(super) fn new(page: &'a Url, shape: Shape) -> Self {
         Self {
             page,
             shape,

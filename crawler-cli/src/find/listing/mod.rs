@@ -314,11 +314,6 @@ pub fn is_listing_type(content_type: &[u8]) -> bool {
     essence(content_type).is_empty() || Format::of_type(content_type).is_some()
 }
 
-/// Whether this `Content-Type` is HTML or XHTML.
-pub fn is_html_type(content_type: &[u8]) -> bool {
-    Format::of_type(content_type) == Some(Format::Html)
-}
-
 /// The syntax of a page.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Format {

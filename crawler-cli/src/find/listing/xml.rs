@@ -26,8 +26,8 @@ pub(super) fn read(body: &[u8], page: &Url, limits: PageLimits) -> Result<Listin
     };
     match root.as_slice() {
         b"list" => autoindex(document, page, limits),
-        b"ListBucketResult" => bucket(document, Bucket::s3(page), limits),
-        b"EnumerationResults" => bucket(document, Bucket::azure(page), limits),
+        b"ListBucketResult" => bucket(document, Bucket::new(page, Shape::S3), limits),
+        b"EnumerationResults" => bucket(document, Bucket::new(page, Shape::Azure), limits),
         _ => Err(PageError::NotAListing),
     }
 }
