@@ -33,7 +33,7 @@ pub use act::{ActError, Actor, Effect};
 pub use parse::{ParseError, Parser};
 
 use format::{Clock, Format};
-use predicate::{NeededRequests, Test, Truth};
+use predicate::{Test, Truth};
 
 /// An expression. The default is the empty expression, which prints every entry.
 #[derive(Clone, Debug)]
@@ -212,7 +212,7 @@ impl Expression {
 }
 
 /// The result of evaluating an expression for an entry.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Evaluation {
     /// What the caller does next.
     pub verdict: Verdict,
@@ -222,20 +222,11 @@ pub struct Evaluation {
     pub undecided: bool,
 }
 
-impl Default for Evaluation {
-    fn default() -> Self {
-        Self {
-            verdict: Verdict::Go,
-            acted: false,
-            undecided: false,
-        }
-    }
-}
-
 /// What the caller does with an entry after an evaluation.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Verdict {
     /// Continue: a directory is read.
+    #[default]
     Go,
     /// `-prune`: nothing below the entry, or linked by it, is requested.
     Prune,
@@ -443,7 +434,7 @@ impl Condition {
         match self {
             Self::Constant(value) => (*value).into(),
             Self::Test(test) => match test.answer(found, references) {
-                Truth::Undecided(_) if undecided_is_false => Truth::No,
+                Truth::NeedsHead | Truth::NeedsList if undecided_is_false => Truth::No,
                 truth => truth,
             },
             Self::Not(condition) => !each(condition),
@@ -453,23 +444,19 @@ impl Condition {
     }
 }
 
-/// `decisive` if any of the truths is; else undecided if any is undecided; else `otherwise`.
+/// `decisive` if any of the truths is; else undecided if any is undecided; else `otherwise`. What needs a listing needs it
+/// also where something else needs `HEAD`.
 fn join(truths: impl Iterator<Item = Truth>, decisive: Truth, otherwise: Truth) -> Truth {
-    let mut undecided: Option<NeededRequests> = None;
+    let mut joined = otherwise;
     for truth in truths {
         match truth {
             truth if truth == decisive => return decisive,
-            Truth::Undecided(needed) => {
-                let earlier = undecided.unwrap_or_default();
-                undecided = Some(NeededRequests {
-                    head: earlier.head || needed.head,
-                    list: earlier.list || needed.list,
-                });
-            }
+            Truth::NeedsList => joined = truth,
+            Truth::NeedsHead if joined == otherwise => joined = truth,
             _ => {}
         }
     }
-    undecided.map_or(otherwise, Truth::Undecided)
+    joined
 }
 
 /// One evaluation of one entry.
@@ -529,9 +516,9 @@ impl Evaluator<'_, '_> {
         }
         let mut flags = 0;
         let truth = match condition.answer(self.found, self.references, false) {
-            Truth::Undecided(needed) if needed.list => return Err(Verdict::List),
-            Truth::Undecided(_) if !self.found.asked => return Err(Verdict::Head),
-            Truth::Undecided(_) => {
+            Truth::NeedsList => return Err(Verdict::List),
+            Truth::NeedsHead if !self.found.asked => return Err(Verdict::Head),
+            Truth::NeedsHead => {
                 flags = UNDECIDED;
                 self.undecided = true;
                 condition.answer(self.found, self.references, true)

@@ -52,17 +52,10 @@ pub(super) enum TimeTest {
 pub(super) enum Truth {
     Yes,
     No,
-    /// Not known yet; these requests would decide the test.
-    Undecided(NeededRequests),
-}
-
-/// The requests that would decide a test.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct NeededRequests {
-    /// `HEAD` for the entry.
-    pub(super) head: bool,
-    /// The listing of the directory.
-    pub(super) list: bool,
+    /// Not known yet: `HEAD` for the entry would decide the test.
+    NeedsHead,
+    /// Not known yet: the listing of the directory has to be read.
+    NeedsList,
 }
 
 impl Test {
@@ -81,7 +74,7 @@ impl Test {
             Self::Time(test) => time(*test, found),
             Self::Newer(index) => match references.get(*index) {
                 Some(Some(seconds)) => time(TimeTest::After(nanos(*seconds)), found),
-                _ => NEEDS_HEAD,
+                _ => Truth::NeedsHead,
             },
         }
     }
@@ -115,7 +108,7 @@ impl TimeTest {
         match (all, some) {
             (true, _) => Truth::Yes,
             (_, false) => Truth::No,
-            _ => NEEDS_HEAD,
+            _ => Truth::NeedsHead,
         }
     }
 }
@@ -133,7 +126,7 @@ impl Not for Truth {
         match self {
             Self::Yes => Self::No,
             Self::No => Self::Yes,
-            undecided @ Self::Undecided(_) => undecided,
+            undecided => undecided,
         }
     }
 }
@@ -144,7 +137,7 @@ fn size(count: Comparison, unit: u64, found: &Found<'_>) -> Truth {
         return Truth::No;
     }
     let Some(range) = found.size else {
-        return NEEDS_HEAD;
+        return Truth::NeedsHead;
     };
     let (lo, hi) = (range.lo.div_ceil(unit), range.hi.div_ceil(unit));
     let outside = match count {
@@ -154,27 +147,24 @@ fn size(count: Comparison, unit: u64, found: &Found<'_>) -> Truth {
     match (outside, count.holds(lo) && count.holds(hi)) {
         (true, _) => Truth::No,
         (_, true) => Truth::Yes,
-        _ => NEEDS_HEAD,
+        _ => Truth::NeedsHead,
     }
 }
 
 fn empty(found: &Found<'_>) -> Truth {
     match (found.kind, found.empty, found.size) {
         (Kind::Directory, Some(empty), _) => empty.into(),
-        (Kind::Directory, None, _) => Truth::Undecided(NeededRequests {
-            list: true,
-            head: false,
-        }),
+        (Kind::Directory, None, _) => Truth::NeedsList,
         (Kind::File, _, Some(size)) if size.lo > 0 => Truth::No,
         (Kind::File, _, Some(size)) if size.hi == 0 => Truth::Yes,
-        (Kind::File, ..) => NEEDS_HEAD,
+        (Kind::File, ..) => Truth::NeedsHead,
     }
 }
 
 fn time(test: TimeTest, found: &Found<'_>) -> Truth {
     match found.modified {
         Some(range) => test.answer(range.lo, range.hi),
-        None => NEEDS_HEAD,
+        None => Truth::NeedsHead,
     }
 }
 
@@ -184,17 +174,12 @@ pub(super) fn nanos(seconds: i64) -> i128 {
 
 pub(super) const NANOS: i128 = 1_000_000_000;
 
-const NEEDS_HEAD: Truth = Truth::Undecided(NeededRequests {
-    head: true,
-    list: false,
-});
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::find::range::{SizeRange, TimeRange};
 
-    const UNDECIDED: Truth = NEEDS_HEAD;
+    const UNDECIDED: Truth = Truth::NeedsHead;
     const FILE: Found<'_> = Found::FILE;
 
     #[test]
@@ -276,12 +261,8 @@ mod tests {
             kind: Kind::Directory,
             ..FILE
         };
-        let list = Truth::Undecided(NeededRequests {
-            list: true,
-            head: false,
-        });
         for (empty, expected) in [
-            (None, list),
+            (None, Truth::NeedsList),
             (Some(true), Truth::Yes),
             (Some(false), Truth::No),
         ] {
