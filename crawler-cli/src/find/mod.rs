@@ -33,7 +33,7 @@
 
 use std::fmt;
 use std::io;
-use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
@@ -75,7 +75,6 @@ use expr::Actor;
 pub use expr::{ActError, Expression, ParseError};
 pub use fault::Fault;
 pub use found::{Found, How, Kind, Saved, Unread};
-use glob::Case;
 use host::FILE_DESCRIPTORS;
 pub use host_crawl::Counts;
 pub use link::{Link, LinkKind};
@@ -154,13 +153,7 @@ impl Find {
 
     /// Matches only names that fit the shell pattern; see [`glob`].
     pub fn name(mut self, pattern: &str) -> Self {
-        self.expression.and_name(pattern, Case::Sensitive);
-        self
-    }
-
-    /// Like [`name`](Self::name), without regard to case.
-    pub fn iname(mut self, pattern: &str) -> Self {
-        self.expression.and_name(pattern, Case::Ignored);
+        self.expression.and_name(pattern);
         self
     }
 
@@ -177,12 +170,6 @@ impl Find {
     /// Matches only files, or only directories.
     pub fn kind(mut self, kind: Kind) -> Self {
         self.expression.and_kind(kind);
-        self
-    }
-
-    /// Matches only entries at least this many levels below their start.
-    pub fn min_depth(mut self, depth: u32) -> Self {
-        self.expression.set_min_depth(depth);
         self
     }
 
@@ -214,12 +201,6 @@ impl Find {
         self
     }
 
-    /// The largest number of retries after a transport error, an incomplete listing or a 5xx status. Default 9.
-    pub fn retries(mut self, retries: u32) -> Self {
-        self.policy.host.retry.attempts = NonZeroU32::MIN.saturating_add(retries);
-        self
-    }
-
     /// Whether robots.txt is requested first and obeyed. Default: yes.
     pub fn robots(mut self, robots: bool) -> Self {
         self.policy.host.robots = robots;
@@ -229,13 +210,6 @@ impl Find {
     /// The largest rate of requests to one host; `None`: no limit. Default: no limit.
     pub fn rate(mut self, rate: impl Into<Option<Rate>>) -> Self {
         self.policy.host.rate = rate.into();
-        self
-    }
-
-    /// The longest time between the first request for a URL and a retry. A URL for which the server asks for a longer
-    /// wait, by `Retry-After`, is given up at once. Default 15 min.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.policy.host.retry.patience = patience;
         self
     }
 
@@ -309,12 +283,6 @@ impl Find {
     /// The most bytes that are received in a second, by all transfers together. Default: no limit.
     pub fn limit_rate(mut self, bytes: NonZeroU64) -> Self {
         self.transfer.bytes_in = Some(Rate::per_second(bytes));
-        self
-    }
-
-    /// Replaces the whole policy, including depth and attempts.
-    pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
         self
     }
 

@@ -171,9 +171,10 @@ impl Expression {
         }
     }
 
-    /// Adds `-name` or `-iname` at the front.
-    pub(super) fn and_name(&mut self, pattern: &str, case: Case) {
-        self.and(Test::Name(Glob::new(pattern.as_bytes(), case)));
+    /// Adds `-name` at the front.
+    pub(super) fn and_name(&mut self, pattern: &str) {
+        let glob = Glob::new(pattern.as_bytes(), Case::Sensitive);
+        self.and(Test::Name(glob));
     }
 
     /// Adds `-regex` at the front, in the syntax of the `regex` crate.
@@ -197,11 +198,6 @@ impl Expression {
             file: kind == Kind::File,
             directory: kind == Kind::Directory,
         });
-    }
-
-    /// `-mindepth`
-    pub(super) fn set_min_depth(&mut self, depth: u32) {
-        self.min_depth = depth;
     }
 
     /// Adds a test at the front, so that no action runs unless the test is true.
