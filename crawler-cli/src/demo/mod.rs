@@ -100,7 +100,7 @@ fn find(url: &str) -> io::Result<(Vec<String>, Summary)> {
             }
             Event::Downloaded(_)
             | Event::NotReached(_)
-            | Event::Output { .. }
+            | Event::Output(_)
             | Event::Failed(_)
             | Event::StateFailed(_) => {}
             Event::Progress(summary) => live.draw(summary, Instant::now()),

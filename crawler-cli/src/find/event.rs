@@ -11,12 +11,7 @@ pub enum Event<'a> {
     /// A file or directory that matched: `-print`.
     Found(Found<'a>),
     /// Output of another action, to be written unchanged: `-printf`, `-ls`.
-    Output {
-        /// The entry that the output is about.
-        found: Found<'a>,
-        /// The output.
-        bytes: &'a [u8],
-    },
+    Output(&'a [u8]),
     /// An action failed.
     Failed(&'a ActError),
     /// The state of the search could not be saved. The search ends.

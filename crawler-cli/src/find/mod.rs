@@ -18,7 +18,7 @@
 //!             Event::Unread(unread) => eprintln!("{}: {}", unread.url, unread.cause),
 //!             Event::Failed(error) => eprintln!("{error}"),
 //!             Event::StateFailed(error) => eprintln!("{error}"),
-//!             Event::NotReached(_) | Event::Output { .. } => {}
+//!             Event::NotReached(_) | Event::Output(_) => {}
 //!             Event::Downloaded(_) | Event::Progress(_) => {}
 //!         }
 //!         ControlFlow::Continue(())
@@ -310,13 +310,13 @@ impl Find {
         reporter: &mut dyn Reporter<Find>,
     ) -> (Summary, Option<State>) {
         self.policy.host.seed.get_or_insert_with(fresh_seed);
-        let mut expression = self.expression;
         let mut events = Events::new(reporter, state, self.policy.follow);
         for start in &self.starts {
             self.transfer.identities.give(start);
+            self.scope.start(start);
         }
-        let resolved = reference::resolve(&mut expression, &self.transfer, &self.policy);
-        let actor = match resolved.and_then(|()| Actor::open(&expression)) {
+        let resolved = reference::resolve(&mut self.expression, &self.transfer, &self.policy);
+        let actor = match resolved.and_then(|()| Actor::open(&self.expression)) {
             Ok(actor) => actor,
             Err(error) => {
                 events.failed(&error);
@@ -324,32 +324,20 @@ impl Find {
                 return events.end();
             }
         };
-        let mut scope = self.scope;
-        for start in &self.starts {
-            scope.start(start);
-        }
-        let mut policy = self.policy;
-        let downloads = self.download.is_some();
         // One HEAD about the time zone of the listings saves a request for each file that has not changed.
-        policy.clock |= expression.needs_times() || downloads;
-        let run = Run::new(&expression, &scope, actor, events, downloads);
+        self.policy.clock |= self.expression.needs_times() || self.download.is_some();
         let base = match self.starts.as_slice() {
-            [start] => Some(Base::of(start, policy.follow)),
+            [start] => Some(Base::of(start, self.policy.follow)),
             _ => None,
         };
-        let store = self.download.map(|root| {
-            let mut store = Store::new(root, base, scope.clone(), policy.limits.redirects);
+        let store = self.download.clone().map(|root| {
+            let redirects = self.policy.limits.redirects;
+            let mut store = Store::new(root, base, self.scope.clone(), redirects);
             store.overwrite = self.overwrite;
             store.refuses_tls = self.transfer.tls_fault().is_some();
             store
         });
-        let plan = search::Plan {
-            store,
-            starts: &self.starts,
-            policy,
-            transfer: &self.transfer,
-        };
-        search::search(plan, run).finish()
+        search::search(&self, store, Run::new(&self, actor, events)).finish()
     }
 }
 

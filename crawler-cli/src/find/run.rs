@@ -7,12 +7,11 @@ use super::Find;
 use super::cause::Cause;
 use super::download::{DownloadCounts, Wanted};
 use super::event::Event;
-use super::expr::{Act, ActError, Action, Actor, Effect, Expression, Memo, Verdict};
+use super::expr::{Act, ActError, Action, Actor, Effect, Memo, Verdict};
 use super::found::{Found, Kind, Saved, Unread};
 use super::host_crawl::Counts;
 use super::link::Link;
 use super::policy::Follow;
-use super::scope::Scope;
 use super::state::{State, StateError};
 use super::summary::{Ending, Summary, Tally};
 use super::visitor::{LinkVerdict, Visitor};
@@ -22,12 +21,9 @@ use crate::crawl::stats::Stats;
 
 /// A running search.
 pub(super) struct Run<'r> {
-    expression: &'r Expression,
-    scope: &'r Scope,
+    find: &'r Find,
     actor: Actor,
     pub(super) events: Events<'r>,
-    /// Whether matching files are downloaded.
-    downloads: bool,
     /// Files to download that no host has taken over yet.
     pub(super) wanted: Vec<Wanted>,
     /// Links to other hosts that no host has taken over yet.
@@ -37,19 +33,11 @@ pub(super) struct Run<'r> {
 }
 
 impl<'r> Run<'r> {
-    pub(super) fn new(
-        expression: &'r Expression,
-        scope: &'r Scope,
-        actor: Actor,
-        events: Events<'r>,
-        downloads: bool,
-    ) -> Self {
+    pub(super) fn new(find: &'r Find, actor: Actor, events: Events<'r>) -> Self {
         Self {
-            expression,
-            scope,
+            find,
             actor,
             events,
-            downloads,
             wanted: Vec::new(),
             links: Vec::new(),
             dropped: Vec::new(),
@@ -79,10 +67,6 @@ impl<'r> Run<'r> {
         RunVisitor { run: self, calls }
     }
 
-    pub(super) fn scope(&self) -> &'r Scope {
-        self.scope
-    }
-
     pub(super) fn stats(&mut self) -> &mut Stats {
         &mut self.events.summary.stats
     }
@@ -105,39 +89,6 @@ impl<'r> Run<'r> {
         self.dropped.iter().for_each(|url| tell(url));
         self.links.iter().for_each(|link| tell(link.url.as_str()));
         self.wanted.iter().for_each(|wanted| tell(&wanted.url));
-    }
-
-    fn found(
-        &mut self,
-        found: &Found<'_>,
-        memo: &mut Memo,
-        calls: Option<&mut dyn Drive>,
-    ) -> Verdict {
-        let mut acting = Acting {
-            actor: &mut self.actor,
-            events: &mut self.events,
-            calls,
-        };
-        let evaluation = self.expression.evaluate(found, memo, &mut acting);
-        // Perhaps its command was not run.
-        self.drop_late(found.url);
-        if matches!(evaluation.verdict, Verdict::Head | Verdict::List) {
-            return evaluation.verdict; // it will be looked at again
-        }
-        self.events.summary.matched += u64::from(evaluation.acted);
-        if evaluation.acted && self.downloads && found.kind == Kind::File {
-            self.wanted.push(Wanted::of(found));
-        }
-        self.events.summary.undecided += u64::from(evaluation.undecided);
-        if evaluation.verdict == Verdict::Quit && !self.is_over() {
-            self.events.summary.ending = Ending::Quit;
-        }
-        // A file that could not be asked about is unread by this. A directory has no size, and often no time.
-        let was_asked = found.kind == Kind::File && found.status.is_some();
-        match evaluation.verdict {
-            Verdict::Go if evaluation.undecided && was_asked => Verdict::Undecided,
-            verdict => verdict,
-        }
     }
 
     /// The client failed. A saved search can be continued, so it is not finished.
@@ -166,7 +117,7 @@ impl<'r> Run<'r> {
     pub(super) fn finish(mut self) -> (Summary, Option<State>) {
         if self.events.summary.ending != Ending::Stopped {
             let events = &mut self.events;
-            self.actor.finish(&mut |effect| events.effect(effect, None));
+            self.actor.finish(&mut |effect| events.effect(effect));
             self.events.update();
         }
         self.events.end()
@@ -185,11 +136,32 @@ impl Visitor for RunVisitor<'_, '_> {
             self.run.drop_late(found.url);
             return Verdict::Quit;
         }
-        let calls = self
-            .calls
-            .as_mut()
-            .map(|calls| &mut **calls as &mut dyn Drive);
-        self.run.found(found, memo, calls)
+        let run = &mut *self.run;
+        let mut acting = Acting {
+            actor: &mut run.actor,
+            events: &mut run.events,
+            calls: &mut self.calls,
+        };
+        let evaluation = run.find.expression.evaluate(found, memo, &mut acting);
+        // Perhaps its command was not run.
+        run.drop_late(found.url);
+        if matches!(evaluation.verdict, Verdict::Head | Verdict::List) {
+            return evaluation.verdict; // it will be looked at again
+        }
+        run.events.summary.matched += u64::from(evaluation.acted);
+        if evaluation.acted && run.find.download.is_some() && found.kind == Kind::File {
+            run.wanted.push(Wanted::of(found));
+        }
+        run.events.summary.undecided += u64::from(evaluation.undecided);
+        if evaluation.verdict == Verdict::Quit && !run.is_over() {
+            run.events.summary.ending = Ending::Quit;
+        }
+        // A file that could not be asked about is unread by this. A directory has no size, and often no time.
+        let was_asked = found.kind == Kind::File && found.status.is_some();
+        match evaluation.verdict {
+            Verdict::Go if evaluation.undecided && was_asked => Verdict::Undecided,
+            verdict => verdict,
+        }
     }
 
     fn unread(&mut self, unread: Unread<'_>) {
@@ -206,7 +178,7 @@ impl Visitor for RunVisitor<'_, '_> {
             self.run.drop_late(link.url.as_str());
             return LinkVerdict::Outside;
         }
-        if self.run.scope.judge(&link.url).is_err() {
+        if self.run.find.scope.judge(&link.url).is_err() {
             return LinkVerdict::Outside;
         }
         if link.elsewhere {
@@ -233,7 +205,7 @@ impl Visitor for RunVisitor<'_, '_> {
 struct Acting<'a, 'c, 'r> {
     actor: &'a mut Actor,
     events: &'a mut Events<'r>,
-    calls: Option<&'c mut dyn Drive>,
+    calls: &'a mut Option<&'c mut dyn Drive>,
 }
 
 impl Act for Acting<'_, '_, '_> {
@@ -251,7 +223,7 @@ impl Act for Acting<'_, '_, '_> {
                 Some(calls) => calls.drive_connections(time),
                 None => thread::sleep(time),
             },
-            effect => events.effect(effect, Some(*found)),
+            effect => events.effect(effect),
         })
     }
 }
@@ -284,16 +256,8 @@ impl<'r> Events<'r> {
             before: Duration::ZERO,
             cpu_began: cpu_time(),
             summary: Summary {
-                resumed: false,
                 follow,
-                counts: Counts::default(),
-                matched: 0,
-                undecided: 0,
-                failed: 0,
-                elapsed: Duration::ZERO,
-                ending: Ending::Finished,
-                downloads: DownloadCounts::default(),
-                stats: Stats::default(),
+                ..Summary::default()
             },
         }
     }
@@ -372,18 +336,10 @@ impl<'r> Events<'r> {
         self.emit(Event::Failed(error));
     }
 
-    fn effect(&mut self, effect: Effect<'_>, found: Option<Found<'_>>) {
+    fn effect(&mut self, effect: Effect<'_>) {
         match effect {
-            Effect::Match => {
-                if let Some(found) = found {
-                    self.emit(Event::Found(found));
-                }
-            }
-            Effect::Output(bytes) => {
-                if let Some(found) = found {
-                    self.emit(Event::Output { found, bytes });
-                }
-            }
+            Effect::Match(found) => self.emit(Event::Found(found)),
+            Effect::Output(bytes) => self.emit(Event::Output(bytes)),
             Effect::Flush => self.update(),
             Effect::Idle(time) => thread::sleep(time),
             Effect::Failed(error) => self.failed(&error),

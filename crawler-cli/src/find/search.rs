@@ -8,14 +8,15 @@ use std::time::{Duration, Instant};
 use courser::{TlsConfig, proto};
 use url::{Position, Url};
 
+use super::Find;
 use super::cause::Cause;
 use super::download::{DownloadCounts, Store};
 use super::host::{Files, Host, Shared};
 use super::host_crawl::Counts;
 use super::link::{Link, LinkKind};
-use super::policy::{Follow, Policy};
+use super::policy::Follow;
 use super::run::Run;
-use super::state::{SavedHost, State, StateError};
+use super::state::{SavedHost, StateError};
 use super::summary::Ending;
 use super::visitor::Turn;
 use crate::crawl::hosts::{HostId, Hosts};
@@ -23,69 +24,57 @@ use crate::crawl::origin::root_of;
 use crate::crawl::scheduler::Scheduler;
 use crate::crawl::transfer::Transfer;
 
-/// What to search, and how.
-pub(super) struct Plan<'s> {
-    pub(super) starts: &'s [Url],
-    pub(super) policy: Policy,
-    pub(super) transfer: &'s Transfer,
-    /// The store for downloads.
-    pub(super) store: Option<Store>,
-}
-
-/// Runs the search.
-pub(super) fn search<'r>(mut plan: Plan<'_>, run: Run<'r>) -> Run<'r> {
-    let files = plan.store.take().map(|store| Files {
+/// Runs the search. `store`: where downloads go.
+pub(super) fn search<'r>(find: &'r Find, store: Option<Store>, run: Run<'r>) -> Run<'r> {
+    let transfer = &find.transfer;
+    let files = store.map(|store| Files {
         store,
-        patience: plan.transfer.timeout,
+        patience: transfer.timeout,
         under_way: 0,
         hosts: 0,
     });
-    let shared = Shared {
+    let mut shared = Shared {
         run,
         files,
-        bytes_in: plan.transfer.bytes_in,
-        tls_fault: plan.transfer.tls_fault(),
+        bytes_in: transfer.bytes_in,
+        tls_fault: transfer.tls_fault(),
     };
-    search_with(&plan, shared).run
-}
-
-fn search_with<'r>(plan: &Plan<'_>, mut shared: Shared<'r>) -> Shared<'r> {
     let client = match shared.tls_fault {
-        None => plan.transfer.client(plan.starts),
+        None => transfer.client(&find.starts),
         // Hosts that need TLS are given up, so that these settings are used for none.
         Some(_) => {
             let tls = TlsConfig::default();
             let transfer = Transfer {
                 tls,
-                ..plan.transfer.clone()
+                ..transfer.clone()
             };
-            transfer.client(plan.starts)
+            transfer.client(&find.starts)
         }
     };
-    let mut hosts = hosts_of_starts(plan, &mut shared);
-    if let Err(error) = restore(&mut hosts, plan, &mut shared) {
+    let mut hosts = hosts_of_starts(find, &mut shared);
+    if let Err(error) = restore(&mut hosts, find, &mut shared) {
         shared.run.state_failed(&error);
-        return shared;
+        return shared.run;
     }
     match client {
         Ok(client) => {
-            let scheduler = Scheduler::new(hosts, client, plan.transfer);
+            let scheduler = Scheduler::new(hosts, client, transfer);
             let mut search = Search {
                 scheduler,
-                plan,
+                find,
                 shared,
             };
             search.run();
             search.update();
             search.tell_not_reached();
-            search.shared
+            search.shared.run
         }
         Err(error) => {
             let cause = Cause::Transfer(Box::new(error));
             abandon(&mut hosts, &cause, &mut shared);
             shared.run.client_failed();
             update(&hosts, &mut shared);
-            shared
+            shared.run
         }
     }
 }
@@ -107,10 +96,10 @@ fn check_scheme(host: &mut Host, shared: &mut Shared<'_>) {
 }
 
 /// Creates the hosts of the starts.
-fn hosts_of_starts(plan: &Plan<'_>, shared: &mut Shared<'_>) -> Hosts<Host> {
-    let mut hosts = Hosts::new(plan.transfer.identities.clone());
-    for start in plan.starts {
-        let id = host_of(&mut hosts, start, plan, shared);
+fn hosts_of_starts(find: &Find, shared: &mut Shared<'_>) -> Hosts<Host> {
+    let mut hosts = Hosts::new(find.transfer.identities.clone());
+    for start in &find.starts {
+        let id = host_of(&mut hosts, start, find, shared);
         let target = &start[Position::BeforePath..Position::AfterQuery];
         hosts.work(id).crawl.add_start(target);
     }
@@ -121,18 +110,18 @@ fn hosts_of_starts(plan: &Plan<'_>, shared: &mut Shared<'_>) -> Hosts<Host> {
 }
 
 /// The host of a URL; created if it is new.
-fn host_of(hosts: &mut Hosts<Host>, url: &Url, plan: &Plan<'_>, shared: &mut Shared<'_>) -> HostId {
+fn host_of(hosts: &mut Hosts<Host>, url: &Url, find: &Find, shared: &mut Shared<'_>) -> HostId {
     let root = root_of(url);
     if let Some(host) = hosts.at(&root) {
         return host;
     }
     let proxied = proto::Url::parse(root.as_str()).ok();
-    let proxy = proxied.and_then(|url| plan.transfer.proxies.pick(&url));
+    let proxy = proxied.and_then(|url| find.transfer.proxies.pick(&url));
     let proxy = proxy.map(ToString::to_string);
-    let connections = plan.transfer.connections.get();
-    let mut host = Host::new(&root, proxy, connections, &plan.policy);
-    if plan.policy.follow == Follow::Pages {
-        for root in shared.run.scope().roots(url) {
+    let connections = find.transfer.connections.get();
+    let mut host = Host::new(&root, proxy, connections, &find.policy);
+    if find.policy.follow == Follow::Pages {
+        for root in find.scope.roots(url) {
             host.crawl.add_root(root);
         }
     }
@@ -146,34 +135,27 @@ fn host_of(hosts: &mut Hosts<Host>, url: &Url, plan: &Plan<'_>, shared: &mut Sha
 /// Restores the hosts from the state of an earlier run, if the search has a state, including hosts that links led to.
 fn restore(
     hosts: &mut Hosts<Host>,
-    plan: &Plan<'_>,
+    find: &Find,
     shared: &mut Shared<'_>,
 ) -> Result<(), StateError> {
-    let Some(mut state) = shared.run.events.state.take() else {
+    let Some(state) = shared.run.state() else {
         return Ok(());
     };
-    let restored = restore_from(&mut state, hosts, plan, shared);
-    shared.run.events.state = Some(state);
-    restored
-}
-
-fn restore_from(
-    state: &mut State,
-    hosts: &mut Hosts<Host>,
-    plan: &Plan<'_>,
-    shared: &mut Shared<'_>,
-) -> Result<(), StateError> {
-    if state.is_resumed() {
-        let tally = state.tally()?;
+    let tally = state.is_resumed().then(|| state.tally()).transpose()?;
+    let further = state.further_hosts(hosts.len())?;
+    if let Some(tally) = tally {
         if let Some(files) = &mut shared.files {
             files.store.resume(tally.downloads);
         }
         shared.run.events.resume(tally);
     }
-    for root in state.further_hosts(hosts.len())? {
-        host_of(hosts, &root, plan, shared);
+    for root in further {
+        host_of(hosts, &root, find, shared);
     }
     for (_, host) in hosts.works_mut() {
+        let Some(state) = shared.run.state() else {
+            break;
+        };
         let saved = state.load(host.number)?;
         host.crawl.expect_later_run();
         restore_host(host, saved, shared.files.as_mut()).map_err(|text| state.damaged(text))?;
@@ -204,13 +186,13 @@ fn restore_host(
 }
 
 /// The state of the running search.
-struct Search<'p, 'r> {
+struct Search<'r> {
     scheduler: Scheduler<Host>,
-    plan: &'p Plan<'p>,
+    find: &'r Find,
     shared: Shared<'r>,
 }
 
-impl Search<'_, '_> {
+impl Search<'_> {
     fn run(&mut self) {
         loop {
             if let Err(error) = self.take_back() {
@@ -404,7 +386,7 @@ impl Search<'_, '_> {
     fn add_link(&mut self, link: &Link) {
         let hosts = self.scheduler.hosts();
         let is_new = hosts.at(&root_of(&link.url)).is_none();
-        let id = host_of(hosts, &link.url, self.plan, &mut self.shared);
+        let id = host_of(hosts, &link.url, self.find, &mut self.shared);
         let (host, calls) = self.scheduler.work_and_calls(id);
         if is_new && self.shared.run.events.state.is_some() {
             host.crawl.keep_journal();
@@ -414,7 +396,7 @@ impl Search<'_, '_> {
             }
         }
         if link.kind != LinkKind::Start {
-            host.crawl.add_root(self.shared.run.scope().root(&link.url));
+            host.crawl.add_root(self.find.scope.root(&link.url));
         }
         if is_new {
             check_scheme(host, &mut self.shared);

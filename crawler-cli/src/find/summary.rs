@@ -10,7 +10,7 @@ use super::policy::Follow;
 use crate::crawl::stats::{Stats, Totals};
 
 /// The progress or the outcome of a search. After a resume, the numbers cover all runs, unless a field says otherwise.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// Whether the search continues an interrupted one, from its [state](super::State).
     pub resumed: bool,
@@ -60,9 +60,10 @@ impl Summary {
 }
 
 /// How a search ended.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Ending {
     /// Nothing is left to do. In [`Event::Progress`](super::Event::Progress): the search is running.
+    #[default]
     Finished,
     /// The expression ended it: `-quit`.
     Quit,

@@ -130,8 +130,7 @@ mod tests {
 
     use super::*;
     use crate::crawl::stats::Stats;
-    use crate::find::download::DownloadCounts;
-    use crate::find::{Cause, Counts, Follow, SizeRange};
+    use crate::find::{Cause, Counts, SizeRange};
 
     fn summary(hosts: &[&str]) -> Summary {
         let mut stats = Stats::default();
@@ -139,19 +138,14 @@ mod tests {
             stats.add_host(name);
         }
         Summary {
-            resumed: false,
-            follow: Follow::Listings,
-            downloads: DownloadCounts::default(),
             counts: Counts {
                 unread: 2,
                 ..Counts::default()
             },
             matched: 1234,
-            undecided: 0,
-            failed: 0,
             elapsed: Duration::from_secs(2),
-            ending: Ending::Finished,
             stats,
+            ..Summary::default()
         }
     }
 

@@ -246,9 +246,8 @@ const PLAIN_PAUSE: Duration = Duration::from_secs(1);
 mod tests {
     use super::*;
     use crate::crawl::stats::{Class, Connection, Exchange, Reason, Standing, Waiting};
-    use crate::find::Follow;
+    use crate::find::Counts;
     use crate::find::download::DownloadCounts;
-    use crate::find::{Counts, Ending};
 
     fn shown(terminal: &vt100::Parser) -> Vec<String> {
         let rows = terminal.screen().rows(0, 40);
@@ -307,8 +306,6 @@ mod tests {
         };
         stats.handle_standing(0, standing);
         let mut summary = Summary {
-            resumed: false,
-            follow: Follow::Listings,
             counts: Counts {
                 directories: 1200,
                 directories_done: 7,
@@ -317,11 +314,8 @@ mod tests {
                 retries: 0,
                 unread: 1,
             },
-            undecided: 0,
-            failed: 0,
             matched: 3,
             elapsed: Duration::from_secs(2),
-            ending: Ending::Finished,
             downloads: DownloadCounts {
                 wanted: 1000,
                 saved: 3,
@@ -331,6 +325,7 @@ mod tests {
                 ..DownloadCounts::default()
             },
             stats,
+            ..Summary::default()
         };
         let head = "7/1,200 directories";
         let tail = "30 files · 3 found · 2 requests/s · 1 unread · \

@@ -152,7 +152,7 @@ impl Report {
                 }
                 self.options.format.write(found, &mut self.results);
             }
-            Event::Output { bytes, .. } => self.results.extend_from_slice(bytes),
+            Event::Output(bytes) => self.results.extend_from_slice(bytes),
             Event::Unread(unread) => {
                 if let Some(file) = &mut self.unread {
                     file.write(unread);

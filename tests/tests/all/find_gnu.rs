@@ -562,7 +562,7 @@ impl Act for Printer<'_> {
     fn act(&mut self, action: &Action, found: &Found<'_>) -> bool {
         let out = &mut self.out;
         self.actor.act(action, found, &mut |effect| match effect {
-            Effect::Match => {
+            Effect::Match(_) => {
                 out.extend_from_slice(found.path);
                 out.push(b'\n');
             }

@@ -40,7 +40,7 @@ pub struct Actor {
 #[derive(Debug)]
 pub enum Effect<'a> {
     /// `-print`: show the entry as a result.
-    Match,
+    Match(Found<'a>),
     /// Write these bytes unchanged to the output of the results.
     Output(&'a [u8]),
     /// Flush the results, because a command may write to the same output next.
@@ -198,7 +198,7 @@ impl Actor {
     /// Performs one action and returns its value; see [`Act`](super::Act).
     pub fn act(&mut self, action: &Action, found: &Found<'_>, effects: Effects<'_>) -> bool {
         match action {
-            Action::Write(Text::Line, Output::Results) => effects(Effect::Match),
+            Action::Write(Text::Line, Output::Results) => effects(Effect::Match(*found)),
             Action::Write(text, output) => self.write(text, *output, found, effects),
             Action::Run(command) => return self.run(command, found.url, effects),
             Action::Gather(batch) => self.gather(*batch, found.url, effects),
