@@ -60,15 +60,7 @@ pub fn neutralise_bytes(text: &[u8], keep: Keep) -> Vec<u8> {
     safe
 }
 
-/// `text` as a JSON string with its quotes. Characters that a terminal would act on are escaped too.
-pub fn json_string(text: &str) -> String {
-    let mut out = Vec::with_capacity(text.len() + 2);
-    push_json_string(&mut out, text);
-    // Only whole characters and ASCII were copied.
-    String::from_utf8_lossy(&out).into_owned()
-}
-
-/// Appends `text` as [`json_string`] writes it.
+/// Appends `text` as a JSON string with its quotes. Characters that a terminal would act on are escaped, too.
 pub(crate) fn push_json_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     // Most texts are plain ASCII and are copied whole.
@@ -135,7 +127,9 @@ mod tests {
     #[test]
     fn json_strings_stay_what_they_were() {
         for text in ["", "a\"b\\c", "\u{1b}\u{7f}\u{9b}\u{202e}\u{2028}é🦀\n"] {
-            let json = json_string(text);
+            let mut json = Vec::new();
+            push_json_string(&mut json, text);
+            let json = String::from_utf8(json).expect("text");
             assert!(!json.contains(acts_on_terminal));
             let back: serde_json::Value = serde_json::from_str(&json).expect("valid JSON");
             assert_eq!(back, text);

@@ -128,6 +128,19 @@ impl<'o> Fields<'o> {
         let _ = write!(self.out, "{number}");
     }
 
+    /// A value that `write` writes, or `null`.
+    pub(crate) fn known<T>(
+        &mut self,
+        name: &str,
+        value: Option<T>,
+        write: impl FnOnce(&mut Self, &str, T),
+    ) {
+        match value {
+            Some(value) => write(self, name, value),
+            None => self.number(name, "null"),
+        }
+    }
+
     /// A list.
     pub(crate) fn list<T>(&mut self, name: &str, items: &[T], write: fn(&T, &mut Vec<u8>)) {
         self.name(name);

@@ -82,6 +82,16 @@ pub enum Kind {
     Directory,
 }
 
+impl Kind {
+    /// The letter of `-type`.
+    pub(crate) fn letter(self) -> &'static str {
+        match self {
+            Self::File => "f",
+            Self::Directory => "d",
+        }
+    }
+}
+
 /// A URL that could not be read.
 #[derive(Clone, Copy, Debug)]
 pub struct Unread<'a> {

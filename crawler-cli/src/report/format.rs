@@ -1,11 +1,11 @@
 //! One result in the output format. Names can contain any bytes: what is not UTF-8 becomes U+FFFD in JSON, and
 //! characters that a terminal would act on are escaped. URLs are always exact.
 
-use std::time::Duration;
+use jiff::Timestamp;
 
+use crate::check::json::Fields;
 use crate::find::range::Precision;
-use crate::find::{Found, Kind};
-use crate::terminal;
+use crate::find::{Found, Shape};
 
 /// The output format of results.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -45,96 +45,38 @@ impl Format {
     }
 }
 
-/// The value of a JSON field.
-enum Cell {
-    Text(String),
-    Number(u64),
-    Seconds(Duration),
-    Unknown,
-}
-
-impl Cell {
-    fn number(number: Option<u64>) -> Self {
-        number.map_or(Self::Unknown, Self::Number)
-    }
-
-    fn text(text: Option<impl Into<String>>) -> Self {
-        text.map_or(Self::Unknown, |text| Self::Text(text.into()))
-    }
-}
-
-/// The names of the fields, in output order.
-const NAMES: [&str; 17] = [
-    "url",
-    "type",
-    "path",
-    "name",
-    "depth",
-    "parent",
-    "size",
-    "size_lo",
-    "size_hi",
-    "mtime",
-    "mtime_lo",
-    "mtime_hi",
-    "mtime_precision",
-    "listing",
-    "status",
-    "attempts",
-    "seconds",
-];
-
-fn cells(found: &Found<'_>) -> [Cell; NAMES.len()] {
-    let lossy = |bytes| Cell::Text(String::from_utf8_lossy(bytes).into_owned());
+fn json(found: &Found<'_>, out: &mut Vec<u8>) {
     let (size, time) = (found.size, found.modified);
     // A single moment of an unsure time would be misleading.
     let sure = time.filter(|time| time.precision() < Precision::Unsure);
-    [
-        Cell::Text(found.url.to_owned()),
-        Cell::Text(kind(found.kind).to_owned()),
-        lossy(found.path),
-        lossy(found.name),
-        Cell::Number(found.depth.into()),
-        Cell::text(parent(found)),
-        Cell::number(size.and_then(|size| size.known())),
-        Cell::number(size.map(|size| size.lo)),
-        Cell::number(size.map(|size| size.hi)),
-        Cell::text(sure.and_then(|time| rfc3339(time.lo))),
-        Cell::text(time.and_then(|time| rfc3339(time.lo))),
-        Cell::text(time.and_then(|time| rfc3339(time.hi))),
-        Cell::text(time.map(|time| time.precision().name())),
-        Cell::text(found.listing.map(|shape| shape.name())),
-        Cell::number(found.status.map(u64::from)),
-        Cell::Number(found.attempts.into()),
-        Cell::Seconds(found.took),
-    ]
-}
-
-fn json(found: &Found<'_>, out: &mut Vec<u8>) {
-    for (i, (name, cell)) in NAMES.iter().zip(cells(found)).enumerate() {
-        out.extend_from_slice(if i == 0 { b"{\"" } else { b",\"" });
-        out.extend_from_slice(name.as_bytes());
-        out.extend_from_slice(b"\":");
-        let value = match cell {
-            Cell::Text(text) => terminal::json_string(&text),
-            Cell::Number(number) => number.to_string(),
-            Cell::Seconds(time) => seconds(time),
-            Cell::Unknown => "null".to_owned(),
-        };
-        out.extend_from_slice(value.as_bytes());
+    let mut fields = Fields::open(out);
+    fields.text("url", found.url);
+    fields.text("type", found.kind.letter());
+    fields.text("path", &String::from_utf8_lossy(found.path));
+    fields.text("name", &String::from_utf8_lossy(found.name));
+    fields.number("depth", found.depth);
+    fields.known("parent", parent(found), Fields::text);
+    fields.known("size", size.and_then(|size| size.known()), Fields::number);
+    fields.known("size_lo", size.map(|size| size.lo), Fields::number);
+    fields.known("size_hi", size.map(|size| size.hi), Fields::number);
+    let times = [
+        ("mtime", sure.map(|time| time.lo)),
+        ("mtime_lo", time.map(|time| time.lo)),
+        ("mtime_hi", time.map(|time| time.hi)),
+    ];
+    for (name, seconds) in times {
+        // Outside the years that RFC 3339 can express, a time is not known.
+        let time = seconds.and_then(|seconds| Timestamp::from_second(seconds).ok());
+        fields.known(name, time, Fields::quoted);
     }
-    out.extend_from_slice(b"}\n");
-}
-
-fn seconds(time: Duration) -> String {
-    format!("{:.6}", time.as_secs_f64())
-}
-
-fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::File => "f",
-        Kind::Directory => "d",
-    }
+    let precision = time.map(|time| time.precision().name());
+    fields.known("mtime_precision", precision, Fields::text);
+    fields.known("listing", found.listing.map(Shape::name), Fields::text);
+    fields.known("status", found.status, Fields::number);
+    fields.number("attempts", found.attempts);
+    fields.number("seconds", format_args!("{:.6}", found.took.as_secs_f64()));
+    fields.close();
+    out.push(b'\n');
 }
 
 /// The URL of the directory that lists the result; `None` for a start.
@@ -146,16 +88,10 @@ fn parent<'a>(found: &Found<'a>) -> Option<&'a str> {
     Some(&body[..=body.rfind('/')?])
 }
 
-/// The time in RFC 3339; `None` outside the years that the format can express.
-pub(super) fn rfc3339(seconds: i64) -> Option<String> {
-    let time = jiff::Timestamp::from_second(seconds).ok()?;
-    Some(time.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::find::listing::Shape;
+    use crate::find::Kind;
     use crate::find::range::{SizeRange, TimeRange};
 
     const FOUND: Found<'_> = Found {

@@ -44,7 +44,7 @@ struct FieldSpec {
     precision: Option<usize>,
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 enum Field {
     /// `%p`
     Url,
@@ -67,7 +67,7 @@ enum Field {
     /// `%y` and `%Y`
     Kind,
     /// `%t`, and `%T` with its letter: the `strftime` format, and the [`period`] of its output in seconds.
-    Time(&'static str, i64),
+    Time(String, i64),
     /// `%T@`
     Seconds,
 }
@@ -127,7 +127,7 @@ impl Format {
                 Piece::Literal(bytes) => out.extend_from_slice(bytes),
                 Piece::Field(spec, Field::Depth) => spec.number(found.depth, out),
                 Piece::Field(spec, field) => {
-                    let text = self.field(*field, found, terminal);
+                    let text = self.field(field, found, terminal);
                     spec.text(&text, out);
                 }
                 Piece::Stop => return,
@@ -135,7 +135,7 @@ impl Format {
         }
     }
 
-    fn field(&self, field: Field, found: &Found<'_>, terminal: bool) -> Vec<u8> {
+    fn field(&self, field: &Field, found: &Found<'_>, terminal: bool) -> Vec<u8> {
         let name = |name: &[u8]| match terminal {
             true => terminal::neutralise_bytes(name, Keep::Nothing),
             false => name.to_vec(),
@@ -150,10 +150,10 @@ impl Format {
             Field::Kilobytes => size(found, 1024).into(),
             Field::Blocks => blocks(found).into(),
             Field::Depth => found.depth.to_string().into(),
-            Field::Kind => kind(found.kind).into(),
+            Field::Kind => found.kind.letter().into(),
             Field::Time(form, period) => {
                 let show = |seconds, zone: &_| strftime(seconds, form, zone);
-                time(found.modified, period, &self.zone, show)
+                time(found.modified, *period, &self.zone, show)
             }
             Field::Seconds => {
                 let show = |seconds, _: &_| Some(format!("{seconds}{FRACTION}"));
@@ -194,7 +194,7 @@ impl FieldSpec {
     /// `%s` of C's `printf`.
     fn text(&self, text: &[u8], out: &mut Vec<u8>) {
         let text = &text[..text.len().min(self.precision.unwrap_or(text.len()))];
-        self.pad(text, b' ', out);
+        self.pad(text, out);
     }
 
     /// `%d` of C's `printf`.
@@ -213,15 +213,15 @@ impl FieldSpec {
             }
             None => number.to_string(),
         };
-        self.pad(format!("{sign}{digits}").as_bytes(), b' ', out);
+        self.pad(format!("{sign}{digits}").as_bytes(), out);
     }
 
-    fn pad(&self, text: &[u8], with: u8, out: &mut Vec<u8>) {
+    fn pad(&self, text: &[u8], out: &mut Vec<u8>) {
         let padding = self.width.saturating_sub(text.len());
         if self.left {
             out.extend_from_slice(text);
         }
-        out.extend(std::iter::repeat_n(with, padding));
+        out.extend(std::iter::repeat_n(b' ', padding));
         if !self.left {
             out.extend_from_slice(text);
         }
@@ -259,7 +259,7 @@ fn directive(rest: &mut &[u8]) -> Result<Piece, String> {
         'b' => Field::Blocks,
         'd' => Field::Depth,
         'y' | 'Y' => Field::Kind,
-        't' => Field::Time(CTIME, i64::MAX),
+        't' => Field::Time(CTIME.to_owned(), i64::MAX),
         'T' => match next(rest).ok_or("the letter after %T is missing")? {
             '@' => Field::Seconds,
             letter => {
@@ -350,9 +350,21 @@ fn escape(rest: &mut &[u8]) -> Result<u8, String> {
 }
 
 /// The `strftime` format for `%T` with this letter, in the C locale.
-fn time_form(letter: char) -> Option<&'static str> {
-    let (_, form) = TIME_FORMS.iter().find(|(known, _)| *known == letter)?;
-    Some(form)
+fn time_form(letter: char) -> Option<String> {
+    let form = match letter {
+        letter if AS_STRFTIME.contains(letter) => return Some(format!("%{letter}")),
+        'S' => "%S.0000000000",
+        'R' => "%H:%M",
+        'r' => "%I:%M:%S %p",
+        'T' | 'X' => "%H:%M:%S.0000000000",
+        'h' => "%b",
+        'c' => "%a %b %e %H:%M:%S %Y",
+        'D' | 'x' => "%m/%d/%y",
+        'F' => "%Y-%m-%d",
+        '+' => "%Y-%m-%d+%H:%M:%S.0000000000",
+        _ => return None,
+    };
+    Some(form.to_owned())
 }
 
 /// The period of the output of `%T` with this letter, in seconds: two times that are closer together and have the same
@@ -427,13 +439,6 @@ fn blocks(found: &Found<'_>) -> String {
     }
 }
 
-fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::File => "f",
-        Kind::Directory => "d",
-    }
-}
-
 /// The URL of the start: the URL of the entry without its last `depth` segments.
 fn start<'a>(found: &Found<'a>) -> &'a str {
     let mut url = found.url;
@@ -475,47 +480,8 @@ const A_DAY: i64 = 24 * AN_HOUR;
 const FRACTION: &str = ".0000000000";
 const CTIME: &str = "%a %b %e %H:%M:%S.0000000000 %Y";
 
-const TIME_FORMS: &[(char, &str)] = &[
-    ('H', "%H"),
-    ('I', "%I"),
-    ('k', "%k"),
-    ('l', "%l"),
-    ('p', "%p"),
-    ('P', "%P"),
-    ('Z', "%Z"),
-    ('z', "%z"),
-    ('M', "%M"),
-    ('S', "%S.0000000000"),
-    ('s', "%s"),
-    ('R', "%H:%M"),
-    ('r', "%I:%M:%S %p"),
-    ('T', "%H:%M:%S.0000000000"),
-    ('X', "%H:%M:%S.0000000000"),
-    ('a', "%a"),
-    ('A', "%A"),
-    ('b', "%b"),
-    ('h', "%b"),
-    ('B', "%B"),
-    ('m', "%m"),
-    ('d', "%d"),
-    ('e', "%e"),
-    ('u', "%u"),
-    ('w', "%w"),
-    ('j', "%j"),
-    ('U', "%U"),
-    ('W', "%W"),
-    ('V', "%V"),
-    ('G', "%G"),
-    ('g', "%g"),
-    ('Y', "%Y"),
-    ('y', "%y"),
-    ('C', "%C"),
-    ('c', "%a %b %e %H:%M:%S %Y"),
-    ('D', "%m/%d/%y"),
-    ('x', "%m/%d/%y"),
-    ('F', "%Y-%m-%d"),
-    ('+', "%Y-%m-%d+%H:%M:%S.0000000000"),
-];
+/// The letters of `%T` that mean what they mean for `strftime`.
+const AS_STRFTIME: &str = "HIklpPZzMsaAbBmdeuwjUWVGgYyC";
 
 #[cfg(test)]
 mod tests {
@@ -526,17 +492,9 @@ mod tests {
         url: "http://h:1/pub/a%20b/c%1B.iso",
         path: b"/pub/a b/c\x1b.iso",
         name: b"c\x1b.iso",
-        kind: Kind::File,
         depth: 2,
         start: b"/pub/",
-        size: None,
-        modified: None,
-        asked: false,
-        empty: None,
-        listing: None,
-        status: None,
-        attempts: 0,
-        took: std::time::Duration::ZERO,
+        ..Found::FILE
     };
 
     fn shown(format: &str, found: &Found<'_>, terminal: bool) -> String {
