@@ -71,11 +71,8 @@ pub(super) fn held_text(rate: Rate) -> String {
 /// `--summary json`: one object on one line.
 pub(super) fn summary_json(summary: &Summary, unread: &UnreadList) -> String {
     let (counts, stats) = (&summary.counts, &summary.stats);
-    let (opened, reused) = stats.connections();
-    let spent = Spent::new(summary.elapsed, stats);
-    let hosts: Vec<Value> = stats.hosts().iter().map(host_json).collect();
     let (unread_urls, unread_urls_more) = unread.json();
-    let value = json!({ "summary": {
+    let own = json!({
         "complete": summary.is_complete(),
         "resumed": summary.resumed,
         "ending": match summary.ending {
@@ -96,19 +93,34 @@ pub(super) fn summary_json(summary: &Summary, unread: &UnreadList) -> String {
         "unread_by_class": class_counts(stats.unread()),
         "unread_urls": unread_urls,
         "unread_urls_more": unread_urls_more,
+        "requests_per_second": summary.requests_per_second(),
+    });
+    with_costs(own, summary.elapsed, stats)
+}
+
+/// A summary as one line of JSON: its own fields, and what the run has cost.
+pub(super) fn with_costs(mut own: Value, elapsed: Duration, stats: &Stats) -> String {
+    let (opened, reused) = stats.connections();
+    let (held, cpu) = (stats.held(), stats.cpu());
+    let hosts: Vec<Value> = stats.hosts().iter().map(host_json).collect();
+    let mean = stats.mean().unwrap_or_default();
+    let costs = json!({
         "failed_attempts_by_class": class_counts(stats.failed()),
         "bytes": stats.bytes(),
-        "seconds": summary.elapsed.as_secs_f64(),
-        "seconds_waiting_for_hosts": spent.hosts.as_secs_f64(),
-        "seconds_held_back": spent.held.as_secs_f64(),
-        "seconds_computing": spent.cpu.as_secs_f64(),
-        "requests_per_second": summary.requests_per_second(),
-        "latency_seconds": latency_json(stats),
+        "seconds": elapsed.as_secs_f64(),
+        // Requests were in flight, and nothing was there to read.
+        "seconds_waiting_for_hosts": elapsed.saturating_sub(held + cpu).as_secs_f64(),
+        "seconds_held_back": held.as_secs_f64(),
+        "seconds_computing": cpu.as_secs_f64(),
+        "latency_seconds": { "mean": mean.as_secs_f64(), "max": stats.slowest().as_secs_f64() },
         "connections_opened": opened,
         "connections_reused": reused,
         "hosts": hosts,
-    }});
-    value.to_string() + "\n"
+    });
+    if let (Value::Object(own), Value::Object(costs)) = (&mut own, costs) {
+        own.extend(costs);
+    }
+    json!({ "summary": own }).to_string() + "\n"
 }
 
 /// `null` if no file was to be downloaded.
@@ -165,7 +177,7 @@ pub(super) fn downloads_progress(downloads: &DownloadCounts) -> Vec<String> {
     parts
 }
 
-pub(super) fn host_json(host: &HostStats) -> Value {
+fn host_json(host: &HostStats) -> Value {
     json!({
         "host": host.name,
         "requests": host.requests,
@@ -180,36 +192,10 @@ pub(super) fn host_json(host: &HostStats) -> Value {
     })
 }
 
-pub(super) fn latency_json(stats: &Stats) -> Value {
-    let mean = stats.mean().unwrap_or_default();
-    json!({ "mean": mean.as_secs_f64(), "max": stats.slowest().as_secs_f64() })
-}
-
-pub(super) fn class_counts(classes: &BTreeMap<Class, u64>) -> Value {
+fn class_counts(classes: &BTreeMap<Class, u64>) -> Value {
     let entries = classes.iter();
     let entries = entries.map(|(class, &count)| (class.to_string(), Value::from(count)));
     Value::Object(entries.collect())
-}
-
-/// What a crawl spent its time on.
-pub(super) struct Spent {
-    /// Waiting for answers: requests were in flight and nothing was there to read.
-    pub(super) hosts: Duration,
-    /// Held back: no host was allowed another request.
-    pub(super) held: Duration,
-    /// Processor time.
-    pub(super) cpu: Duration,
-}
-
-impl Spent {
-    pub(super) fn new(elapsed: Duration, stats: &Stats) -> Self {
-        let (held, cpu) = (stats.held(), stats.cpu());
-        Self {
-            hosts: elapsed.saturating_sub(held + cpu),
-            held,
-            cpu,
-        }
-    }
 }
 
 /// A number of directories (or pages, when pages are followed).
@@ -365,16 +351,10 @@ mod tests {
                 ..Counts::default()
             };
             let text = summary_text(&Summary {
-                resumed: false,
-                follow: Follow::Listings,
                 counts,
-                matched: 0,
-                undecided: 0,
-                failed: 0,
                 elapsed: Duration::from_secs(1),
                 ending,
-                downloads: DownloadCounts::default(),
-                stats: Stats::default(),
+                ..Summary::default()
             });
             let head = "0 found among 0 files and 3 directories in 1.00 s; 0 requests (0/s)";
             assert_eq!(text, format!("{head}{expected}"));

@@ -33,14 +33,8 @@ impl UnreadFile {
     }
 
     pub(super) fn write(&mut self, unread: &Unread<'_>) {
-        let names = unread.cause.left_out().map(LeftOut::names);
-        let line = json!({
-            "url": unread.url,
-            "cause": describe(unread.cause),
-            "class": unread.cause.class().to_string(),
-            "from": unread.from,
-            "left_out": names,
-        });
+        let mut line = item(unread, &describe(unread.cause));
+        line["left_out"] = json!(unread.cause.left_out().map(LeftOut::names));
         // Each line is there at once: the search may be killed.
         let written = writeln!(self.out, "{line}").and_then(|()| self.out.flush());
         if let Err(error) = written {
@@ -74,12 +68,7 @@ impl UnreadList {
         let cause = describe(unread.cause);
         let from = unread.from.unwrap_or_default();
         self.bytes += unread.url.len() + cause.len() + from.len() + OVERHEAD;
-        let mut item = json!({
-            "url": unread.url,
-            "cause": cause,
-            "class": unread.cause.class().to_string(),
-            "from": unread.from,
-        });
+        let mut item = item(unread, &cause);
         if let Some(left_out) = unread.cause.left_out() {
             let room = |name: &&String| {
                 self.bytes += name.len() + OVERHEAD;
@@ -96,6 +85,16 @@ impl UnreadList {
     pub(super) fn json(&self) -> (&[Value], u64) {
         (&self.items, self.more)
     }
+}
+
+/// What was not read, and why.
+fn item(unread: &Unread<'_>, cause: &str) -> Value {
+    json!({
+        "url": unread.url,
+        "cause": cause,
+        "class": unread.cause.class().to_string(),
+        "from": unread.from,
+    })
 }
 
 /// The largest size of the list in memory, about.

@@ -5,9 +5,7 @@ use std::cmp::Reverse;
 use serde_json::{Map, Value, json};
 
 use crate::check::{Cause, Class, Ending, HostTally, Outcome, Summary};
-use crate::report::statistics::{
-    Spent, class_counts, count, held_text, host_json, latency_json, size_text, span_text, thousands,
-};
+use crate::report::statistics::{count, held_text, size_text, span_text, thousands, with_costs};
 
 /// Whether nothing fails.
 pub(super) fn is_good(summary: &Summary) -> bool {
@@ -120,15 +118,11 @@ pub(super) fn causes(summary: &Summary) -> Vec<(Cause, u64)> {
 
 /// `--summary json`: one object on one line.
 pub(super) fn json(summary: &Summary) -> String {
-    let stats = &summary.stats;
-    let (opened, reused) = stats.connections();
-    let spent = Spent::new(summary.elapsed, stats);
     let causes = causes(summary).into_iter();
     let causes = causes.map(|(cause, n)| (cause.name().into_owned(), Value::from(n)));
-    let hosts: Vec<Value> = stats.hosts().iter().map(host_json).collect();
     let tallies = summary.hosts.iter();
     let tallies = tallies.map(|(host, tally)| (host.clone(), classes(tally)));
-    let value = json!({ "summary": {
+    let own = json!({
         "complete": summary.ending == Ending::Finished,
         "resumed": summary.resumed,
         "ending": match summary.ending {
@@ -154,20 +148,10 @@ pub(super) fn json(summary: &Summary) -> String {
         "guards": summary.guards,
         "requests": summary.requests,
         "requests_per_second": summary.requests_per_second(),
-        "failed_attempts_by_class": class_counts(stats.failed()),
-        "bytes": stats.bytes(),
-        "seconds": summary.elapsed.as_secs_f64(),
-        "seconds_waiting_for_hosts": spent.hosts.as_secs_f64(),
-        "seconds_held_back": spent.held.as_secs_f64(),
-        "seconds_computing": spent.cpu.as_secs_f64(),
-        "latency_seconds": latency_json(stats),
-        "connections_opened": opened,
-        "connections_reused": reused,
         "urls_by_host": Value::Object(tallies.collect()),
         "urls_of_further_hosts": classes(&summary.further_hosts),
-        "hosts": hosts,
-    }});
-    value.to_string() + "\n"
+    });
+    with_costs(own, summary.elapsed, &summary.stats)
 }
 
 /// The numbers of URLs by class.
