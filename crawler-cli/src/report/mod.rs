@@ -4,15 +4,18 @@
 //! summary. The files of this folder format; [`Report`] decides what is written when.
 
 use std::fs::OpenOptions;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, Write as _};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 pub(crate) mod check;
 mod format;
 mod html;
 mod live;
+mod messages;
 mod page;
 mod sizes;
 mod statistics;
@@ -26,10 +29,10 @@ use crate::{stdout, terminal};
 pub(crate) use format::Format;
 use html::Page;
 pub(crate) use live::{Live, Progress};
+use messages::Messages;
 use rustix::fs;
 pub(crate) use statistics::{summary_text, thousands};
 use unread::{UnreadFile, UnreadList};
-use waits::Waits;
 
 /// How a search is shown.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -86,10 +89,7 @@ pub(crate) struct Report {
     options: Options,
     /// Results not yet written.
     results: Vec<u8>,
-    /// Messages not yet written.
-    messages: Vec<u8>,
-    live: Live,
-    waits: Waits,
+    messages: Messages,
     unread: Option<UnreadFile>,
     /// For a summary as JSON.
     unread_list: UnreadList,
@@ -116,7 +116,11 @@ pub(crate) enum Reader {
 impl Report {
     /// # Errors
     /// A report file cannot be written. The message names the file.
-    pub(crate) fn new(options: Options, state: Option<&State>) -> Result<Self, String> {
+    pub(crate) fn new(
+        options: Options,
+        state: Option<&State>,
+        interrupted: Arc<AtomicBool>,
+    ) -> Result<Self, String> {
         let page = options.html_report.clone().map(|path| {
             let name = shown(&path);
             Page::new(path).map_err(|error| format!("--report html {name}: {error}"))
@@ -126,15 +130,13 @@ impl Report {
             check_writable(path).map_err(named)?;
         }
         let unread = options.unread.as_deref().map(UnreadFile::new);
-        let live = Live::new(options.progress);
+        let messages = Messages::new("find", options.progress, interrupted);
         Ok(Self {
             page: page.transpose()?,
             results: Vec::new(),
             is_kept: state.is_some(),
-            messages: Vec::new(),
-            shared_terminal: live.is_shown() && io::stdout().is_terminal(),
-            live,
-            waits: Waits::default(),
+            shared_terminal: messages.share_terminal(),
+            messages,
             unread: unread.transpose()?,
             unread_list: UnreadList::default(),
             written_at: None,
@@ -144,7 +146,7 @@ impl Report {
         })
     }
 
-    fn handle(&mut self, event: &Event<'_>) {
+    fn handle(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         match event {
             Event::Found(found) => {
                 if let Some(page) = &mut self.page {
@@ -169,7 +171,7 @@ impl Report {
                     _ => describe(unread.cause),
                 };
                 let from = from.unwrap_or_default();
-                self.message(&format!("{}: {cause}{from}", unread.url));
+                self.messages.add(&format!("{}: {cause}{from}", unread.url));
             }
             // Their number is in the summary.
             Event::NotReached(url) => {
@@ -181,34 +183,31 @@ impl Report {
                     });
                 }
             }
-            Event::Failed(error) => self.message(&describe(*error)),
+            Event::Failed(error) => self.messages.add(&describe(*error)),
             // Counted in the summary.
             Event::Downloaded(saved) => {
                 if let Some(listed) = saved.listed {
                     let (url, length) = (saved.url, saved.length);
-                    self.message(&format!(
+                    self.messages.add(&format!(
                         "{url}: warning: {length} bytes, where the listing has {listed}"
                     ));
                 }
             }
-            Event::StateFailed(error) => self.message(&format!("--state {error}")),
+            Event::StateFailed(error) => self.messages.add(&format!("--state {error}")),
             Event::Progress(summary) => {
-                let now = Instant::now();
-                self.live.draw(*summary, now);
-                for line in self.waits.given_up(&summary.stats) {
-                    self.message(&line);
-                }
-                if !self.live.is_shown() && self.options.progress != Progress::Never {
-                    for line in self.waits.begun(&summary.stats, now, jiff::Zoned::now) {
-                        self.message(&line);
-                    }
+                let tells_waits = self.options.progress != Progress::Never;
+                self.messages.progress(*summary, tells_waits)?;
+                // Nobody reads the results any more.
+                if self.is_over() {
+                    return ControlFlow::Break(());
                 }
             }
         }
+        ControlFlow::Continue(())
     }
 
     /// Whether the output failed, for example because the reader closed the pipe: further output is pointless.
-    pub(crate) fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.failure.is_some()
     }
 
@@ -217,7 +216,7 @@ impl Report {
     /// # Errors
     /// Results or a report file could not be written. A reader that closed the pipe is not an error.
     pub(crate) fn close(mut self, summary: &Summary) -> io::Result<Reader> {
-        self.live.finish();
+        self.messages.finish();
         match self.failure {
             Some(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Reader::Gone),
             Some(error) => {
@@ -254,23 +253,11 @@ impl Report {
         }
         outcome.map(|()| Reader::There)
     }
-
-    fn message(&mut self, text: &str) {
-        let text = format!("crawler-cli find: {text}");
-        let shown = if io::stderr().is_terminal() {
-            terminal::neutralise(&text).into_owned()
-        } else {
-            text.replace(['\n', '\r'], " ")
-        };
-        self.messages.extend_from_slice(shown.as_bytes());
-        self.messages.push(b'\n');
-    }
 }
 
 impl Reporter<Find> for Report {
     fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
-        self.handle(event);
-        ControlFlow::Continue(())
+        self.handle(event)
     }
 
     /// Returns the results to write now. On a terminal shared with the progress line, which has to be removed for each
@@ -282,13 +269,10 @@ impl Reporter<Find> for Report {
             return None;
         }
         self.written_at = Some(now);
-        if self.is_kept && !self.messages.is_empty() {
+        if self.is_kept {
             // Written before the commit: committed work is not repeated, so its messages would be lost. Also before the
             // place in the results file is taken, because standard error may be the same file.
-            let messages = std::mem::take(&mut self.messages);
-            self.live.suspend(|| {
-                let _ = io::stderr().write_all(&messages);
-            });
+            self.messages.write();
         }
         if self.is_over() {
             // The reader closed the pipe.
@@ -303,27 +287,19 @@ impl Reporter<Find> for Report {
     }
 
     fn write(&mut self) {
-        if self.results.is_empty() && self.messages.is_empty() {
+        self.messages.write();
+        if self.results.is_empty() {
             return;
         }
-        let (results, messages) = (&self.results, &self.messages);
-        let write = || {
-            let _ = io::stderr().write_all(messages);
-            match results.is_empty() {
-                true => Ok(()),
-                false => stdout::write(results),
-            }
-        };
-        let written = if self.shared_terminal || !messages.is_empty() {
-            self.live.suspend(write)
-        } else {
-            write()
+        let write = || stdout::write(&self.results);
+        let written = match self.shared_terminal {
+            true => self.messages.suspend(write),
+            false => write(),
         };
         if let Err(error) = written {
             self.failure.get_or_insert(error);
         }
         self.results.clear();
-        self.messages.clear();
     }
 
     fn reject(&mut self, error: StateError) {

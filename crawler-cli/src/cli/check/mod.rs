@@ -3,16 +3,14 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::ops::ControlFlow;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use crate::check::{Checker, Event, Outcome, Summary};
+use crate::check::{Outcome, Summary};
 use crate::cli::signals::{INTERRUPTED, interrupt_flag};
 use crate::cli::{self, USAGE};
-use crate::crawl::reporter::{Reporter, Results};
 use crate::report::check::CheckReport;
-use crate::store::{StoreError, StoreErrorKind};
 use crate::terminal;
 
 mod args;
@@ -47,7 +45,7 @@ fn run(check: Check) -> ExitCode {
         }
     };
     let files = output.files();
-    let report = match CheckReport::new(output) {
+    let mut report = match CheckReport::new(output, Arc::clone(&interrupted)) {
         Ok(report) => report,
         Err(message) => {
             terminal::say(format_args!("crawler-cli check: {message}"));
@@ -58,18 +56,14 @@ fn run(check: Check) -> ExitCode {
     for file in &files {
         checker = checker.leave_out(file);
     }
-    let mut report = Interruptible {
-        report,
-        interrupted: &interrupted,
-        state_is_unusable: false,
-    };
     let summary = checker.run_with(&mut report);
-    let written = report.report.close(&summary);
+    let state_is_unusable = report.state_is_unusable();
+    let written = report.close(&summary);
     let is_interrupted = interrupted.load(Ordering::Relaxed);
     let status = match exit_status(&summary, is_interrupted) {
         // Nothing is lost silently.
         0 if written.is_err() => BAD,
-        BAD if report.state_is_unusable => USAGE,
+        BAD if state_is_unusable => USAGE,
         status => status,
     };
     ExitCode::from(status)
@@ -83,50 +77,6 @@ fn exit_status(summary: &Summary, interrupted: bool) -> u8 {
         Outcome::Interrupted if summary.failing > 0 || summary.problems > 0 => BAD,
         Outcome::Interrupted => 0,
         outcome => outcome.exit_status(),
-    }
-}
-
-/// Whether another file must be given with `--state`. A disk that is full is no fault of the command.
-fn is_unusable(error: &StoreError) -> bool {
-    use StoreErrorKind::{Broken, Database, Full};
-    !matches!(error.kind(), Full | Broken | Database(_))
-}
-
-/// A report that ends the check when nobody reads the results any more or a signal came.
-struct Interruptible<'i> {
-    report: CheckReport,
-    interrupted: &'i AtomicBool,
-    /// The file of `--state` is none that this check can use.
-    state_is_unusable: bool,
-}
-
-impl Reporter<Checker> for Interruptible<'_> {
-    fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
-        if let Event::StateFailed(error) = event {
-            self.state_is_unusable = is_unusable(error);
-        }
-        self.report.event(event)?;
-        let may_end = matches!(event, Event::Progress(_));
-        match may_end && (self.report.is_over() || self.interrupted.load(Ordering::Relaxed)) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    }
-
-    fn results(&mut self) -> Option<Results<'_>> {
-        self.report.results()
-    }
-
-    fn write(&mut self) {
-        self.report.write();
-    }
-
-    fn reject(&mut self, error: StoreError) {
-        self.report.reject(error);
-    }
-
-    fn finish(&mut self, summary: &Summary) {
-        self.report.finish(summary);
     }
 }
 

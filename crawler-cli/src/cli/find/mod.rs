@@ -3,15 +3,14 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::cli::signals::{INTERRUPTED, die_of_closed_pipe, interrupt_flag};
 use crate::cli::{self, USAGE};
-use crate::crawl::reporter::{Reporter, Results};
-use crate::find::{Ending, Event, Find, State, StateError, Summary};
+use crate::find::{Ending, State, StateError, Summary};
 use crate::report::{self, Reader, Report, SummaryFormat};
 use crate::terminal;
 
@@ -60,11 +59,8 @@ fn run(search: Search) -> ExitCode {
         }
     };
     let says_more = output.summary == SummaryFormat::Text;
-    let mut report = match Report::new(output, state.as_ref()) {
-        Ok(report) => Interruptible {
-            report,
-            interrupted: &interrupted,
-        },
+    let mut report = match Report::new(output, state.as_ref(), Arc::clone(&interrupted)) {
+        Ok(report) => report,
         Err(message) => {
             terminal::say(format_args!("crawler-cli find: {message}"));
             return ExitCode::from(USAGE);
@@ -72,7 +68,7 @@ fn run(search: Search) -> ExitCode {
     };
     let (summary, state) = find.run_kept(state, &mut report);
     let is_stopped = summary.ending == Ending::Stopped;
-    let closed = report.report.close(&summary);
+    let closed = report.close(&summary);
     let is_unread = matches!(closed, Ok(Reader::Gone));
     let written = closed.map_err(drop).map(drop);
     if let Some(state) = state
@@ -131,40 +127,6 @@ fn leave(
         ));
     }
     Ok(())
-}
-
-/// A report that ends the search between two turns, when nobody reads the results any more or a signal came: what is kept
-/// of a search is of whole turns.
-struct Interruptible<'i> {
-    report: Report,
-    interrupted: &'i AtomicBool,
-}
-
-impl Reporter<Find> for Interruptible<'_> {
-    fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
-        self.report.event(event)?;
-        let may_end = matches!(event, Event::Progress(_));
-        match may_end && (self.report.is_over() || self.interrupted.load(Ordering::Relaxed)) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    }
-
-    fn results(&mut self) -> Option<Results<'_>> {
-        self.report.results()
-    }
-
-    fn write(&mut self) {
-        self.report.write();
-    }
-
-    fn reject(&mut self, error: StateError) {
-        self.report.reject(error);
-    }
-
-    fn finish(&mut self, summary: &Summary) {
-        self.report.finish(summary);
-    }
 }
 
 /// Some URL could not be read, some action failed, or the results could not be written.

@@ -7,7 +7,8 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 mod figures;
 mod findings;
@@ -20,14 +21,14 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-use super::live::{Live, Progress};
-use super::waits::Waits;
+use super::live::Progress;
+use super::messages::Messages;
 use super::{SummaryFormat, describe};
 use crate::check::json;
 use crate::check::sources::Problem;
 use crate::check::{Checked, Checker, Event, Redirects, Summary};
 use crate::crawl::reporter::{Reporter, Results};
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreErrorKind};
 use crate::terminal;
 use findings::{Findings, Judged};
 use junit::Junit;
@@ -142,14 +143,13 @@ pub(crate) struct CheckReport {
     summary_file: Option<Sink>,
     redirects: Redirects,
     title: String,
-    /// Messages not yet written.
-    messages: Vec<u8>,
+    messages: Messages,
     /// Problems with sources are named on standard error: no text report names them on standard output.
     tells_problems: bool,
-    live: Live,
     /// Results and the progress line share one terminal.
     shared_terminal: bool,
-    waits: Waits,
+    /// The file of `--state` is none that this check can use.
+    state_is_unusable: bool,
 }
 
 /// One report and where it goes.
@@ -172,7 +172,7 @@ enum Format {
 impl CheckReport {
     /// # Errors
     /// A file cannot be written. The message names the file.
-    pub(crate) fn new(options: Options) -> Result<Self, String> {
+    pub(crate) fn new(options: Options, interrupted: Arc<AtomicBool>) -> Result<Self, String> {
         let mut outputs = Vec::new();
         if options.json {
             outputs.push(Output::new(Format::Json, Sink::stdout()));
@@ -213,7 +213,7 @@ impl CheckReport {
                 Format::Text(_) | Format::Lists | Format::Html
             )
         };
-        let live = Live::new(options.progress);
+        let messages = Messages::new("check", options.progress, interrupted);
         Ok(Self {
             findings: outputs.iter().any(ends).then(Findings::default),
             outputs,
@@ -221,16 +221,20 @@ impl CheckReport {
             summary_file,
             redirects: options.redirects,
             title: options.title,
-            messages: Vec::new(),
             tells_problems: !shows_text,
-            shared_terminal: live.is_shown() && io::stdout().is_terminal(),
-            live,
-            waits: Waits::default(),
+            shared_terminal: messages.share_terminal(),
+            messages,
+            state_is_unusable: false,
         })
     }
 
+    /// Whether another file must be given with `--state`.
+    pub(crate) fn state_is_unusable(&self) -> bool {
+        self.state_is_unusable
+    }
+
     /// Whether the reader of standard output has closed the pipe: further output is pointless.
-    pub(crate) fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.outputs.iter().any(|output| output.sink.is_closed())
     }
 
@@ -267,15 +271,8 @@ impl CheckReport {
             output.add_problem(&text);
         }
         if self.tells_problems {
-            self.message(&text);
+            self.messages.add(&text);
         }
-    }
-
-    fn message(&mut self, text: &str) {
-        let text = format!("crawler-cli check: {text}");
-        self.messages
-            .extend_from_slice(terminal::neutralise(&text).as_bytes());
-        self.messages.push(b'\n');
     }
 
     /// Writes what has become large. On a terminal, everything waits for the next moment without work.
@@ -289,25 +286,15 @@ impl CheckReport {
 
     /// Writes what is waiting.
     fn flush(&mut self) {
-        let Self {
-            outputs,
-            messages,
-            live,
-            ..
-        } = self;
+        self.messages.write();
         let is_shown = |output: &Output| output.sink.is_stdout() && output.sink.is_waiting();
-        let mixes = self.shared_terminal && outputs.iter().any(is_shown);
-        let mut write = || {
-            // An error on standard error cannot be reported anywhere.
-            let _ = io::stderr().write_all(messages);
-            outputs.iter_mut().for_each(|output| output.sink.flush());
-        };
-        if mixes || !messages.is_empty() {
-            live.suspend(write);
-        } else {
-            write();
+        let mixes = self.shared_terminal && self.outputs.iter().any(is_shown);
+        let outputs = &mut self.outputs;
+        let mut write = || outputs.iter_mut().for_each(|output| output.sink.flush());
+        match mixes {
+            true => self.messages.suspend(write),
+            false => write(),
         }
-        self.messages.clear();
     }
 
     /// Writes the reports that are made at the end, and the summary.
@@ -317,7 +304,7 @@ impl CheckReport {
     /// an error.
     pub(crate) fn close(mut self, summary: &Summary) -> Result<(), ()> {
         self.flush();
-        self.live.finish();
+        self.messages.finish();
         let mut findings = self.findings.unwrap_or_default();
         findings.sort();
         let end = End {
@@ -358,15 +345,18 @@ impl Reporter<Checker> for CheckReport {
             Event::Guard(change) => {
                 let state = if change.is_on { "on" } else { "off" };
                 let about = change.host.as_deref().unwrap_or("the own network");
-                self.message(&format!("guard {state}: {about}: {}", change.detail));
+                self.messages
+                    .add(&format!("guard {state}: {about}: {}", change.detail));
             }
-            Event::StateFailed(error) => self.message(&format!("--state {}", describe(*error))),
-            Event::NetworkFailed(error) => self.message(&describe(*error)),
+            Event::StateFailed(error) => {
+                self.state_is_unusable = is_unusable(error);
+                self.messages.add(&format!("--state {}", describe(*error)));
+            }
+            Event::NetworkFailed(error) => self.messages.add(&describe(*error)),
             Event::Progress(summary) => {
-                let now = Instant::now();
-                self.live.draw(*summary, now);
-                for line in self.waits.given_up(&summary.stats) {
-                    self.message(&line);
+                self.messages.progress(*summary, false)?;
+                if self.is_over() {
+                    return ControlFlow::Break(());
                 }
             }
         }
@@ -383,11 +373,17 @@ impl Reporter<Checker> for CheckReport {
     }
 
     fn reject(&mut self, error: StoreError) {
-        self.message(&format!("--state {}", describe(&error)));
+        self.messages.add(&format!("--state {}", describe(&error)));
         self.flush();
     }
 
     fn finish(&mut self, _: &Summary) {}
+}
+
+/// Whether a check cannot use the file. A disk that is full is no fault of the command.
+fn is_unusable(error: &StoreError) -> bool {
+    use StoreErrorKind::{Broken, Database, Full};
+    !matches!(error.kind(), Full | Broken | Database(_))
 }
 
 /// What reports at the end are made from.

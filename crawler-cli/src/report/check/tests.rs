@@ -151,7 +151,7 @@ fn written(kind: Kind, samples: &[Checked]) -> String {
         title: "Links of docs".to_owned(),
         ..Options::default()
     };
-    let mut report = CheckReport::new(options).expect("can be written");
+    let mut report = CheckReport::new(options, Arc::default()).expect("can be written");
     // Standard output belongs to the tests.
     report.outputs.retain(|output| !output.sink.is_stdout());
     report.tells_problems = false;
@@ -542,7 +542,7 @@ fn a_file_that_cannot_be_written_is_named_before_the_check() {
             summary: summary.map(|path| SummaryFormat::JsonFile(path.into())),
             ..Options::default()
         };
-        let message = CheckReport::new(options).expect_err("no such folder");
+        let message = CheckReport::new(options, Arc::default()).expect_err("no such folder");
         let path = report.or(summary).expect("one of them");
         assert!(message.starts_with(path), "{message}");
     }
