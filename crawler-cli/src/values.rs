@@ -115,15 +115,6 @@ pub(crate) fn bytes_as_curl(value: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| "the number is too large".to_owned())
 }
 
-/// `on` or `off`.
-pub(crate) fn on_or_off(value: &str) -> Result<bool, String> {
-    match value {
-        "on" => Ok(true),
-        "off" => Ok(false),
-        _ => Err("neither on nor off".to_owned()),
-    }
-}
-
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[cfg(test)]

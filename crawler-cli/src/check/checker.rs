@@ -1,24 +1,23 @@
 //! A check with its inputs and its settings.
 
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use courser::{Rate, Statuses};
-use regex::Regex;
+use courser::Rate;
 use url::Url;
 
 use super::event::Event;
-use super::host::{HeadUse, Policy};
+use super::host::Policy;
 use super::run;
 use super::select::Selection;
 use super::sources::{FileId, Input, SourceOptions};
 use super::summary::Summary;
-use crate::crawl::policy::RetryPolicy;
 use crate::crawl::random::fresh_seed;
 use crate::crawl::reporter::{Callback, Reporter, Reports};
+use crate::crawl::settings::Settings;
 use crate::crawl::transfer::Transfer;
 use crate::find::scope::Scope;
 use crate::store::StoreError;
@@ -52,13 +51,19 @@ use crate::store::StoreError;
 #[derive(Clone, Debug)]
 pub struct Checker {
     inputs: Vec<Input>,
-    sources: SourceOptions,
-    selection: Selection,
+    /// How sources are read. What is selected is [`Checker::selection`].
+    pub sources: SourceOptions,
+    /// Which URLs are checked.
+    pub selection: Selection,
     reach: Reach,
-    policy: Policy,
-    transfer: Transfer,
-    tolerance: Tolerance,
-    keeping: Keeping,
+    /// What is good, and how URLs are asked. What the settings have, too, is taken from there.
+    pub policy: Policy,
+    /// Politeness, retries and the network.
+    pub settings: Settings,
+    /// Which verdicts make the check fail.
+    pub tolerance: Tolerance,
+    /// What is kept between checks.
+    pub keeping: Keeping,
 }
 
 /// How far a check goes from the pages that are its inputs.
@@ -71,18 +76,24 @@ pub(super) struct Reach {
 }
 
 /// Which verdicts make a check fail.
-#[derive(Clone, Debug)]
-pub(super) struct Tolerance {
-    pub(super) redirects: Redirects,
-    pub(super) blocked: Blocked,
-    pub(super) fail_after: Duration,
+#[derive(Clone, Debug, Default)]
+pub struct Tolerance {
+    /// What redirects of good URLs mean.
+    pub redirects: Redirects,
+    /// What URLs mean that could not be judged: class `unk`.
+    pub blocked: Blocked,
+    /// With a [state](Keeping::state): a URL makes the check fail only when it has been failing for this time. Default 0.
+    pub fail_after: Duration,
 }
 
 /// What is kept between checks.
-#[derive(Clone, Debug)]
-pub(super) struct Keeping {
-    pub(super) state: Option<PathBuf>,
-    pub(super) max_age: Duration,
+#[derive(Clone, Debug, Default)]
+pub struct Keeping {
+    /// What is known about URLs is kept in this file, which is created if necessary. An interrupted check of the same
+    /// inputs is continued. Default: nothing is kept.
+    pub state: Option<PathBuf>,
+    /// With a state: URLs that were good within this time are not asked again. Default 0: all are asked.
+    pub max_age: Duration,
 }
 
 /// What redirects of good URLs mean.
@@ -136,25 +147,19 @@ impl Checker {
                 depth: 0,
                 scope: Scope::new(),
             },
-            transfer: Transfer {
-                connections: NonZeroUsize::new(4).unwrap_or(NonZeroUsize::MIN),
-                timeout: policy.timeout,
-                max_body: policy.max_body,
-                // The work at each host tells which of its calls may dial private addresses.
-                allow_private: true,
-                lenient: true,
-                ..Transfer::default()
+            settings: Settings {
+                host: policy.host.clone(),
+                transfer: Transfer {
+                    connections: NonZeroUsize::new(4).unwrap_or(NonZeroUsize::MIN),
+                    timeout: policy.timeout,
+                    max_body: policy.max_body,
+                    lenient: true,
+                    ..Transfer::default()
+                },
             },
             policy,
-            tolerance: Tolerance {
-                redirects: Redirects::default(),
-                blocked: Blocked::default(),
-                fail_after: Duration::ZERO,
-            },
-            keeping: Keeping {
-                state: None,
-                max_age: Duration::ZERO,
-            },
+            tolerance: Tolerance::default(),
+            keeping: Keeping::default(),
         }
     }
 
@@ -166,20 +171,30 @@ impl Checker {
 
     /// Runs the check on this thread, and reports to `reporter`.
     pub fn run_with(mut self, reporter: &mut dyn Reporter<Self>) -> Summary {
-        self.policy.host.seed.get_or_insert_with(fresh_seed);
+        let Settings { host, mut transfer } = self.settings;
+        let mut policy = Policy {
+            host,
+            timeout: transfer.timeout,
+            max_body: transfer.max_body,
+            allow_private: transfer.allow_private,
+            ..self.policy
+        };
+        policy.host.seed.get_or_insert_with(fresh_seed);
         for url in pages(&self.inputs) {
-            self.transfer.identities.give(url);
+            transfer.identities.give(url);
         }
         self.sources.selection = Arc::new(self.selection);
-        self.transfer.adaptive = Some(self.policy.adaptive());
-        self.transfer.breaker = Some(Policy::breaker());
+        // The work at each host tells which of its calls may dial private addresses.
+        transfer.allow_private = true;
+        transfer.adaptive = Some(policy.adaptive());
+        transfer.breaker = Some(Policy::breaker());
         run::run(
             run::Plan {
                 inputs: self.inputs,
                 sources: self.sources,
                 reach: self.reach,
-                policy: self.policy,
-                transfer: self.transfer,
+                policy,
+                transfer,
                 tolerance: self.tolerance,
                 keeping: self.keeping,
             },
@@ -215,202 +230,29 @@ impl Checker {
         self
     }
 
-    /// Checks URLs that the expression matches, even if an [excluded](Self::exclude) one does, too; without excluded
-    /// ones, no others.
-    pub fn include(mut self, pattern: Regex) -> Self {
-        self.selection.include.push(pattern);
-        self
-    }
-
-    /// Leaves out URLs that the expression matches.
-    pub fn exclude(mut self, pattern: Regex) -> Self {
-        self.selection.exclude.push(pattern);
-        self
-    }
-
-    /// The base of relative links in files. Default: they are looked up on the disk.
-    pub fn base_url(mut self, base: Url) -> Self {
-        self.sources.base_url = Some(base);
-        self
-    }
-
-    /// The folder that links beginning with `/` start from, in files.
-    pub fn root_dir(mut self, folder: &Path) -> Self {
-        self.sources.root_dir = Some(folder.to_owned());
-        self
-    }
-
-    /// The field of JSON lines that has the URL. Default `url`.
-    pub fn field(mut self, name: &str) -> Self {
-        self.sources.field = name.to_owned();
-        self
-    }
-
     /// Does not read this file in folders: a report that is written there. A file that does not exist is ignored.
     pub fn leave_out(mut self, file: &Path) -> Self {
         self.sources.left_out.extend(FileId::of(file));
         self
     }
-
-    /// Reads hidden files in folders, too.
-    pub fn hidden(mut self) -> Self {
-        self.sources.hidden = true;
-        self
-    }
-
-    /// Whether `.gitignore`, `.ignore` and git's own exclude files are obeyed in folders. Default: yes.
-    pub fn ignore_files(mut self, obey: bool) -> Self {
-        self.sources.ignore_files = obey;
-        self
-    }
-
-    /// Checks that files have the elements that fragments of links to them name.
-    pub fn fragments(mut self) -> Self {
-        self.sources.fragments = true;
-        self
-    }
 }
 
-/// What is good.
+/// What is good, and how hosts are asked.
 impl Checker {
-    /// Whether URLs are asked by HEAD first. Default [`HeadUse::Auto`].
-    pub fn head(mut self, head: HeadUse) -> Self {
-        self.policy.head = head;
-        self
-    }
-
-    /// Further statuses that are good. 2xx and 304 always are.
-    pub fn accept(mut self, statuses: Statuses) -> Self {
-        self.policy.accept = statuses;
-        self
-    }
-
-    /// The most redirects that are followed. Default 10.
-    pub fn max_redirects(mut self, most: u32) -> Self {
-        self.policy.redirects = most;
-        self
-    }
-
-    /// What redirects of good URLs mean. Default [`Redirects::Report`].
-    pub fn redirects(mut self, redirects: Redirects) -> Self {
-        self.tolerance.redirects = redirects;
-        self
-    }
-
-    /// What URLs mean that could not be judged: class `unk`. Default [`Blocked::Warn`].
-    pub fn blocked(mut self, blocked: Blocked) -> Self {
-        self.tolerance.blocked = blocked;
-        self
-    }
-}
-
-/// What is kept between checks.
-impl Checker {
-    /// Keeps what is known about URLs in this file, which is created if necessary. An interrupted check of the same
-    /// inputs is continued. Default: nothing is kept.
-    pub fn state(mut self, file: &Path) -> Self {
-        self.keeping.state = Some(file.to_owned());
-        self
-    }
-
-    /// With a [state](Self::state): URLs that were good within this time are not asked again. Default 0: all are asked.
-    pub fn max_age(mut self, age: Duration) -> Self {
-        self.keeping.max_age = age;
-        self
-    }
-
-    /// With a [state](Self::state): a URL makes the check fail only when it has been failing for this time. Default 0.
-    pub fn fail_after(mut self, time: Duration) -> Self {
-        self.tolerance.fail_after = time;
-        self
-    }
-}
-
-/// How hosts are asked.
-impl Checker {
-    /// The largest number of connections to one host, and of requests in flight to the host. Default 4.
-    pub fn connections(mut self, connections: NonZeroUsize) -> Self {
-        self.transfer.connections = connections;
-        self
-    }
-
     /// The largest rate of requests to one host; `None`: no limit. Default 10 a second, and no limit for hosts on the
     /// loopback of this machine.
     pub fn rate(mut self, rate: Option<Rate>) -> Self {
         self.policy.spares_loopback = false;
-        self.policy.host.rate = rate;
-        self
-    }
-
-    /// Whether robots.txt is requested first. Its delays are obeyed for all URLs, `Disallow` for those that pages link
-    /// to. Default: yes.
-    pub fn robots(mut self, robots: bool) -> Self {
-        self.policy.host.robots = robots;
-        self
-    }
-
-    /// The limit for one request in all. Default 20 s.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.policy.timeout = timeout;
-        self.transfer.timeout = timeout;
-        self
-    }
-
-    /// The largest number of retries after a network failure or a 5xx status. Default 3.
-    pub fn retries(mut self, retries: u32) -> Self {
-        self.policy.host.retry.attempts = NonZeroU32::MIN.saturating_add(retries);
-        self
-    }
-
-    /// The longest time between the first request for a URL and a retry. Default 60 s.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.policy.host.retry.patience = patience;
-        self
-    }
-
-    /// Allows redirects and links of public pages to lead to private addresses. Default: no.
-    pub fn allow_private(mut self) -> Self {
-        self.policy.allow_private = true;
-        self
-    }
-
-    /// The `User-Agent` of requests. Its part before the first `/` or blank is the product token in robots.txt.
-    /// Default: [`USER_AGENT`](crate::find::USER_AGENT).
-    pub fn user_agent(mut self, text: &str) -> Self {
-        let token = text.split(['/', ' ']).next().unwrap_or(text);
-        self.policy.host.agent = token.to_owned();
-        self.transfer.user_agent = text.to_owned();
-        self
-    }
-
-    /// The largest page in bytes, before and after decoding, whose links are read. Default 64 MiB.
-    pub fn max_body(mut self, bytes: u64) -> Self {
-        self.policy.max_body = bytes;
-        self.transfer.max_body = bytes;
+        self.settings.host.rate = rate;
         self
     }
 
     /// Whether an identity is for given hosts, and no input is a page.
     pub(crate) fn has_identity_for_nobody(&self) -> bool {
-        self.transfer.identities.has_given() && pages(&self.inputs).next().is_none()
-    }
-
-    /// The settings of the network.
-    pub fn transfer(&mut self) -> &mut Transfer {
-        &mut self.transfer
-    }
-
-    /// When and how often URLs are asked again. By default three times, within 60 s.
-    pub fn retry(&mut self) -> &mut RetryPolicy {
-        &mut self.policy.host.retry
-    }
-
-    /// The seed of the random part of pauses. Default: a different one for each check.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.policy.host.seed = Some(seed);
-        self
+        self.settings.transfer.identities.has_given() && pages(&self.inputs).next().is_none()
     }
 }
+
 /// The URLs of the pages among the inputs.
 fn pages(inputs: &[Input]) -> impl Iterator<Item = &Url> {
     inputs.iter().filter_map(|input| match input {
@@ -437,7 +279,11 @@ mod tests {
             (Checker::new().rate(rate(7)), "http://[::1]/", rate(7)),
         ] {
             let root = Url::parse(root).expect("a URL");
-            let mut host = Host::new(root, None, Arc::new(checker.policy));
+            let policy = Policy {
+                host: checker.settings.host,
+                ..checker.policy
+            };
+            let mut host = Host::new(root, None, Arc::new(policy));
             assert_eq!(host.politeness().rate(), expected);
         }
     }

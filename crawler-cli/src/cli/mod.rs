@@ -1,103 +1,162 @@
-//! The command lines. Each command declares its options as a table of rows (`option`); one parser (`parse`) reads
-//! all command lines, and the help texts, the man pages and the completions are written from the same rows.
+//! The command lines. Each command declares its options as a struct that clap reads; the help texts, the man pages and
+//! the completions of shells come from the same structs. What find(1) and curl write differently is taken apart before
+//! clap reads it: the words of an expression (`find`), and bundles of letters and `--next` (`get`).
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::io;
 use std::process::ExitCode;
 
-pub mod check;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches};
+
+mod check;
 mod completions;
 mod crawl_options;
 mod demo;
-pub mod find;
-pub mod get;
-mod help;
-mod help_rows;
+mod find;
+mod get;
 mod identity_options;
-mod man;
-mod manual;
-mod option;
-mod parse;
 mod signals;
-pub mod watch;
+mod usage;
+mod watch;
 
 use crate::watch::log::mask;
 use crate::{stdout, terminal, values};
-use manual::Manual;
-use option::Show;
-use parse::UsageError;
+use usage::{Failure, UsageError, WantsMan, explained, named};
 
 /// Runs the program with its arguments.
-pub fn main(mut args: Vec<OsString>) -> ExitCode {
-    if args.is_empty() {
-        terminal::say(overview().trim_end());
-        return ExitCode::from(USAGE);
-    }
-    let command = args.remove(0);
-    match command.to_str() {
-        Some("get") => get::main(args),
-        Some("find") => find::main(args),
-        Some("check") => check::main(args),
-        Some("watch") => watch::main(args),
-        Some("demo") => demo::main(args),
-        Some("completions") => completions::main(args),
-        Some("help" | "-h" | "--help") => print(&overview(), FAILED),
-        Some("-V" | "--version") => print(VERSION, FAILED),
-        _ => {
-            let command = command.to_string_lossy();
-            let command = terminal::neutralise(&command);
-            let overview = overview();
-            let overview = overview.trim_end();
-            terminal::say(format_args!(
-                "crawler-cli: no command {command}\n\n{overview}"
-            ));
+pub fn main(words: Vec<OsString>) -> ExitCode {
+    let rest = words.get(1..).unwrap_or_default();
+    let ended = match words.first().and_then(|word| word.to_str()) {
+        Some("get") => get::main(rest),
+        Some("find") => find::main(rest),
+        Some("check") => check::main(rest),
+        Some("watch") => watch::main(rest),
+        Some("demo") => demo::main(rest),
+        Some("completions") => completions::main(rest),
+        // A question for help, or wrong usage.
+        _ => matches(&words).map(|_| ExitCode::SUCCESS),
+    };
+    match ended {
+        Ok(status) => status,
+        Err(Failure::Text(text)) => print(&text),
+        Err(Failure::Usage(error)) => wrong_usage(&name_of(&words), &error),
+        Err(Failure::Wrong(text)) => {
+            terminal::say(text.trim_end());
             ExitCode::from(USAGE)
         }
+        Err(Failure::Failed(text)) => {
+            let text = terminal::neutralise(&text);
+            terminal::say(format_args!("{}: {text}", name_of(&words)));
+            ExitCode::from(FAILED)
+        }
+        Err(Failure::Said) => ExitCode::from(FAILED),
     }
 }
 
-/// The manuals of all commands. Those of verbs are named by two words and follow their command.
-fn manuals() -> Vec<Manual> {
-    let mut manuals = vec![get::manual(), find::manual(), check::manual()];
-    manuals.extend(watch::manuals());
-    manuals.extend([demo::manual(), completions::manual()]);
-    manuals
+/// The whole program, as clap knows it.
+fn program() -> Command {
+    let completions = Command::new("completions");
+    dressed(
+        Command::new(NAME)
+            .version(env!("CARGO_PKG_VERSION"))
+            .about("Finds, fetches and checks files over HTTP")
+            .subcommand_required(true)
+            .arg_required_else_help(true)
+            .propagate_version(true)
+            .args_override_self(true)
+            .subcommands([
+                get::command(),
+                find::Options::augment_args(Command::new("find")),
+                check::Options::augment_args(Command::new("check")),
+                watch::command(),
+                demo::Options::augment_args(Command::new("demo")),
+                completions::Options::augment_args(completions),
+            ]),
+    )
 }
 
-/// `crawler-cli --help`: the commands.
-fn overview() -> String {
-    let mut text = String::from(
-        "Finds, fetches and checks files over HTTP.\n\nUsage: crawler-cli COMMAND [ARGUMENT...]\n\n",
-    );
-    let is_command = |manual: &Manual| !manual.name.contains(' ');
-    for Manual { name, about, .. } in manuals().into_iter().filter(is_command) {
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "  {name:<12} {about}");
-    }
-    text.push_str(
-        "\n'crawler-cli COMMAND --help' describes a command. --version prints the version.\n",
-    );
-    text
+/// A command and its commands with `--man`, and with values that may begin with a dash.
+fn dressed(command: Command) -> Command {
+    let takes_value = |arg: &Arg| arg.get_action().takes_values() && !arg.is_positional();
+    let man = Arg::new("man")
+        .long("man")
+        .action(ArgAction::SetTrue)
+        .value_parser(|typed: &str| match typed {
+            "true" => Err(WantsMan),
+            _ => Ok(false),
+        })
+        .help("Print the man page, for man -l -")
+        .help_heading(None);
+    let command = command.arg(man).mut_subcommands(dressed);
+    command.mut_args(|arg| match takes_value(&arg) {
+        true => arg.allow_hyphen_values(true),
+        false => arg,
+    })
 }
 
-/// Prints a text about a command. `failed` is the exit status if that is impossible.
-fn show(show: Show, manual: &Manual, failed: u8) -> ExitCode {
-    let text = match show {
-        Show::ShortHelp => help::short(manual, width()),
-        Show::LongHelp => help::long(manual, width()),
-        Show::Man => man::page(manual),
-        Show::Version => VERSION.to_owned(),
+/// Reads the words of a command line.
+///
+/// # Errors
+/// The words ask for a text, or mean nothing.
+fn matches(words: &[OsString]) -> Result<ArgMatches, Failure> {
+    let mut program = program();
+    let all = [OsString::from(NAME)].into_iter().chain(words.to_vec());
+    let matches = program.try_get_matches_from_mut(all);
+    matches.map_err(|error| explained(&error, program, words))
+}
+
+/// Reads the words that follow the name of a command.
+///
+/// # Errors
+/// The words ask for a text, or mean nothing.
+fn matches_of(command: &str, words: &[OsString]) -> Result<ArgMatches, Failure> {
+    let all = [&[OsString::from(command)], words].concat();
+    let (_, own) = matches(&all)?.remove_subcommand().unwrap_or_default();
+    Ok(own)
+}
+
+/// The options of a command, from the words that follow its name.
+///
+/// # Errors
+/// The words ask for a text, or mean nothing.
+fn options<O: FromArgMatches>(command: &str, words: &[OsString]) -> Result<O, Failure> {
+    Ok(O::from_arg_matches(&matches_of(command, words)?)?)
+}
+
+/// How many of the next words are values of the option with this name, which stands in no word with a value.
+fn values_after(command: &Command, name: &str) -> usize {
+    let is_it = |arg: &&Arg| match (name.strip_prefix("--"), name.strip_prefix('-')) {
+        (Some(long), _) => arg.get_long() == Some(long),
+        (None, Some(short)) => arg.get_short().is_some_and(|own| short == own.to_string()),
+        (None, None) => false,
     };
-    print(&text, failed)
+    let option = command.get_arguments().find(is_it);
+    let option = option.filter(|option| option.get_action().takes_values());
+    option.map_or(0, |option| {
+        option
+            .get_num_args()
+            .map_or(1, |values| values.min_values())
+    })
+}
+
+/// The parser of an option that has few values, each with its name.
+fn choice<T: Clone + Send + Sync + 'static>(
+    choices: &'static [(&'static str, T)],
+) -> impl TypedValueParser<Value = T> {
+    let names = choices.iter().map(|(name, _)| *name);
+    PossibleValuesParser::new(names).try_map(|typed| {
+        let chosen = choices.iter().find(|(name, _)| *name == typed);
+        chosen.map(|(_, value)| value.clone()).ok_or("unknown")
+    })
 }
 
 /// Prints a text on standard output. That its reader closed a pipe is no failure.
-fn print(text: &str, failed: u8) -> ExitCode {
+fn print(text: &str) -> ExitCode {
     match stdout::write(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            terminal::say(format_args!("crawler-cli: cannot write: {error}"));
-            ExitCode::from(failed)
+            terminal::say(format_args!("{NAME}: cannot write: {error}"));
+            ExitCode::from(FAILED)
         }
         _ => ExitCode::SUCCESS,
     }
@@ -109,69 +168,55 @@ fn wrong_usage(command: &str, error: &UsageError) -> ExitCode {
     let lines: Vec<_> = error.split('\n').map(terminal::neutralise).collect();
     let message = lines.join("\n");
     terminal::say(format_args!(
-        "crawler-cli {command}: {message}\nTry 'crawler-cli {command} --help'."
+        "{command}: {message}\nTry '{command} --help'."
     ));
     ExitCode::from(USAGE)
 }
 
-/// The width of help texts: that of the terminal, within reason.
-fn width() -> usize {
-    let columns = console::Term::stdout().size_checked();
-    columns.map_or(100, |(_, columns)| usize::from(columns).clamp(60, 100))
+/// The command that these words name: `crawler-cli watch add`.
+fn name_of(words: &[OsString]) -> String {
+    let mut program = program();
+    program.build();
+    let name = named(&program, words).get_bin_name();
+    name.unwrap_or(NAME).to_owned()
 }
 
+const NAME: &str = "crawler-cli";
 /// The exit status of wrong usage.
 const USAGE: u8 = 2;
 /// The exit status of a command that failed and has no other for it.
 const FAILED: u8 = 1;
 
-const VERSION: &str = concat!("crawler-cli ", env!("CARGO_PKG_VERSION"), "\n");
-
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use super::*;
 
     #[test]
-    fn every_row_is_in_every_text() {
-        for manual in manuals() {
-            let (short, long) = (help::short(&manual, 100), help::long(&manual, 100));
-            let man = man::page(&manual);
-            let mut names = HashSet::new();
-            for row in manual.rows() {
-                for name in row.names {
-                    assert!(names.insert(name), "{name} is there twice");
-                    assert!(man.contains(&man::bold(name)), "{name}");
-                }
-                for text in [&short, &long] {
-                    let apart = ["  ", "\n"].map(|gap| format!("  {}{gap}", row.signature()));
-                    let is_there = apart.iter().any(|signature| text.contains(signature));
-                    assert!(is_there, "{}", row.signature());
-                }
-                assert!(
-                    !row.short.is_empty() && row.short.len() <= 60,
-                    "{}",
-                    row.short
-                );
-                let is_whole = row.long.is_empty() || row.long.ends_with(['.', '-']);
-                assert!(is_whole, "{}", row.long);
-            }
-        }
+    fn clap_finds_no_fault_with_the_options() {
+        program().debug_assert();
     }
 
     #[test]
-    fn no_line_is_wider_than_asked() {
-        for manual in manuals() {
-            for width in [60, 80, 100] {
-                for text in [help::short(&manual, width), help::long(&manual, width)] {
-                    let examples = "    crawler-cli";
-                    for line in text.lines().filter(|line| !line.starts_with(examples)) {
-                        let fits = line.chars().count() <= width;
-                        assert!(fits && line.trim_end() == line, "{width}: {line:?}");
-                    }
-                }
-            }
+    fn no_message_shows_a_credential() {
+        for words in [
+            &["get", "-u", "secret", "http://h/"][..],
+            &["get", "-b", "secret", "http://h/"],
+            &["find", "http://h/", "-H", "secret"],
+            &["find", "http://h/", "--user", "secret"],
+            &["check", "http://h/", "-b", "secret"],
+            &["check", "http://h/", "--auth-file", "secret"],
+            &["check", "http://h/", "--proxy", "ftp://u:secret@h"],
+        ] {
+            let rest: Vec<_> = words[1..].iter().map(OsString::from).collect();
+            let ended = match words[0] {
+                "get" => get::main(&rest),
+                "find" => find::main(&rest),
+                _ => check::main(&rest),
+            };
+            let Err(Failure::Usage(error)) = ended else {
+                panic!("{words:?}");
+            };
+            assert!(!mask(&error.0).contains("secret"), "{words:?}: {}", error.0);
         }
     }
 }

@@ -26,6 +26,7 @@ pub mod retry;
 pub mod retry_queue;
 pub mod robots;
 pub mod scheduler;
+pub mod settings;
 pub mod stats;
 mod streams;
 pub(crate) mod sync;

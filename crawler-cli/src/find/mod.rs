@@ -33,12 +33,9 @@
 
 use std::fmt;
 use std::io;
-use std::num::{NonZeroU64, NonZeroUsize};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::time::Duration;
 
-use courser::{CookieJar, Rate};
 use url::{Position, Url};
 
 mod cause;
@@ -66,7 +63,7 @@ mod visitor;
 pub use crate::crawl::policy::{HostPolicy, RetryPolicy};
 use crate::crawl::random::fresh_seed;
 use crate::crawl::reporter::{Callback, Reporter, Reports};
-use crate::crawl::transfer::Transfer;
+use crate::crawl::settings::Settings;
 pub use crate::crawl::transfer::USER_AGENT;
 pub use cause::{Cause, Failure};
 use download::{Base, Root, Store};
@@ -92,11 +89,14 @@ pub use visitor::{LinkVerdict, Turn, Visitor};
 pub struct Find {
     starts: Vec<Url>,
     expression: Expression,
-    policy: Policy,
-    transfer: Transfer,
+    /// What is followed, and limits. Its politeness and retries are those of the settings.
+    pub policy: Policy,
+    /// Politeness, retries and the network.
+    pub settings: Settings,
     scope: Scope,
     download: Option<Root>,
-    overwrite: bool,
+    /// Whether downloads may replace files that differ from the server's. Default: such files stay and are reported.
+    pub overwrite: bool,
 }
 
 impl Reports for Find {
@@ -118,7 +118,7 @@ impl Find {
             starts: Vec::new(),
             expression: Expression::default(),
             policy: Policy::default(),
-            transfer: Transfer::default(),
+            settings: Settings::default(),
             scope: Scope::new(),
             download: None,
             overwrite: false,
@@ -128,7 +128,7 @@ impl Find {
     /// Adds a start. A final `/` marks a directory; without it, a `HEAD` request finds out.
     ///
     /// # Errors
-    /// `url` is not an absolute URL with a host, has credentials, or has a query while links of [listings](Self::follow)
+    /// `url` is not an absolute URL with a host, has credentials, or has a query while links of [listings](Policy::follow)
     /// are followed. Whether the host can be reached is not
     /// checked here.
     pub fn start(mut self, url: &str) -> Result<Self, StartError> {
@@ -136,19 +136,18 @@ impl Find {
         Ok(self)
     }
 
-    /// Which links lead from one URL to the next. Default: [`Follow::Listings`].
-    pub fn follow(mut self, follow: Follow) -> Self {
-        self.policy.follow = follow;
+    /// Sets the tests and actions. Replaces earlier tests; the methods below add tests that must hold as well.
+    pub fn expression(mut self, expression: Expression) -> Self {
+        self.set_expression(expression);
         self
     }
 
-    /// Sets the tests and actions. Replaces earlier tests; the methods below add tests that must hold as well.
-    pub fn expression(mut self, expression: Expression) -> Self {
+    /// Sets the tests and actions, as [`expression`](Self::expression) does.
+    pub fn set_expression(&mut self, expression: Expression) {
         if let Some(depth) = expression.max_depth() {
             self.policy.max_depth = Some(depth);
         }
         self.expression = expression;
-        self
     }
 
     /// Matches only names that fit the shell pattern; see [`glob`].
@@ -173,96 +172,6 @@ impl Find {
         self
     }
 
-    /// The largest depth below a start. Default: no limit but [`Limits::depth`].
-    pub fn max_depth(mut self, depth: u32) -> Self {
-        self.policy.max_depth = Some(depth);
-        self
-    }
-
-    /// The largest number of connections to one host, and of requests in flight to the host. Default 8.
-    pub fn connections(mut self, connections: NonZeroUsize) -> Self {
-        self.transfer.connections = connections;
-        self
-    }
-
-    /// The settings of the network.
-    pub fn transfer(&mut self) -> &mut Transfer {
-        &mut self.transfer
-    }
-
-    /// When and how often URLs are asked again. By default nine times, within 15 min.
-    pub fn retry(&mut self) -> &mut RetryPolicy {
-        &mut self.policy.host.retry
-    }
-
-    /// The limit for one request in all. Default 30 s.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.transfer.timeout = timeout;
-        self
-    }
-
-    /// Whether robots.txt is requested first and obeyed. Default: yes.
-    pub fn robots(mut self, robots: bool) -> Self {
-        self.policy.host.robots = robots;
-        self
-    }
-
-    /// The largest rate of requests to one host; `None`: no limit. Default: no limit.
-    pub fn rate(mut self, rate: impl Into<Option<Rate>>) -> Self {
-        self.policy.host.rate = rate.into();
-        self
-    }
-
-    /// The `User-Agent` of requests. Its part before the first `/` or blank is the product token in robots.txt.
-    /// Default: [`USER_AGENT`].
-    pub fn user_agent(mut self, text: &str) -> Self {
-        let token = text.split(['/', ' ']).next().unwrap_or(text);
-        self.policy.host.agent = token.to_owned();
-        self.transfer.user_agent = text.to_owned();
-        self
-    }
-
-    /// Keeps the cookies of servers in this jar, and sends them back. Default: cookies are ignored.
-    pub fn cookies(mut self, jar: CookieJar) -> Self {
-        self.transfer.cookies = Some(jar);
-        self.policy.keeps_cookies = true;
-        self
-    }
-
-    /// The largest page in bytes, before and after decoding. A larger page is reported as unread. Default 64 MiB.
-    pub fn max_body(mut self, bytes: u64) -> Self {
-        self.transfer.max_body = bytes;
-        self
-    }
-
-    /// Finds out the time zone of listings, by one `HEAD` of a host, even if no test or action of the expression needs the
-    /// times. Default: no.
-    pub fn times(mut self) -> Self {
-        self.policy.clock = true;
-        self
-    }
-
-    /// When pages are followed, links lead to at most this many pages of a host; the rest is reported as unread. Default:
-    /// 100,000.
-    pub fn linked_pages(mut self, most: u64) -> Self {
-        self.policy.limits.linked_pages = most;
-        self
-    }
-
-    /// Takes the links of any page that lead to its children for entries. Default: a page that looks like no listing is
-    /// reported, and its directory is unread.
-    pub fn accept_pages(mut self) -> Self {
-        self.policy.accept_pages = true;
-        self
-    }
-
-    /// Allows connections to private addresses that belong to no start; redirects can lead there. Default: denied; see
-    /// [`addresses`](crate::crawl::addresses).
-    pub fn allow_private(mut self) -> Self {
-        self.transfer.allow_private = true;
-        self
-    }
-
     /// Downloads matching files into this directory, which is created if necessary. With several starts, or for files
     /// outside the directory of the start, files go to subdirectories for host and path. See [`download`].
     ///
@@ -270,20 +179,8 @@ impl Find {
     /// The directory, or a file in it, cannot be created.
     pub fn download(mut self, directory: &Path) -> io::Result<Self> {
         self.download = Some(Root::open(directory)?);
-        self.transfer.reserved = FILE_DESCRIPTORS;
+        self.settings.transfer.reserved = FILE_DESCRIPTORS;
         Ok(self)
-    }
-
-    /// Allows downloads to replace files that differ from the server's. Default: such files stay and are reported.
-    pub fn overwrite(mut self) -> Self {
-        self.overwrite = true;
-        self
-    }
-
-    /// The most bytes that are received in a second, by all transfers together. Default: no limit.
-    pub fn limit_rate(mut self, bytes: NonZeroU64) -> Self {
-        self.transfer.bytes_in = Some(Rate::per_second(bytes));
-        self
     }
 
     /// Whether actions run commands, or write elsewhere than to the results.
@@ -295,7 +192,7 @@ impl Find {
     /// `Break`, the search stops and reports nothing more.
     ///
     /// All starts are searched concurrently. All hosts together have at most 900 requests in flight (644 with downloads),
-    /// or [`connections`](Self::connections) if that is more.
+    /// or [as many as one host](crate::crawl::transfer::Transfer::connections) if that is more.
     pub fn run(self, mut on_event: impl FnMut(Event<'_>) -> ControlFlow<()>) -> Summary {
         let mut reporter = Callback(|event: &Event<'_>| on_event(*event));
         self.run_kept(None, &mut reporter).0
@@ -309,13 +206,16 @@ impl Find {
         state: Option<State>,
         reporter: &mut dyn Reporter<Find>,
     ) -> (Summary, Option<State>) {
+        self.policy.host = self.settings.host.clone();
         self.policy.host.seed.get_or_insert_with(fresh_seed);
+        self.policy.keeps_cookies = self.settings.transfer.cookies.is_some();
         let mut events = Events::new(reporter, state, self.policy.follow);
+        let transfer = &mut self.settings.transfer;
         for start in &self.starts {
-            self.transfer.identities.give(start);
+            transfer.identities.give(start);
             self.scope.start(start);
         }
-        let resolved = reference::resolve(&mut self.expression, &self.transfer, &self.policy);
+        let resolved = reference::resolve(&mut self.expression, transfer, &self.policy);
         let actor = match resolved.and_then(|()| Actor::open(&self.expression)) {
             Ok(actor) => actor,
             Err(error) => {
@@ -334,7 +234,7 @@ impl Find {
             let redirects = self.policy.limits.redirects;
             let mut store = Store::new(root, base, self.scope.clone(), redirects);
             store.overwrite = self.overwrite;
-            store.refuses_tls = self.transfer.tls_fault().is_some();
+            store.refuses_tls = self.settings.transfer.tls_fault().is_some();
             store
         });
         search::search(&self, store, Run::new(&self, actor, events)).finish()

@@ -26,7 +26,7 @@ use crate::crawl::transfer::Transfer;
 
 /// Runs the search. `store`: where downloads go.
 pub(super) fn search<'r>(find: &'r Find, store: Option<Store>, run: Run<'r>) -> Run<'r> {
-    let transfer = &find.transfer;
+    let transfer = &find.settings.transfer;
     let files = store.map(|store| Files {
         store,
         patience: transfer.timeout,
@@ -97,7 +97,7 @@ fn check_scheme(host: &mut Host, shared: &mut Shared<'_>) {
 
 /// Creates the hosts of the starts.
 fn hosts_of_starts(find: &Find, shared: &mut Shared<'_>) -> Hosts<Host> {
-    let mut hosts = Hosts::new(find.transfer.identities.clone());
+    let mut hosts = Hosts::new(find.settings.transfer.identities.clone());
     for start in &find.starts {
         let id = host_of(&mut hosts, start, find, shared);
         let target = &start[Position::BeforePath..Position::AfterQuery];
@@ -116,9 +116,9 @@ fn host_of(hosts: &mut Hosts<Host>, url: &Url, find: &Find, shared: &mut Shared<
         return host;
     }
     let proxied = proto::Url::parse(root.as_str()).ok();
-    let proxy = proxied.and_then(|url| find.transfer.proxies.pick(&url));
+    let proxy = proxied.and_then(|url| find.settings.transfer.proxies.pick(&url));
     let proxy = proxy.map(ToString::to_string);
-    let connections = find.transfer.connections.get();
+    let connections = find.settings.transfer.connections.get();
     let mut host = Host::new(&root, proxy, connections, &find.policy);
     if find.policy.follow == Follow::Pages {
         for root in find.scope.roots(url) {

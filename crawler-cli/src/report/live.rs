@@ -22,21 +22,6 @@ pub(crate) enum Progress {
     Never,
 }
 
-impl Progress {
-    pub(crate) const NAMES: &[&str] = &["auto", "always", "never"];
-
-    /// # Errors
-    /// Nothing has this name.
-    pub(crate) fn named(name: &str) -> Result<Self, String> {
-        Ok(match name {
-            "auto" => Self::Auto,
-            "always" => Self::Always,
-            "never" => Self::Never,
-            _ => return Err("neither auto, always nor never".to_owned()),
-        })
-    }
-}
-
 /// The progress of a run.
 pub(crate) trait Viewed {
     fn stats(&self) -> &Stats;

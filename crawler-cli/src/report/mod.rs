@@ -62,8 +62,6 @@ pub(crate) enum SummaryFormat {
 }
 
 impl SummaryFormat {
-    pub(crate) const NAMES: &[&str] = &["text", "json", "none"];
-
     fn is_json(&self) -> bool {
         matches!(self, Self::Json | Self::JsonFile(_))
     }

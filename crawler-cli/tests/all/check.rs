@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -70,7 +71,10 @@ fn run(checker: Checker) -> Report {
 
 /// A check as fast as possible, without robots.txt.
 fn checker() -> Checker {
-    Checker::new().rate(None).robots(false).seed(1)
+    let mut checker = Checker::new().rate(None);
+    checker.settings.host.robots = false;
+    checker.settings.host.seed = Some(1);
+    checker
 }
 
 fn input(argument: &str) -> Input {
@@ -231,7 +235,8 @@ fn recursion_reads_what_only_a_sitemap_names() {
             }
             _ => page(request),
         });
-        let checker = checker().robots(true).recursive();
+        let mut checker = checker().recursive();
+        checker.settings.host.robots = true;
         let report = run(checker.input(input(&server.url("/a/"))));
         let mut expected = vec!["/a/", "/a/b", "/a/orphan", "/a/child"];
         if is_named {
@@ -255,10 +260,9 @@ fn recursion_reads_what_only_a_sitemap_names() {
             Some((_, "/robots.txt")) => response(404, "", ""),
             _ => html(""),
         });
-        let report = run(checker()
-            .retries(0)
-            .input(input(&server.url("/")))
-            .recursive());
+        let mut checker = checker();
+        checker.settings.host.retry.attempts = NonZeroU32::MIN;
+        let report = run(checker.input(input(&server.url("/"))).recursive());
         assert_eq!(
             (report.urls().len(), report.summary.problems),
             (1, problems),
@@ -287,12 +291,18 @@ fn what_was_good_lately_is_not_asked_again() {
     let folder = Folder::new();
     let urls = ["/good", "/gone"].map(|path| server.url(path));
     let state = folder.path("state");
-    let checker = || checker().state(&state).input(folder.list(&urls));
+    let checker = || {
+        let mut checker = checker().input(folder.list(&urls));
+        checker.keeping.state = Some(state.clone());
+        checker
+    };
     let report = run(checker());
     assert_eq!(report.of(&urls[0]).state, Some(State::Alive));
     assert_eq!(report.of(&urls[1]).state, Some(State::Broken));
     let before = server.requests().len();
-    let report = run(checker().max_age(Duration::from_secs(3600)));
+    let mut later = checker();
+    later.keeping.max_age = Duration::from_secs(3600);
+    let report = run(later);
     assert!(report.of(&urls[0]).reused && report.of(&urls[0]).status == Some(200));
     assert!(!report.of(&urls[1]).reused);
     let asked = server.requests().split_off(before);
@@ -331,11 +341,10 @@ fn a_failure_of_the_own_network_is_not_the_fault_of_urls() {
     let first = servers.iter().map(|server| server.url("/1"));
     let second = servers.iter().map(|server| server.url("/2"));
     let urls: Vec<String> = first.chain(second).collect();
-    let one = std::num::NonZeroUsize::MIN;
-    let checker = checker()
-        .connections(one)
-        .retries(0)
-        .patience(Duration::ZERO);
+    let mut checker = checker();
+    checker.settings.transfer.connections = NonZeroUsize::MIN;
+    checker.settings.host.retry.attempts = NonZeroU32::MIN;
+    checker.settings.host.retry.patience = Duration::ZERO;
     let report = run(checker.input(folder.list(&urls)));
     assert_eq!(report.verdicts().len(), urls.len());
     assert_eq!(report.guards, [(Guard::OwnNetwork, true)]);
@@ -358,7 +367,11 @@ fn a_host_that_turns_negative_as_a_whole_is_held() {
     let folder = Folder::new();
     let urls: Vec<String> = (0..100).map(|n| server.url(&format!("/{n}"))).collect();
     let state = folder.path("state");
-    let checker = || checker().state(&state).input(folder.list(&urls));
+    let checker = || {
+        let mut checker = checker().input(folder.list(&urls));
+        checker.keeping.state = Some(state.clone());
+        checker
+    };
     assert_eq!(run(checker()).summary.outcome(), Outcome::Good);
     is_purged.store(true, Ordering::SeqCst);
     let report = run(checker());

@@ -561,14 +561,15 @@ fn a_search_that_has_ended_sleeps_while_its_last_file_comes() {
         assert!(parser.take(&word, &mut words).expect("it is valid"));
     }
     let to = directory();
-    let find = Find::new()
+    let mut find = Find::new()
         .start(&server.url())
         .expect("a URL")
         .expression(parser.finish().expect("it is valid"))
         .download(to.path())
         .expect("a directory");
     let mut ended = None;
-    find.robots(false).run(|event| {
+    find.settings.host.robots = false;
+    find.run(|event| {
         if let Event::Progress(summary) = event
             && summary.ending == Ending::Quit
         {

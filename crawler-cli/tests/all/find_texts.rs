@@ -1,4 +1,4 @@
-//! The texts that `crawler-cli` generates from its option tables, checked with the programs that read them. A program
+//! The texts that `crawler-cli` generates from its options, checked with the programs that read them. A program
 //! that is not installed is skipped.
 
 use std::io::Write as _;
@@ -55,7 +55,7 @@ fn shells_read_their_completions() {
 fn offered(words: &str) -> Option<Vec<String>> {
     let mut script = text(&["completions", "bash"]);
     let line = format!(
-        "COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _crawler_cli; printf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
+        "COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _crawler_cli crawler-cli \"${{COMP_WORDS[-1]}}\" \"${{COMP_WORDS[-2]}}\"; printf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
     );
     script.extend_from_slice(line.as_bytes());
     let output = feed("bash", &["--norc"], &script)?;
@@ -68,7 +68,8 @@ fn bash_offers_matching_words() {
     for (words, expected) in [
         ("crawler-cli f", &["find"][..]),
         ("crawler-cli find -ty", &["-type"]),
-        ("crawler-cli find http://h/ -type ''", &["d", "f", "f,d"]),
+        ("crawler-cli find --links ''", &["listing", "page"]),
+        ("crawler-cli watch dlq re", &["replay"]),
         ("crawler-cli find --cac", &["--cacert"]),
         ("crawler-cli find --cacert Cargo.t", &["Cargo.toml"]),
         ("crawler-cli find -name x", &[""]),

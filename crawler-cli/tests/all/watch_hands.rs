@@ -576,7 +576,7 @@ fn dead_letters_are_listed_replayed_and_dropped() {
     for verb in ["list", "replay", "drop"] {
         for host in ["", "http://[", "a b"] {
             let said = place.fails(2, &["dlq", verb, "--host", host]);
-            assert!(said.contains(&format!("--host {host:?}")), "{said}");
+            assert!(said.contains("not the name of a host"), "{said}");
         }
     }
 }

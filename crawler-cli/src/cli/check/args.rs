@@ -4,37 +4,17 @@ use std::ffi::OsString;
 
 use courser::Statuses;
 
-use super::options;
+use super::options::Options;
 use crate::check::Checker;
 use crate::check::sources::Input;
-use crate::cli::crawl_options::{CrawlOptions, CrawlSetting, CrawlTexts, Crawls};
-use crate::cli::option::{Section, Show};
-use crate::cli::parse::{CommandLine, Syntax, UsageError, parse};
-use crate::report::check::Options;
-
-/// What was typed.
-#[derive(Default)]
-pub(crate) struct Args {
-    checker: Checker,
-    pub(super) output: Options,
-    crawl: CrawlOptions,
-    pub(super) depth: Option<u32>,
-    pub(super) is_recursive: bool,
-    /// Whether there is a `--state`, and the first option that needs one.
-    pub(super) has_state: bool,
-    pub(super) needs_state: Option<&'static str>,
-}
+use crate::cli;
+use crate::cli::usage::{Failure, UsageError};
+use crate::report::check::{self as report, Kind};
 
 /// A check as the command line describes it.
 pub(super) struct Check {
     pub(super) checker: Checker,
-    pub(super) output: Options,
-}
-
-/// What the command line asks for.
-pub(super) enum Request {
-    Check(Box<Check>),
-    Show(Show),
+    pub(super) output: report::Options,
 }
 
 /// Reads the arguments; `var` is the environment.
@@ -42,64 +22,131 @@ pub(super) enum Request {
 /// # Errors
 /// The first argument that means nothing, or a combination of options that means nothing.
 pub(super) fn read(
-    words: Vec<OsString>,
+    words: &[OsString],
     var: impl Fn(&str) -> Option<String>,
-) -> Result<Request, UsageError> {
-    let mut args = Args::default();
-    if let Some(show) = parse(&mut args, words)? {
-        return Ok(Request::Show(show));
+) -> Result<Check, Failure> {
+    let options: Options = cli::options("check", words)?;
+    let output = output(&options)?;
+    let mut checker = checker(&options)?;
+    options.crawl.apply_all(&mut checker.settings, true, var)?;
+    if checker.has_identity_for_nobody() {
+        let text =
+            "-H, -u, -b and --cert are for the hosts of URLs that are arguments, and there is none";
+        return Err(UsageError(text.to_owned()).into());
     }
-    let crawl = std::mem::take(&mut args.crawl);
-    let settings = crawl.settings(true, var)?;
-    args.checker(|checker| settings.into_iter().fold(checker, with));
-    Ok(Request::Check(Box::new(args.finish()?)))
+    Ok(Check { checker, output })
 }
 
-impl Args {
-    /// Changes the check.
-    pub(super) fn checker(&mut self, change: impl FnOnce(Checker) -> Checker) {
-        self.checker = change(std::mem::take(&mut self.checker));
+/// The check, but for how hosts are asked.
+fn checker(options: &Options) -> Result<Checker, UsageError> {
+    let mut checker = Checker::new();
+    for (input, name) in inputs(options)? {
+        if input.is_stdin() && checker.inputs().iter().any(Input::is_stdin) {
+            let text = format!("{name}: standard input can be read only once");
+            return Err(UsageError(text));
+        }
+        checker = checker.input(input);
     }
+    if checker.inputs().is_empty() {
+        let text = "nothing to check: give a URL, a file, a folder, - or --urls";
+        return Err(UsageError(text.to_owned()));
+    }
+    check_needs(options)?;
+    if options.recursive {
+        checker = checker.recursive();
+    }
+    if let Some(depth) = options.depth {
+        checker = checker.depth(depth);
+    }
+    if options.crawl.has_rate() {
+        checker.policy.spares_loopback = false;
+    }
+    let Checker {
+        sources,
+        selection,
+        policy,
+        tolerance,
+        keeping,
+        ..
+    } = &mut checker;
+    selection.include.clone_from(&options.include);
+    selection.exclude = options.exclude.iter().flatten().cloned().collect();
+    sources.base_url.clone_from(&options.base_url);
+    sources.root_dir.clone_from(&options.root_dir);
+    if let Some(field) = &options.field {
+        sources.field.clone_from(field);
+    }
+    sources.hidden = options.hidden;
+    sources.ignore_files = !options.no_ignore;
+    sources.fragments = options.fragments;
+    policy.head = options.head.unwrap_or_default();
+    policy.redirects = options.max_redirects.unwrap_or(policy.redirects);
+    if let Some(statuses) = &options.accept {
+        policy.accept = statuses.clone();
+    }
+    tolerance.redirects = options.redirects.unwrap_or_default();
+    tolerance.blocked = options.blocked.unwrap_or_default();
+    tolerance.fail_after = options.fail_after.unwrap_or_default();
+    keeping.state.clone_from(&options.state);
+    keeping.max_age = options.max_age.unwrap_or_default();
+    Ok(checker)
+}
 
-    /// Adds an input, which was called `name`.
-    pub(super) fn input(&mut self, input: Input, name: &str) -> Result<(), String> {
-        if input.is_stdin() && self.checker.inputs().iter().any(Input::is_stdin) {
-            return Err("standard input can be read only once".to_owned());
-        }
-        let title = &mut self.output.title;
-        match self.checker.inputs().len() {
-            0 => *title = format!("Links of {name}"),
-            1 => title.push_str(" and more"),
-            _ => {}
-        }
-        self.checker(|checker| checker.input(input));
-        Ok(())
-    }
+/// Checks that each option has what it needs.
+///
+/// # Errors
+/// The first option that has not.
+fn check_needs(options: &Options) -> Result<(), UsageError> {
+    let error = match options {
+        _ if options.state.is_some() => return Ok(()),
+        _ if options.max_age.is_some() => "--max-age needs --state".to_owned(),
+        _ if options.fail_after.is_some() => "--fail-after needs --state".to_owned(),
+        _ => return Ok(()),
+    };
+    Err(UsageError(error))
+}
 
-    fn finish(mut self) -> Result<Check, UsageError> {
-        if self.checker.inputs().is_empty() {
-            let text = "nothing to check: give a URL, a file, a folder, - or --urls";
-            return Err(UsageError(text.to_owned()));
-        }
-        if self.checker.has_identity_for_nobody() {
-            let text = "-H, -u, -b and --cert are for the hosts of URLs that are arguments, and there is none";
-            return Err(UsageError(text.to_owned()));
-        }
-        if let Some(name) = self.needs_state.filter(|_| !self.has_state) {
-            return Err(UsageError(format!("{name} needs --state")));
-        }
-        self.output.check().map_err(UsageError)?;
-        if self.is_recursive {
-            self.checker(Checker::recursive);
-        }
-        if let Some(depth) = self.depth {
-            self.checker(|checker| checker.depth(depth));
-        }
-        Ok(Check {
-            checker: self.checker,
-            output: self.output,
-        })
+/// The inputs, each with its name.
+fn inputs(options: &Options) -> Result<Vec<(Input, String)>, UsageError> {
+    let mut inputs = Vec::new();
+    for typed in &options.inputs {
+        let name = typed.to_string_lossy().into_owned();
+        inputs.push((Input::from_argument(typed)?, name));
     }
+    for typed in &options.urls {
+        let name = format!("--urls {}", typed.to_string_lossy());
+        let input = Input::from_list(typed);
+        let input = input.map_err(|error| UsageError(format!("{name}: {error}")))?;
+        inputs.push((input, name));
+    }
+    Ok(inputs)
+}
+
+/// How the check is shown.
+fn output(options: &Options) -> Result<report::Options, UsageError> {
+    let mut reports = Vec::new();
+    for report in options.report.chunks_exact(2) {
+        let kind = report[0].to_string_lossy();
+        let known = Kind::named(&kind);
+        let wrong = || UsageError(format!("--report {kind}: neither text, html nor junit"));
+        reports.push((known.ok_or_else(wrong)?, (&report[1]).into()));
+    }
+    let name = options.inputs.first().or(options.urls.first());
+    let name = name.map(|name| name.to_string_lossy()).unwrap_or_default();
+    let more = match options.inputs.len() + options.urls.len() {
+        0 | 1 => "",
+        _ => " and more",
+    };
+    let output = report::Options {
+        json: options.json,
+        reports,
+        summary: options.summary.clone(),
+        progress: options.progress.unwrap_or_default(),
+        redirects: options.redirects.unwrap_or_default(),
+        title: format!("Links of {name}{more}"),
+    };
+    output.check().map_err(UsageError)?;
+    Ok(output)
 }
 
 /// The statuses of `--accept`: `200..299,403`. A range includes its end, and may also be written as `200..=299` or
@@ -129,58 +176,17 @@ pub(super) fn statuses(list: &str) -> Result<Statuses, String> {
     Ok(statuses)
 }
 
-impl CommandLine for Args {
-    const SYNTAX: Syntax = Syntax::FIND;
-    const TABLE: &'static [Section<Self>] = options::TABLE;
-
-    fn operand(&mut self, operand: OsString) -> Result<(), UsageError> {
-        let input = Input::from_argument(&operand)?;
-        let name = operand.to_string_lossy();
-        self.input(input, &name)
-            .map_err(|error| UsageError(format!("{name}: {error}")))
-    }
-}
-
-impl Crawls for Args {
-    const TEXTS: CrawlTexts = CrawlTexts {
-        rate: "10; 0 on the loopback",
-        patience: "60",
-        retries: "3",
-        connections: "4",
-        timeout: "20",
-        about_robots: "Whether the robots.txt of each host (RFC 9309) is read first. Its Crawl-delay is obeyed for all URLs. URLs that it disallows are not asked if --recursive or --depth found them in pages; URLs that were given, or that files and lists name, are asked.",
-        about_patience: "The longest time from the first request for a URL to its last retry. While a host answers 429, or 503 with Retry-After, nothing is asked there. A Retry-After is never shortened: a URL for which the server asks for a longer wait is not judged (throttled).",
-        about_retries: "How many times a URL is requested again after a failure of the network or a 5xx status. 404 and 410 stand after a GET has confirmed them. A host that asks for a pause by 429, or 503 with Retry-After, gets it, and such answers do not count, until --patience is over.",
-        about_max_body: "The largest page, both as sent and after its content codings are decoded. A larger page is an error; it is never cut short. K, M and G are powers of 1024.",
-        about_allow_private: "Let redirects and links of public pages lead to private addresses. Without this option, loopback addresses, private addresses and others that are not public are connected to only for URLs that were given, that files and lists name, or that pages with a private address link to.",
-    };
-
-    fn crawl(&mut self) -> &mut CrawlOptions {
-        &mut self.crawl
-    }
-}
-
-/// The check with one more setting.
-fn with(mut checker: Checker, setting: CrawlSetting) -> Checker {
-    match setting {
-        CrawlSetting::Robots(obey) => return checker.robots(obey),
-        CrawlSetting::Rate(rate) => return checker.rate(rate),
-        CrawlSetting::UserAgent(text) => return checker.user_agent(&text),
-        CrawlSetting::Timeout(time) => return checker.timeout(time),
-        CrawlSetting::MaxBody(bytes) => return checker.max_body(bytes),
-        CrawlSetting::AllowPrivate => return checker.allow_private(),
-        CrawlSetting::Retry(change) => change(checker.retry()),
-        CrawlSetting::Transfer(change) => change(checker.transfer()),
-    }
-    checker
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn outcome(args: &[&str]) -> Result<Request, String> {
-        read(args.iter().map(OsString::from).collect(), |_| None).map_err(|error| error.0)
+    fn outcome(args: &[&str]) -> Result<Check, String> {
+        let words: Vec<_> = args.iter().map(OsString::from).collect();
+        read(&words, |_| None).map_err(|failure| match failure {
+            Failure::Usage(error) => error.0,
+            Failure::Text(_) => "a text".to_owned(),
+            failure => panic!("{failure:?}"),
+        })
     }
 
     /// Why these arguments are refused.
@@ -239,13 +245,16 @@ mod tests {
             ),
             (
                 "--redirects follow",
-                "--redirects follow: neither ignore, report nor fail",
+                "invalid value 'follow' for '--redirects <WHAT>' [possible values: ignore, report, fail]",
             ),
             (
                 "--blocked report",
-                "--blocked report: neither ignore, warn nor fail",
+                "invalid value 'report' for '--blocked <WHAT>' [possible values: ignore, warn, fail]",
             ),
-            ("--head always", "--head always: neither auto nor never"),
+            (
+                "--head always",
+                "invalid value 'always' for '--head <auto|never>' [possible values: auto, never]",
+            ),
             ("--max-age 1d", "--max-age needs --state"),
             ("--fail-after 3d", "--fail-after needs --state"),
             (
@@ -256,7 +265,10 @@ mod tests {
                 "--report pdf x",
                 "--report pdf: neither text, html nor junit",
             ),
-            ("--report html", "--report html: needs a file, too"),
+            (
+                "--report html",
+                "2 values required for '--report <KIND> <FILE>' but 1 was provided",
+            ),
             (
                 "--json --report text -",
                 "--json and --report would both write to standard output",
@@ -271,8 +283,11 @@ mod tests {
             ),
             ("--rate -1", "--rate -1: not a rate such as 20, 0.5 or 30/m"),
             ("--timeout 0", "--timeout 0: not a sensible time"),
-            ("--retry-on all", "option --retry-on: is unknown"),
-            ("--nosuch", "option --nosuch: is unknown"),
+            (
+                "--retry-on all",
+                "unexpected argument '--retry-on' found; a similar argument exists: '--retry-delay'",
+            ),
+            ("--nosuch", "unexpected argument '--nosuch' found"),
         ] {
             assert_eq!(after_start(line), message, "{line}");
         }
@@ -293,10 +308,10 @@ mod tests {
             "http://h/ --timeout 500ms --patience 2m",
         ] {
             let words: Vec<&str> = line.split(' ').collect();
-            assert!(matches!(outcome(&words), Ok(Request::Check(_))), "{line}");
+            assert_eq!(outcome(&words).map(|_| ()), Ok(()), "{line}");
         }
         for args in [&["--help"][..], &["http://h/", "-h"], &["--man"]] {
-            assert!(matches!(outcome(args), Ok(Request::Show(_))), "{args:?}");
+            assert_eq!(said(args), "a text", "{args:?}");
         }
     }
 

@@ -8,26 +8,25 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::check::{Outcome, Summary};
+use crate::cli::USAGE;
 use crate::cli::signals::{INTERRUPTED, interrupt_flag};
-use crate::cli::{self, USAGE};
+use crate::cli::usage::Failure;
 use crate::report::check::CheckReport;
 use crate::terminal;
 
 mod args;
-mod manual;
 mod options;
 
-use args::{Check, Request};
-pub(super) use manual::manual;
+use args::Check;
+pub(super) use options::Options;
 
 /// Runs the command with the arguments that follow its name.
-pub fn main(args: Vec<OsString>) -> ExitCode {
+///
+/// # Errors
+/// The arguments ask for a text, or mean nothing.
+pub(super) fn main(words: &[OsString]) -> Result<ExitCode, Failure> {
     let var = |name: &str| Some(env::var_os(name)?.to_string_lossy().into_owned());
-    match args::read(args, var) {
-        Ok(Request::Show(show)) => cli::show(show, &manual(), BAD),
-        Ok(Request::Check(check)) => run(*check),
-        Err(error) => cli::wrong_usage("check", &error),
-    }
+    Ok(run(args::read(words, var)?))
 }
 
 fn run(check: Check) -> ExitCode {

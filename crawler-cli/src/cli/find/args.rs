@@ -3,57 +3,30 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use courser::CookieJar;
+use clap::{Args as _, Command};
+use courser::{CookieJar, Rate};
 
-use super::folder::Folder;
-use super::options;
-use crate::cli::crawl_options::{CrawlOptions, CrawlSetting, CrawlTexts, Crawls};
-use crate::cli::option::{Section, Show};
-use crate::cli::parse::{CommandLine, Syntax, UsageError, parse, text};
+use super::options::{Options, words};
+use crate::cli::usage::{Failure, UsageError, usage};
+use crate::cli::{self, values_after};
 use crate::find::expr::{Expression, Parser};
 use crate::find::{Find, Follow};
-use crate::report::{Format, Options, Progress, SummaryFormat};
-
-/// What was typed.
-pub(crate) struct Args {
-    pub(super) find: Find,
-    pub(super) output: Options,
-    /// The words of the expression.
-    expression: Parser,
-    crawl: CrawlOptions,
-    /// The options that were typed.
-    typed: HashSet<&'static str>,
-    starts: Vec<String>,
-    /// Where downloads go.
-    pub(super) folder: Folder,
-    /// Whether there may be no start, because a file has none.
-    pub(super) may_be_empty: bool,
-    /// Whether starts are what an earlier search could not read.
-    pub(super) has_unread: bool,
-    /// The output formats that were asked for.
-    formats: Vec<Format>,
-    /// The file that keeps the search.
-    pub(super) state: Option<PathBuf>,
-    /// What is searched for and where, and where downloads go. The file of the search is for this alone.
-    pub(super) identity: String,
-}
+use crate::report::{self, Format, Progress, SummaryFormat};
+use crate::toml_text::nearest;
 
 /// A search as the command line describes it.
 pub(super) struct Search {
     pub(super) find: Find,
-    pub(super) output: Options,
+    pub(super) output: report::Options,
     pub(super) state: Option<PathBuf>,
+    /// What is searched for and where, and where downloads go. The file of the search is for this alone.
     pub(super) identity: String,
-}
-
-/// What the command line asks for.
-pub(super) enum Request {
-    Search(Box<Search>),
-    Show(Show),
 }
 
 /// Reads the arguments; `var` is the environment.
@@ -61,57 +34,12 @@ pub(super) enum Request {
 /// # Errors
 /// The first argument that means nothing, or a combination of options that means nothing.
 pub(super) fn read(
-    words: Vec<OsString>,
+    words: &[OsString],
     var: impl Fn(&str) -> Option<String>,
-) -> Result<Request, UsageError> {
-    let mut args = Args::new();
-    if let Some(show) = parse(&mut args, words)? {
-        return Ok(Request::Show(show));
-    }
-    let crawl = std::mem::take(&mut args.crawl);
-    let settings = crawl.settings(args.is_secure(), var)?;
-    let words = std::mem::replace(&mut args.expression, Parser::new(SystemTime::now()));
-    let expression = words.finish()?;
-    if args.state.is_some() {
-        check_state(&expression)?;
-    }
-    args.check_needs()?;
-    args.check_format(&expression)?;
-    args.check_files(&expression)?;
-    args.open_folder()?;
-    let is_plain = args.output.format == Format::Lines;
-    if args.state.is_some() && !is_plain {
-        // The results of all runs are one list.
-        let format = format!("(results as {:?})", args.output.format);
-        args.identify(&format);
-    }
-    if expression.writes_past_results() && args.output.progress != Progress::Always {
-        args.output.progress = Progress::Never;
-    }
-    // Cookies are kept for the time of the search and for their host alone, so that gates that set one open.
-    args.find(|find| find.cookies(CookieJar::new().with_public_suffixes(|_| true)));
-    args.find(|find| settings.into_iter().fold(find.expression(expression), with));
-    if !args.has_start() {
-        return Err(UsageError("no URL to start from".into()));
-    }
-    // Whether a start may have a query depends on --links, which may come later.
-    for url in &args.starts {
-        args.find = args.find.start(url)?;
-    }
-    if args.output.format == Format::Json {
-        args.find(Find::times);
-    }
-    if let [first, second, ..] = args.formats[..] {
-        let (first, second) = (first.option(), second.option());
-        let error = format!("{first} and {second}: only one output format at a time");
-        return Err(UsageError(error));
-    }
-    Ok(Request::Search(Box::new(Search {
-        find: args.find,
-        output: args.output,
-        state: args.state,
-        identity: args.identity,
-    })))
+) -> Result<Search, Failure> {
+    let typed = Typed::read(words)?;
+    let options: Options = cli::options("find", &typed.rest)?;
+    Ok(search(options, typed, var)?)
 }
 
 /// Reads the arguments of a search that a job of the service runs, onto a search with the service's network settings. The
@@ -119,30 +47,223 @@ pub(super) fn read(
 ///
 /// # Errors
 /// An argument that means nothing, or that is about output, state or network settings.
-pub fn read_for_job(find: Find, words: &[String]) -> Result<Find, String> {
-    let mut args = Args {
-        find,
-        ..Args::new()
+pub(crate) fn read_for_job(mut find: Find, words: &[String]) -> Result<Find, String> {
+    let other = "the arguments of a find job are its expression and how it crawls, without starts, output or --state";
+    let words: Vec<_> = words.iter().map(OsString::from).collect();
+    let mut read = || {
+        let typed = Typed::read(&words)?;
+        let options: Options = cli::options("find", &typed.rest)?;
+        let has_start = !options.urls.is_empty() || !options.starts_from.is_empty();
+        if has_start
+            || options.state.is_some()
+            || options.limit_rate.is_some()
+            || options.output() != report::Options::default()
+        {
+            return Err(usage(other));
+        }
+        options.set(&mut find, false)?;
+        options.crawl.apply_on_network(&mut find.settings)?;
+        find.set_expression(typed.parser.finish().map_err(UsageError::from)?);
+        Ok(())
     };
-    let words = words.iter().map(OsString::from).collect();
-    let is_shown = parse(&mut args, words).map_err(|error| error.0)?.is_some();
-    if is_shown
-        || args.has_start()
-        || args.state.is_some()
-        || args.folder.limit_rate.is_some()
-        || args.output != Options::default()
-    {
-        let text = "the arguments of a find job are its expression and how it crawls, without starts, output or --state";
-        return Err(text.to_owned());
+    match read() {
+        Ok(()) => Ok(find),
+        Err(Failure::Usage(error)) => Err(error.0),
+        Err(_) => Err(other.to_owned()),
     }
-    args.check_needs().map_err(|error| error.0)?;
-    args.open_folder().map_err(|error| error.0)?;
-    let crawl = std::mem::take(&mut args.crawl);
-    let settings = crawl.settings_on_network().map_err(|error| error.0)?;
-    let parser = std::mem::replace(&mut args.expression, Parser::new(SystemTime::now()));
-    let expression = parser.finish().map_err(|error| error.to_string())?;
-    let find = args.find.expression(expression);
-    Ok(settings.into_iter().fold(find, with))
+}
+
+fn search(
+    options: Options,
+    typed: Typed,
+    var: impl Fn(&str) -> Option<String>,
+) -> Result<Search, UsageError> {
+    let expression = typed.parser.finish()?;
+    let mut output = options.output();
+    if options.state.is_some() {
+        check_state(&expression)?;
+    }
+    if output.format != Format::Lines && !expression.prints() {
+        return Err(UsageError(format!(
+            "{}: only for what -print prints; the actions of the expression do something else",
+            output.format.option()
+        )));
+    }
+    check_files(&options, &output, &expression)?;
+    let starts = Starts::of(&options)?;
+    if starts.urls.is_empty() && options.starts_from.is_empty() {
+        return Err(UsageError("no URL to start from".into()));
+    }
+    let mut find = Find::new();
+    options.set(&mut find, starts.has_unread)?;
+    for url in &starts.urls {
+        find = find.start(url)?;
+    }
+    let mut identity = starts.urls.clone();
+    identity.extend(typed.expression);
+    identity.extend(options.identity());
+    if options.state.is_some() && output.format != Format::Lines {
+        // The results of all runs are one list.
+        identity.push(format!("(results as {:?})", output.format));
+    }
+    if expression.writes_past_results() && output.progress != Progress::Always {
+        output.progress = Progress::Never;
+    }
+    find.set_expression(expression);
+    // Cookies are kept for the time of the search and for their host alone, so that gates that set one open.
+    find.settings.transfer.cookies = Some(CookieJar::new().with_public_suffixes(|_| true));
+    find.policy.clock |= output.format == Format::Json;
+    // Redirects and links may use TLS, too, but that is not known now.
+    let is_secure = |url: &String| url.to_ascii_lowercase().starts_with("https:");
+    let is_secure = starts.urls.iter().any(is_secure);
+    let crawl = options.crawl;
+    crawl.apply_all(&mut find.settings, is_secure, var)?;
+    Ok(Search {
+        find,
+        output,
+        state: options.state,
+        identity: identity.join(" "),
+    })
+}
+
+/// The words of a command line.
+struct Typed {
+    parser: Parser,
+    /// The words of the expression.
+    expression: Vec<String>,
+    /// The words that clap reads.
+    rest: Vec<OsString>,
+}
+
+impl Typed {
+    /// Takes the words of the expression apart from the others.
+    ///
+    /// # Errors
+    /// A word is part of no valid expression, or means nothing.
+    fn read(words: &[OsString]) -> Result<Self, UsageError> {
+        let command = Options::augment_args(Command::new("find"));
+        let mut typed = Self {
+            parser: Parser::new(SystemTime::now()),
+            expression: Vec::new(),
+            rest: Vec::new(),
+        };
+        let mut words = words.iter().cloned();
+        while let Some(word) = words.next() {
+            let mut taken = vec![shown(&word)];
+            let mut values = words.by_ref().inspect(|value| taken.push(shown(value)));
+            if typed.parser.take(&word, &mut values)? {
+                typed.expression.append(&mut taken);
+                continue;
+            }
+            let text = word.to_string_lossy().into_owned();
+            let mut values = values_after(&command, &text);
+            match text.as_bytes() {
+                b"--" => {
+                    values = usize::MAX;
+                    typed.rest.push(word);
+                }
+                // One dash is as good as two.
+                b"-help" | b"-version" => typed.rest.push(format!("-{text}").into()),
+                [b'-', letter, next, ..] if *letter != b'-' && !next.is_ascii_digit() => {
+                    return Err(unknown(&text));
+                }
+                _ => typed.rest.push(word),
+            }
+            typed.rest.extend(words.by_ref().take(values));
+        }
+        Ok(typed)
+    }
+}
+
+fn unknown(word: &str) -> UsageError {
+    let near = nearest(word, &words());
+    let near = near.map(|near| format!("; did you mean {near}?"));
+    let near = near.unwrap_or_default();
+    UsageError(format!("option {word}: is unknown{near}"))
+}
+
+/// A word as it stands in the identity of a search.
+fn shown(word: &OsStr) -> String {
+    match word.to_str() {
+        Some(word) => word.to_owned(),
+        None => word.as_encoded_bytes().escape_ascii().to_string(),
+    }
+}
+
+/// The URLs where a search starts.
+#[derive(Default)]
+struct Starts {
+    urls: Vec<String>,
+    /// Whether starts are what an earlier search could not read.
+    has_unread: bool,
+}
+
+impl Starts {
+    fn of(options: &Options) -> Result<Self, UsageError> {
+        let mut starts = Self::default();
+        for url in &options.urls {
+            starts.add(url)?;
+        }
+        for name in &options.starts_from {
+            let read = starts.add_list(name);
+            read.map_err(|why| UsageError(format!("--starts-from {}: {why}", name.display())))?;
+        }
+        Ok(starts)
+    }
+
+    fn add(&mut self, url: &str) -> Result<(), UsageError> {
+        let url = with_scheme(url);
+        // Whether it may have a query is known at the end.
+        let mut any = Find::new();
+        any.policy.follow = Follow::Pages;
+        any.start(&url)?;
+        self.urls.push(url.into_owned());
+        Ok(())
+    }
+
+    /// `--starts-from`
+    fn add_list(&mut self, name: &Path) -> Result<(), String> {
+        let mut list = Vec::new();
+        let read = match name.as_os_str() == "-" {
+            true => io::stdin()
+                .lock()
+                .take(LONGEST_LIST + 1)
+                .read_to_end(&mut list),
+            false => {
+                File::open(name).and_then(|file| file.take(LONGEST_LIST + 1).read_to_end(&mut list))
+            }
+        };
+        read.map_err(|error| error.to_string())?;
+        if list.len() as u64 > LONGEST_LIST {
+            return Err("too large".to_owned());
+        }
+        let end = if list.contains(&0) { 0 } else { b'\n' };
+        let mut seen = HashSet::new();
+        for (number, line) in list.split(|&b| b == end).enumerate() {
+            let line = line.trim_ascii();
+            if line.is_empty() {
+                continue;
+            }
+            let wrong = |why: &str| format!("line {}: {why}", number + 1);
+            let text = str::from_utf8(line).map_err(|_| wrong("not UTF-8"))?;
+            let url = match text.starts_with('{') {
+                true => unread_url(text).ok_or_else(|| wrong("no object with a url"))?,
+                false => text.to_owned(),
+            };
+            self.has_unread |= text.starts_with('{');
+            // The same URL can have been unread for two reasons.
+            if seen.insert(url.clone()) {
+                self.add(&url).map_err(|error| wrong(&error.0))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The URL in a line of `--unread`.
+fn unread_url(line: &str) -> Option<String> {
+    let line: serde_json::Value = serde_json::from_str(line).ok()?;
+    Some(line["url"].as_str()?.to_owned())
 }
 
 /// As for curl, a URL without a scheme is one of http, if it begins with what can only be a host: a name with a dot, a
@@ -154,13 +275,6 @@ fn with_scheme(text: &str) -> Cow<'_, str> {
         true => Cow::Owned(format!("http://{text}")),
         false => Cow::Borrowed(text),
     }
-}
-
-fn add_word(words: &mut String, word: &str) {
-    if !words.is_empty() {
-        words.push(' ');
-    }
-    words.push_str(word);
 }
 
 /// What `--state` cannot keep.
@@ -175,175 +289,150 @@ fn check_state(expression: &Expression) -> Result<(), UsageError> {
     Err(UsageError(error.to_owned()))
 }
 
-impl Args {
-    pub(super) fn new() -> Self {
-        Self {
-            find: Find::new(),
-            output: Options::default(),
-            expression: Parser::new(SystemTime::now()),
-            crawl: CrawlOptions::default(),
-            typed: HashSet::new(),
-            starts: Vec::new(),
-            folder: Folder::default(),
-            may_be_empty: false,
-            has_unread: false,
-            formats: Vec::new(),
-            state: None,
-            identity: String::new(),
-        }
-    }
-
-    /// Changes the search.
-    pub(super) fn find(&mut self, change: impl FnOnce(Find) -> Find) {
-        self.find = change(std::mem::take(&mut self.find));
-    }
-
-    pub(super) fn format(&mut self, format: Format) {
-        if !self.formats.contains(&format) {
-            self.formats.push(format);
-        }
-        self.output.format = format;
-    }
-
-    pub(super) fn start(&mut self, url: &str) -> Result<(), UsageError> {
-        let url = with_scheme(url);
-        // Whether it may have a query is known at the end.
-        Find::new().follow(Follow::Pages).start(&url)?;
-        add_word(&mut self.identity, &url);
-        self.starts.push(url.into_owned());
-        Ok(())
-    }
-
-    /// Each file is for one purpose, or one would destroy what the other has written. Actions share their files.
-    fn check_files(&self, expression: &Expression) -> Result<(), UsageError> {
-        let summary = match &self.output.summary {
-            SummaryFormat::JsonFile(path) => Some(path.as_path()),
-            _ => None,
-        };
-        let one = [
-            ("--state", self.state.as_deref()),
-            ("--unread", self.output.unread.as_deref()),
-            ("--summary json:FILE", summary),
-            ("--report html", self.output.html_report.as_deref()),
-        ];
-        let one = one
-            .into_iter()
-            .filter_map(|(name, path)| Some((name, path?)));
-        let actions = expression.files().iter().map(|path| ("an action", &**path));
-        let mut known: HashMap<PathBuf, &str> = HashMap::new();
-        for (name, path) in one.chain(actions) {
-            if path.as_os_str() == "-" || path.starts_with("/dev") {
-                continue;
-            }
-            let place = fs::canonicalize(path).or_else(|_| std::path::absolute(path));
-            let first = known.insert(place.unwrap_or_else(|_| path.to_owned()), name);
-            if let Some(first) = first.filter(|first| *first != name) {
-                let path = path.display();
-                return Err(UsageError(format!(
-                    "{path}: one file for {first} and {name}"
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether an option was typed. The name is the last one in its row of the table.
-    pub(super) fn is_typed(&self, option: &str) -> bool {
-        self.typed.contains(option)
-    }
-
-    /// Whether a start uses TLS. Redirects and links may, too, but that is not known now.
-    fn is_secure(&self) -> bool {
-        let is_secure = |url: &String| url.to_ascii_lowercase().starts_with("https:");
-        self.starts.iter().any(is_secure)
-    }
-
-    pub(super) fn has_start(&self) -> bool {
-        !self.starts.is_empty() || self.may_be_empty
-    }
-
-    pub(super) fn identify(&mut self, word: &str) {
-        add_word(&mut self.identity, word);
-    }
-
-    pub(super) fn identify_option(&mut self, name: &str, value: &str) {
-        self.identify(name);
-        self.identify(value);
-    }
-}
-
-impl CommandLine for Args {
-    const SYNTAX: Syntax = Syntax::FIND;
-    const TABLE: &'static [Section<Self>] = options::TABLE;
-
-    fn note(&mut self, option: &'static str) {
-        self.typed.insert(option);
-    }
-
-    fn operand(&mut self, operand: OsString) -> Result<(), UsageError> {
-        self.start(&text(operand)?)
-    }
-
-    fn word(
-        &mut self,
-        word: &OsStr,
-        rest: &mut dyn Iterator<Item = OsString>,
-    ) -> Result<bool, UsageError> {
-        let mut taken = vec![word.to_owned()];
-        let mut rest = rest.inspect(|word| taken.push(word.clone()));
-        let is_taken = self.expression.take(word, &mut rest)?;
-        if is_taken {
-            for word in &taken {
-                match word.to_str() {
-                    Some(word) => self.identify(word),
-                    None => self.identify(&word.as_encoded_bytes().escape_ascii().to_string()),
-                }
-            }
-        }
-        Ok(is_taken)
-    }
-}
-
-impl Crawls for Args {
-    const TEXTS: CrawlTexts = CrawlTexts {
-        rate: "0",
-        patience: "900",
-        retries: "9",
-        connections: "8",
-        timeout: "30",
-        about_robots: "Whether the robots.txt of each host (RFC 9309) is read first and obeyed, with its Crawl-delay. URLs that it disallows are reported on standard error. Switch it off for mirrors that are meant to be read by programs.",
-        about_patience: "The longest time from the first request for a URL to its last retry. While a host answers 429 or 503, its URLs are retried for this time, with any number of attempts. A Retry-After is never shortened: a URL for which the server asks for a longer wait is given up at once and reported. A host that answers 4 URLs so, and no other URL in between, is given up. So is a host that answers nothing but 429 and 503 for this time.",
-        about_retries: "How many times a URL is requested again after a transport error, an incomplete listing or a 5xx status; see --retry-on. After status 410, which caches answer for some time while they are purged, it is requested at most twice more, each time after 2.5 to 5 seconds. A host that asks for a pause by 429 or 503 gets it, and such answers do not count, until --patience is over; but a URL that gets such answers again and again while other URLs of the host do not has failed. A host that was never reached is given up after at most 3 retries.",
-        about_max_body: "The largest page, both as sent and after its content codings are decoded. A larger page is an error; it is never cut short. K, M and G are powers of 1024. Of a robots.txt, 500 KiB are read, whatever the limit.",
-        about_allow_private: "Connect to private addresses too. Without this option, loopback addresses, private addresses and others that are not public are used only if a start or a proxy has them, whatever redirects or name servers say.",
+/// Each file is for one purpose, or one would destroy what the other has written. Actions share their files.
+fn check_files(
+    options: &Options,
+    output: &report::Options,
+    expression: &Expression,
+) -> Result<(), UsageError> {
+    let summary = match &output.summary {
+        SummaryFormat::JsonFile(path) => Some(path.as_path()),
+        _ => None,
     };
+    let one = [
+        ("--state", options.state.as_deref()),
+        ("--unread", output.unread.as_deref()),
+        ("--summary json:FILE", summary),
+        ("--report html", output.html_report.as_deref()),
+    ];
+    let one = one
+        .into_iter()
+        .filter_map(|(name, path)| Some((name, path?)));
+    let actions = expression.files().iter().map(|path| ("an action", &**path));
+    let mut known: HashMap<PathBuf, &str> = HashMap::new();
+    for (name, path) in one.chain(actions) {
+        if path.as_os_str() == "-" || path.starts_with("/dev") {
+            continue;
+        }
+        let place = fs::canonicalize(path).or_else(|_| std::path::absolute(path));
+        let first = known.insert(place.unwrap_or_else(|_| path.to_owned()), name);
+        if let Some(first) = first.filter(|first| *first != name) {
+            let path = path.display();
+            return Err(UsageError(format!(
+                "{path}: one file for {first} and {name}"
+            )));
+        }
+    }
+    Ok(())
+}
 
-    fn crawl(&mut self) -> &mut CrawlOptions {
-        &mut self.crawl
+impl Options {
+    /// How the search is shown.
+    fn output(&self) -> report::Options {
+        report::Options {
+            format: match (self.null, self.json) {
+                (true, _) => Format::Nul,
+                (false, true) => Format::Json,
+                (false, false) => Format::Lines,
+            },
+            progress: self.progress.unwrap_or_default(),
+            summary: self.summary.clone().unwrap_or_default(),
+            verbose: self.verbose,
+            unread: self.unread.clone(),
+            html_report: self.report.last().map(PathBuf::from),
+        }
+    }
+
+    /// Sets what the search does, but for its expression and its network. `has_unread`: starts are what an earlier search
+    /// could not read.
+    ///
+    /// # Errors
+    /// A combination of options that means nothing, or the folder of downloads cannot be opened.
+    fn set(&self, find: &mut Find, has_unread: bool) -> Result<(), UsageError> {
+        self.check(has_unread)?;
+        let policy = &mut find.policy;
+        policy.follow = self.links.unwrap_or_default();
+        policy.accept_pages = self.accept_pages;
+        policy.limits.linked_pages = self.max_pages.unwrap_or(policy.limits.linked_pages);
+        if let Some(classes) = &self.retry_on {
+            find.settings.host.retry.classes = classes.clone();
+        }
+        find.overwrite = self.overwrite;
+        if let Some(limit) = self.limit_rate {
+            let limit = NonZeroU64::new(limit);
+            find.settings.transfer.bytes_in = limit.map(Rate::per_second);
+        }
+        if let Some(folder) = self.download.first() {
+            let named = |error| UsageError(format!("--download {}: {error}", folder.display()));
+            *find = std::mem::take(find).download(folder).map_err(named)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that each option has what it needs. Without it, what the user wants is not what would happen.
+    ///
+    /// # Errors
+    /// The first option that has not.
+    fn check(&self, has_unread: bool) -> Result<(), UsageError> {
+        let has_folder = !self.download.is_empty();
+        let follows = self.links == Some(Follow::Pages);
+        let error = match (&*self.download, &*self.report) {
+            ([first, second, ..], _) => {
+                let (first, second) = (first.display(), second.display());
+                format!("--download {second}: the folder is {first} already")
+            }
+            (_, [.., kind, _]) if kind != "html" => {
+                format!("--report {}: only html is known", kind.display())
+            }
+            _ if self.limit_rate.is_some() && !has_folder => {
+                "--limit-rate: only with --download DIR".to_owned()
+            }
+            _ if self.overwrite && !has_folder => "--overwrite: only with --download DIR".to_owned(),
+            _ if self.max_pages.is_some() && !follows => {
+                "--max-pages: only with --links page".to_owned()
+            }
+            _ if has_folder && has_unread => "--download: not with starts that --unread has written: the names of files depend on the starts of the whole search; the same command as before downloads what is missing".to_owned(),
+            _ => return Ok(()),
+        };
+        Err(UsageError(error))
+    }
+
+    /// The options that decide what is found.
+    fn identity(&self) -> Vec<String> {
+        let links = self.links.map(|follow| match follow {
+            Follow::Listings => "listing".to_owned(),
+            Follow::Pages => "page".to_owned(),
+        });
+        let most = self.max_pages.map(|most| most.to_string());
+        let folder = self.download.first();
+        let folder = folder.map(|folder| shown(folder.as_os_str()));
+        let accepts = self.accept_pages.then(|| "--accept-pages".to_owned());
+        let named = [
+            ("--links", links),
+            ("--max-pages", most),
+            ("--download", folder),
+        ];
+        let named = named
+            .into_iter()
+            .filter_map(|(name, value)| Some(format!("{name} {}", value?)));
+        named.chain(accepts).collect()
     }
 }
 
-/// The search with one more setting.
-pub(super) fn with(mut find: Find, setting: CrawlSetting) -> Find {
-    match setting {
-        CrawlSetting::Robots(obey) => return find.robots(obey),
-        CrawlSetting::Rate(rate) => return find.rate(rate),
-        CrawlSetting::UserAgent(text) => return find.user_agent(&text),
-        CrawlSetting::Timeout(time) => return find.timeout(time),
-        CrawlSetting::MaxBody(bytes) => return find.max_body(bytes),
-        CrawlSetting::AllowPrivate => return find.allow_private(),
-        CrawlSetting::Retry(change) => change(find.retry()),
-        CrawlSetting::Transfer(change) => change(find.transfer()),
-    }
-    find
-}
+/// Bytes of a list of starts.
+const LONGEST_LIST: u64 = 64 << 20;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn outcome(args: &[&str]) -> Result<Request, String> {
-        read(args.iter().map(OsString::from).collect(), |_| None).map_err(|error| error.0)
+    fn outcome(args: &[&str]) -> Result<Search, String> {
+        let words: Vec<_> = args.iter().map(OsString::from).collect();
+        read(&words, |_| None).map_err(|failure| match failure {
+            Failure::Usage(error) => error.0,
+            Failure::Text(_) => "a text".to_owned(),
+            failure => panic!("{failure:?}"),
+        })
     }
 
     /// Why these arguments are refused.
@@ -386,16 +475,26 @@ mod tests {
         };
         for (line, message) in [
             ("-name", "-name needs a value"),
-            ("--cacert", "--cacert needs a value"),
+            (
+                "--cacert",
+                "a value is required for '--cacert <FILE>' but none was supplied",
+            ),
             (
                 "-x ftp://p:1",
                 "-x: \"ftp://p:1\" is not a proxy: the scheme ftp is not supported",
             ),
             ("-k=1", "option -k=1: is unknown"),
             ("-o", "nothing stands before -o"),
-            ("-nmae x", "option -nmae: is unknown"),
-            ("--json=yes", "option --json=yes: is unknown"),
-            ("--name=x", "option --name=x: is unknown"),
+            ("-nmae x", "option -nmae: is unknown; did you mean -name?"),
+            (
+                "--jsn",
+                "unexpected argument '--jsn' found; a similar argument exists: '--json'",
+            ),
+            (
+                "--json=yes",
+                "unexpected value 'yes' for '--json' found; no more were expected",
+            ),
+            ("--name=x", "unexpected argument '--name' found"),
             (
                 "--unread x --report html ./x",
                 "./x: one file for --unread and --report html",
@@ -498,16 +597,16 @@ mod tests {
             &["http://h/", "--max-pages", "5", "--links", "page"],
             &["http://h/?dir=x", "--links", "page"],
         ] {
-            assert!(matches!(outcome(args), Ok(Request::Search(_))), "{args:?}");
+            assert_eq!(outcome(args).map(|_| ()), Ok(()), "{args:?}");
         }
         for args in [&["--help"][..], &["http://h/", "-help"], &["-h"]] {
-            assert!(matches!(outcome(args), Ok(Request::Show(_))), "{args:?}");
+            assert_eq!(said(args), "a text", "{args:?}");
         }
     }
 
     #[test]
     fn a_kept_search_is_known_by_its_starts_and_its_expression() {
-        let Ok(Request::Search(search)) = outcome(&[
+        let Ok(search) = outcome(&[
             "-j8",
             "http://h/",
             "-name",
@@ -536,7 +635,7 @@ mod tests {
                 Progress::Always,
             ),
         ] {
-            let Ok(Request::Search(search)) = outcome(&[&["http://h/"], args].concat()) else {
+            let Ok(search) = outcome(&[&["http://h/"], args].concat()) else {
                 panic!("{args:?}");
             };
             assert_eq!(search.output.progress, expected, "{args:?}");

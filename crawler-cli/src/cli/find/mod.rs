@@ -8,31 +8,27 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::cli::USAGE;
 use crate::cli::signals::{INTERRUPTED, die_of_closed_pipe, interrupt_flag};
-use crate::cli::{self, USAGE};
+use crate::cli::usage::Failure;
 use crate::find::{Ending, State, StateError, Summary};
 use crate::report::{self, Reader, Report, SummaryFormat};
 use crate::terminal;
 
 mod args;
-mod expression_words;
-mod folder;
-mod manual;
-mod needs;
 mod options;
 
-pub use args::read_for_job;
-use args::{Request, Search};
-pub(super) use manual::manual;
+use args::Search;
+pub(crate) use args::read_for_job;
+pub(super) use options::{Options, words};
 
 /// Runs the command with the arguments that follow its name.
-pub fn main(args: Vec<OsString>) -> ExitCode {
+///
+/// # Errors
+/// The arguments ask for a text, or mean nothing.
+pub(super) fn main(words: &[OsString]) -> Result<ExitCode, Failure> {
     let var = |name: &str| Some(env::var_os(name)?.to_string_lossy().into_owned());
-    match args::read(args, var) {
-        Ok(Request::Show(show)) => cli::show(show, &manual(), UNREAD),
-        Ok(Request::Search(search)) => run(*search),
-        Err(error) => cli::wrong_usage("find", &error),
-    }
+    Ok(run(args::read(words, var)?))
 }
 
 fn run(search: Search) -> ExitCode {

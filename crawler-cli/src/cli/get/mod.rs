@@ -1,82 +1,204 @@
 //! `crawler-cli get`: the command line. The transfers are in [`get`](crate::get).
 
 use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::cli;
-use crate::cli::option::{Section, Show};
-use crate::cli::parse::{CommandLine, Syntax, UsageError, parse, text};
-use crate::get::args::{Args, Group};
+use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches as _};
+use courser::Family;
 
-mod manual;
+use self::options::Options;
+use crate::cli::usage::{Failure, UsageError};
+use crate::cli::{matches_of, values_after};
+use crate::get::args::{Args, Data, Global, Group, Reach, RequestArgs};
+
 mod options;
 mod values;
 
-pub(super) use manual::manual;
-
 /// Runs the command with the arguments that follow its name, and returns curl's exit code for what happened to the
 /// last URL.
-pub fn main(words: Vec<OsString>) -> ExitCode {
-    match read(words) {
-        Ok(Request::Transfers(args)) => crate::get::run(args),
-        Ok(Request::Show(show)) => cli::show(show, &manual(), NOT_WRITTEN),
-        Err(error) => cli::wrong_usage("get", &error),
-    }
+///
+/// # Errors
+/// The arguments ask for a text, or mean nothing.
+pub(super) fn main(words: &[OsString]) -> Result<ExitCode, Failure> {
+    Ok(crate::get::run(read(words)?))
 }
 
-/// What the command line asks for.
-enum Request {
-    Transfers(Args),
-    Show(Show),
+/// The options, and for each switch the one that switches it off.
+pub(super) fn command() -> Command {
+    let command = Options::augment_args(Command::new("get"));
+    SWITCHES.into_iter().fold(command, |command, (id, off)| {
+        let off = Arg::new(off).long(off).action(ArgAction::SetTrue);
+        command.arg(off.overrides_with(id).hide(true))
+    })
 }
 
 /// Reads the arguments.
 ///
 /// # Errors
 /// The first argument that means nothing, or a group without a URL.
-fn read(words: Vec<OsString>) -> Result<Request, UsageError> {
-    let mut typed = Typed::default();
-    if let Some(show) = parse(&mut typed, words)? {
-        return Ok(Request::Show(show));
+fn read(words: &[OsString]) -> Result<Args, Failure> {
+    let mut args = Args::default();
+    let mut groups = groups(words)?.into_iter().peekable();
+    while let Some(words) = groups.next() {
+        let matches = matches_of("get", &words)?;
+        let options = Options::from_arg_matches(&matches)?;
+        if options.urls.is_empty() {
+            let error = match groups.peek() {
+                Some(_) => "missing URL before --next",
+                None => "no URL specified",
+            };
+            return Err(UsageError(error.to_owned()).into());
+        }
+        set_global(&mut args.global, &options, &matches);
+        args.groups.push(group(options, &matches));
     }
-    let has_url = |group: &Group| !group.urls.is_empty();
-    if !typed.args.groups.iter().all(has_url) {
-        return Err(UsageError("missing URL before --next".into()));
-    }
-    if !has_url(&typed.group) {
-        return Err(UsageError("no URL specified".into()));
-    }
-    typed.next_group();
-    Ok(Request::Transfers(typed.args))
+    Ok(args)
 }
 
-/// What was typed so far.
-#[derive(Default)]
-struct Typed {
-    args: Args,
-    /// The group that is not complete yet.
-    group: Group,
+/// The words of each group of options and URLs, as clap reads them: each option and each value is a word of its own.
+///
+/// # Errors
+/// A word is `-`, which is neither an option nor a URL.
+fn groups(words: &[OsString]) -> Result<Vec<Vec<OsString>>, UsageError> {
+    let command = command();
+    let (mut groups, mut group) = (Vec::new(), Vec::new());
+    let mut words = words.iter().cloned();
+    while let Some(word) = words.next() {
+        match word.as_bytes() {
+            b"-" => return Err(UsageError("option -: is unknown".to_owned())),
+            b"--" => {
+                group.push(word);
+                group.extend(words.by_ref());
+            }
+            b"--next" => groups.push(std::mem::take(&mut group)),
+            b"--remote-name" => group.extend(remote_name()),
+            [b'-', b'-', ..] => {
+                let values = values_after(&command, &word.to_string_lossy());
+                group.push(word);
+                group.extend(words.by_ref().take(values));
+            }
+            // Letters, the last perhaps with its value.
+            [b'-', letters @ ..] => {
+                for (at, letter) in letters.iter().enumerate() {
+                    let name = format!("-{}", char::from(*letter));
+                    let takes_value = values_after(&command, &name) > 0;
+                    match letter {
+                        b':' => groups.push(std::mem::take(&mut group)),
+                        b'O' => group.extend(remote_name()),
+                        _ => group.push(name.into()),
+                    }
+                    if takes_value {
+                        let attached = letters[at + 1..].to_vec();
+                        let attached = Some(attached).filter(|value| !value.is_empty());
+                        let value = attached.map(OsString::from_vec).or_else(|| words.next());
+                        group.extend(value);
+                        break;
+                    }
+                }
+            }
+            _ => group.push(word),
+        }
+    }
+    groups.push(group);
+    Ok(groups)
 }
 
-impl Typed {
-    /// `--next`
-    fn next_group(&mut self) {
-        self.args.groups.push(std::mem::take(&mut self.group));
+/// `-O` as a value of `-o`, because the order of the two decides which URL each is for. No argument has a NUL.
+fn remote_name() -> [OsString; 2] {
+    ["--output".into(), REMOTE_NAME.into()]
+}
+
+/// Sets what holds for all groups.
+fn set_global(global: &mut Global, options: &Options, matches: &ArgMatches) {
+    let set = |switch: &mut bool, is_on: bool, off: &str| {
+        *switch = (*switch || is_on) && !matches.get_flag(off);
+    };
+    set(&mut global.silent, options.silent, "no-silent");
+    set(&mut global.show_error, options.show_error, "no-show-error");
+    set(&mut global.verbose, options.verbose, "no-verbose");
+    set(&mut global.timing, options.timing, "no-timing");
+    global.interval = options.rate.or(global.interval);
+}
+
+fn group(options: Options, matches: &ArgMatches) -> Group {
+    let family = match (options.ipv4, options.ipv6) {
+        (true, _) => Some(Family::V4),
+        (false, true) => Some(Family::V6),
+        (false, false) => None,
+    };
+    let outputs = options.output.into_iter();
+    let outputs = outputs.map(|name| (name != REMOTE_NAME).then(|| PathBuf::from(name)));
+    Group {
+        urls: options.urls,
+        request: RequestArgs {
+            method: options.request,
+            head_only: options.head,
+            headers: options.header,
+            data: data(matches),
+            uploads: options.upload_file,
+            user: options.user,
+            cookies: options.cookie,
+            range: options.range,
+            compressed: options.compressed,
+        },
+        reach: Reach {
+            family,
+            resolve: options.resolve,
+            unix_socket: options.unix_socket,
+            connect_timeout: options.connect_timeout.flatten(),
+            proxy: options.proxy,
+            noproxy: options.noproxy,
+            insecure: options.insecure,
+            lenient: options.lenient,
+            authorities: options.cacert,
+            certificate: options.cert,
+            key: options.key,
+            user_agent: options.user_agent,
+        },
+        follows: options.location,
+        max_redirects: options.max_redirs,
+        retries: options.retry.unwrap_or_default(),
+        max_time: options.max_time.flatten(),
+        outputs: outputs.collect(),
+        include: options.include,
+        fail: options.fail,
+        max_filesize: options.max_filesize.filter(|most| *most > 0),
+        write_out: options.write_out,
     }
 }
 
-impl CommandLine for Typed {
-    const SYNTAX: Syntax = Syntax::CURL;
-    const TABLE: &'static [Section<Self>] = options::TABLE;
-
-    fn operand(&mut self, operand: OsString) -> Result<(), UsageError> {
-        self.group.urls.push(text(operand)?);
-        Ok(())
-    }
+/// The pieces of a request body, in the order of the command line.
+fn data(matches: &ArgMatches) -> Vec<Data> {
+    let pieces = |id: &str, kind: fn(OsString) -> Data| {
+        let places = matches.indices_of(id).into_iter().flatten();
+        let values = matches.get_many::<OsString>(id).into_iter().flatten();
+        let pieces = places.zip(values.cloned().map(kind));
+        pieces.collect::<Vec<_>>()
+    };
+    let mut all = pieces("data", Data::Ascii);
+    all.extend(pieces("data_binary", Data::Binary));
+    all.sort_by_key(|(place, _)| *place);
+    all.into_iter().map(|(_, piece)| piece).collect()
 }
 
-/// curl's exit code for output that could not be written.
-const NOT_WRITTEN: u8 = 23;
+/// Switches, each with the name that switches it off.
+const SWITCHES: [(&str, &str); 11] = [
+    ("compressed", "no-compressed"),
+    ("fail", "no-fail"),
+    ("head", "no-head"),
+    ("include", "no-include"),
+    ("insecure", "no-insecure"),
+    ("lenient", "no-lenient"),
+    ("location", "no-location"),
+    ("show_error", "no-show-error"),
+    ("silent", "no-silent"),
+    ("timing", "no-timing"),
+    ("verbose", "no-verbose"),
+];
+/// What stands for the name of a file in the place of `-O`.
+const REMOTE_NAME: &str = "\0";
 
 #[cfg(test)]
 mod tests {
@@ -85,15 +207,9 @@ mod tests {
     use super::*;
     use crate::get::args::Data;
 
-    fn args(words: Vec<OsString>) -> Result<Args, UsageError> {
-        match super::read(words)? {
-            Request::Transfers(args) => Ok(args),
-            Request::Show(_) => panic!("it asks for a text"),
-        }
-    }
-
-    fn read(words: &[&str]) -> Result<Args, UsageError> {
-        args(words.iter().map(OsString::from).collect())
+    fn read(words: &[&str]) -> Result<Args, Failure> {
+        let words: Vec<_> = words.iter().map(OsString::from).collect();
+        super::read(&words)
     }
 
     fn first(args: &[&str]) -> Group {
@@ -108,6 +224,24 @@ mod tests {
         assert!(group.fail && group.request.head_only && !group.include);
         assert_eq!(group.outputs, [Some("file".into()), Some("file2".into())]);
         assert_eq!(group.urls, ["u1", "u2"]);
+    }
+
+    #[test]
+    fn outputs_and_pieces_of_a_body_keep_their_order() {
+        let group = first(&["-oa", "-O", "--output", "b", "-sO", "--remote-name", "u"]);
+        let name = |name: &str| Some(PathBuf::from(name));
+        assert_eq!(group.outputs, [name("a"), None, name("b"), None, None]);
+        let group = first(&["-d1", "--data-binary", "2", "--data", "3", "u"]);
+        let pieces = [
+            Data::Ascii("1".into()),
+            Data::Binary("2".into()),
+            Data::Ascii("3".into()),
+        ];
+        assert_eq!(group.request.data, pieces);
+        assert_eq!(
+            first(&["-XPOST", "-d=a=b", "-d--next", "u"]).request.data,
+            [Data::Ascii("=a=b".into()), Data::Ascii("--next".into()),]
+        );
     }
 
     #[test]
@@ -135,7 +269,7 @@ mod tests {
         let mut words = vec![OsString::from("-o"), "-f".into(), "-d".into()];
         words.push(OsString::from_vec(vec![0xff, 0]));
         words.push("u".into());
-        let group = args(words).unwrap().groups.remove(0);
+        let group = super::read(&words).unwrap().groups.remove(0);
         assert_eq!(group.outputs, [Some("-f".into())]);
         assert_eq!(
             group.request.data,
@@ -154,8 +288,7 @@ mod tests {
     #[test]
     fn a_text_is_printed_as_soon_as_it_is_asked_for() {
         for words in [&["-h"][..], &["-sh"], &["u", "--help", "--foo"], &["-ih"]] {
-            let words = words.iter().map(OsString::from).collect();
-            assert!(parse(&mut Typed::default(), words).unwrap().is_some());
+            assert!(matches!(read(words), Err(Failure::Text(_))), "{words:?}");
         }
     }
 
@@ -166,27 +299,36 @@ mod tests {
             (&["-s"], "no URL specified"),
             (&["u", "--next"], "no URL specified"),
             (&["--next", "u"], "missing URL before --next"),
-            (&["--foo", "u"], "option --foo: is unknown"),
+            (&["--foo", "u"], "unexpected argument '--foo' found"),
             (&["-", "u"], "option -: is unknown"),
-            (&["--output=f", "u"], "option --output=f: is unknown"),
-            (&["-sQ", "u"], "option -Q: is unknown"),
-            (&["-sm5fi", "u"], "-m 5fi: expected a number"),
-            (&["u", "-o"], "-o needs a value"),
-            (&["u", "--output"], "--output needs a value"),
+            (&["-sQ", "u"], "unexpected argument '-Q' found"),
+            (&["-sm5fi", "u"], "--max-time 5fi: expected a number"),
+            (
+                &["u", "-o"],
+                "a value is required for '--output <file>' but none was supplied",
+            ),
             (
                 &["--no-output", "u"],
-                "--no-output: this option has no --no- form",
+                "unexpected argument '--no-output' found; a similar argument exists: '--output'",
             ),
-            (&["--no-foo", "u"], "option --no-foo: is unknown"),
             (
                 &["--rate", "3/x", "u"],
                 "--rate 3/x: unsupported unit, use s, m, h or d",
             ),
-            (&["-b", "file", "u"], "-b file: expected NAME=VALUE"),
-            (&["-u", "me", "u"], "-u: expected USER:PASSWORD"),
+            (
+                &["-b", "file", "u"],
+                "--cookie <name=value>: expected NAME=VALUE",
+            ),
+            (
+                &["-u", "me", "u"],
+                "--user <user:password>: expected USER:PASSWORD",
+            ),
         ];
         for (args, error) in cases {
-            assert_eq!(read(args).unwrap_err().0, *error, "{args:?}");
+            let Err(Failure::Usage(said)) = read(args) else {
+                panic!("{args:?}");
+            };
+            assert_eq!(said.0, *error, "{args:?}");
         }
     }
 }

@@ -1,22 +1,48 @@
 //! Values of curl's options. An error says what is wrong with the value without naming it.
 
+use std::convert::Infallible;
 use std::net::IpAddr;
 use std::time::Duration;
 
 use courser::Override;
 
+/// `None`: no limit.
+pub(super) type Time = Option<Duration>;
+
 /// Seconds with an optional fraction. 0 means no limit, as in curl.
-pub(super) fn duration(value: &str) -> Result<Option<Duration>, String> {
+pub(super) fn duration(value: &str) -> Result<Time, String> {
     let seconds = value.parse().map_err(|_| "expected a number")?;
     let duration = Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())?;
     Ok((!duration.is_zero()).then_some(duration))
 }
 
 /// A range of bytes. A single number means all bytes from there on, as in curl.
-pub(super) fn range(value: &str) -> String {
+pub(super) fn range(value: &str) -> Result<String, Infallible> {
     let is_number = !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit());
     let end = if is_number { "-" } else { "" };
-    format!("{value}{end}")
+    Ok(format!("{value}{end}"))
+}
+
+/// How many redirects are followed; `-1` is no limit.
+pub(super) fn redirects(value: &str) -> Result<u32, String> {
+    match value {
+        "-1" => Ok(u32::MAX),
+        value => crate::values::number(value),
+    }
+}
+
+pub(super) fn user(value: &str) -> Result<String, &'static str> {
+    let is_pair = value.contains(':');
+    is_pair
+        .then(|| value.to_owned())
+        .ok_or("expected USER:PASSWORD")
+}
+
+pub(super) fn cookie(value: &str) -> Result<String, &'static str> {
+    let is_pair = value.contains('=');
+    is_pair
+        .then(|| value.to_owned())
+        .ok_or("expected NAME=VALUE")
 }
 
 /// The shortest time between two starts: `N/s`, `N/m`, `N/h` or `N/d`. Only the first letter of the unit counts; without
@@ -79,7 +105,7 @@ mod tests {
             ("", ""),
             ("x", "x"),
         ] {
-            assert_eq!(range(value), expected);
+            assert_eq!(range(value).as_deref(), Ok(expected));
         }
     }
 

@@ -6,59 +6,63 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::ConfigRows;
-use super::verb::{Failure, Rows, Spec, Typed, Values, print, usage};
-use crate::cli::help_rows::HelpRows;
-use crate::cli::option::Section;
+use super::verb::{ConfigFile, Json, print};
+use crate::cli::usage::{Failure, usage};
 use crate::store::{Place, Problem, check as check_store, copy as copy_store, sqlite};
 use crate::watch::hands::{counted, safe};
 use crate::watch::log::mask;
 
-/// `watch db`.
-pub(super) struct Db;
+/// Back up, restore, check or copy the store
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  crawler-cli watch db backup /backup/watch.db    a copy, while the service runs
+  crawler-cli watch db check                      is the store sound?")]
+pub(super) struct Db {
+    #[command(subcommand)]
+    deed: Deed,
+    #[command(flatten)]
+    json: Json,
+    #[command(flatten)]
+    config: ConfigFile,
+}
 
-impl Spec for Db {
-    const NAME: &'static str = "db";
-    const TITLE: &'static str = "watch db";
-    const ABOUT: &'static str = "back up, restore, check or copy the store";
-    const USAGE: &'static str = "backup [--force] FILE | restore FILE | check | copy FROM TO";
-    const DESCRIPTION: &'static str = "\
-backup: copies the store as it is at one moment to a file, also while the service runs. The copy gets its name only when it was found to be sound. A file that has the name is not replaced without --force.
-restore: replaces the store with a backup, while no service runs. The store as it was is kept beside it.
-check: tells whether everything that has to hold in the store holds, also while the service runs.
-copy: copies a store as it is at one moment to an empty one, all of it or nothing: FILE, sqlite:FILE or postgres://USER@HOST/DATABASE. End the services before, and name the new place in the configuration.";
-    const TABLE: &'static [Section<Typed<Self>>] = &[Section {
-        heading: "Options",
-        options: &[
-            Rows::<Self>::FORCE,
-            Rows::<Self>::JSON,
-            ConfigRows::ALL,
-            HelpRows::ALL,
-        ],
-    }];
-    const EXAMPLES: &'static [(&'static str, &'static str)] = &[
-        (
-            "crawler-cli watch db backup /backup/watch.db",
-            "A copy, while the service runs",
-        ),
-        ("crawler-cli watch db check", "Is the store sound?"),
-    ];
-    const STATUSES: &'static [(&'static str, &'static str)] = &[
-        ("0", "Done; everything that has to hold holds."),
-        ("1", "Something does not hold, or could not be done."),
-        ("2", "Wrong usage, or a configuration that is wrong."),
-    ];
-    const OPERANDS: &'static [&'static str] = &["backup", "restore", "check", "copy"];
-    const TAKES_FILES: bool = true;
+#[derive(clap::Subcommand)]
+enum Deed {
+    /// Copy the store as it is at one moment to a file
+    ///
+    /// Also while the service runs. The copy gets its name only when it was found to be sound.
+    Backup {
+        /// Replace a store that has the name
+        ///
+        /// Replace a store that has the name of the copy. A store that a process uses, and a file that is no store, are
+        /// never replaced.
+        #[arg(long = "force")]
+        is_forced: bool,
+        file: String,
+    },
+    /// Replace the store with a backup, while no service runs
+    ///
+    /// The store as it was is kept beside it.
+    Restore { file: String },
+    /// Tell whether everything that has to hold in the store holds
+    ///
+    /// Also while the service runs. The exit status is 1 if something does not hold.
+    Check,
+    /// Copy a store as it is at one moment to an empty one, all of it or nothing
+    ///
+    /// A store is FILE, sqlite:FILE or postgres://USER@HOST/DATABASE. End the services before, and name the new place in
+    /// the configuration.
+    Copy { from: String, to: String },
+}
 
-    fn run(values: Values) -> Result<(), Failure> {
-        let operands: Vec<&str> = values.operands.iter().map(String::as_str).collect();
-        match *operands {
-            ["backup", file] => backup(&values, &named(file)?),
-            ["restore", file] => restore(&values, &named(file)?),
-            ["check"] => check(&values),
-            ["copy", from, to] => copy(&values, from, to),
-            _ => Err(usage(format!("neither of: {}", Self::USAGE))),
+impl Db {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        match &self.deed {
+            Deed::Backup { is_forced, file } => backup(&self, &named(file)?, *is_forced),
+            Deed::Restore { file } => restore(&self, &named(file)?),
+            Deed::Check => check(&self),
+            Deed::Copy { from, to } => copy(&self, from, to),
         }
     }
 }
@@ -72,28 +76,28 @@ fn named(file: &str) -> Result<PathBuf, Failure> {
     }
 }
 
-fn backup(values: &Values, file: &Path) -> Result<(), Failure> {
-    let store = values.store()?;
+fn backup(db: &Db, file: &Path, is_forced: bool) -> Result<(), Failure> {
+    let store = db.config.store()?;
     let is_there = fs::metadata(file).is_ok_and(|file| file.len() > 0);
-    if is_there && !values.is_forced {
+    if is_there && !is_forced {
         let why = format!("{}: is there already; --force replaces it", file.display());
         return Err(Failure::Failed(why));
     }
     sqlite::backup(store.only_file()?, file)?;
     let name = safe(&file.display().to_string());
-    match values.is_json {
+    match db.json.is_asked {
         true => print(&format!("{}\n", json!({ "backup": name }))),
         false => print(&format!("backed up to {name}, which is sound\n")),
     }
 }
 
-fn restore(values: &Values, file: &Path) -> Result<(), Failure> {
-    let store = values.store()?;
+fn restore(db: &Db, file: &Path) -> Result<(), Failure> {
+    let store = db.config.store()?;
     let restored = sqlite::restore(file, store.only_file()?, Timestamp::now())?;
     let aside = restored
         .aside
         .map(|aside| safe(&aside.display().to_string()));
-    match values.is_json {
+    match db.json.is_asked {
         true => print(&format!("{}\n", json!({ "aside": aside }))),
         false => {
             let aside = aside.map(|aside| format!("; the store as it was is {aside}"));
@@ -103,10 +107,10 @@ fn restore(values: &Values, file: &Path) -> Result<(), Failure> {
     }
 }
 
-fn check(values: &Values) -> Result<(), Failure> {
-    let report = check_store(&values.store()?)?;
+fn check(db: &Db) -> Result<(), Failure> {
+    let report = check_store(&db.config.store()?)?;
     let mut text = String::new();
-    if values.is_json {
+    if db.json.is_asked {
         let problems = report.problems.iter().map(|problem| {
             json!({
                 "invariant": problem.invariant,
@@ -135,9 +139,9 @@ fn check(values: &Values) -> Result<(), Failure> {
     }
 }
 
-fn copy(values: &Values, from: &str, to: &str) -> Result<(), Failure> {
+fn copy(db: &Db, from: &str, to: &str) -> Result<(), Failure> {
     // The configuration may have a file with the password of its store.
-    let own = values.store().ok();
+    let own = db.config.store().ok();
     let place = |text: &str| match &own {
         Some(Place::Server(own)) if own.shown() == text => Ok(Place::Server(own.clone())),
         _ => {
@@ -153,7 +157,7 @@ fn copy(values: &Values, from: &str, to: &str) -> Result<(), Failure> {
     }
     let rows = copy_store(&from, &to)?;
     let (from, to) = (safe(&from.to_string()), safe(&to.to_string()));
-    match values.is_json {
+    match db.json.is_asked {
         true => print(&format!(
             "{}\n",
             json!({ "from": from, "to": to, "rows": rows })

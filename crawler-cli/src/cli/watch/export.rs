@@ -9,65 +9,88 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::ConfigRows;
-use super::verb::{Failure, Rows, Spec, Typed, Values, usage};
-use crate::cli::help_rows::HelpRows;
-use crate::cli::option::Section;
+use super::verb::{ConfigFile, Json, state};
+use crate::check::life::State;
 use crate::cli::signals::interrupt_flag;
+use crate::cli::usage::{Failure, usage};
 use crate::store::{Cursor, StoreErrorKind};
 use crate::terminal::{neutralise, say};
 use crate::watch::hands::{ExportError, ExportFormat, Exported, Reader};
 
-/// `watch export`.
-pub(super) struct Export;
+/// Print all URLs with their states, or all changes
+///
+/// Prints the URLs that are or were watched, tombstones too, in the order in which they were first submitted. With
+/// several of --set, --host and --state, all of them hold.
+///
+/// With --changes, prints the changes of state. A program that keeps the cursor of the last change it has dealt with,
+/// and asks for what comes after it, misses none, whenever either side is killed. --cursor FILE keeps it: a change may
+/// then be printed twice after a kill, and is never left out.
+///
+/// The store is read in small pieces: a reader that is slow, or stops, slows no check.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  crawler-cli watch export --json --state GONE
+  crawler-cli watch export --changes --cursor place --follow")]
+pub(super) struct Export {
+    #[command(flatten)]
+    json: Json,
+    /// Print a table with commas (RFC 4180)
+    #[arg(long = "csv", conflicts_with = "json")]
+    is_csv: bool,
+    /// Print the URLs alone, as 'watch add -' reads them
+    ///
+    /// Print the URLs alone, one in each line, as 'watch add -' reads them. This is the default.
+    #[arg(long = "txt", overrides_with_all = ["json", "is_csv"])]
+    _is_text: bool,
+    /// Only URLs of this set
+    #[arg(long, value_name = "NAME")]
+    set: Option<String>,
+    /// Only URLs of this host
+    ///
+    /// Only URLs of this host: a name, perhaps with a port, or a URL of the host. A name means the host over HTTP and
+    /// over HTTPS.
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+    /// Only URLs in this state
+    ///
+    /// Only URLs in this state: NEW, ALIVE, SUSPECT, BROKEN, UNREACHABLE, QUARANTINED, GONE or PRUNED.
+    #[arg(long, value_name = "STATE", value_parser = state)]
+    state: Option<State>,
+    /// Print changes of state, oldest first
+    ///
+    /// Print the changes of state instead of the URLs, oldest first, one JSON object in each line: cursor, at, url,
+    /// from, to, status and why. The state from which a URL changes is the one to which it changed before.
+    #[arg(long = "changes")]
+    is_changes: bool,
+    /// Only changes after this one [default: 0]
+    ///
+    /// With --changes, print only the changes after the one with this cursor. 0 is the beginning. A reader that keeps
+    /// the last cursor misses no change.
+    #[arg(long, value_name = "CURSOR", conflicts_with = "cursor")]
+    since: Option<String>,
+    /// A file that keeps the place
+    ///
+    /// With --changes, print only the changes after the place that this file has, or all if there is no such file, and
+    /// keep the place in it. It is written after the lines are out: a kill may let a change be printed twice, and never
+    /// leaves one out.
+    #[arg(long, value_name = "FILE")]
+    cursor: Option<PathBuf>,
+    /// Go on, and print changes as they come
+    ///
+    /// With --changes, go on and print further changes as they come, until the output is closed or a signal comes. A
+    /// server of PostgreSQL that is away is waited for.
+    #[arg(long = "follow")]
+    is_following: bool,
+    #[command(flatten)]
+    config: ConfigFile,
+}
 
-impl Spec for Export {
-    const NAME: &'static str = "export";
-    const TITLE: &'static str = "watch export";
-    const ABOUT: &'static str = "print all URLs with their states, or all changes";
-    const USAGE: &'static str = "[--json|--csv|--txt] [--set NAME] [--host HOST] [--state STATE]\n--changes [--since CURSOR|--cursor FILE] [--follow]";
-    const DESCRIPTION: &'static str = "\
-Prints the URLs that are or were watched, tombstones too, in the order in which they were first submitted. With several of --set, --host and --state, all of them hold.
-With --changes, prints the changes of state. A program that keeps the cursor of the last change it has dealt with, and asks for what comes after it, misses none, whenever either side is killed. --cursor FILE keeps it: a change may then be printed twice after a kill, and is never left out.
-The store is read in small pieces: a reader that is slow, or stops, slows no check.";
-    const TABLE: &'static [Section<Typed<Self>>] = &[
-        Section {
-            heading: "URLs",
-            options: &[
-                Rows::<Self>::JSON,
-                Rows::<Self>::CSV,
-                Rows::<Self>::SET,
-                Rows::<Self>::HOST,
-                Rows::<Self>::STATE,
-            ],
-        },
-        Section {
-            heading: "Changes of state",
-            options: &[Rows::<Self>::CHANGES],
-        },
-        Section {
-            heading: "Other options",
-            options: &[ConfigRows::ALL, HelpRows::ALL],
-        },
-    ];
-    const EXAMPLES: &'static [(&'static str, &'static str)] = &[
-        (
-            "crawler-cli watch export --json --state GONE",
-            "All that is gone",
-        ),
-        (
-            "crawler-cli watch export --changes --cursor place --follow",
-            "What a downstream program reads",
-        ),
-    ];
-
-    fn run(values: Values) -> Result<(), Failure> {
-        if let Some(operand) = values.operands.first() {
-            return Err(usage(format!("{operand}: there are no operands")));
-        }
-        let ended = match values.is_changes {
-            true => changes(&values),
-            false => urls(&values),
+impl Export {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let ended = match self.is_changes {
+            true => changes(&self),
+            false => urls(&self),
         };
         match ended {
             // The reader of the output has what it wants.
@@ -77,58 +100,62 @@ The store is read in small pieces: a reader that is slow, or stops, slows no che
     }
 }
 
-fn urls(values: &Values) -> Result<(), Failure> {
-    if values.since.is_some() || values.is_following || values.cursor.is_some() {
+fn urls(verb: &Export) -> Result<(), Failure> {
+    if verb.since.is_some() || verb.is_following || verb.cursor.is_some() {
         return Err(usage("--since, --cursor and --follow need --changes"));
     }
-    let format = match (values.is_json, values.is_csv) {
-        (true, true) => return Err(usage("either --json or --csv")),
-        (true, false) => ExportFormat::Json,
+    let format = match (verb.json.is_asked, verb.is_csv) {
+        (true, _) => ExportFormat::Json,
         (false, true) => ExportFormat::Csv,
         (false, false) => ExportFormat::Text,
     };
-    if let Some(set) = &values.set
-        && !values.reader()?.has_set(set)?
+    if let Some(set) = &verb.set
+        && !verb.config.reader()?.has_set(set)?
     {
         return Err(Failure::Failed(format!("{set}: no such set")));
     }
     // A host name may mean two hosts: over HTTP and over HTTPS.
-    let hosts = match &values.host {
-        Some(host) => values.known_roots(host)?.into_iter().map(Some).collect(),
+    let hosts = match &verb.host {
+        Some(host) => verb
+            .config
+            .known_roots(host)?
+            .into_iter()
+            .map(Some)
+            .collect(),
         None => vec![None],
     };
-    let mut reader = values.reader()?;
+    let mut reader = verb.config.reader()?;
     let exported = Exported {
-        set: values.set.clone(),
+        set: verb.set.clone(),
         hosts: hosts.into_iter().flatten().collect(),
-        state: values.state,
+        state: verb.state,
     };
     let mut out = BufWriter::new(io::stdout().lock());
     reader.export(&exported, format, &mut out)?;
     Ok(out.flush()?)
 }
 
-fn changes(values: &Values) -> Result<(), Failure> {
+fn changes(verb: &Export) -> Result<(), Failure> {
     let filters = [
-        values.set.is_some(),
-        values.host.is_some(),
-        values.state.is_some(),
+        verb.set.is_some(),
+        verb.host.is_some(),
+        verb.state.is_some(),
     ];
-    if filters.contains(&true) || values.is_csv {
+    if filters.contains(&true) || verb.is_csv {
         return Err(usage("--changes prints all changes, as JSON"));
     }
-    let mut place = Place::new(values)?;
-    match values.is_following {
-        false => place.print(&mut values.reader()?)?,
-        true => follow(values, &mut place)?,
+    let mut place = Place::new(verb)?;
+    match verb.is_following {
+        false => place.print(&mut verb.config.reader()?)?,
+        true => follow(verb, &mut place)?,
     }
     Ok(())
 }
 
 /// Prints changes as they come, until the output is closed or a signal comes. A server that is away is waited for.
-fn follow(values: &Values, place: &mut Place) -> Result<(), Failure> {
+fn follow(verb: &Export, place: &mut Place) -> Result<(), Failure> {
     let interrupted = interrupt_flag()?;
-    let mut reader = values.reader()?;
+    let mut reader = verb.config.reader()?;
     let mut is_away = false;
     while !interrupted.load(Ordering::Relaxed) && !is_closed() {
         match place.print(&mut reader) {
@@ -151,7 +178,7 @@ fn follow(values: &Values, place: &mut Place) -> Result<(), Failure> {
         }
         thread::sleep(BETWEEN_LOOKS);
         if !reader.is_current() {
-            reader = values.reader()?;
+            reader = verb.config.reader()?;
         }
     }
     Ok(())
@@ -165,9 +192,9 @@ struct Place {
 }
 
 impl Place {
-    fn new(values: &Values) -> Result<Self, Failure> {
-        let file = values.cursor.as_ref().map(PathBuf::from);
-        let text = match (&values.since, &file) {
+    fn new(verb: &Export) -> Result<Self, Failure> {
+        let file = verb.cursor.as_ref().map(PathBuf::from);
+        let text = match (&verb.since, &file) {
             (Some(_), Some(_)) => return Err(usage("either --since or --cursor")),
             (Some(since), None) => since.clone(),
             (None, None) => String::new(),
@@ -180,7 +207,7 @@ impl Place {
                 }
             },
         };
-        let is_new = text.is_empty() && values.since.is_none();
+        let is_new = text.is_empty() && verb.since.is_none();
         let cursor = text.trim().parse().ok().filter(|cursor| *cursor >= 0);
         let cursor = cursor.or(is_new.then_some(0)).ok_or_else(|| match &file {
             Some(file) => Failure::Failed(format!("{}: not a cursor", file.display())),

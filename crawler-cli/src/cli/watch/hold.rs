@@ -2,56 +2,62 @@
 
 use jiff::Timestamp;
 
-use super::ConfigRows;
-use super::verb::{Failure, Rows, Spec, Typed, Values, print, usage};
-use crate::cli::help_rows::HelpRows;
-use crate::cli::option::Section;
+use super::verb::{ConfigFile, Json, print};
+use crate::cli::usage::Failure;
 use crate::watch::control::{Command, ControlError, HoldDeed, Reply};
 use crate::watch::hands::{Shape, counted, shown_url};
 
-/// `watch hold`.
-pub(super) struct Hold;
+/// List, release or confirm hosts that are held
+///
+/// A host is held when many of its URLs turn negative at once, as when a cache is purged: nothing ages, and only samples
+/// are asked. NAME is a URL, which means its host, a host, or a set, which means those of its hosts that are held.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  crawler-cli watch hold release cdn.example.com    the host is fine again")]
+pub(super) struct Hold {
+    #[command(subcommand)]
+    deed: Deed,
+    #[command(flatten)]
+    json: Json,
+    #[command(flatten)]
+    config: ConfigFile,
+}
 
-impl Spec for Hold {
-    const NAME: &'static str = "hold";
-    const TITLE: &'static str = "watch hold";
-    const ABOUT: &'static str = "list, release or confirm hosts that are held";
-    const USAGE: &'static str = "list | release URL|HOST|SET | confirm URL|HOST|SET";
-    const DESCRIPTION: &'static str = "\
-A host is held when many of its URLs turn negative at once, as when a cache is purged: nothing ages, and only samples are asked.
-release: the host was only disturbed. Every held URL is asked at once, and what is negative starts from the beginning.
-confirm: the URLs are really gone. Every held URL is asked at once, and what is negative goes on where it was.
-A URL means its host, and a set those of its hosts that are held.";
-    const TABLE: &'static [Section<Typed<Self>>] = &[Section {
-        heading: "Options",
-        options: &[Rows::<Self>::JSON, ConfigRows::ALL, HelpRows::ALL],
-    }];
-    const EXAMPLES: &'static [(&'static str, &'static str)] = &[(
-        "crawler-cli watch hold release cdn.example.com",
-        "The host is fine again",
-    )];
-    const OPERANDS: &'static [&'static str] = &["list", "release", "confirm"];
+#[derive(clap::Subcommand)]
+enum Deed {
+    /// List the hosts that are held
+    List,
+    /// The host was only disturbed
+    ///
+    /// Every held URL is asked at once, and what is negative starts from the beginning.
+    Release { name: String },
+    /// The URLs are really gone
+    ///
+    /// Every held URL is asked at once, and what is negative goes on where it was.
+    Confirm { name: String },
+}
 
-    fn run(values: Values) -> Result<(), Failure> {
-        let operands: Vec<&str> = values.operands.iter().map(String::as_str).collect();
-        match *operands {
-            ["list"] => {
-                let holds = values.reader()?.holds(Timestamp::now(), values.shape())?;
-                match (holds.is_empty(), values.shape()) {
+impl Hold {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        match &self.deed {
+            Deed::List => {
+                let shape = self.json.shape();
+                let holds = self.config.reader()?.holds(Timestamp::now(), shape)?;
+                match (holds.is_empty(), shape) {
                     (true, Shape::Text) => print("no host is held\n"),
                     _ => print(&holds),
                 }
             }
-            ["release", host] => end(&values, host, HoldDeed::Release),
-            ["confirm", host] => end(&values, host, HoldDeed::Confirm),
-            _ => Err(usage(format!("neither of: {}", Self::USAGE))),
+            Deed::Release { name } => end(&self.config, name, HoldDeed::Release),
+            Deed::Confirm { name } => end(&self.config, name, HoldDeed::Confirm),
         }
     }
 }
 
-fn end(values: &Values, name: &str, deed: HoldDeed) -> Result<(), Failure> {
-    let roots = values.named_roots(name)?;
-    let mut hand = values.hand()?;
+fn end(config: &ConfigFile, name: &str, deed: HoldDeed) -> Result<(), Failure> {
+    let roots = config.named_roots(name)?;
+    let mut hand = config.hand()?;
     let mut ended = 0;
     for root in &roots {
         let command = Command::Hold {

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-use super::verb::{Failure, usage};
+use crate::cli::usage::{Failure, usage};
 
 /// A URL and where it was read.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -2,55 +2,51 @@
 
 use jiff::Timestamp;
 
-use super::ConfigRows;
-use super::verb::{Failure, Rows, Spec, Typed, Values, print, usage};
-use crate::cli::help_rows::HelpRows;
-use crate::cli::option::Section;
+use super::verb::{ConfigFile, Json, print};
+use crate::cli::usage::Failure;
 use crate::watch::control::{Command, ScheduleDeed};
 use crate::watch::hands::Shape;
 
-/// `watch schedule`.
-pub(super) struct Schedule;
+/// List, run, pause or resume schedules
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  crawler-cli watch schedule run nightly    do not wait")]
+pub(super) struct Schedule {
+    #[command(subcommand)]
+    deed: Deed,
+    #[command(flatten)]
+    json: Json,
+    #[command(flatten)]
+    config: ConfigFile,
+}
 
-impl Spec for Schedule {
-    const NAME: &'static str = "schedule";
-    const TITLE: &'static str = "watch schedule";
-    const ABOUT: &'static str = "list, run, pause or resume schedules";
-    const USAGE: &'static str = "list | run NAME | pause NAME | resume NAME";
-    const DESCRIPTION: &'static str = "\
-list: the schedules of the configuration: when each fires next and has fired last, and how many firings were missed, because no service ran, or skipped, because the run before had not ended.
-run: fire now, besides its times. Without a service, it fires when one starts. pause: do not fire at its times. resume: fire again; what was missed meanwhile is subject to catch_up.";
-    const TABLE: &'static [Section<Typed<Self>>] = &[Section {
-        heading: "Options",
-        options: &[Rows::<Self>::JSON, ConfigRows::ALL, HelpRows::ALL],
-    }];
-    const EXAMPLES: &'static [(&'static str, &'static str)] =
-        &[("crawler-cli watch schedule run nightly", "Do not wait")];
-    const OPERANDS: &'static [&'static str] = &["list", "run", "pause", "resume"];
+#[derive(clap::Subcommand)]
+enum Deed {
+    /// List the schedules of the configuration
+    ///
+    /// When each fires next and has fired last, and how many firings were missed, because no service ran, or skipped,
+    /// because the run before had not ended.
+    List,
+    /// Fire now, besides its times; without a service, when one starts
+    Run { name: String },
+    /// Do not fire at its times
+    Pause { name: String },
+    /// Fire again; what was missed meanwhile is subject to catch_up
+    Resume { name: String },
+}
 
-    fn run(values: Values) -> Result<(), Failure> {
-        let operands: Vec<&str> = values.operands.iter().map(String::as_str).collect();
-        let (deed, name, done) = match *operands {
-            ["list"] => {
-                let config = values.load()?.config;
-                let names = config.schedules.iter().map(|one| one.name.clone());
-                let names: Vec<String> = names.collect();
-                let rows = values
-                    .reader()?
-                    .schedules(&names, Timestamp::now(), values.shape())?;
-                return match (names.is_empty(), values.shape()) {
-                    (true, Shape::Text) => print("the configuration has no schedules\n"),
-                    _ => print(&rows),
-                };
-            }
-            ["run", name] => (ScheduleDeed::Run, name, "runs"),
-            ["pause", name] => (ScheduleDeed::Pause, name, "is paused"),
-            ["resume", name] => (ScheduleDeed::Resume, name, "is resumed"),
-            _ => return Err(usage(format!("neither of: {}", Self::USAGE))),
+impl Schedule {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let (deed, name, done) = match &self.deed {
+            Deed::List => return self.list(),
+            Deed::Run { name } => (ScheduleDeed::Run, name, "runs"),
+            Deed::Pause { name } => (ScheduleDeed::Pause, name, "is paused"),
+            Deed::Resume { name } => (ScheduleDeed::Resume, name, "is resumed"),
         };
-        let mut hand = values.hand()?;
+        let mut hand = self.config.hand()?;
         hand.send(&Command::Schedule {
-            name: name.to_owned(),
+            name: name.clone(),
             deed,
         })?;
         let is_run = deed == ScheduleDeed::Run;
@@ -60,5 +56,17 @@ run: fire now, besides its times. Without a service, it fires when one starts. p
             (false, _) => "",
         };
         print(&format!("{name} {done}{when}\n"))
+    }
+
+    fn list(&self) -> Result<(), Failure> {
+        let config = self.config.load()?.config;
+        let names = config.schedules.iter().map(|one| one.name.clone());
+        let names: Vec<String> = names.collect();
+        let (mut reader, shape) = (self.config.reader()?, self.json.shape());
+        let rows = reader.schedules(&names, Timestamp::now(), shape)?;
+        match (names.is_empty(), shape) {
+            (true, Shape::Text) => print("the configuration has no schedules\n"),
+            _ => print(&rows),
+        }
     }
 }

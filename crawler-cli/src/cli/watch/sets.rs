@@ -2,100 +2,91 @@
 
 use serde_json::json;
 
-use super::ConfigRows;
 use super::list::{Given, each};
-use super::target::{Chosen, chosen};
-use super::verb::{Failure, Rows, Spec, Typed, Values, print, usage};
-use crate::cli::help_rows::HelpRows;
-use crate::cli::option::Section;
+use super::target::{Chosen, Which, chosen};
+use super::verb::{ConfigFile, Json, print};
+use crate::cli::usage::Failure;
+use crate::values;
 use crate::watch::control::{Command, Hand, Reply};
 use crate::watch::hands::{counted, safe, shortened_url};
 
-/// `watch add`.
-pub(super) struct Add;
+/// Add URLs to a set, so that they are watched
+///
+/// Adds URLs to a set. A FILE has one URL in each line; - is standard input. Blank lines and lines that begin with # are
+/// left out.
+///
+/// URLs that were never seen before are asked at once; those that are known keep their history. What is added so stays
+/// in the set when the source of the set is read again.
+///
+/// A source that has lost too many of its URLs (guard.most_lost) takes none away, and 'watch status' says so:
+/// --accept-shrink takes the smaller set.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  crawler-cli watch add https://www.example.com/
+  crawler-cli find https://mirror.example/ -name '*.iso' | crawler-cli watch add --set isos -")]
+pub(super) struct Add {
+    /// URLs, files with a URL in each line, or - for standard input
+    #[arg(value_name = "URL|FILE|-")]
+    operands: Vec<String>,
+    /// The set, which need not exist
+    #[arg(long, value_name = "NAME", value_parser = values::name, default_value = Command::OWN_SET)]
+    set: String,
+    /// Believe a source that has lost too many URLs
+    ///
+    /// Believe the source of the set, which was refused because too many URLs were missing when it was read last: these
+    /// URLs leave the set.
+    #[arg(long = "accept-shrink", conflicts_with = "operands")]
+    accepts_shrink: bool,
+    #[command(flatten)]
+    json: Json,
+    #[command(flatten)]
+    config: ConfigFile,
+}
 
-impl Spec for Add {
-    const NAME: &'static str = "add";
-    const TITLE: &'static str = "watch add";
-    const ABOUT: &'static str = "add URLs to a set, so that they are watched";
-    const USAGE: &'static str = "[--set NAME] URL|FILE|-...\n--set NAME --accept-shrink";
-    const DESCRIPTION: &'static str = "\
-Adds URLs to a set. A FILE has one URL in each line; - is standard input. Blank lines and lines that begin with # are left out.
-URLs that were never seen before are asked at once; those that are known keep their history. What is added so stays in the set when the source of the set is read again.\nA source that has lost too many of its URLs (guard.most_lost) takes none away, and 'watch status' says so: --accept-shrink takes the smaller set.";
-    const TABLE: &'static [Section<Typed<Self>>] = &[Section {
-        heading: "Options",
-        options: &[
-            Rows::<Self>::ADD_TO,
-            Rows::<Self>::ACCEPT,
-            Rows::<Self>::JSON,
-            ConfigRows::ALL,
-            HelpRows::ALL,
-        ],
-    }];
-    const EXAMPLES: &'static [(&'static str, &'static str)] = &[
-        (
-            "crawler-cli watch add https://www.example.com/",
-            "Watch a URL",
-        ),
-        (
-            "crawler-cli find https://mirror.example/ -name '*.iso' | crawler-cli watch add --set isos -",
-            "Watch what a search has found",
-        ),
-    ];
-    const STATUSES: &'static [(&'static str, &'static str)] = &[
-        ("0", "All URLs were added, or were members already."),
-        ("1", "A URL was rejected, or a file or the store failed."),
-        ("2", "Wrong usage, or a configuration that is wrong."),
-    ];
-    const TAKES_FILES: bool = true;
-
-    fn run(values: Values) -> Result<(), Failure> {
-        let set = values
-            .set
-            .clone()
-            .unwrap_or_else(|| Command::OWN_SET.to_owned());
-        if values.accepts_shrink {
-            return accept(&values, set);
+impl Add {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        if self.accepts_shrink {
+            return self.accept();
         }
         // What keeps the store from being written is said before anything is read.
-        drop(values.hand()?);
+        drop(self.config.hand()?);
         let mut adding = Adding {
-            values: &values,
-            set,
+            verb: &self,
             read: Vec::new(),
             bytes: 0,
             counts: AddCounts::default(),
         };
-        each(&values.operands, &mut |given| adding.add(given))?;
+        each(&self.operands, &mut |given| adding.add(given))?;
         adding.send()?;
         adding.finish()
     }
-}
 
-/// Believes the source of a set that has lost too many URLs.
-fn accept(values: &Values, set: String) -> Result<(), Failure> {
-    if let Some(operand) = values.operands.first() {
-        return Err(usage(format!("{operand}: --accept-shrink adds nothing")));
-    }
-    let (lost, _) = values.hand()?.send_all(|after| Command::AcceptShrink {
-        set: set.clone(),
-        after,
-    })?;
-    match values.is_json {
-        true => print(&format!("{}\n", json!({ "set": set, "removed": lost }))),
-        false => print(&format!(
-            "set {}: removed {}\n",
-            safe(&set),
-            counted(lost, "URL", "URLs")
-        )),
+    /// Believes the source of a set that has lost too many URLs.
+    fn accept(&self) -> Result<(), Failure> {
+        let set = &self.set;
+        let (lost, _) = self
+            .config
+            .hand()?
+            .send_all(|after| Command::AcceptShrink {
+                set: set.clone(),
+                after,
+            })?;
+        match self.json.is_asked {
+            true => print(&format!("{}\n", json!({ "set": set, "removed": lost }))),
+            false => print(&format!(
+                "set {}: removed {}\n",
+                safe(set),
+                counted(lost, "URL", "URLs")
+            )),
+        }
     }
 }
 
 /// URLs on their way to a set. They are read first, some thousands at a time: an input that is slow keeps nobody else from
 /// the store.
 struct Adding<'a> {
-    values: &'a Values,
-    set: String,
+    verb: &'a Add,
     read: Vec<Given>,
     bytes: usize,
     counts: AddCounts,
@@ -128,7 +119,7 @@ impl Adding<'_> {
         if read.is_empty() {
             return Ok(());
         }
-        let mut hand = self.values.hand()?;
+        let mut hand = self.verb.config.hand()?;
         let (mut rest, mut bytes) = (&*read, 0);
         while !rest.is_empty() {
             let fits = rest.iter().take(BATCH).take_while(|given| {
@@ -145,7 +136,7 @@ impl Adding<'_> {
 
     fn send_batch(&mut self, hand: &mut Hand, batch: &[Given]) -> Result<(), Failure> {
         let command = Command::Add {
-            set: self.set.clone(),
+            set: self.verb.set.clone(),
             urls: batch.iter().map(|given| given.url.clone()).collect(),
         };
         let Reply::Added {
@@ -174,10 +165,10 @@ impl Adding<'_> {
 
     fn finish(self) -> Result<(), Failure> {
         let counts = self.counts;
-        if self.values.is_json {
-            print(&counts.json(&self.set))?;
+        if self.verb.json.is_asked {
+            print(&counts.json(&self.verb.set))?;
         } else {
-            print(&counts.text(&self.set))?;
+            print(&counts.text(&self.verb.set))?;
         }
         match counts.rejected {
             0 => Ok(()),
@@ -234,47 +225,39 @@ impl AddCounts {
     }
 }
 
-/// `watch remove`.
-pub(super) struct Remove;
+/// Take URLs out of a set, or out of all
+///
+/// Takes URLs out of a set, or out of all sets without --set. A URL in no set is not asked any more; its history is kept
+/// for the time that the configuration says (keep).
+///
+/// What the source of a set names comes back when the source is read again.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  crawler-cli watch remove https://www.example.com/old    stop watching a URL
+  crawler-cli watch remove --set docs --all               empty a set")]
+pub(super) struct Remove {
+    #[command(flatten)]
+    which: Which,
+    /// The set that they leave; without it, all sets
+    #[arg(long, value_name = "NAME")]
+    set: Option<String>,
+    #[command(flatten)]
+    json: Json,
+    #[command(flatten)]
+    config: ConfigFile,
+}
 
-impl Spec for Remove {
-    const NAME: &'static str = "remove";
-    const TITLE: &'static str = "watch remove";
-    const ABOUT: &'static str = "take URLs out of a set, or out of all";
-    const USAGE: &'static str = "[--set NAME] URL|FILE|-... | --host HOST | --state STATE | --all";
-    const DESCRIPTION: &'static str = "\
-Takes URLs out of a set, or out of all sets without --set. A URL in no set is not asked any more; its history is kept for the time that the configuration says (keep).
-What the source of a set names comes back when the source is read again.";
-    const TABLE: &'static [Section<Typed<Self>>] = &[Section {
-        heading: "Options",
-        options: &[
-            Rows::<Self>::OUT_OF,
-            Rows::<Self>::HOST,
-            Rows::<Self>::STATE,
-            Rows::<Self>::ALL,
-            Rows::<Self>::JSON,
-            ConfigRows::ALL,
-            HelpRows::ALL,
-        ],
-    }];
-    const EXAMPLES: &'static [(&'static str, &'static str)] = &[
-        (
-            "crawler-cli watch remove https://www.example.com/old",
-            "Stop watching a URL",
-        ),
-        ("crawler-cli watch remove --set docs --all", "Empty a set"),
-    ];
-    const TAKES_FILES: bool = true;
-
-    fn run(mut values: Values) -> Result<(), Failure> {
-        let set = values.set.take();
-        if let Some(set) = &set
-            && !values.reader()?.has_set(set)?
+impl Remove {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let set = &self.set;
+        if let Some(set) = set
+            && !self.config.reader()?.has_set(set)?
         {
             return Err(Failure::Failed(format!("{set}: no such set")));
         }
-        let Chosen { targets, is_whole } = chosen(&values)?;
-        let mut hand = values.hand()?;
+        let Chosen { targets, is_whole } = chosen(&self.config, &self.which)?;
+        let mut hand = self.config.hand()?;
         let mut removed = 0;
         for which in targets {
             let (count, _) = hand.send_all(|after| Command::Remove {
@@ -284,7 +267,7 @@ What the source of a set names comes back when the source is read again.";
             })?;
             removed += count;
         }
-        match values.is_json {
+        match self.json.is_asked {
             true => print(&format!("{}\n", json!({ "removed": removed })))?,
             false => print(&format!("removed {}\n", counted(removed, "URL", "URLs")))?,
         }

@@ -1,9 +1,33 @@
 //! Which URLs a command concerns: URLs, a host, a set, a state, or all.
 
 use super::list::each;
-use super::verb::{Failure, Values, usage};
+use super::verb::{ConfigFile, state};
+use crate::check::life::State;
+use crate::cli::usage::{Failure, usage};
 use crate::terminal::{neutralise, say};
 use crate::watch::control::{Command, Target};
+
+/// What was typed about them.
+#[derive(clap::Args)]
+pub(super) struct Which {
+    /// URLs, files with a URL in each line, or - for standard input
+    #[arg(value_name = "URL|FILE|-")]
+    operands: Vec<String>,
+    /// Only URLs of this host
+    ///
+    /// Only URLs of this host: a name, perhaps with a port, or a URL of the host. A name means the host over HTTP and
+    /// over HTTPS.
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+    /// Only URLs in this state
+    ///
+    /// Only URLs in this state: NEW, ALIVE, SUSPECT, BROKEN, UNREACHABLE, QUARANTINED, GONE or PRUNED.
+    #[arg(long, value_name = "STATE", value_parser = state)]
+    state: Option<State>,
+    /// All URLs
+    #[arg(long = "all")]
+    is_all: bool,
+}
 
 /// What a command concerns.
 pub(super) struct Chosen {
@@ -13,44 +37,51 @@ pub(super) struct Chosen {
 }
 
 /// What the operands and options choose: exactly one kind of them. An operand is a URL, a file or `-`.
-pub(super) fn chosen(values: &Values) -> Result<Chosen, Failure> {
-    chosen_by(values, false)
+pub(super) fn chosen(config: &ConfigFile, which: &Which) -> Result<Chosen, Failure> {
+    chosen_by(config, which, None, false)
 }
 
-/// The same for a command that takes hosts and sets as operands, too.
-pub(super) fn chosen_by_name(values: &Values) -> Result<Chosen, Failure> {
-    chosen_by(values, true)
+/// The same for a command that takes sets, and hosts and sets as operands, too.
+pub(super) fn chosen_by_name(
+    config: &ConfigFile,
+    which: &Which,
+    set: Option<&str>,
+) -> Result<Chosen, Failure> {
+    chosen_by(config, which, set, true)
 }
 
-fn chosen_by(values: &Values, by_name: bool) -> Result<Chosen, Failure> {
+fn chosen_by(
+    config: &ConfigFile,
+    which: &Which,
+    set: Option<&str>,
+    by_name: bool,
+) -> Result<Chosen, Failure> {
     let kinds = [
-        !values.operands.is_empty(),
-        values.host.is_some(),
-        values.set.is_some(),
-        values.state.is_some(),
-        values.is_all,
+        !which.operands.is_empty(),
+        which.host.is_some(),
+        set.is_some(),
+        which.state.is_some(),
+        which.is_all,
     ];
     match kinds.into_iter().filter(|is_given| *is_given).count() {
         0 => return Err(usage("nothing says which URLs")),
         1 => {}
         _ => return Err(usage("more than one option says which URLs")),
     }
-    let targets = match values {
-        Values {
-            host: Some(host), ..
-        } => {
-            let roots = values.known_roots(host)?;
-            roots.into_iter().map(Target::Host).collect()
-        }
-        Values { set: Some(set), .. } => match values.reader()?.has_set(set)? {
-            true => vec![Target::Set(set.clone())],
+    let targets = match (which, set) {
+        (_, Some(set)) => match config.reader()?.has_set(set)? {
+            true => vec![Target::Set(set.to_owned())],
             false => return Err(Failure::Failed(format!("{set}: no such set"))),
         },
-        Values {
-            state: Some(state), ..
-        } => vec![Target::State(state.name().to_owned())],
-        Values { is_all: true, .. } => vec![Target::All],
-        _ => return urls(values, by_name),
+        (Which { is_all: true, .. }, _) => vec![Target::All],
+        (which, _) => match (&which.host, which.state) {
+            (Some(host), _) => {
+                let roots = config.known_roots(host)?;
+                roots.into_iter().map(Target::Host).collect()
+            }
+            (None, Some(state)) => vec![Target::State(state.name().to_owned())],
+            (None, None) => return urls(config, &which.operands, by_name),
+        },
     };
     Ok(Chosen {
         targets,
@@ -59,11 +90,11 @@ fn chosen_by(values: &Values, by_name: bool) -> Result<Chosen, Failure> {
 }
 
 /// The URLs of the operands that the store knows, in batches; and if operands may be names, hosts and sets.
-fn urls(values: &Values, by_name: bool) -> Result<Chosen, Failure> {
-    let mut reader = values.reader()?;
+fn urls(config: &ConfigFile, operands: &[String], by_name: bool) -> Result<Chosen, Failure> {
+    let mut reader = config.reader()?;
     let (mut targets, mut batch) = (Vec::new(), Vec::new());
     let (mut bytes, mut unknown) = (0, 0);
-    each(&values.operands, &mut |given| {
+    each(operands, &mut |given| {
         if reader.host_of(&given.url)?.is_none() {
             // A URL with a slip in it does not mean all of its host.
             if by_name && given.place.is_none() && !given.url.contains("://") {

@@ -61,8 +61,6 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const NAMES: &[&str] = &["text", "html", "junit"];
-
     pub(crate) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "text" => Self::Text,

@@ -51,8 +51,9 @@ pub(super) fn run(
     cancel: &Cancel,
 ) -> Result<String, Failure> {
     let http = tools.http();
-    let mut base = Find::new().rate(http.rate());
-    *base.transfer() = http.transfer().clone();
+    let mut base = Find::new();
+    base.settings.host.rate = http.rate();
+    base.settings.transfer = http.transfer().clone();
     let find = tools.read_find(base, args).map_err(Failure::fail)?;
     let find = find.start(start.as_str());
     let find = find.map_err(|error| Failure::fail(error.to_string()))?;
