@@ -148,14 +148,23 @@ impl Typed {
             rest: Vec::new(),
         };
         let mut words = words.iter().cloned();
+        // The test whose pattern is the last word.
+        let mut pattern = None;
         while let Some(word) = words.next() {
             let mut taken = vec![shown(&word)];
             let mut values = words.by_ref().inspect(|value| taken.push(shown(value)));
             if typed.parser.take(&word, &mut values)? {
+                pattern = PATTERNS.iter().find(|test| **test == taken[0]);
                 typed.expression.append(&mut taken);
                 continue;
             }
             let text = word.to_string_lossy().into_owned();
+            let may_be_file = !text.starts_with('-') && !text.contains("://");
+            if let Some(test) = pattern.take().filter(|_| may_be_file) {
+                return Err(UsageError(format!(
+                    "{text}: neither a URL nor a word of the expression; unquoted pattern after {test}?"
+                )));
+            }
             let mut values = values_after(&command, &text);
             match text.as_bytes() {
                 b"--" => {
@@ -419,6 +428,18 @@ impl Options {
     }
 }
 
+/// Tests of a pattern, which a shell replaces by names of files if no quotes are around the pattern.
+const PATTERNS: [&str; 8] = [
+    "-name",
+    "-iname",
+    "-path",
+    "-ipath",
+    "-wholename",
+    "-iwholename",
+    "-regex",
+    "-iregex",
+];
+
 /// Bytes of a list of starts.
 const LONGEST_LIST: u64 = 64 << 20;
 
@@ -489,6 +510,10 @@ mod tests {
             (
                 "--jsn",
                 "unexpected argument '--jsn' found; a similar argument exists: '--json'",
+            ),
+            (
+                "-name a.iso b.iso",
+                "b.iso: neither a URL nor a word of the expression; unquoted pattern after -name?",
             ),
             (
                 "--json=yes",
