@@ -99,6 +99,23 @@ fn inputs_that_are_not_there_are_wrong_usage() {
 }
 
 #[test]
+fn lists_without_the_field_or_without_urls_are_told() {
+    let folder = Folder::new(&[
+        ("plain", "# no JSON\n\nhttp://h.example/\n"),
+        ("empty", "# no URL\n"),
+    ]);
+    let error = usage_error(&folder.check(&["--urls", "plain", "--field", "href"]));
+    assert!(error.contains("--field: plain has plain lines"), "{error}");
+    let output = folder.check(&["--urls", "empty"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        stderr(&output).contains("warning: no document"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
 fn files_lists_and_standard_input_are_checked() {
     let server = Script::start(|request: &str| match request.contains("gone") {
         true => response(410, "", ""),

@@ -1,6 +1,9 @@
 //! The arguments of `crawler-cli check`, from the command line to a [`Checker`].
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
 
 use courser::Statuses;
 
@@ -97,7 +100,10 @@ fn checker(options: &Options) -> Result<Checker, UsageError> {
 /// # Errors
 /// The first option that has not.
 fn check_needs(options: &Options) -> Result<(), UsageError> {
-    let error = match options {
+    let plain = options.urls.iter().find(|list| is_plain(list));
+    let error = match (&options.field, plain) {
+        (Some(_), _) if options.urls.is_empty() => "--field: only with --urls".to_owned(),
+        (Some(_), Some(list)) => format!("--field: {} has plain lines, not JSON", list.display()),
         _ if options.state.is_some() => return Ok(()),
         _ if options.max_age.is_some() => "--max-age needs --state".to_owned(),
         _ if options.fail_after.is_some() => "--fail-after needs --state".to_owned(),
@@ -120,6 +126,19 @@ fn inputs(options: &Options) -> Result<Vec<(Input, String)>, UsageError> {
         inputs.push((input, name));
     }
     Ok(inputs)
+}
+
+/// Whether the lines of a list are URLs, and not JSON objects. What is no regular file is read only once, and not here.
+fn is_plain(list: &OsStr) -> bool {
+    let path = Path::new(list);
+    let mut start = Vec::new();
+    let is_read = path.is_file()
+        && File::open(path)
+            .and_then(|file| file.take(LONGEST_START).read_to_end(&mut start))
+            .is_ok();
+    let mut lines = start.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with(b"#"));
+    is_read && first.is_some_and(|line| line.starts_with(b"http"))
 }
 
 /// How the check is shown.
@@ -175,6 +194,9 @@ pub(super) fn statuses(list: &str) -> Result<Statuses, String> {
     }
     Ok(statuses)
 }
+
+/// The most bytes of a list that are looked at to tell what its lines are.
+const LONGEST_START: u64 = 64 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -269,6 +291,7 @@ mod tests {
                 "--report html",
                 "2 values required for '--report <KIND> <FILE>' but 1 was provided",
             ),
+            ("--field href", "--field: only with --urls"),
             (
                 "--json --report text -",
                 "--json and --report would both write to standard output",

@@ -1,4 +1,4 @@
-//! `crawler-cli check`: arguments, exit statuses and signals. The check is in [`Checker`], its
+//! `crawler-cli check`: arguments, exit statuses and signals. The check is in [`Checker`](crate::check::Checker), its
 //! output in `report::check`.
 
 use std::env;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::check::{Outcome, Summary};
+use crate::check::{Ending, Outcome, Summary};
 use crate::cli::USAGE;
 use crate::cli::signals::{INTERRUPTED, interrupt_flag};
 use crate::cli::usage::Failure;
@@ -58,6 +58,10 @@ fn run(check: Check) -> ExitCode {
     let summary = checker.run_with(&mut report);
     let state_is_unusable = report.state_is_unusable();
     let written = report.close(&summary);
+    let links = summary.urls + summary.unsupported + summary.excluded + summary.problems;
+    if links == 0 && summary.ending == Ending::Finished {
+        terminal::say("crawler-cli check: warning: no document with a link and no URL was found");
+    }
     let is_interrupted = interrupted.load(Ordering::Relaxed);
     let status = match exit_status(&summary, is_interrupted) {
         // Nothing is lost silently.
