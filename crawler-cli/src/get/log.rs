@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use courser::proto::Url;
 use courser::{Observer, ObserverEvent, Response, RetryCause, TlsVersion};
 
-use super::args::Global;
 use super::mask::masked;
+use super::options::Global;
 use super::output::tell;
 use crate::terminal::{Keep, neutralise_bytes};
 

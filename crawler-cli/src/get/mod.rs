@@ -16,12 +16,13 @@
 //!   304, 305, 306 and unknown 3xx are no redirects, and 300 is none.
 //! - A truncated body is an error for every framing that can detect it, and so is a truncated head (exit code 56).
 
-pub(crate) mod args;
 mod exit;
 mod log;
 mod mask;
+pub(crate) mod options;
 mod output;
 mod request;
+mod values;
 mod write_out;
 
 use std::env;
@@ -38,9 +39,9 @@ use courser::{
     RetryOn, RetryRule, Statuses, Timeouts, TlsConfig, UnixSocket, proto::Url,
 };
 
-use args::{Args, Global, Group, Reach};
 use exit::{Exit, Failure};
 use log::{Log, lock, observer, without_user};
+use options::{Args, Global, Group, Options, Reach};
 use output::{Output, tell, write_stdout};
 use request::{Template, typed_or_file};
 use write_out::Facts;
@@ -73,7 +74,8 @@ struct Plan {
 struct Planned {
     /// The number of its client.
     client: usize,
-    group: Group,
+    options: Options,
+    outputs: Vec<Option<PathBuf>>,
     request: Template,
     format: Option<Vec<u8>>,
 }
@@ -81,27 +83,36 @@ struct Planned {
 impl Plan {
     fn new(args: Args, log: &Log) -> Result<Self, Failure> {
         let is_https = |url: &String| url.to_ascii_lowercase().starts_with("https:");
-        let uses_tls = |group: &Group| group.follows || group.urls.iter().any(is_https);
+        let uses_tls =
+            |Group { options, .. }: &Group| options.location || options.urls.iter().any(is_https);
         let uses_tls = args.groups.iter().any(uses_tls);
         let mut clients: Vec<(Reach, Client)> = Vec::new();
         let mut groups = Vec::new();
-        for mut group in args.groups {
-            let known = clients.iter().position(|(reach, _)| *reach == group.reach);
+        for group in args.groups {
+            let Group {
+                mut options,
+                data,
+                outputs,
+            } = group;
+            let known = clients
+                .iter()
+                .position(|(reach, _)| *reach == options.reach);
             let client = known.unwrap_or(clients.len());
             if known.is_none() {
-                let client = open(&group.reach, uses_tls, observer(log, args.global))?;
-                clients.push((group.reach.clone(), client));
+                let client = open(&options.reach, uses_tls, observer(log, args.global))?;
+                clients.push((options.reach.clone(), client));
             }
-            let most = group.outputs.len().max(group.request.uploads.len());
-            if most > group.urls.len() {
+            let most = outputs.len().max(options.request.upload_file.len());
+            if most > options.urls.len() {
                 return Err(Failure::usage("more files (-o, -O, -T) than URLs"));
             }
-            let format = group.write_out.as_deref().map(typed_or_file);
+            let format = options.write_out.as_deref().map(typed_or_file);
             groups.push(Planned {
                 client,
-                request: Template::new(std::mem::take(&mut group.request))?,
+                request: Template::new(std::mem::take(&mut options.request), &data)?,
                 format: format.transpose()?,
-                group,
+                options,
+                outputs,
             });
         }
         Ok(Self { clients, groups })
@@ -113,7 +124,7 @@ impl Plan {
         let mut next_start = None;
         for planned in &self.groups {
             let (_, client) = &mut self.clients[planned.client];
-            for number in 0..planned.group.urls.len() {
+            for number in 0..planned.options.urls.len() {
                 let now = Instant::now();
                 let start = next_start.map_or(now, |start: Instant| start.max(now));
                 thread::sleep(start - now);
@@ -167,20 +178,23 @@ impl Planned {
         log: &Log,
         facts: &mut Facts,
     ) -> Result<(), Failure> {
-        let url = self.request.url(&self.group.urls[number], number);
+        let url = self.request.url(&self.options.urls[number], number);
         facts.url = without_user(&url);
-        let shows_heads = self.group.include || self.request.args.head_only;
+        let shows_heads = self.options.include || self.request.options.head;
         lock(log).keeps_heads = shows_heads;
-        let mut output = Output::new(self.output(number, &url)?, self.group.max_filesize);
+        let mut output = Output::new(
+            self.output(number, &url)?,
+            self.options.max_filesize.filter(|most| *most > 0),
+        );
         let request = self.request.request(url, number)?;
         let mut call = Call::new(request, Response::new())
             .streaming(true)
-            .redirects(match self.group.follows {
-                true => Redirects::limit(self.group.max_redirects.unwrap_or(50)),
+            .redirects(match self.options.location {
+                true => Redirects::limit(self.options.max_redirs.unwrap_or(50)),
                 false => Redirects::none(),
             })
-            .retry(retries(self.group.retries));
-        if let Some(limit) = self.group.max_time {
+            .retry(retries(self.options.retry.unwrap_or(0)));
+        if let Some(limit) = self.options.max_time.flatten() {
             call = call.timeout(limit);
         }
         let done = client.perform(call);
@@ -200,7 +214,7 @@ impl Planned {
                 _ => Failure::from(error),
             });
         }
-        let is_due = lock(log).retries < self.group.retries;
+        let is_due = lock(log).retries < self.options.retry.unwrap_or(0);
         let outcome = match streamed {
             Some(file) if is_due && may_pass().contains(response.status()) => {
                 let why = format_args!("a retry is due after status {}", response.status());
@@ -228,18 +242,18 @@ impl Planned {
     ) -> Result<(), Failure> {
         let failed = |exit, cause: &str| Err(Failure::new(exit, "response", cause));
         let status = response.status();
-        if self.group.fail && status >= 400 {
+        if self.options.fail && status >= 400 {
             let cause = format!("the server answered with status {status}");
             return failed(Exit::HttpError, &cause);
         }
         // After a 101 the bytes belong to another protocol.
-        if self.request.args.head_only || status == 101 {
+        if self.request.options.head || status == 101 {
             return Ok(());
         }
         output.check_length(response.content_length())?;
         let coding = response.header("content-encoding").unwrap_or(b"identity");
         let is_unknown =
-            self.request.args.compressed && !response.decoded() && coding != b"identity";
+            self.request.options.compressed && !response.decoded() && coding != b"identity";
         let mut buffer = vec![0; 64 * 1024];
         loop {
             match client.read_body(id, &mut buffer) {
@@ -249,7 +263,7 @@ impl Planned {
                 }
                 Ok(Read::Data(length)) => output.body(&buffer[..length])?,
                 Ok(Read::End { trailers, .. }) => {
-                    for (name, value) in trailers.trailers().filter(|_| self.group.include) {
+                    for (name, value) in trailers.trailers().filter(|_| self.options.include) {
                         output.heads(&[name.as_bytes(), b": ", value, b"\r\n"].concat())?;
                     }
                     return Ok(());
@@ -266,7 +280,7 @@ impl Planned {
 
     /// Where the answer for the URL with this number goes; `None` is stdout.
     fn output(&self, number: usize, url: &str) -> Result<Option<PathBuf>, Failure> {
-        match self.group.outputs.get(number) {
+        match self.outputs.get(number) {
             None => Ok(None),
             Some(Some(path)) => Ok(Some(path.clone())),
             Some(None) => {
@@ -307,9 +321,9 @@ fn open(reach: &Reach, uses_tls: bool, observer: Observer) -> Result<Client, Fai
     let agent = reach.user_agent.as_deref().unwrap_or(DEFAULT_USER_AGENT);
     let host = HostConfig {
         timeouts: Timeouts {
-            resolve: reach.connect_timeout,
-            connect: reach.connect_timeout,
-            handshake: reach.connect_timeout,
+            resolve: reach.connect_timeout.flatten(),
+            connect: reach.connect_timeout.flatten(),
+            handshake: reach.connect_timeout.flatten(),
             ..Timeouts::none()
         },
         limits: Limits {
@@ -328,7 +342,7 @@ fn open(reach: &Reach, uses_tls: bool, observer: Observer) -> Result<Client, Fai
         },
         dns: DnsConfig {
             overrides: reach.resolve.clone(),
-            family: reach.family,
+            family: reach.family(),
             ..DnsConfig::default()
         },
         observer: Some(observer),
@@ -349,7 +363,7 @@ fn open(reach: &Reach, uses_tls: bool, observer: Observer) -> Result<Client, Fai
 
 fn tls(reach: &Reach, var: impl Fn(&str) -> Option<String>) -> TlsConfig {
     let file = |path: &PathBuf| PemOrDer::File(path.clone());
-    let chain = reach.certificate.as_ref();
+    let chain = reach.cert.as_ref();
     let mut config = TlsConfig {
         insecure: reach.insecure,
         client: chain.map(|chain| ClientCertificate {
@@ -358,7 +372,7 @@ fn tls(reach: &Reach, var: impl Fn(&str) -> Option<String>) -> TlsConfig {
         }),
         ..TlsConfig::default()
     };
-    if let Some(path) = &reach.authorities {
+    if let Some(path) = &reach.cacert {
         trust_only(&mut config, path.clone());
     }
     with_authorities(config, var).0

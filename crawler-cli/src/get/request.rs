@@ -12,12 +12,12 @@ use base64::prelude::BASE64_STANDARD;
 use courser::{Bytes, Codings, Request};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, utf8_percent_encode};
 
-use super::args::{Data, RequestArgs};
 use super::exit::Failure;
+use super::options::{Data, RequestOptions};
 
 /// What the requests of one group have in common. All small files are read.
 pub(super) struct Template {
-    pub(super) args: RequestArgs,
+    pub(super) options: RequestOptions,
     headers: Vec<Header>,
     /// `-d` and `--data-binary`
     data: Option<Payload>,
@@ -42,20 +42,20 @@ struct Header {
 
 impl Template {
     /// Checks the options and reads the files that they name.
-    pub(super) fn new(args: RequestArgs) -> Result<Self, Failure> {
+    pub(super) fn new(options: RequestOptions, data: &[Data]) -> Result<Self, Failure> {
         let asked = [
-            args.head_only,
-            !args.data.is_empty(),
-            !args.uploads.is_empty(),
+            options.head,
+            !data.is_empty(),
+            !options.upload_file.is_empty(),
         ];
         if asked.iter().filter(|is_asked| **is_asked).count() > 1 {
             return Err(Failure::usage("-I, -d and -T exclude each other"));
         }
         Ok(Self {
-            headers: read_headers(&args.headers)?,
-            data: read_data(&args.data)?,
-            uploads: read_uploads(&args.uploads)?,
-            args,
+            headers: read_headers(&options.header)?,
+            data: read_data(data)?,
+            uploads: read_uploads(&options.upload_file)?,
+            options,
         })
     }
 
@@ -100,32 +100,32 @@ impl Template {
     /// The file to send cannot be opened.
     pub(super) fn request(&self, url: String, number: usize) -> Result<Request, Failure> {
         let usual = match () {
-            () if self.args.head_only => "HEAD",
+            () if self.options.head => "HEAD",
             () if self.uploads.get(number).is_some() => "PUT",
             () if self.data.is_some() => "POST",
             () => "GET",
         };
-        let mut request = Request::new(self.args.method.as_deref().unwrap_or(usual), url);
+        let mut request = Request::new(self.options.request.as_deref().unwrap_or(usual), url);
         let mut set = |name: &str, value: &[u8]| {
             if !self.names(name) {
                 request.header(name, value);
             }
         };
-        if let Some(user) = &self.args.user {
+        if let Some(user) = &self.options.user {
             let user = format!("Basic {}", BASE64_STANDARD.encode(user));
             set("Authorization", user.as_bytes());
         }
-        if let Some(range) = &self.args.range {
+        if let Some(range) = &self.options.range {
             set("Range", format!("bytes={range}").as_bytes());
         }
         set("Accept", b"*/*");
-        if !self.args.cookies.is_empty() {
-            set("Cookie", self.args.cookies.join("; ").as_bytes());
+        if !self.options.cookie.is_empty() {
+            set("Cookie", self.options.cookie.join("; ").as_bytes());
         }
         if usual == "POST" {
             set("Content-Type", b"application/x-www-form-urlencoded");
         }
-        if self.args.compressed {
+        if self.options.compressed {
             request.decode(Codings::all());
         }
         let mut is_chunked = false;

@@ -6,15 +6,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches as _};
-use courser::Family;
 
-use self::options::Options;
 use crate::cli::usage::{Failure, UsageError};
 use crate::cli::{matches_of, values_after};
-use crate::get::args::{Args, Data, Global, Group, Reach, RequestArgs};
-
-mod options;
-mod values;
+use crate::get::options::{Args, Data, Global, Group, Options};
 
 /// Runs the command with the arguments that follow its name, and returns curl's exit code for what happened to the
 /// last URL.
@@ -39,7 +34,10 @@ pub(super) fn command() -> Command {
 /// # Errors
 /// The first argument that means nothing, or a group without a URL.
 fn read(words: &[OsString]) -> Result<Args, Failure> {
-    let mut args = Args::default();
+    let mut args = Args {
+        global: Global::default(),
+        groups: Vec::new(),
+    };
     let mut groups = groups(words)?.into_iter().peekable();
     while let Some(words) = groups.next() {
         let matches = matches_of("get", &words)?;
@@ -122,50 +120,13 @@ fn set_global(global: &mut Global, options: &Options, matches: &ArgMatches) {
     global.interval = options.rate.or(global.interval);
 }
 
-fn group(options: Options, matches: &ArgMatches) -> Group {
-    let family = match (options.ipv4, options.ipv6) {
-        (true, _) => Some(Family::V4),
-        (false, true) => Some(Family::V6),
-        (false, false) => None,
-    };
-    let outputs = options.output.into_iter();
+fn group(mut options: Options, matches: &ArgMatches) -> Group {
+    let outputs = std::mem::take(&mut options.output).into_iter();
     let outputs = outputs.map(|name| (name != REMOTE_NAME).then(|| PathBuf::from(name)));
     Group {
-        urls: options.urls,
-        request: RequestArgs {
-            method: options.request,
-            head_only: options.head,
-            headers: options.header,
-            data: data(matches),
-            uploads: options.upload_file,
-            user: options.user,
-            cookies: options.cookie,
-            range: options.range,
-            compressed: options.compressed,
-        },
-        reach: Reach {
-            family,
-            resolve: options.resolve,
-            unix_socket: options.unix_socket,
-            connect_timeout: options.connect_timeout.flatten(),
-            proxy: options.proxy,
-            noproxy: options.noproxy,
-            insecure: options.insecure,
-            lenient: options.lenient,
-            authorities: options.cacert,
-            certificate: options.cert,
-            key: options.key,
-            user_agent: options.user_agent,
-        },
-        follows: options.location,
-        max_redirects: options.max_redirs,
-        retries: options.retry.unwrap_or_default(),
-        max_time: options.max_time.flatten(),
+        data: data(matches),
         outputs: outputs.collect(),
-        include: options.include,
-        fail: options.fail,
-        max_filesize: options.max_filesize.filter(|most| *most > 0),
-        write_out: options.write_out,
+        options,
     }
 }
 
@@ -205,7 +166,6 @@ mod tests {
     use std::os::unix::ffi::OsStringExt;
 
     use super::*;
-    use crate::get::args::Data;
 
     fn read(words: &[&str]) -> Result<Args, Failure> {
         let words: Vec<_> = words.iter().map(OsString::from).collect();
@@ -221,9 +181,9 @@ mod tests {
         let args = read(&["-sSfo", "file", "u1", "-Iofile2", "u2", "-i"]).unwrap();
         assert!(args.global.silent && args.global.show_error);
         let group = first(&["-sSfo", "file", "u1", "-Iofile2", "u2"]);
-        assert!(group.fail && group.request.head_only && !group.include);
+        assert!(group.options.fail && group.options.request.head && !group.options.include);
         assert_eq!(group.outputs, [Some("file".into()), Some("file2".into())]);
-        assert_eq!(group.urls, ["u1", "u2"]);
+        assert_eq!(group.options.urls, ["u1", "u2"]);
     }
 
     #[test]
@@ -237,9 +197,9 @@ mod tests {
             Data::Binary("2".into()),
             Data::Ascii("3".into()),
         ];
-        assert_eq!(group.request.data, pieces);
+        assert_eq!(group.data, pieces);
         assert_eq!(
-            first(&["-XPOST", "-d=a=b", "-d--next", "u"]).request.data,
+            first(&["-XPOST", "-d=a=b", "-d--next", "u"]).data,
             [Data::Ascii("=a=b".into()), Data::Ascii("--next".into()),]
         );
     }
@@ -249,19 +209,19 @@ mod tests {
         let args = read(&["-sf", "-A", "x", "u1", "--next", "-i", "u2", "-:", "u3"]).unwrap();
         assert!(args.global.silent);
         let [one, two, three] = &args.groups[..] else {
-            panic!("{args:?}");
+            panic!("three groups");
         };
-        assert!(one.fail && one.reach.user_agent.is_some() && !one.include);
-        assert!(!two.fail && two.reach.user_agent.is_none() && two.include);
-        assert!(!three.include);
-        assert_eq!(three.urls, ["u3"]);
+        assert!(one.options.fail && one.options.reach.user_agent.is_some() && !one.options.include);
+        assert!(!two.options.fail && two.options.reach.user_agent.is_none() && two.options.include);
+        assert!(!three.options.include);
+        assert_eq!(three.options.urls, ["u3"]);
     }
 
     #[test]
     fn two_dashes_end_the_options() {
         let group = first(&["--", "-", "-f", "--", "--next"]);
-        assert!(!group.fail);
-        assert_eq!(group.urls, ["-", "-f", "--", "--next"]);
+        assert!(!group.options.fail);
+        assert_eq!(group.options.urls, ["-", "-f", "--", "--next"]);
     }
 
     #[test]
@@ -271,18 +231,15 @@ mod tests {
         words.push("u".into());
         let group = super::read(&words).unwrap().groups.remove(0);
         assert_eq!(group.outputs, [Some("-f".into())]);
-        assert_eq!(
-            group.request.data,
-            [Data::Ascii(OsString::from_vec(vec![0xff, 0]))]
-        );
-        assert!(!group.fail);
+        assert_eq!(group.data, [Data::Ascii(OsString::from_vec(vec![0xff, 0]))]);
+        assert!(!group.options.fail);
     }
 
     #[test]
     fn long_forms_and_their_negation() {
         let group = first(&["--fail", "--include", "--no-fail", "u", "--request", "PUT"]);
-        assert!(group.include && !group.fail);
-        assert_eq!(group.request.method.unwrap(), "PUT");
+        assert!(group.options.include && !group.options.fail);
+        assert_eq!(group.options.request.request.unwrap(), "PUT");
     }
 
     #[test]
@@ -326,7 +283,7 @@ mod tests {
         ];
         for (args, error) in cases {
             let Err(Failure::Usage(said)) = read(args) else {
-                panic!("{args:?}");
+                panic!("three groups");
             };
             assert_eq!(said.0, *error, "{args:?}");
         }
