@@ -99,6 +99,9 @@ impl Seen {
                     @for reason in &reasons { p.bad { "Not asking: " (reason.text) } }
                     dl { @for (name, value) in self.tiles(figures, minutes.first()) { div { dt { (name) } dd { (value) } } } }
                     dl { @for state in State::ALL { div { dt { (state.name()) } dd { (number(urls(state))) } } } }
+                    @if overview.counts.private > 0 { p.bad {
+                        (count(overview.counts.private, "URL", "URLs")) " at private addresses: asked only with limits.allow_private"
+                    } }
                     div.curves {
                         (curve("checks a second", minutes, |minute| minute.checks, rate))
                         (curve("P95 of answers", minutes, |minute| minute.p95.as_secs_f64(), seconds))
@@ -140,9 +143,7 @@ impl Seen {
                         } } }
                     }
                     h2 { "Hosts that wait longest" }
-                    @let longest = core.map(|core| &*core.longest).unwrap_or_default();
-                    @if longest.is_empty() { p { "None." } }
-                    table { @for host in longest { tr {
+                    table { @for host in core.map(|core| &*core.longest).unwrap_or_default() { tr {
                         td { (words::url(&host.root)) }
                         td { @for why in waits(now, host) { (why.text) ". " } }
                     } } }
