@@ -101,8 +101,9 @@ fn dressed(command: Command) -> Command {
 /// The words ask for a text, or mean nothing.
 fn matches(words: &[OsString]) -> Result<ArgMatches, Failure> {
     let mut program = program();
-    let all = [OsString::from(NAME)].into_iter().chain(words.to_vec());
-    let matches = program.try_get_matches_from_mut(all);
+    program.build();
+    let all = plain(&program, words)?;
+    let matches = program.try_get_matches_from_mut([OsString::from(NAME)].iter().chain(&all));
     matches.map_err(|error| explained(&error, program, words))
 }
 
@@ -122,6 +123,64 @@ fn matches_of(command: &str, words: &[OsString]) -> Result<ArgMatches, Failure> 
 /// The words ask for a text, or mean nothing.
 fn options<O: FromArgMatches>(command: &str, words: &[OsString]) -> Result<O, Failure> {
     Ok(O::from_arg_matches(&matches_of(command, words)?)?)
+}
+
+/// The words as clap is to read them. `-json` is not `-j son`: a value may stand behind its letter only if it begins with a
+/// digit. And clap takes no second value behind `--report=html`.
+///
+/// # Errors
+/// A word is neither a letter nor a name.
+fn plain(program: &Command, words: &[OsString]) -> Result<Vec<OsString>, UsageError> {
+    let mut command = program;
+    let mut plain = Vec::new();
+    let mut words = words.iter().cloned();
+    while let Some(word) = words.next() {
+        let text = word.to_string_lossy().into_owned();
+        let mut values = values_after(command, &text);
+        match text.as_bytes() {
+            b"--" => values = usize::MAX,
+            // One dash is as good as two.
+            b"-help" | b"-version" => {
+                plain.push(format!("-{text}").into());
+                continue;
+            }
+            [b'-', b'-', ..] => {
+                if let Some((name, value)) = text.split_once('=')
+                    && values_after(command, name) > 1
+                {
+                    plain.extend([name.into(), value.into()]);
+                    plain.extend(words.next());
+                    continue;
+                }
+            }
+            [b'-', _, _, ..] if !is_letter_with_number(command, &text) => {
+                let is_name = |arg: &&Arg| arg.get_long() == Some(&text[1..]);
+                let named = command.get_arguments().find(is_name);
+                let near = named.map(|_| format!("; did you mean -{text}?"));
+                return Err(unknown(&text, &near.unwrap_or_default()));
+            }
+            _ => command = command.find_subcommand(&word).unwrap_or(command),
+        }
+        plain.push(word);
+        plain.extend(words.by_ref().take(values));
+    }
+    Ok(plain)
+}
+
+/// Whether a word is the letter of an option and the number behind it: `-j8`.
+fn is_letter_with_number(command: &Command, word: &str) -> bool {
+    let letter = word.get(..2).unwrap_or_default();
+    let is_number = word.as_bytes().get(2).is_some_and(u8::is_ascii_digit);
+    is_number && values_after(command, letter) > 0
+}
+
+/// A word that is no option. What may be a credential behind its letter is not shown.
+fn unknown(word: &str, near: &str) -> UsageError {
+    let shown = match (word.get(..2), near) {
+        (Some(letter @ ("-u" | "-b" | "-H" | "-x")), "") => format!("{letter}..."),
+        _ => word.to_owned(),
+    };
+    UsageError(format!("option {shown}: is unknown{near}"))
 }
 
 /// How many of the next words are values of the option with this name, which stands in no word with a value.
@@ -194,6 +253,56 @@ mod tests {
     #[test]
     fn clap_finds_no_fault_with_the_options() {
         program().debug_assert();
+    }
+
+    /// The trap: `-hidden` would ask for help, and end with 0.
+    #[test]
+    fn one_dash_begins_one_letter() {
+        let read = |words: &[&str]| {
+            let words: Vec<_> = words.iter().map(OsString::from).collect();
+            let mut program = program();
+            program.build();
+            let words = plain(&program, &words).map_err(|error| error.0)?;
+            let words = words
+                .into_iter()
+                .map(|word| word.into_string().expect("text"));
+            Ok::<_, String>(words.collect::<Vec<_>>().join(" "))
+        };
+        for (words, expected) in [
+            (
+                &["check", "-j8", "-H", "-x", "u", "--", "-json"][..],
+                "check -j8 -H -x u -- -json",
+            ),
+            (&["check", "-help"], "check --help"),
+            (
+                &["watch", "db", "check", "-version"],
+                "watch db check --version",
+            ),
+            (
+                &["check", "d", "--report=html", "f"],
+                "check d --report html f",
+            ),
+        ] {
+            assert_eq!(read(words).as_deref(), Ok(expected));
+        }
+        for (words, error) in [
+            (
+                &["check", "-hidden"][..],
+                "option -hidden: is unknown; did you mean --hidden?",
+            ),
+            (
+                &["check", "-user", "a:secret"],
+                "option -user: is unknown; did you mean --user?",
+            ),
+            (&["check", "-ua:secret"], "option -u...: is unknown"),
+            (&["check", "-h1"], "option -h1: is unknown"),
+            (
+                &["watch", "remove", "-host", "H"],
+                "option -host: is unknown; did you mean --host?",
+            ),
+        ] {
+            assert_eq!(read(words), Err(error.to_owned()));
+        }
     }
 
     #[test]

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use courser::{Family, Override};
 
-use super::values::{Time, cookie, duration, fixed_addresses, interval, range, redirects, user};
+use super::values::{
+    Time, cookie, duration, fixed_addresses, interval, path, range, redirects, user,
+};
 use crate::values::{bytes_as_curl, number};
 
 /// Transfer URLs, with the main options and the exit statuses of curl
@@ -115,7 +117,7 @@ pub(crate) struct RequestOptions {
     /// PUT this file, once for each URL; its name is appended to a URL that ends with /. A file of more than 64 MiB, a
     /// pipe and standard input, -, are read while they are sent: a redirect or a retry that needs them once more is an
     /// error, 65.
-    #[arg(short = 'T', long, value_name = "file")]
+    #[arg(short = 'T', long, value_name = "file", value_parser = path())]
     pub(crate) upload_file: Vec<PathBuf>,
     /// Send these credentials (Basic)
     #[arg(short, long, value_name = "user:password", value_parser = user)]
@@ -153,7 +155,7 @@ pub(crate) struct Reach {
     #[arg(long, value_name = "host:port:addr,...", value_parser = fixed_addresses)]
     pub(crate) resolve: Vec<Override>,
     /// Connect through this Unix domain socket
-    #[arg(long, value_name = "path")]
+    #[arg(long, value_name = "path", value_parser = path())]
     pub(crate) unix_socket: Option<PathBuf>,
     /// Use this http, https, socks5 or socks5h proxy; '' is none
     ///
@@ -176,13 +178,13 @@ pub(crate) struct Reach {
     /// Trust the authorities in this file and no others. Without it and its variables, those of Mozilla are trusted, as
     /// compiled in. Those of the system are often in /etc/ssl/certs/ca-certificates.crt. Without this option, these
     /// environment variables are used: CURL_CA_BUNDLE, SSL_CERT_FILE.
-    #[arg(long, value_name = "file")]
+    #[arg(long, value_name = "file", value_parser = path())]
     pub(crate) cacert: Option<PathBuf>,
     /// Present this certificate if the server asks for one
-    #[arg(short = 'E', long, value_name = "file")]
+    #[arg(short = 'E', long, value_name = "file", value_parser = path())]
     pub(crate) cert: Option<PathBuf>,
     /// The private key of --cert, if it is in another file
-    #[arg(long, value_name = "file")]
+    #[arg(long, value_name = "file", value_parser = path())]
     pub(crate) key: Option<PathBuf>,
 }
 

@@ -2,8 +2,10 @@
 
 use std::convert::Infallible;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use courser::Override;
 
 /// `None`: no limit.
@@ -29,6 +31,11 @@ pub(super) fn redirects(value: &str) -> Result<u32, String> {
         "-1" => Ok(u32::MAX),
         value => crate::values::number(value),
     }
+}
+
+/// The name of a file, which may be empty, as for curl.
+pub(super) fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }
 
 pub(super) fn user(value: &str) -> Result<String, &'static str> {

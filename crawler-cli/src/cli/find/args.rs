@@ -14,7 +14,7 @@ use courser::{CookieJar, Rate};
 
 use super::options::{Options, words};
 use crate::cli::usage::{Failure, UsageError, usage};
-use crate::cli::{self, values_after};
+use crate::cli::{self, is_letter_with_number, unknown, values_after};
 use crate::find::expr::{Expression, Parser};
 use crate::find::{Find, Follow};
 use crate::report::{self, Format, Progress, SummaryFormat};
@@ -116,8 +116,13 @@ fn search(
     // Redirects and links may use TLS, too, but that is not known now.
     let is_secure = |url: &String| url.to_ascii_lowercase().starts_with("https:");
     let is_secure = starts.urls.iter().any(is_secure);
-    let crawl = options.crawl;
+    let (crawl, folder) = (options.crawl, options.download.into_iter().next());
     crawl.apply_all(&mut find.settings, is_secure, var)?;
+    // The folder is made when nothing else can be wrong.
+    if let Some(folder) = folder {
+        let named = |error| UsageError(format!("--download {}: {error}", folder.display()));
+        find = find.download(&folder).map_err(named)?;
+    }
     Ok(Search {
         find,
         output,
@@ -159,7 +164,8 @@ impl Typed {
                 continue;
             }
             let text = word.to_string_lossy().into_owned();
-            let may_be_file = !text.starts_with('-') && !text.contains("://");
+            // A pattern names entries of one folder, so a shell makes no path and no host with a port of it.
+            let may_be_file = !text.starts_with('-') && !text.contains(['/', ':']);
             if let Some(test) = pattern.take().filter(|_| may_be_file) {
                 return Err(UsageError(format!(
                     "{text}: neither a URL nor a word of the expression; unquoted pattern after {test}?"
@@ -171,10 +177,17 @@ impl Typed {
                     values = usize::MAX;
                     typed.rest.push(word);
                 }
-                // One dash is as good as two.
-                b"-help" | b"-version" => typed.rest.push(format!("-{text}").into()),
-                [b'-', letter, next, ..] if *letter != b'-' && !next.is_ascii_digit() => {
-                    return Err(unknown(&text));
+                // What follows is not read.
+                b"-h" | b"--help" | b"-help" | b"-V" | b"--version" | b"-version" | b"--man" => {
+                    typed.rest.push(word);
+                    break;
+                }
+                [b'-', letter, _, ..]
+                    if *letter != b'-' && !is_letter_with_number(&command, &text) =>
+                {
+                    let near = nearest(&text, &self::words());
+                    let near = near.map(|near| format!("; did you mean {near}?"));
+                    return Err(unknown(&text, &near.unwrap_or_default()));
                 }
                 _ => typed.rest.push(word),
             }
@@ -182,13 +195,6 @@ impl Typed {
         }
         Ok(typed)
     }
-}
-
-fn unknown(word: &str) -> UsageError {
-    let near = nearest(word, &words());
-    let near = near.map(|near| format!("; did you mean {near}?"));
-    let near = near.unwrap_or_default();
-    UsageError(format!("option {word}: is unknown{near}"))
 }
 
 /// A word as it stands in the identity of a search.
@@ -356,7 +362,7 @@ impl Options {
     /// could not read.
     ///
     /// # Errors
-    /// A combination of options that means nothing, or the folder of downloads cannot be opened.
+    /// A combination of options that means nothing.
     fn set(&self, find: &mut Find, has_unread: bool) -> Result<(), UsageError> {
         self.check(has_unread)?;
         let policy = &mut find.policy;
@@ -371,10 +377,6 @@ impl Options {
             let limit = NonZeroU64::new(limit);
             find.settings.transfer.bytes_in = limit.map(Rate::per_second);
         }
-        if let Some(folder) = self.download.first() {
-            let named = |error| UsageError(format!("--download {}: {error}", folder.display()));
-            *find = std::mem::take(find).download(folder).map_err(named)?;
-        }
         Ok(())
     }
 
@@ -385,12 +387,14 @@ impl Options {
     fn check(&self, has_unread: bool) -> Result<(), UsageError> {
         let has_folder = !self.download.is_empty();
         let follows = self.links == Some(Follow::Pages);
-        let error = match (&*self.download, &*self.report) {
+        let mut kinds = self.report.iter().step_by(2);
+        let other = kinds.find(|kind| *kind != "html");
+        let error = match (&*self.download, other) {
             ([first, second, ..], _) => {
                 let (first, second) = (first.display(), second.display());
                 format!("--download {second}: the folder is {first} already")
             }
-            (_, [.., kind, _]) if kind != "html" => {
+            (_, Some(kind)) => {
                 format!("--report {}: only html is known", kind.display())
             }
             _ if self.limit_rate.is_some() && !has_folder => {
@@ -551,6 +555,10 @@ mod tests {
             ),
             ("--overwrite", "--overwrite: only with --download DIR"),
             (
+                "--report pdf x --report html y",
+                "--report pdf: only html is known",
+            ),
+            (
                 "--rate 1/d",
                 "--rate 1/d: not a rate such as 20, 0.5 or 30/m",
             ),
@@ -565,6 +573,15 @@ mod tests {
         }
         let regex = outcome(&["http://h/", "-regex", "\\("]).map(|_| ());
         assert!(regex.is_err_and(|message| message.starts_with("-regex \\(: ")));
+    }
+
+    #[test]
+    fn wrong_usage_makes_no_folder() {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().join("x");
+        let folder_name = folder.to_str().expect("text");
+        said(&["http://h/", "--download", folder_name, "-x", "ftp://p:1"]);
+        assert!(!folder.exists());
     }
 
     #[test]
@@ -617,6 +634,15 @@ mod tests {
             &["h.example/x"],
             &["127.0.0.1:80/x", "--rate", "0.25", "--json", "--json"],
             &["localhost:80", "--rate", "30/m"],
+            &["-name", "*.iso", "localhost:80"],
+            &[
+                "http://h/",
+                "-path",
+                "x",
+                "h.example/pub/",
+                "--report=html",
+                "x",
+            ],
             &["[::1]:80", "--rate", "0"],
             &["http://h/", "--json", "-fprint", "/dev/stderr", "-print"],
             &["http://h/", "--max-pages", "5", "--links", "page"],
@@ -624,7 +650,11 @@ mod tests {
         ] {
             assert_eq!(outcome(args).map(|_| ()), Ok(()), "{args:?}");
         }
-        for args in [&["--help"][..], &["http://h/", "-help"], &["-h"]] {
+        for args in [
+            &["--help", "-perm", "1"][..],
+            &["http://h/", "-help"],
+            &["-h", "--x"],
+        ] {
             assert_eq!(said(args), "a text", "{args:?}");
         }
     }

@@ -65,6 +65,11 @@ fn groups(words: &[OsString]) -> Result<Vec<Vec<OsString>>, UsageError> {
     let mut words = words.iter().cloned();
     while let Some(word) = words.next() {
         match word.as_bytes() {
+            // What follows is not read.
+            b"-h" | b"--help" | b"-V" | b"--version" | b"--man" => {
+                group.push(word);
+                break;
+            }
             b"-" => return Err(UsageError("option -: is unknown".to_owned())),
             b"--" => {
                 group.push(word);

@@ -21,6 +21,11 @@ Examples:
 pub(super) struct Config {
     #[command(subcommand)]
     action: Action,
+    /// With show: where each value comes from
+    ///
+    /// With show: after each value, show where it comes from: the file with line and column, the profile, or the default.
+    #[arg(long, global = true)]
+    origin: bool,
     #[command(flatten)]
     file: ConfigFile,
 }
@@ -34,13 +39,7 @@ enum Action {
     /// next.
     Check,
     /// Print the configuration as the service uses it, with all defaults
-    Show {
-        /// Show where each value comes from
-        ///
-        /// After each value, show where it comes from: the file with line and column, the profile, or the default.
-        #[arg(long)]
-        origin: bool,
-    },
+    Show,
     /// Print a configuration with all keys, their defaults and what they mean
     Example,
 }
@@ -50,7 +49,7 @@ impl Config {
         let loaded = || load(&self.file.path()?).map_err(Failure::Wrong);
         match self.action {
             Action::Example => print(&example()),
-            Action::Show { origin } => print(&loaded()?.shown(origin)),
+            Action::Show => print(&loaded()?.shown(self.origin)),
             Action::Check => print(&checked(&loaded()?, Timestamp::now())),
         }
     }

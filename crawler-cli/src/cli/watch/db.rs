@@ -21,6 +21,12 @@ Examples:
 pub(super) struct Db {
     #[command(subcommand)]
     deed: Deed,
+    /// With backup: replace a store that has the name
+    ///
+    /// With backup: replace a store that has the name of the copy. A store that a process uses, and a file that is no
+    /// store, are never replaced.
+    #[arg(long = "force", global = true)]
+    is_forced: bool,
     #[command(flatten)]
     json: Json,
     #[command(flatten)]
@@ -32,15 +38,7 @@ enum Deed {
     /// Copy the store as it is at one moment to a file
     ///
     /// Also while the service runs. The copy gets its name only when it was found to be sound.
-    Backup {
-        /// Replace a store that has the name
-        ///
-        /// Replace a store that has the name of the copy. A store that a process uses, and a file that is no store, are
-        /// never replaced.
-        #[arg(long = "force")]
-        is_forced: bool,
-        file: String,
-    },
+    Backup { file: String },
     /// Replace the store with a backup, while no service runs
     ///
     /// The store as it was is kept beside it.
@@ -59,7 +57,7 @@ enum Deed {
 impl Db {
     pub(super) fn run(self) -> Result<(), Failure> {
         match &self.deed {
-            Deed::Backup { is_forced, file } => backup(&self, &named(file)?, *is_forced),
+            Deed::Backup { file } => backup(&self, &named(file)?, self.is_forced),
             Deed::Restore { file } => restore(&self, &named(file)?),
             Deed::Check => check(&self),
             Deed::Copy { from, to } => copy(&self, from, to),
