@@ -200,6 +200,7 @@ impl Reach {
 }
 
 /// Everything that was typed on one command line. Nothing is opened or read yet.
+#[derive(Default)]
 pub(crate) struct Args {
     pub(crate) global: Global,
     pub(crate) groups: Vec<Group>,

@@ -34,10 +34,7 @@ pub(super) fn command() -> Command {
 /// # Errors
 /// The first argument that means nothing, or a group without a URL.
 fn read(words: &[OsString]) -> Result<Args, Failure> {
-    let mut args = Args {
-        global: Global::default(),
-        groups: Vec::new(),
-    };
+    let mut args = Args::default();
     let mut groups = groups(words)?.into_iter().peekable();
     while let Some(words) = groups.next() {
         let matches = matches_of("get", &words)?;
